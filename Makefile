@@ -1,0 +1,52 @@
+# One command: `make` runs what CI runs. Every check is defined once, in scripts/check.py; without make, call that.
+# Uses .venv when it is there (`make setup` makes it), else the Python on PATH.
+
+PYTHON := $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
+CHECK := $(PYTHON) scripts/check.py --here
+
+.DEFAULT_GOAL := all
+.PHONY: all setup format-check format lint types imports docs docs-check test eval bench clean help
+
+all: ## everything CI runs: format, lint, types, imports, docs, tests
+	@$(CHECK)
+
+setup: ## make .venv and install this package and its tools into it
+	@python3 scripts/check.py --setup
+
+format-check: ## is every file formatted?
+	@$(CHECK) format
+
+format: ## format every file and apply the safe fixes
+	@$(PYTHON) -m ruff format .
+	@$(PYTHON) -m ruff check --fix .
+
+lint: ## ruff's rules
+	@$(CHECK) lint
+
+types: ## ty over the package, the scripts and the tests
+	@$(CHECK) types
+
+imports: ## the stairs and the pure rooms (.importlinter)
+	@$(CHECK) imports
+
+docs-check: ## are the generated parts of docs/ current?
+	@$(CHECK) docs
+
+docs: ## write the generated parts of docs/ anew
+	@$(PYTHON) scripts/docs.py
+
+test: ## the tests; more arguments: make test ARGS="-k gitignore -n 2"
+	@$(CHECK) tests -- $(ARGS)
+
+eval: ## ranking quality on the small offline corpus, against the golden ranks
+	@$(PYTHON) evals/retrieval/golden.py $(ARGS)
+
+bench: ## speed, side by side with a peer (needs the extra `bench`)
+	@$(PYTHON) bench/speed.py $(ARGS)
+
+clean: ## remove what the tools left behind; .venv stays
+	@rm -rf .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	@find . -name __pycache__ -type d -not -path './.venv/*' -prune -exec rm -rf {} +
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*?## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{printf "%-14s%s\n", $$1, $$2}'

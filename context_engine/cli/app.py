@@ -1,0 +1,239 @@
+"""The commands of `ctx`, in the order of `ctx --help`. Each says what it does, shows examples, and imports what it needs.
+
+Exit codes: 0 done, 1 it could not be done (one line says why and what to do), 2 wrong usage, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from context_engine import __version__
+from context_engine.errors import ContextEngineError
+
+app = typer.Typer(
+    name="ctx",
+    help="Finds the right code in a repository: for you at the terminal, and for coding agents over MCP.",
+    epilog="Start with: ctx search 'where are passwords hashed'",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Root = Annotated[
+    Path | None,
+    typer.Option("--root", help="The workspace; default: the nearest folder above with .git or a project file."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+
+
+def run() -> int:
+    """Run the command line; the exit code."""
+    try:
+        app(prog_name="ctx")
+    except ContextEngineError as error:
+        if os.environ.get("CTX_DEBUG"):
+            raise
+        from context_engine.cli.screen import complain
+
+        complain(error)
+        return 1
+    except SystemExit as leaving:
+        return leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
+    return 0
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"ctx {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _ctx(
+    version: Annotated[  # noqa: ARG001 - the callback acts on it
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks instead of one-line errors.")] = False,
+) -> None:
+    """Options before the command."""
+    if debug:
+        os.environ["CTX_DEBUG"] = "1"  # `run` reads it when an error gets there
+
+
+@app.command()
+def index(
+    path: Annotated[Path | None, typer.Argument(help="The workspace, or a folder of it; default: here.")] = None,
+    root: Root = None,
+    force: Annotated[bool, typer.Option("--force", help="Rebuild everything; the old index serves meanwhile.")] = False,
+) -> None:
+    """Index a repository, or bring its index up to date.
+
+    Only files whose content changed are read. Interrupt it at any time: what is done is kept.
+
+    **Examples**
+
+    - `ctx index`
+    - `ctx index ~/src/project`
+    - `ctx index src --root .`
+    - `ctx index --force`
+    """
+    from context_engine.cli.index import index as run_index
+
+    raise typer.Exit(run_index(path, root, force=force))
+
+
+@app.command()
+def search(
+    query: Annotated[str, typer.Argument(help="A question, words from the code, or a symbol.")],
+    root: Root = None,
+    number: Annotated[int, typer.Option("-n", "--number", min=1, max=50, help="How many places.")] = 10,
+    kind: Annotated[
+        list[str] | None, typer.Option("--kind", help="documentation, symbols, definitions or data; repeatable.")
+    ] = None,
+    tag: Annotated[list[str] | None, typer.Option("--tag", help="Must carry this tag; repeatable, all count.")] = None,
+    lang: Annotated[list[str] | None, typer.Option("--lang", help="Only this language; repeatable.")] = None,
+    include: Annotated[list[str] | None, typer.Option("--include", help="Only paths like this glob.")] = None,
+    exclude: Annotated[list[str] | None, typer.Option("--exclude", help="No paths like this glob.")] = None,
+    as_json: AsJson = False,
+    why: Annotated[bool, typer.Option("--why", help="Show what each score is made of.")] = False,
+) -> None:
+    """Find code by a question, by words or by a symbol. Indexes first when there is no index.
+
+    **Examples**
+
+    - `ctx search "where are passwords hashed"`
+    - `ctx search RetryPolicy -n 3`
+    - `ctx search "parse config" --lang python --exclude 'tests/**'`
+    - `ctx search login --json | jq .results`
+    """
+    from context_engine.cli.search import Asked
+    from context_engine.cli.search import search as run_search
+
+    filters = {"chunk_types": kind, "tags": tag, "languages": lang, "include_paths": include, "exclude_paths": exclude}
+    chosen = {name: list(values) for name, values in filters.items() if values}
+    raise typer.Exit(run_search(root, Asked(query, number, chosen, as_json=as_json, why=why)))
+
+
+@app.command()
+def symbol(
+    name: Annotated[str, typer.Argument(help="A name, a qualified name, or a glob such as '*Handler'.")],
+    root: Root = None,
+    kind: Annotated[str, typer.Option("--kind", help="Only this kind: function, class, method, ...")] = "",
+    path: Annotated[str, typer.Option("--path", help="Only in this file or folder.")] = "",
+    number: Annotated[int, typer.Option("-n", "--number", min=1, max=200, help="How many definitions.")] = 20,
+) -> None:
+    """Show where a function, class, method or variable is defined.
+
+    **Examples**
+
+    - `ctx symbol Engine.search`
+    - `ctx symbol '*Error' --kind class`
+    - `ctx symbol main --path src`
+    """
+    from context_engine.cli.call import show
+
+    raise typer.Exit(show(root, "find_symbol", {"name": name, "kind": kind, "path": path, "limit": number}))
+
+
+@app.command()
+def trace(
+    target: Annotated[str, typer.Argument(help="A symbol, or the path of a file.")],
+    root: Root = None,
+    direction: Annotated[
+        str, typer.Option("-d", "--direction", help="callers, callees, imports, importers or impact.")
+    ] = "callers",
+    depth: Annotated[int, typer.Option("--depth", min=1, max=4, help="How many steps to follow.")] = 1,
+) -> None:
+    """Follow the code graph: who calls this, what it calls, who imports it, what a change may affect.
+
+    **Examples**
+
+    - `ctx trace Engine.search`
+    - `ctx trace src/auth.py -d importers`
+    - `ctx trace hash_password -d impact --depth 3`
+    """
+    from context_engine.cli.call import show
+
+    named = "path" if "/" in target or (Path(target).suffix and Path(target).exists()) else "symbol"
+    raise typer.Exit(show(root, "trace", {named: target, "direction": direction, "depth": depth}))
+
+
+@app.command()
+def status(root: Root = None, as_json: AsJson = False) -> None:
+    """Show what is indexed and how fresh it is.
+
+    **Examples**
+
+    - `ctx status`
+    - `ctx status --json | jq .stale_files`
+    """
+    from context_engine.cli.status import status as run_status
+
+    raise typer.Exit(run_status(root, as_json=as_json))
+
+
+@app.command()
+def serve(root: Root = None) -> None:
+    """Serve this workspace to a coding agent over MCP (stdio). Clients start it; you rarely do.
+
+    Indexing runs beside the answers, edits are followed, and the process ends with its client.
+
+    **Examples**
+
+    - `ctx serve --root ~/src/project`
+    - in a client's settings: command `ctx`, arguments `serve --root /path`
+    """
+    from context_engine.cli.places import serving_root
+    from context_engine.server import serve as server
+    from context_engine.settings import Settings
+
+    here = serving_root(root, os.environ)
+    try:
+        level = Settings.load(here).log_level
+    except ContextEngineError:
+        level = "info"  # opening the workspace meets the same error, and tells it to the client with each call
+    server.stdio(here, log_level=level)
+
+
+@app.command()
+def call(
+    tool: Annotated[str, typer.Argument(help="The tool's name; `ctx tools` lists them.")],
+    arguments: Annotated[str, typer.Argument(help="Its arguments as JSON; - reads them from stdin.")] = "{}",
+    root: Root = None,
+) -> None:
+    """Call one tool as an agent would and print its text. Exit code 1 with the error as JSON when it failed.
+
+    **Examples**
+
+    - `ctx call index_status`
+    - `ctx call codebase_retrieval '{"query": "retry policy", "top_k": 3}'`
+    - `echo '{"path": "README.md"}' | ctx call read_file -`
+    """
+    from context_engine.cli.call import call as run_call
+
+    raise typer.Exit(run_call(root, tool, arguments))
+
+
+@app.command()
+def tools() -> None:
+    """List the tools an agent can call, with one line each.
+
+    **Examples**
+
+    - `ctx tools`
+    - `ctx call tool_manifest '{"names": ["trace"]}'` for a tool's full schema
+    """
+    from context_engine.cli.call import list_tools
+
+    list_tools()
+
+
+@app.command()
+def version() -> None:
+    """Show the version."""
+    typer.echo(f"ctx {__version__}")

@@ -1,0 +1,75 @@
+"""`ctx call`: one tool call in this process, exactly as a client would get it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from context_engine import tools
+from context_engine.cli.places import root_of
+from context_engine.errors import ContextEngineError, InvalidArgument
+from context_engine.server.gate import Gate
+from context_engine.tools import Call
+
+if TYPE_CHECKING:
+    from context_engine.engine import Engine
+
+
+def call(root: Path | None, name: str, written: str) -> int:
+    """Call a tool with JSON arguments; its text, or the error as JSON, on stdout; the exit code."""
+    try:
+        tools.find(name)
+        arguments = parsed(sys.stdin.read() if written == "-" else written)
+        with _opened(root) as engine:
+            return printed(engine, name, arguments)
+    except ContextEngineError as error:
+        print(tools.failure(error).text)
+        return 1
+
+
+def show(root: Path | None, name: str, arguments: dict[str, Any]) -> int:
+    """Call a tool and print its text; an error is raised for the terminal to tell."""
+    with _opened(root) as engine:
+        outcome = Gate(lambda: engine).call(name, arguments, Call())
+    if outcome.error:
+        raise outcome.error
+    print(outcome.reply.text)
+    return 0
+
+
+def printed(engine: Engine, name: str, arguments: Any) -> int:
+    """Call a tool and print its text, error or not; the exit code."""
+    reply = Gate(lambda: engine).call(name, arguments, Call()).reply
+    print(reply.text)
+    return int(reply.is_error)
+
+
+def parsed(written: str) -> dict[str, Any]:
+    """The arguments as an object. Raises: InvalidArgument, pointing at the place that is not JSON."""
+    try:
+        arguments = json.loads(written or "{}")
+    except json.JSONDecodeError as error:
+        raise InvalidArgument(
+            f"the arguments are not JSON: {error.msg} at line {error.lineno}, column {error.colno}",
+            suggestion="""Quote them for the shell: ctx call find_symbol '{"name": "main"}'""",
+        ) from None
+    if not isinstance(arguments, dict):
+        raise InvalidArgument("the arguments are not an object", suggestion='Write {"name": "value"}.')
+    return arguments
+
+
+def list_tools() -> None:
+    """Name and first sentence of every tool."""
+    from context_engine.cli.screen import rows
+
+    rows((tool.name, tool.one_liner) for tool in tools.ALL)
+
+
+def _opened(root: Path | None) -> Engine:
+    from context_engine.engine import Engine
+    from context_engine.settings import Settings
+
+    workspace = root_of(root)
+    return Engine.open(workspace, settings=Settings.load(workspace))

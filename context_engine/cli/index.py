@@ -1,0 +1,69 @@
+"""`ctx index`: run it, then say in a table what was done and what was left out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from context_engine.cli.places import project_around, root_of
+from context_engine.cli.screen import err, indexed, out, rows
+from context_engine.engine import Engine
+from context_engine.errors import Cancelled, InvalidPath
+from context_engine.settings import Settings
+from context_engine.tools.index_tools import reasons
+
+if TYPE_CHECKING:
+    from context_engine.engine import IndexReport
+
+INTERRUPTED = 130
+"""What shells say of a program that Ctrl-C ended."""
+UNREMARKABLE = frozenset({"ignored", "hidden"})
+"""Skipped on purpose: counted in the table, not named below it."""
+NAMED_MAX = 5
+
+
+def index(path: Path | None, root: Path | None, *, force: bool) -> int:
+    """Index a workspace, or a folder of it; the exit code."""
+    workspace, part = _meant(path, root)
+    with Engine.open(workspace, settings=Settings.load(workspace)) as engine:
+        try:
+            report = indexed(engine, path=part, force=force)
+        except Cancelled:
+            kept = engine.status()
+            err.print(f"[yellow]interrupted[/yellow]: {kept.files:,} files are indexed; ctx index goes on from there")
+            return INTERRUPTED
+    show(workspace, report)
+    return 0
+
+
+def show(workspace: Path, report: IndexReport) -> None:
+    """The summary of a run."""
+    changed = f"{report.added:,} added, {report.changed:,} changed, {report.removed:,} removed"
+    told = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in reasons(report.skipped).items())
+    rows(
+        [
+            ("indexed", f"{report.files:,} files in {workspace}"),
+            ("this run", f"{changed}, {report.unchanged:,} unchanged"),
+            ("holds", f"{report.chunks:,} chunks, {report.symbols:,} symbols"),
+            ("skipped", told),
+            ("took", f"{report.seconds:.2f} s"),
+        ]
+    )
+    remarkable = [each for each in report.skipped if each.reason not in UNREMARKABLE]
+    for each in remarkable[:NAMED_MAX]:
+        out.print(f"  {each.reason.replace('_', ' ')}: {each.path} {each.detail}".rstrip(), markup=False)
+    if not report.files:
+        err.print("[yellow]nothing to index here[/yellow]: is this the right folder? See ctx index --help")
+
+
+def _meant(path: Path | None, root: Path | None) -> tuple[Path, str | None]:
+    """(workspace, folder of it): a path alone is a workspace, unless it lies inside one that is being named or found."""
+    if path is None:
+        return root_of(root), None
+    target = path.expanduser().absolute()
+    workspace = root.expanduser().absolute() if root else project_around(target)
+    if target == workspace:
+        return workspace, None
+    if not target.is_relative_to(workspace):
+        raise InvalidPath(f"{path} is not inside {workspace}", suggestion="Leave out --root, or name a folder of it.")
+    return workspace, target.relative_to(workspace).as_posix()

@@ -1,0 +1,51 @@
+"""`ctx status`: what is indexed and how fresh it is, as a table or as the JSON an agent gets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from context_engine.cli.places import root_of
+from context_engine.cli.screen import rows
+from context_engine.engine import Engine
+from context_engine.settings import Settings
+from context_engine.tools.files import size_text
+
+if TYPE_CHECKING:
+    from context_engine.engine import Status
+
+LANGUAGES_MAX = 8
+STALE_MAX = 5
+
+
+def status(root: Path | None, *, as_json: bool) -> int:
+    """Show the state of the index; the exit code."""
+    workspace = root_of(root)
+    with Engine.open(workspace, settings=Settings.load(workspace)) as engine:
+        if as_json:
+            from context_engine.cli.call import printed
+
+            return printed(engine, "index_status", {})
+        rows(_rows(engine.status()))
+    return 0
+
+
+def _rows(state: Status) -> list[tuple[str, str]]:
+    """Name and value of each line; empty values are left out."""
+    if state.state == "absent":
+        return [("root", str(state.root)), ("index", "none yet: ctx index builds it")]
+    languages = ", ".join(f"{name} {count:,}" for name, count in list(state.languages.items())[:LANGUAGES_MAX])
+    stale = ", ".join(state.stale[:STALE_MAX]) + (", ..." if len(state.stale) > STALE_MAX else "")
+    share = f" {state.building_share:.0%}" if state.state == "building" else ""
+    return [
+        ("root", str(state.root)),
+        ("index", f"{state.state}{share}, {state.engine}, from {state.indexed_at or 'unknown'}"),
+        ("holds", f"{state.files:,} files, {state.chunks:,} chunks, {state.symbols:,} symbols"),
+        ("languages", languages),
+        ("branch", " at ".join(part for part in (state.branch, (state.commit or "")[:12]) if part)),
+        ("stale", f"{len(state.stale):,} files: {stale}" if state.stale else "no"),
+        ("skipped", ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in state.skipped.items())),
+        ("disk", f"{size_text(state.disk_bytes)} in {state.cache_folder}"),
+        ("watcher", state.watcher),
+        ("last error", state.last_error or ""),
+    ]

@@ -1,0 +1,183 @@
+"""Every error this product raises on purpose, as one tree, by who must act.
+
+`CallError`: the caller asked for something that cannot be done as asked; another call can.
+`HostError`: the machine is in the way (disk full, permission, a broken cache); a person can mend it.
+`BugError`: we are wrong; there is nothing the caller can do but report it.
+
+One place (`server/gate.py`, or `ctx` for the terminal) turns them into replies. Nothing below it prints.
+
+>>> error = FileNotFound("no file src/mian.py", suggestion="did you mean src/main.py?", details={"path": "src/mian.py"})
+>>> error.code, error.retryable, isinstance(error, CallError)
+('FILE_NOT_FOUND', False, True)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+
+class ContextEngineError(Exception):
+    """What all our errors share: a stable `code`, a sentence, the next step, and facts for a program.
+
+    `code` is what goes over the wire; `retryable` says whether the same call may succeed later, unchanged.
+    """
+
+    code: ClassVar[str] = "ERROR"
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, message: str, *, suggestion: str = "", details: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.suggestion = suggestion
+        self.details = dict(details or {})
+
+    def as_dict(self) -> dict[str, Any]:
+        """The error object of the tool contract: `{code, message, suggestion, retryable, details}`."""
+        return {
+            "code": self.code,
+            "message": self.message,
+            "suggestion": self.suggestion,
+            "retryable": self.retryable,
+            "details": self.details,
+        }
+
+
+# -- the caller can mend it ---------------------------------------------------------------------------------------
+
+
+class CallError(ContextEngineError):
+    """The caller must change the call."""
+
+    code = "CALL_ERROR"
+
+
+class InvalidArgument(CallError):
+    """An argument is missing, unknown, of the wrong type or out of range."""
+
+    code = "INVALID_ARGUMENT"
+
+
+class InvalidPath(CallError):
+    """The path cannot name a file of the workspace: outside every root, malformed, or a device."""
+
+    code = "INVALID_PATH"
+
+
+class AccessDenied(CallError):
+    """The path is inside the workspace but must not be read out: secrets, keys, git internals."""
+
+    code = "ACCESS_DENIED"
+
+
+class FileNotFound(CallError):
+    """No such file or folder."""
+
+    code = "FILE_NOT_FOUND"
+
+
+class BinaryFile(CallError):
+    """The file holds no text."""
+
+    code = "BINARY_FILE"
+
+
+class TooLarge(CallError):
+    """The file or the answer is over its limit; a part of it can be asked for."""
+
+    code = "TOO_LARGE"
+
+
+class InvalidLineRange(CallError):
+    """The line range is empty, reversed or past the end of the file."""
+
+    code = "INVALID_LINE_RANGE"
+
+
+class SymbolNotFound(CallError):
+    """No definition of that name is indexed."""
+
+    code = "SYMBOL_NOT_FOUND"
+
+
+class UnknownTool(CallError):
+    """No tool has that name."""
+
+    code = "UNKNOWN_TOOL"
+
+
+class NotConfirmed(CallError):
+    """A destructive call lacks its explicit confirmation."""
+
+    code = "NOT_CONFIRMED"
+
+
+class NotIndexed(CallError):
+    """The workspace has no index yet."""
+
+    code = "NOT_INDEXED"
+    retryable = True
+
+
+class UnsuitableRoot(CallError):
+    """The folder must not be taken for a workspace: `/`, the home folder, or a folder with no project in it."""
+
+    code = "UNSUITABLE_ROOT"
+
+
+class Cancelled(CallError):
+    """The caller cancelled the work; what was committed before stays."""
+
+    code = "CANCELLED"
+    retryable = True
+
+
+# -- a person at the machine can mend it --------------------------------------------------------------------------
+
+
+class HostError(ContextEngineError):
+    """The machine is in the way."""
+
+    code = "HOST_ERROR"
+    retryable = True
+
+
+class AccessFailed(HostError):
+    """The operating system refuses to read or list something inside the workspace."""
+
+    code = "ACCESS_FAILED"
+
+
+class DiskFull(HostError):
+    """No room left where the index or a record is written."""
+
+    code = "DISK_FULL"
+
+
+class StorageCorrupt(HostError):
+    """A file of ours is damaged."""
+
+    code = "STORAGE_CORRUPT"
+    retryable = False
+
+
+class StorageBusy(HostError):
+    """Another process holds the writer's lock."""
+
+    code = "STORAGE_BUSY"
+
+
+class UnsupportedHost(HostError):
+    """Something that must be installed is not there, or too old."""
+
+    code = "UNSUPPORTED_HOST"
+    retryable = False
+
+
+# -- we must mend it ----------------------------------------------------------------------------------------------
+
+
+class BugError(ContextEngineError):
+    """We are wrong; please report it."""
+
+    code = "INTERNAL"

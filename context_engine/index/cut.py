@@ -1,0 +1,193 @@
+"""PURE. Cuts one file into pieces that can be found on their own: at definitions, headings and blank lines.
+
+A piece never ends inside a definition that would fit into one, unless that definition is longer than a piece may be.
+Runs of constants and enums stand alone (`data`), prose is split at every heading (`documentation`).
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import NamedTuple, Protocol
+
+from context_engine.model import CHUNK_KINDS, ChunkKind
+
+PIECE_CHARS_MAX = 1_500
+"""Quality is flat between 750 and 1,500 characters (evals/retrieval); longer pieces mean fewer vectors."""
+HEADING_ONLY_CHARS = 80
+"""A section shorter than this (a bare heading) stays with the next one."""
+
+DATA_KINDS = frozenset({"constant", "enum"})
+_ABOVE = re.compile(r"\s*(#|//|/\*|\*|@|\[|--|;;|%|\"\"\"$)").match
+_ABOVE_LINES_MAX = 60
+_BLANK_DEPTH = 99
+
+
+class SymbolLike(Protocol):
+    """What cutting needs to know of a symbol (1-based lines, `parent` is an index or -1)."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def first(self) -> int: ...
+    @property
+    def last(self) -> int: ...
+    @property
+    def parent(self) -> int: ...
+
+
+class Piece(NamedTuple):
+    """Lines `first`-`last` (1-based), characters `start`:`stop`, and the symbol it is about (-1: none)."""
+
+    first: int
+    last: int
+    start: int
+    stop: int
+    kind: ChunkKind
+    symbol: int
+
+
+def cut(text: str, symbols: Sequence[SymbolLike], content: str) -> list[Piece]:
+    """The pieces of a file in order, covering every line that is not blank.
+
+    `content` is what the language holds: `code`, `documentation` or `data`.
+    """
+    lines = text.split("\n")
+    offsets = [0, *accumulate(len(line) + 1 for line in lines)]
+    offsets[-1] = len(text)
+    depths = _depths(symbols)
+    breaks, forced = _breaks(lines, symbols, depths, content)
+    pieces: list[Piece] = []
+    least_chars = HEADING_ONLY_CHARS if content == "documentation" else 0
+    for first, last in _spans(lines, offsets, breaks, forced, least_chars):
+        start, stop = offsets[first], offsets[last]
+        if stop - start > PIECE_CHARS_MAX and last - first == 1:
+            parts = [(a, min(a + PIECE_CHARS_MAX, stop)) for a in range(start, stop, PIECE_CHARS_MAX)]
+        else:
+            parts = [(start, stop)]
+        if not text[start:stop].strip():
+            continue
+        symbol = _subject(symbols, depths, first + 1, last)
+        kind = _kind(symbols, symbol, first + 1, content)
+        pieces += [Piece(first + 1, last, a, b, kind, symbol) for a, b in parts]
+    return pieces
+
+
+def kind_code(kind: ChunkKind) -> int:
+    """The small number under which a kind is stored."""
+    return CHUNK_KINDS.index(kind)
+
+
+def _depths(symbols: Sequence[SymbolLike]) -> list[int]:
+    depths: list[int] = []
+    for symbol in symbols:
+        depths.append(depths[symbol.parent] + 1 if symbol.parent >= 0 else 0)
+    return depths
+
+
+def _breaks(
+    lines: Sequence[str], symbols: Sequence[SymbolLike], depths: Sequence[int], content: str
+) -> tuple[dict[int, int], set[int]]:
+    """Line indices where a piece may begin (with depth: lower is better) and those where one must."""
+    breaks: dict[int, int] = {}
+    forced: set[int] = set()
+    was_data: bool | None = None
+    for symbol, depth in zip(symbols, depths, strict=True):
+        line = symbol.first - 1
+        if content == "code":
+            line = _with_comment_above(lines, line)
+            if depth == 0:
+                is_data = symbol.kind in DATA_KINDS
+                if was_data is not None and is_data != was_data:
+                    forced.add(line)
+                was_data = is_data
+        elif content == "documentation":
+            forced.add(line)
+        breaks[line] = min(depth, breaks.get(line, _BLANK_DEPTH))
+    return breaks, forced
+
+
+def _with_comment_above(lines: Sequence[str], line: int) -> int:
+    """The index of the first comment, decorator or attribute line that belongs to what starts at `line`."""
+    stop = max(0, line - _ABOVE_LINES_MAX)
+    while line > stop and _ABOVE(lines[line - 1]):
+        line -= 1
+    return line
+
+
+def _spans(
+    lines: Sequence[str], offsets: Sequence[int], breaks: dict[int, int], forced: set[int], least_chars: int
+) -> list[tuple[int, int]]:
+    """Half-open line ranges: as long as they may be, ended at the shallowest, then latest, break.
+
+    A forced break closer than `least_chars` to the start is passed over.
+    """
+    places = sorted(breaks)
+    must = sorted(forced)
+    spans: list[tuple[int, int]] = []
+    first, count = 0, len(lines)
+    while first < count:
+        reach = bisect_right(offsets, offsets[first] + PIECE_CHARS_MAX) - 1
+        reach = min(max(reach, first + 1), count)
+        stop_at = bisect_right(must, first)
+        while stop_at < len(must) and offsets[must[stop_at]] - offsets[first] < least_chars:
+            stop_at += 1
+        if stop_at < len(must) and must[stop_at] <= reach:
+            stop = must[stop_at]
+        elif reach == count:
+            stop = count
+        else:
+            stop = _best_break(lines, breaks, places, first, reach)
+        spans.append((first, stop))
+        first = stop
+    return spans
+
+
+def _best_break(
+    lines: Sequence[str], breaks: dict[int, int], places: Sequence[int], first: int, reach: int
+) -> int:
+    candidates = places[bisect_right(places, first) : bisect_right(places, reach)]
+    if candidates:
+        return min(candidates, key=lambda line: (breaks[line], -line))
+    for line in range(reach, (first + reach) // 2, -1):
+        if not lines[line - 1].strip():
+            return line
+    return reach
+
+
+def _subject(symbols: Sequence[SymbolLike], depths: Sequence[int], first: int, last: int) -> int:
+    """The symbol a piece is about: the largest of the shallowest that start in it, else the innermost around it."""
+    low = bisect_left(symbols, first, key=lambda symbol: symbol.first)
+    best, around = -1, -1
+    for index in range(low, len(symbols)):
+        symbol = symbols[index]
+        if symbol.first > last:
+            break
+        if best < 0 or (depths[index], symbol.first - symbol.last) < (
+            depths[best],
+            symbols[best].first - symbols[best].last,
+        ):
+            best = index
+    if best >= 0:
+        return best
+    index = low - 1
+    while index >= 0:
+        if symbols[index].last >= first:
+            around = index
+            break
+        index = symbols[index].parent if symbols[index].parent >= 0 else index - 1
+        if index < low - 40:
+            break
+    return around
+
+
+def _kind(symbols: Sequence[SymbolLike], symbol: int, first: int, content: str) -> ChunkKind:
+    if content == "documentation":
+        return "documentation"
+    if content == "data":
+        return "data"
+    if symbol >= 0 and symbols[symbol].kind in DATA_KINDS:
+        return "data"
+    return "definitions"

@@ -1,0 +1,126 @@
+"""One file's bytes -> everything the index keeps of it: outline, pieces, names, tags. PURE but for the parser.
+
+Never fails on content: what cannot be parsed is cut by lines and still found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from context_engine.index.cut import Piece, cut
+from context_engine.index.postings import IndexedFile
+from context_engine.index.roles import role_code, role_of
+from context_engine.index.tags import front_matter_tags, inline_tags
+from context_engine.languages import Grammars, Language, Languages, doc_head, outline
+from context_engine.text.words import words
+
+PLAIN = Language(name="text", content="code")
+"""What a file is taken for when no language claims it: lines of text."""
+
+PARSE_BYTES_MAX = 600_000
+"""Larger files are cut by lines: a parser needs about 30 times the file's size in memory."""
+
+_WEIGHTS = {"variable": 3, "field": 3, "property": 3, "key": 2, "section": 1}
+_NESTED_FACTOR = 0.6
+
+
+class StoredSymbol(msgspec.Struct, array_like=True, gc=False, frozen=True):
+    """A symbol as the index stores it: what is needed to find it; the rest is read from the file when asked for."""
+
+    name: str
+    kind: str
+    first: int
+    last: int
+    line: int
+    parent: int
+    owner: str = ""
+
+
+class StoredOutline(msgspec.Struct, array_like=True, frozen=True):
+    """The outline of a file as the index stores it; `imports` are (target, line)."""
+
+    symbols: list[StoredSymbol]
+    imports: list[tuple[str, int]]
+    lines: int
+    problem: str = ""
+
+
+encode_outline = msgspec.msgpack.Encoder().encode
+decode_outline = msgspec.msgpack.Decoder(StoredOutline).decode
+
+
+def describe(
+    path: str,
+    data: bytes,
+    text: str,
+    languages: Languages,
+    grammars: Grammars,
+    *,
+    size: int,
+    mtime_ns: int,
+    sha256: bytes,
+) -> IndexedFile:
+    """Everything the index keeps of one file. `data` is `text` in UTF-8, without a byte order mark."""
+    language = languages.detect(path, data[:200]) or PLAIN
+    found = outline(language, data, grammars) if len(data) <= PARSE_BYTES_MAX else outline(PLAIN, data, grammars)
+    symbols = found.symbols
+    pieces = cut(text, symbols, language.content)
+    stored = StoredOutline(
+        [StoredSymbol(s.name, s.kind, s.first, s.last, s.line, s.parent, s.owner) for s in symbols],
+        [(item.target, item.line) for item in found.imports],
+        text.count("\n") + (not text.endswith("\n")),
+        found.problems[0].message if found.problems else "",
+    )
+    is_prose = language.content == "documentation"
+    return IndexedFile(
+        path=path,
+        language=language.name,
+        role=role_code(role_of(path, language.content)),
+        size=size,
+        mtime_ns=mtime_ns,
+        sha256=sha256,
+        outline=encode_outline(stored),
+        text=text,
+        pieces=pieces,
+        spans=_byte_spans(text, data, pieces),
+        names=_names(symbols),
+        headings=[word for s in symbols if s.kind == "section" for word in words(s.name)] if is_prose else (),
+        doc=doc_head(language, data),
+        tags=front_matter_tags(text) if is_prose else (),
+        piece_tags=_piece_tags(text, pieces) if is_prose and "#" in text else {},
+    )
+
+
+def _byte_spans(text: str, data: bytes, pieces: Sequence[Piece]) -> list[tuple[int, int]]:
+    """Character offsets as byte offsets of the UTF-8 text."""
+    if len(data) == len(text):
+        return [(piece.start, piece.stop) for piece in pieces]
+    spans, at, at_bytes = [], 0, 0
+    for piece in pieces:
+        start = at_bytes + len(text[at : piece.start].encode("utf-8", "surrogatepass"))
+        stop = start + len(text[piece.start : piece.stop].encode("utf-8", "surrogatepass"))
+        spans.append((start, stop))
+        at, at_bytes = piece.stop, stop
+    return spans
+
+
+def _names(symbols: Sequence) -> list[tuple[str, int, int]]:
+    """(name, weight in tenths, line) of each definition that has a name to ask for."""
+    names = []
+    depths: list[int] = []
+    for symbol in symbols:
+        depth = depths[symbol.parent] + 1 if symbol.parent >= 0 else 0
+        depths.append(depth)
+        if symbol.kind == "section":
+            continue
+        weight = _WEIGHTS.get(symbol.kind, 10)
+        names.append((symbol.name, max(1, round(weight * _NESTED_FACTOR)) if depth >= 2 else weight, symbol.line))
+    return names
+
+
+def _piece_tags(text: str, pieces: Sequence[Piece]) -> dict[int, Sequence[str]]:
+    found = {number: inline_tags(text[piece.start : piece.stop]) for number, piece in enumerate(pieces)}
+    return {number: tags for number, tags in found.items() if tags}
+

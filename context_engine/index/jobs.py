@@ -1,0 +1,75 @@
+"""One job: read, outline and cut some files and write the segment of them. The same here and in another process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from context_engine.index.describe import describe
+from context_engine.index.postings import SegmentBuilder
+from context_engine.languages import Grammars, Languages
+from context_engine.model import Skipped
+from context_engine.store import segment as segments
+from context_engine.workspace.files import Loaded, load_for_index
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of some files: how many are in the written segment, which kept out, which only touched."""
+
+    written: int = 0
+    skipped: list[tuple[str, str, str, int, int]] = field(default_factory=list)
+    touched: list[tuple[str, int, int]] = field(default_factory=list)
+    vanished: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Some files to be described into one segment file. `known` maps suspect paths to the hash they were indexed with."""
+
+    root: str
+    paths: Sequence[str]
+    known: Mapping[str, bytes]
+    bytes_max: int
+    segment_path: str
+
+
+def describe_all(
+    job: Job, languages: Languages, grammars: Grammars, *, each: Callable[[], None] = lambda: None
+) -> Outcome:
+    """Read and describe every file of a job and write its segment; the same in this process and in another."""
+    outcome = Outcome()
+    builder = SegmentBuilder()
+    for path in job.paths:
+        each()
+        loaded = load_for_index(os.path.join(job.root, path), bytes_max=job.bytes_max)
+        if not isinstance(loaded, Loaded):
+            _keep_out(outcome, path, loaded)
+        elif loaded.sha256 == job.known.get(path):
+            outcome.touched.append((path, loaded.size, loaded.mtime_ns))
+        else:
+            builder.add(
+                describe(
+                    path,
+                    loaded.data,
+                    loaded.text,
+                    languages,
+                    grammars,
+                    size=loaded.size,
+                    mtime_ns=loaded.mtime_ns,
+                    sha256=loaded.sha256,
+                )
+            )
+    outcome.written = builder.files
+    if builder.files:
+        segments.write(builder.build(), Path(job.segment_path))
+    return outcome
+
+
+def _keep_out(outcome: Outcome, path: str, skipped: Skipped) -> None:
+    if skipped.reason == "vanished":
+        outcome.vanished.append(path)
+    else:
+        outcome.skipped.append((path, skipped.reason, skipped.detail, 0, 0))

@@ -1,0 +1,232 @@
+"""Words in, a segment out: collects the terms of files as they come and turns them into postings at once.
+
+One `SegmentBuilder` is one batch of files. All counting is left to numpy at the end; while files come in, a word costs
+one dictionary look-up, and splitting and stemming happen once for each distinct word of the batch.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import count
+
+import numpy as np
+import numpy.typing as npt
+
+from context_engine.index.cut import Piece, kind_code
+from context_engine.store.segment import FILE_COLUMNS, CHUNK_COLUMNS, Heap, Postings, Segment, term_hashes
+from context_engine.text.words import compound, expand, split, words
+
+
+LESSER_WEIGHT = 3
+"""Names of at most this weight (variables, fields, keys) can be asked for, but do not say what a file is about."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedFile:
+    """One file, outlined and cut: everything a segment keeps of it.
+
+    `names`: (name, weight in tenths, line) of each definition; `headings`: words of section titles; `pieces` with `spans` = their byte offsets in the UTF-8
+    text; `tags`: whole-file tags; `piece_tags`: tags of single pieces by their index.
+    """
+
+    path: str
+    language: str
+    role: int
+    size: int
+    mtime_ns: int
+    sha256: bytes
+    outline: bytes
+    text: str
+    pieces: Sequence[Piece]
+    spans: Sequence[tuple[int, int]]
+    names: Sequence[tuple[str, int, int]]
+    headings: Sequence[str]
+    doc: str
+    tags: Sequence[str]
+    piece_tags: dict[int, Sequence[str]]
+
+
+class _Field:
+    """(word, document) pairs of one field, in the order they came."""
+
+    __slots__ = ("counts", "words")
+
+    def __init__(self) -> None:
+        self.words = array("q")
+        self.counts = array("q")
+
+    def add(self, word_ids: Iterable[int]) -> None:
+        """The next document's words."""
+        before = len(self.words)
+        self.words.extend(word_ids)
+        self.counts.append(len(self.words) - before)
+
+
+class SegmentBuilder:
+    """Collects `IndexedFile`s; `build` makes the segment."""
+
+    def __init__(self) -> None:
+        self._vocabulary: defaultdict[str, int] = defaultdict(count().__next__)
+        self._languages: defaultdict[str, int] = defaultdict(count().__next__)
+        self._body, self._path, self._def, self._doc, self._stem = (_Field() for _ in range(5))
+        self._symbols: tuple[list[str], list[int], list[int]] = ([], [], [])  # name, chunk, weight
+        self._tags: tuple[list[str], list[int]] = ([], [])  # tag, chunk
+        self._file: dict[str, list[int]] = {name: [] for name in FILE_COLUMNS}
+        self._chunk: dict[str, list[int]] = {name: [] for name in CHUNK_COLUMNS if name != "length"}
+        self._heaps: dict[str, list[bytes]] = {"path": [], "sha256": [], "outline": []}
+        self._chunk_starts = [0]
+
+    @property
+    def files(self) -> int:
+        """Files taken in so far."""
+        return len(self._chunk_starts) - 1
+
+    @property
+    def chunks(self) -> int:
+        """Chunks so far."""
+        return self._chunk_starts[-1]
+
+    def add(self, file: IndexedFile) -> None:
+        """Take one file in."""
+        word_id = self._vocabulary.__getitem__
+        base = self._chunk_starts[-1]
+        folder, _, name = file.path.rpartition("/")
+        stem = name.split(".", 1)[0] or name
+        self._path.add(map(word_id, words(file.path)))
+        self._stem.add(map(word_id, words(stem)))
+        self._def.add([word_id(name) for name, weight, _ in file.names if weight > LESSER_WEIGHT] + [word_id(word) for word in file.headings])
+        self._doc.add(map(word_id, words(file.doc)))
+        text = file.text
+        for piece in file.pieces:
+            self._body.add(map(word_id, words(text[piece.start : piece.stop])))
+        self._add_columns(file)
+        self._add_symbols(file, base)
+        for tag in file.tags:
+            self._tags[0].extend([tag] * len(file.pieces))
+            self._tags[1].extend(range(base, base + len(file.pieces)))
+        for index, tags in file.piece_tags.items():
+            self._tags[0].extend(tags)
+            self._tags[1].extend([base + index] * len(tags))
+        self._chunk_starts.append(base + len(file.pieces))
+
+    def _add_columns(self, file: IndexedFile) -> None:
+        for name, value in (
+            ("size", file.size),
+            ("mtime_ns", file.mtime_ns),
+            ("language", self._languages[file.language]),
+            ("role", file.role),
+        ):
+            self._file[name].append(value)
+        self._heaps["path"].append(file.path.encode())
+        self._heaps["sha256"].append(file.sha256)
+        self._heaps["outline"].append(file.outline)
+        chunk = self._chunk
+        chunk["first"] += [piece.first for piece in file.pieces]
+        chunk["last"] += [piece.last for piece in file.pieces]
+        chunk["start"] += [start for start, _ in file.spans]
+        chunk["stop"] += [stop for _, stop in file.spans]
+        chunk["kind"] += [kind_code(piece.kind) for piece in file.pieces]
+        chunk["symbol"] += [piece.symbol for piece in file.pieces]
+
+    def _add_symbols(self, file: IndexedFile, base: int) -> None:
+        """Each name at the chunk that holds its definition line."""
+        names, chunks, weights = self._symbols
+        pieces = file.pieces
+        if not pieces:
+            return
+        at = 0
+        for name, weight, line in file.names:
+            if pieces[at].first > line:
+                at = 0
+            while at + 1 < len(pieces) and pieces[at].last < line:
+                at += 1
+            names.append(name)
+            chunks.append(base + at)
+            weights.append(weight)
+
+    def build(self) -> Segment:
+        """The segment of all files taken in."""
+        lexicon = _Lexicon(list(self._vocabulary))
+        body, lengths = lexicon.postings(self._body)
+        fields = {"body": body}
+        field_lengths = {}
+        for name, pairs in (("path", self._path), ("def", self._def), ("doc", self._doc)):
+            fields[name], field_lengths[name] = lexicon.postings(pairs)
+        fields["stem"], field_lengths["stem"] = self._stems()
+        names, chunks, weights = self._symbols
+        fields["symbol"] = self._named([compound(name) for name in names], chunks, weights)
+        fields["tag"] = self._named(*self._tags, [1] * len(self._tags[0]))
+        chunk = {name: np.array(self._chunk[name], CHUNK_COLUMNS[name]) for name in self._chunk}
+        chunk["length"] = lengths.astype(np.uint32)
+        return Segment(
+            tuple(self._languages),
+            np.array(self._chunk_starts, np.uint32),
+            {name: np.array(values, FILE_COLUMNS[name]) for name, values in self._file.items()},
+            chunk,
+            {name: Heap.of(strings) for name, strings in self._heaps.items()},
+            fields,
+            {name: np.minimum(values, 65_535).astype(np.uint16) for name, values in field_lengths.items()},
+        )
+
+    def _stems(self) -> tuple[Postings, npt.NDArray[np.int64]]:
+        """File-name words, unstemmed and kept by name: they are matched by prefix."""
+        known = list(self._vocabulary)
+        parts: defaultdict[str, int] = defaultdict(count().__next__)
+        pairs: list[int] = []
+        files: list[int] = []
+        lengths: list[int] = []
+        at = 0
+        for file, number in enumerate(self._stem.counts):
+            own = {part for word in self._stem.words[at : at + number] for part in split(known[word])}
+            at += number
+            pairs += [parts[part] for part in sorted(own)]
+            files += [file] * len(own)
+            lengths.append(len(own))
+        names = list(parts)
+        postings = Postings.of_pairs(
+            term_hashes(names), np.array(pairs, np.int64), np.array(files, np.int64), self.files, names=names
+        )
+        return postings, np.array(lengths, np.int64)
+
+    def _named(self, names: Sequence[str], chunks: Sequence[int], weights: Sequence[int]) -> Postings:
+        """Postings whose terms are kept by name."""
+        spelled: defaultdict[str, int] = defaultdict(count().__next__)
+        numbers = np.array([spelled[name] for name in names], np.int64)
+        unique = list(spelled)
+        return Postings.of_pairs(
+            term_hashes(unique),
+            numbers,
+            np.array(chunks, np.int64),
+            self.chunks,
+            weights=np.array(weights, np.uint8),
+            names=unique,
+        )
+
+
+class _Lexicon:
+    """What each distinct word of the batch is indexed under, as arrays."""
+
+    def __init__(self, vocabulary: list[str]) -> None:
+        term_id: defaultdict[str, int] = defaultdict(count().__next__)
+        groups = expand(vocabulary)
+        self._sizes = np.fromiter(map(len, groups), np.int64, len(groups))
+        self._starts = np.concatenate([[0], np.cumsum(self._sizes)])
+        self._terms = np.fromiter((term_id[term] for group in groups for term in group), np.int64)
+        self._hashes = term_hashes(term_id)
+
+    def postings(self, field: _Field) -> tuple[Postings, npt.NDArray[np.int64]]:
+        """The field's postings and the number of terms in each document."""
+        word_ids = np.frombuffer(field.words, np.int64)
+        counts = np.frombuffer(field.counts, np.int64)
+        docs = np.repeat(np.arange(len(counts)), counts)
+        sizes = self._sizes[word_ids]
+        at = np.cumsum(sizes) - sizes
+        places = np.arange(int(sizes.sum())) - np.repeat(at - self._starts[word_ids], sizes)
+        terms = self._terms[places]
+        term_docs = np.repeat(docs, sizes)
+        lengths = np.bincount(term_docs, minlength=len(counts))
+        used, numbers = np.unique(terms, return_inverse=True)
+        return Postings.of_pairs(self._hashes[used], numbers, term_docs, len(counts)), lengths

@@ -1,0 +1,162 @@
+"""Other processes that describe files, because parsing holds the interpreter's lock.
+
+Each is `python -m context_engine.index.worker`, spoken to through its own pipes in length-prefixed msgpack. It is a plain
+child rather than a `multiprocessing` spawn, which would run the `__main__` of whoever embeds us a second time. When its
+input ends - its parent closed it, exited or was killed - it ends.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import BinaryIO
+
+import msgspec
+
+from context_engine.index.jobs import Job, Outcome, describe_all
+from context_engine.languages import Grammars, Languages
+
+_LENGTH_BYTES = 4
+STOP_WAIT_S = 1.0
+
+
+class Pool:
+    """Up to `count` processes, started when first wanted and kept. `count` 0: everything happens in this process."""
+
+    def __init__(self, count: int, *, grammars_folder: str, languages_folder: str | None = None) -> None:
+        self._count = count
+        self._hello = [grammars_folder, languages_folder]
+        self._children: list[Child] = []
+        self._lock = threading.Lock()
+
+    def start(self) -> None:
+        """Start the processes now; they are ready about half a second later. Does nothing when they run already."""
+        with self._lock:
+            self._children = [child for child in self._children if child.is_alive()]
+            while len(self._children) < self._count:
+                self._children.append(Child(self._hello))
+
+    def ready(self) -> list[Child]:
+        """Those that can take a job at once; starts them when they are not running."""
+        self.start()
+        return [child for child in self._children if child.is_ready()]
+
+    def wait_ready(self, timeout_s: float = 10.0) -> int:
+        """Start them and wait until all are ready; how many are."""
+        self.start()
+        for child in self._children:
+            child.wait_ready(timeout_s)
+        return len(self.ready())
+
+    def close(self) -> None:
+        """End the processes."""
+        with self._lock:
+            for child in self._children:
+                child.close()
+            self._children = []
+
+
+class Child:
+    """One process and the thread that listens to it."""
+
+    def __init__(self, hello: list[str | None]) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "context_engine.index.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        )
+        self._answers: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._ready = threading.Event()
+        self._busy = False
+        threading.Thread(target=self._listen, name="ctx-worker-listener", daemon=True).start()
+        self._send(msgspec.msgpack.encode(hello))
+
+    def is_alive(self) -> bool:
+        """Whether the process still runs."""
+        return self._process.poll() is None
+
+    def is_ready(self) -> bool:
+        """Whether it waits for a job."""
+        return self._ready.is_set() and not self._busy and self.is_alive()
+
+    def wait_ready(self, timeout_s: float) -> None:
+        """Wait until it can take a job."""
+        self._ready.wait(timeout_s)
+
+    def start(self, job: Job) -> Callable[[], Outcome | None]:
+        """Hand over a job; the returned function waits for the outcome (None: the process died on it)."""
+        self._busy = True
+        self._send(msgspec.msgpack.encode(job))
+
+        def wait() -> Outcome | None:
+            answer = self._answers.get()
+            self._busy = False
+            return None if answer is None else msgspec.msgpack.decode(answer, type=Outcome)
+
+        return wait
+
+    def close(self) -> None:
+        """End the process: gently, then not."""
+        with suppress(OSError):
+            self._process.stdin.close()
+        try:
+            self._process.wait(STOP_WAIT_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _send(self, frame: bytes) -> None:
+        with suppress(OSError):  # it has died: the listener says so
+            _write_frame(self._process.stdin, frame)
+
+    def _listen(self) -> None:
+        stdout = self._process.stdout
+        if _read_frame(stdout) is not None:
+            self._ready.set()
+            while (frame := _read_frame(stdout)) is not None:
+                self._answers.put(frame)
+        self._answers.put(None)
+        stdout.close()
+
+
+def _write_frame(out: BinaryIO, frame: bytes) -> None:
+    out.write(len(frame).to_bytes(_LENGTH_BYTES, "little") + frame)
+    out.flush()
+
+
+def _read_frame(source: BinaryIO) -> bytes | None:
+    prefix = source.read(_LENGTH_BYTES)
+    if len(prefix) < _LENGTH_BYTES:
+        return None
+    size = int.from_bytes(prefix, "little")
+    frame = source.read(size)
+    return frame if len(frame) == size else None
+
+
+def main() -> None:
+    """The other process: one hello, then job after job until the input ends."""
+    source, out = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # whatever a library prints must not reach the frames
+    hello = _read_frame(source)
+    if hello is None:
+        return
+    grammars_folder, languages_folder = msgspec.msgpack.decode(hello)
+    grammars = Grammars(grammars_folder)
+    languages = Languages.builtin()
+    if languages_folder:
+        languages = languages.with_folder(languages_folder)
+    _write_frame(out, b"ready")
+    while (frame := _read_frame(source)) is not None:
+        outcome = describe_all(msgspec.msgpack.decode(frame, type=Job), languages, grammars)
+        _write_frame(out, msgspec.msgpack.encode(outcome))
+
+
+if __name__ == "__main__":
+    with suppress(KeyboardInterrupt, BrokenPipeError):
+        main()

@@ -1,0 +1,24 @@
+"""What we know of each language: how to recognise its files, what a file defines and imports, and which file that is."""
+
+from context_engine.languages.grammars import Grammars
+from context_engine.languages.head import doc_head
+from context_engine.languages.language import Language, Languages
+from context_engine.languages.outline import Outline, outline
+from context_engine.languages.parts import SYMBOL_KINDS, Import, Problem, Reference, Symbol
+from context_engine.languages.resolve import PathIndex, resolve_import
+
+__all__ = [
+    "SYMBOL_KINDS",
+    "Grammars",
+    "Import",
+    "Language",
+    "Languages",
+    "Outline",
+    "PathIndex",
+    "Problem",
+    "Reference",
+    "Symbol",
+    "doc_head",
+    "outline",
+    "resolve_import",
+]

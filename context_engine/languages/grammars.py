@@ -1,0 +1,180 @@
+"""The compiled parsers: unpacked from an installed wheel into a folder of ours, loaded once, one parser a thread.
+
+Nothing is ever downloaded. The wheel (`semble-grammars`) holds one archive a platform, and every look into it reads
+it from its start, so `prepare` unpacks all that are wanted in a single pass.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import json
+import os
+import platform
+import tarfile
+import threading
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any
+
+from tree_sitter import Language as TreeSitterLanguage
+from tree_sitter import Parser, Query, QueryCursor
+
+SYSTEMS = {"darwin": "macos", "linux": "linux", "windows": "windows"}
+MACHINES = {"arm64": "arm64", "aarch64": "arm64", "x86_64": "x86_64", "amd64": "x86_64"}
+UNPACKING_FAILS = (OSError, EOFError, KeyError, ValueError, tarfile.TarError)
+
+
+class Grammars:
+    """Parsers and queries by grammar name. Safe to share between threads; a grammar that cannot load stays unloaded.
+
+    `cache_dir` is where the shared libraries are kept: a few MB a language, derived, deletable while nobody runs.
+    """
+
+    def __init__(self, cache_dir: str | Path) -> None:
+        self._folder = Path(cache_dir)
+        self._lock = threading.Lock()
+        self._loaded: dict[str, TreeSitterLanguage | str] = {}
+        self._queries: dict[tuple[str, str], Query | str] = {}
+        self._threads = threading.local()
+
+    def prepare(self, names: Iterable[str]) -> None:
+        """Unpack these grammars in one pass. Failing is no error here: `problem` says it of each grammar."""
+        with self._lock, suppress(*UNPACKING_FAILS):
+            self._unpack(set(names))
+
+    def problem(self, name: str, query: str = "") -> str:
+        """Why this grammar (and query) cannot be used; empty when it can."""
+        language = self._language(name)
+        if isinstance(language, str):
+            return language
+        compiled = self._query(name, query) if query else ""
+        return compiled if isinstance(compiled, str) else ""
+
+    def parser(self, name: str) -> Parser | None:
+        """This thread's parser for a grammar; None when the grammar cannot be loaded (see `problem`)."""
+        parsers: dict[str, Parser] | None = getattr(self._threads, "parsers", None)
+        if parsers is None:
+            parsers = self._threads.parsers = {}
+        parser = parsers.get(name)
+        if parser is None:
+            language = self._language(name)
+            if isinstance(language, str):
+                return None
+            parser = parsers[name] = Parser(language)
+        return parser
+
+    def cursor(self, name: str, query: str) -> QueryCursor | None:
+        """A fresh cursor for a query; None when the query does not fit the grammar (see `problem`)."""
+        compiled = self._queries.get((name, query)) or self._query(name, query)
+        return None if isinstance(compiled, str) else QueryCursor(compiled)
+
+    def _language(self, name: str) -> TreeSitterLanguage | str:
+        loaded = self._loaded.get(name)
+        if loaded is None:
+            with self._lock:
+                loaded = self._loaded.get(name)
+                if loaded is None:
+                    loaded = self._loaded[name] = self._load(name)
+        return loaded
+
+    def _query(self, name: str, query: str) -> Query | str:
+        language = self._language(name)
+        if isinstance(language, str):
+            return language
+        compiled = self._queries.get((name, query))
+        if compiled is None:
+            try:
+                compiled = Query(language, query)
+            except ValueError as error:
+                compiled = f"query for {name}: {error}"
+            self._queries[name, query] = compiled
+        return compiled
+
+    def _load(self, name: str) -> TreeSitterLanguage | str:
+        bundle = _bundle()
+        entry = bundle.get("languages", {}).get(name)
+        if entry is None:
+            return f"no parser for {name} on this platform"
+        try:
+            self._unpack({name})
+            path = self._path(bundle, entry)
+            if hashlib.sha256(path.read_bytes()).hexdigest() != entry["sha256"]:
+                path.unlink()  # damaged where it lies, or not ours: never run it
+                self._unpack({name})
+            return _shared_library(path, entry["symbol"])
+        except (*UNPACKING_FAILS, AttributeError) as error:
+            return f"the parser for {name} cannot be loaded: {error}"
+
+    def _path(self, bundle: dict[str, Any], entry: dict[str, str]) -> Path:
+        # The checksum's first digits keep two versions of one grammar apart in a shared folder.
+        return self._folder / bundle["platform"] / f"{entry['sha256'][:8]}-{entry['file']}"
+
+    def _unpack(self, names: set[str]) -> None:
+        bundle = _bundle()
+        entries = [bundle["languages"][name] for name in names if name in bundle.get("languages", {})]
+        missing = {entry["file"]: entry for entry in entries if not self._path(bundle, entry).exists()}
+        if not missing:
+            return
+        with tarfile.open(bundle["path"], "r:gz") as archive:
+            for member in archive:
+                entry = missing.pop(member.name.removeprefix("./"), None)
+                if entry is not None:
+                    content = archive.extractfile(member)
+                    if content is not None:
+                        _write_checked(self._path(bundle, entry), content.read(), entry["sha256"])
+                if not missing:
+                    return
+
+
+@lru_cache(maxsize=1)
+def _bundle() -> dict[str, Any]:
+    """The installed wheel's manifest for this platform with the archive's `path`; empty when there is none."""
+    spec = find_spec("semble_grammars")
+    system, machine = SYSTEMS.get(platform.system().lower()), MACHINES.get(platform.machine().lower())
+    if spec is None or not spec.submodule_search_locations:
+        return {}
+    folder = Path(spec.submodule_search_locations[0]) / "grammars" / f"{system}-{machine}"
+    try:
+        manifest = json.loads((folder / "manifest.json").read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return {**manifest, "path": folder / manifest["archive"]}
+
+
+def _write_checked(path: Path, content: bytes, sha256: str) -> None:
+    """Put a library where others may be loading it: complete under its name, or not there."""
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise ValueError(f"{path.name} does not have the checksum of its manifest")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with NamedTemporaryFile(dir=path.parent, prefix=".new-", delete=False) as part:
+        part.write(content)
+    try:
+        os.chmod(part.name, 0o755)
+        os.replace(part.name, path)
+    except OSError:
+        os.unlink(part.name)
+        if not path.exists():  # Windows refuses to replace a library that another process has loaded
+            raise
+
+
+def _shared_library(path: Path, symbol: str) -> TreeSitterLanguage:
+    """The language of a compiled grammar. The library stays loaded as long as the process runs."""
+    library = ctypes.CDLL(str(path))
+    entry_point = getattr(library, symbol)
+    entry_point.restype = ctypes.c_void_p
+    pointer = entry_point()
+    if not pointer:
+        raise ValueError(f"{path.name} holds no language")
+    new_capsule = ctypes.pythonapi.PyCapsule_New
+    new_capsule.restype = ctypes.py_object
+    new_capsule.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+    return TreeSitterLanguage(new_capsule(pointer, CAPSULE_NAME, None))
+
+
+CAPSULE_NAME = b"tree_sitter.Language"
+"""Kept alive here: a capsule stores the pointer to its name, not the name."""

@@ -1,0 +1,318 @@
+"""What one language is - its files, grammar, comment marks and queries - and the ordered list of all we know.
+
+Each language is one TOML file beside this module; a user may drop the same kind of file into a folder of theirs.
+
+>>> languages = Languages.builtin()
+>>> languages.detect("src/app.py").name, languages.detect("run", b"#!/usr/bin/env python3").name
+('python', 'python')
+>>> languages.detect("photo.xyz") is None
+True
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from context_engine.errors import InvalidArgument
+
+Content = Literal["code", "documentation", "data"]
+
+ORDER = (
+    "python javascript typescript tsx go rust java c cpp csharp ruby php kotlin swift scala elixir haskell lua bash zig "
+    "markdown rst json yaml toml sql html css scss dockerfile makefile vue svelte dart "
+    "r julia perl ocaml protobuf graphql hcl cmake powershell objc erlang clojure nix asciidoc text xml ini"
+).split()
+"""The languages we ship, in order: where two claim the same suffix, the first has it."""
+
+SHEBANG = re.compile(rb"#!\s*(?:\S*/)?([\w.+-]+)(?:[ \t]+(?:-\S+[ \t]+)*([\w.+-]+))?")
+EXAMPLES = re.compile(r"^\[\[examples\]\]", re.M)
+
+
+@dataclass(frozen=True, slots=True)
+class Comments:
+    """The marks of comments: `line` prefixes, `block` pairs; `docstring` matches a doc text inside a body."""
+
+    line: tuple[str, ...] = ()
+    block: tuple[tuple[str, str], ...] = ()
+    docstring: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Imports:
+    """How an import becomes a file: `style` names a resolver of `resolve.py`, the rest are its numbers and names."""
+
+    style: str = ""
+    separator: str = "."
+    suffixes: tuple[str, ...] = ()
+    index: tuple[str, ...] = ()
+    roots: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """One language. `grammar` is None where we have no parser; `scanner` names a line scanner that replaces it.
+
+    `definitions` and `references` are tree-sitter queries; `depth_max` is how deep below the root they may start;
+    `upper_is_constant` makes UPPER_CASE variables and fields constants; `joins_clauses` makes neighbours of one name
+    one definition; `only_inside` are [open, close] patterns of what is read at all (a `<script>` in HTML).
+    See docs/guides/adding-a-language.md.
+    """
+
+    name: str
+    content: Content = "code"
+    grammar: str | None = None
+    scanner: str | None = None
+    suffixes: tuple[str, ...] = ()
+    filenames: tuple[str, ...] = ()
+    interpreters: tuple[str, ...] = ()
+    claims: tuple[tuple[str, str], ...] = ()
+    comments: Comments = field(default_factory=Comments)
+    imports: Imports = field(default_factory=Imports)
+    definitions: str = ""
+    references: str = ""
+    depth_max: int | None = None
+    upper_is_constant: bool = False
+    joins_clauses: bool = False
+    only_inside: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Languages:
+    """An ordered, explicit list of languages and the look-ups that find a file's own."""
+
+    listed: tuple[Language, ...]
+    _names: Mapping[str, Language] = field(init=False, repr=False, compare=False)
+    _filenames: Mapping[str, Language] = field(init=False, repr=False, compare=False)
+    _suffixes: Mapping[str, Language] = field(init=False, repr=False, compare=False)
+    _interpreters: Mapping[str, Language] = field(init=False, repr=False, compare=False)
+    _claims: Mapping[str, tuple[tuple[re.Pattern[bytes], Language], ...]] = field(
+        init=False, repr=False, compare=False
+    )
+
+    def __post_init__(self) -> None:
+        """Build the look-ups; where two languages claim the same key, the first has it."""
+        listed = self.listed
+        lookups = {
+            "_names": _first_wins((language.name, language) for language in listed),
+            "_filenames": _first_wins((name.lower(), language) for language in listed for name in language.filenames),
+            "_suffixes": _first_wins((suffix, language) for language in listed for suffix in language.suffixes),
+            "_interpreters": _first_wins((name, language) for language in listed for name in language.interpreters),
+            "_claims": _claims(listed),
+        }
+        for name, lookup in lookups.items():
+            object.__setattr__(self, name, lookup)
+
+    @classmethod
+    def builtin(cls) -> Languages:
+        """The languages we ship."""
+        return _builtin()
+
+    def with_folder(self, folder: str | Path) -> Languages:
+        """These and the user's own (`folder/*.toml`), which come first and so replace ours.
+
+        Raises: InvalidArgument naming file and field when one of the files is wrong.
+        """
+        try:
+            files = sorted(Path(folder).glob("*.toml"))
+            own = tuple(read_language(file.read_text("utf-8"), str(file), self._names) for file in files)
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidArgument(f"cannot read the languages in {folder}: {error}") from error
+        names = {language.name for language in own}
+        return Languages(own + tuple(language for language in self.listed if language.name not in names))
+
+    def get(self, name: str) -> Language | None:
+        """The language of that name."""
+        return self._names.get(name)
+
+    def __getitem__(self, name: str) -> Language:
+        """The language of that name. Raises: InvalidArgument when there is none."""
+        language = self._names.get(name)
+        if language is None:
+            known = ", ".join(sorted(self._names))
+            raise InvalidArgument(f"no language {name!r}", suggestion=f"one of: {known}")
+        return language
+
+    def detect(self, path: str, first_bytes: bytes = b"") -> Language | None:
+        """The language of a file, by its name, its suffix, then its first line; None when we know none."""
+        name = path.rpartition("/")[2].lower()
+        language = self._filenames.get(name)
+        if language is not None:
+            return language
+        stem, dot, suffix = name.rpartition(".")
+        if dot:
+            language = self._by_suffix(stem, suffix, first_bytes)
+            if language is not None:
+                return language
+            language = self._filenames.get(name.partition(".")[0] + ".*")
+            if language is not None:
+                return language
+        return self._by_shebang(first_bytes) if first_bytes.startswith(b"#!") else None
+
+    def _by_suffix(self, stem: str, suffix: str, first_bytes: bytes) -> Language | None:
+        if "." in stem:
+            language = self._suffixes.get(f".{stem.rpartition('.')[2]}.{suffix}")
+            if language is not None:
+                return language
+        for pattern, claimant in self._claims.get("." + suffix, ()):
+            if pattern.search(first_bytes):
+                return claimant
+        return self._suffixes.get("." + suffix)
+
+    def _by_shebang(self, first_bytes: bytes) -> Language | None:
+        match = SHEBANG.match(first_bytes.partition(b"\n")[0])
+        if match is None:
+            return None
+        program, argument = (part.decode("ascii", "replace") if part else "" for part in match.groups())
+        if program == "env":
+            program = argument
+        return self._interpreters.get(program) or self._interpreters.get(program.rstrip("0123456789."))
+
+
+def _first_wins(pairs: Iterable[tuple[str, Language]]) -> dict[str, Language]:
+    lookup: dict[str, Language] = {}
+    for key, language in pairs:
+        lookup.setdefault(key, language)
+    return lookup
+
+
+def _claims(listed: Iterable[Language]) -> dict[str, tuple[tuple[re.Pattern[bytes], Language], ...]]:
+    claims: dict[str, tuple[tuple[re.Pattern[bytes], Language], ...]] = {}
+    for language in listed:
+        for suffix, pattern in language.claims:
+            claims[suffix] = (*claims.get(suffix, ()), (re.compile(pattern.encode()), language))
+    return claims
+
+
+@lru_cache(maxsize=1)
+def _builtin() -> Languages:
+    folder = resources.files("context_engine.languages")
+    known: dict[str, Language] = {}
+    for name in ORDER:
+        known[name] = read_language((folder / f"{name}.toml").read_text("utf-8"), f"{name}.toml", known)
+    return Languages(tuple(known.values()))
+
+
+# -- from TOML ----------------------------------------------------------------------------------------------------
+
+SECTIONS: dict[str, dict[str, str]] = {
+    "": {
+        "name": "text",
+        "content": "content",
+        "grammar": "text",
+        "scanner": "text",
+        "suffixes": "texts",
+        "filenames": "texts",
+        "interpreters": "texts",
+        "based_on": "text",
+        "only_inside": "pairs",
+    },
+    "claims": {},
+    "comments": {"line": "texts", "block": "pairs", "docstring": "pattern"},
+    "imports": {"style": "text", "separator": "text", "suffixes": "texts", "index": "texts", "roots": "texts"},
+    "outline": {"definitions": "text", "references": "text", "depth_max": "number", "upper_is_constant": "flag", "joins_clauses": "flag"},
+}
+"""Every field a language file may have, and what it must be. `claims` maps a suffix to a pattern."""
+
+
+def read_language(text: str, file: str, known: Mapping[str, Language] | None = None) -> Language:
+    """The language that one TOML file describes; its examples are for the tests and are not read here.
+
+    `known` are the languages that it may be `based_on`: what it does not say itself is taken from there.
+
+    Raises: InvalidArgument naming file and field.
+    """
+    start = EXAMPLES.search(text)
+    try:
+        raw = tomllib.loads(text[: start.start()] if start else text)
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidArgument(f"{file} is not TOML: {error}", details={"file": file}) from error
+    sections: dict[str, dict[str, Any]] = {name: {} for name in SECTIONS}
+    for key, value in raw.items():
+        if key in SECTIONS and isinstance(value, dict):
+            sections[key] = value
+        else:
+            sections[""][key] = value
+    return _language({name: _checked(name, section, file) for name, section in sections.items()}, file, known or {})
+
+
+def _language(sections: Mapping[str, dict[str, Any]], file: str, known: Mapping[str, Language]) -> Language:
+    top = sections[""]
+    if not top.get("name"):
+        raise _wrong(file, "name", "is missing")
+    base_name = top.pop("based_on", None)
+    base = Language(name="") if base_name is None else known.get(base_name)
+    if base is None:
+        raise _wrong(file, "based_on", f"names no language: {base_name!r}")
+    return replace(
+        base,
+        **{"suffixes": (), "filenames": (), "interpreters": (), **top},
+        claims=tuple(sections["claims"].items()),
+        comments=replace(base.comments, **sections["comments"]),
+        imports=replace(base.imports, **sections["imports"]),
+        **sections["outline"],
+    )
+
+
+def _checked(section: str, values: Mapping[str, Any], file: str) -> dict[str, Any]:
+    checked: dict[str, Any] = {}
+    for key, value in values.items():
+        label = f"{section}.{key}" if section else key
+        shape = "pattern" if section == "claims" else SECTIONS[section].get(key)
+        if shape is None:
+            raise _wrong(file, label, "is not a field of a language file")
+        checked[key] = _shaped(shape, value, file, label)
+    return checked
+
+
+def _shaped(shape: str, value: Any, file: str, label: str) -> Any:
+    if shape == "texts" and isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return tuple(value)
+    if shape == "pairs" and isinstance(value, list):
+        if all(isinstance(pair, list) and list(map(type, pair)) == [str, str] for pair in value):
+            return tuple(map(tuple, value))
+    if shape == "content" and value in get_args(Content):
+        return value
+    if shape == "number" and type(value) is int:
+        return value
+    if shape == "flag" and type(value) is bool:
+        return value
+    if shape in ("text", "pattern") and isinstance(value, str):
+        return value if shape == "text" else _pattern(value, file, label)
+    raise _wrong(file, label, f"must be {WANTED[shape]}, not {value!r}")
+
+
+WANTED = {
+    "text": "a string",
+    "texts": "a list of strings",
+    "pairs": "a list of [open, close] pairs",
+    "content": f"one of {', '.join(get_args(Content))}",
+    "number": "a whole number",
+    "flag": "true or false",
+    "pattern": "a regular expression",
+}
+
+
+def _pattern(value: str, file: str, label: str) -> str:
+    try:
+        re.compile(value)
+    except re.error as error:
+        raise _wrong(file, label, f"is no regular expression: {error}") from error
+    return value
+
+
+def _wrong(file: str, label: str, what: str) -> InvalidArgument:
+    return InvalidArgument(
+        f"{file}: {label} {what}",
+        suggestion="see docs/guides/adding-a-language.md",
+        details={"file": file, "field": label},
+    )
+
+
+__all__ = ["Comments", "Content", "Imports", "Language", "Languages", "read_language"]

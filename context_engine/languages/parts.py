@@ -1,0 +1,121 @@
+"""What an outline is made of: symbols, imports, references and problems, as plain tuples.
+
+Lines and columns are 1-based, a span's `last` line is included; `start`/`stop` are byte offsets, half-open.
+There may be thousands a file, so these are tuples and nothing more.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, get_args
+
+SymbolKind = Literal[
+    "function", "method", "class", "interface", "struct", "enum", "trait", "type", "module", "namespace",
+    "constant", "variable", "field", "property", "macro", "constructor", "key", "section", "table", "rule",
+    "stage", "target",
+]  # fmt: skip
+SYMBOL_KINDS: tuple[SymbolKind, ...] = get_args(SymbolKind)
+
+CLASS_LIKE = frozenset({"class", "interface", "struct", "enum", "trait"})
+"""A function directly inside one of these is a method."""
+
+
+class Symbol(NamedTuple):
+    """One definition. `parent` indexes the outline's symbols (-1: top of the file); `line` is where the name stands.
+
+    `owner` names the type it belongs to when that type is not its parent: a Go receiver, a Rust `impl`, a C++
+    `Widget::draw`, a Swift extension. `signature` and `doc` are filled in detailed outlines only.
+    """
+
+    name: str
+    kind: str
+    first: int
+    last: int
+    start: int
+    stop: int
+    parent: int
+    line: int
+    owner: str = ""
+    signature: str = ""
+    doc: str = ""
+
+
+class Import(NamedTuple):
+    """One import as written: `target` is the module, header or path; `names` what is taken from it, where cheap."""
+
+    target: str
+    line: int
+    names: tuple[str, ...] = ()
+
+
+class Reference(NamedTuple):
+    """A name that is used: `kind` is call, type or read; `symbol` indexes the enclosing symbol (-1: none)."""
+
+    name: str
+    line: int
+    column: int
+    kind: str
+    symbol: int = -1
+
+
+class Problem(NamedTuple):
+    """Something that could not be read; never an exception."""
+
+    line: int
+    column: int
+    message: str
+
+
+class Found(NamedTuple):
+    """A definition before nesting. Sorting these puts every parent in front of its children.
+
+    `at` is where the name stands: it orders several names of one declaration (`const a, b = 1, 2`).
+    """
+
+    start: int
+    minus_stop: int
+    at: int
+    name: str
+    kind: str
+    first: int
+    last: int
+    line: int
+    owner: str = ""
+
+
+def nested(found: list[Found]) -> list[Symbol]:
+    """The symbols in file order, each with its parent.
+
+    >>> found = [Found(9, -20, 13, "run", "function", 2, 3, 2), Found(0, -30, 6, "Task", "class", 1, 4, 1)]
+    >>> [(symbol.name, symbol.kind, symbol.parent) for symbol in nested(found)]
+    [('Task', 'class', -1), ('run', 'method', 0)]
+    """
+    found.sort()
+    symbols: list[Symbol] = []
+    make = tuple.__new__
+    parent, begin, stop, opened = -1, -1, 1 << 62, []
+    for start, minus_stop, _, name, kind, first, last, line, owner in found:
+        while start >= stop or -minus_stop > stop or (start == begin and -minus_stop == stop):
+            parent, begin, stop = opened.pop()
+        if kind == "function" and (owner or (parent >= 0 and symbols[parent][1] in CLASS_LIKE)):
+            kind = "method"
+        opened.append((parent, begin, stop))
+        symbols.append(make(Symbol, (name, kind, first, last, start, -minus_stop, parent, line, owner, "", "")))
+        parent, begin, stop = len(symbols) - 1, start, -minus_stop
+    return symbols
+
+
+def joined(found: list[Found]) -> list[Found]:
+    """Clauses that follow each other as one definition: a Haskell signature and its equations, Elixir's `def`s.
+
+    >>> one = Found(0, -9, 0, "add", "function", 1, 1, 1)
+    >>> [(each.first, each.last) for each in joined([one, Found(10, -19, 10, "add", "function", 2, 2, 2)])]
+    [(1, 2)]
+    """
+    kept: list[Found] = []
+    for each in sorted(found):
+        before = kept[-1] if kept else None
+        if before and (before.name, before.kind) == (each.name, each.kind) and each.start >= -before.minus_stop:
+            kept[-1] = before._replace(minus_stop=each.minus_stop, last=each.last)
+        else:
+            kept.append(each)
+    return kept

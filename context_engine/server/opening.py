@@ -1,0 +1,82 @@
+"""Opening the workspace without letting a client wait: in a thread, once, with its outcome kept for every call."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from context_engine.errors import BugError, ContextEngineError
+
+if TYPE_CHECKING:
+    from context_engine.engine import Engine
+
+AFTER_REPLY_S = 0.05
+"""The Engine's imports would hold up the first reply: they start when it is on its way."""
+
+
+class Opening:
+    """An Engine that is, or will be, open. `start` returns at once; `engine` waits for the outcome."""
+
+    def __init__(self, root: Path, *, log: Callable[[dict[str, Any]], None], follow: bool = True) -> None:
+        self.root = root
+        self._log = log
+        self._follow = follow
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._asked = threading.Event()
+        self._engine: Engine | None = None
+        self._error: ContextEngineError | None = None
+
+    def start(self) -> None:
+        """Begin to open, a moment from now unless somebody asks for the Engine before."""
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._open, name="opening", daemon=True)
+                self._thread.start()
+
+    def engine(self) -> Engine:
+        """The open Engine. Raises: UnsuitableRoot, FileNotFound, InvalidArgument (settings), each time it is asked."""
+        self._asked.set()
+        self.start()
+        assert self._thread is not None
+        self._thread.join()
+        if self._engine is None:
+            raise self._error or BugError("the workspace did not open")
+        return self._engine
+
+    def close(self) -> None:
+        """Close the Engine if it is open; a later `engine` raises."""
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            engine.close()
+
+    def _open(self) -> None:
+        self._asked.wait(AFTER_REPLY_S)
+        try:
+            from context_engine.engine import Engine
+            from context_engine.settings import Settings
+
+            engine = Engine.open(self.root, settings=Settings.load(self.root))
+        except ContextEngineError as error:
+            self._error = error
+            self._log({"event": "open", "root": str(self.root), "ok": False, "error": error.as_dict()})
+            return
+        except Exception as error:  # noqa: BLE001 - a thread has no caller; the next call hears of it
+            self._error = BugError(f"the workspace did not open: {type(error).__name__}: {error}")
+            self._log({"event": "open", "root": str(self.root), "ok": False, "error": self._error.as_dict()})
+            return
+        self._engine = engine
+        self._log({"event": "open", "root": str(self.root), "ok": True})
+        if self._follow:
+            threading.Thread(target=self._keep_true, args=(engine,), name="keep-true", daemon=True).start()
+
+    def _keep_true(self, engine: Engine) -> None:
+        """Bring the index up to date behind the first answers, and follow edits from here on."""
+        try:
+            engine.index_in_background()
+            if engine.settings.watch:
+                engine.watch()
+        except ContextEngineError as error:
+            self._log({"event": "keep_true", "ok": False, "error": error.as_dict()})

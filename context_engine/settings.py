@@ -1,0 +1,186 @@
+"""Every knob: its name with its unit, its default, what it means. Read once, frozen, handed on as plain values.
+
+Order: `CTX_*` environment variables win over `.context-engine/config.yml`, which wins over the defaults.
+
+>>> Settings.load(Path("/nowhere"), env={"CTX_QUIET_MS": "250"}).quiet_ms
+250
+"""
+
+# ruff: noqa: RUF009 - knob() is dataclasses.field() with a meaning; nothing mutable is shared
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from context_engine.errors import InvalidArgument
+
+CONFIG_FILE = Path(".context-engine") / "config.yml"
+CONFIG_BYTES_MAX = 100_000
+"""A settings file is a screenful; whatever is larger is not one."""
+NOT_KNOBS = frozenset({"CTX_ROOT", "CTX_FAKE_NOW", "CTX_DEBUG"})
+"""Environment variables of ours that are not settings: where to work, a fixed clock for tests, tracebacks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """What a setting means, and what it may be: `least`-`most` for numbers, `choices` for words."""
+
+    meaning: str
+    least: int | None = None
+    most: int | None = None
+    choices: tuple[str, ...] = ()
+
+
+def knob(default: Any, meaning: str, **limits: Any) -> Any:
+    """A settings field with its default and its meaning."""
+    return field(default=default, metadata={"knob": Knob(meaning, **limits)})
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All knobs of one workspace. `docs/settings.md` is generated from these lines."""
+
+    cache_folder: Path | None = knob(None, "Where indexes are kept; empty: the user's cache folder of this system.")
+    index_bytes_max: int = knob(1_000_000, "Larger files are listed as skipped, not indexed.", least=1_000)
+    workers: int = knob(
+        -1, "Processes that help indexing: 0 none, -1 as many as the cores make useful.", least=-1, most=256
+    )
+    watch: bool = knob(True, "Follow edits while `ctx serve` runs.")
+    quiet_ms: int = knob(500, "How long no file must change before edits are indexed.", least=0, most=60_000)
+    staleness_ms: int = knob(
+        1_000, "An answer may rest on a look at the files this old; 0 looks before every answer.", least=0, most=600_000
+    )
+    result_chars_max: int = knob(
+        36_000, "Longest reply of a tool; clients cut what is longer.", least=2_000, most=1_000_000
+    )
+    log_level: str = knob(
+        "info", "What `ctx serve` writes to stderr.", choices=("debug", "info", "warning", "error", "off")
+    )
+
+    @classmethod
+    def load(cls, root: str | Path, env: Mapping[str, str] | None = None) -> Settings:
+        """The settings of the workspace at `root`: defaults, then its config file, then the environment.
+
+        Raises: InvalidArgument, naming the place, the key and the nearest key that exists.
+        """
+        env = os.environ if env is None else env
+        values = _from_file(Path(root) / CONFIG_FILE) | _from_environment(env)
+        return cls(**values)
+
+
+def knobs() -> dict[str, tuple[Any, Knob]]:
+    """Name -> (default, knob), in the order of the class: what the docs table and the checks read."""
+    return {each.name: (each.default, each.metadata["knob"]) for each in fields(Settings)}
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    """What the config file says; nothing when there is none."""
+    try:
+        raw = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as error:
+        raise _wrong(
+            path, f"cannot be read: {error.strerror or error}", "Make the file readable or remove it."
+        ) from error
+    stated = _parsed(path, raw)
+    return {key: _checked(path, key, value) for key, value in stated.items()}
+
+
+def _parsed(path: Path, raw: bytes) -> dict[str, Any]:
+    """The YAML mapping of a config file, keys checked."""
+    import yaml  # only workspaces with a config file pay for the parser
+
+    if len(raw) > CONFIG_BYTES_MAX:
+        raise _wrong(path, f"holds {len(raw):,} bytes", f"A settings file has at most {CONFIG_BYTES_MAX:,}.")
+    try:
+        stated = yaml.safe_load(raw)
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        where = getattr(error, "problem_mark", None)
+        line = f" at line {where.line + 1}" if where else ""
+        raise _wrong(path, f"is not YAML{line}", "Write one `name: value` a line.") from error
+    if stated is None:
+        return {}
+    if not isinstance(stated, dict):
+        raise _wrong(path, "is not a mapping", "Write one `name: value` a line.")
+    for key in stated:
+        if key not in knobs():
+            raise _unknown(path, str(key))
+    return stated
+
+
+def _from_environment(env: Mapping[str, str]) -> dict[str, Any]:
+    """What the `CTX_*` variables say. Others that start so are somebody else's, unless they look like a slip of ours."""
+    names = {f"CTX_{name.upper()}": name for name in knobs()}
+    ours = (variable for variable in env if variable.startswith("CTX_") and variable not in NOT_KNOBS)
+    for variable in ours:
+        near = difflib.get_close_matches(variable, names, 1, 0.85)
+        if near and variable not in names:
+            raise _wrong("the environment", f"has {variable}, which is no setting", f"Did you mean {near[0]}?")
+    return {name: _checked(variable, name, env[variable]) for variable, name in names.items() if env.get(variable)}
+
+
+def _checked(place: object, name: str, value: Any) -> Any:
+    """The value as the knob's type and inside its limits."""
+    default, known = knobs()[name]
+    if name == "cache_folder":
+        return _folder(place, name, value)
+    if isinstance(default, bool):
+        return _flag(place, name, value)
+    if isinstance(default, int):
+        return _whole(place, name, value, known)
+    word = str(value).strip().lower()
+    if word not in known.choices:
+        raise _wrong(
+            place, f"sets {name} to {value!r}", f"It is one of {', '.join(known.choices)}.{_near(word, known.choices)}"
+        )
+    return word
+
+
+def _folder(place: object, name: str, value: Any) -> Path | None:
+    if value is None:
+        return None
+    if not isinstance(value, str) or "\0" in value or not value.strip():
+        raise _wrong(place, f"sets {name} to {value!r}", "It is the path of a folder.")
+    folder = Path(value).expanduser()
+    if not folder.is_absolute():
+        raise _wrong(place, f"sets {name} to {value!r}", "The path must be absolute (or start with ~).")
+    return folder
+
+
+def _flag(place: object, name: str, value: Any) -> bool:
+    word = str(value).strip().lower()
+    if word in ("true", "1", "yes", "on"):
+        return True
+    if word in ("false", "0", "no", "off"):
+        return False
+    raise _wrong(place, f"sets {name} to {value!r}", "It is true or false.")
+
+
+def _whole(place: object, name: str, value: Any, known: Knob) -> int:
+    try:
+        number = int(str(value).strip().replace("_", ""))
+    except ValueError:
+        raise _wrong(place, f"sets {name} to {value!r}", "It is a whole number.") from None
+    if isinstance(value, bool) or (known.least is not None and number < known.least):
+        raise _wrong(place, f"sets {name} to {value!r}", f"It is at least {known.least}.")
+    if known.most is not None and number > known.most:
+        raise _wrong(place, f"sets {name} to {value!r}", f"It is at most {known.most:,}.")
+    return number
+
+
+def _unknown(place: object, key: str) -> InvalidArgument:
+    return _wrong(place, f"has {key!r}, which is no setting", f"There are {', '.join(knobs())}.{_near(key, knobs())}")
+
+
+def _near(word: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(word, list(known), 1, 0.6)
+    return f" Did you mean {near[0]}?" if near else ""
+
+
+def _wrong(place: object, what: str, suggestion: str) -> InvalidArgument:
+    return InvalidArgument(f"settings: {place} {what}", suggestion=suggestion, details={"place": str(place)})

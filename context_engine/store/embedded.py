@@ -1,0 +1,535 @@
+"""The embedded store: one SQLite file says what counts, mapped segment files hold what is searched. One folder a work tree.
+
+    CURRENT              "g-000007": the generation that serves; replaced whole, so a rebuild appears at once
+    writer.lock          one writing process; everybody else reads
+    g-000007/index.db    files, segments, the dead, facts (WAL)
+    g-000007/000012.seg  immutable; a name in `index.db` means: whole and counted. Any other such file is a leftover
+
+A commit is one SQLite transaction after the segment file is on the disk, so a kill at any moment leaves the state before
+or after it. Readers hold no transactions. The whole folder is a cache: deleting it loses nothing but time.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import sys
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import apsw
+import msgspec
+import numpy as np
+from filelock import FileLock, Timeout
+
+from context_engine.errors import ContextEngineError, DiskFull, StorageBusy, StorageCorrupt
+from context_engine.store import segment as segments
+from context_engine.store.segment import Segment
+from context_engine.store.snapshot import Snapshot
+from context_engine.store.store import FileState, Stats
+
+SCHEMA_VERSION = 3
+"""Raise it when tables, segment layout, chunking or tokens change: older generations are then rebuilt, never misread.
+
+1 first layout, 2 roles, 3 outline blobs by msgpack
+"""
+SEGMENTS_MAX = 6
+"""More segments than this slow queries down; fewer mean more merging."""
+MERGE_FACTOR = 4
+"""A segment is merged with its smaller neighbours once they together hold a quarter of it: each file moves log4(n) times."""
+DEAD_SHARE_MAX = 0.25
+INHERIT_FILES_MAX = 100
+"""Larger batches are followed by a new computation of importance anyway."""
+READ_TRIES = 5
+
+_SCHEMA = """
+CREATE TABLE fact(name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE segment(id INTEGER PRIMARY KEY, files INT NOT NULL, chunks INT NOT NULL, importance BLOB);
+CREATE TABLE file(path TEXT PRIMARY KEY, size INT, mtime_ns INT, sha256 BLOB, segment INT, number INT) WITHOUT ROWID;
+CREATE TABLE dead(segment INT, number INT, PRIMARY KEY(segment, number)) WITHOUT ROWID;
+CREATE TABLE skipped(path TEXT PRIMARY KEY, reason TEXT, detail TEXT, size INT, mtime_ns INT) WITHOUT ROWID;
+INSERT INTO fact VALUES ('schema', {schema}), ('epoch', 0);
+"""
+
+
+class EmbeddedStore:
+    """The index of one work tree. Thread-safe; any number of processes may hold one on the same folder."""
+
+    def __init__(self, folder: Path) -> None:
+        """Nothing is opened or created until it is needed."""
+        self.folder = folder
+        self._lock = threading.RLock()
+        self._reader: _Reader | None = None
+
+    # -- reading --
+
+    def snapshot(self) -> Snapshot | None:
+        """The newest published state; None when there is none. The same object as long as nothing changed.
+
+        Raises: StorageCorrupt.
+        """
+        with self._lock:
+            return self._retried(lambda reader: reader.snapshot())
+
+    def files(self) -> dict[str, FileState]:
+        """What the index knows of each file, by path."""
+        with self._lock:
+            return self._retried(lambda reader: reader.files()) or {}
+
+    def skipped(self) -> list[tuple[str, str, str, int, int]]:
+        """(path, reason, detail, size, mtime_ns) of files whose content kept them out."""
+        with self._lock:
+            return self._retried(lambda reader: reader.rows("SELECT * FROM skipped ORDER BY path")) or []
+
+    def fact(self, name: str) -> Any:
+        """A fact that was committed with the index; None when unknown."""
+        with self._lock:
+            rows = self._retried(lambda reader: reader.rows("SELECT value FROM fact WHERE name=?", (name,)))
+            return rows[0][0] if rows else None
+
+    def stats(self) -> Stats:
+        """Counts and sizes of what is published."""
+        snapshot = self.snapshot()
+        disk_bytes = sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
+        if snapshot is None:
+            return Stats(files=0, chunks=0, dead_files=0, segments=0, disk_bytes=disk_bytes, generation="", epoch=0)
+        return Stats(
+            files=snapshot.living_files,
+            chunks=snapshot.living_chunks,
+            dead_files=snapshot.files - snapshot.living_files,
+            segments=len(snapshot.segments),
+            disk_bytes=disk_bytes,
+            generation=snapshot.generation,
+            epoch=snapshot.epoch,
+        )
+
+    def check(self) -> list[str]:
+        """What is wrong with the stored index, in words; empty when it is sound."""
+        with self._lock:
+            try:
+                return self._retried(lambda reader: reader.check()) or []
+            except ContextEngineError as error:
+                return [error.message]
+
+    def _retried(self, ask) -> Any:
+        """Ask the current generation; a merge or a swap may take files away between look and open, so look again."""
+        for attempt in range(READ_TRIES):
+            try:
+                reader = self._current()
+                return None if reader is None else ask(reader)
+            except FileNotFoundError:
+                self._forget()
+            except apsw.Error as error:
+                self._forget()
+                if attempt == READ_TRIES - 1 or isinstance(error, apsw.CorruptError | apsw.NotADBError):
+                    raise _corrupt(self.folder, error) from error
+        raise _corrupt(self.folder, FileNotFoundError("its files are missing"))
+
+    def _current(self) -> _Reader | None:
+        generation = self.generation()
+        if not generation:
+            self._forget()
+            return None
+        if self._reader is None or self._reader.generation != generation:
+            self._forget()
+            reader = _Reader(self.folder / generation)
+            if reader.schema() != SCHEMA_VERSION:
+                reader.close()
+                return None
+            self._reader = reader
+        return self._reader
+
+    def generation(self) -> str:
+        """The name of the generation that serves; empty when there is none."""
+        try:
+            return (self.folder / "CURRENT").read_text("ascii").strip()
+        except (FileNotFoundError, UnicodeDecodeError):
+            return ""
+
+    def _forget(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+
+    def close(self) -> None:
+        """Let go of files; the store can be used again afterwards."""
+        with self._lock:
+            self._forget()
+
+    # -- writing --
+
+    @contextmanager
+    def writer(self, *, rebuild: bool = False, wait_s: float = 0.0) -> Iterator[Writer]:
+        """The right to write, for one process at a time. `rebuild` starts an empty generation that `publish` puts in place.
+
+        Raises: StorageBusy when another process writes (after `wait_s` seconds), DiskFull, StorageCorrupt.
+        """
+        with disk_errors(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(self.folder / "writer.lock", timeout=wait_s)
+        try:
+            lock.acquire()
+        except Timeout:
+            raise StorageBusy(
+                "another process is indexing this workspace",
+                suggestion="search as usual; its result appears by itself, or call again in a moment",
+            ) from None
+        try:
+            with disk_errors(self.folder):
+                writer = self._open_writer(rebuild)
+                try:
+                    yield writer
+                finally:
+                    writer.close()
+        finally:
+            lock.release()
+
+    def _open_writer(self, rebuild: bool) -> Writer:
+        current = self.generation()
+        usable = bool(current) and _is_usable(self.folder / current)
+        for path in self.folder.glob("g-*"):
+            if path.name != current or not usable:
+                if path.name == current:
+                    (self.folder / "CURRENT").unlink()
+                    self.close()
+                shutil.rmtree(path, ignore_errors=True)
+        if usable and not rebuild:
+            return Writer(self.folder, current, published=True)
+        number = int(current.removeprefix("g-")) + 1 if current else 1
+        name = f"g-{number:06d}"
+        _create(self.folder / name)
+        return Writer(self.folder, name, published=False)
+
+    def clear(self) -> int:
+        """Delete the index; bytes freed. Raises: StorageBusy while another process writes."""
+        freed = self.stats().disk_bytes if self.folder.exists() else 0
+        if not self.folder.exists():
+            return 0
+        with self.writer(rebuild=False):
+            self.close()
+            (self.folder / "CURRENT").unlink(missing_ok=True)
+            for path in self.folder.glob("g-*"):
+                shutil.rmtree(path, ignore_errors=True)
+        return freed
+
+
+class Writer:
+    """One process's right to change the index. Every method that ends normally has been committed."""
+
+    def __init__(self, folder: Path, generation: str, *, published: bool) -> None:
+        self._folder = folder
+        self.generation = generation
+        self.path = folder / generation
+        self.is_published = published
+        self._db = _connect(self.path / "index.db", apsw.SQLITE_OPEN_READWRITE)
+        self._remove_leftovers()
+
+    def close(self) -> None:
+        """Fold the log into the database and let go."""
+        with suppress(apsw.BusyError):  # a reader is looking: the next writer folds it
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._db.close()
+
+    def new_segment(self) -> tuple[int, Path]:
+        """A number and a file name nobody has, for a segment that is then handed to `put`."""
+        used = [int(path.stem) for path in self.path.glob("*.seg")]
+        number = max(used, default=0) + 1
+        path = self._segment_path(number)
+        path.touch(exist_ok=False)
+        return number, path
+
+    def put(
+        self,
+        written: Sequence[int],
+        *,
+        removed: Iterable[str] = (),
+        skipped: Iterable[tuple[str, str, str, int, int]] = (),
+        touched: Iterable[tuple[str, int, int]] = (),
+        facts: Mapping[str, Any] | None = None,
+    ) -> None:
+        """One commit: segments whose files replace older entries of the same path, files gone, files kept out by their
+        content, files that were touched (path, size, mtime_ns) but not changed."""
+        loaded = {number: segments.load(self._segment_path(number)) for number in written}
+        db = self._db
+        with db:
+            gone = [(path,) for path in removed]
+            for number, segment in loaded.items():
+                gone += [(path,) for path in segment.heaps["path"].texts()]
+            kept_out = list(skipped)
+            gone += [(row[0],) for row in kept_out]
+            inherited = {number: self._inherited(segment) for number, segment in loaded.items()}
+            db.executemany("INSERT OR IGNORE INTO dead SELECT segment, number FROM file WHERE path=?", gone)
+            db.executemany("DELETE FROM file WHERE path=?", gone)
+            db.executemany("DELETE FROM skipped WHERE path=?", gone)
+            db.executemany("INSERT OR REPLACE INTO skipped VALUES (?,?,?,?,?)", kept_out)
+            for number, segment in loaded.items():
+                self._register(number, segment, inherited[number])
+            db.executemany("UPDATE file SET size=?, mtime_ns=? WHERE path=?", [(s, m, p) for p, s, m in touched])
+            self._end_commit(facts)
+
+    def _inherited(self, segment: Segment) -> np.ndarray:
+        """The importance its files had before: a changed file keeps its rank until ranks are computed again."""
+        values = np.zeros(segment.files, np.float16)
+        sql = "SELECT importance, number FROM file JOIN segment ON segment.id = file.segment WHERE path=?"
+        if segment.files <= INHERIT_FILES_MAX:
+            for file, path in enumerate(segment.heaps["path"].texts()):
+                for blob, number in self._db.execute(sql, (path,)):
+                    values[file] = np.frombuffer(blob, np.float16)[number]
+        return values
+
+    def _register(self, number: int, segment: Segment, importance: np.ndarray) -> None:
+        row = (number, segment.files, segment.chunks, importance.astype(np.float16).tobytes())
+        self._db.execute("INSERT OR REPLACE INTO segment VALUES (?,?,?,?)", row)
+        rows = zip(
+            segment.heaps["path"].texts(),
+            segment.file["size"].tolist(),
+            segment.file["mtime_ns"].tolist(),
+            segment.heaps["sha256"],
+            (number for _ in range(segment.files)),
+            range(segment.files),
+            strict=False,
+        )
+        self._db.executemany("INSERT INTO file VALUES (?,?,?,?,?,?)", rows)
+
+    def _end_commit(self, facts: Mapping[str, Any] | None) -> None:
+        self._db.executemany("INSERT OR REPLACE INTO fact VALUES (?,?)", list((facts or {}).items()))
+        self._db.execute("UPDATE fact SET value = value + 1 WHERE name = 'epoch'")
+
+    def set_facts(self, facts: Mapping[str, Any]) -> None:
+        """Keep facts beside the index."""
+        with self._db:
+            self._end_commit(facts)
+
+    def snapshot(self) -> Snapshot:
+        """What has been committed by now, published or not."""
+        return _snapshot(self._db, self.path)
+
+    def set_importance(self, values: np.ndarray) -> None:
+        """The importance of every file of `snapshot()`, in its numbering."""
+        with self._db:
+            at = 0
+            for number, files in self._db.execute("SELECT id, files FROM segment ORDER BY id").fetchall():
+                part = np.asarray(values[at : at + files], np.float16).tobytes()
+                self._db.execute("UPDATE segment SET importance=? WHERE id=?", (part, number))
+                at += files
+            self._end_commit(None)
+
+    def compact(self, *, everything: bool = False) -> bool:
+        """Merge segments that are too many, too small or too dead; whether anything was merged. Readers are not disturbed."""
+        rows = self._db.execute("SELECT id, files, chunks FROM segment ORDER BY id").fetchall()
+        dead = dict(self._db.execute("SELECT segment, count(*) FROM dead GROUP BY segment").fetchall())
+        chosen = [row[0] for row in rows] if everything else _to_merge(rows, dead)
+        if len(chosen) < 2 and not any(dead.get(number) for number in chosen):
+            return False
+        parts = [segments.load(self._segment_path(number)) for number in chosen]
+        alive = [np.ones(part.files, bool) for part in parts]
+        for living, number in zip(alive, chosen, strict=True):
+            gone = self._db.execute("SELECT number FROM dead WHERE segment=?", (number,)).fetchall()
+            living[[row[0] for row in gone]] = False
+        merged = segments.merge(parts, alive)
+        number, path = self.new_segment()
+        segments.write(merged, path)
+        self._replace(chosen, alive, number, merged)
+        for old in chosen:
+            with suppress(OSError):  # Windows cannot delete a mapped file: the next writer does
+                self._segment_path(old).unlink()
+        return True
+
+    def _replace(self, chosen: Sequence[int], alive: Sequence[np.ndarray], number: int, merged: Segment) -> None:
+        old = [
+            np.frombuffer(self._db.execute("SELECT importance FROM segment WHERE id=?", (n,)).fetchone()[0], np.float16)
+            for n in chosen
+        ]
+        importance = np.concatenate([values[living] for values, living in zip(old, alive, strict=True)])
+        with self._db:
+            for each in chosen:
+                self._db.execute("DELETE FROM file WHERE segment=?", (each,))
+                self._db.execute("DELETE FROM dead WHERE segment=?", (each,))
+                self._db.execute("DELETE FROM segment WHERE id=?", (each,))
+            self._register(number, merged, importance)
+            self._end_commit(None)
+
+    def publish(self) -> None:
+        """Put this generation in place of the old one; readers of the old one finish undisturbed."""
+        if self.is_published:
+            return
+        new = self._folder / "CURRENT.new"
+        with open(new, "w", encoding="ascii") as out:
+            out.write(self.generation)
+            out.flush()
+            os.fsync(out.fileno())
+        os.replace(new, self._folder / "CURRENT")
+        self.is_published = True
+        for path in self._folder.glob("g-*"):
+            if path.name != self.generation:
+                shutil.rmtree(path, ignore_errors=True)
+
+    def _segment_path(self, number: int) -> Path:
+        return self.path / f"{number:06d}.seg"
+
+    def _remove_leftovers(self) -> None:
+        counted = {row[0] for row in self._db.execute("SELECT id FROM segment")}
+        for path in self.path.glob("*.seg"):
+            if int(path.stem) not in counted:
+                with suppress(OSError):  # still mapped by a reader on Windows
+                    path.unlink()
+
+
+class _Reader:
+    """One open generation, read only."""
+
+    def __init__(self, path: Path) -> None:
+        self.generation = path.name
+        self._path = path
+        if not (path / "index.db").exists():
+            raise FileNotFoundError(path / "index.db")
+        self._db = _connect(path / "index.db", apsw.SQLITE_OPEN_READWRITE)
+        self._snapshot: Snapshot | None = None
+        self._version = -1
+
+    def close(self) -> None:
+        self._db.close()
+
+    def schema(self) -> int:
+        return self._db.execute("SELECT value FROM fact WHERE name='schema'").fetchone()[0]
+
+    def rows(self, sql: str, values: tuple = ()) -> list[tuple]:
+        return self._db.execute(sql, values).fetchall()
+
+    def snapshot(self) -> Snapshot:
+        """`PRAGMA data_version` (7 microseconds) tells whether somebody committed since."""
+        version = self._db.pragma("data_version")
+        if self._snapshot is None or version != self._version:
+            known = {} if self._snapshot is None else self._snapshot.by_number
+            self._snapshot = _snapshot(self._db, self._path, known)
+            self._version = version
+        return self._snapshot
+
+    def files(self) -> dict[str, FileState]:
+        rows = self._db.execute("SELECT path, size, mtime_ns, sha256 FROM file")
+        return {path: FileState(size, mtime_ns, sha256) for path, size, mtime_ns, sha256 in rows}
+
+    def check(self) -> list[str]:
+        problems = [row[0] for row in self.rows("PRAGMA integrity_check") if row[0] != "ok"]
+        snapshot = _snapshot(self._db, self._path)
+        counted = self.rows("SELECT count(*) FROM file")[0][0]
+        if counted != snapshot.living_files:
+            problems.append(f"{counted} files are listed but {snapshot.living_files} are searchable")
+        names = snapshot.by_path
+        for path, segment, number in self.rows("SELECT path, segment, number FROM file"):
+            at = snapshot.segment_numbers.index(segment) if segment in snapshot.segment_numbers else -1
+            if at < 0 or names.get(path) != int(snapshot.file_base[at]) + number:
+                problems.append(f"{path} is listed in segment {segment} but is not there")
+        return problems
+
+
+def _snapshot(db: apsw.Connection, path: Path, known: Mapping[int, Segment] | None = None) -> Snapshot:
+    with db:  # a transaction only while the list is read
+        rows = db.execute("SELECT id, importance FROM segment ORDER BY id").fetchall()
+        dead: dict[int, list[int]] = {}
+        for segment, number in db.execute("SELECT segment, number FROM dead"):
+            dead.setdefault(segment, []).append(number)
+        epoch = db.execute("SELECT value FROM fact WHERE name='epoch'").fetchone()[0]
+    loaded = [(known or {}).get(number) or segments.load(path / f"{number:06d}.seg") for number, _ in rows]
+    return Snapshot(
+        loaded,
+        [dead.get(number, []) for number, _ in rows],
+        [np.frombuffer(values, np.float16) for _, values in rows],
+        generation=path.name,
+        epoch=epoch,
+        numbers=[number for number, _ in rows],
+    )
+
+
+def _to_merge(rows: Sequence[tuple[int, int, int]], dead: Mapping[int, int]) -> list[int]:
+    """Which segments to merge: mostly dead ones, and the newest as long as they weigh enough beside their elder."""
+    chosen = {number for number, files, _ in rows if dead.get(number, 0) > files * DEAD_SHARE_MAX}
+    weight, tail = 0, []
+    for number, _, chunks in reversed(rows):
+        if tail and weight * MERGE_FACTOR < chunks and len(rows) - len(tail) < SEGMENTS_MAX:
+            break
+        tail.append(number)
+        weight += chunks
+    if len(tail) > 1:
+        chosen |= set(tail)
+    return sorted(chosen)
+
+
+def _create(path: Path) -> None:
+    shutil.rmtree(path, ignore_errors=True)
+    path.mkdir(parents=True)
+    db = _connect(path / "index.db", apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
+    with db:
+        db.execute(_SCHEMA.format(schema=SCHEMA_VERSION))
+    db.close()
+
+
+def _is_usable(path: Path) -> bool:
+    """Whether a generation is of our schema and can be read; one that is not is rebuilt."""
+    try:
+        reader = _Reader(path)
+        try:
+            return reader.schema() == SCHEMA_VERSION and reader.snapshot() is not None
+        finally:
+            reader.close()
+    except (apsw.Error, OSError, StorageCorrupt, TypeError, ValueError, msgspec.DecodeError):
+        return False
+
+
+def _connect(path: Path, flags: int) -> apsw.Connection:
+    db = apsw.Connection(str(path), flags=flags)
+    db.set_busy_timeout(5_000)
+    # NORMAL: a power cut may lose the last commits of this cache, never its integrity.
+    db.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA mmap_size=0; PRAGMA journal_size_limit=4194304")
+    return db
+
+
+@contextmanager
+def disk_errors(folder: Path) -> Iterator[None]:
+    """Turn the operating system's words for a full or read-only disk into ours."""
+    try:
+        yield
+    except apsw.FullError as error:
+        raise _full(folder) from error
+    except (apsw.CorruptError, apsw.NotADBError) as error:
+        raise _corrupt(folder, error) from error
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise _full(folder) from error
+        if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM) and error.filename and str(folder) in str(error.filename):
+            raise DiskFull(
+                f"the index folder {folder} cannot be written: {error.strerror}",
+                suggestion="set CTX_CACHE_FOLDER to a folder you may write to",
+            ) from error
+        raise
+
+
+def _full(folder: Path) -> DiskFull:
+    return DiskFull(
+        f"no room left on the disk of {folder}",
+        suggestion="free some space or set CTX_CACHE_FOLDER to another disk; what was committed before is intact",
+    )
+
+
+def _corrupt(folder: Path, error: Exception) -> StorageCorrupt:
+    return StorageCorrupt(
+        f"the index in {folder} cannot be read: {error}",
+        suggestion="call reindex_workspace (or `ctx index --force`); the index is only a cache",
+    )
+
+
+def is_network_drive(path: Path) -> bool:
+    """Whether the folder lies on a network file system, where SQLite's log is not safe (Linux only; elsewhere False)."""
+    if not sys.platform.startswith("linux"):
+        return False
+    best, kind = "", ""
+    with suppress(OSError), open("/proc/self/mounts", encoding="utf-8", errors="replace") as mounts:
+        for line in mounts:
+            _, point, filesystem, *_ = line.split(" ")
+            if len(point) > len(best) and f"{path}/".startswith(point.rstrip("/") + "/"):
+                best, kind = point, filesystem
+    return kind in {"nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "afs", "ceph", "glusterfs"}

@@ -1,0 +1,344 @@
+"""A segment: some files of one workspace, searchable on their own, immutable once written, read through a memory map.
+
+It holds columns (one entry a file or a chunk), heaps (byte strings) and postings (term -> where it stands, how often).
+A workspace is a list of segments; replacing a file adds a small one and marks the old entry dead; `merge` makes one of
+several and leaves the dead behind. Terms are kept as 64-bit hashes: among a million terms two collide with probability
+3e-8. Scores are not stored, so that live statistics (document frequencies, mean lengths) always hold.
+
+File layout: 8 bytes magic, header length and CRC-32 (two little-endian uint32), JSON header, then the arrays, each at a
+multiple of 64 bytes. A file that was cut short or scribbled on is refused when it is opened.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from xxhash import xxh3_64_intdigest
+
+from context_engine.errors import StorageCorrupt
+
+MAGIC = b"CTXSEG02"
+ALIGN_BYTES = 64
+
+Array = npt.NDArray[np.generic]
+
+FILE_COLUMNS = {"size": np.int64, "mtime_ns": np.int64, "language": np.uint8, "role": np.uint8}
+CHUNK_COLUMNS = {
+    "first": np.uint32,
+    "last": np.uint32,
+    "start": np.uint32,
+    "stop": np.uint32,
+    "kind": np.uint8,
+    "symbol": np.int32,
+    "length": np.uint32,
+}
+HEAPS = ("path", "sha256", "outline")
+CHUNK_FIELDS = ("body", "symbol", "tag")
+FILE_FIELDS = ("path", "def", "doc", "stem")
+LENGTH_FIELDS = ("path", "def", "doc", "stem")
+
+
+def term_hashes(terms: Iterable[str]) -> npt.NDArray[np.uint64]:
+    """The 64-bit hash under which each term is stored (XXH3)."""
+    return np.fromiter((xxh3_64_intdigest(term.encode()) for term in terms), np.uint64)
+
+
+@dataclass(frozen=True, slots=True)
+class Heap:
+    """Byte strings end to end: string `i` is `blob[offsets[i]:offsets[i + 1]]`."""
+
+    offsets: npt.NDArray[np.uint64]
+    blob: npt.NDArray[np.uint8]
+
+    @classmethod
+    def of(cls, strings: Sequence[bytes]) -> Heap:
+        """Pack the strings in order."""
+        offsets = np.zeros(len(strings) + 1, np.uint64)
+        np.cumsum([len(string) for string in strings], out=offsets[1:])
+        return cls(offsets, np.frombuffer(b"".join(strings), np.uint8))
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, index: int) -> bytes:
+        return self.blob[int(self.offsets[index]) : int(self.offsets[index + 1])].tobytes()
+
+    def __iter__(self) -> Iterable[bytes]:
+        """All strings, in one copy of the blob."""
+        blob, offsets = self.blob.tobytes(), self.offsets.tolist()
+        return (blob[a:b] for a, b in zip(offsets, offsets[1:], strict=False))
+
+    def texts(self) -> list[str]:
+        """All strings as UTF-8 text."""
+        return [string.decode() for string in self]
+
+    def take(self, keep: npt.NDArray[np.intp]) -> Heap:
+        """The strings at these places, in this order."""
+        return Heap.of([self[index] for index in keep.tolist()])
+
+
+@dataclass(frozen=True, slots=True)
+class Postings:
+    """Where each term stands: term `i` (by ascending hash) in documents `ids[indptr[i]:indptr[i+1]]`, `counts` times each.
+
+    `names` are the terms themselves where somebody asks for them back (symbols, tags, file stems), else empty.
+    """
+
+    hashes: npt.NDArray[np.uint64]
+    indptr: npt.NDArray[np.uint32]
+    ids: npt.NDArray[np.uint32]
+    counts: npt.NDArray[np.uint8]
+    names: Heap = field(default_factory=lambda: Heap.of([]))
+
+    @classmethod
+    def of_pairs(
+        cls,
+        hashes: npt.NDArray[np.uint64],
+        terms: npt.NDArray[np.int64],
+        docs: npt.NDArray[np.int64],
+        documents: int,
+        *,
+        weights: npt.NDArray[np.uint8] | None = None,
+        names: Sequence[str] | None = None,
+    ) -> Postings:
+        """From one (term number, document) pair an occurrence; `hashes[n]` is the hash of term number n.
+
+        Counts are occurrences, capped at 255; with `weights` the greatest weight of the pair instead.
+        """
+        order = np.argsort(hashes, kind="stable")
+        rank = np.empty(len(hashes), np.int64)
+        rank[order] = np.arange(len(hashes))
+        keys = rank[terms] * max(documents, 1) + docs
+        if weights is None:
+            keys.sort()
+            starts = _run_starts(keys)
+            counts = np.diff(starts, append=len(keys))
+        else:
+            by_key = np.argsort(keys, kind="stable")
+            keys = keys[by_key]
+            starts = _run_starts(keys)
+            counts = np.maximum.reduceat(weights[by_key], starts) if len(keys) else np.zeros(0, np.uint8)
+        keys = keys[starts]
+        used, ids = np.divmod(keys, max(documents, 1))
+        return cls(
+            hashes[order],
+            np.searchsorted(used, np.arange(len(hashes) + 1)).astype(np.uint32),
+            ids.astype(np.uint32),
+            np.minimum(counts, 255).astype(np.uint8),
+            Heap.of([names[index].encode() for index in order.tolist()]) if names is not None else Heap.of([]),
+        )
+
+    def find(self, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.intp]:
+        """The place of each hash among our terms; -1 where the term does not occur."""
+        if not len(self.hashes):
+            return np.full(len(hashes), -1)
+        places = np.searchsorted(self.hashes, hashes)
+        places[places == len(self.hashes)] = 0
+        return np.where(self.hashes[places] == hashes, places, -1)
+
+    def pairs(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.uint32]]:
+        """(term place, document) of every posting."""
+        return np.repeat(np.arange(len(self.hashes)), np.diff(self.indptr.astype(np.int64))), self.ids
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """The columns, heaps and postings of some files; see the module's first lines."""
+
+    languages: tuple[str, ...]
+    chunk_starts: npt.NDArray[np.uint32]  # files + 1: file f has chunks chunk_starts[f]:chunk_starts[f + 1]
+    file: dict[str, Array]
+    chunk: dict[str, Array]
+    heaps: dict[str, Heap]
+    fields: dict[str, Postings]
+    lengths: dict[str, npt.NDArray[np.uint16]]
+
+    @property
+    def files(self) -> int:
+        """How many files, dead ones included."""
+        return len(self.chunk_starts) - 1
+
+    @property
+    def chunks(self) -> int:
+        """How many chunks, dead ones included."""
+        return int(self.chunk_starts[-1])
+
+    def chunk_files(self) -> npt.NDArray[np.intp]:
+        """The file of each chunk."""
+        return np.repeat(np.arange(self.files), np.diff(self.chunk_starts.astype(np.int64)))
+
+
+# -- on disk ------------------------------------------------------------------------------------------------------
+
+
+def write(segment: Segment, path: Path) -> int:
+    """Write the segment, flushed to the disk; bytes written. The caller publishes it afterwards.
+
+    Raises OSError as it comes (the caller knows whether the disk is full).
+    """
+    arrays = _flatten(segment)
+    index, offset = {}, 0
+    for name, array in arrays.items():
+        index[name] = [array.dtype.str, len(array), offset]
+        offset += -(-array.nbytes // ALIGN_BYTES) * ALIGN_BYTES
+    header = json.dumps({"languages": segment.languages, "arrays": index, "data_bytes": offset}).encode()
+    header += b" " * (-(len(header) + 16) % ALIGN_BYTES)
+    with open(path, "wb") as out:
+        out.write(MAGIC + len(header).to_bytes(4, "little") + zlib.crc32(header).to_bytes(4, "little") + header)
+        for array in arrays.values():
+            out.write(np.ascontiguousarray(array).data)
+            out.write(b"\0" * (-array.nbytes % ALIGN_BYTES))
+        out.flush()
+        os.fsync(out.fileno())
+        return out.tell()
+
+
+def load(path: Path) -> Segment:
+    """Map a segment written by `write`.
+
+    Raises StorageCorrupt when the file is damaged or of another version: rebuild the index then.
+    """
+    with open(path, "rb") as source:
+        prefix = source.read(16)
+        header = source.read(int.from_bytes(prefix[8:12], "little")) if prefix[:8] == MAGIC else b""
+        if not header or zlib.crc32(header) != int.from_bytes(prefix[12:16], "little"):
+            raise _corrupt(path, "its header is damaged")
+        facts = json.loads(header)
+        if os.fstat(source.fileno()).st_size != 16 + len(header) + facts["data_bytes"]:
+            raise _corrupt(path, "it was cut short")
+        mapped = mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ)
+    base = 16 + len(header)
+    arrays = {
+        name: np.frombuffer(mapped, dtype, count, base + offset) for name, (dtype, count, offset) in facts["arrays"].items()
+    }
+    return _gather(tuple(facts["languages"]), arrays)
+
+
+def _corrupt(path: Path, how: str) -> StorageCorrupt:
+    return StorageCorrupt(
+        f"index file {path.name} cannot be used: {how}",
+        suggestion="call reindex_workspace (or `ctx index --force`); the index is only a cache",
+        details={"file": str(path)},
+    )
+
+
+def _flatten(segment: Segment) -> dict[str, Array]:
+    arrays: dict[str, Array] = {"chunk_starts": segment.chunk_starts}
+    arrays |= {f"file.{name}": column for name, column in segment.file.items()}
+    arrays |= {f"chunk.{name}": column for name, column in segment.chunk.items()}
+    arrays |= {f"length.{name}": column for name, column in segment.lengths.items()}
+    heaps = dict(segment.heaps)
+    for name, postings in segment.fields.items():
+        for part in ("hashes", "indptr", "ids", "counts"):
+            arrays[f"field.{name}.{part}"] = getattr(postings, part)
+        heaps[f"names.{name}"] = postings.names
+    for name, heap in heaps.items():
+        arrays[f"heap.{name}.offsets"], arrays[f"heap.{name}.blob"] = heap.offsets, heap.blob
+    return arrays
+
+
+def _gather(languages: tuple[str, ...], arrays: dict[str, Array]) -> Segment:
+    def heap(name: str) -> Heap:
+        return Heap(arrays[f"heap.{name}.offsets"], arrays[f"heap.{name}.blob"])
+
+    def postings(name: str) -> Postings:
+        parts = (arrays[f"field.{name}.{part}"] for part in ("hashes", "indptr", "ids", "counts"))
+        return Postings(*parts, names=heap(f"names.{name}"))
+
+    return Segment(
+        languages,
+        arrays["chunk_starts"],
+        {name: arrays[f"file.{name}"] for name in FILE_COLUMNS},
+        {name: arrays[f"chunk.{name}"] for name in CHUNK_COLUMNS},
+        {name: heap(name) for name in HEAPS},
+        {name: postings(name) for name in CHUNK_FIELDS + FILE_FIELDS},
+        {name: arrays[f"length.{name}"] for name in LENGTH_FIELDS},
+    )
+
+
+# -- several into one ---------------------------------------------------------------------------------------------
+
+
+def merge(segments: Sequence[Segment], alive: Sequence[npt.NDArray[np.bool_]]) -> Segment:
+    """One segment with the living files of all of them, in order. `alive[i][f]` says whether file f of segment i lives."""
+    languages = tuple(dict.fromkeys(name for segment in segments for name in segment.languages))
+    kept_files = [np.flatnonzero(living) for living in alive]
+    kept_chunks = [
+        np.flatnonzero(living[segment.chunk_files()]) for segment, living in zip(segments, alive, strict=True)
+    ]
+    sizes = [
+        np.diff(segment.chunk_starts.astype(np.int64))[kept] for segment, kept in zip(segments, kept_files, strict=True)
+    ]
+    starts = np.concatenate([[0], np.cumsum(np.concatenate(sizes))]).astype(np.uint32)
+
+    def column(part: str, name: str, kept: list[npt.NDArray[np.intp]]) -> Array:
+        return np.concatenate([getattr(s, part)[name][k] for s, k in zip(segments, kept, strict=True)])
+
+    file = {name: column("file", name, kept_files) for name in FILE_COLUMNS}
+    recode = [np.array([languages.index(name) for name in s.languages], np.uint8) for s in segments]
+    file["language"] = np.concatenate(
+        [code[s.file["language"][k]] for s, k, code in zip(segments, kept_files, recode, strict=True)]
+    )
+    heaps = {
+        name: Heap.of([s.heaps[name][i] for s, k in zip(segments, kept_files, strict=True) for i in k.tolist()])
+        for name in HEAPS
+    }
+    fields = {name: _merge_postings([s.fields[name] for s in segments], kept_chunks, _chunk_counts(segments)) for name in CHUNK_FIELDS}
+    fields |= {name: _merge_postings([s.fields[name] for s in segments], kept_files, [s.files for s in segments]) for name in FILE_FIELDS}
+    return Segment(
+        languages,
+        starts,
+        file,
+        {name: column("chunk", name, kept_chunks) for name in CHUNK_COLUMNS},
+        heaps,
+        fields,
+        {name: column("lengths", name, kept_files) for name in LENGTH_FIELDS},
+    )
+
+
+def _chunk_counts(segments: Sequence[Segment]) -> list[int]:
+    return [segment.chunks for segment in segments]
+
+
+def _merge_postings(parts: Sequence[Postings], kept: Sequence[npt.NDArray[np.intp]], sizes: Sequence[int]) -> Postings:
+    """Postings over the kept documents, renumbered in order; terms without a living document are dropped."""
+    all_hashes = np.concatenate([part.hashes for part in parts])
+    hashes, first_at = np.unique(all_hashes, return_index=True)
+    terms, docs, counts, base = [], [], [], 0
+    for part, keep, size in zip(parts, kept, sizes, strict=True):
+        renumbered = np.full(size, -1, np.int64)
+        renumbered[keep] = base + np.arange(len(keep))
+        places, ids = part.pairs()
+        new = renumbered[ids]
+        lives = new >= 0
+        terms.append(np.searchsorted(hashes, part.hashes)[places[lives]])
+        docs.append(new[lives])
+        counts.append(part.counts[lives])
+        base += len(keep)
+    term, doc, count = np.concatenate(terms), np.concatenate(docs), np.concatenate(counts)
+    order = np.argsort(term * max(base, 1) + doc, kind="stable")
+    present = np.unique(term)
+    indptr = np.searchsorted(term[order], np.append(present, len(hashes))).astype(np.uint32)
+    names = [name for part in parts for name in part.names] if any(len(part.names) for part in parts) else None
+    return Postings(
+        hashes[present],
+        indptr,
+        doc[order].astype(np.uint32),
+        count[order],
+        Heap.of([names[first_at[index]] for index in present.tolist()]) if names is not None else Heap.of([]),
+    )
+
+
+def _run_starts(keys: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
+    """Where each run of equal sorted keys begins."""
+    if not len(keys):
+        return np.zeros(0, np.intp)
+    return np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))

@@ -1,0 +1,202 @@
+"""A snapshot: every segment of one published generation seen as one, with the dead left out. Immutable to its reader.
+
+Files and chunks are numbered through all segments in order. Columns are joined when a snapshot is opened (one segment:
+no copy); postings stay mapped and are joined a query's terms at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from context_engine.store.segment import CHUNK_FIELDS, Postings, Segment
+
+Ints = npt.NDArray[np.intp]
+Floats = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Postings of a query's terms in one field: parallel arrays, by term, then document.
+
+    `terms` indexes the query's terms, `docs` counts chunks or files of the snapshot, `counts` is how often.
+    `frequency[t]` is the number of living documents that hold term t.
+    """
+
+    docs: Ints
+    counts: Floats
+    terms: Ints
+    frequency: Ints
+
+
+class Snapshot:
+    """What a reader holds from the start to the end of a call."""
+
+    def __init__(
+        self,
+        segments: Sequence[Segment],
+        dead: Sequence[Sequence[int]],
+        importance: Sequence[npt.NDArray[np.float32]],
+        *,
+        generation: str,
+        epoch: int,
+        numbers: Sequence[int] = (),
+    ) -> None:
+        """`dead[i]`: file numbers of segment i that no longer count; `importance[i]`: its files' pagerank signal."""
+        self.generation = generation
+        self.epoch = epoch
+        self.segments = tuple(segments)
+        self.segment_numbers = list(numbers)
+        self.file_base = np.cumsum([0, *(segment.files for segment in segments)])
+        self.chunk_base = np.cumsum([0, *(segment.chunks for segment in segments)])
+        self.file_alive = np.ones(int(self.file_base[-1]), bool)
+        for base, gone in zip(self.file_base.tolist(), dead, strict=False):
+            self.file_alive[[base + number for number in gone]] = False
+        self.all_alive = bool(self.file_alive.all())
+        self.importance = _joined([np.asarray(part, np.float32) for part in importance], np.float32)
+
+    # -- counting --
+
+    @property
+    def files(self) -> int:
+        """File numbers, dead ones included."""
+        return int(self.file_base[-1])
+
+    @property
+    def chunks(self) -> int:
+        """Chunk numbers, dead ones included."""
+        return int(self.chunk_base[-1])
+
+    @cached_property
+    def living_files(self) -> int:
+        """Files that count."""
+        return int(self.file_alive.sum())
+
+    @cached_property
+    def living_chunks(self) -> int:
+        """Chunks that count."""
+        return int(self.chunk_alive.sum())
+
+    @property
+    def by_number(self) -> dict[int, Segment]:
+        """Its segments by the store's numbers, so that the next snapshot need not map them again."""
+        return dict(zip(self.segment_numbers, self.segments, strict=False))
+
+    # -- columns --
+
+    @cached_property
+    def chunk_starts(self) -> Ints:
+        """File f has the chunks chunk_starts[f]:chunk_starts[f + 1]."""
+        parts = [
+            segment.chunk_starts[:-1].astype(np.intp) + base
+            for segment, base in zip(self.segments, self.chunk_base.tolist(), strict=False)
+        ]
+        return np.concatenate([*parts, [self.chunks]]).astype(np.intp)
+
+    @cached_property
+    def chunk_file(self) -> Ints:
+        """The file of each chunk."""
+        return np.repeat(np.arange(self.files), np.diff(self.chunk_starts))
+
+    @cached_property
+    def chunk_alive(self) -> npt.NDArray[np.bool_]:
+        """Whether each chunk's file counts."""
+        return self.file_alive[self.chunk_file]
+
+    def chunk_column(self, name: str) -> npt.NDArray[np.generic]:
+        """One column of all chunks."""
+        return self._column("chunk", name)
+
+    def file_column(self, name: str) -> npt.NDArray[np.generic]:
+        """One column of all files (`language` counts in `languages`)."""
+        return self._column("file", name)
+
+    def lengths(self, field: str) -> npt.NDArray[np.generic]:
+        """Number of terms of each document in a field."""
+        if field == "body":
+            return self._column("chunk", "length")
+        return self._column("lengths", field)
+
+    @cached_property
+    def _columns(self) -> dict[tuple[str, str], npt.NDArray[np.generic]]:
+        return {}
+
+    def _column(self, part: str, name: str) -> npt.NDArray[np.generic]:
+        known = self._columns.get((part, name))
+        if known is None:
+            parts = [getattr(segment, part)[name] for segment in self.segments]
+            if (part, name) == ("file", "language"):
+                codes = [np.array([self.languages.index(n) for n in s.languages], np.uint8) for s in self.segments]
+                parts = [code[column] for code, column in zip(codes, parts, strict=True)]
+            known = self._columns[part, name] = _joined(parts, np.uint8)
+        return known
+
+    @cached_property
+    def languages(self) -> tuple[str, ...]:
+        """Language names, as the `language` column counts them."""
+        return tuple(dict.fromkeys(name for segment in self.segments for name in segment.languages))
+
+    @cached_property
+    def paths(self) -> list[str]:
+        """The path of each file number."""
+        return [path for segment in self.segments for path in segment.heaps["path"].texts()]
+
+    @cached_property
+    def by_path(self) -> dict[str, int]:
+        """Living file numbers by path."""
+        alive = self.file_alive.tolist()
+        return {path: number for number, path in enumerate(self.paths) if alive[number]}
+
+    def heap(self, name: str, file: int) -> bytes:
+        """A file's entry in one of the heaps (`path`, `sha256`, `outline`)."""
+        segment = int(np.searchsorted(self.file_base, file, "right")) - 1
+        return self.segments[segment].heaps[name][file - int(self.file_base[segment])]
+
+    # -- postings --
+
+    def matches(self, field: str, hashes: npt.NDArray[np.uint64]) -> Matches:
+        """Where the terms stand, in living documents only."""
+        base = self.chunk_base if field in CHUNK_FIELDS else self.file_base
+        docs, counts, sizes = [], [], np.zeros((len(self.segments), len(hashes)), np.intp)
+        for number, segment in enumerate(self.segments):
+            postings = segment.fields[field]
+            for term, place in enumerate(postings.find(hashes).tolist()):
+                if place >= 0:
+                    start, stop = int(postings.indptr[place]), int(postings.indptr[place + 1])
+                    docs.append(postings.ids[start:stop] + base[number] if number else postings.ids[start:stop])
+                    counts.append(postings.counts[start:stop])
+                    sizes[number, term] = stop - start
+        if not docs:
+            empty = np.zeros(0, np.intp)
+            return Matches(empty, np.zeros(0, np.float32), empty, np.zeros(len(hashes), np.intp))
+        all_docs = np.concatenate(docs).astype(np.intp)
+        all_counts = np.concatenate(counts).astype(np.float32)
+        terms = np.repeat(np.tile(np.arange(len(hashes)), len(self.segments)), sizes.ravel())
+        frequency = sizes.sum(axis=0)
+        if not self.all_alive:
+            alive = (self.chunk_alive if field in CHUNK_FIELDS else self.file_alive)[all_docs]
+            all_docs, all_counts, terms = all_docs[alive], all_counts[alive], terms[alive]
+            frequency = np.bincount(terms, minlength=len(hashes))
+        if len(self.segments) > 1:
+            order = np.argsort(terms, kind="stable")
+            all_docs, all_counts, terms = all_docs[order], all_counts[order], terms[order]
+        return Matches(all_docs, all_counts, terms, frequency)
+
+    def names(self, field: str) -> list[str]:
+        """All names of a named field (`symbol`, `tag`, `stem`), each once, sorted; those of dead files may be among them."""
+        return sorted({name for segment in self.segments for name in segment.fields[field].names.texts()})
+
+    def postings(self, field: str) -> list[tuple[Postings, int]]:
+        """Each segment's postings of a field with the number its documents start at."""
+        base = self.chunk_base if field in CHUNK_FIELDS else self.file_base
+        return [(s.fields[field], int(b)) for s, b in zip(self.segments, base.tolist(), strict=False)]
+
+
+def _joined(parts: Sequence[npt.NDArray[np.generic]], dtype: npt.DTypeLike) -> npt.NDArray[np.generic]:
+    if not parts:
+        return np.zeros(0, dtype)
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)

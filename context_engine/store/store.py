@@ -1,0 +1,62 @@
+"""The store promise: what every backend keeps for the index, whatever it is made of.
+
+A writer commits whole files at a time; a reader gets a `Snapshot` and keeps it as long as it likes. What is read and
+ranked is the same for every backend, because ranking is not the store's business.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from context_engine.store.snapshot import Snapshot
+
+
+class FileState(NamedTuple):
+    """How a file looked when it was indexed."""
+
+    size: int
+    mtime_ns: int
+    sha256: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """Counts and sizes of what is published; `dead_files` wait for the next merge."""
+
+    files: int
+    chunks: int
+    dead_files: int
+    segments: int
+    disk_bytes: int
+    generation: str
+    epoch: int
+
+
+class Store(Protocol):
+    """One work tree's index."""
+
+    def snapshot(self) -> Snapshot | None:
+        """The newest published state; None when there is none."""
+
+    def files(self) -> dict[str, FileState]:
+        """What is indexed, by path: the base of every incremental run."""
+
+    def fact(self, name: str) -> Any:
+        """A fact committed with the index."""
+
+    def writer(self, *, rebuild: bool = False, wait_s: float = 0.0) -> AbstractContextManager[Any]:
+        """The right to write; raises StorageBusy while another process has it."""
+
+    def stats(self) -> Stats:
+        """Counts and sizes."""
+
+    def check(self) -> list[str]:
+        """What is wrong, in words; empty when sound."""
+
+    def clear(self) -> int:
+        """Delete the index; bytes freed."""
+
+    def close(self) -> None:
+        """Let go of files."""

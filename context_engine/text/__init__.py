@@ -1,0 +1,1 @@
+"""PURE. Strings and line numbers; no files, no clock, no chance."""

@@ -1,0 +1,94 @@
+"""From text to search terms: identifiers split at case and underscores, stemmed, and kept whole as well.
+
+A *word* is a run of letters, digits and underscores as it stands in the text; a *term* is what is indexed.
+This module holds no state and no vocabulary.
+
+>>> terms("getHTTPResponse_v2")
+['get', 'http', 'respons', 'v', '2', 'gethttpresponsev2']
+>>> query_terms("How are the connections pooled?")
+['connect', 'pool']
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+import Stemmer
+
+words = re.compile(r"\w+").findall
+"""All words of a text, in order (the bound `findall`: the hottest call of indexing)."""
+
+_PART = r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_A-Za-z]+"
+_parts = re.compile(_PART).findall
+_parts_or_break = re.compile(_PART + r"|\n").findall
+
+WORD_CHARS_MAX = 100
+"""Longer words are data (hashes, base64), not language; their parts are not indexed."""
+
+STOP_WORDS = frozenset(
+    "a an the is are was were be been do does did how what where when which who why this that these those of to in on "
+    "for and or with by from as at it its into can i we you me my our there here".split()
+)
+"""Dropped from queries only; the index holds every word."""
+
+
+def stem_all(parts: Sequence[str]) -> list[str]:
+    """Snowball English stems of lower-case words."""
+    # A Stemmer object is not thread-safe, and making one takes a microsecond.
+    return Stemmer.Stemmer("english", 0).stemWords(parts)
+
+
+def split(word: str) -> list[str]:
+    """The parts of an identifier, lower case, unstemmed.
+
+    >>> split("XMLHttpRequest"), split("snake_case_2")
+    (['xml', 'http', 'request'], ['snake', 'case', '2'])
+    """
+    return [part.lower() for part in _parts(word)]
+
+
+def compound(word: str) -> str:
+    """The identifier as one term: case and underscores do not count (`getFile` = `get_file`).
+
+    >>> compound("get_file"), compound("getFile"), compound("__init__")
+    ('getfile', 'getfile', 'init')
+    """
+    return word.replace("_", "").lower()
+
+
+def terms(word: str) -> list[str]:
+    """What one word is indexed under: its stemmed parts, and the whole when it has several."""
+    return expand([word])[0]
+
+
+def expand(unique_words: Sequence[str]) -> list[list[str]]:
+    """`terms` of many words at once: one regex pass and one stemming pass for all of them."""
+    short = (word if len(word) <= WORD_CHARS_MAX else "" for word in unique_words)
+    pieces = _parts_or_break("\n".join(short))
+    stems = stem_all([piece.lower() for piece in pieces])
+    grouped: list[list[str]] = []
+    group: list[str] = []
+    for piece, stem in zip(pieces, stems, strict=True):
+        if piece == "\n":
+            grouped.append(group)
+            group = []
+        else:
+            group.append(stem)
+    grouped.append(group)
+    for word, group in zip(unique_words, grouped, strict=False):
+        if len(group) > 1:
+            group.append(compound(word))
+    return grouped[: len(unique_words)]
+
+
+def query_terms(text: str) -> list[str]:
+    """The terms of a query, each once, in order; stop words dropped unless nothing else is left."""
+    asked = words(text)
+    telling = [word for word in asked if word.lower() not in STOP_WORDS] or asked
+    return unique(term for group in expand(telling) for term in group)
+
+
+def unique(items: Iterable[str]) -> list[str]:
+    """Each item once, in order of first appearance."""
+    return list(dict.fromkeys(items))

@@ -1,0 +1,61 @@
+"""What an agent can call: the catalogue, and the one door to it. Thin: parse, call the Engine, shape the reply.
+
+    reply = call(engine, "find_symbol", {"name": "Engine.search"})
+    print(reply.text)
+
+Nothing here speaks the protocol or opens a file; `server` and `ctx call` both come through `call`.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from context_engine.errors import ContextEngineError, UnknownTool
+from context_engine.tools.arguments import MalformedCall, near
+from context_engine.tools.catalogue import tool_manifest
+from context_engine.tools.files import list_directory, read_file
+from context_engine.tools.fit import compact
+from context_engine.tools.index_tools import clear_index, index_status, index_workspace, reindex_workspace
+from context_engine.tools.retrieval import codebase_retrieval, cortex_search, find_symbol, semantic_search, trace
+from context_engine.tools.tool import Call, Reply, Tool
+
+if TYPE_CHECKING:
+    from context_engine.engine import Engine
+
+__all__ = ["ALL", "Call", "MalformedCall", "Reply", "Tool", "call", "failure", "find"]
+
+ALL: tuple[Tool, ...] = (
+    codebase_retrieval,
+    find_symbol,
+    trace,
+    read_file,
+    list_directory,
+    semantic_search,
+    cortex_search,
+    index_status,
+    index_workspace,
+    reindex_workspace,
+    clear_index,
+    tool_manifest,
+)
+"""Every tool, in the order agents see them: what they need most comes first."""
+
+
+def find(name: str) -> Tool:
+    """The tool of that name or alias. Raises: UnknownTool, with the nearest name."""
+    for each in ALL:
+        if name == each.name or name in each.aliases:
+            return each
+    suggestion = near(name, [each.name for each in ALL]).strip() or "tool_manifest lists all tools."
+    raise UnknownTool(f"no tool is called {name!r}", suggestion=suggestion, details={"name": name})
+
+
+def call(engine: "Engine", name: str, arguments: Any = None, context: Call | None = None) -> Reply:
+    """Call a tool by name with arguments as a client sends them.
+
+    Raises: UnknownTool, InvalidArgument, and whatever the Engine raises; `failure` makes a reply of it.
+    """
+    return find(name).call(engine, arguments, context or Call())
+
+
+def failure(error: ContextEngineError) -> Reply:
+    """The reply that tells of an error: `{error: {code, message, suggestion, retryable, details}}`."""
+    return Reply(compact({"error": error.as_dict()}), is_error=True)

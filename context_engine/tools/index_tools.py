@@ -1,0 +1,156 @@
+"""Tools that build, renew, empty and inspect the index."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+from context_engine.errors import NotConfirmed
+from context_engine.tools.arguments import Flag, Text
+from context_engine.tools.fit import compact, thrifty
+from context_engine.tools.tool import Call, Reply, tool
+
+if TYPE_CHECKING:
+    from context_engine.engine import Engine, IndexReport, Status
+    from context_engine.model import Skipped
+
+EXAMPLES_MAX = 20
+"""Files named in a reply as examples of what was skipped or is stale; the counts are always complete."""
+
+
+@tool(touches="index")
+def index_workspace(
+    engine: "Engine",
+    call: Call,
+    path: Annotated[str, Text("Only this folder; empty: everything.")] = "",
+    force: Annotated[bool, Flag("Rebuild all; the old index serves meanwhile.")] = False,
+    background: Annotated[bool, Flag("Return at once; watch it with index_status.")] = False,
+) -> Reply:
+    """Index the workspace so that its code and docs can be searched.
+
+    Incremental: only files whose content changed are read again. Searches work while it runs. Reports what was added,
+    changed, removed and skipped, and why.
+    """
+    if background and not path:
+        return _started(engine, force=force)
+    report = engine.index(path=path or None, force=force, progress=call.progress, cancel=call.cancel)
+    return Reply(compact(report_row(report)))
+
+
+@tool(touches="index")
+def reindex_workspace(
+    engine: "Engine",
+    call: Call,
+    background: Annotated[bool, Flag("Return at once; watch it with index_status.")] = False,
+) -> Reply:
+    """Rebuild the whole index from scratch; the old one answers searches until the new one is complete.
+
+    Memories and plans are not touched. Rarely needed: index_workspace already follows edits.
+    """
+    if background:
+        return _started(engine, force=True)
+    return Reply(compact(report_row(engine.index(force=True, progress=call.progress, cancel=call.cancel))))
+
+
+@tool(touches="index", destructive=True)
+def clear_index(
+    engine: "Engine",
+    call: Call,  # noqa: ARG001 - every tool takes it
+    confirm: Annotated[bool, Flag("Must be true: the index is deleted.")] = False,
+) -> Reply:
+    """Delete the search index of this workspace to free its disk space.
+
+    Source files, memories and plans stay; index_workspace builds it anew.
+    """
+    if not confirm:
+        raise NotConfirmed("clear_index deletes the index", suggestion="Call it again with confirm: true.")
+    return Reply(compact({"cleared": True, "freed_bytes": engine.clear(), "next": "index_workspace builds it anew"}))
+
+
+@tool(touches="nothing")
+def index_status(
+    engine: "Engine",
+    call: Call,
+    include_stats: Annotated[bool, Flag("Add calls, errors and latencies per tool.")] = False,
+) -> Reply:
+    """Show what is indexed and how fresh it is: files, chunks, symbols, languages, branch, stale and skipped files.
+
+    Also disk use, watcher, versions, last error. Ask it when a search misses something.
+    """
+    row = status_row(engine.status())
+    if include_stats and call.metrics:
+        row["stats"] = dict(call.metrics())
+    return Reply(compact(row))
+
+
+def report_row(report: "IndexReport") -> dict[str, Any]:
+    """An indexing run as the reply tells it."""
+    row = {
+        "files": report.files,
+        "chunks": report.chunks,
+        "symbols": report.symbols,
+        "added": report.added,
+        "changed": report.changed,
+        "removed": report.removed,
+        "unchanged": report.unchanged,
+        "seconds": round(report.seconds, 3),
+        "skipped": reasons(report.skipped),
+        "skipped_examples": _examples(report.skipped),
+    }
+    if not report.files:
+        row["next"] = "Nothing here can be indexed: check the root and the ignore files."
+    return thrifty(row)
+
+
+def reasons(skipped: Sequence["Skipped"]) -> dict[str, int]:
+    """Reason -> how many, most first."""
+    counts = Counter(each.reason for each in skipped)
+    return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+def status_row(status: "Status") -> dict[str, Any]:
+    """The state of the index as the reply tells it."""
+    row: dict[str, Any] = {
+        "root": str(status.root),
+        "state": status.state,
+        "building": f"{status.building_share:.0%}" if status.state == "building" else "",
+        "engine": status.engine,
+        "files": status.files,
+        "chunks": status.chunks,
+        "symbols": status.symbols,
+        "languages": dict(status.languages),
+        "branch": status.branch,
+        "commit": status.commit,
+        "indexed_at": status.indexed_at,
+        "stale": len(status.stale),
+        "stale_files": list(status.stale[:EXAMPLES_MAX]),
+        "skipped": dict(status.skipped),
+        "skipped_examples": _examples(status.skipped_examples),
+        "disk_bytes": status.disk_bytes,
+        "cache_folder": str(status.cache_folder),
+        "generation": status.generation,
+        "watcher": status.watcher,
+        "last_error": status.last_error,
+        "versions": dict(status.versions),
+        "next": _next(status),
+    }
+    return thrifty(row)
+
+
+def _next(status: "Status") -> str:
+    if status.state == "absent":
+        return "Not indexed yet: call index_workspace."
+    return "Call index_workspace to take the edits in." if status.stale and status.state == "ready" else ""
+
+
+def _started(engine: "Engine", *, force: bool) -> Reply:
+    started = engine.index_in_background(force=force)
+    row: Mapping[str, Any] = {"started": started, "next": "index_status shows how far it is"}
+    return Reply(compact(row if started else {**row, "reason": "an indexing run is already under way"}))
+
+
+def _examples(skipped: Sequence["Skipped"]) -> list[dict[str, str]]:
+    """Some skipped files with their reasons; those that a person may want to know of before the merely ignored."""
+    telling = sorted(skipped, key=lambda each: (each.reason == "ignored", each.path))
+    return [
+        thrifty({"path": each.path, "reason": each.reason, "detail": each.detail}) for each in telling[:EXAMPLES_MAX]
+    ]

@@ -1,0 +1,352 @@
+"""Tools that find code: by meaning and words (three renderings of one search), by name, and along the call graph."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+from context_engine.errors import InvalidArgument
+from context_engine.model import CHUNK_KINDS, Filter, Hit, Query
+from context_engine.text.spans import LineSpan
+from context_engine.tools.arguments import Choice, Share, Text, Texts, Whole, bind
+from context_engine.tools.excerpt import clipped, excerpt, first_line
+from context_engine.tools.fit import NOTE_CHARS, compact, counted, fitting_rows, how_many_fit, thrifty
+from context_engine.tools.tool import Call, Reply, tool
+
+if TYPE_CHECKING:
+    from context_engine.engine import Answer, Definition, Edge, Engine, FileOutline
+
+EXCERPT_LINES = 24
+EXCERPT_CHARS = 900
+"""A balanced row: about 220 tokens, so ten of them stay under 2,500."""
+LINE_CHARS_MAX = 160
+WHY_SHARE_MIN = 0.05
+"""Addends below this share of the score explain nothing."""
+
+Includes = Annotated[tuple[str, ...], Texts("Only these paths: gitignore globs such as src/** or *.py.")]
+Excludes = Annotated[tuple[str, ...], Texts("Not these paths: gitignore globs.")]
+Kinds = Annotated[tuple[str, ...], Texts("Only these kinds; empty: all.", CHUNK_KINDS)]
+Tags = Annotated[tuple[str, ...], Texts("Must carry all of these tags: language, code, path parts, #tags.")]
+
+
+@tool(touches="nothing")
+def codebase_retrieval(
+    engine: "Engine",
+    call: Call,  # noqa: ARG001 - every tool takes it
+    query: Annotated[str, Text("What to find: a question, words from the code, or a symbol.", 1)],
+    top_k: Annotated[int, Whole("Rows, 1-50.", 1, 50)] = 10,
+    profile: Annotated[
+        str, Choice("fast: one line a row, rich: whole chunks.", ("fast", "balanced", "rich"))
+    ] = "balanced",
+    include_paths: Includes = (),
+    exclude_paths: Excludes = (),
+    chunk_types: Kinds = (),
+    tags: Tags = (),
+    languages: Annotated[tuple[str, ...], Texts("Only these languages: python, go, ...")] = (),
+    min_score: Annotated[float, Share("Drop rows below this share of the best score, 0-1.")] = 0,
+    max_tokens: Annotated[int, Whole("Token budget of the rows; 0: only the reply limit.", 0, 100_000)] = 0,
+) -> Reply:
+    """Find the code that answers a question: search the repository by meaning, words or symbol, not by many greps.
+
+    Returns the best places as JSON rows with path, lines, symbol, code and why. Start here.
+    """
+    chosen = _filter(include_paths, exclude_paths, chunk_types, tags, languages)
+    answer = engine.search(Query(query, top_k, chosen, min_score))
+    rows = [_row(hit, query, profile) for hit in answer.hits]
+    shown = fitting_rows(rows, chars_max=_chars_max(engine), tokens_max=max_tokens, least=1)
+    head = {"engine": answer.engine, "freshness": answer.freshness, "total": answer.total}
+    if len(shown) < len(rows):
+        head |= {
+            "shown": len(shown),
+            "next": f"{len(rows) - len(shown)} more rows did not fit: profile fast, or raise max_tokens",
+        }
+    return Reply(compact(head | _silence(answer, chosen) | {"results": shown}))
+
+
+@tool(touches="nothing")
+def semantic_search(
+    engine: "Engine",
+    call: Call,  # noqa: ARG001 - every tool takes it
+    query: Annotated[str, Text("What to find, in words or code; up to 500 characters.", 1, 500)],
+    top_k: Annotated[int, Whole("Places, 1-50.", 1, 50)] = 10,
+    mode: Annotated[str, Choice("fast: the telling lines, deep: whole chunks.", ("fast", "deep"))] = "fast",
+    include_paths: Includes = (),
+    exclude_paths: Excludes = (),
+) -> Reply:
+    """Search code and docs by meaning and read the answer as Markdown, grouped by file, best file first.
+
+    The same engine as codebase_retrieval, for reading rather than for parsing.
+    """
+    chosen = _filter(include_paths, exclude_paths)
+    answer = engine.search(Query(query, top_k, chosen))
+    sections = [_section(hits, query, deep=mode == "deep") for hits in _by_file(answer.hits)]
+    count = how_many_fit(sections, chars_max=_chars_max(engine) - NOTE_CHARS, between=2)
+    lines = [_headline(answer.engine, answer.freshness, counted(answer.total, "match", "matches")), *sections[:count]]
+    if count < len(sections):
+        lines.append(f"… {counted(len(sections) - count, 'more file')} did not fit: lower top_k or set include_paths.")
+    silence = _silence(answer, chosen)
+    lines += [
+        f"{key.replace('_', ' ')}: {value if isinstance(value, str) else ', '.join(value)}"
+        for key, value in silence.items()
+    ]
+    return Reply("\n\n".join(lines))
+
+
+@tool(touches="nothing")
+def cortex_search(
+    engine: "Engine",
+    call: Call,  # noqa: ARG001 - every tool takes it
+    query: Annotated[str, Text("Natural language query.", 1, empty_is_malformed=True)],
+    limit: Annotated[int, Whole("Results, clamped to 1-100.", 1, 100, clamp=True)] = 15,
+    tags: Tags = (),
+    chunk_types: Kinds = (),
+    min_score: Annotated[float, Share("Drop results below this share of the best score, 0-1.")] = 0,
+) -> Reply:
+    """Search for relevant context in the project codebase and documentation.
+
+    Returns full chunks as JSON with type, tags and metadata; tags are combined with AND, filters apply before
+    ranking.
+    """
+    chosen = _filter(kinds=chunk_types, tags=tags)
+    answer = engine.search(Query(query, limit, chosen, min_score, chunks_per_file=limit))
+    stamp = engine.status().indexed_at or "" if answer.hits else ""
+    best = answer.hits[0].score if answer.hits else 1.0
+    rows = [{"chunk": _chunk_row(hit, stamp), "combined_score": round(hit.score / best, 3)} for hit in answer.hits]
+    shown = fitting_rows(rows, chars_max=_chars_max(engine))
+    reply: dict[str, Any] = {"results": shown, "total": len(rows)}
+    if len(shown) < len(rows):
+        reply |= {
+            "shown": len(shown),
+            "next": f"{len(rows) - len(shown)} more did not fit: narrow with tags or chunk_types",
+        }
+    if answer.freshness != "fresh":
+        reply["freshness"] = answer.freshness
+    return Reply(compact(reply | _silence(answer, chosen)))
+
+
+@tool(touches="nothing")
+def find_symbol(
+    engine: "Engine",
+    call: Call,  # noqa: ARG001 - every tool takes it
+    name: Annotated[str, Text("Symbol: a name, a qualified name or a glob such as *Handler.")] = "",
+    kind: Annotated[str, Text("Only this kind: function, class, method, ...")] = "",
+    path: Annotated[str, Text("Only definitions in this file or folder.")] = "",
+    limit: Annotated[int, Whole("Definitions, 1-200.", 1, 200)] = 20,
+    outline: Annotated[str, Text("Path of a file: list its symbols instead of a name.")] = "",
+) -> Reply:
+    """Find where a function, class, method, type or variable is defined, by name, qualified name or glob.
+
+    Gives signature, lines and doc line. With outline: every symbol of one file, its skeleton without its bodies.
+    """
+    if outline:
+        return Reply(outline_text(engine.outline(outline), _chars_max(engine)))
+    if not name.strip():
+        raise InvalidArgument("name is missing", suggestion="Give name, or outline with the path of a file.")
+    found = engine.find_symbol(name, kind=kind or None, path=path or None, limit=limit)
+    blocks = [_definition_text(each) for each in found.definitions]
+    count = how_many_fit(blocks, chars_max=_chars_max(engine) - NOTE_CHARS)
+    lines = [_headline(counted(found.total, "definition"), found.freshness), *blocks[:count]]
+    if count < found.total:
+        lines.append(f"… {found.total - count:,} more: raise limit, or narrow with kind or path.")
+    if not found.total:
+        near = f"near: {', '.join(found.near)}" if found.near else "no name comes close: try codebase_retrieval"
+        lines.append(f"nothing is defined under {name!r}; {near}")
+    return Reply("\n".join(lines))
+
+
+@tool(touches="nothing")
+def trace(
+    engine: "Engine",
+    call: Call,  # noqa: ARG001 - every tool takes it
+    symbol: Annotated[str, Text("Function, class or method, best qualified; or give path.")] = "",
+    path: Annotated[str, Text("File whose imports or importers are asked for.")] = "",
+    direction: Annotated[
+        str,
+        Choice(
+            "callers, callees, imports, importers or impact.", ("callers", "callees", "imports", "importers", "impact")
+        ),
+    ] = "callers",
+    depth: Annotated[int, Whole("Steps to follow, 1-4.", 1, 4)] = 1,
+) -> Reply:
+    """Find references in the code graph: callers, callees, imports, importers, or all that a change affects (impact).
+
+    Every step comes with path:line and the source line as evidence.
+    """
+    if bool(symbol.strip()) == bool(path.strip()):
+        raise InvalidArgument("trace takes a symbol or a path", suggestion="Give exactly one of symbol and path.")
+    traced = engine.trace(symbol or path, direction, depth=depth)  # ty: ignore[invalid-argument-type] - Choice checked it
+    blocks = [_edge_text(edge) for edge in traced.edges]
+    count = how_many_fit(blocks, chars_max=_chars_max(engine) - NOTE_CHARS)
+    head = f"{traced.direction} of {traced.target}"
+    lines = [_headline(head, counted(len(traced.edges), "step"), traced.freshness), *blocks[:count]]
+    if count < len(blocks) or traced.truncated:
+        lines.append("… there is more: lower depth, or trace one of the steps above.")
+    lines += [f"note: {note}" for note in traced.notes]
+    return Reply("\n".join(lines))
+
+
+def question(arguments: Any) -> Query:
+    """The search that `codebase_retrieval` would make of its arguments. Raises: InvalidArgument."""
+    given = bind(codebase_retrieval.parameters, arguments)
+    chosen = _filter(
+        given["include_paths"], given["exclude_paths"], given["chunk_types"], given["tags"], given["languages"]
+    )
+    return Query(given["query"], given["top_k"], chosen, given["min_score"])
+
+
+def telling_part(hit: Hit, query: str) -> tuple[LineSpan, str]:
+    """The part of a hit that is shown by default, and where it stands; overlong lines are cut around the query."""
+    before, text = excerpt(hit.chunk.text, query, lines_max=EXCERPT_LINES, chars_max=EXCERPT_CHARS)
+    text = "\n".join(clipped(line, EXCERPT_CHARS, query) for line in text.split("\n"))
+    first = hit.chunk.span.first + before
+    return LineSpan(first, max(first, min(first + text.count("\n"), hit.chunk.span.last))), text
+
+
+def telling_why(hit: Hit) -> dict[str, float]:
+    """The addends that matter, greatest first."""
+    told = {name: round(share, 3) for name, share in hit.why.items() if share >= WHY_SHARE_MIN * hit.score}
+    return dict(sorted(told.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+def outline_text(outline: "FileOutline", chars_max: int) -> str:
+    """A file's skeleton: one indented line a symbol, with its lines."""
+    head = _headline(
+        outline.path, counted(outline.lines, "line"), outline.language, counted(len(outline.symbols), "symbol")
+    )
+    rows = [f"{'  ' * depth}{_span(each.span)} {_signature(each)}" for depth, each in outline.symbols]
+    count = how_many_fit(rows, chars_max=chars_max - NOTE_CHARS)
+    lines = [head, *rows[:count]]
+    if count < len(rows):
+        lines.append(f"… {len(rows) - count:,} more symbols from line {outline.symbols[count][1].span.first}")
+    lines += [f"problem at line {line}: {message}" for line, message in outline.problems[:3]]
+    return "\n".join(lines)
+
+
+def _filter(
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    kinds: Sequence[Any] = (),
+    tags: Sequence[str] = (),
+    languages: Sequence[str] = (),
+) -> Filter:
+    lowered = tuple(sorted({tag.lstrip("#").lower() for tag in tags}))
+    return Filter(tuple(kinds), tuple(each.lower() for each in languages), lowered, tuple(include), tuple(exclude))
+
+
+def _row(hit: Hit, query: str, profile: str) -> dict[str, Any]:
+    """One place, as `codebase_retrieval` tells it. Where only a part is shown, `chunk` gives the lines of the whole."""
+    chunk = hit.chunk
+    span, text = chunk.span, chunk.text
+    if profile == "fast":
+        text = clipped(first_line(text), LINE_CHARS_MAX, query)
+    elif profile == "balanced":
+        span, text = telling_part(hit, query)
+    return thrifty(
+        {
+            "path": chunk.path,
+            "lines": _span(span),
+            "chunk": _span(chunk.span) if span != chunk.span else "",
+            "symbol": chunk.title if chunk.title != chunk.path else "",
+            "content": text,
+            "score": round(hit.score, 3),
+            "why": telling_why(hit) if profile != "fast" else {},
+            "stale": hit.stale or None,
+        }
+    )
+
+
+def _chunk_row(hit: Hit, stamp: str) -> dict[str, Any]:
+    """A chunk in the words of seed 004; never its vector."""
+    chunk = hit.chunk
+    return {
+        "id": chunk.id,
+        "chunk_type": chunk.kind,
+        "title": chunk.title,
+        "text": chunk.text,
+        "tags": list(chunk.tags),
+        "metadata": {
+            "source": "markdown" if chunk.kind == "documentation" else "code",
+            "file_path": chunk.path,
+            "language": chunk.language,
+            "line_start": chunk.span.first,
+            "line_end": chunk.span.last,
+        },
+        "created_at": stamp,
+        "updated_at": stamp,
+    }
+
+
+def _silence(answer: "Answer", chosen: Filter) -> dict[str, Any]:
+    """Why an answer is empty and what to do next; nothing when it is not empty."""
+    if answer.hits:
+        return {}
+    told = {"reason": answer.reason, "near_tags": list(answer.near_tags), "next": _next(answer, chosen)}
+    return thrifty(told)
+
+
+def _next(answer: "Answer", chosen: Filter) -> str:
+    reason = answer.reason.lower()
+    if "not indexed" in reason or "no index" in reason:
+        return "Call index_workspace, then ask again."
+    if "building" in answer.freshness:
+        return "The index is being built: ask again in a moment."
+    if answer.near_tags:
+        return "Use one of near_tags, or leave tags out."
+    if not chosen.is_empty:
+        return "Loosen the filters: paths, tags, languages or chunk_types."
+    return "Use other words, or a symbol with find_symbol; index_status shows what is skipped."
+
+
+def _by_file(hits: Sequence[Hit]) -> list[list[Hit]]:
+    """Hits grouped by file, files in the order of their best hit, hits of a file in line order."""
+    groups: dict[str, list[Hit]] = {}
+    for hit in hits:
+        groups.setdefault(hit.chunk.path, []).append(hit)
+    return [sorted(group, key=lambda hit: hit.chunk.span) for group in groups.values()]
+
+
+def _section(hits: Sequence[Hit], query: str, *, deep: bool) -> str:
+    """One file of the Markdown answer."""
+    parts = [f"## {hits[0].chunk.path}" + (" (edited since indexed)" if hits[0].stale else "")]
+    for hit in hits:
+        row = _row(hit, query, "rich" if deep else "balanced")
+        fence = "`" * max(3, _longest_ticks(row["content"]) + 1)
+        parts.append(f"### {row['lines']} {row.get('symbol', '')} (score {row['score']})".replace("  ", " "))
+        parts.append(f"{fence}{hit.chunk.language}\n{row['content']}\n{fence}")
+    return "\n".join(parts)
+
+
+def _longest_ticks(text: str) -> int:
+    """The longest run of backticks at the start of a line: a fence around the text must be longer."""
+    stripped = [line.lstrip() for line in text.split("\n")]
+    return max(len(line) - len(line.lstrip("`")) for line in stripped)
+
+
+def _definition_text(each: "Definition") -> str:
+    head = f"{each.path}:{_span(each.span)} {each.kind} {each.qualified}"
+    rest = [clipped(line, LINE_CHARS_MAX) for line in (each.signature, each.doc) if line]
+    return "\n    ".join([head, *rest])
+
+
+def _edge_text(edge: "Edge") -> str:
+    indent = "  " * (edge.depth - 1)
+    evidence = clipped(edge.evidence.strip(), LINE_CHARS_MAX)
+    return f"{indent}{edge.path}:{edge.line} {edge.source} -> {edge.target} | {evidence}"
+
+
+def _signature(each: "Definition") -> str:
+    return clipped(each.signature or f"{each.kind} {each.name}", LINE_CHARS_MAX)
+
+
+def _headline(*parts: str) -> str:
+    return " · ".join(part for part in parts if part)
+
+
+def _span(span: tuple[int, int]) -> str:
+    return _lines(*span)
+
+
+def _lines(first: int, last: int) -> str:
+    return f"{first}-{last}" if last > first else str(first)
+
+
+def _chars_max(engine: "Engine") -> int:
+    return engine.settings.result_chars_max

@@ -1,0 +1,109 @@
+"""What a tool is: a function whose signature is its schema and whose docstring is what an agent reads.
+
+    @tool(touches="nothing")
+    def find_symbol(engine, call, name: Annotated[str, Text("Name, qualified name or glob.")], ...) -> Reply:
+        '''Find where a function, class or variable is defined...'''
+
+This module knows neither the catalogue nor the protocol. Family files must not defer their annotations: they are read here.
+"""
+
+import inspect
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+from context_engine.tools.arguments import REQUIRED, Parameter, bind, schema_of
+
+Touches = Literal["nothing", "index", "records", "files"]
+"""What a call may change: nothing, the index (derived, rebuildable), records of ours, or the user's files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the caller reads: one text. `is_error` marks a refusal or failure."""
+
+    text: str
+    is_error: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """The circumstances of one call: who hears of its progress, how it is cancelled, where to read the metrics."""
+
+    progress: Callable[[Any], None] | None = None
+    cancel: threading.Event = field(default_factory=threading.Event)
+    metrics: Callable[[], Mapping[str, Any]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hints:
+    """The four annotations of the protocol; clients decide by them whether to ask a person first."""
+
+    read_only: bool
+    destructive: bool
+    idempotent: bool
+    open_world: bool = False
+
+
+HINTS: Mapping[Touches, Hints] = {
+    "nothing": Hints(read_only=True, destructive=False, idempotent=True),
+    "index": Hints(read_only=False, destructive=False, idempotent=True),
+    "records": Hints(read_only=False, destructive=False, idempotent=False),
+    "files": Hints(read_only=False, destructive=True, idempotent=False),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One thing an agent can ask for. `aliases` are other names for exactly the same."""
+
+    name: str
+    description: str
+    parameters: tuple[Parameter, ...]
+    touches: Touches
+    run: Callable[..., Reply]
+    aliases: tuple[str, ...] = ()
+    destructive: bool = False
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The JSON schema of its arguments."""
+        return schema_of(self.parameters)
+
+    @property
+    def hints(self) -> Hints:
+        """The annotations that follow from what it touches."""
+        base = HINTS[self.touches]
+        return Hints(base.read_only, base.destructive or self.destructive, base.idempotent, base.open_world)
+
+    @property
+    def one_liner(self) -> str:
+        """The first sentence of its description."""
+        return self.description.split(". ")[0].rstrip(".") + "."
+
+    def call(self, engine: Any, arguments: Any, call: Call) -> Reply:
+        """Bind the arguments and run. Raises: whatever the Engine raises, and InvalidArgument."""
+        return self.run(engine, call, **bind(self.parameters, arguments))
+
+
+def tool(
+    *, touches: Touches, aliases: tuple[str, ...] = (), destructive: bool = False
+) -> Callable[[Callable[..., Reply]], Tool]:
+    """Make a tool of a function `(engine, call, ...) -> Reply`."""
+
+    def made(run: Callable[..., Reply]) -> Tool:
+        description = " ".join((run.__doc__ or "").split())
+        name = getattr(run, "__name__", "")
+        return Tool(name, description, _parameters(run), touches, run, aliases, destructive)
+
+    return made
+
+
+def _parameters(run: Callable[..., Reply]) -> tuple[Parameter, ...]:
+    """One per argument after `engine` and `call`; the kind stands in its annotation."""
+    listed = list(inspect.signature(run).parameters.values())[2:]
+    return tuple(
+        Parameter(each.name, get_args(each.annotation)[1], REQUIRED if each.default is each.empty else each.default)
+        for each in listed
+    )

@@ -1,0 +1,138 @@
+"""Write the generated parts of the documentation anew, or check that they are current.
+
+    python scripts/docs.py            write
+    python scripts/docs.py --check    write nothing; exit 1 and show the difference when something is out of date
+
+A generated part stands between cog markers in the Markdown file itself, so a reader of the source sees where it comes
+from. The functions below make the tables that those markers ask for; they import nothing of ours until they are called.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from context_engine.errors import ContextEngineError
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def main(argv: list[str]) -> int:
+    """Run cog over every Markdown file that asks for it; the exit code."""
+    files = [str(path.relative_to(ROOT)) for path in generated_files()]
+    how = ["--check", "--diff", "--check-fail-msg=run `make docs`"] if "--check" in argv else ["-r"]
+    command = [sys.executable, "-m", "cogapp", *how, "-P", "-U", "-I", ".", "--verbosity=1", *files]
+    return subprocess.run(command, cwd=ROOT, check=False).returncode
+
+
+def generated_files() -> list[Path]:
+    """The Markdown files at the root and in docs/ with a cog marker in them, in a fixed order."""
+    candidates = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+    return [path for path in candidates if "<!-- [[[" + "cog" in path.read_text(encoding="utf-8")]
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    """A Markdown table."""
+    titles = list(head)
+    lines = [titles, ["---"] * len(titles), *([escaped(str(cell)) for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def escaped(cell: str) -> str:
+    """A cell's text with `|` escaped, and `*` too where it stands outside of code."""
+    parts = cell.replace("|", "\\|").split("`")
+    return "`".join(part if at % 2 else part.replace("*", "\\*") for at, part in enumerate(parts))
+
+
+def errors() -> str:
+    """docs/errors.md: the error tree, a table for each kind of who must act."""
+    from context_engine import errors as tree
+
+    parts = []
+    for kind in (tree.CallError, tree.HostError, tree.BugError):
+        rows = [
+            (f"`{error.code}`", f"`{error.__name__}`", first_sentence(error), "yes" if error.retryable else "no")
+            for error in below(kind)
+        ]
+        parts.append(f"## {kind.__name__}: {first_sentence(kind)}\n")
+        parts.append(table(["code", "class", "means", "same call may succeed later"], rows) + "\n")
+    return "\n".join(parts)
+
+
+def below(kind: type[ContextEngineError]) -> Iterator[type[ContextEngineError]]:
+    """An error class and all below it, in the order they are written."""
+    yield kind
+    for child in kind.__subclasses__():
+        yield from below(child)
+
+
+def first_sentence(thing: type) -> str:
+    """The first paragraph of a docstring, on one line."""
+    return " ".join((thing.__doc__ or "").strip().split("\n\n")[0].split())
+
+
+def tools() -> str:
+    """docs/tools.md: the catalogue in the order agents see it, with every argument."""
+    from context_engine.tools import ALL
+
+    overview = table(["tool", "does"], [(f"[`{tool.name}`](#{tool.name})", tool.one_liner) for tool in ALL])
+    parts = [overview + "\n"]
+    for tool in ALL:
+        also = f" Also called {', '.join(f'`{alias}`' for alias in tool.aliases)}." if tool.aliases else ""
+        changes = "" if tool.hints.read_only else f" Changes: {tool.touches}."
+        parts.append(f"## {tool.name}\n\n{tool.description}{also}{changes}\n")
+        parts.append(table(["argument", "type", "means"], argument_rows(tool.schema)) + "\n")
+    return "\n".join(parts)
+
+
+def argument_rows(schema: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """One row for each property of a tool's argument schema."""
+    required = schema.get("required", ())
+    for name, one in schema["properties"].items():
+        must = ", required" if name in required else ""
+        yield f"`{name}`", f"{one.get('type', 'any')}{must}", one.get("description", "")
+
+
+def promises_summary() -> str:
+    """docs/promises.md: how many promises are kept, by document and by issue."""
+    from tests.promises import ISSUES, PROMISES, SEEDS, kept, open_by_issue
+
+    by_seed = []
+    for seed, title in SEEDS.items():
+        own = tuple(promise for promise in PROMISES if promise.seed == seed)
+        by_seed.append((seed, title, len(own), len(kept(own)), len(own) - len(kept(own))))
+    total = len(PROMISES), len(kept()), len(PROMISES) - len(kept())
+    by_seed.append(("", "all", *total))
+    still_open = open_by_issue()
+    by_issue = [(number, title, still_open[number]) for number, title in ISSUES.items()]
+    documents = table(["", "document", "promises", "kept", "pending"], by_seed)
+    return f"{documents}\n\n{table(['issue', 'what it builds', 'promises it still has to keep'], by_issue)}"
+
+
+def promises_in_full() -> str:
+    """docs/promises.md: every promise by document and section."""
+    from tests.promises import SECTIONS, SEEDS
+
+    parts = []
+    for seed, sections in groupby(SECTIONS, key=lambda part: part.seed):
+        parts.append(f"## {seed}: {SEEDS[seed]}\n")
+        for part in sections:
+            rows = [
+                (f"`{one.id}`", f"{one.says} {one.note}".strip(), proof(one.kept, one.pending)) for one in part.promises
+            ]
+            parts.append(f"### {part.title}\n\n{table(['id', 'promise', 'held by'], rows)}\n")
+    return "\n".join(parts)
+
+
+def proof(tests: tuple[str, ...], pending: int | None) -> str:
+    """What stands in the last column: the tests, or the issue to come."""
+    return "<br>".join(f"`{test}`" for test in tests) or f"pending: issue {pending}"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,403 @@
+"""The habits of this code base, checked by reading the source; nothing heavy is imported and no rule is skipped.
+
+What imports can show, `.importlinter` holds. What they cannot - who opens a file, who mints a path, whether a file has
+a door - stands here. Every exception is a row with its reason, and a row that is no longer needed is a failure.
+"""
+
+from __future__ import annotations
+
+import ast
+import configparser
+import importlib
+import re
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from context_engine import errors
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "context_engine"
+
+# Who but `workspace` may touch the file system, and what for. A key is a file or a folder of the package.
+TOUCHES_FILES = {
+    "settings.py": "the settings file of the workspace, `.context-engine/config.yml`, and nothing else",
+    "cli/app.py": "asks whether a word typed at the terminal is a path; opens nothing",
+    "cli/places.py": "looks for the project's root around the folder the person stands in; opens nothing",
+    "server/streams.py": "the standard streams, moved aside so that no print can spoil the protocol, and /dev/null",
+    "store/": "its own index files in the user's cache, never a file of the workspace",
+    "index/worker.py": "the pipes to the process that started it, no file",
+    "languages/language.py": "the language files of this package, and those the user adds",
+    "languages/grammars.py": "the parsers of an installed package, unpacked into the user's cache",
+}
+
+# Functions that may be longer than LINES_MAX, each with the reason why it reads better whole.
+LONG_FUNCTIONS: dict[str, str] = {}
+LINES_MAX = 60  # what the longest function has in the code bases this one takes for a model
+
+# Words that say nothing about what a thing does.
+EMPTY_NAMES = {"manager", "managers", "helper", "helpers", "util", "utils", "info", "infos"}
+
+PATH_METHODS = {
+    *("read_text", "read_bytes", "write_text", "write_bytes", "iterdir", "glob", "rglob", "walk"),
+    *("exists", "is_file", "is_dir", "is_symlink", "stat", "lstat", "resolve", "readlink", "samefile"),
+    *("mkdir", "rmdir", "unlink", "touch", "chmod", "rename", "symlink_to", "hardlink_to"),
+}
+OS_FUNCTIONS = {
+    *("open", "scandir", "listdir", "walk", "fwalk", "stat", "lstat", "access", "readlink", "replace", "rename"),
+    *("renames", "remove", "unlink", "rmdir", "removedirs", "mkdir", "makedirs", "link", "symlink", "chmod", "chown"),
+    *("truncate", "utime", "mkfifo", "read", "write", "pread", "pwrite", "fdopen", "posix_fallocate"),
+}
+OPENERS = {"bz2", "codecs", "gzip", "io", "lzma", "tarfile", "zipfile"}  # modules whose `open` opens a file
+WHOLE_MODULES = {"mmap", "shutil", "tempfile"}  # any call into them touches files
+FILE_CALLS = {"open", "NamedTemporaryFile", "TemporaryDirectory", "mkstemp", "mkdtemp"}
+
+MUTABLE_CALLS = {"list", "dict", "set", "defaultdict", "OrderedDict", "Counter", "deque", "WeakValueDictionary"}
+MUTATING_METHODS = {
+    *("append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "appendleft", "popleft"),
+    *("add", "discard", "update", "setdefault", "popitem", "difference_update", "intersection_update"),
+}
+
+# -- reading the tree ---------------------------------------------------------------------------------------------
+
+
+def modules() -> list[str]:
+    """Every Python file of the package, as a path below it."""
+    return sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
+
+
+@cache
+def parsed(module: str) -> ast.Module:
+    return ast.parse((PACKAGE / module).read_text(encoding="utf-8"), filename=module)
+
+
+def file_touches(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Every call that reads, writes or looks at files: its line and how it is spelled."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and touches_files(node.func):
+            yield node.lineno, ast.unparse(node.func)
+
+
+def touches_files(called: ast.expr) -> bool:
+    match called:
+        case ast.Name(id=name):
+            return name in FILE_CALLS
+        case ast.Attribute(value=ast.Name(id="os"), attr=name):
+            return name in OS_FUNCTIONS
+        case ast.Attribute(value=ast.Attribute(value=ast.Name(id="os"), attr="path"), attr=name):
+            return name in {"exists", "lexists", "isfile", "isdir", "islink", "getsize", "getmtime", "realpath"}
+        case ast.Attribute(value=ast.Name(id=module), attr="open"):
+            return module in OPENERS or module[:1].islower()  # `path.open()`, but not `Engine.open()`
+        case ast.Attribute(value=ast.Name(id=module)) if module in WHOLE_MODULES:
+            return True
+        case ast.Attribute(attr=name):
+            return name in PATH_METHODS
+    return False
+
+
+def allowed(module: str, rows: dict[str, str]) -> str | None:
+    """The row that covers a module: itself, or the folder it lies in."""
+    return next((row for row in rows if module == row or (row.endswith("/") and module.startswith(row))), None)
+
+
+def functions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, int]]:
+    """Every function, nested ones too, by qualified name, with its length in lines."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield prefix + node.name, (node.end_lineno or node.lineno) - node.lineno + 1
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield from functions(node, f"{prefix}{node.name}.")
+        elif not isinstance(node, ast.expr):
+            yield from functions(node, prefix)
+
+
+def module_state(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Where a function changes something that lives in the module: `global`, or a mutation of a module-level container."""
+    containers = {name for node in tree.body for name in mutable_names(node)}
+    for function in ast.walk(tree):
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        shadowed = local_names(function)
+        for node in ast.walk(function):
+            if isinstance(node, ast.Global):
+                yield node.lineno, f"global {', '.join(node.names)}"
+            elif (name := mutated(node)) in containers - shadowed:
+                yield function.lineno, f"{name} is changed in {function.name}()"
+
+
+def mutable_names(node: ast.stmt) -> Iterator[str]:
+    """Names that a module-level statement binds to a list, dict or set."""
+    if isinstance(node, ast.Assign):
+        targets, value = node.targets, node.value
+    elif isinstance(node, ast.AnnAssign) and node.value:
+        targets, value = [node.target], node.value
+    else:
+        return
+    literal = isinstance(value, ast.List | ast.Dict | ast.Set | ast.ListComp | ast.DictComp | ast.SetComp)
+    called = isinstance(value, ast.Call) and ast.unparse(value.func).rpartition(".")[2] in MUTABLE_CALLS
+    if literal or called:
+        yield from (target.id for target in targets if isinstance(target, ast.Name))
+
+
+def local_names(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+    """Names that a function binds itself, which hide those of the module."""
+    arguments = function.args
+    named = {one.arg for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+    return named | {
+        node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+
+
+def mutated(node: ast.AST) -> str | None:
+    """The plain name whose content this node changes, if it does."""
+    match node:
+        case ast.Subscript(value=ast.Name(id=name), ctx=ast.Store() | ast.Del()):
+            return name
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=method)) if method in MUTATING_METHODS:
+            return name
+        case ast.AugAssign(target=ast.Name(id=name)):
+            return name
+    return None
+
+
+def words_of(name: str) -> set[str]:
+    """A file or class name, split at underscores and capitals.
+
+    >>> sorted(words_of("SessionManager"))
+    ['manager', 'session']
+    """
+    return {word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+", name)}
+
+
+def contract(name: str, key: str) -> set[str]:
+    """The modules that an import contract of `.importlinter` lists under a key."""
+    file = configparser.ConfigParser()
+    file.read(ROOT / ".importlinter", encoding="utf-8")
+    return set(file[f"importlinter:contract:{name}"][key].split())
+
+
+def imported(tree: ast.AST) -> set[str]:
+    """The top-level names of everything a file imports, inside functions too."""
+    names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    names |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    return {name.partition(".")[0] for name in names}
+
+
+def dotted(module: str) -> str:
+    """A file of the package as the module it is."""
+    return f"context_engine/{module}".removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def error_classes() -> list[type[errors.ContextEngineError]]:
+    """Every error that `errors.py` defines, the root left out."""
+
+    def below(kind: type[errors.ContextEngineError]) -> Iterator[type[errors.ContextEngineError]]:
+        for child in kind.__subclasses__():
+            yield child
+            yield from below(child)
+
+    return [one for one in below(errors.ContextEngineError) if one.__module__ == errors.__name__]
+
+
+def docs() -> list[Path]:
+    return sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+
+# -- doors and names ----------------------------------------------------------------------------------------------
+
+
+def test_every_file_opens_with_a_sentence() -> None:
+    doorless = []
+    for module in modules():
+        door = (ast.get_docstring(parsed(module)) or "").split("\n\n")[0]
+        if not re.search(r"[.?!:]$", door) or len(door.split()) < 3:
+            doorless.append(module)
+    assert doorless == []
+
+
+def test_no_name_is_empty_of_meaning() -> None:
+    named = [(module, part) for module in modules() for part in Path(module).with_suffix("").parts]
+    named += [
+        (module, node.name)
+        for module in modules()
+        for node in ast.walk(parsed(module))
+        if isinstance(node, ast.ClassDef)
+    ]
+    assert [f"{module}: {name}" for module, name in named if words_of(name) & EMPTY_NAMES] == []
+
+
+def test_functions_are_paragraphs() -> None:
+    lengths = {f"{module}::{name}": lines for module in modules() for name, lines in functions(parsed(module))}
+    long = {name: lines for name, lines in lengths.items() if lines > LINES_MAX}
+    assert {name: lines for name, lines in long.items() if name not in LONG_FUNCTIONS} == {}
+    assert [name for name in LONG_FUNCTIONS if name not in long] == [], "the exception is no longer needed"
+
+
+# -- who touches what ---------------------------------------------------------------------------------------------
+
+
+def test_only_the_workspace_opens_files_of_the_user() -> None:
+    elsewhere = [
+        module for module in modules() if not module.startswith("workspace/") and not allowed(module, TOUCHES_FILES)
+    ]
+    assert [f"{module}:{line} {call}" for module in elsewhere for line, call in file_touches(parsed(module))] == []
+
+
+def test_every_leave_to_touch_files_is_still_needed() -> None:
+    needed = {allowed(module, TOUCHES_FILES) for module in modules() if any(file_touches(parsed(module)))}
+    assert [row for row in TOUCHES_FILES if row not in needed] == []
+
+
+def test_paths_are_minted_in_one_place() -> None:
+    minted = [
+        f"{module}:{node.lineno}"
+        for module in modules()
+        if module != "workspace/paths.py"
+        for node in ast.walk(parsed(module))
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "RelPath"
+    ]
+    assert minted == []
+
+
+def test_a_file_that_calls_itself_pure_is_held_to_it() -> None:
+    worldly = contract("pure-rooms", "forbidden_modules")
+    pure = [module for module in modules() if (ast.get_docstring(parsed(module)) or "").startswith("PURE")]
+    assert pure
+    assert [f"{module}: {name}" for module in pure for name in sorted(imported(parsed(module)) & worldly)] == []
+
+
+def test_a_file_in_the_contract_for_pure_files_says_so() -> None:
+    files = {dotted(module): module for module in modules()}
+    listed = [files[row] for row in contract("pure-files", "source_modules") if row in files]
+    assert [file for file in listed if not (ast.get_docstring(parsed(file)) or "").startswith("PURE")] == []
+
+
+def test_nothing_lives_in_a_module() -> None:
+    assert [f"{module}:{line} {what}" for module in modules() for line, what in module_state(parsed(module))] == []
+
+
+def test_only_the_server_is_async() -> None:
+    found = [
+        f"{module}:{node.lineno}"
+        for module in modules()
+        if not module.startswith(("server/", "server."))
+        for node in ast.walk(parsed(module))
+        if isinstance(node, ast.AsyncFunctionDef | ast.Await | ast.AsyncWith | ast.AsyncFor)
+    ]
+    assert found == []
+
+
+# -- errors and documents -----------------------------------------------------------------------------------------
+
+
+def test_every_error_has_a_code_of_its_own() -> None:
+    assert [one.__name__ for one in error_classes() if "code" not in vars(one)] == []
+    assert [code for code, count in Counter(one.code for one in error_classes()).items() if count > 1] == []
+    assert [one.__name__ for one in error_classes() if not one.__doc__] == []
+
+
+def test_every_error_says_who_must_act() -> None:
+    kinds = (errors.CallError, errors.HostError, errors.BugError)
+    assert [one.__name__ for one in error_classes() if not issubclass(one, kinds)] == []
+
+
+def test_errors_are_only_defined_in_their_tree() -> None:
+    names = {one.__name__ for one in error_classes()} | {"ContextEngineError"}
+    elsewhere = [
+        f"{module}: {node.name}"
+        for module in modules()
+        if module != "errors.py"
+        for node in ast.walk(parsed(module))
+        if isinstance(node, ast.ClassDef) and names & {ast.unparse(base).rpartition(".")[2] for base in node.bases}
+    ]
+    assert elsewhere == []
+
+
+def test_the_docs_list_every_error_code() -> None:
+    listed = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
+    assert [one.code for one in error_classes() if f"`{one.code}`" not in listed] == [], "run `make docs`"
+
+
+def test_the_docs_mention_every_tool() -> None:
+    if not (PACKAGE / "tools" / "__init__.py").is_file():
+        pytest.skip("the room `tools` is not built yet")
+    catalogue = importlib.import_module("context_engine.tools").ALL
+    text = (ROOT / "docs" / "tools.md").read_text(encoding="utf-8")
+    assert catalogue
+    assert [tool.name for tool in catalogue if f"`{tool.name}`" not in text] == [], "run `make docs`"
+
+
+def test_the_map_shows_every_room() -> None:
+    rooms = {module.split("/")[0] for module in modules()} - {"__init__.py", "__main__.py"}
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    assert [room for room in sorted(rooms) if f"`{room}`" not in text and f"`{room}/`" not in text] == []
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    broken = [
+        f"{page.relative_to(ROOT)}: {target}"
+        for page in docs()
+        for target in re.findall(r"\]\((?!https?:|mailto:|#)([^)#\s]+)", page.read_text(encoding="utf-8"))
+        if not (page.parent / target).exists()
+    ]
+    assert broken == []
+
+
+def test_every_decision_is_in_the_index() -> None:
+    folder = ROOT / "docs" / "decisions"
+    index = (folder / "README.md").read_text(encoding="utf-8")
+    assert [
+        page.name for page in sorted(folder.glob("*.md")) if page.name != "README.md" and page.name not in index
+    ] == []
+
+
+# -- the checks themselves can see ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        *("open('x')", "os.open('x', 0)", "os.scandir('.')", "os.path.exists('x')", "io.open('x')", "path.open()"),
+        *("Path('x').read_text()", "folder.iterdir()", "shutil.rmtree('x')", "tempfile.mkdtemp()", "mmap.mmap(0, 0)"),
+        *("def f():\n    with a.b.write_bytes(b''): pass", "class C:\n    x = [p.unlink() for p in y]"),
+    ],
+)
+def test_a_file_is_not_opened_unseen(source: str) -> None:
+    assert len(list(file_touches(ast.parse(source)))) == 1
+
+
+@pytest.mark.parametrize(
+    "source", ["Engine.open('x')", "'a'.replace('a', 'b')", "os.getpid()", "os.path.join('a', 'b')"]
+)
+def test_what_opens_no_file_passes(source: str) -> None:
+    assert list(file_touches(ast.parse(source))) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "cache = {}\ndef f(): cache['a'] = 1",
+        "seen: set[str] = set()\ndef f(): seen.add('a')",
+        "stack = list()\nclass C:\n    def f(self): stack.append(1)",
+        "count = 0\ndef f():\n    global count\n    count += 1",
+        "known = defaultdict(list)\ndef f():\n    del known['a']",
+    ],
+)
+def test_state_in_a_module_is_seen(source: str) -> None:
+    assert len(list(module_state(ast.parse(source)))) == 1
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "TABLE = {'a': 1}\ndef f(): return TABLE['a']",
+        "TABLE = {}\nfor name in 'ab': TABLE[name] = 1",
+        "words = []\ndef f():\n    words = []\n    words.append(1)",
+        "words = []\ndef f(words): words.append(1)",
+    ],
+)
+def test_a_table_is_no_state(source: str) -> None:
+    assert list(module_state(ast.parse(source))) == []
