@@ -1,204 +1,507 @@
-"""The built house: `Engine` is one workspace, indexed and searchable, and the only place that chooses implementations.
+"""The built house: an `Engine` is one workspace, indexed and searchable, and the only place that chooses implementations.
 
     with Engine.open("path/to/repository") as engine:
         engine.index()
         for hit in engine.search(Query("where are passwords hashed")).hits:
             print(hit.chunk.path, hit.chunk.span, hit.score)
 """
-# SKETCH: signatures are fixed, bodies follow.
+
 from __future__ import annotations
 
+import hashlib
+import json
+import os
+import platform
+import tempfile
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
-from typing import Literal
 
-from context_engine.model import Hit, Query, RelPath, Skipped
+import platformdirs
+
+from context_engine import __version__
+from context_engine.errors import CallError, InvalidArgument, InvalidLineRange, InvalidPath, NotIndexed, SymbolNotFound
+from context_engine.index.build import Builder
+from context_engine.index.graph import Defined, Graph
+from context_engine.index.tracing import Tracer
+from context_engine.index.live import Live
+from context_engine.index.roles import ROLES
+from context_engine.index.worker import Pool
+from context_engine.languages import Grammars, Languages
+from context_engine.model import (
+    Answer,
+    Definition,
+    Direction,
+    Edge,
+    FileOutline,
+    FileText,
+    Filter,
+    Found,
+    Hit,
+    IndexReport,
+    Progress,
+    Query,
+    RelPath,
+    Skipped,
+    Status,
+    Trace,
+    TreeEntry,
+)
+from context_engine.search.reading import Reader, Source
+from context_engine.search.searcher import Searcher
 from context_engine.settings import Settings
+from context_engine.store.embedded import SCHEMA_VERSION, EmbeddedStore, is_network_drive
 from context_engine.text.spans import LineSpan
+from context_engine.workspace import files, roots, tree, walk
+from context_engine.workspace.git import Git
+from context_engine.workspace.paths import Root
+from context_engine.workspace.watch import Watcher
 
+__all__ = [
+    "Answer", "Definition", "Direction", "Edge", "Engine", "FileOutline", "FileText", "Filter", "Found", "Hit",
+    "IndexReport", "Progress", "Query", "Settings", "Skipped", "Status", "Trace", "TreeEntry",
+]  # fmt: skip
 
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a long piece of work is: `done` of `total` files, and what is going on (`scanning`, `indexing`, `merging`)."""
-    stage: str
-    done: int
-    total: int
-
-
-@dataclass(frozen=True, slots=True)
-class IndexReport:
-    """What one indexing run did. Counts are files unless named otherwise; `seconds` is wall time."""
-    added: int
-    changed: int
-    removed: int
-    unchanged: int
-    files: int            # in the index now
-    chunks: int
-    symbols: int
-    skipped: tuple[Skipped, ...]
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """What is indexed, how fresh it is, and where it lies."""
-    root: Path
-    state: Literal["absent", "building", "ready"]
-    building_share: float          # 0-1 while building
-    files: int
-    chunks: int
-    symbols: int
-    languages: dict[str, int]      # files per language, most first
-    branch: str | None
-    commit: str | None
-    stale: tuple[str, ...]         # files edited, added or deleted since they were indexed
-    skipped: dict[str, int]        # reason -> count
-    skipped_examples: tuple[Skipped, ...]
-    engine: str                    # "lexical"
-    generation: str
-    disk_bytes: int
-    cache_folder: Path
-    indexed_at: str | None         # UTC ISO-8601
-    watcher: str                   # "running" | "off" | why it cannot run
-    last_error: str | None
-    versions: dict[str, str]       # product, schema, python, libraries
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """Ranked hits and the truth about them."""
-    hits: tuple[Hit, ...]
-    engine: str                    # which engine answered: "lexical"
-    freshness: str                 # "fresh" | "3 files edited since index" | "index building 63 %"
-    total: int                     # chunks that passed the filter and match the query
-    reason: str                    # why `hits` is empty; "" when it is not
-    near_tags: tuple[str, ...]     # known tags close to an unknown one that was asked for
-
-
-@dataclass(frozen=True, slots=True)
-class Definition:
-    """Where a symbol is defined."""
-    name: str
-    qualified: str                 # Outer.inner.name
-    kind: str
-    path: RelPath
-    span: LineSpan
-    signature: str
-    doc: str                       # first line of the doc comment
-    language: str
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """Definitions that match a name, best first; `total` counts those beyond the limit too."""
-    definitions: tuple[Definition, ...]
-    total: int
-    near: tuple[str, ...]          # close names when nothing matched
-    freshness: str
-
-
-@dataclass(frozen=True, slots=True)
-class FileOutline:
-    """One file's skeleton, nested by `depth`."""
-    path: RelPath
-    language: str
-    lines: int
-    symbols: tuple[tuple[int, Definition], ...]    # (depth, definition) in file order
-    imports: tuple[tuple[str, int], ...]           # (raw target, line)
-    problems: tuple[tuple[int, str], ...]          # (line, message)
-
-
-@dataclass(frozen=True, slots=True)
-class Edge:
-    """One step of a trace: `source` reaches `target` at path:line (evidence is that line's text)."""
-    source: str
-    target: str
-    path: RelPath
-    line: int
-    evidence: str
-    depth: int                     # 1 = direct
-
-
-@dataclass(frozen=True, slots=True)
-class Trace:
-    """Who calls, is called by, imports or is imported by something."""
-    target: str
-    direction: str
-    edges: tuple[Edge, ...]
-    truncated: bool
-    notes: tuple[str, ...]         # what the answer cannot know (dynamic calls, unresolved imports, several definitions)
-    freshness: str
-
-
-@dataclass(frozen=True, slots=True)
-class FileText:
-    """A file read out for a caller (secret-masked later, by the gate)."""
-    path: RelPath
-    text: str
-    language: str
-    lines: int                     # of the whole file
-    span: LineSpan                 # what `text` holds
-    sha256: str
-    size_bytes: int
-    encoding: str
-    modified_at: str
-
-
-@dataclass(frozen=True, slots=True)
-class TreeEntry:
-    """One line of a directory listing."""
-    name: str
-    depth: int
-    is_folder: bool
-    size_bytes: int
-    hidden_items: int              # > 0: this many more items in this folder were cut; name is ""
-
-
-Direction = Literal["callers", "callees", "imports", "importers", "impact"]
+READ_BYTES_MAX = 1_000_000
+"""Larger files are read in parts (design/tools.md)."""
+RANGE_BYTES_MAX = 50_000_000
+"""A line range may be read out of files up to this size."""
+WORKERS_MAX = 3
+"""More processes than this wait for each other's disk and memory more than they gain."""
+OUTLINE_FACTOR = 0.35
+"""What a file's `symbols` chunk is worth beside the file's best chunk, when both are asked for."""
+TRACE_EVIDENCE_CHARS = 160
 
 
 class Engine:
     """One workspace. Thread-safe; two Engines live in one process; close it or use it as a context manager."""
 
-    settings: Settings
-    root: Path
+    def __init__(self, root: Path, settings: Settings) -> None:
+        """Use `Engine.open`."""
+        self.root = root
+        self.settings = settings
+        self._root = Root(root)
+        self._git = Git(root)
+        cache = _cache_folder(settings)
+        self._languages, languages_folder = _languages(root)
+        self._grammars = Grammars(cache / "grammars")
+        self._pool = Pool(
+            _workers(settings.workers), grammars_folder=str(cache / "grammars"), languages_folder=languages_folder
+        )
+        self.cache_folder = cache / "workspaces" / _workspace_id(root)
+        self._store = EmbeddedStore(self.cache_folder)
+        self._builder = Builder(
+            root, self._store, self._languages, self._grammars, self._pool, bytes_max=settings.index_bytes_max
+        )
+        self._live = Live(self._store, self._builder, self._builder.sweep, rest_s=settings.staleness_ms / 1_000)
+        self._watcher: Watcher | None = None
+        self._lock = threading.Lock()
+        self._searcher: Searcher | None = None
+        self._graph: Graph | None = None
 
     @classmethod
     def open(cls, root: str | Path, *, settings: Settings | None = None) -> Engine:
-        """Open the workspace at `root`. Cheap: nothing is read or imported until the first call.
+        """Open the workspace at `root`. Cheap: nothing is read until the first call.
 
-        Raises: UnsuitableRoot, FileNotFound, InvalidPath.
+        Raises: UnsuitableRoot, FileNotFound, InvalidPath, InvalidArgument (settings).
         """
+        chosen = roots.choose(root)
+        return cls(chosen, settings or Settings.load(chosen))
 
-    def index(self, *, path: str | None = None, force: bool = False, progress: Callable[[Progress], None] | None = None,
-              cancel: threading.Event | None = None) -> IndexReport:
-        """Bring the index up to date; `path` limits it to a folder; `force` rebuilds all into a new generation while the old one serves.
+    # -- the index --
 
-        Raises: StorageBusy, DiskFull, Cancelled, FileNotFound.
+    def index(
+        self,
+        *,
+        path: str | None = None,
+        force: bool = False,
+        progress: Callable[[Progress], None] | None = None,
+        cancel: threading.Event | None = None,
+    ) -> IndexReport:
+        """Bring the index up to date; `path` looks at one folder or file only; `force` builds all anew beside the old.
+
+        Raises: StorageBusy, DiskFull, StorageCorrupt, Cancelled, InvalidPath, FileNotFound.
         """
+        under = "" if path in (None, "", ".") else str(self._root.rel(path))
+        return self._live.run(
+            under="" if under == "." else under, force=force, progress=progress, cancel=cancel
+        )
 
     def index_in_background(self, *, force: bool = False) -> bool:
-        """Start `index` in a thread; False when one is already running. Its outcome shows in `status()`."""
+        """Start `index` in a thread; False when a run is under way. Its outcome shows in `status()`."""
+        self._pool.start()
+        return self._live.run_in_background(force=force)
 
     def clear(self) -> int:
-        """Delete the index (never memories, plans or settings); bytes freed."""
+        """Delete the index (never memories, plans or settings); bytes freed. Raises: StorageBusy."""
+        with self._lock:
+            self._searcher = self._graph = None
+        return self._store.clear()
 
-    def status(self) -> Status: ...
-    def search(self, query: Query) -> Answer: ...
-    def find_symbol(self, name: str, *, kind: str | None = None, path: str | None = None, limit: int = 20) -> Found: ...
-    def outline(self, path: str) -> FileOutline: ...
-    def trace(self, target: str, direction: Direction = "callers", *, depth: int = 1, limit: int = 100) -> Trace:
-        """`target` is a symbol (name or qualified) or a path. Raises: SymbolNotFound (with near names)."""
-    def read(self, path: str, *, first: int | None = None, last: int | None = None) -> FileText: ...
-    def dependencies(self, path: str) -> tuple[RelPath, ...]:
-        """Project files that this file imports."""
-    def list_directory(self, path: str = ".", *, depth: int = 2, max_items: int = 200, include_hidden: bool = False) -> tuple[TreeEntry, ...]: ...
-    def tags(self) -> dict[str, int]:
-        """Every tag of the index and how many chunks carry it."""
     def watch(self) -> None:
-        """Start following edits (500 ms debounce) until close()."""
-    def close(self) -> None: ...
-    def __enter__(self) -> Engine: ...
-    def __exit__(self, *_: object) -> None: ...
+        """Follow edits until `close`; where that is impossible, sweeps before answers take its place."""
+        if self._watcher is None:
+            self._watcher = Watcher(self.root, self._live.note, quiet_ms=self.settings.quiet_ms)
+            self._watcher.start()
+            self._live.watching = not self._watcher.problem
+
+    def status(self) -> Status:
+        """What is indexed, how fresh it is, where it lies. Looks at the workspace for edits."""
+        progress = self._live.progress
+        stats = self._store.stats()
+        searcher = self._current()
+        if searcher is not None and progress is None and not self._live.watching:
+            self._live.look()
+        head = self._git.head()
+        counts, examples = self._skipped()
+        walked_at = self._store.fact("walked_at")
+        return Status(
+            root=self.root,
+            state="building" if progress else "ready" if searcher else "absent",
+            building_share=progress.done / progress.total if progress and progress.total else 0.0,
+            files=stats.files,
+            chunks=stats.chunks,
+            symbols=searcher.snapshot.symbols if searcher else 0,
+            languages=_language_counts(searcher) if searcher else {},
+            branch=head.branch if head else None,
+            commit=head.commit if head else None,
+            stale=tuple(sorted(self._live.stale())) if searcher else (),
+            skipped=counts,
+            skipped_examples=examples,
+            engine="lexical",
+            generation=f"{stats.generation}.{stats.epoch}" if stats.generation else "",
+            disk_bytes=stats.disk_bytes,
+            cache_folder=self.cache_folder,
+            indexed_at=_stamp(walked_at) if walked_at else None,
+            watcher=self._watcher_state(),
+            last_error=self._live.last_error,
+            versions=_versions(),
+        )
+
+    def tags(self) -> dict[str, int]:
+        """Every tag of the index and how many chunks carry it, most first."""
+        searcher = self._current()
+        return searcher.masks.counts() if searcher else {}
+
+    # -- searching --
+
+    def search(self, query: Query) -> Answer:
+        """The places worth reading for a query. Filters apply before ranking.
+
+        Raises: NotIndexed when there is no index and none is being built, InvalidArgument for an empty query.
+        """
+        if not query.text.strip():
+            raise InvalidArgument("query is empty", suggestion="say what to find, in words or code")
+        self._live.freshen()
+        searcher = self._current()
+        if searcher is None:
+            return self._not_yet()
+        hits, total = self._hits(searcher, query)
+        freshness = self._live.freshness()
+        near = searcher.masks.near(query.filter.tags) if not hits and query.filter.tags else ()
+        reason = "" if hits else self._silence(searcher, query, freshness)
+        return Answer(tuple(hits), "lexical", freshness, total, reason, near)
+
+    def _hits(self, searcher: Searcher, query: Query) -> tuple[list[Hit], int]:
+        """Hits of all kinds asked for; a file's `symbols` chunk is made from its outline, not stored."""
+        kinds = query.filter.kinds
+        reader = Reader(searcher.view, self._source)
+        if "symbols" not in kinds:
+            ranking = searcher.rank(query)
+            return reader.hits(ranking.places), ranking.matching
+        others = tuple(kind for kind in kinds if kind != "symbols")
+        any_kind = replace(query, filter=replace(query.filter, kinds=(), tags=_without(query.filter.tags, "symbols")))
+        by_file = searcher.rank(replace(any_kind, chunks_per_file=1))
+        hits = reader.outlines(by_file.places, OUTLINE_FACTOR if others else 1.0)
+        total = len(hits)
+        if others:
+            rest = searcher.rank(replace(query, filter=replace(query.filter, kinds=others)))
+            hits += reader.hits(rest.places)
+            total += rest.matching
+        hits.sort(key=lambda hit: (-hit.score, hit.chunk.path, hit.chunk.span))
+        return hits[: query.limit], total
+
+    def _not_yet(self) -> Answer:
+        if not self._live.is_building:
+            raise NotIndexed(
+                "this workspace has no index yet",
+                suggestion="call index_workspace (at a terminal: ctx index); it takes seconds",
+                details={"last_error": self._live.last_error} if self._live.last_error else {},
+            )
+        return Answer((), "lexical", self._live.freshness(), 0, "the index is being built: ask again in a moment", ())
+
+    def _silence(self, searcher: Searcher, query: Query, freshness: str) -> str:
+        """Why there is no hit."""
+        if not searcher.snapshot.living_files:
+            return "the index is empty: no readable text files were found (index_status says what was skipped)"
+        if not query.filter.is_empty:
+            unfiltered = searcher.rank(replace(query, filter=Filter(), min_score=0.0))
+            if unfiltered.places:
+                return f"the filter removed all of {unfiltered.matching} matching chunks"
+        ending = "" if freshness == "fresh" else f" ({freshness})"
+        return f"no indexed text holds any word of the query{ending}"
+
+    def _current(self) -> Searcher | None:
+        """The searcher of the newest snapshot; kept until something is committed."""
+        snapshot = self._live.snapshot()
+        with self._lock:
+            if snapshot is None:
+                return None
+            if self._searcher is None or self._searcher.snapshot is not snapshot:
+                self._searcher = Searcher(snapshot, ROLES)
+                self._graph = None
+            return self._searcher
+
+    # -- the graph --
+
+    def find_symbol(self, name: str, *, kind: str | None = None, path: str | None = None, limit: int = 20) -> Found:
+        """Where a name is defined: exact, qualified or a glob. Raises: NotIndexed, InvalidPath."""
+        graph = self._fresh_graph()
+        under = "" if path in (None, "", ".") else str(self._root.rel(path))
+        found = graph.definitions(name, kind=kind, under=under)
+        near = () if found else tuple(graph.near_names(name))
+        shown = tuple(self._definition(graph, defined) for defined in found[:limit])
+        return Found(shown, len(found), near, self._live.freshness())
+
+    def outline(self, path: str) -> FileOutline:
+        """One file's skeleton, as it is now. Raises: InvalidPath, FileNotFound, BinaryFile, TooLarge, AccessDenied."""
+        rel = self._root.rel(path)
+        source = files.read(self._root, rel, bytes_max=READ_BYTES_MAX)
+        language = self._languages.detect(rel, source.text[:200].encode())
+        graph = Graph.of_nothing(self._languages, self._grammars, self._bytes)
+        parsed = graph.parsed(rel)
+        lines = _line_count(source.text)
+        if parsed is None or language is None:
+            return FileOutline(rel, language.name if language else "text", lines, (), (), ())
+        symbols = []
+        depths: list[int] = []
+        for number, symbol in enumerate(parsed.outline.symbols):
+            depths.append(depths[symbol.parent] + 1 if symbol.parent >= 0 else 0)
+            symbols.append((depths[-1], _definition(rel, language.name, symbol, parsed.qualified[number])))
+        imports = tuple((each.target, each.line) for each in parsed.outline.imports)
+        problems = tuple((each.line, each.message) for each in parsed.outline.problems)
+        return FileOutline(rel, language.name, lines, tuple(symbols), imports, problems)
+
+    def trace(self, target: str, direction: Direction = "callers", *, depth: int = 1, limit: int = 100) -> Trace:
+        """Who uses or is used by a symbol, who imports or is imported by a file, with path:line evidence.
+
+        Raises: SymbolNotFound (with near names), FileNotFound, NotIndexed.
+        """
+        graph = self._fresh_graph()
+        tracer = Tracer(graph, depth, limit)
+        if direction in ("imports", "importers"):
+            edges, notes = tracer.files(self._file_of(graph, target), direction)
+        else:
+            as_path = self._as_file(graph, target)
+            if as_path and direction == "impact":
+                edges, notes = tracer.files(as_path, "importers")
+            else:
+                defined = graph.definitions(target)
+                if not defined:
+                    raise _unknown_symbol(target, graph.near_names(target))
+                edges, notes = tracer.symbols(defined, direction)
+        return Trace(target, direction, tuple(edges[:limit]), len(edges) > limit, notes, self._live.freshness())
+
+    def dependencies(self, path: str) -> tuple[RelPath, ...]:
+        """Files of this workspace that a file imports, in order of its imports."""
+        graph = self._fresh_graph()
+        rel = self._root.rel(path)
+        found = dict.fromkeys(file for _, _, files_ in graph.imports(rel) for file in files_)
+        return tuple(self._root.rel(file, must_exist=False) for file in found)
+
+    def _fresh_graph(self) -> Graph:
+        self._live.freshen()
+        searcher = self._current()
+        if searcher is None:
+            raise NotIndexed(
+                "this workspace has no index yet", suggestion="call index_workspace (at a terminal: ctx index)"
+            )
+        with self._lock:
+            if self._graph is None or self._live.stale():
+                self._graph = Graph(searcher.snapshot, self._languages, self._grammars, self._bytes)
+            return self._graph
+
+    def _file_of(self, graph: Graph, target: str) -> str:
+        """A path as given, or the file that defines a symbol."""
+        path = self._as_file(graph, target)
+        if path:
+            return path
+        defined = graph.definitions(target)
+        if not defined:
+            raise _unknown_symbol(target, graph.near_names(target))
+        return defined[0].path
+
+    def _as_file(self, graph: Graph, target: str) -> str:
+        try:
+            rel = self._root.rel(target)
+        except CallError:
+            if "/" in target:
+                raise
+            return ""
+        return str(rel) if rel in graph.paths else ""
+
+    def _definition(self, graph: Graph, defined: Defined) -> Definition:
+        """A definition with signature and doc line, read from the file as it is now."""
+        parsed = graph.parsed(defined.path)
+        path = self._root.rel(defined.path, must_exist=False)
+        for number, symbol in enumerate(parsed.outline.symbols if parsed else ()):
+            if symbol.name == defined.name and parsed.qualified[number] == defined.qualified:
+                if symbol.first == defined.span.first or abs(symbol.first - defined.span.first) < 50:
+                    return _definition(path, defined.language, symbol, defined.qualified)
+        return Definition(
+            defined.name, defined.qualified, defined.kind, path, defined.span, "", "", defined.language
+        )
+
+    # -- files --
+
+    def read(self, path: str, *, first: int | None = None, last: int | None = None) -> FileText:
+        """A file, or lines `first` to `last` of it (1-based, both included, clipped to the file).
+
+        Raises: InvalidPath, AccessDenied, FileNotFound, BinaryFile, TooLarge, InvalidLineRange.
+        """
+        rel = self._root.rel(path)
+        part = first is not None or last is not None
+        source = files.read(self._root, rel, bytes_max=RANGE_BYTES_MAX if part else READ_BYTES_MAX)
+        lines = _line_count(source.text)
+        span = _asked_lines(first, last, lines, rel)
+        text = source.text if not part else "".join(source.text.splitlines(keepends=True)[span.first - 1 : span.last])
+        language = self._languages.detect(rel, source.text[:200].encode())
+        return FileText(
+            path=rel,
+            text=text,
+            language=language.name if language else "text",
+            lines=lines,
+            span=span,
+            sha256=source.sha256.hex(),
+            size_bytes=source.size,
+            encoding=source.encoding,
+            modified_at=_stamp(source.mtime_ns / 1e9),
+        )
+
+    def list_directory(
+        self, path: str = ".", *, depth: int = 2, max_items: int = 200, include_hidden: bool = False
+    ) -> tuple[TreeEntry, ...]:
+        """What a folder holds, ignore rules applied. Raises: InvalidPath, FileNotFound, AccessDenied, AccessFailed."""
+        rel = str(self._root.rel(path))
+        if not os.path.isdir(self.root / rel):
+            raise InvalidPath(f"{path!r} is a file, not a folder", suggestion=f"read_file {path!r}")
+        seen = walk.walk(self.root, under="" if rel == "." else rel, bytes_max=1 << 62)
+        return tree.entries(seen, rel, depth=depth, max_items=max_items, include_hidden=include_hidden)
+
+    def _source(self, path: str) -> Source | None:
+        """A file for a hit; None when it is gone or no longer text."""
+        loaded = files.load_for_index(os.path.join(self.root, path), bytes_max=RANGE_BYTES_MAX)
+        return None if isinstance(loaded, Skipped) else Source(loaded.data, loaded.size, loaded.mtime_ns)
+
+    def _bytes(self, path: str) -> bytes | None:
+        source = self._source(path)
+        return source.data if source else None
+
+    # -- the rest --
+
+    def _skipped(self) -> tuple[dict[str, int], tuple[Skipped, ...]]:
+        """Why files are not indexed: what the walk left out, and what content kept out."""
+        counts = Counter(json.loads(self._store.fact("skipped_counts") or "{}"))
+        examples = [Skipped(*row) for row in json.loads(self._store.fact("skipped_examples") or "[]")]
+        for path, reason, detail, *_ in self._store.skipped():
+            counts[reason] += 1
+            examples.append(Skipped(path, reason, detail))
+        telling = sorted(examples, key=lambda skipped: (skipped.reason == "ignored", skipped.path))
+        return dict(counts.most_common()), tuple(telling[:20])
+
+    def _watcher_state(self) -> str:
+        if self._watcher is None:
+            return "off"
+        return self._watcher.problem or "running"
+
+    def close(self) -> None:
+        """Stop the threads and processes and let go of files."""
+        if self._watcher is not None:
+            self._watcher.stop()
+        self._live.close()
+        self._pool.close()
+        self._store.close()
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _cache_folder(settings: Settings) -> Path:
+    """The configured cache, else the user's own, else (on a network drive) one of this machine."""
+    if settings.cache_folder is not None:
+        return Path(settings.cache_folder)
+    folder = Path(platformdirs.user_cache_dir("context-engine", appauthor=False))
+    if is_network_drive(folder):
+        return Path(tempfile.gettempdir()) / f"context-engine-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
+    return folder
+
+
+def _workspace_id(root: Path) -> str:
+    """A name for the index of a root: its own name and a hash of its path."""
+    digest = hashlib.blake2b(str(root).encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+    return f"{root.name or 'root'}-{digest}"
+
+
+def _languages(root: Path) -> tuple[Languages, str | None]:
+    """Ours, and those of `.context-engine/languages/` over them."""
+    own = root / ".context-engine" / "languages"
+    return (Languages.builtin().with_folder(own), str(own)) if own.is_dir() else (Languages.builtin(), None)
+
+
+def _workers(asked: int) -> int:
+    return asked if asked >= 0 else min(WORKERS_MAX, (os.cpu_count() or 1) - 1)
+
+
+def _language_counts(searcher: Searcher) -> dict[str, int]:
+    snapshot = searcher.snapshot
+    codes = snapshot.file_column("language")[snapshot.file_alive].tolist()
+    return {snapshot.languages[code]: count for code, count in Counter(codes).most_common()}
+
+
+def _definition(path: RelPath, language: str, symbol, qualified: str) -> Definition:
+    doc = symbol.doc.strip().split("\n", 1)[0]
+    span = LineSpan(symbol.first, symbol.last)
+    return Definition(symbol.name, qualified, symbol.kind, path, span, symbol.signature, doc, language)
+
+
+def _asked_lines(first: int | None, last: int | None, lines: int, path: str) -> LineSpan:
+    start, stop = first or 1, last if last is not None else max(lines, 1)
+    if first is not None and first < 1 or stop < start or (start > lines and lines > 0):
+        raise InvalidLineRange(
+            f"lines {start}-{stop} are not in {path}, which has {lines}",
+            suggestion=f"ask for lines between 1 and {lines}",
+            details={"path": path, "lines": lines},
+        )
+    return LineSpan(start, min(stop, max(lines, 1)))
+
+
+def _line_count(text: str) -> int:
+    return text.count("\n") + (bool(text) and not text.endswith("\n"))
+
+
+def _without(tags: Sequence[str], tag: str) -> tuple[str, ...]:
+    return tuple(each for each in tags if each != tag)
+
+
+def _stamp(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _unknown_symbol(target: str, near: Sequence[str]) -> SymbolNotFound:
+    return SymbolNotFound(
+        f"nothing named {target!r} is defined in this workspace",
+        suggestion=f"did you mean {' or '.join(near)}?" if near else "search for it with codebase_retrieval",
+        details={"near": list(near)},
+    )
+
+
+def _versions() -> dict[str, str]:
+    libraries = {name: version(name) for name in ("numpy", "tree-sitter", "semble-grammars", "apsw")}
+    return {"ctx": __version__, "schema": str(SCHEMA_VERSION), "python": platform.python_version(), **libraries}

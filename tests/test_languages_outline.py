@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from importlib import resources
@@ -165,3 +166,20 @@ def test_grammars_of_the_same_name_in_two_engines_do_not_share_state(tmp_path: P
 
 SHARED = Grammars(Path(__file__).parent / ".." / ".pytest_cache" / "grammars")
 """For the property tests, where a fixture would be built anew for every example."""
+
+
+LONG = 200_000
+
+
+@pytest.mark.parametrize("name", ORDER)
+@pytest.mark.parametrize(
+    "piece",
+    [b"a", b" ", b"[", b"](", b"# ", b"<script ", b"a:", b"- ", b"`", b"=", b'"', b"//", b"/*", b"@a ", b"x=", b"\\\\"],
+    ids=repr,
+)
+def test_a_line_of_200000_characters_takes_no_quadratic_time(name: str, piece: bytes, grammars: Grammars) -> None:
+    line = b"# " + piece * (LONG // len(piece)) + b"\nend"
+    started = time.perf_counter()
+    assert_well_formed(outline(LANGUAGES[name], line, grammars), line)
+    doc_head(LANGUAGES[name], line)
+    assert time.perf_counter() - started < 5

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from context_engine import __version__
-from context_engine.errors import ContextEngineError
+from context_engine.errors import BugError, ContextEngineError
 
 app = typer.Typer(
     name="ctx",
@@ -35,16 +35,24 @@ def run() -> int:
     """Run the command line; the exit code."""
     try:
         app(prog_name="ctx")
-    except ContextEngineError as error:
+    except SystemExit as leaving:
+        return leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
+    except Exception as error:
         if os.environ.get("CTX_DEBUG"):
             raise
         from context_engine.cli.screen import complain
 
-        complain(error)
+        complain(error if isinstance(error, ContextEngineError) else _defect(error))
         return 1
-    except SystemExit as leaving:
-        return leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
     return 0
+
+
+def _defect(error: Exception) -> ContextEngineError:
+    """What no one foresaw, told as ours."""
+    return BugError(
+        f"something is wrong in ctx itself: {type(error).__name__}: {error}",
+        suggestion="Run it again with ctx --debug ... and report what it prints.",
+    )
 
 
 def _version(asked: bool) -> None:

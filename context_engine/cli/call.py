@@ -69,7 +69,5 @@ def list_tools() -> None:
 
 def _opened(root: Path | None) -> Engine:
     from context_engine.engine import Engine
-    from context_engine.settings import Settings
 
-    workspace = root_of(root)
-    return Engine.open(workspace, settings=Settings.load(workspace))
+    return Engine.open(root_of(root))

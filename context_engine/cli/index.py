@@ -9,11 +9,10 @@ from context_engine.cli.places import project_around, root_of
 from context_engine.cli.screen import err, indexed, out, rows
 from context_engine.engine import Engine
 from context_engine.errors import Cancelled, InvalidPath
-from context_engine.settings import Settings
 from context_engine.tools.index_tools import reasons
 
 if TYPE_CHECKING:
-    from context_engine.engine import IndexReport
+    from context_engine.model import IndexReport
 
 INTERRUPTED = 130
 """What shells say of a program that Ctrl-C ended."""
@@ -25,7 +24,7 @@ NAMED_MAX = 5
 def index(path: Path | None, root: Path | None, *, force: bool) -> int:
     """Index a workspace, or a folder of it; the exit code."""
     workspace, part = _meant(path, root)
-    with Engine.open(workspace, settings=Settings.load(workspace)) as engine:
+    with Engine.open(workspace) as engine:
         try:
             report = indexed(engine, path=part, force=force)
         except Cancelled:

@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-MARKERS = (
-    ".git", ".hg", ".jj", ".context-engine", "pyproject.toml", "setup.py", "package.json", "Cargo.toml", "go.mod",
-    "pom.xml", "build.gradle", "build.gradle.kts", "CMakeLists.txt", "Gemfile", "composer.json", "mix.exs", "Makefile",
-)  # fmt: skip
-"""What stands at the top of a project; version control counts before anything else."""
+from context_engine.workspace import roots
 
 
 def root_of(named: Path | None) -> Path:
@@ -18,17 +14,8 @@ def root_of(named: Path | None) -> Path:
 
 
 def project_around(start: Path) -> Path:
-    """The nearest folder at or above `start` with a marker; `start` itself when there is none.
-
-    The home folder and what lies above it are never meant: a stray file there must not make a project of everything.
-    """
-    home = Path.home()
-    for folder in (start, *start.parents):
-        if folder == home or folder == Path(folder.anchor):
-            break
-        if any((folder / marker).exists() for marker in MARKERS):
-            return folder
-    return start
+    """The nearest project at or above `start`; `start` itself when there is none."""
+    return roots.nearest_project(start) or start
 
 
 def serving_root(named: Path | None, env: Mapping[str, str]) -> Path:

@@ -14,7 +14,8 @@ from rich.markup import escape
 from context_engine.errors import Cancelled, ContextEngineError
 
 if TYPE_CHECKING:
-    from context_engine.engine import Engine, IndexReport, Progress
+    from context_engine.engine import Engine
+    from context_engine.model import IndexReport, Progress
 
 PLAIN_EVERY_S = 2.0
 """Without a terminal a line of progress is written this often."""
@@ -25,8 +26,9 @@ err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 def complain(error: ContextEngineError) -> None:
     """One line: what is wrong, and the next step."""
-    step = f" {escape(error.suggestion)}" if error.suggestion else ""
-    err.print(f"[red]error:[/red] {escape(error.message)}.{step}".replace("..", "."))
+    step = error.suggestion[:1].upper() + error.suggestion[1:]
+    said = " ".join(f"{error.message.rstrip('.')}. {step}".split())
+    err.print(f"[red]error:[/red] {escape(said)}")
 
 
 def note(text: str) -> None:

@@ -14,11 +14,10 @@ from context_engine.cli.screen import err, indexed, note, out
 from context_engine.engine import Engine
 from context_engine.errors import Cancelled
 from context_engine.model import Hit
-from context_engine.settings import Settings
 from context_engine.tools.retrieval import question, telling_part, telling_why
 
 if TYPE_CHECKING:
-    from context_engine.engine import Answer
+    from context_engine.model import Answer
 
 INTERRUPTED = 130
 NOTHING_FOUND = 1
@@ -44,7 +43,7 @@ class Asked:
 def search(root: Path | None, asked: Asked) -> int:
     """Search, after indexing when there is no index; the exit code."""
     workspace = root_of(root)
-    with Engine.open(workspace, settings=Settings.load(workspace)) as engine:
+    with Engine.open(workspace) as engine:
         if engine.status().state == "absent":
             note(f"no index of {workspace} yet: building it once, later searches start at once")
             try:

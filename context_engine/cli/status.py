@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 from context_engine.cli.places import root_of
 from context_engine.cli.screen import rows
 from context_engine.engine import Engine
-from context_engine.settings import Settings
 from context_engine.tools.files import size_text
 
 if TYPE_CHECKING:
-    from context_engine.engine import Status
+    from context_engine.model import Status
 
 LANGUAGES_MAX = 8
 STALE_MAX = 5
@@ -21,7 +20,7 @@ STALE_MAX = 5
 def status(root: Path | None, *, as_json: bool) -> int:
     """Show the state of the index; the exit code."""
     workspace = root_of(root)
-    with Engine.open(workspace, settings=Settings.load(workspace)) as engine:
+    with Engine.open(workspace) as engine:
         if as_json:
             from context_engine.cli.call import printed
 

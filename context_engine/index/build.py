@@ -6,20 +6,21 @@ most, and the next run goes on where this one stopped.
 
 from __future__ import annotations
 
-import os
+import json
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from context_engine.errors import Cancelled
+from context_engine.errors import Cancelled, FileNotFound
 from context_engine.index.changes import Changes, compare
 from context_engine.index.importance import importance
 from context_engine.index.jobs import Job, Outcome, describe_all
 from context_engine.index.worker import Pool
 from context_engine.languages import Grammars, Languages
-from context_engine.model import Skipped
+from context_engine.model import IndexReport, Progress, Skipped
 from context_engine.store.embedded import EmbeddedStore, Writer
 from context_engine.workspace.walk import Walk, walk
 
@@ -30,30 +31,10 @@ FIRST_ROUND_BYTES = 2_000_000
 SHARE_FILES_MIN = 24
 """Rounds of fewer files are not worth handing to another process."""
 PROGRESS_EVERY_S = 0.1
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a run is: `done` of `total` files; `stage` is `scanning`, `indexing` or `finishing`."""
-
-    stage: str
-    done: int
-    total: int
-
-
-@dataclass(frozen=True, slots=True)
-class IndexReport:
-    """What one run did. Counts are files unless named otherwise; `seconds` is wall time."""
-
-    added: int
-    changed: int
-    removed: int
-    unchanged: int
-    files: int
-    chunks: int
-    symbols: int
-    skipped: tuple[Skipped, ...]
-    seconds: float
+IMPORTANCE_FILES_MIN = 100
+"""Fewer files than this come and go without the importance of all being computed again."""
+EXAMPLES_KEPT = 50
+"""Files left out that a status names one by one."""
 
 
 class Builder:
@@ -87,14 +68,15 @@ class Builder:
         with self._store.writer(rebuild=force) as writer:
             seen = walk(self._root, bytes_max=self._bytes_max, under=under)
             run.check()
-            changes = self._changes(seen, writer, under)
+            present = _present(seen)
+            changes = self._changes(present, writer, under)
             if not changes.is_empty or not writer.is_published:
-                self._update(writer, seen, changes, run)
+                self._update(writer, present, changes, run)
                 self._finish(writer, changes, run)
             writer.set_facts(_walk_facts(seen) if not under else {})
             snapshot = writer.snapshot()
         return IndexReport(
-            added=run.written - run.changed,
+            added=max(0, run.written - run.changed),
             changed=run.changed,
             removed=len(changes.removed),
             unchanged=changes.unchanged + run.touched,
@@ -111,48 +93,69 @@ class Builder:
         Raises: StorageBusy, DiskFull.
         """
         with self._store.writer(wait_s=2.0) as writer:
-            indexed = writer.states(paths)
-            present = [path for path in paths if os.path.isfile(os.path.join(self._root, path))]
-            gone = [path for path in paths if path in indexed and path not in set(present)]
-            known = {path: indexed[path] for path in present if path in indexed}
-            number, target = writer.new_segment()
-            outcome = self._describe_here(Job(str(self._root), present, known, self._bytes_max, str(target)), _Run())
-            self._commit(writer, [number] if outcome.written else [], [outcome], gone)
+            seen = self._look(paths)
+            inside = tuple(f"{path}/" for path in paths)
+            named = set(paths)
+            indexed = {p: state for p, state in writer.files().items() if p in named or p.startswith(inside)}
+            changes = compare(indexed, seen, {})
+            if changes.is_empty:
+                return False
+            run = _Run()
+            self._update(writer, seen, changes, run)
+            if writer.compact() or len(changes.added) + len(changes.removed) > IMPORTANCE_FILES_MIN:
+                writer.set_importance(importance(writer.snapshot()))
             writer.publish()
-            return bool(outcome.written or gone)
+        return True
+
+    def sweep(self) -> frozenset[str]:
+        """Files that differ from the index by name, size or time. Opens none of them."""
+        seen = _present(walk(self._root, bytes_max=self._bytes_max))
+        changes = compare(self._store.files(), seen, self._store.kept_out())
+        return frozenset((*changes.added, *changes.suspect, *changes.removed))
 
     # -- the steps --
 
-    def _changes(self, seen: Walk, writer: Writer, under: str) -> Changes:
-        present = {entry.path: (entry.size, entry.mtime_ns) for entry in seen.entries}
+    def _look(self, paths: Sequence[str]) -> dict[str, tuple[int, int]]:
+        """What a walk finds of these files and folders: those that are gone or ignored are not in it."""
+        found: dict[str, tuple[int, int]] = {}
+        for path in paths:
+            with suppress(FileNotFound):
+                found |= _present(walk(self._root, bytes_max=self._bytes_max, under=path))
+        return found
+
+    def _changes(self, seen: Mapping[str, tuple[int, int]], writer: Writer, under: str) -> Changes:
         indexed, kept_out = writer.files(), writer.kept_out()
         if under:
             inside = under.rstrip("/") + "/"
             indexed = {path: state for path, state in indexed.items() if path.startswith(inside)}
             kept_out = {path: state for path, state in kept_out.items() if path.startswith(inside)}
-        return compare(indexed, present, kept_out)
+        return compare(indexed, seen, kept_out)
 
-    def _update(self, writer: Writer, seen: Walk, changes: Changes, run: _Run) -> None:
+    def _update(self, writer: Writer, facts: Mapping[str, tuple[int, int]], changes: Changes, run: _Run) -> None:
         """Describe all that is new or suspect, round by round; the removed go with the first commit."""
         indexed = writer.files()
-        sizes = {entry.path: entry.size for entry in seen.entries}
         todo = sorted((*changes.added, *changes.suspect))
         known = {path: indexed[path].sha256 for path in changes.suspect}
         run.total = len(todo)
         removed: Sequence[str] = changes.removed
-        for paths in _rounds(todo, sizes):
+        for paths in _rounds(todo, facts):
             run.check()
-            numbers, outcomes = self._round(writer, paths, known, run)
+            numbers, outcomes = self._round(writer, paths, facts, known, run)
             self._commit(writer, numbers, outcomes, removed)
-            run.changed += sum(path in known for path in paths) - sum(len(o.touched) for o in outcomes)
+            run.count(outcomes, sum(path in known for path in paths))
             removed = ()
-            if writer.generation and not writer.is_published and not self._store.generation():
+            if not writer.is_published and not self._store.generation():
                 writer.publish()  # the first index serves from its first round on
         if removed:
             self._commit(writer, [], [], removed)
 
     def _round(
-        self, writer: Writer, paths: Sequence[str], known: Mapping[str, bytes], run: _Run
+        self,
+        writer: Writer,
+        paths: Sequence[str],
+        facts: Mapping[str, tuple[int, int]],
+        known: Mapping[str, bytes],
+        run: _Run,
     ) -> tuple[list[int], list[Outcome]]:
         """One round, shared out: every process that is ready takes a part, this one the first."""
         helpers = self._pool.ready() if len(paths) >= SHARE_FILES_MIN else []
@@ -162,7 +165,8 @@ class Builder:
             number, target = writer.new_segment()
             numbers.append(number)
             own = {path: known[path] for path in share if path in known}
-            jobs.append(Job(str(self._root), share, own, self._bytes_max, str(target)))
+            seen = {path: facts[path] for path in share}
+            jobs.append(Job(str(self._root), share, seen, own, self._bytes_max, str(target)))
         pending = [helper.start(job) for helper, job in zip(helpers, jobs[1:], strict=True)]
         outcomes = [self._describe_here(jobs[0], run)]
         for wait, job in zip(pending, jobs[1:], strict=True):
@@ -212,6 +216,13 @@ class _Run:
         if self.progress is not None:
             self.progress(Progress(stage, done, total))
 
+    def count(self, outcomes: Sequence[Outcome], suspects: int) -> None:
+        """Add up what became of a round of which `suspects` files had been indexed before."""
+        touched = sum(len(outcome.touched) for outcome in outcomes)
+        self.written += sum(outcome.written for outcome in outcomes)
+        self.touched += touched
+        self.changed += suspects - touched
+
     def step(self) -> None:
         """One file more."""
         self.add(1)
@@ -231,7 +242,12 @@ class _Run:
             raise Cancelled("indexing was cancelled", suggestion="call index_workspace to go on; nothing is lost")
 
 
-def _rounds(paths: Sequence[str], sizes: Mapping[str, int]) -> list[list[str]]:
+def _present(seen: Walk) -> dict[str, tuple[int, int]]:
+    """Path -> (size, mtime_ns), with plain strings that can be sent to another process."""
+    return {str(path): (size, mtime_ns) for path, size, mtime_ns in seen.entries}
+
+
+def _rounds(paths: Sequence[str], facts: Mapping[str, tuple[int, int]]) -> list[list[str]]:
     rounds: list[list[str]] = [[]]
     room = FIRST_ROUND_BYTES
     for path in paths:
@@ -239,9 +255,11 @@ def _rounds(paths: Sequence[str], sizes: Mapping[str, int]) -> list[list[str]]:
             rounds.append([])
             room = ROUND_BYTES
         rounds[-1].append(path)
-        room -= sizes[path]
+        room -= facts[path][0]
     return [each for each in rounds if each]
 
 
-def _walk_facts(seen: Walk) -> dict[str, str]:
-    raise NotImplementedError
+def _walk_facts(seen: Walk) -> dict[str, str | float]:
+    """What a status tells of the walk: why files were left out, with some examples, and when."""
+    examples = [(skipped.path, skipped.reason, skipped.detail) for skipped in seen.skipped[:EXAMPLES_KEPT]]
+    return {"skipped_counts": json.dumps(dict(seen.skipped_counts)), "skipped_examples": json.dumps(examples), "walked_at": time.time()}

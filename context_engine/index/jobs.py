@@ -27,10 +27,14 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Some files to be described into one segment file. `known` maps suspect paths to the hash they were indexed with."""
+    """Some files to be described into one segment file.
+
+    `facts` maps each path to the (size, mtime_ns) of the walk, `known` suspect ones to the hash they were indexed with.
+    """
 
     root: str
     paths: Sequence[str]
+    facts: Mapping[str, tuple[int, int]]
     known: Mapping[str, bytes]
     bytes_max: int
     segment_path: str
@@ -46,7 +50,7 @@ def describe_all(
         each()
         loaded = load_for_index(os.path.join(job.root, path), bytes_max=job.bytes_max)
         if not isinstance(loaded, Loaded):
-            _keep_out(outcome, path, loaded)
+            _keep_out(outcome, path, loaded, job.facts.get(path, (0, 0)))
         elif loaded.sha256 == job.known.get(path):
             outcome.touched.append((path, loaded.size, loaded.mtime_ns))
         else:
@@ -68,8 +72,8 @@ def describe_all(
     return outcome
 
 
-def _keep_out(outcome: Outcome, path: str, skipped: Skipped) -> None:
+def _keep_out(outcome: Outcome, path: str, skipped: Skipped, facts: tuple[int, int]) -> None:
     if skipped.reason == "vanished":
         outcome.vanished.append(path)
     else:
-        outcome.skipped.append((path, skipped.reason, skipped.detail, 0, 0))
+        outcome.skipped.append((path, skipped.reason, skipped.detail, *facts))

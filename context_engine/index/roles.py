@@ -28,7 +28,8 @@ _FOLDERS: dict[str, Role] = {
     **dict.fromkeys(("generated", "gen", "__generated__"), "generated"),
 }
 _TEST_FILE = re.compile(
-    r"(^|[._-])(test|tests|spec)[._-]|^test_|^conftest\.py$|[._-](test|tests|spec|specs)\.\w+$|(Test|Tests|Spec|Specs|TestCase|IT)\.(java|kt|kts|scala|cs|swift|php|groovy|hs)$"
+    r"^test_\w+\.py$|^conftest\.py$|[._-](test|tests|spec|specs)\.\w+$"
+    r"|[a-z0-9](Test|Tests|Spec|Specs|TestCase|IT)\.(java|kt|kts|scala|cs|swift|php|groovy|hs)$"
 )
 _COMPAT_FILE = re.compile(r"^_?(compat|legacy|deprecated|backports?)\.\w+$")
 _GENERATED_FILE = re.compile(r"([._](generated|gen|g|pb|designer)\.\w+|_pb2(_grpc)?\.pyi?|\.pb\.go|[-.]lock(\.\w+)?|^(package-lock|npm-shrinkwrap)\.json|-lock\.(json|ya?ml)|^go\.sum)$", re.IGNORECASE)

@@ -17,11 +17,13 @@ from context_engine.languages.language import Comments, Language
 from context_engine.languages.parts import Problem, Reference, Symbol
 
 SIGNATURE_CHARS_MAX = 300
+SIGNATURE_BYTES_MAX = 4_000  # read so much to find these: attributes, comments and indentation fall away
 DOC_CHARS_MAX = 1_000
 PROBLEMS_MAX = 20
 REFERENCES_MAX = 20_000  # more than any file a person wrote; a generated one must not fill the memory
 INNER_FIELDS = ("value", "definition", "declaration", "declarator", "right")
 ATTRIBUTE = re.compile(r"\s*(?:@[\w.]+|#!?\[|\[\w)")
+BEFORE = re.compile(r"[^;{}()=,]*(?:(?<=\s)|(?<!.))")
 BODY_MARK = re.compile(r"\s*(?:=>|->|[{:=]|\bdo|\bwhere|\bis|\bbegin)\s*$")
 
 
@@ -30,12 +32,16 @@ def described(
 ) -> list[Symbol]:
     """The same symbols with signature and doc. `nodes` are theirs by (start, stop); scanned files have none."""
     lines = data.decode("utf-8", "replace").split("\n")
+    trailing = _trailing_comment(language.comments)
     result = []
     for symbol in symbols:
         node = nodes.get((symbol.start, symbol.stop))
         body = _body_start(node) if node is not None else None
-        signature = _signature(data, symbol, body) if node is not None else lines[symbol.line - 1].strip()
-        doc = _docstring(language.comments, data, symbol, body) or _doc_above(language.comments, lines, symbol)
+        signature = _signature(data, symbol, body, trailing) if node else lines[symbol.line - 1].strip()
+        doc = _docstring(language.comments, data, symbol, body)
+        # What stands above a line belongs to the first thing on it, not to what is inside.
+        if not doc and (symbol.parent < 0 or symbols[symbol.parent].first < symbol.first):
+            doc = _doc_above(language.comments, lines, symbol)
         result.append(symbol._replace(signature=signature[:SIGNATURE_CHARS_MAX], doc=doc[:DOC_CHARS_MAX]))
     return result
 
@@ -62,9 +68,10 @@ def _body_start(node: Node) -> int | None:
 BODY_TYPES = ("_body", "block", "declaration_list", "compound_statement", "enum_variant_list", "do_block")
 
 
-def _signature(data: bytes, symbol: Symbol, body: int | None) -> str:
+def _signature(data: bytes, symbol: Symbol, body: int | None, trailing: re.Pattern[str]) -> str:
     """The definition on one line, without attributes above it and without its body."""
-    text = data[symbol.start : symbol.stop if body is None else body].decode("utf-8", "replace")
+    stop = min(symbol.stop if body is None else body, symbol.start + SIGNATURE_BYTES_MAX)
+    text = data[symbol.start : stop].decode("utf-8", "replace")
     kept = text.split("\n")
     above = symbol.line - symbol.first
     if above and ATTRIBUTE.match(text):
@@ -73,11 +80,17 @@ def _signature(data: bytes, symbol: Symbol, body: int | None) -> str:
         kept = kept[:1]
     begin = data.rfind(b"\n", 0, symbol.start) + 1
     before = data[begin : symbol.start].decode("utf-8", "replace")
-    # `export`, `pub static` and the like stand before the node on its line.
-    if re.fullmatch(r"[ \t]*(?:[a-z]+ )*", before):
+    # `export`, `pub static` or a type may stand before the node on its line.
+    if BEFORE.fullmatch(before):
         kept[0] = before + kept[0]
-    line = " ".join(" ".join(kept).split())
+    line = " ".join(" ".join(trailing.sub("", each) for each in kept).split())
     return BODY_MARK.sub("", line)
+
+
+@lru_cache(maxsize=256)
+def _trailing_comment(comments: Comments) -> re.Pattern[str]:
+    marks = "|".join(map(re.escape, comments.line)) or "(?!)"
+    return re.compile(rf"(?:^|\s+)(?:{marks})(?:[-/!#\s].*)?$")
 
 
 # -- doc ----------------------------------------------------------------------------------------------------------
@@ -87,10 +100,15 @@ def _docstring(comments: Comments, data: bytes, symbol: Symbol, body: int | None
     if not comments.docstring or body is None:
         return ""
     inside = data[body : min(symbol.stop, body + 4 * DOC_CHARS_MAX)].decode("utf-8", "replace")
-    match = re.match(comments.docstring, inside, re.S)
+    return docstring_text(comments, inside)
+
+
+def docstring_text(comments: Comments, text: str) -> str:
+    """The doc text that `text` begins with, without its quotes and indentation; empty when there is none."""
+    match = re.match(comments.docstring, text, re.DOTALL)
     if match is None:
         return ""
-    first, _, rest = (match[match.lastindex or 0]).strip().partition("\n")
+    first, _, rest = match[match.lastindex or 0].strip().partition("\n")
     return (first + "\n" + dedent(rest)).strip()
 
 
@@ -126,10 +144,10 @@ def _block_opening(comments: Comments, line: str) -> str | None:
 
 
 def strip_marks(comments: Comments, lines: list[str]) -> str:
-    """The text of comment lines without their marks.
+    r"""The text of comment lines without their marks.
 
     >>> strip_marks(Comments(line=("//",), block=(("/*", "*/"),)), ["/** Adds two", " * numbers. */"])
-    'Adds two\\nnumbers.'
+    'Adds two\nnumbers.'
     """
     opening, closing = _marks(comments)
     texts = [closing.sub("", opening.sub("", line)).rstrip() for line in lines]
@@ -141,7 +159,7 @@ def _marks(comments: Comments) -> tuple[re.Pattern[str], re.Pattern[str]]:
     starts = sorted({*comments.line, *(pair[0] for pair in comments.block)}, key=len, reverse=True)
     ends = [re.escape(pair[1]) for pair in comments.block] or ["(?!)"]
     longer = "|".join(re.escape(mark) + r"[/!*#;%|-]*" for mark in starts) or "(?!)"
-    return re.compile(rf"^\s*(?:{longer}|\*(?![*/\w]))? ?"), re.compile(rf"\s*\**(?:{'|'.join(ends)})\s*$")
+    return re.compile(rf"^\s*(?:{longer}|\*(?![*/\w]))? ?(?:[|^] )?"), re.compile(rf"\s*\**(?:{'|'.join(ends)})\s*$")
 
 
 # -- references and problems --------------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import json
-import os
 import platform
 import tarfile
 import threading
@@ -154,10 +153,9 @@ def _write_checked(path: Path, content: bytes, sha256: str) -> None:
     with NamedTemporaryFile(dir=path.parent, prefix=".new-", delete=False) as part:
         part.write(content)
     try:
-        os.chmod(part.name, 0o755)
-        os.replace(part.name, path)
+        Path(part.name).replace(path)
     except OSError:
-        os.unlink(part.name)
+        Path(part.name).unlink()
         if not path.exists():  # Windows refuses to replace a library that another process has loaded
             raise
 
@@ -173,7 +171,8 @@ def _shared_library(path: Path, symbol: str) -> TreeSitterLanguage:
     new_capsule = ctypes.pythonapi.PyCapsule_New
     new_capsule.restype = ctypes.py_object
     new_capsule.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
-    return TreeSitterLanguage(new_capsule(pointer, CAPSULE_NAME, None))
+    capsule: object = new_capsule(pointer, CAPSULE_NAME, None)
+    return TreeSitterLanguage(capsule)
 
 
 CAPSULE_NAME = b"tree_sitter.Language"

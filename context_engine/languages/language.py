@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from context_engine.errors import InvalidArgument
+from context_engine.languages.parts import SYMBOL_KINDS
 
 Content = Literal["code", "documentation", "data"]
 
@@ -32,7 +33,7 @@ ORDER = (
 """The languages we ship, in order: where two claim the same suffix, the first has it."""
 
 SHEBANG = re.compile(rb"#!\s*(?:\S*/)?([\w.+-]+)(?:[ \t]+(?:-\S+[ \t]+)*([\w.+-]+))?")
-EXAMPLES = re.compile(r"^\[\[examples\]\]", re.M)
+EXAMPLES = re.compile(r"^\[\[examples\]\]", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +47,18 @@ class Comments:
 
 @dataclass(frozen=True, slots=True)
 class Imports:
-    """How an import becomes a file: `style` names a resolver of `resolve.py`, the rest are its numbers and names."""
+    """How an import becomes a file: `style` names a resolver of `resolve.py`, the rest is what it needs to know.
+
+    `index` files stand for their folder; `roots` are source folders; `shortens`: folders need not mirror the first
+    components of a path (PSR-4, Kotlin's common package).
+    """
 
     style: str = ""
     separator: str = "."
     suffixes: tuple[str, ...] = ()
     index: tuple[str, ...] = ()
     roots: tuple[str, ...] = ()
+    shortens: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +67,9 @@ class Language:
 
     `definitions` and `references` are tree-sitter queries; `depth_max` is how deep below the root they may start;
     `upper_is_constant` makes UPPER_CASE variables and fields constants; `joins_clauses` makes neighbours of one name
-    one definition; `only_inside` are [open, close] patterns of what is read at all (a `<script>` in HTML).
+    one definition; `declarator` reads name and owner out of a whole declarator, as C writes them; `keywords` give the
+    kind of a definition that only its keyword tells; `blanks` are patterns whose first group is taken for blank (macros
+    a parser stumbles over); `only_inside` are [open, close] patterns of what is read at all (a `<script>` in HTML).
     See docs/guides/adding-a-language.md.
     """
 
@@ -81,6 +89,9 @@ class Language:
     upper_is_constant: bool = False
     joins_clauses: bool = False
     only_inside: tuple[tuple[str, str], ...] = ()
+    blanks: tuple[str, ...] = ()
+    declarator: str = ""
+    keywords: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +103,7 @@ class Languages:
     _filenames: Mapping[str, Language] = field(init=False, repr=False, compare=False)
     _suffixes: Mapping[str, Language] = field(init=False, repr=False, compare=False)
     _interpreters: Mapping[str, Language] = field(init=False, repr=False, compare=False)
-    _claims: Mapping[str, tuple[tuple[re.Pattern[bytes], Language], ...]] = field(
-        init=False, repr=False, compare=False
-    )
+    _claims: Mapping[str, tuple[tuple[re.Pattern[bytes], Language], ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Build the look-ups; where two languages claim the same key, the first has it."""
@@ -214,11 +223,28 @@ SECTIONS: dict[str, dict[str, str]] = {
         "only_inside": "pairs",
     },
     "claims": {},
+    "keywords": {},
     "comments": {"line": "texts", "block": "pairs", "docstring": "pattern"},
-    "imports": {"style": "text", "separator": "text", "suffixes": "texts", "index": "texts", "roots": "texts"},
-    "outline": {"definitions": "text", "references": "text", "depth_max": "number", "upper_is_constant": "flag", "joins_clauses": "flag"},
+    "imports": {
+        "style": "text",
+        "separator": "text",
+        "suffixes": "texts",
+        "index": "texts",
+        "roots": "texts",
+        "shortens": "flag",
+    },
+    "outline": {
+        "definitions": "text",
+        "references": "text",
+        "depth_max": "number",
+        "upper_is_constant": "flag",
+        "joins_clauses": "flag",
+        "declarator": "pattern",
+        "blanks": "patterns",
+    },
 }
-"""Every field a language file may have, and what it must be. `claims` maps a suffix to a pattern."""
+"""Every field a language file may have, and what it must be. `claims` maps a suffix to a pattern, `keywords` a word
+to a kind."""
 
 
 def read_language(text: str, file: str, known: Mapping[str, Language] | None = None) -> Language:
@@ -254,6 +280,7 @@ def _language(sections: Mapping[str, dict[str, Any]], file: str, known: Mapping[
         base,
         **{"suffixes": (), "filenames": (), "interpreters": (), **top},
         claims=tuple(sections["claims"].items()),
+        keywords=tuple(sections["keywords"].items()) or base.keywords,
         comments=replace(base.comments, **sections["comments"]),
         imports=replace(base.imports, **sections["imports"]),
         **sections["outline"],
@@ -264,7 +291,7 @@ def _checked(section: str, values: Mapping[str, Any], file: str) -> dict[str, An
     checked: dict[str, Any] = {}
     for key, value in values.items():
         label = f"{section}.{key}" if section else key
-        shape = "pattern" if section == "claims" else SECTIONS[section].get(key)
+        shape = OPEN_SECTIONS.get(section) or SECTIONS[section].get(key)
         if shape is None:
             raise _wrong(file, label, "is not a field of a language file")
         checked[key] = _shaped(shape, value, file, label)
@@ -274,10 +301,13 @@ def _checked(section: str, values: Mapping[str, Any], file: str) -> dict[str, An
 def _shaped(shape: str, value: Any, file: str, label: str) -> Any:
     if shape == "texts" and isinstance(value, list) and all(isinstance(item, str) for item in value):
         return tuple(value)
-    if shape == "pairs" and isinstance(value, list):
-        if all(isinstance(pair, list) and list(map(type, pair)) == [str, str] for pair in value):
-            return tuple(map(tuple, value))
+    if shape == "patterns" and isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return tuple(_pattern(item, file, label) for item in value)
+    if shape == "pairs" and isinstance(value, list) and all(map(_is_pair, value)):
+        return tuple(map(tuple, value))
     if shape == "content" and value in get_args(Content):
+        return value
+    if shape == "kind" and value in KEYWORD_KINDS:
         return value
     if shape == "number" and type(value) is int:
         return value
@@ -288,7 +318,16 @@ def _shaped(shape: str, value: Any, file: str, label: str) -> Any:
     raise _wrong(file, label, f"must be {WANTED[shape]}, not {value!r}")
 
 
+OPEN_SECTIONS = {"claims": "pattern", "keywords": "kind"}
+KEYWORD_KINDS = (*SYMBOL_KINDS, "extends", "import")
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, list) and [type(item) for item in value] == [str, str]
+
+
 WANTED = {
+    "kind": f"one of {', '.join(KEYWORD_KINDS)}",
     "text": "a string",
     "texts": "a list of strings",
     "pairs": "a list of [open, close] pairs",
@@ -296,6 +335,7 @@ WANTED = {
     "number": "a whole number",
     "flag": "true or false",
     "pattern": "a regular expression",
+    "patterns": "a list of regular expressions",
 }
 
 

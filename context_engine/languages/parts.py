@@ -19,6 +19,10 @@ CLASS_LIKE = frozenset({"class", "interface", "struct", "enum", "trait"})
 """A function directly inside one of these is a method."""
 
 
+EXTENDS = "extends"
+"""A block that adds to a type defined elsewhere (`impl`, `extension`): no symbol, but the owner of what it holds."""
+
+
 class Symbol(NamedTuple):
     """One definition. `parent` indexes the outline's symbols (-1: top of the file); `line` is where the name stands.
 
@@ -92,15 +96,20 @@ def nested(found: list[Found]) -> list[Symbol]:
     found.sort()
     symbols: list[Symbol] = []
     make = tuple.__new__
-    parent, begin, stop, opened = -1, -1, 1 << 62, []
+    parent, begin, stop, scope = -1, -1, 1 << 62, ""
+    opened: list[tuple[int, int, int, str]] = []
     for start, minus_stop, _, name, kind, first, last, line, owner in found:
         while start >= stop or -minus_stop > stop or (start == begin and -minus_stop == stop):
-            parent, begin, stop = opened.pop()
+            parent, begin, stop, scope = opened.pop()
+        opened.append((parent, begin, stop, scope))
+        if kind == EXTENDS:
+            begin, stop, scope = start, -minus_stop, name
+            continue
+        owner = owner or scope
         if kind == "function" and (owner or (parent >= 0 and symbols[parent][1] in CLASS_LIKE)):
             kind = "method"
-        opened.append((parent, begin, stop))
         symbols.append(make(Symbol, (name, kind, first, last, start, -minus_stop, parent, line, owner, "", "")))
-        parent, begin, stop = len(symbols) - 1, start, -minus_stop
+        parent, begin, stop, scope = len(symbols) - 1, start, -minus_stop, ""
     return symbols
 
 

@@ -7,6 +7,7 @@ suffix, nearest to the importer first. No answer is better than ten wrong ones: 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from posixpath import dirname, normpath
 
@@ -29,12 +30,14 @@ class PathIndex:
         self._by_name: dict[str, list[str]] = {}
         self._folders: dict[str, list[str]] = {}
         self._folders_by_name: dict[str, list[str]] = {}
+        self._folders_by_word: dict[str, list[str]] = {}
         for path in sorted(self._paths):
             folder, _, name = path.rpartition("/")
             self._by_name.setdefault(name.lower(), []).append(path)
             self._folders.setdefault(folder, []).append(path)
         for folder in self._folders:
             self._folders_by_name.setdefault(folder.rpartition("/")[2], []).append(folder)
+            self._folders_by_word.setdefault(re.split(r"[/.]", folder)[-1], []).append(folder)
         self._answers: dict[tuple[object, ...], list[str]] = {}
 
     def __contains__(self, path: str) -> bool:
@@ -59,6 +62,16 @@ class PathIndex:
         end = "/" + suffix
         named = self._folders_by_name.get(suffix.rpartition("/")[2], ())
         return [folder for folder in named if folder == suffix or folder.endswith(end)]
+
+    def folders_by_dotted(self, dotted: str) -> list[str]:
+        """The folders whose path, slashes read as dots, ends with this."""
+        end = "." + dotted
+        named = self._folders_by_word.get(dotted.rpartition(".")[2], ())
+        return [folder for folder in named if ("." + folder.replace("/", ".")).endswith(end)]
+
+
+def _nearest_folder(folders: list[str], near: str) -> str:
+    return _nearest([folder + "/" for folder in folders], near)[0][:-1]
 
 
 def _nearest(found: list[str], near: str) -> list[str]:
@@ -134,6 +147,9 @@ def _by_suffix(imports: Imports, base: str, importer: str, paths: PathIndex) -> 
 # -- one function a style -----------------------------------------------------------------------------------------
 
 
+STDLIB = frozenset(sys.stdlib_module_names)
+
+
 def _python(imports: Imports, importer: str, target: str, paths: PathIndex, names: Sequence[str]) -> list[str]:
     dots = len(target) - len(target.lstrip("."))
     module = target[dots:].replace(".", "/")
@@ -144,7 +160,8 @@ def _python(imports: Imports, importer: str, target: str, paths: PathIndex, name
         bases = [_join(folder, module)]
     else:
         bases = [module, *(f"{root}/{module}" for root in imports.roots)]
-        bases += [_join(dirname(importer), module)] if "/" not in module else []
+        if "/" not in module and module not in STDLIB and _join(dirname(importer), "__init__.py") not in paths:
+            bases.append(_join(dirname(importer), module))  # a script's neighbour; inside a package it takes a dot
     for base in bases:
         found = [path for name in names for path in _exact(imports, f"{base}/{name}" if base else name, paths)]
         own = _exact(imports, base, paths)
@@ -211,11 +228,13 @@ def _folder(imports: Imports, importer: str, target: str, paths: PathIndex, name
     for first in range(len(parts)):
         folders = paths.folders_by_suffix("/".join(parts[first:]))
         if len(folders) == 1 or (folders and len(parts) - first > 1):
-            return _sources(imports, _nearest([f + "/" for f in folders], importer)[0][:-1], paths)
+            return _sources(imports, _nearest_folder(folders, importer), paths)
         if "." not in parts[0]:
             break  # the standard library: only its whole path counts
     # The module's own root package: github.com/go-chi/chi/v5 imported from a folder below the root.
-    return _sources(imports, "", paths) if len(parts) in (3, 4) and "." in parts[0] and _is_own_root(parts, paths) else []
+    return (
+        _sources(imports, "", paths) if len(parts) in (3, 4) and "." in parts[0] and _is_own_root(parts, paths) else []
+    )
 
 
 def _is_own_root(parts: list[str], paths: PathIndex) -> bool:
@@ -233,9 +252,11 @@ def _dotted(imports: Imports, importer: str, target: str, paths: PathIndex, name
     parts = [part for part in target.strip(imports.separator).split(imports.separator) if part]
     if parts and parts[-1] in ("*", "_"):
         return _package(imports, parts[:-1], importer, paths)
+    if len(parts) == 1:  # one component says too little for a search: only where sources begin, or beside us
+        folders = ("", *imports.roots, dirname(importer))
+        return next(filter(None, (_exact(imports, _join(folder, parts[0]), paths) for folder in folders)), [])
     for stop in (len(parts), len(parts) - 1, len(parts) - 2):
-        # One component alone says too little, unless it is all there is (`require "util"`).
-        if stop < 1 or (stop == 1 and len(parts) > 2):
+        if stop < 2:
             break
         found = _shorter(imports, parts[:stop], importer, paths)
         if found:
@@ -249,14 +270,14 @@ def _shorter(imports: Imports, parts: list[str], importer: str, paths: PathIndex
         found = _by_suffix(imports, "/".join(parts[first:]), importer, paths)
         if found:
             return found
-        if imports.index == () and not imports.roots:
-            break  # languages whose folders mirror the whole path
+        if not imports.shortens:
+            break
     return []
 
 
 def _package(imports: Imports, parts: list[str], importer: str, paths: PathIndex) -> list[str]:
     folders = paths.folders_by_suffix("/".join(parts)) if parts else []
-    return _sources(imports, _nearest([f + "/" for f in folders], importer)[0][:-1], paths) if folders else []
+    return _sources(imports, _nearest_folder(folders, importer), paths) if folders else []
 
 
 def _include(imports: Imports, importer: str, target: str, paths: PathIndex, names: Sequence[str]) -> list[str]:
@@ -272,16 +293,9 @@ def _include(imports: Imports, importer: str, target: str, paths: PathIndex, nam
 
 
 def _namespace(imports: Imports, importer: str, target: str, paths: PathIndex, names: Sequence[str]) -> list[str]:
-    """C#: a namespace is, by custom, a folder; its first components are often the project's name."""
-    parts = target.split(".")
-    for first in range(len(parts)):
-        for suffix in ("/".join(parts[first:]), ".".join(parts[first:])):
-            folders = paths.folders_by_suffix(suffix)
-            if folders and len(folders) <= CANDIDATES_MAX:
-                return _sources(imports, _nearest([f + "/" for f in folders], importer)[0][:-1], paths)
-        if first >= 1 and len(parts) - first <= 1:
-            break
-    return []
+    """C#: a namespace is, by custom, a folder, and a dot in it may be one in a folder's name."""
+    folders = paths.folders_by_dotted(target)
+    return _sources(imports, _nearest_folder(folders, importer), paths) if 0 < len(folders) <= CANDIDATES_MAX else []
 
 
 def _rust(imports: Imports, importer: str, target: str, paths: PathIndex, names: Sequence[str]) -> list[str]:

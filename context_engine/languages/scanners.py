@@ -12,13 +12,14 @@ from context_engine.languages.parts import Found, Import
 
 Scan = Callable[[bytes], tuple[list[Found], list[Import]]]
 NAME_CHARS_MAX = 200
+LINE_BYTES_MAX = 2_000  # no heading or key is longer, and the patterns need time quadratic in a line's length
 
 
 def _lines(data: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """(number from 1, start offset, line without its newline) of each line."""
+    """(number from 1, start offset, the line without its newline, cut at LINE_BYTES_MAX) of each line."""
     start = 0
     for number, line in enumerate(data.split(b"\n"), 1):
-        yield number, start, line
+        yield number, start, line[:LINE_BYTES_MAX]
         start += len(line) + 1
 
 
@@ -42,7 +43,9 @@ def _sections(headings: list[Heading], data: bytes, kind: str = "section") -> li
     def close(level: int, start: int, number: int) -> None:
         while open_ and open_[-1].level >= level:
             top = open_.pop()
-            found.append(Found(top.start, -start, top.start, top.name, kind, top.number, max(top.number, number), top.line))
+            found.append(
+                Found(top.start, -start, top.start, top.name, kind, top.number, max(top.number, number), top.line)
+            )
 
     for heading in headings:
         close(heading.level, heading.start, heading.number - 1)
@@ -57,7 +60,7 @@ FENCE = re.compile(rb" {0,3}(`{3,}|~{3,})(.*)")
 ATX = re.compile(rb" {0,3}(#{1,6})(?:[ \t]+(.*?))??(?:[ \t]+#+)?[ \t]*\r?$")
 SETEXT = re.compile(rb" {0,3}(=+|-+)[ \t]*\r?$")
 NO_PARAGRAPH = re.compile(rb"\s*$| {0,3}(?:[>#|]|[-*+][ \t]|\d+[.)][ \t]|<)| {4}|\t")
-FRONT_MATTER = re.compile(rb"\A(?:\xef\xbb\xbf)?(---|\+\+\+)[ \t]*\r?\n(?:.*?\n)?\1[ \t]*\r?(?:\n|\Z)", re.S)
+FRONT_MATTER = re.compile(rb"\A(?:\xef\xbb\xbf)?(---|\+\+\+)[ \t]*\r?\n(?:.*?\n)?\1[ \t]*\r?(?:\n|\Z)", re.DOTALL)
 LINK = re.compile(rb"\[[^\]\n]*\]\(<?([^)\s>#:]+\.\w+)[^)\n]*\)")
 
 
@@ -108,8 +111,8 @@ def _markdown_line(
 
 # -- reStructuredText ---------------------------------------------------------------------------------------------
 
-ADORNMENT = re.compile(rb"([!-/:-@\[-`{-~])\1{1,}[ \t]*\r?$")
-RST_LINK = re.compile(rb"^\.\. (?:include|literalinclude|automodule|toctree)::[ \t]*(\S+)", re.M)
+ADORNMENT = re.compile(rb"([!-/:-@\[-`{-~])\1*[ \t]*\r?$")
+RST_LINK = re.compile(rb"^\.\. (?:include|literalinclude|automodule|toctree)::[ \t]*(\S+)", re.MULTILINE)
 
 
 def rst(data: bytes) -> tuple[list[Found], list[Import]]:
@@ -121,9 +124,10 @@ def rst(data: bytes) -> tuple[list[Found], list[Import]]:
         number, _, line = lines[index]
         if not ADORNMENT.match(line):
             continue
-        _, start, title = lines[index - 1]
+        title = lines[index - 1][2]
         shown = title.strip()
-        if not shown or ADORNMENT.match(title) or len(line.rstrip()) < min(len(title.rstrip().decode("utf-8", "replace")), 4):
+        width = len(title.rstrip().decode("utf-8", "replace"))
+        if not shown or ADORNMENT.match(title) or len(line.rstrip()) < min(width, 4):
             continue
         over = index >= 2 and lines[index - 2][2].rstrip() == line.rstrip()
         if not over and (title[:1].isspace() or (index >= 2 and lines[index - 2][2].strip())):
@@ -164,8 +168,11 @@ def asciidoc(data: bytes) -> tuple[list[Found], list[Import]]:
 
 # -- YAML ---------------------------------------------------------------------------------------------------------
 
-YAML_KEY = re.compile(rb"""( *)(- +)?("(?:[^"\\]|\\.)*"|'[^']*'|[^\s#\-?:,\[\]{}&*!|>'"%@`][^#:]*?(?:[#:][^\s#:]+)*)[ \t]*:(?:[ \t]+(.*)|\r?)$""")
+YAML_KEY = re.compile(
+    rb"""( *)(- +)?("(?:[^"\\]|\\.)*"|'[^']*'|[^\s#\-?:,\[\]{}&*!|>'"%@`][^#:]*?(?:[#:][^\s#:]+)*)[ \t]*:(?:[ \t]+(.*)|\r?)$"""
+)
 YAML_BLOCK = re.compile(rb"(?:[&!]\S+[ \t]+)*[|>][-+0-9]*[ \t]*(?:#.*)?\r?$")
+NO_SECOND_LEVEL = -1
 
 
 def yaml(data: bytes) -> tuple[list[Found], list[Import]]:
@@ -181,7 +188,9 @@ def yaml(data: bytes) -> tuple[list[Found], list[Import]]:
         if line.startswith((b"---", b"...")):
             headings.append(Heading(start, number, 1, b""))
             continue
-        if indent > (second or 16):
+        if not second and line[indent : indent + 1] == b"-":
+            second = NO_SECOND_LEVEL  # a list: the keys of its items are not this key's
+        if indent > (second if second > 0 else 16):
             if YAML_BLOCK.search(line.rpartition(b": ")[2]) and b": " in line:
                 text_indent = indent
             continue
@@ -202,7 +211,7 @@ def yaml(data: bytes) -> tuple[list[Found], list[Import]]:
 
 # -- Dockerfile ---------------------------------------------------------------------------------------------------
 
-FROM = re.compile(rb"\s*FROM\s+(?:--\S+\s+)*(\S+)(?:\s+AS\s+(\S+))?", re.I)
+FROM = re.compile(rb"\s*FROM\s+(?:--\S+\s+)*(\S+)(?:\s+AS\s+(\S+))?", re.IGNORECASE)
 
 
 def dockerfile(data: bytes) -> tuple[list[Found], list[Import]]:

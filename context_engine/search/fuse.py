@@ -14,17 +14,17 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float32]
 
 WEIGHTS: Mapping[str, float] = {
-    "chunk": 1.5,
-    "top3": 1.7,
-    "file": 0.8,
-    "path": 0.0,
-    "def": 0.4,
-    "doc": 0.45,
-    "coverage": 0.0,
-    "name": 1.5,
+    "chunk": 1.6,
+    "top3": 2.2,
+    "file": 0.7,
+    "coverage": 0.4,
+    "path": 0.6,
+    "def": 0.35,
+    "doc": 0.4,
+    "name": 1.2,
     "symbol": 1.5,
-    "mention": 1.5,
-    "importance": 0.7,
+    "mention": 0.9,
+    "importance": 0.3,
 }
 """Tuned on the dev and commit sets together (evals/retrieval/README.md): a few scalars, never all freely."""
 

@@ -15,10 +15,12 @@ import numpy.typing as npt
 from context_engine.model import Filter, Query
 from context_engine.search import fuse
 from context_engine.search.asked import Asked
+from context_engine.search.filters import Masks
 from context_engine.search.rankers import Signals, View, rank
+from context_engine.store.snapshot import Snapshot
 
-NEXT_CHUNK_FACTOR = 0.4
-"""What the second chunk of a file is worth, the third again, and so on (flat between .3 and .5)."""
+NEXT_CHUNK_FACTOR = 0.3
+"""What the second chunk of a file is worth, the third again, and so on; flat between .3 and .5."""
 SCORE_DIGITS = 6
 """Scores are rounded before they are compared, so that the order of floating-point sums cannot break a tie."""
 
@@ -53,6 +55,24 @@ class Ranking:
     places: tuple[Place, ...]
     matching: int
     passing: int
+
+
+class Searcher:
+    """One snapshot, ready to be searched; what ranking needs of it is computed once and kept.
+
+    `roles` names the file roles as the snapshot counts them. Thread-safe: everything kept is written whole.
+    """
+
+    def __init__(self, snapshot: Snapshot, roles: tuple[str, ...]) -> None:
+        self.snapshot = snapshot
+        self.view = View(snapshot)
+        self.masks = Masks(self.view)
+        self._roles = roles
+
+    def rank(self, query: Query, *, weights: Mapping[str, float] = fuse.WEIGHTS) -> Ranking:
+        """The places worth reading for a query, best first."""
+        prior = priors(self.view, self._roles, Asked.of(query.text), query.filter)
+        return search(self.view, query, self.masks.of(query.filter), prior, weights=weights)
 
 
 def search(

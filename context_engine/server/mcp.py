@@ -22,11 +22,10 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.exceptions import MCPError
 
 from context_engine import __version__, tools
-from context_engine.errors import UnknownTool
 from context_engine.server.gate import Gate, Outcome
 from context_engine.server.life import Life
 from context_engine.server.progress import EVERY_S, Ticker
-from context_engine.tools import Call, MalformedCall, Tool
+from context_engine.tools import Call, Tool
 
 NAME = "ctx"
 INSTRUCTIONS = """\
@@ -123,8 +122,8 @@ async def _tell_progress(context: ServerRequestContext[Any], newest: list[Any]) 
 
 def _result(outcome: Outcome) -> types.CallToolResult:
     """One text block. Unknown tools and what a seed calls malformed are errors of the protocol, all others are replies."""
-    if isinstance(outcome.error, UnknownTool | MalformedCall):
-        error = outcome.error
+    error = outcome.error
+    if error and tools.is_malformed(error):
         raise MCPError(types.INVALID_PARAMS, f"{error.message}. {error.suggestion}".strip(), error.as_dict())
     reply = outcome.reply
     return types.CallToolResult(content=[types.TextContent(type="text", text=reply.text)], is_error=reply.is_error)

@@ -56,27 +56,27 @@ class Opening:
         self._asked.wait(AFTER_REPLY_S)
         try:
             from context_engine.engine import Engine
-            from context_engine.settings import Settings
 
-            engine = Engine.open(self.root, settings=Settings.load(self.root))
+            engine = Engine.open(self.root)
+            if self._follow:
+                engine.index_in_background()  # before any call sees the Engine: it then answers "being built"
         except ContextEngineError as error:
-            self._error = error
-            self._log({"event": "open", "root": str(self.root), "ok": False, "error": error.as_dict()})
-            return
+            self._failed(error)
         except Exception as error:  # noqa: BLE001 - a thread has no caller; the next call hears of it
-            self._error = BugError(f"the workspace did not open: {type(error).__name__}: {error}")
-            self._log({"event": "open", "root": str(self.root), "ok": False, "error": self._error.as_dict()})
-            return
-        self._engine = engine
-        self._log({"event": "open", "root": str(self.root), "ok": True})
-        if self._follow:
-            threading.Thread(target=self._keep_true, args=(engine,), name="keep-true", daemon=True).start()
+            self._failed(BugError(f"the workspace did not open: {type(error).__name__}: {error}"))
+        else:
+            self._engine = engine
+            self._log({"event": "open", "root": str(self.root), "ok": True})
+            if self._follow and engine.settings.watch:
+                threading.Thread(target=self._watch, args=(engine,), name="watching", daemon=True).start()
 
-    def _keep_true(self, engine: Engine) -> None:
-        """Bring the index up to date behind the first answers, and follow edits from here on."""
+    def _failed(self, error: ContextEngineError) -> None:
+        self._error = error
+        self._log({"event": "open", "root": str(self.root), "ok": False, "error": error.as_dict()})
+
+    def _watch(self, engine: Engine) -> None:
+        """Begin to follow edits, behind the first answers: a watcher looks at every folder once."""
         try:
-            engine.index_in_background()
-            if engine.settings.watch:
-                engine.watch()
+            engine.watch()
         except ContextEngineError as error:
-            self._log({"event": "keep_true", "ok": False, "error": error.as_dict()})
+            self._log({"event": "watch", "ok": False, "error": error.as_dict()})

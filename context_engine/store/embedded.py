@@ -46,6 +46,7 @@ INHERIT_FILES_MAX = 100
 """Larger batches are followed by a new computation of importance anyway."""
 READ_TRIES = 5
 
+_EPOCH = "SELECT value FROM fact WHERE name='epoch'"
 _SCHEMA = """
 CREATE TABLE fact(name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE segment(id INTEGER PRIMARY KEY, files INT NOT NULL, chunks INT NOT NULL, importance BLOB);
@@ -84,6 +85,10 @@ class EmbeddedStore:
         """(path, reason, detail, size, mtime_ns) of files whose content kept them out."""
         with self._lock:
             return self._retried(lambda reader: reader.rows("SELECT * FROM skipped ORDER BY path")) or []
+
+    def kept_out(self) -> dict[str, tuple[int, int]]:
+        """(size, mtime_ns) of files whose content kept them out."""
+        return {path: (size, mtime_ns) for path, _, _, size, mtime_ns in self.skipped()}
 
     def fact(self, name: str) -> Any:
         """A fact that was committed with the index; None when unknown."""
@@ -234,6 +239,19 @@ class Writer:
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._db.close()
 
+    def files(self) -> dict[str, FileState]:
+        """What is indexed, by path."""
+        rows = self._db.execute("SELECT path, size, mtime_ns, sha256 FROM file")
+        return {path: FileState(size, mtime_ns, sha256) for path, size, mtime_ns, sha256 in rows}
+
+    def skipped(self) -> list[tuple[str, str, str, int, int]]:
+        """(path, reason, detail, size, mtime_ns) of files whose content kept them out."""
+        return self._db.execute("SELECT * FROM skipped ORDER BY path").fetchall()
+
+    def kept_out(self) -> dict[str, tuple[int, int]]:
+        """(size, mtime_ns) of files whose content kept them out, so that they are not read again."""
+        return {path: (size, mtime_ns) for path, _, _, size, mtime_ns in self.skipped()}
+
     def new_segment(self) -> tuple[int, Path]:
         """A number and a file name nobody has, for a segment that is then handed to `put`."""
         used = [int(path.stem) for path in self.path.glob("*.seg")]
@@ -300,9 +318,9 @@ class Writer:
         self._db.execute("UPDATE fact SET value = value + 1 WHERE name = 'epoch'")
 
     def set_facts(self, facts: Mapping[str, Any]) -> None:
-        """Keep facts beside the index."""
+        """Keep facts beside the index; readers' snapshots stay as they are."""
         with self._db:
-            self._end_commit(facts)
+            self._db.executemany("INSERT OR REPLACE INTO fact VALUES (?,?)", list(facts.items()))
 
     def snapshot(self) -> Snapshot:
         """What has been committed by now, published or not."""
@@ -405,7 +423,8 @@ class _Reader:
         version = self._db.pragma("data_version")
         if self._snapshot is None or version != self._version:
             known = {} if self._snapshot is None else self._snapshot.by_number
-            self._snapshot = _snapshot(self._db, self._path, known)
+            if self._snapshot is None or self._snapshot.epoch != self.rows(_EPOCH)[0][0]:
+                self._snapshot = _snapshot(self._db, self._path, known)
             self._version = version
         return self._snapshot
 
@@ -433,7 +452,7 @@ def _snapshot(db: apsw.Connection, path: Path, known: Mapping[int, Segment] | No
         dead: dict[int, list[int]] = {}
         for segment, number in db.execute("SELECT segment, number FROM dead"):
             dead.setdefault(segment, []).append(number)
-        epoch = db.execute("SELECT value FROM fact WHERE name='epoch'").fetchone()[0]
+        epoch = db.execute(_EPOCH).fetchone()[0]
     loaded = [(known or {}).get(number) or segments.load(path / f"{number:06d}.seg") for number, _ in rows]
     return Snapshot(
         loaded,

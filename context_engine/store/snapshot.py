@@ -86,6 +86,11 @@ class Snapshot:
         """Its segments by the store's numbers, so that the next snapshot need not map them again."""
         return dict(zip(self.segment_numbers, self.segments, strict=False))
 
+    @cached_property
+    def symbols(self) -> int:
+        """Definitions that count."""
+        return sum(int(self.chunk_alive[p.ids.astype(np.intp) + base].sum()) for p, base in self.postings("symbol"))
+
     # -- columns --
 
     @cached_property

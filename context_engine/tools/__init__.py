@@ -9,7 +9,7 @@ Nothing here speaks the protocol or opens a file; `server` and `ctx call` both c
 from typing import TYPE_CHECKING, Any
 
 from context_engine.errors import ContextEngineError, UnknownTool
-from context_engine.tools.arguments import MalformedCall, near
+from context_engine.tools.arguments import is_malformed, near
 from context_engine.tools.catalogue import tool_manifest
 from context_engine.tools.files import list_directory, read_file
 from context_engine.tools.fit import compact
@@ -20,7 +20,7 @@ from context_engine.tools.tool import Call, Reply, Tool
 if TYPE_CHECKING:
     from context_engine.engine import Engine
 
-__all__ = ["ALL", "Call", "MalformedCall", "Reply", "Tool", "call", "failure", "find"]
+__all__ = ["ALL", "Call", "Reply", "Tool", "call", "failure", "find", "is_malformed"]
 
 ALL: tuple[Tool, ...] = (
     codebase_retrieval,

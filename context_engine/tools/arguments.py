@@ -11,15 +11,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from context_engine.errors import InvalidArgument
+from context_engine.errors import ContextEngineError, InvalidArgument, UnknownTool
 
 DESCRIPTION_CHARS_MAX = 80
 REQUIRED: Any = object()
 """Stands for "no default"."""
 
 
-class MalformedCall(InvalidArgument):
-    """A refusal that a seed wants on the level of the protocol (JSON-RPC -32602) instead of a tool error."""
+MALFORMED = "malformed"
+"""Marks, in an error's details, a refusal that a seed wants on the level of the protocol (JSON-RPC -32602)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +58,7 @@ class Text(Kind):
         if not isinstance(value, str):
             raise refused(name, f"must be a text, not {_shape(value)}")
         if self.least and not value.strip():
-            kind = MalformedCall if self.empty_is_malformed else InvalidArgument
-            raise kind(f"{name} is empty", suggestion=f"Say what to look for in {name}.", details={"argument": name})
+            raise refused(name, "is empty", f"Say what to look for in {name}.", malformed=self.empty_is_malformed)
         if len(value) > self.most:
             raise refused(name, f"has {len(value):,} characters, at most {self.most:,} are allowed", "Shorten it.")
         return value
@@ -185,7 +184,7 @@ class Parameter:
         if self.default is REQUIRED or self.default is None or self.default in ("", ()):
             return {**self.kind.schema(), "description": says}
         written = json.dumps(self.default)
-        described = f"{says} (default {written.strip(chr(34))})"
+        described = f"{says.rstrip('.')} (default {written.strip(chr(34))})."
         return {**self.kind.schema(), "description": described, "default": self.default}
 
 
@@ -201,7 +200,7 @@ def schema_of(parameters: Iterable[Parameter]) -> dict[str, Any]:
 def bind(parameters: Iterable[Parameter], arguments: Any) -> dict[str, Any]:
     """The arguments of a call by parameter name: named right, read, checked, defaults filled in.
 
-    Raises: InvalidArgument, with the nearest valid name or the limits; MalformedCall where a seed asks for it.
+    Raises: InvalidArgument, with the nearest valid name or the limits.
     """
     known = {each.name: each for each in parameters}
     if not isinstance(arguments, Mapping | None):
@@ -225,9 +224,15 @@ def near(word: str, known: Iterable[str]) -> str:
     return f" Did you mean {close[0]}?" if close else ""
 
 
-def refused(name: str, why: str, suggestion: str = "") -> InvalidArgument:
+def refused(name: str, why: str, suggestion: str = "", *, malformed: bool = False) -> InvalidArgument:
     """The error about one argument."""
-    return InvalidArgument(f"{name} {why}", suggestion=suggestion.strip(), details={"argument": name})
+    details = {"argument": name} | ({MALFORMED: True} if malformed else {})
+    return InvalidArgument(f"{name} {why}", suggestion=suggestion.strip(), details=details)
+
+
+def is_malformed(error: ContextEngineError) -> bool:
+    """Whether the protocol itself must refuse the call: an unknown tool, or what a seed calls malformed."""
+    return isinstance(error, UnknownTool) or bool(error.details.get(MALFORMED))
 
 
 def _named(known: Mapping[str, Parameter], arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -255,8 +260,7 @@ def _value(parameter: Parameter, sent: Any) -> Any:
     if not parameter.required:
         return parameter.default
     malformed = getattr(parameter.kind, "empty_is_malformed", False)
-    kind = MalformedCall if malformed else InvalidArgument
-    raise kind(f"{parameter.name} is missing", suggestion=parameter.kind.says, details={"argument": parameter.name})
+    raise refused(parameter.name, "is missing", parameter.kind.says, malformed=malformed)
 
 
 def _number(name: str, value: Any, wanted: str) -> float:

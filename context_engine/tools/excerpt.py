@@ -9,6 +9,7 @@ r"""PURE. The part of a chunk worth showing first: as it is when short, else the
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 _WORD = re.compile(r"[A-Za-z]{2,}|\d+")
 
@@ -21,8 +22,7 @@ def excerpt(text: str, query: str, *, lines_max: int, chars_max: int) -> tuple[i
     lines = text.split("\n")
     if len(lines) <= lines_max and len(text) <= chars_max:
         return 0, text
-    asked = _words(query)
-    worth = [len(asked & _words(line)) for line in lines]
+    worth = _worth(lines, query)
     runs = [_run(lines[start : start + lines_max], chars_max) for start in range(len(lines))]
     best = max(range(len(lines)), key=lambda start: (_value(worth, start, len(runs[start])), -start))
     return best, "\n".join(runs[best])
@@ -50,9 +50,17 @@ def clipped(line: str, chars_max: int, query: str = "") -> str:
     return f"{before}{line[start : start + chars_max]}{after}"
 
 
-def _value(worth: list[int], start: int, count: int) -> float:
-    """Words of the query in a run of lines. The head of a chunk holds its signature, a telling line starts well."""
-    return sum(worth[start : start + count]) + (0.5 if start == 0 else 0.25 if worth[start] else 0.0)
+def _worth(lines: list[str], query: str) -> list[float]:
+    """What each line holds of the query; a word that many lines hold tells little of any."""
+    asked = _words(query)
+    found = [asked & _words(line) for line in lines]
+    often = Counter(word for words in found for word in words)
+    return [sum(1 / often[word] for word in words) for words in found]
+
+
+def _value(worth: list[float], start: int, count: int) -> float:
+    """The worth of a run of lines. The head of a chunk holds its signature, and a telling line starts well."""
+    return sum(worth[start : start + count]) + (0.5 if start == 0 else 0.25 * min(1.0, worth[start]))
 
 
 def _run(lines: list[str], chars_max: int) -> list[str]:

@@ -10,7 +10,8 @@ from context_engine.tools.retrieval import outline_text
 from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:
-    from context_engine.engine import Engine, FileText, TreeEntry
+    from context_engine.engine import Engine
+    from context_engine.model import FileText, TreeEntry
 
 SHA_CHARS = 12
 

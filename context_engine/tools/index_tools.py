@@ -10,8 +10,8 @@ from context_engine.tools.fit import compact, thrifty
 from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:
-    from context_engine.engine import Engine, IndexReport, Status
-    from context_engine.model import Skipped
+    from context_engine.engine import Engine
+    from context_engine.model import IndexReport, Skipped, Status
 
 EXAMPLES_MAX = 20
 """Files named in a reply as examples of what was skipped or is stale; the counts are always complete."""

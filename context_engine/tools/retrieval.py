@@ -12,7 +12,8 @@ from context_engine.tools.fit import NOTE_CHARS, compact, counted, fitting_rows,
 from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:
-    from context_engine.engine import Answer, Definition, Edge, Engine, FileOutline
+    from context_engine.engine import Engine
+    from context_engine.model import Answer, Definition, Edge, FileOutline
 
 EXCERPT_LINES = 24
 EXCERPT_CHARS = 900
@@ -283,11 +284,8 @@ def _silence(answer: "Answer", chosen: Filter) -> dict[str, Any]:
 
 
 def _next(answer: "Answer", chosen: Filter) -> str:
-    reason = answer.reason.lower()
-    if "not indexed" in reason or "no index" in reason:
-        return "Call index_workspace, then ask again."
     if "building" in answer.freshness:
-        return "The index is being built: ask again in a moment."
+        return "Ask again in a moment; index_status shows how far it is."
     if answer.near_tags:
         return "Use one of near_tags, or leave tags out."
     if not chosen.is_empty:

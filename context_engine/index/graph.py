@@ -1,0 +1,253 @@
+"""The graph of a snapshot: where names are defined, who uses them, which file imports which.
+
+Nothing of it is stored but names and imports: the postings say which few files can hold a use, and those are parsed when
+somebody asks, so an answer shows the code as it is now. It never fails on a file that cannot be read: it says so in a note.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+import numpy as np
+
+from context_engine.index.describe import StoredOutline, decode_outline
+from context_engine.languages import Grammars, Languages, Outline, PathIndex, outline, resolve_import
+from context_engine.store.segment import term_hashes
+from context_engine.store.snapshot import Snapshot
+from context_engine.text.spans import LineSpan
+from context_engine.text.words import compound, expand, words
+
+FILES_PARSED_MAX = 300
+"""Files looked into for one step of a trace; a name that stands in more is too common to follow."""
+
+Read = Callable[[str], bytes | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Defined:
+    """A definition: symbol number `index` of a file's outline."""
+
+    path: str
+    language: str
+    name: str
+    qualified: str
+    kind: str
+    span: LineSpan
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """`source` (a qualified name, or "" for the top of the file) uses `target` at path:line."""
+
+    source: str
+    target: str
+    path: str
+    line: int
+    kind: str
+    span: LineSpan
+
+
+@dataclass(slots=True)
+class Parsed:
+    """A file as it is now: its detailed outline, its lines, its language."""
+
+    outline: Outline
+    lines: list[str]
+    language: str
+    qualified: list[str] = field(default_factory=list)
+
+
+class Graph:
+    """Questions about one snapshot. `read` gives a file's UTF-8 bytes as they are now, or None."""
+
+    def __init__(self, snapshot: Snapshot, languages: Languages, grammars: Grammars, read: Read) -> None:
+        self._snapshot = snapshot
+        self._languages = languages
+        self._grammars = grammars
+        self._read = read
+        self._parsed: dict[str, Parsed | None] = {}
+        self._paths: PathIndex | None = None
+        self._names: list[str] | None = None
+
+    @classmethod
+    def of_nothing(cls, languages: Languages, grammars: Grammars, read: Read) -> Graph:
+        """A graph for looking into single files, with no index behind it."""
+        return cls(Snapshot([], [], [], generation="", epoch=0), languages, grammars, read)
+
+    # -- definitions --
+
+    def definitions(self, pattern: str, *, kind: str | None = None, under: str = "") -> list[Defined]:
+        """What is defined under a name: exact, qualified (`Class.method`, `mod::f`), or a glob (`get_*`).
+
+        Ordered: exact case first, then shallower, then by path and line.
+        """
+        owner, _, name = pattern.replace("::", ".").replace("#", ".").strip(".").rpartition(".")
+        name = name.removesuffix("()")
+        found = [
+            defined
+            for file in self._files_defining(name)
+            if self._snapshot.paths[file].startswith(under)
+            for defined in self._in_file(file)
+            if _name_fits(defined.name, name) and (not owner or _owner_fits(defined.qualified, owner))
+        ]
+        if kind:
+            found = [defined for defined in found if defined.kind == kind]
+        found.sort(key=lambda d: (d.name != name, d.qualified.count("."), d.path, d.span))
+        return found
+
+    def near_names(self, name: str, count: int = 5) -> list[str]:
+        """Defined names that look like this one."""
+        wanted = compound(name.rpartition(".")[2])
+        known = self._all_names()
+        near = difflib.get_close_matches(wanted, known, n=count, cutoff=0.6) if len(known) < 50_000 else []
+        near += [one for one in known if wanted and wanted in one and one not in near][: count - len(near)]
+        spelled = []
+        for one in near[:count]:
+            for file in self._files_defining(one)[:1]:
+                spelled += [d.name for d in self._in_file(file) if compound(d.name) == one][:1]
+        return spelled
+
+    def _files_defining(self, name: str) -> list[int]:
+        folded = compound(name)
+        if any(mark in name for mark in "*?["):
+            pattern = name.replace("_", "").lower()
+            names = [one for one in self._all_names() if fnmatchcase(one, pattern)]
+        else:
+            names = [folded]
+        chunks = self._snapshot.matches("symbol", term_hashes(names)).docs
+        return np.unique(self._snapshot.chunk_file[chunks]).tolist()
+
+    def _all_names(self) -> list[str]:
+        if self._names is None:
+            self._names = self._snapshot.names("symbol")
+        return self._names
+
+    def stored(self, file: int) -> StoredOutline:
+        """A file's outline as it was indexed."""
+        return decode_outline(self._snapshot.heap("outline", file))
+
+    def _in_file(self, file: int) -> Iterator[Defined]:
+        path = self._snapshot.paths[file]
+        language = self._snapshot.languages[int(self._snapshot.file_column("language")[file])]
+        symbols = self.stored(file).symbols
+        qualified = qualified_names(symbols)
+        for symbol, full in zip(symbols, qualified, strict=True):
+            if symbol.kind != "section":
+                yield Defined(path, language, symbol.name, full, symbol.kind, LineSpan(symbol.first, symbol.last), symbol.line)
+
+    # -- uses --
+
+    def parsed(self, path: str) -> Parsed | None:
+        """A file's detailed outline as it is now; None when it cannot be read."""
+        if path not in self._parsed:
+            content = self._read(path)
+            language = self._languages.detect(path, content[:200]) if content else None
+            if content is None or language is None:
+                self._parsed[path] = None
+            else:
+                found = outline(language, content, self._grammars, details=True)
+                text = content.decode("utf-8", "replace")
+                self._parsed[path] = Parsed(found, text.split("\n"), language.name, qualified_names(found.symbols))
+        return self._parsed[path]
+
+    def callers(self, name: str) -> tuple[list[Use], bool]:
+        """Uses of a name in all files; True when too many files hold it and only the first were looked into."""
+        files = self._files_using(name)
+        uses = [
+            use for file in files[:FILES_PARSED_MAX] for use in self.uses_in(self._snapshot.paths[file]) if use.target == name
+        ]
+        return uses, len(files) > FILES_PARSED_MAX
+
+    def callees(self, defined: Defined) -> list[Use]:
+        """What a definition itself uses."""
+        return [use for use in self.uses_in(defined.path) if defined.span.first <= use.line <= defined.span.last]
+
+    def uses_in(self, path: str) -> list[Use]:
+        """Every call and type use in a file."""
+        parsed = self.parsed(path)
+        if parsed is None:
+            return []
+        uses = []
+        for reference in parsed.outline.references:
+            inside = reference.symbol >= 0
+            source = parsed.qualified[reference.symbol] if inside else ""
+            symbol = parsed.outline.symbols[reference.symbol] if inside else None
+            span = LineSpan(symbol.first, symbol.last) if symbol else LineSpan(1, max(1, len(parsed.lines)))
+            uses.append(Use(source, reference.name, path, reference.line, reference.kind, span))
+        return uses
+
+    def _files_using(self, name: str) -> list[int]:
+        """Files whose words can spell the name, from the postings."""
+        terms = expand([name])[0][-1:] or [compound(name)]
+        chunks = self._snapshot.matches("body", term_hashes(terms)).docs
+        return np.unique(self._snapshot.chunk_file[chunks]).tolist()
+
+    # -- imports --
+
+    def imports(self, path: str) -> list[tuple[str, int, list[str]]]:
+        """(target as written, line, files it means) of each import of a file; no files: not of this project."""
+        file = self._snapshot.by_path.get(path)
+        if file is None:
+            return []
+        language = self._languages.get(self._snapshot.languages[int(self._snapshot.file_column("language")[file])])
+        if language is None:
+            return []
+        parsed = self.parsed(path)
+        found = parsed.outline.imports if parsed else ()
+        rows = []
+        for each in found:
+            files = resolve_import(language, path, each.target, self.paths, each.names)
+            rows.append((each.target, each.line, [one for one in files if one != path]))
+        return rows
+
+    def importers(self, path: str) -> list[tuple[str, str, int]]:
+        """(file, target as written, line) of each import that means this file."""
+        found = []
+        for other in self._may_import(path):
+            if other != path:
+                found += [(other, target, line) for target, line, files in self.imports(other) if path in files]
+        return found
+
+    def _may_import(self, path: str) -> Iterable[str]:
+        """Files that spell the file's name, or its folder's for a package's main file."""
+        parts = path.split("/")
+        stem = parts[-1].partition(".")[0]
+        names = {stem}
+        if stem in ("__init__", "index", "mod", "lib", "main", "init") and len(parts) > 1:
+            names = {parts[-2]}
+        if path.endswith(".go") and len(parts) > 1:
+            names.add(parts[-2])
+        terms = [term for word in words(" ".join(names)) for term in expand([word])[0][-1:]]
+        chunks = self._snapshot.matches("body", term_hashes(terms)).docs
+        return [self._snapshot.paths[file] for file in np.unique(self._snapshot.chunk_file[chunks]).tolist()]
+
+    @property
+    def paths(self) -> PathIndex:
+        """All living files, for resolving imports."""
+        if self._paths is None:
+            self._paths = PathIndex(self._snapshot.by_path)
+        return self._paths
+
+
+def qualified_names(symbols) -> list[str]:
+    """`Outer.inner` for each symbol of an outline."""
+    names: list[str] = []
+    for symbol in symbols:
+        above = names[symbol.parent] if symbol.parent >= 0 else symbol.owner
+        names.append(f"{above}.{symbol.name}" if above else symbol.name)
+    return names
+
+
+def _name_fits(name: str, pattern: str) -> bool:
+    if any(mark in pattern for mark in "*?["):
+        return fnmatchcase(name, pattern) or fnmatchcase(name.lower(), pattern.lower())
+    return name == pattern or compound(name) == compound(pattern)
+
+
+def _owner_fits(qualified: str, owner: str) -> bool:
+    above = qualified.rpartition(".")[0]
+    return above == owner or above.endswith("." + owner) or above.lower().endswith(owner.lower())

@@ -1,0 +1,211 @@
+"""The living index: which snapshot answers now, what changed since, and the one thread that brings it up to date.
+
+A query never waits for a long run. Before an answer the index is checked against the workspace - by the watcher's list,
+or by a sweep over sizes and times when there is no watcher - and a few edited files get a moment to be taken in. What is
+still open then is said in the answer.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from context_engine.errors import ContextEngineError, StorageBusy
+from context_engine.index.build import Builder
+from context_engine.model import IndexReport, Progress
+from context_engine.store.store import Store
+from context_engine.store.snapshot import Snapshot
+
+WAIT_S = 0.15
+"""How long an answer waits for edited files to be taken in: a handful takes some 10 ms each."""
+INLINE_FILES_MAX = 8
+SWEEP_REST_FACTOR = 20
+"""A sweep rests twenty times as long as it took: at most 5 % of the time goes into looking."""
+SWEEP_REST_MIN_S = 0.5
+FULL_RUN_FILES = 200
+"""When more files than this changed (a branch switch), a full run is quicker than looking at each."""
+RETRY_S = 1.0
+
+
+class Sweep(Protocol):
+    """Looks for files that differ from the index: (edited or new, removed), without opening any."""
+
+    def __call__(self) -> frozenset[str]: ...
+
+
+class Live:
+    """One workspace's index over time. Thread-safe."""
+
+    def __init__(self, store: Store, builder: Builder, sweep: Sweep, *, rest_s: float = SWEEP_REST_MIN_S) -> None:
+        self._store = store
+        self._builder = builder
+        self._sweep = sweep
+        self._lock = threading.Lock()
+        self._run_lock = threading.Lock()
+        self._stale: set[str] = set()
+        self._wanted: str = ""  # "", "paths", "run" or "rebuild": what the thread is to do next
+        self._wake = threading.Condition(self._lock)
+        self._thread: threading.Thread | None = None
+        self._closing = threading.Event()
+        self._swept_at = 0.0
+        self._rest_least_s = rest_s
+        self._rest_s = 0.0
+        self.watching = False
+        self.progress: Progress | None = None
+        self.last_error: str | None = None
+
+    # -- what answers --
+
+    def snapshot(self) -> Snapshot | None:
+        """The newest published snapshot; None when there is none."""
+        return self._store.snapshot()
+
+    def freshen(self) -> None:
+        """Look for edits, have them taken in, and wait a moment when they are few."""
+        stale = self.stale()
+        if not stale or self.is_building:
+            return
+        self._ask("paths" if len(stale) <= FULL_RUN_FILES else "run")
+        if len(stale) <= INLINE_FILES_MAX:
+            with self._wake:
+                self._wake.wait_for(lambda: not self._stale or bool(self.last_error), WAIT_S)
+
+    def stale(self) -> frozenset[str]:
+        """Files known to differ from the index."""
+        now = time.monotonic()
+        if not self.watching and now - self._swept_at >= self._rest_s and not self.is_building:
+            self.look()
+        with self._lock:
+            return frozenset(self._stale)
+
+    def look(self) -> None:
+        """Sweep now."""
+        began = time.monotonic()
+        found = self._sweep()
+        ended = time.monotonic()
+        with self._lock:
+            self._stale = set(found)
+            self._swept_at = ended
+            self._rest_s = max(self._rest_least_s, (ended - began) * SWEEP_REST_FACTOR)
+
+    @property
+    def is_building(self) -> bool:
+        """Whether a run is under way in this process."""
+        return self.progress is not None
+
+    def freshness(self) -> str:
+        """One phrase for the head of an answer: `fresh`, `3 files edited since index`, `index building 63 %`."""
+        progress = self.progress
+        if progress is not None and progress.total:
+            return f"index building {100 * progress.done // progress.total} %"
+        if progress is not None:
+            return "index building"
+        with self._lock:
+            count = len(self._stale)
+        return f"{count} file{'s' * (count != 1)} edited since index" if count else "fresh"
+
+    # -- bringing it up to date --
+
+    def run(
+        self,
+        *,
+        under: str = "",
+        force: bool = False,
+        progress: Callable[[Progress], None] | None = None,
+        cancel: threading.Event | None = None,
+    ) -> IndexReport:
+        """A full run in the caller's thread. Raises: StorageBusy, DiskFull, StorageCorrupt, Cancelled."""
+
+        def tell(step: Progress) -> None:
+            self.progress = step
+            if progress is not None:
+                progress(step)
+
+        if not self._run_lock.acquire(blocking=False):
+            raise StorageBusy(
+                "this workspace is being indexed already", suggestion="search as usual, or call again in a moment"
+            )
+        try:
+            with self._lock:
+                before = set(self._stale)
+            report = self._builder.run(under=under, force=force, progress=tell, cancel=cancel)
+            with self._lock:
+                self._stale -= before if not under else {path for path in before if path.startswith(under)}
+                self.last_error = None
+            return report
+        except ContextEngineError as error:
+            self.last_error = error.message
+            raise
+        finally:
+            self.progress = None
+            self._run_lock.release()
+            with self._wake:
+                self._wake.notify_all()
+
+    def run_in_background(self, *, force: bool = False) -> bool:
+        """Have the thread do a full run; False when one is under way or waiting."""
+        if self.is_building or self._wanted in ("run", "rebuild"):
+            return False
+        self._ask("rebuild" if force else "run")
+        return True
+
+    def note(self, paths: frozenset[str]) -> None:
+        """Paths somebody saw change (the watcher): they are stale until they have been looked at."""
+        if not paths:
+            return
+        with self._lock:
+            self._stale |= paths
+            count = len(self._stale)
+        self._ask("run" if count > FULL_RUN_FILES or ".git/HEAD" in paths else "paths")
+
+    def _ask(self, what: str) -> None:
+        rank = ("", "paths", "run", "rebuild")
+        with self._wake:
+            self._wanted = max(self._wanted, what, key=rank.index)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="ctx-indexer", daemon=True)
+                self._thread.start()
+            self._wake.notify_all()
+
+    def _work(self) -> None:
+        while not self._closing.is_set():
+            with self._wake:
+                self._wake.wait_for(lambda: bool(self._wanted) or self._closing.is_set())
+                wanted, self._wanted = self._wanted, ""
+            if self._closing.is_set():
+                return
+            try:
+                self._do(wanted)
+            except StorageBusy as error:  # another process is at it: its result will be seen; look again later
+                self.last_error = error.message
+                self._closing.wait(RETRY_S)
+                self._swept_at = 0.0
+            except ContextEngineError as error:
+                self.last_error = error.message
+                with self._lock:
+                    self._stale.clear()
+            with self._wake:
+                self._wake.notify_all()
+
+    def _do(self, wanted: str) -> None:
+        if wanted in ("run", "rebuild"):
+            self.run(force=wanted == "rebuild", cancel=self._closing)
+            return
+        with self._lock:
+            paths = set(self._stale)
+        with self._run_lock:
+            self._builder.update_paths(sorted(path for path in paths if not path.startswith(".git/")))
+        with self._lock:
+            self._stale -= paths
+            self.last_error = None
+
+    def close(self) -> None:
+        """Stop the thread; a run under way keeps what it has committed."""
+        self._closing.set()
+        with self._wake:
+            self._wake.notify_all()
+            thread = self._thread
+        if thread is not None:
+            thread.join(timeout=5.0)

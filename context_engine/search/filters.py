@@ -1,0 +1,126 @@
+"""What may be found at all: a filter becomes a mask over chunks before anything is ranked. Masks are kept a snapshot long.
+
+A chunk's tags: its language, `code` or `documentation`, its kind, each folder of its path, and the tags of its own text.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+
+import numpy as np
+import numpy.typing as npt
+from pathspec import GitIgnoreSpec
+
+from context_engine.model import CHUNK_KINDS, Filter
+from context_engine.search.rankers import View
+from context_engine.store.segment import term_hashes
+
+Mask = npt.NDArray[np.bool_]
+
+MASKS_KEPT = 64
+
+
+class Masks:
+    """The masks of one view."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._snapshot = view.snapshot
+        self._known: dict[Filter | str, Mask] = {}
+
+    def of(self, filter: Filter) -> Mask | None:
+        """The chunks that pass; None when there is no restriction and nothing is dead."""
+        if filter.is_empty and self._snapshot.all_alive:
+            return None
+        mask = self._known.get(filter)
+        if mask is None:
+            if len(self._known) >= MASKS_KEPT:
+                self._known.clear()
+            mask = self._known[filter] = self._combined(filter)
+        return mask
+
+    def near(self, tags: tuple[str, ...]) -> tuple[str, ...]:
+        """Known tags that look like those of `tags` that nothing carries."""
+        known = list(self.counts())
+        unknown = [tag for tag in tags if not self._tag(tag.lower()).any()]
+        return tuple(near for tag in unknown for near in difflib.get_close_matches(tag.lower(), known, n=3, cutoff=0.5))
+
+    def counts(self) -> dict[str, int]:
+        """Every tag and how many living chunks carry it, most first."""
+        snapshot = self._snapshot
+        found: Counter[str] = Counter()
+        sizes = np.diff(snapshot.chunk_starts)
+        folders: Counter[str] = Counter()
+        for path, alive, size in zip(snapshot.paths, snapshot.file_alive.tolist(), sizes.tolist(), strict=True):
+            if alive:
+                for part in set(path.lower().split("/")[:-1]):
+                    folders[part] += size
+        names = {*folders, *snapshot.languages, *snapshot.names("tag"), "code", *CHUNK_KINDS}
+        for name in names:
+            count = int((self._tag(name) & snapshot.chunk_alive).sum())
+            if count:
+                found[name] = count
+        return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+
+    def _combined(self, filter: Filter) -> Mask:
+        snapshot = self._snapshot
+        mask = snapshot.chunk_alive.copy()
+        if filter.kinds:
+            mask &= np.isin(snapshot.chunk_column("kind"), [CHUNK_KINDS.index(kind) for kind in filter.kinds])
+        if filter.languages:
+            codes = [n for n, name in enumerate(snapshot.languages) if name in {x.lower() for x in filter.languages}]
+            mask &= np.isin(snapshot.file_column("language"), codes)[snapshot.chunk_file]
+        if filter.include_paths:
+            mask &= self._paths(filter.include_paths)[snapshot.chunk_file]
+        if filter.exclude_paths:
+            mask &= ~self._paths(filter.exclude_paths)[snapshot.chunk_file]
+        for tag in filter.tags:
+            mask &= self._tag(tag.lower())
+        return mask
+
+    def _paths(self, globs: tuple[str, ...]) -> Mask:
+        spec = GitIgnoreSpec.from_lines([glob.removeprefix("./").replace("\\", "/") for glob in globs])
+        return np.fromiter(map(spec.match_file, self._snapshot.paths), bool, self._snapshot.files)
+
+    def _tag(self, tag: str) -> Mask:
+        known = self._known.get(tag)
+        if known is not None:
+            return known
+        snapshot = self._snapshot
+        files = np.fromiter((f"/{tag}/" in f"/{path.lower()}".rpartition("/")[0] + "/" for path in snapshot.paths), bool, snapshot.files)
+        if tag in snapshot.languages:
+            files |= snapshot.file_column("language") == snapshot.languages.index(tag)
+        mask = files[snapshot.chunk_file]
+        kinds = snapshot.chunk_column("kind")
+        if tag in CHUNK_KINDS:
+            mask |= kinds == CHUNK_KINDS.index(tag)
+        if tag == "code":
+            mask |= self._code_files()[snapshot.chunk_file]
+        mask[snapshot.matches("tag", term_hashes([tag])).docs] = True
+        self._known[tag] = mask
+        return mask
+
+    def _code_files(self) -> Mask:
+        """Files with code in them: at least one piece of the kind `definitions`, which prose and configuration lack."""
+        snapshot = self._snapshot
+        is_code = snapshot.chunk_column("kind") == CHUNK_KINDS.index("definitions")
+        return np.bincount(snapshot.chunk_file[is_code], minlength=snapshot.files) > 0
+
+
+def tags_of(view: View, chunk: int) -> tuple[str, ...]:
+    """The tags of one chunk, sorted."""
+    snapshot = view.snapshot
+    file = int(snapshot.chunk_file[chunk])
+    kind = CHUNK_KINDS[int(snapshot.chunk_column("kind")[chunk])]
+    language = snapshot.languages[int(snapshot.file_column("language")[file])]
+    tags = {language, kind, *snapshot.paths[file].lower().split("/")[:-1]}
+    start, stop = int(snapshot.chunk_starts[file]), int(snapshot.chunk_starts[file + 1])
+    if (snapshot.chunk_column("kind")[start:stop] == CHUNK_KINDS.index("definitions")).any():
+        tags.add("code")
+    for postings, base in snapshot.postings("tag"):
+        own = chunk - base
+        if own >= 0 and len(postings.ids):
+            terms, ids = postings.pairs()
+            tags |= {postings.names[int(term)].decode() for term in terms[ids == own]}
+    return tuple(sorted(tags))

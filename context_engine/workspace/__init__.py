@@ -1,0 +1,1 @@
+"""The only room that touches the user's files and git: checked paths, walking, reading, writing, watching."""

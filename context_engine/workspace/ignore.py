@@ -1,0 +1,422 @@
+"""What an ignore file says: its patterns compiled as git reads them, and the order in which such files overrule.
+
+This module never opens a file; it gets their text. Written for speed: most patterns end in a table that one look-up by
+name answers, and patterns about whole paths are only tried in folders where they could match.
+
+>>> rules = Rules("gitignore", "*.log\\n!keep.log\\n/build/\\n")
+>>> stack = Stack().with_rules(Placed(rules))
+>>> stack.words(stack.at("src").value("a.log", is_folder=False))
+'.gitignore: *.log'
+>>> [is_ignored(stack.at("").value(*each)) for each in (("keep.log", False), ("build", True), ("build", False))]
+[False, True, False]
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+LEVELS = ("global", "exclude", "gitignore", "ignore", "built-in", "context")
+"""Which file overrules which, weakest first; within a level the deeper folder wins, within a file the later line."""
+
+IGNORE_FILES = {
+    ".gitignore": "gitignore",
+    ".ignore": "ignore",
+    ".contextignore": "context",
+    ".augmentignore": "context",
+}
+"""File name -> level. The two of the same level count as one file, `.augmentignore` after `.contextignore`."""
+
+NO_RULE = 0
+"""No pattern speaks. Every other verdict is a number: the greater overrules, the odd ignore (see `Pattern.value`)."""
+
+_LINES_BITS = 24  # an ignore file of more lines would be over any size limit
+
+
+def is_ignored(value: int) -> bool:
+    """Whether a verdict says: leave it out."""
+    return bool(value & 1)
+
+
+def is_kept(value: int) -> bool:
+    """Whether a verdict says expressly, by a negation: take it."""
+    return value != NO_RULE and not value & 1
+
+
+class Pattern(NamedTuple):
+    """One line of an ignore file. `value` = 2 * line number (from 1) + 1 if it ignores, + 0 if it keeps."""
+
+    glob: str
+    value: int
+    folders_only: bool
+    whole_path: bool
+
+
+def patterns(text: str) -> Iterator[Pattern]:
+    r"""The patterns of an ignore file, read as git reads them.
+
+    >>> [(p.glob, p.value, p.folders_only, p.whole_path) for p in patterns("# x\n/a/b\n!c/\n")]
+    [('a/b', 5, False, True), ('c', 6, True, False)]
+    """
+    for number, raw in enumerate(text.removeprefix("\ufeff").split("\n"), start=1):
+        line = _without_trailing_spaces(raw.removesuffix("\r"))
+        if not line or line.startswith("#"):
+            continue
+        ignored = not line.startswith("!")
+        glob = line if ignored else line[1:]
+        folders_only = glob.endswith("/")
+        glob = glob.removesuffix("/")
+        whole_path = "/" in glob
+        glob = glob.removeprefix("/")
+        if whole_path and glob.startswith("**/") and "/" not in glob[3:]:
+            glob, whole_path = glob[3:], False  # `**/name` is `name`, and a look-up by name is faster
+        if glob:
+            yield Pattern(glob, 2 * number + ignored, folders_only, whole_path)
+
+
+def _without_trailing_spaces(line: str) -> str:
+    """Trailing spaces do not count unless a backslash stands before them."""
+    stripped = line.rstrip(" ")
+    if len(stripped) < len(line) and (len(stripped) - len(stripped.rstrip("\\"))) % 2:
+        return stripped + " "
+    return stripped
+
+
+# -- one glob as a regular expression -----------------------------------------------------------------------------
+
+_CLASSES = {
+    "alnum": "0-9A-Za-z",
+    "alpha": "A-Za-z",
+    "blank": r" \t",
+    "cntrl": r"\x00-\x1f\x7f",
+    "digit": "0-9",
+    "graph": "!-~",
+    "lower": "a-z",
+    "print": " -~",
+    "punct": r"!-/:-@\[-`{-~",
+    "space": r" \t\n\r\f\v",
+    "upper": "A-Z",
+    "xdigit": "0-9A-Fa-f",
+}
+_NAMED_CLASS = re.compile(r"\[:([^\]]*):\]")
+_NEVER = r"(?!)"
+_TOKEN = re.compile(r"\*\*+|\*|\?|\[|\\.|\\\Z|[^*?\[\\]+", re.DOTALL)
+
+
+def expression(glob: str, *, whole_path: bool) -> str:
+    r"""A regular expression for `fullmatch`: git's wildmatch, where `*` and `?` never match a slash.
+
+    >>> expression("a/**/b?.py", whole_path=True)
+    'a/(?:.*/)?b[^/]\\.py'
+    """
+    parts: list[str] = []
+    at = 0
+    while at < len(glob):
+        token = _TOKEN.match(glob, at)
+        assert token, glob  # the alternatives of _TOKEN cover every character
+        text, at = token.group(), token.end()
+        if text == "[":
+            part, at = _bracket(glob, at)
+        elif text.startswith("**") and whole_path:
+            part, at = _stars(glob, token.start(), at)
+        else:
+            part = _plain(text)
+        if part == _NEVER:
+            return _NEVER
+        parts.append(part)
+    return "".join(parts)
+
+
+def _plain(text: str) -> str:
+    if text[0] == "*":
+        return "[^/]*"
+    if text == "?":
+        return "[^/]"
+    if text[0] == "\\":
+        return re.escape(text[1]) if len(text) == 2 else _NEVER  # git: a trailing backslash never matches
+    return re.escape(text)
+
+
+def _stars(glob: str, start: int, stop: int) -> tuple[str, int]:
+    """`**` between slashes spans folders; anywhere else it is a `*`."""
+    if start and glob[start - 1] != "/":
+        return "[^/]*", stop
+    if stop == len(glob):
+        return ".*", stop
+    if glob[stop] == "/":
+        return "(?:.*/)?", stop + 1
+    return "[^/]*", stop
+
+
+def _bracket(glob: str, at: int) -> tuple[str, int]:
+    """The character class that begins before `at`, and where it ends; one that never ends matches nothing."""
+    negated = glob[at : at + 1] in {"!", "^"}
+    first = at = at + negated
+    members: list[str] = []
+    before = ""  # the character that a `-` would make a range of
+    while glob[at : at + 1] not in {"", "]"} or at == first:
+        if named := _NAMED_CLASS.match(glob, at):
+            part, at, before = _CLASSES.get(named[1], ""), named.end(), ""
+        elif glob[at : at + 1] == "-" and before and glob[at + 1 : at + 2] not in {"", "]"}:
+            last, at = _class_char(glob, at + 1)
+            # A range the wrong way round adds nothing; its first character stands already.
+            part, before = f"{re.escape(before)}-{re.escape(max(before, last))}" if last else "", ""
+        else:
+            before, at = _class_char(glob, at)
+            part = re.escape(before)
+        if not part:
+            return _NEVER, len(glob)
+        members.append(part)
+    if at >= len(glob):
+        return _NEVER, at
+    inside = "".join(members)
+    return (f"[^/{inside}]" if negated else f"(?!/)[{inside}]"), at + 1
+
+
+def _class_char(glob: str, at: int) -> tuple[str, int]:
+    """One character of a class, a backslash taken away, and where the next begins; empty when the glob ends."""
+    if glob[at : at + 1] == "\\":
+        return glob[at + 1 : at + 2], at + 2
+    return glob[at : at + 1], at + 1
+
+
+# -- one file of patterns -----------------------------------------------------------------------------------------
+
+_WILD = re.compile(r"[*?\[\\]")
+
+
+class _NameTable:
+    """Patterns about names, sorted by what answers them: a dictionary, an ending, a beginning, or a regex."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, int] = {}
+        self._suffixes: dict[str, int] = {}  # ".pyc", from the last dot on
+        self._endings: dict[str, int] = {}  # any other literal after a `*`
+        self._beginnings: dict[str, int] = {}  # a literal before a `*`
+        self._globs: list[tuple[int, re.Pattern[str]]] = []
+        self._ends: tuple[str, ...] = ()
+        self._begins: tuple[str, ...] = ()
+
+    def add(self, pattern: _NamePattern, strength: int) -> None:
+        """Later additions overrule earlier ones of the same words; they are added in rising order."""
+        table, words = self._place(pattern.glob)
+        if table is None:
+            self._globs.append((strength + pattern.value, pattern.regex()))
+        else:
+            table[words] = strength + pattern.value
+        self._ends, self._begins = tuple(self._endings), tuple(self._beginnings)
+
+    def _place(self, glob: str) -> tuple[dict[str, int] | None, str]:
+        if not _WILD.search(glob):
+            return self._names, glob
+        if glob[0] == "*" and not _WILD.search(glob, 1):
+            is_suffix = glob.startswith("*.") and "." not in glob[2:]
+            return (self._suffixes if is_suffix else self._endings), glob[1:]
+        if glob[-1] == "*" and not _WILD.search(glob[:-1]):
+            return self._beginnings, glob[:-1]
+        return None, glob
+
+    def value(self, name: str) -> int:
+        """The strongest pattern that matches the name, or NO_RULE."""
+        value = self._names.get(name, NO_RULE)
+        if self._suffixes and (dot := name.rfind(".")) >= 0:
+            value = max(value, self._suffixes.get(name[dot:], NO_RULE))
+        if name.endswith(self._ends):
+            value = max(value, *[each for ending, each in self._endings.items() if name.endswith(ending)])
+        if name.startswith(self._begins):
+            value = max(value, *[each for begin, each in self._beginnings.items() if name.startswith(begin)])
+        for each, regex in self._globs:
+            if each > value and regex.fullmatch(name):
+                value = each
+        return value
+
+
+class _NamePattern:
+    """A pattern about a name, compiled when it is first needed and then kept."""
+
+    def __init__(self, glob: str, value: int, folders_only: bool) -> None:
+        self.glob = glob
+        self.value = value
+        self.folders_only = folders_only
+        self._regex: re.Pattern[str] | None = None
+
+    def regex(self) -> re.Pattern[str]:
+        if self._regex is None:
+            self._regex = re.compile(expression(self.glob, whole_path=False), re.DOTALL)
+        return self._regex
+
+
+class _Names:
+    """Patterns about names, for files and for folders apart: one that ends in a slash speaks of folders only."""
+
+    def __init__(self) -> None:
+        self._tables = (_NameTable(), _NameTable())
+
+    def add(self, found: Iterable[_NamePattern], strength: int = 0) -> None:
+        for pattern in found:
+            self._tables[True].add(pattern, strength)
+            if not pattern.folders_only:
+                self._tables[False].add(pattern, strength)
+
+    def value(self, name: str, is_folder: bool) -> int:
+        return self._tables[is_folder].value(name)
+
+
+class _PathGlob(NamedTuple):
+    """A pattern about whole paths, split: in which folders it speaks, and of which names there.
+
+    `prefix` is the folder it certainly lies in; `in_folder` is matched against the folder with a slash behind it.
+    """
+
+    prefix: str
+    in_folder: re.Pattern[str]
+    about: _NamePattern
+
+
+class Rules:
+    """One ignore file, compiled. Its verdicts are about a folder, relative to its own, and a name in that folder."""
+
+    def __init__(self, level: str, text: str, *, name: str = "") -> None:
+        self.level = LEVELS.index(level)
+        self.about_names: list[_NamePattern] = []
+        self._name = name or f".{level}"
+        self._lines = text.removeprefix("\ufeff").split("\n")
+        self._in_folders: dict[str, list[_NamePattern]] = {}  # patterns whose folder has no wildcard
+        self._globs: list[_PathGlob] = []
+        self._tables: dict[tuple[int, ...], _Names] = {}
+        for pattern in patterns(text):
+            self._add(pattern)
+
+    def _add(self, pattern: Pattern) -> None:
+        folder, _, name = _split(pattern.glob) if pattern.whole_path else ("", "", pattern.glob)
+        about = _NamePattern(name, pattern.value, pattern.folders_only)
+        if not pattern.whole_path:
+            self.about_names.append(about)
+        elif wild := _WILD.search(folder):
+            prefix = folder[: wild.start()].rpartition("/")[0]
+            in_folder = re.compile(expression(f"{folder}/", whole_path=True), re.DOTALL)
+            self._globs.append(_PathGlob(prefix, in_folder, about))
+        else:
+            self._in_folders.setdefault(folder, []).append(about)
+
+    @property
+    def about_paths(self) -> bool:
+        """Whether any pattern is about more than a name."""
+        return bool(self._in_folders or self._globs)
+
+    def inside(self, folder: str) -> _Names | None:
+        """The patterns about whole paths that can match something directly in `folder`; None when there are none."""
+        here = self._in_folders.get(folder, [])
+        if self._globs:
+            slashed = f"{folder}/" if folder else ""
+            globs = [each for each in self._globs if slashed.startswith(each.prefix)]
+            here = here + [each.about for each in globs if each.in_folder.fullmatch(slashed)]
+        return self._table(here) if here else None
+
+    def _table(self, here: list[_NamePattern]) -> _Names:
+        """The same patterns speak in many folders; their table is made once."""
+        key = tuple([each.value for each in here])
+        if key not in self._tables:
+            table = self._tables[key] = _Names()
+            table.add(sorted(here, key=lambda each: each.value))
+        return self._tables[key]
+
+    def words(self, value: int) -> str:
+        """The pattern behind a verdict: where it stands and how it reads."""
+        return f"{self._name}: {self._lines[(value >> 1) - 1].strip()}"
+
+
+def _split(glob: str) -> tuple[str, str, str]:
+    """A glob about whole paths as folder, slash and name; `a/**` speaks of everything in `a/**`.
+
+    No part of a name crosses a slash, so the two can be matched apart. (A slash in brackets never matches anything.)
+    """
+    return (glob, "/", "*") if glob.endswith("/**") else glob.rpartition("/")
+
+
+# -- several files, the stronger over the weaker --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Placed:
+    """Rules and where they stand: in the folder `base` of the walked root, or above it, `lead` leading down to the root.
+
+    `depth` orders rules of one level; it is negative above the root.
+    """
+
+    rules: Rules
+    base: str = ""
+    lead: str = ""
+    depth: int = 0
+
+    def local(self, folder: str) -> str:
+        """The folder of the walked root, as these rules name it."""
+        if self.lead:
+            return f"{self.lead}/{folder}" if folder else self.lead
+        return folder[len(self.base) + 1 :] if self.base else folder
+
+
+class Stack:
+    """All rules in force in some folders. Folders that add no ignore file of their own share one.
+
+    The verdicts of the rules are put one above the other, so that the greater number overrules here too.
+    """
+
+    def __init__(self, placed: Iterable[Placed] = ()) -> None:
+        self._placed = sorted(placed, key=lambda each: (each.rules.level, each.depth))
+        self._names = _Names()
+        self._about_paths = [(n << _LINES_BITS, each) for n, each in enumerate(self._placed) if each.rules.about_paths]
+        for number, each in enumerate(self._placed):
+            self._names.add(each.rules.about_names, number << _LINES_BITS)
+        self.known: tuple[dict[str, int], dict[str, int]] = ({}, {})  # for files and folders: name -> `by_name`
+
+    def with_rules(self, *more: Placed) -> Stack:
+        """The stack of a folder that has these ignore files too."""
+        return Stack((*self._placed, *more))
+
+    def without_git(self) -> Stack:
+        """What still holds inside another repository: everything but the outer one's git rules."""
+        git = {LEVELS.index("exclude"), LEVELS.index("gitignore")}
+        return Stack(each for each in self._placed if each.rules.level not in git)
+
+    def at(self, folder: str) -> View:
+        """The verdicts for what lies directly in `folder`."""
+        tables = []
+        for strength, each in self._about_paths:
+            if table := each.rules.inside(each.local(folder)):
+                tables.append((strength, table))
+        return View(self, tables)
+
+    def by_name(self, name: str, is_folder: bool) -> int:
+        """The verdict as far as names alone tell. Kept, since names recur."""
+        value = self._names.value(name, is_folder)
+        self.known[is_folder][name] = value
+        return value
+
+    def words(self, value: int) -> str:
+        """The pattern behind a verdict; empty when there is none."""
+        if value == NO_RULE:
+            return ""
+        number, own = divmod(value, 1 << _LINES_BITS)
+        return self._placed[number].rules.words(own)
+
+
+class View:
+    """Verdicts in one folder. `simple`: names alone tell here, so `Stack.known` may be asked first."""
+
+    def __init__(self, stack: Stack, tables: list[tuple[int, _Names]]) -> None:
+        self._stack = stack
+        self._tables = tables  # patterns about whole paths that speak in this folder, and how strong they are
+        self.simple = not tables
+
+    def value(self, name: str, is_folder: bool) -> int:
+        """What the rules say about one name in this folder: see `is_ignored` and `is_kept`."""
+        value = self._stack.known[is_folder].get(name)
+        if value is None:
+            value = self._stack.by_name(name, is_folder)
+        for strength, table in self._tables:
+            if found := table.value(name, is_folder):
+                value = max(value, strength + found)
+        return value

@@ -1,0 +1,130 @@
+r"""Which folder a workspace is: the one that was named, if it may be one, or the project around a place.
+
+>>> uri_to_path("file:///home/me/a%20b"), uri_to_path("file:///c%3A/work/x", windows=True)
+('/home/me/a b', 'c:\\work\\x')
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from context_engine.errors import AccessFailed, FileNotFound, InvalidArgument, InvalidPath, UnsuitableRoot
+
+MARKERS = (
+    *(".git", ".hg", ".jj", ".svn", ".context-engine"),
+    *("pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "Pipfile"),
+    *("package.json", "deno.json", "tsconfig.json"),
+    *("go.mod", "go.work", "Cargo.toml", "CMakeLists.txt", "meson.build", "Makefile", "configure.ac", "BUILD.bazel"),
+    *("pom.xml", "build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts", "build.sbt", "deps.edn"),
+    *("composer.json", "Gemfile", "mix.exs", "rebar.config", "Package.swift", "pubspec.yaml", "project.clj"),
+    *("stack.yaml", "cabal.project", "dune-project", "Project.toml", "flake.nix", "build.zig", "DESCRIPTION"),
+)
+"""What stands at the top of a project. One of them is enough; a folder has many or none."""
+
+_DRIVE = re.compile(r"/?([A-Za-z])[:|](?=/|$)")
+
+
+def choose(root: str | Path, *, allow_any: bool = False) -> Path:
+    """The real path of a folder that somebody named as the workspace. `allow_any`: a person insists on this one.
+
+    Raises: FileNotFound, InvalidPath (no folder), AccessFailed, UnsuitableRoot (everything, or the whole home).
+    """
+    text = os.fspath(root)
+    if not text.strip() or "\0" in text:
+        raise InvalidPath(f"{text!r} cannot name a folder", suggestion="give the path of a project's folder")
+    path = os.path.realpath(os.path.expanduser(text))
+    try:
+        listed = os.path.isdir(path) and os.access(path, os.R_OK | os.X_OK)
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise FileNotFound(
+            f"there is no folder {text}", suggestion="check the spelling", details={"path": text}
+        ) from error
+    except OSError as error:
+        raise _closed(text, error.strerror or "it cannot be reached") from error
+    if not os.path.isdir(path):
+        raise InvalidPath(f"{text} is a file, not a folder", suggestion=f"give {os.path.dirname(path)}")
+    if not listed:
+        raise _closed(text, "this user may not list it")
+    if not allow_any and (why := _unsuitable(path)):
+        raise UnsuitableRoot(
+            f"{path} is {why}, too much to take for one project",
+            suggestion="name the folder of a project: --root PATH, or the variable CTX_ROOT",
+            details={"path": path},
+        )
+    return Path(path)
+
+
+def nearest_project(start: str | Path) -> Path | None:
+    """The nearest folder at or above `start` with a marker; a repository's top counts before a package inside it.
+
+    None when there is none below the home folder or the root of the disk: a stray file there makes no project.
+    """
+    path = os.path.realpath(start)
+    found: str | None = None
+    while not _unsuitable(path):
+        if os.path.lexists(os.path.join(path, ".git")):
+            return Path(path)
+        if found is None and any(os.path.lexists(os.path.join(path, marker)) for marker in MARKERS):
+            found = path
+        path = os.path.dirname(path)
+    return Path(found) if found else None
+
+
+def uri_to_path(uri: str, *, windows: bool = False) -> str:
+    r"""The path that a `file:` URI names, in the notation of the system that it comes from. Asks no disk.
+
+    >>> uri_to_path("file://server/share/x", windows=True)
+    '\\\\server\\share\\x'
+
+    Raises: InvalidArgument for another scheme, a foreign host where there are none, or a path that is not absolute.
+    """
+    parts = urlsplit(uri)
+    path = unquote(parts.path, errors="surrogateescape")
+    host = "" if parts.netloc.lower() in {"", "localhost", "127.0.0.1"} else unquote(parts.netloc)
+    if parts.scheme.lower() != "file":
+        raise _no_path(uri, "its scheme is not file:")
+    if "\0" in path:
+        raise _no_path(uri, "it holds a NUL character")
+    if not windows:
+        if host:
+            raise _no_path(uri, f"it names another machine, {host}")
+        if not path.startswith("/"):
+            raise _no_path(uri, "its path is not absolute")
+        return path
+    if _DRIVE.fullmatch(host + "/"):  # `file://c:/x`, wrong and common
+        path, host = f"/{host}{path}", ""
+    if host:
+        return "\\\\" + host + path.replace("/", "\\")
+    if not (drive := _DRIVE.match(path)):
+        raise _no_path(uri, "it names no drive")
+    return f"{drive[1]}:" + (path[drive.end() :].replace("/", "\\") or "\\")
+
+
+def _unsuitable(path: str) -> str:
+    """Why a real path must not be taken for a project; empty when it may."""
+    if path == os.path.dirname(path):
+        return "the root of the disk"
+    home = os.path.realpath(os.path.expanduser("~"))
+    if os.path.normcase(path) == os.path.normcase(home):
+        return "the home folder"
+    if os.path.normcase(home).startswith(os.path.normcase(path) + os.sep):
+        return "the folder of all home folders"
+    return ""
+
+
+def _closed(text: str, why: str) -> AccessFailed:
+    return AccessFailed(
+        f"the folder {text} is closed: {why}", suggestion="give this user permission to list it", details={"path": text}
+    )
+
+
+def _no_path(uri: str, why: str) -> InvalidArgument:
+    return InvalidArgument(
+        f"{uri!r} names no folder here: {why}",
+        suggestion="give a file: URI with an absolute path",
+        details={"uri": uri},
+    )

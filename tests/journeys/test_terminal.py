@@ -1,0 +1,151 @@
+"""A person at the terminal, on a repository nobody indexed before."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from context_engine import __version__
+
+HERE = Path(__file__).resolve().parents[2]
+
+
+def ctx(*words: str, cwd: Path | None = None, given: str | None = None) -> subprocess.CompletedProcess[str]:
+    """Run `ctx` as a process of its own."""
+    command = [sys.executable, "-m", "context_engine", *words]
+    env = os.environ | {"PYTHONPATH": str(HERE)}
+    return subprocess.run(
+        command, cwd=cwd, env=env, input=given, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def test_the_version_comes_at_once() -> None:
+    started = time.perf_counter()
+    assert ctx("--version").stdout == f"ctx {__version__}\n"
+    assert time.perf_counter() - started < 1.0  # .02 s on a quiet machine; this one may be busy
+    assert ctx("version").stdout == f"ctx {__version__}\n"
+
+
+@pytest.mark.parametrize("command", ["index", "search", "symbol", "trace", "status", "serve", "call", "tools"])
+def test_the_help_of_every_command_teaches_by_examples(command: str) -> None:
+    shown = ctx(command, "--help")
+    assert shown.returncode == 0
+    assert "Examples" in shown.stdout
+    assert f"ctx {command}" in shown.stdout
+
+
+def test_wrong_usage_is_exit_code_2() -> None:
+    assert ctx("serach").returncode == 2
+    assert ctx("search").returncode == 2
+
+
+def test_the_first_search_indexes_and_says_so(repository: Path) -> None:
+    found = ctx("search", "where are passwords hashed", cwd=repository)
+    assert found.returncode == 0, found.stderr
+    assert found.stdout.startswith("till/auth.py:")
+    assert "def hash_password" in found.stdout
+    assert "\x1b[" not in found.stdout
+    assert "no index" in found.stderr
+    again = ctx("search", "where are passwords hashed", cwd=repository / "till")
+    assert again.stdout == found.stdout
+    assert "no index" not in again.stderr
+
+
+def test_search_filters_and_answers_json(repository: Path) -> None:
+    found = ctx("search", "add item", "--lang", "typescript", "--json", "-n", "3", cwd=repository)
+    assert {row["path"] for row in json.loads(found.stdout)["results"]} == {"web/cart.ts"}
+    assert " = " in ctx("search", "hash_password", "--why", cwd=repository).stdout
+    nothing = ctx("search", "zyxwvut", cwd=repository)
+    assert nothing.returncode == 1
+    assert "nothing found" in nothing.stderr
+
+
+def test_indexing_reports_what_it_did(repository: Path) -> None:
+    first = ctx("index", str(repository))
+    assert first.returncode == 0, first.stderr
+    assert "7 files in" in first.stdout or "8 files in" in first.stdout
+    assert "0 added, 0 changed, 0 removed" in ctx("index", cwd=repository).stdout
+    assert "0 changed, 0 removed" in ctx("index", "--force", cwd=repository).stdout
+
+
+def test_status_before_and_after(repository: Path) -> None:
+    assert "none yet" in ctx("status", cwd=repository).stdout
+    ctx("index", cwd=repository)
+    state = json.loads(ctx("status", "--json", cwd=repository).stdout)
+    assert state["state"] == "ready"
+    assert state["branch"] == "main"
+    assert "python" in ctx("status", cwd=repository).stdout
+
+
+def test_symbols_and_traces(repository: Path) -> None:
+    ctx("index", cwd=repository)
+    assert "till/auth.py:8-10" in ctx("symbol", "hash_password", cwd=repository).stdout
+    assert "till/auth.py:22" in ctx("trace", "hash_password", cwd=repository).stdout
+    assert "till/orders.py" in ctx("trace", "till/auth.py", "-d", "importers", cwd=repository).stdout
+
+
+def test_call_prints_the_text_of_a_tool(repository: Path) -> None:
+    shown = ctx("call", "read_file", '{"path": "till/orders.py", "endLine": "1"}', "--root", str(repository))
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.split("\n")[1] == '"""Orders and what they cost."""'
+    piped = ctx("call", "list_directory", "-", "--root", str(repository), given='{"depth": 1}')
+    assert "till/" in piped.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("read_file", '{"path": "missing.py"}'), "FILE_NOT_FOUND"),
+        (("read_file", '{"paht": "x"}'), "INVALID_ARGUMENT"),
+        (("read_file", "{path: x}"), "INVALID_ARGUMENT"),
+        (("read_file", "[]"), "INVALID_ARGUMENT"),
+        (("raed_file",), "UNKNOWN_TOOL"),
+    ],
+)
+def test_a_call_that_fails_prints_the_error_as_json_and_exits_1(
+    repository: Path, words: tuple[str, ...], code: str
+) -> None:
+    failed = ctx("call", *words, "--root", str(repository))
+    assert failed.returncode == 1
+    assert json.loads(failed.stdout)["error"]["code"] == code
+
+
+def test_an_error_is_one_line_with_the_next_step(tmp_path: Path) -> None:
+    failed = ctx("index", str(tmp_path / "missing"))
+    assert failed.returncode == 1
+    assert failed.stderr.startswith("error: ")
+    assert failed.stderr.count("\n") == 1
+    assert "Traceback" in ctx("--debug", "index", str(tmp_path / "missing")).stderr
+
+
+def test_a_broken_settings_file_is_named(repository: Path) -> None:
+    (repository / ".context-engine").mkdir()
+    (repository / ".context-engine" / "config.yml").write_text("quiet_sm: 3\n")
+    failed = ctx("status", cwd=repository)
+    assert failed.returncode == 1
+    assert "quiet_sm" in failed.stderr
+    assert "quiet_ms" in failed.stderr
+
+
+@pytest.mark.slow
+def test_ctrl_c_keeps_what_is_done_and_exits_130(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    for number in range(6_000):
+        (tmp_path / f"part_{number}.py").write_text(f"def part_{number}(x):\n    return x + {number}\n" * 40)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "context_engine", "index", str(tmp_path)],
+        env=os.environ | {"PYTHONPATH": str(HERE)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    time.sleep(2.0)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 130, said
+    assert "interrupted" in said
+    assert "goes on from there" in said

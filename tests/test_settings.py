@@ -1,0 +1,94 @@
+"""Settings: environment over file over defaults, and a slip is named with what was meant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from context_engine.errors import InvalidArgument
+from context_engine.settings import Settings, knobs
+
+
+def written(root: Path, text: str | bytes) -> Path:
+    folder = root / ".context-engine"
+    folder.mkdir()
+    file = folder / "config.yml"
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return file
+
+
+def test_without_a_file_and_without_variables_the_defaults_hold(tmp_path: Path) -> None:
+    assert Settings.load(tmp_path, {}) == Settings()
+
+
+def test_the_file_wins_over_the_defaults_and_the_environment_over_the_file(tmp_path: Path) -> None:
+    written(tmp_path, "quiet_ms: 100\nworkers: 0\nwatch: no\ncache_folder: /var/cache/x\n")
+    loaded = Settings.load(tmp_path, {"CTX_QUIET_MS": "200", "CTX_LOG_LEVEL": "OFF"})
+    assert (loaded.quiet_ms, loaded.workers, loaded.watch, loaded.log_level) == (200, 0, False, "off")
+    assert loaded.cache_folder == Path("/var/cache/x")
+
+
+@pytest.mark.parametrize("text", ["", "# nothing yet\n", "---\n"])
+def test_an_empty_file_changes_nothing(tmp_path: Path, text: str) -> None:
+    written(tmp_path, text)
+    assert Settings.load(tmp_path, {}) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "suggestion"),
+    [
+        ("quiet_sm: 3", "'quiet_sm', which is no setting", "Did you mean quiet_ms?"),
+        ("zzz: 3", "'zzz', which is no setting", "There are cache_folder"),
+        ("quiet_ms: soon", "quiet_ms to 'soon'", "whole number"),
+        ("quiet_ms: -1", "quiet_ms to -1", "at least 0"),
+        ("quiet_ms: true", "quiet_ms to True", "whole number"),
+        ("quiet_ms: 60001", "quiet_ms to 60001", "at most 60,000"),
+        ("watch: perhaps", "watch to 'perhaps'", "true or false"),
+        ("log_level: inof", "log_level to 'inof'", "Did you mean info?"),
+        ("cache_folder: relative/path", "cache_folder", "absolute"),
+        ("cache_folder: 3", "cache_folder to 3", "path of a folder"),
+        ("- a\n- b", "is not a mapping", "name: value"),
+        ("a: [", "is not YAML at line 1", "name: value"),
+        (b"\xff\xfe\x00", "is not YAML", "name: value"),
+        ("#" * 100_001, "100,001 bytes", "at most"),
+    ],
+)
+def test_a_mistake_in_the_file_is_named_with_file_and_remedy(
+    tmp_path: Path, text: str | bytes, message: str, suggestion: str
+) -> None:
+    file = written(tmp_path, text)
+    with pytest.raises(InvalidArgument) as caught:
+        Settings.load(tmp_path, {})
+    assert str(file) in caught.value.message
+    assert message in caught.value.message
+    assert suggestion in caught.value.suggestion
+
+
+def test_a_bad_variable_is_named() -> None:
+    with pytest.raises(InvalidArgument, match="CTX_WORKERS sets workers to 'many'"):
+        Settings.load("/nowhere", {"CTX_WORKERS": "many"})
+
+
+def test_a_variable_that_looks_like_a_slip_is_refused_and_one_of_somebody_else_is_not() -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        Settings.load("/nowhere", {"CTX_QUITE_MS": "3"})
+    assert caught.value.suggestion == "Did you mean CTX_QUIET_MS?"
+    assert Settings.load("/nowhere", {"CTX_LICENCE": "3", "CTX_ROOT": "/", "CTX_FAKE_NOW": "0"}) == Settings()
+
+
+def test_an_empty_variable_counts_as_none() -> None:
+    assert Settings.load("/nowhere", {"CTX_WORKERS": ""}) == Settings()
+
+
+def test_every_knob_says_in_one_line_what_it_means() -> None:
+    for name, (default, knob) in knobs().items():
+        assert knob.meaning.endswith("."), name
+        assert len(knob.meaning) <= 100, name
+        if knob.least is not None:
+            assert knob.least <= default
+
+
+def test_settings_cannot_be_changed_once_read() -> None:
+    with pytest.raises(AttributeError):
+        Settings().quiet_ms = 3  # ty: ignore[invalid-assignment] - that is the point

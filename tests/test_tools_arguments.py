@@ -1,0 +1,161 @@
+"""Arguments as clients really send them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from context_engine import tools
+from context_engine.errors import InvalidArgument
+from context_engine.tools.arguments import Flag, Parameter, Text, Texts, Whole, bind, snake
+
+PARAMETERS = tools.find("codebase_retrieval").parameters
+
+
+def bound(**arguments: Any) -> dict[str, Any]:
+    return bind(PARAMETERS, {"query": "q", **arguments})
+
+
+@pytest.mark.parametrize("sent", [5, "5", 5.0, " 5 "])
+def test_a_whole_number_may_come_as_text(sent: object) -> None:
+    assert bound(top_k=sent)["top_k"] == 5
+
+
+@pytest.mark.parametrize("sent", [True, "true", "True", "1", 1, "yes"])
+def test_a_flag_may_come_as_a_word(sent: object) -> None:
+    assert bind((Parameter("force", Flag("f"), False),), {"force": sent}) == {"force": True}
+
+
+@pytest.mark.parametrize("sent", [["go", "python"], '["go","python"]', "go,python", "go, python ,"])
+def test_a_list_may_come_as_json_or_with_commas(sent: object) -> None:
+    assert bound(languages=sent)["languages"] == ("go", "python")
+
+
+def test_commas_inside_braces_belong_to_the_glob() -> None:
+    assert bound(include_paths="src/*.{ts,tsx},docs/**")["include_paths"] == ("src/*.{ts,tsx}", "docs/**")
+
+
+def test_a_glob_that_starts_like_a_json_array_is_still_a_glob() -> None:
+    assert bound(include_paths="[ab]*.py")["include_paths"] == ("[ab]*.py",)
+
+
+@pytest.mark.parametrize("name", ["topK", "top_k", "top-k", "TopK"])
+def test_camel_case_and_snake_case_name_the_same_argument(name: str) -> None:
+    assert bound(**{name: 7})["top_k"] == 7
+
+
+def test_null_means_not_given() -> None:
+    assert bound(top_k=None)["top_k"] == 10
+
+
+def test_an_unknown_argument_is_refused_with_the_nearest_valid_one() -> None:
+    with pytest.raises(InvalidArgument, match="unknown argument 'topk_'") as caught:
+        bound(topk_=3)
+    assert caught.value.suggestion == "Did you mean top_k?"
+
+
+def test_an_unknown_argument_like_nothing_gets_the_list() -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        bound(zzzzzzzz=3)
+    assert "query, top_k" in caught.value.suggestion
+
+
+def test_the_same_argument_twice_is_refused_unless_both_agree() -> None:
+    assert bound(top_k=3, topK=3)["top_k"] == 3
+    with pytest.raises(InvalidArgument, match="given twice"):
+        bound(top_k=3, topK=4)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("top_k", 51, "top_k is 51"),
+        ("top_k", 2.5, "whole number"),
+        ("top_k", "many", "whole number"),
+        ("top_k", [1], "a list"),
+        ("top_k", True, "a flag"),
+        ("min_score", float("nan"), "number"),
+        ("query", "", "query is empty"),
+        ("query", {"a": 1}, "an object"),
+        ("query", "x" * 2_001, "at most 2,000"),
+        ("profile", "fst", "profile is 'fst'"),
+        ("languages", 3, "list of texts"),
+        ("languages", [3], "list of texts"),
+        ("chunk_types", ["definition"], "chunk_types is 'definition'"),
+    ],
+)
+def test_a_wrong_value_is_refused_in_words_that_name_the_argument(name: str, value: object, message: str) -> None:
+    with pytest.raises(InvalidArgument, match=message):
+        bound(**{name: value})
+
+
+def test_a_wrong_word_names_the_nearest_right_one() -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        bound(profile="balancd")
+    assert "Did you mean balanced?" in caught.value.suggestion
+
+
+def test_a_missing_argument_is_refused_with_what_it_should_say() -> None:
+    with pytest.raises(InvalidArgument, match="query is missing"):
+        bind(PARAMETERS, {})
+
+
+@pytest.mark.parametrize("arguments", [[], "query", 3])
+def test_arguments_that_are_no_object_are_refused(arguments: object) -> None:
+    with pytest.raises(InvalidArgument, match="must be an object"):
+        bind(PARAMETERS, arguments)
+
+
+@pytest.mark.parametrize(("sent", "used"), [(0, 1), (-5, 1), (101, 100), ("1000", 100), (15, 15)])
+def test_cortex_search_clamps_its_limit(sent: object, used: int) -> None:
+    assert bind(tools.find("cortex_search").parameters, {"query": "q", "limit": sent})["limit"] == used
+
+
+@pytest.mark.parametrize("arguments", [{}, {"query": ""}, {"query": "  \n"}, {"query": None}])
+def test_cortex_search_calls_an_empty_query_malformed(arguments: dict[str, object]) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        bind(tools.find("cortex_search").parameters, arguments)
+    assert tools.is_malformed(caught.value)
+    with pytest.raises(InvalidArgument) as other:
+        bind(PARAMETERS, arguments)
+    assert not tools.is_malformed(other.value)
+
+
+@given(st.from_regex(r"[a-z]{2,6}(_[a-z]{2,6}){0,3}", fullmatch=True))
+def test_snake_case_stays_and_its_camel_case_comes_back(name: str) -> None:
+    head, *rest = name.split("_")
+    camel = head + "".join(part.capitalize() for part in rest)
+    assert snake(name) == name
+    assert snake(camel) == name
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=30),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(st.dictionaries(st.sampled_from(["query", "topK", "tags", "min_score", "profile", "nonsense"]), ANYTHING))
+def test_whatever_is_sent_is_either_bound_or_refused_as_an_argument(arguments: dict[str, Any]) -> None:
+    try:
+        values = bind(PARAMETERS, arguments)
+    except InvalidArgument:
+        return
+    assert set(values) == {each.name for each in PARAMETERS}
+    assert 1 <= values["top_k"] <= 50
+
+
+def test_the_default_stands_in_the_description_too() -> None:
+    described = Parameter("top_k", Whole("Rows, 1-50.", 1, 50), 10).schema()
+    assert described == {
+        "type": "integer", "minimum": 1, "maximum": 50, "description": "Rows, 1-50 (default 10).", "default": 10,
+    }  # fmt: skip
+
+
+def test_required_arguments_have_no_default() -> None:
+    assert "default" not in Parameter("query", Text("What.", 1)).schema()
+    assert "default" not in Parameter("tags", Texts("Tags."), ()).schema()
