@@ -74,7 +74,9 @@ WORKERS_MAX = 3
 """More processes than this wait for each other's disk and memory more than they gain."""
 OUTLINE_FACTOR = 0.35
 """What a file's `symbols` chunk is worth beside the file's best chunk, when both are asked for."""
-TRACE_EVIDENCE_CHARS = 160
+SOURCES_KEPT = 200
+SOURCE_KEPT_BYTES_MAX = 100_000
+"""Files of the last answers are kept, 20 MB at most: questions of one session circle around the same files."""
 
 
 class Engine:
@@ -102,6 +104,7 @@ class Engine:
         self._lock = threading.Lock()
         self._searcher: Searcher | None = None
         self._graph: Graph | None = None
+        self._sources: dict[str, Source] = {}
 
     @classmethod
     def open(cls, root: str | Path, *, settings: Settings | None = None) -> Engine:
@@ -393,9 +396,21 @@ class Engine:
         return tree.entries(seen, rel, depth=depth, max_items=max_items, include_hidden=include_hidden)
 
     def _source(self, path: str) -> Source | None:
-        """A file for a hit; None when it is gone or no longer text."""
-        loaded = files.load_for_index(os.path.join(self.root, path), bytes_max=RANGE_BYTES_MAX)
-        return None if isinstance(loaded, Skipped) else Source(loaded.data, loaded.size, loaded.mtime_ns)
+        """A file for a hit, kept while it stays as it is; None when it is gone or no longer text."""
+        known = self._sources.get(path)
+        absolute = f"{self.root}{os.sep}{path}"
+        if known is not None and files.stamp(absolute) == (known.size, known.mtime_ns):
+            return known
+        loaded = files.load_for_index(absolute, bytes_max=RANGE_BYTES_MAX)
+        if isinstance(loaded, Skipped):
+            self._sources.pop(path, None)
+            return None
+        if len(self._sources) >= SOURCES_KEPT:
+            self._sources.clear()
+        known = Source(loaded.data, loaded.size, loaded.mtime_ns)
+        if loaded.size <= SOURCE_KEPT_BYTES_MAX:
+            self._sources[path] = known
+        return known
 
     def _bytes(self, path: str) -> bytes | None:
         source = self._source(path)

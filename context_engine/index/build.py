@@ -262,4 +262,4 @@ def _rounds(paths: Sequence[str], facts: Mapping[str, tuple[int, int]]) -> list[
 def _walk_facts(seen: Walk) -> dict[str, str | float]:
     """What a status tells of the walk: why files were left out, with some examples, and when."""
     examples = [(skipped.path, skipped.reason, skipped.detail) for skipped in seen.skipped[:EXAMPLES_KEPT]]
-    return {"skipped_counts": json.dumps(dict(seen.skipped_counts)), "skipped_examples": json.dumps(examples), "walked_at": time.time()}
+    return {"skipped_counts": json.dumps(dict(seen.counts)), "skipped_examples": json.dumps(examples), "walked_at": time.time()}

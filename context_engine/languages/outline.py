@@ -44,16 +44,15 @@ def outline(language: Language, data: bytes, grammars: Grammars, *, details: boo
         return _scanned(language, data, grammars, details)
     if language.grammar is None:
         return Outline()
-    parser = grammars.parser(language.grammar)
-    cursor = grammars.cursor(language.grammar, language.definitions) if parser and language.definitions else None
-    if parser is None or cursor is None:
+    cursor = grammars.cursor(language.grammar, language.definitions)
+    if cursor is None:
         return Outline(problems=(Problem(1, 1, grammars.problem(language.grammar, language.definitions)),))
     if language.only_inside:
         data = _only_inside(language.only_inside, data)
     for pattern in language.blanks:
         data = re.sub(pattern.encode(), _blanked, data)
-    tree = parser.parse(data)
-    if len(data) > TOO_BROKEN and _too_broken(tree):
+    tree = grammars.parse(language.grammar, data)
+    if tree is None or (len(data) > TOO_BROKEN and _too_broken(tree)):
         return Outline(problems=(Problem(1, 1, "too broken to be outlined"),))
     if language.depth_max is not None:
         cursor.set_max_start_depth(language.depth_max)

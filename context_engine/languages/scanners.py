@@ -169,9 +169,9 @@ def asciidoc(data: bytes) -> tuple[list[Found], list[Import]]:
 # -- YAML ---------------------------------------------------------------------------------------------------------
 
 YAML_KEY = re.compile(
-    rb"""( *)(- +)?("(?:[^"\\]|\\.)*"|'[^']*'|[^\s#\-?:,\[\]{}&*!|>'"%@`][^#:]*?(?:[#:][^\s#:]+)*)[ \t]*:(?:[ \t]+(.*)|\r?)$"""
+    rb"""[ ]*("(?:[^"\\]|\\.)*"|'[^']*'|[^\s#\-?:,\[\]{}&*!|>'"%@`][^#:]*?(?:[#:][^\s#:]+)*)[ \t]*:(?:[ \t]|\r?$)"""
 )
-YAML_BLOCK = re.compile(rb"(?:[&!]\S+[ \t]+)*[|>][-+0-9]*[ \t]*(?:#.*)?\r?$")
+YAML_OPENS_TEXT = re.compile(rb"(?:^|[:-])[ \t]+(?:[&!]\S+[ \t]+)*[|>][-+0-9]*[ \t]*(?:#.*)?\r?$")
 NO_SECOND_LEVEL = -1
 
 
@@ -181,31 +181,20 @@ def yaml(data: bytes) -> tuple[list[Found], list[Import]]:
     text_indent, second = -1, 0
     for number, start, line in _lines(data):
         indent = len(line) - len(line.lstrip(b" "))
-        if text_indent >= 0:
-            if indent > text_indent or not line.strip():
-                continue
-            text_indent = -1
+        if text_indent >= 0 and (indent > text_indent or not line.strip()):
+            continue
+        text_indent = indent if YAML_OPENS_TEXT.search(line) else -1
         if line.startswith((b"---", b"...")):
             headings.append(Heading(start, number, 1, b""))
-            continue
-        if not second and line[indent : indent + 1] == b"-":
+        elif not second and line[indent : indent + 1] == b"-":
             second = NO_SECOND_LEVEL  # a list: the keys of its items are not this key's
-        if indent > (second if second > 0 else 16):
-            if YAML_BLOCK.search(line.rpartition(b": ")[2]) and b": " in line:
-                text_indent = indent
-            continue
-        match = YAML_KEY.match(line)
-        if match is None or match[2]:
-            continue
-        if indent == 0:
-            headings.append(Heading(start, number, 1, match[3].strip(b"\"'")))
-            second = 0
-        elif headings and headings[-1].name:
-            second = second or indent
-            if indent == second:
-                headings.append(Heading(start, number, 2, match[3].strip(b"\"'")))
-        if match[4] and YAML_BLOCK.match(match[4]):
-            text_indent = indent
+        elif key := YAML_KEY.match(line) if indent <= max(second, 0 if second else 16) else None:
+            if indent == 0:
+                second = 0
+                headings.append(Heading(start, number, 1, key[1].strip(b"\"'")))
+            elif headings and headings[-1].name and second in (0, indent):
+                second = indent
+                headings.append(Heading(start, number, 2, key[1].strip(b"\"'")))
     return [key for key in _sections(headings, data, "key") if key.name], []
 
 

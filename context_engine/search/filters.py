@@ -110,17 +110,6 @@ class Masks:
 
 def tags_of(view: View, chunk: int) -> tuple[str, ...]:
     """The tags of one chunk, sorted."""
-    snapshot = view.snapshot
-    file = int(snapshot.chunk_file[chunk])
-    kind = CHUNK_KINDS[int(snapshot.chunk_column("kind")[chunk])]
-    language = snapshot.languages[int(snapshot.file_column("language")[file])]
-    tags = {language, kind, *snapshot.paths[file].lower().split("/")[:-1]}
-    start, stop = int(snapshot.chunk_starts[file]), int(snapshot.chunk_starts[file + 1])
-    if (snapshot.chunk_column("kind")[start:stop] == CHUNK_KINDS.index("definitions")).any():
-        tags.add("code")
-    for postings, base in snapshot.postings("tag"):
-        own = chunk - base
-        if own >= 0 and len(postings.ids):
-            terms, ids = postings.pairs()
-            tags |= {postings.names[int(term)].decode() for term in terms[ids == own]}
-    return tuple(sorted(tags))
+    file = int(view.snapshot.chunk_file[chunk])
+    kind = CHUNK_KINDS[int(view.snapshot.chunk_column("kind")[chunk])]
+    return tuple(sorted({kind, *view.file_tags(file), *view.own_tags(chunk)}))

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from context_engine.index.describe import StoredOutline, decode_outline
+from context_engine.model import CHUNK_KINDS
 from context_engine.search.asked import Asked
 from context_engine.store.segment import term_hashes
 from context_engine.store.snapshot import Matches, Snapshot
@@ -20,6 +22,7 @@ from context_engine.text.words import compound, stem_all
 
 Floats = npt.NDArray[np.float32]
 
+FILE_FIELDS = ("path", "def", "doc")
 B = 0.75
 K1 = 1.5
 K1_FILE = 3.0
@@ -29,6 +32,7 @@ IDF_POWER = 0.6
 SYMBOL_WEIGHT_UNIT = 10
 """Symbol weights are stored in tenths."""
 SAME_STEM_FACTOR = 1.5
+OUTLINES_KEPT = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +51,16 @@ class View:
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
         self._norms: dict[tuple[str, float], tuple[Floats, int]] = {}
+        self.chunk_starts: list[int] = snapshot.chunk_starts.tolist()
         self.has_chunks = np.diff(snapshot.chunk_starts) > 0
         self.reduce_at = snapshot.chunk_starts[:-1][self.has_chunks]
+        self.countable = self.has_chunks & snapshot.file_alive
+        self.roles = np.asarray(snapshot.file_column("role")) if snapshot.files else np.zeros(0, np.uint8)
+        self.importance = snapshot.importance.astype(np.float32)
+        self._field_norms: Floats | None = None
+        self._outlines: dict[int, StoredOutline] = {}
+        self._own_tags: dict[int, list[str]] | None = None
+        self._file_tags: dict[int, frozenset[str]] = {}
         self._stems: tuple[list[str], list[str], npt.NDArray[np.intp], npt.NDArray[np.intp]] | None = None
 
     def norms(self, field: str, k1: float) -> tuple[Floats, int]:
@@ -64,6 +76,45 @@ class View:
             count = int(alive.sum())
             mean = max(float(lengths[alive].mean()) if count else 1.0, 1e-9)
             known = self._norms[field, k1] = ((k1 * (1 - B + B * lengths / mean)).astype(np.float32), count)
+        return known
+
+    def field_norms(self) -> tuple[Floats, int]:
+        """`norms` of the three file fields, one after the other."""
+        if self._field_norms is None:
+            self._field_norms = np.concatenate([self.norms(field, K1)[0] for field in FILE_FIELDS])
+        return self._field_norms, self.norms(FILE_FIELDS[0], K1)[1]
+
+    def outline(self, file: int) -> StoredOutline:
+        """A file's stored outline; the last ones are kept."""
+        known = self._outlines.get(file)
+        if known is None:
+            if len(self._outlines) >= OUTLINES_KEPT:
+                self._outlines.clear()
+            known = self._outlines[file] = decode_outline(self.snapshot.heap("outline", file))
+        return known
+
+    def own_tags(self, chunk: int) -> list[str]:
+        """The tags that a chunk's own text carries."""
+        if self._own_tags is None:
+            tags: dict[int, list[str]] = {}
+            for postings, base in self.snapshot.postings("tag"):
+                names = postings.names.texts()
+                terms, ids = postings.pairs()
+                for term, number in zip(terms.tolist(), ids.tolist(), strict=True):
+                    tags.setdefault(number + base, []).append(names[term])
+            self._own_tags = tags
+        return self._own_tags.get(chunk, [])
+
+    def file_tags(self, file: int) -> frozenset[str]:
+        """Language, folders, and `code` for a file with definitions in it."""
+        known = self._file_tags.get(file)
+        if known is None:
+            snapshot = self.snapshot
+            start, stop = int(snapshot.chunk_starts[file]), int(snapshot.chunk_starts[file + 1])
+            is_code = (snapshot.chunk_column("kind")[start:stop] == CHUNK_KINDS.index("definitions")).any()
+            language = snapshot.languages[int(snapshot.file_column("language")[file])]
+            folders = snapshot.paths[file].lower().split("/")[:-1]
+            known = self._file_tags[file] = frozenset({language, *folders, *(("code",) if is_code else ())})
         return known
 
     def stems(self) -> tuple[list[str], list[str], npt.NDArray[np.intp], npt.NDArray[np.intp]]:
@@ -97,11 +148,10 @@ def rank(view: View, asked: Asked, allowed: npt.NDArray[np.bool_] | None) -> Sig
     best, top3 = _top_of_files(view, chunk)
     signals = {"chunk": best, "top3": top3}
     signals["file"], signals["coverage"] = _whole_files(view, body)
-    for field in ("path", "def", "doc"):
-        signals[field] = _bm25(view, field, asked.hashes)
+    signals |= _fields(view, asked.hashes)
     signals["name"] = _file_name(view, asked)
     signals["symbol"], signals["mention"], defines = _symbols(view, asked, allowed)
-    signals["importance"] = snapshot.importance.astype(np.float32)
+    signals["importance"] = view.importance
     return Signals(signals, chunk, defines)
 
 
@@ -109,13 +159,19 @@ def _idf(frequency: npt.NDArray[np.intp], count: int) -> Floats:
     return (np.log1p((count - frequency + 0.5) / (frequency + 0.5)) ** IDF_POWER).astype(np.float32)
 
 
-def _bm25(view: View, field: str, hashes: npt.NDArray[np.uint64]) -> Floats:
-    matches = view.snapshot.matches(field, hashes)
-    norms, count = view.norms(field, K1)
-    impacts = _idf(matches.frequency, count)[matches.terms] * (
-        matches.counts * (K1 + 1) / (matches.counts + norms[matches.docs])
-    )
-    return np.bincount(matches.docs, impacts, view.snapshot.files).astype(np.float32)
+def _fields(view: View, hashes: npt.NDArray[np.uint64]) -> dict[str, Floats]:
+    """BM25 over path words, definition names and leading comments, all three in one pass: field f has the documents
+    f * files onwards and the terms f * terms onwards."""
+    snapshot = view.snapshot
+    found = [snapshot.matches(field, hashes) for field in FILE_FIELDS]
+    docs = np.concatenate([each.docs + number * snapshot.files for number, each in enumerate(found)])
+    counts = np.concatenate([each.counts for each in found])
+    terms = np.concatenate([each.terms + number * len(hashes) for number, each in enumerate(found)])
+    norms, count = view.field_norms()
+    idf = _idf(np.concatenate([each.frequency for each in found]), count)
+    impacts = idf[terms] * (counts * (K1 + 1) / (counts + norms[docs]))
+    scores = np.bincount(docs, impacts, snapshot.files * len(FILE_FIELDS)).astype(np.float32)
+    return dict(zip(FILE_FIELDS, scores.reshape(len(FILE_FIELDS), -1), strict=True))
 
 
 def _whole_files(view: View, body: Matches) -> tuple[Floats, Floats]:
@@ -126,10 +182,10 @@ def _whole_files(view: View, body: Matches) -> tuple[Floats, Floats]:
     snapshot = view.snapshot
     if not len(body.docs):
         return np.zeros(snapshot.files, np.float32), np.zeros(snapshot.files, np.float32)
-    keys = body.terms * snapshot.files + snapshot.chunk_file[body.docs]
-    starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
+    owners = snapshot.chunk_file[body.docs]
+    starts = _run_firsts(body.terms * snapshot.files + owners).nonzero()[0]
     counts = np.add.reduceat(body.counts, starts)
-    terms, files = body.terms[starts], snapshot.chunk_file[body.docs[starts]]
+    terms, files = body.terms[starts], owners[starts]
     norms, count = view.norms("file", K1_FILE)
     idf = _idf(np.bincount(terms, minlength=len(body.frequency)), count)
     weights = idf[terms]
@@ -143,17 +199,28 @@ def _top_of_files(view: View, chunk: Floats) -> tuple[Floats, Floats]:
     """The best chunk's score of each file, and the sum of its three best (equal ones count once)."""
     files = view.snapshot.files
     best, total = np.zeros(files, np.float32), np.zeros(files, np.float32)
-    if not len(view.reduce_at):
+    matched = chunk.nonzero()[0]
+    if not len(matched):
         return best, total
-    left = chunk
-    for number in range(3):
-        top = np.zeros(files, np.float32)
-        top[view.has_chunks] = np.maximum.reduceat(left, view.reduce_at)
-        total += top
-        if number == 0:
-            best = top
-        left = np.where(left >= top[view.snapshot.chunk_file], 0, left)
+    values, owners = chunk[matched], view.snapshot.chunk_file[matched]
+    firsts = _run_firsts(owners)
+    starts, groups = firsts.nonzero()[0], firsts.cumsum() - 1
+    at = owners[starts]
+    top = np.maximum.reduceat(values, starts)
+    best[at] = total[at] = top
+    for _ in range(2):
+        values = values * (values < top[groups])
+        top = np.maximum.reduceat(values, starts)
+        total[at] += top
     return best, total
+
+
+def _run_firsts(keys: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
+    """Where a new run of equal keys begins; `keys` is not empty."""
+    firsts = np.empty(len(keys), bool)
+    firsts[0] = True
+    np.not_equal(keys[1:], keys[:-1], out=firsts[1:])
+    return firsts
 
 
 def _file_name(view: View, asked: Asked) -> Floats:
@@ -193,6 +260,8 @@ def _symbols(
     if not names:
         return whole, mention, defines
     found = snapshot.matches("symbol", term_hashes(name for name, _ in names))
+    if not len(found.docs):
+        return whole, mention, defines
     for doc, weight, term in zip(found.docs.tolist(), found.counts.tolist(), found.terms.tolist(), strict=True):
         name, trust = names[term]
         file = int(snapshot.chunk_file[doc])

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from context_engine.index.describe import StoredOutline, decode_outline
+from xxhash import xxh3_64_hexdigest
+
 from context_engine.index.graph import qualified_names
-from context_engine.model import CHUNK_KINDS, Chunk, Hit, RelPath
+from context_engine.model import CHUNK_KINDS, Chunk, ChunkKind, Hit
 from context_engine.search.filters import tags_of
 from context_engine.search.rankers import View
 from context_engine.search.searcher import Place
 from context_engine.text.spans import LineSpan
+from context_engine.workspace.paths import listed
 
 OUTLINE_LINES_MAX = 200
 """Symbols listed in a file's `symbols` chunk."""
@@ -38,7 +39,8 @@ class Reader:
         self._snapshot = view.snapshot
         self._read = read
         self._sources: dict[int, Source | None] = {}
-        self._outlines: dict[int, tuple[StoredOutline, list[str]]] = {}
+        self._columns = [view.snapshot.chunk_column(name) for name in ("first", "last", "start", "stop", "kind")]
+        self._languages = view.snapshot.file_column("language")
 
     def hits(self, places: Sequence[Place]) -> list[Hit]:
         """A hit for each place whose file is still there."""
@@ -58,34 +60,31 @@ class Reader:
         source = self._source(place.file)
         if source is None:
             return None
-        columns = self._snapshot.chunk_column
-        start, stop = int(columns("start")[place.chunk]), int(columns("stop")[place.chunk])
+        first, last, start, stop, kind = (int(column[place.chunk]) for column in self._columns)
         text = source.data[start:stop].decode("utf-8", "replace").rstrip("\r\n")
-        first, last = int(columns("first")[place.chunk]), int(columns("last")[place.chunk])
-        kind = CHUNK_KINDS[int(columns("kind")[place.chunk])]
-        chunk = self._chunk(place, kind, LineSpan(first, last), self._title(place), text)
+        chunk = self._chunk(place, CHUNK_KINDS[kind], LineSpan(first, last), self._title(place), text)
         return Hit(chunk, place.score, place.why, self._is_stale(place.file))
 
-    def _chunk(self, place: Place, kind, span: LineSpan, title: str, text: str) -> Chunk:
+    def _chunk(self, place: Place, kind: ChunkKind, span: LineSpan, title: str, text: str) -> Chunk:
         snapshot = self._snapshot
         path = snapshot.paths[place.file]
-        tags = set(tags_of(self._view, place.chunk))
+        tags = tags_of(self._view, place.chunk)
         if kind == "symbols":
-            tags = {tag for tag in tags if tag not in CHUNK_KINDS} | {kind}
-        digest = hashlib.blake2b(f"{path}\0{kind}\0{span.first}\0{text}".encode(), digest_size=8).hexdigest()
+            tags = tuple(sorted({*(tag for tag in tags if tag not in CHUNK_KINDS), kind}))
         return Chunk(
-            id=f"{kind}-{digest}",
-            path=RelPath(path),
+            id=f"{kind}-{xxh3_64_hexdigest(f'{path}:{span.first}:{text}'.encode('utf-8', 'surrogatepass'))}",
+            path=listed(path),
             span=span,
             kind=kind,
-            language=snapshot.languages[int(snapshot.file_column("language")[place.file])],
+            language=snapshot.languages[int(self._languages[place.file])],
             title=title,
             text=text,
-            tags=tuple(sorted(tags)),
+            tags=tags,
         )
 
     def _symbols_chunk(self, place: Place) -> Chunk | None:
-        stored, names = self._outline(place.file)
+        stored = self._view.outline(place.file)
+        names = qualified_names(stored.symbols)
         if not stored.symbols or self._source(place.file) is None:
             return None
         lines = [
@@ -101,23 +100,19 @@ class Reader:
 
     def _title(self, place: Place) -> str:
         """The qualified name, or the breadcrumb of headings."""
-        symbol = int(self._snapshot.chunk_column("symbol")[place.chunk])
-        stored, names = self._outline(place.file)
-        if not 0 <= symbol < len(names):
+        number = int(self._snapshot.chunk_column("symbol")[place.chunk])
+        if number < 0:
             return ""
-        if stored.symbols[symbol].kind != "section":
-            return names[symbol]
-        crumbs = []
-        while symbol >= 0:
-            crumbs.append(stored.symbols[symbol].name)
-            symbol = stored.symbols[symbol].parent
-        return " > ".join(reversed(crumbs))
-
-    def _outline(self, file: int) -> tuple[StoredOutline, list[str]]:
-        if file not in self._outlines:
-            stored = decode_outline(self._snapshot.heap("outline", file))
-            self._outlines[file] = stored, qualified_names(stored.symbols)
-        return self._outlines[file]
+        symbols = self._view.outline(place.file).symbols
+        is_section = symbols[number].kind == "section"
+        chain: list[str] = []
+        while number >= 0:
+            symbol = symbols[number]
+            chain.append(symbol.name)
+            if symbol.owner and symbol.parent < 0:
+                chain.append(symbol.owner)
+            number = symbol.parent
+        return (" > " if is_section else ".").join(reversed(chain))
 
     def _source(self, file: int) -> Source | None:
         if file not in self._sources:

@@ -6,7 +6,7 @@ that defines it comes first. Filters apply before anything is ranked.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +21,8 @@ from context_engine.store.snapshot import Snapshot
 
 NEXT_CHUNK_FACTOR = 0.3
 """What the second chunk of a file is worth, the third again, and so on; flat between .3 and .5."""
+DEFINES_FIRST = np.float32(1_000)
+"""Far above any BM25 value: the chunk that defines what was asked for is shown first."""
 SCORE_DIGITS = 6
 """Scores are rounded before they are compared, so that the order of floating-point sums cannot break a tie."""
 
@@ -71,13 +73,15 @@ class Searcher:
 
     def rank(self, query: Query, *, weights: Mapping[str, float] = fuse.WEIGHTS) -> Ranking:
         """The places worth reading for a query, best first."""
-        prior = priors(self.view, self._roles, Asked.of(query.text), query.filter)
-        return search(self.view, query, self.masks.of(query.filter), prior, weights=weights)
+        asked = Asked.of(query.text)
+        prior = priors(self.view, self._roles, asked, query.filter)
+        return search(self.view, query, asked, self.masks.of(query.filter), prior, weights=weights)
 
 
 def search(
     view: View,
     query: Query,
+    asked: Asked,
     allowed: npt.NDArray[np.bool_] | None,
     prior: npt.NDArray[np.float32],
     *,
@@ -85,24 +89,43 @@ def search(
 ) -> Ranking:
     """Rank one query. `allowed` masks the chunks that pass the filter (None: all), `prior` weighs each file."""
     snapshot = view.snapshot
-    asked = Asked.of(query.text)
     found = rank(view, asked, allowed)
     shares = fuse.addends(found.files, prior, weights)
-    shares = _only_candidates(view, found, shares, allowed)
-    score = fuse.total(shares, snapshot.files)
-    candidates = np.flatnonzero(score > 0)
+    score = _scores(view, shares, allowed)
+    candidates = score.nonzero()[0]
+    least = 0.0
     if len(candidates) > query.limit:
-        cut = np.partition(score[candidates], -query.limit)[-query.limit]
-        candidates = candidates[score[candidates] >= cut - 1e-6]
-    rows = _rows(view, query, found, score, candidates, allowed)
-    floor = query.min_score * rows[0][0] if rows else 0.0
-    places = tuple(
-        Place(chunk, file, value, _why(shares, file, factor))
-        for value, _, _, chunk, file, factor in rows[: query.limit]
-        if value >= floor
-    )
-    passing = snapshot.living_chunks if allowed is None else int(allowed.sum())
+        values = score[candidates]
+        least = float(np.partition(values, -query.limit)[-query.limit]) - 1e-6
+        candidates = candidates[values >= least]
+    rows = _rows(view, query, found, score, candidates, allowed, least)
+    if query.min_score and rows:
+        rows = [row for row in rows if row[0] >= query.min_score * rows[0][0]]
+    places = _places(rows[: query.limit], shares)
+    passing = snapshot.living_chunks if allowed is None else int(np.count_nonzero(allowed))
     return Ranking(places, int(np.count_nonzero(found.chunk)), passing)
+
+
+def _scores(
+    view: View, shares: Mapping[str, npt.NDArray[np.float32]], allowed: npt.NDArray[np.bool_] | None
+) -> npt.NDArray[np.float32]:
+    """The score of each file that counts: alive, with a chunk that passes, and holding something of the query
+    (importance alone finds nothing); 0 for the others."""
+    snapshot = view.snapshot
+    score = np.zeros(snapshot.files, np.float32)
+    for name, values in shares.items():
+        if name != "importance":
+            score += values
+    counts = score > 0
+    if "importance" in shares:
+        score += shares["importance"]
+    counts &= view.countable
+    if allowed is not None and len(view.reduce_at):
+        passing = np.zeros(snapshot.files, bool)
+        passing[view.has_chunks] = np.logical_or.reduceat(allowed, view.reduce_at)
+        counts &= passing
+    score *= counts
+    return score
 
 
 def priors(view: View, roles: tuple[str, ...], asked: Asked, filter: Filter) -> npt.NDArray[np.float32]:
@@ -116,22 +139,7 @@ def priors(view: View, roles: tuple[str, ...], asked: Asked, filter: Filter) -> 
             lifted |= {"test", "docs", "example", "bench", "vendor"}
     for role in lifted:
         table[roles.index(role)] = 1.0
-    return table[view.snapshot.file_column("role")]
-
-
-def _only_candidates(
-    view: View, found: Signals, shares: dict[str, npt.NDArray[np.float32]], allowed: npt.NDArray[np.bool_] | None
-) -> dict[str, npt.NDArray[np.float32]]:
-    """Only living files that hold something of the query count: importance alone finds nothing."""
-    snapshot = view.snapshot
-    touched = np.zeros(snapshot.files, bool)
-    for name, values in found.files.items():
-        if name != "importance":
-            touched |= values > 0
-    touched &= snapshot.file_alive & view.has_chunks
-    if allowed is not None:
-        touched &= np.bincount(snapshot.chunk_file[allowed], minlength=snapshot.files) > 0
-    return {name: np.where(touched, values, np.float32(0)) for name, values in shares.items()}
+    return table[view.roles]
 
 
 def _rows(
@@ -141,33 +149,59 @@ def _rows(
     score: npt.NDArray[np.float32],
     candidates: npt.NDArray[np.intp],
     allowed: npt.NDArray[np.bool_] | None,
+    least: float,
 ) -> list[tuple[float, str, int, int, int, float]]:
-    """(score, path, first line, chunk, file, factor) of the chunks worth showing, best first."""
+    """(score, path, first line, chunk, file, factor) of the chunks worth showing, best first. Further chunks of a file
+    are looked for only where they can still reach `least`."""
     snapshot = view.snapshot
     first_lines = snapshot.chunk_column("first")
     rows = []
-    for file in candidates.tolist():
-        value, path = float(score[file]), snapshot.paths[file]
-        factor = 1.0
-        for chunk in _chunks_of(view, found, file, allowed, query.chunks_per_file):
-            rows.append((round(value * factor, SCORE_DIGITS), path, int(first_lines[chunk]), chunk, file, factor))
+    for file, value in zip(candidates.tolist(), score[candidates].tolist(), strict=True):
+        most, factor = 1, 1.0
+        while most < query.chunks_per_file and value * NEXT_CHUNK_FACTOR**most >= least:
+            most += 1
+        for chunk in _chunks_of(view, found, file, allowed, most):
+            first = int(first_lines[chunk])
+            rows.append((round(value * factor, SCORE_DIGITS), snapshot.paths[file], first, chunk, file, factor))
             factor *= NEXT_CHUNK_FACTOR
-    rows.sort(key=lambda row: (-row[0], row[1], row[2], row[3]))
+    rows.sort(key=_rank_key)
     return rows
+
+
+def _rank_key(row: tuple[float, str, int, int, int, float]) -> tuple[float, str, int, int]:
+    return -row[0], row[1], row[2], row[3]
+
+
+def _places(
+    rows: Sequence[tuple[float, str, int, int, int, float]], shares: Mapping[str, npt.NDArray[np.float32]]
+) -> tuple[Place, ...]:
+    """Rows with the addends of their scores."""
+    files = [row[4] for row in rows]
+    columns = [values[files].tolist() for values in shares.values()]
+    names = list(shares)
+    places = []
+    for number, (value, _, _, chunk, file, factor) in enumerate(rows):
+        why = {name: column[number] * factor for name, column in zip(names, columns, strict=True) if column[number]}
+        places.append(Place(chunk, file, value, why))
+    return tuple(places)
 
 
 def _chunks_of(
     view: View, found: Signals, file: int, allowed: npt.NDArray[np.bool_] | None, most: int
 ) -> list[int]:
     """The chunks of a file to show, best first: defining ones, then by BM25, then in order."""
-    start, stop = int(view.snapshot.chunk_starts[file]), int(view.snapshot.chunk_starts[file + 1])
-    chunks = range(start, stop) if allowed is None else (start + np.flatnonzero(allowed[start:stop])).tolist()
-    bm25 = found.chunk[start:stop].tolist()
-    defines = found.defines
-    ranked = sorted(chunks, key=lambda chunk: (-defines.get(chunk, 0.0), -bm25[chunk - start], chunk))
-    telling = [chunk for chunk in ranked if bm25[chunk - start] > 0 or chunk in defines]
-    return (telling or ranked[:1])[:most]
-
-
-def _why(shares: Mapping[str, npt.NDArray[np.float32]], file: int, factor: float) -> dict[str, float]:
-    return {name: float(values[file]) * factor for name, values in shares.items() if values[file] > 0}
+    start, stop = view.chunk_starts[file], view.chunk_starts[file + 1]
+    value = found.chunk[start:stop]
+    if found.defines or allowed is not None:
+        value = value.copy()
+        for chunk, weight in found.defines.items():
+            if start <= chunk < stop:
+                value[chunk - start] += DEFINES_FIRST * weight
+        if allowed is not None:
+            value[~allowed[start:stop]] = -1
+    if most == 1:
+        best = int(value.argmax())
+        return [start + best] if value[best] >= 0 else []
+    order = np.argsort(-value, kind="stable")[:most].tolist()
+    telling = [start + number for number in order if value[number] > 0]
+    return telling or [start + number for number in order[:1] if value[number] >= 0]

@@ -78,6 +78,15 @@ def load_for_index(path: str, *, bytes_max: int) -> Loaded | Skipped:
     return Loaded(data, text, encoding, facts.st_size, facts.st_mtime_ns, hashlib.sha256(raw).digest())
 
 
+def stamp(path: str) -> tuple[int, int] | None:
+    """Size and mtime_ns of a file; None when it is not there."""
+    try:
+        facts = os.stat(path)
+    except OSError:
+        return None  # gone or closed: reading it will say which
+    return facts.st_size, facts.st_mtime_ns
+
+
 def read(root: Root, path: RelPath, *, bytes_max: int) -> SourceFile:
     """Read a file out for a caller.
 

@@ -187,10 +187,16 @@ def _class_char(glob: str, at: int) -> tuple[str, int]:
 _WILD = re.compile(r"[*?\[\\]")
 
 
-class _NameTable:
-    """Patterns about names, sorted by what answers them: a dictionary, an ending, a beginning, or a regex."""
+class NameTable(dict[str, int]):
+    """Verdicts by name, filled as they are asked for: `table[name]` is the strongest pattern that matches, or NO_RULE.
+
+    The patterns are sorted by what answers them: a dictionary, an ending, a beginning, or a regex.
+    """
+
+    __slots__ = ("_beginnings", "_begins", "_endings", "_ends", "_globs", "_names", "_suffixes")
 
     def __init__(self) -> None:
+        super().__init__()
         self._names: dict[str, int] = {}
         self._suffixes: dict[str, int] = {}  # ".pyc", from the last dot on
         self._endings: dict[str, int] = {}  # any other literal after a `*`
@@ -218,8 +224,7 @@ class _NameTable:
             return self._beginnings, glob[:-1]
         return None, glob
 
-    def value(self, name: str) -> int:
-        """The strongest pattern that matches the name, or NO_RULE."""
+    def __missing__(self, name: str) -> int:
         value = self._names.get(name, NO_RULE)
         if self._suffixes and (dot := name.rfind(".")) >= 0:
             value = max(value, self._suffixes.get(name[dot:], NO_RULE))
@@ -230,6 +235,7 @@ class _NameTable:
         for each, regex in self._globs:
             if each > value and regex.fullmatch(name):
                 value = each
+        self[name] = value
         return value
 
 
@@ -248,20 +254,21 @@ class _NamePattern:
         return self._regex
 
 
-class _Names:
-    """Patterns about names, for files and for folders apart: one that ends in a slash speaks of folders only."""
+class Names(NamedTuple):
+    """Two tables, since a pattern that ends in a slash speaks of folders only."""
 
-    def __init__(self) -> None:
-        self._tables = (_NameTable(), _NameTable())
+    files: NameTable
+    folders: NameTable
 
-    def add(self, found: Iterable[_NamePattern], strength: int = 0) -> None:
-        for pattern in found:
-            self._tables[True].add(pattern, strength)
+    @classmethod
+    def of(cls, found: Iterable[tuple[int, _NamePattern]]) -> Names:
+        """The tables of some patterns, each with the strength of its rules, in rising order."""
+        names = cls(NameTable(), NameTable())
+        for strength, pattern in found:
+            names.folders.add(pattern, strength)
             if not pattern.folders_only:
-                self._tables[False].add(pattern, strength)
-
-    def value(self, name: str, is_folder: bool) -> int:
-        return self._tables[is_folder].value(name)
+                names.files.add(pattern, strength)
+        return names
 
 
 class _PathGlob(NamedTuple):
@@ -285,7 +292,7 @@ class Rules:
         self._lines = text.removeprefix("\ufeff").split("\n")
         self._in_folders: dict[str, list[_NamePattern]] = {}  # patterns whose folder has no wildcard
         self._globs: list[_PathGlob] = []
-        self._tables: dict[tuple[int, ...], _Names] = {}
+        self._tables: dict[tuple[int, ...], Names] = {}
         for pattern in patterns(text):
             self._add(pattern)
 
@@ -306,7 +313,7 @@ class Rules:
         """Whether any pattern is about more than a name."""
         return bool(self._in_folders or self._globs)
 
-    def inside(self, folder: str) -> _Names | None:
+    def inside(self, folder: str) -> Names | None:
         """The patterns about whole paths that can match something directly in `folder`; None when there are none."""
         here = self._in_folders.get(folder, [])
         if self._globs:
@@ -315,12 +322,11 @@ class Rules:
             here = here + [each.about for each in globs if each.in_folder.fullmatch(slashed)]
         return self._table(here) if here else None
 
-    def _table(self, here: list[_NamePattern]) -> _Names:
+    def _table(self, here: list[_NamePattern]) -> Names:
         """The same patterns speak in many folders; their table is made once."""
         key = tuple([each.value for each in here])
         if key not in self._tables:
-            table = self._tables[key] = _Names()
-            table.add(sorted(here, key=lambda each: each.value))
+            self._tables[key] = Names.of((0, each) for each in sorted(here, key=lambda each: each.value))
         return self._tables[key]
 
     def words(self, value: int) -> str:
@@ -366,11 +372,9 @@ class Stack:
 
     def __init__(self, placed: Iterable[Placed] = ()) -> None:
         self._placed = sorted(placed, key=lambda each: (each.rules.level, each.depth))
-        self._names = _Names()
-        self._about_paths = [(n << _LINES_BITS, each) for n, each in enumerate(self._placed) if each.rules.about_paths]
-        for number, each in enumerate(self._placed):
-            self._names.add(each.rules.about_names, number << _LINES_BITS)
-        self.known: tuple[dict[str, int], dict[str, int]] = ({}, {})  # for files and folders: name -> `by_name`
+        strengths = [(number << _LINES_BITS, each) for number, each in enumerate(self._placed)]
+        self._about_paths = [(strength, each) for strength, each in strengths if each.rules.about_paths]
+        self.names = Names.of((strength, about) for strength, each in strengths for about in each.rules.about_names)
 
     def with_rules(self, *more: Placed) -> Stack:
         """The stack of a folder that has these ignore files too."""
@@ -389,12 +393,6 @@ class Stack:
                 tables.append((strength, table))
         return View(self, tables)
 
-    def by_name(self, name: str, is_folder: bool) -> int:
-        """The verdict as far as names alone tell. Kept, since names recur."""
-        value = self._names.value(name, is_folder)
-        self.known[is_folder][name] = value
-        return value
-
     def words(self, value: int) -> str:
         """The pattern behind a verdict; empty when there is none."""
         if value == NO_RULE:
@@ -404,19 +402,17 @@ class Stack:
 
 
 class View:
-    """Verdicts in one folder. `simple`: names alone tell here, so `Stack.known` may be asked first."""
+    """Verdicts in one folder. `simple`: names alone tell here, so the tables of `Stack.names` may be asked directly."""
 
-    def __init__(self, stack: Stack, tables: list[tuple[int, _Names]]) -> None:
-        self._stack = stack
+    def __init__(self, stack: Stack, tables: list[tuple[int, Names]]) -> None:
+        self._names = stack.names
         self._tables = tables  # patterns about whole paths that speak in this folder, and how strong they are
         self.simple = not tables
 
     def value(self, name: str, is_folder: bool) -> int:
         """What the rules say about one name in this folder: see `is_ignored` and `is_kept`."""
-        value = self._stack.known[is_folder].get(name)
-        if value is None:
-            value = self._stack.by_name(name, is_folder)
+        value = self._names[is_folder][name]
         for strength, table in self._tables:
-            if found := table.value(name, is_folder):
+            if found := table[is_folder][name]:
                 value = max(value, strength + found)
         return value

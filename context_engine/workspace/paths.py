@@ -15,7 +15,7 @@ import difflib
 import os
 import re
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -319,6 +319,11 @@ def near_names(name: str, names: Sequence[str]) -> list[str]:
 def listed(path: str) -> RelPath:
     """The path of something that this room has come across itself, going down from a root: it needs no check."""
     return RelPath(path)
+
+
+def listed_all(paths: Iterable[str]) -> Iterator[RelPath]:
+    """`listed` for many, quickly."""
+    return map(RelPath, paths)
 
 
 def _refused(text: str, why: str, next_step: str) -> InvalidPath:

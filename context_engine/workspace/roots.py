@@ -95,7 +95,7 @@ def uri_to_path(uri: str, *, windows: bool = False) -> str:
         if not path.startswith("/"):
             raise _no_path(uri, "its path is not absolute")
         return path
-    if _DRIVE.fullmatch(host + "/"):  # `file://c:/x`, wrong and common
+    if _DRIVE.fullmatch(host):  # `file://c:/x`, wrong and common
         path, host = f"/{host}{path}", ""
     if host:
         return "\\\\" + host + path.replace("/", "\\")

@@ -9,15 +9,24 @@ from __future__ import annotations
 import os
 import stat
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from context_engine.errors import AccessFailed, FileNotFound
 from context_engine.model import RelPath, Skipped
 from context_engine.workspace.git import common_dir_of, enclosing_work_tree
 from context_engine.workspace.ignore import IGNORE_FILES, NO_RULE, Placed, Rules, Stack
-from context_engine.workspace.paths import is_sensitive, is_sensitive_name, listed, plain_name
+from context_engine.workspace.paths import (
+    SENSITIVE_NAMES,
+    SENSITIVE_PAIRS,
+    SENSITIVE_SUFFIXES,
+    is_sensitive,
+    is_sensitive_name,
+    listed_all,
+    plain_name,
+)
 
 BYTES_MAX = 1_000_000
 """Files above are listed as skipped: machine-made nearly always, and the parser needs thirty times their size."""
@@ -72,6 +81,8 @@ BINARY_SUFFIXES = frozenset(
 )
 """Lower-case endings of files that hold no text, so that nobody opens them to find out."""
 
+_SUSPECT_SUFFIXES = BINARY_SUFFIXES | SENSITIVE_SUFFIXES.keys()
+
 
 class Entry(NamedTuple):
     """A file of the workspace as the walk saw it."""
@@ -107,15 +118,45 @@ def walk(
     excludes_file: str | None = None,
     check: Callable[[], None] | None = None,
 ) -> Walk:
-    """Walk the files of `root`, or those below its folder `under` (a file counts too), by the rules that hold there.
+    """Walk the files of `root`, or those below its folder `under`, by the rules that hold there.
 
     `excludes_file` is git's core.excludesFile (`Git.excludes_file`), the weakest of all rules. `check` is called once a
     folder and stops the walk by raising.
-    Raises: FileNotFound when there is no such folder, AccessFailed when it cannot be listed.
+    Raises: FileNotFound when there is no such root, AccessFailed when it cannot be listed.
     """
-    walker = _Walker(os.path.realpath(root), bytes_max, check)
-    walker.start(under.strip("/").removeprefix("./") if under != "." else "", excludes_file)
+    return look(root, [under], bytes_max=bytes_max, excludes_file=excludes_file, check=check)
+
+
+def look(
+    root: str | os.PathLike[str],
+    paths: Iterable[str],
+    *,
+    bytes_max: int = BYTES_MAX,
+    excludes_file: str | None = None,
+    check: Callable[[], None] | None = None,
+) -> Walk:
+    """What a walk would say of these files and folders alone; what is not there is not in it. Raises: as `walk`.
+
+    Going down to a file lists no folder on the way, so a look at one file costs the same in a large tree.
+    """
+    walker = _Walker(os.path.realpath(root), bytes_max, check or (lambda: None))
+    walker.begin(excludes_file)
+    walked: set[str] = set()
+    for path in sorted({path.removeprefix("./").strip("/") if path != "." else "" for path in paths}):
+        if walked.isdisjoint(_with_above(path)):
+            walked.add(path)
+            walker.walk(path)
     return walker.seen()
+
+
+def _with_above(path: str) -> list[str]:
+    """A path and all folders above it, "" for the root.
+
+    >>> _with_above("a/b")
+    ['', 'a', 'a/b']
+    """
+    parts = path.split("/") if path else []
+    return ["/".join(parts[:number]) for number in range(len(parts) + 1)]
 
 
 class _Folder(NamedTuple):
@@ -129,66 +170,132 @@ class _Folder(NamedTuple):
     insisted: bool = False
 
 
-@dataclass(slots=True)
-class _Listing:
-    """What one folder holds, before it is known that the folder counts at all."""
+class _Named:
+    """One name of a folder, looked at without listing the folder; what `os.DirEntry` is to a listing."""
 
-    files: list[tuple[str, int, int]] = field(default_factory=list)
-    folders: list[_Folder] = field(default_factory=list)
-    skipped: list[tuple[str, str, str]] = field(default_factory=list)
+    def __init__(self, folder: str, name: str) -> None:
+        self.name = name
+        self.path = os.path.join(folder, name)
+        self._status = os.stat(self.path, follow_symlinks=False)
+
+    def is_dir(self, *, follow_symlinks: bool) -> bool:
+        """As of `os.DirEntry`; the walk never follows links."""
+        assert not follow_symlinks
+        return stat.S_ISDIR(self._status.st_mode)
+
+    def is_file(self, *, follow_symlinks: bool) -> bool:
+        """As of `os.DirEntry`."""
+        assert not follow_symlinks
+        return stat.S_ISREG(self._status.st_mode)
+
+    def stat(self, *, follow_symlinks: bool) -> os.stat_result:
+        """As of `os.DirEntry`."""
+        assert not follow_symlinks
+        return self._status
+
+
+_Entry = os.DirEntry[str] | _Named
+
+
+class _NameVerdicts(dict[str, "tuple[str, str] | None"]):
+    """What a name alone tells, filled as it is asked for: secrets, formats without text, names that no reply can hold."""
+
+    __slots__ = ()
+
+    def __missing__(self, name: str) -> tuple[str, str] | None:
+        plain = name.lower()
+        suspect = (
+            plain[plain.rfind(".") :] in _SUSPECT_SUFFIXES
+            or plain in SENSITIVE_NAMES
+            or plain.startswith(".env.")
+            or plain[-1] in ". "
+            or not plain.isascii()
+        )
+        verdict = self[name] = _name_verdict(name) if suspect else None
+        return verdict
+
+
+def _name_verdict(name: str) -> tuple[str, str] | None:
+    plain = plain_name(name)
+    if reason := is_sensitive_name(plain):
+        return "sensitive", reason
+    suffix = os.path.splitext(plain)[1]
+    if suffix in BINARY_SUFFIXES:
+        return "binary", f"a {suffix} file"
+    if any("\ud800" <= char <= "\udfff" for char in name):
+        return "unreadable", "its name is not UTF-8"
+    return None
 
 
 class _Walker:
-    """One walk: a stack of folders, and what was found so far."""
+    """One walk: folders that wait to be listed, and what was found so far."""
 
-    def __init__(self, root: str, bytes_max: int, check: Callable[[], None] | None) -> None:
+    def __init__(self, root: str, bytes_max: int, check: Callable[[], None]) -> None:
         self._root = root
         self._bytes_max = bytes_max
-        self._check = check or (lambda: None)
+        self._check = check
         self._files: list[tuple[str, int, int]] = []
         self._skipped: list[tuple[str, str, str]] = []
-        self._folders: dict[str, int] = {}
-        self._seen_folders: set[tuple[int, int]] = set()
-        self._seen_repositories: set[str] = set()
-        self._kept_out: dict[str, tuple[str, str] | None] = {}
+        self._listed: dict[str, int] = {}
+        self._waiting: list[_Folder] = []
+        self._entered: dict[str, _Folder | None] = {}  # folders on the way down; None: not entered
+        self._folders_seen: set[tuple[int, int]] = set()
+        self._repositories_seen: set[str] = set()
+        self._by_name = _NameVerdicts()
 
     def seen(self) -> Walk:
+        """What was found, in order."""
         self._files.sort()
-        self._skipped.sort()
+        paths, sizes, times = zip(*self._files, strict=True) if self._files else ((), (), ())
         return Walk(
-            entries=tuple([Entry(listed(path), size, mtime_ns) for path, size, mtime_ns in self._files]),
-            skipped=tuple([Skipped(*row) for row in self._skipped[:SKIPPED_ROWS_MAX]]),
-            counts=dict(Counter([row[1] for row in self._skipped])),
-            folders=self._folders,
+            entries=tuple(map(Entry, listed_all(paths), sizes, times)),
+            skipped=tuple([Skipped(*row) for row in sorted(self._skipped)[:SKIPPED_ROWS_MAX]]),
+            counts=dict(sorted(Counter([reason for _, reason, _ in self._skipped]).items())),
+            folders=self._listed,
         )
 
     # -- where to begin --
 
-    def start(self, under: str, excludes_file: str | None) -> None:
-        """Walk from the root, or down to `under` and from there, so that every rule on the way holds."""
-        stack = self._outer_rules(excludes_file)
-        parts = under.split("/") if under else []
-        folder = self._first("", self._root, stack)
-        for depth, part in enumerate(parts, start=1):
-            listing = self._list(folder, only=part)
-            if listing.files or listing.skipped or not listing.folders:
-                self._files, self._skipped = listing.files, listing.skipped
-                return
-            folder = listing.folders[0]._replace(depth=depth)
-        self._walk_from(folder)
-
-    def _first(self, rel: str, absolute: str, stack: Stack) -> _Folder:
+    def begin(self, excludes_file: str | None) -> None:
+        """Look at the root and the rules that come from above it. Raises: FileNotFound, AccessFailed."""
         try:
-            status = os.stat(absolute)
-            os.scandir(absolute).close()
+            status = os.stat(self._root)
+            os.scandir(self._root).close()
         except (FileNotFoundError, NotADirectoryError) as error:
-            raise FileNotFound(f"There is no folder {absolute}.", suggestion="Check the root.") from error
+            raise FileNotFound(f"there is no folder {self._root}", suggestion="Check the workspace root.") from error
         except OSError as error:
             raise AccessFailed(
-                f"The folder {absolute} cannot be listed: {error.strerror}.",
+                f"the folder {self._root} cannot be listed: {error.strerror}",
                 suggestion="Give this user permission to read it.",
             ) from error
-        return _Folder(rel, absolute, stack, 0, status.st_mtime_ns, insisted=True)
+        if owner := common_dir_of(self._root):
+            self._repositories_seen.add(owner)
+        stack = self._outer_rules(excludes_file)
+        self._entered[""] = _Folder("", self._root, stack, 0, status.st_mtime_ns, insisted=True)
+
+    def walk(self, path: str) -> None:
+        """Go down to a file or folder, so that every rule on the way holds, and walk what is there."""
+        folder = self._entered[""]
+        for rel in _with_above(path)[1:]:
+            if folder is not None and rel not in self._entered:
+                self._entered[rel] = self._step(folder, rel.rpartition("/")[2])
+            folder = self._entered.get(rel)
+        if folder is not None:
+            self._waiting.append(folder)
+        while self._waiting:
+            self._check()
+            self._list(self._waiting.pop())
+
+    def _step(self, folder: _Folder, name: str) -> _Folder | None:
+        """One name further down, without listing the folder; None where a walk would not go, or there is no folder."""
+        entries: dict[str, _Entry] = {}
+        for each in (*IGNORE_FILES, ".git", "pyvenv.cfg", "CACHEDIR.TAG", name):
+            with suppress(OSError, ValueError):  # not there, closed, or no name at all: there is nothing to judge
+                entries[each] = _Named(folder.absolute, each)
+        if self._closed(folder, entries) or name not in entries:
+            return None
+        self._judge(folder, self._rules_inside(folder, entries), {name: entries[name]})
+        return self._waiting.pop() if self._waiting else None
 
     def _outer_rules(self, excludes_file: str | None) -> Stack:
         """The rules that hold before the root is listed: built in, git's own, and those of the folders above it."""
@@ -209,43 +316,26 @@ class _Walker:
 
     # -- from folder to folder --
 
-    def _walk_from(self, first: _Folder) -> None:
-        waiting = [first]
-        while waiting:
-            self._check()
-            folder = waiting.pop()
-            listing = self._list(folder)
-            self._files += listing.files
-            self._skipped += listing.skipped
-            waiting += listing.folders
-
-    def _list(self, folder: _Folder, *, only: str | None = None) -> _Listing:
-        """List one folder, judge what is in it; `only` looks at one name, on the way down to where the walk begins."""
-        listing = _Listing()
+    def _list(self, folder: _Folder) -> None:
+        """List one folder and judge what is in it, unless something in it says that it does not count."""
         try:
             with os.scandir(folder.absolute) as found:
                 entries = {entry.name: entry for entry in found}
         except OSError as error:
-            listing.skipped.append((folder.rel, *_trouble(error)))
-            return listing
+            self._skipped.append((folder.rel, *_trouble(error)))
+            return
         if reason := self._closed(folder, entries):
-            listing.skipped.append((folder.rel, *reason))
-            return listing
-        self._folders[folder.rel] = folder.mtime_ns
-        folder = folder._replace(stack=self._rules_inside(folder, entries))
-        if only is not None:
-            entries = {only: entries[only]} if only in entries else {}
-        self._judge(folder, entries, listing)
-        return listing
+            self._skipped.append((folder.rel, *reason))
+            return
+        self._listed[folder.rel] = folder.mtime_ns
+        self._judge(folder, self._rules_inside(folder, entries), entries)
 
-    def _closed(self, folder: _Folder, entries: Mapping[str, os.DirEntry[str]]) -> tuple[str, str] | None:
+    def _closed(self, folder: _Folder, entries: Mapping[str, _Entry]) -> tuple[str, str] | None:
         """Why a folder is not entered, told by what lies in it."""
         if folder.depth > DEPTH_MAX:
             return "loop", f"more than {DEPTH_MAX} folders deep"
-        if ".git" in entries and (owner := common_dir_of(folder.absolute)):
-            if owner in self._seen_repositories:
-                return "nested_worktree", "another work tree of a repository that is walked already"
-            self._seen_repositories.add(owner)
+        if ".git" in entries and folder.rel and self._is_second_work_tree(folder):
+            return "nested_worktree", "another work tree of a repository that is walked already"
         if folder.insisted:
             return None
         if "pyvenv.cfg" in entries:
@@ -254,6 +344,18 @@ class _Walker:
             return "ignored", "marked as a cache by CACHEDIR.TAG"
         return None
 
+    def _is_second_work_tree(self, folder: _Folder) -> bool:
+        """Whether the repository of this work tree has another one in the walk: one seen before, or its main one."""
+        owner = common_dir_of(folder.absolute)
+        if owner is None or folder.rel in self._entered:  # on the way down every folder is looked at twice
+            return False
+        main = os.path.dirname(owner)
+        if os.path.basename(owner) == ".git" and main != folder.absolute and self._contains(main):
+            return True
+        seen = owner in self._repositories_seen
+        self._repositories_seen.add(owner)
+        return seen
+
     def _is_cache(self, absolute: str) -> bool:
         try:
             with open(os.path.join(absolute, "CACHEDIR.TAG"), "rb") as tag:
@@ -261,94 +363,85 @@ class _Walker:
         except OSError:  # a tag that cannot be read marks nothing
             return False
 
-    def _judge(self, folder: _Folder, entries: Mapping[str, os.DirEntry[str]], listing: _Listing) -> None:
+    def _contains(self, real: str) -> bool:
+        return f"{real}{os.sep}".startswith(self._root.rstrip(os.sep) + os.sep)
+
+    def _judge(self, folder: _Folder, stack: Stack, entries: Mapping[str, _Entry]) -> None:
         """Sort the entries of one folder into files, folders and skipped. The hot loop of the walk."""
         prefix = f"{folder.rel}/" if folder.rel else ""
-        view = folder.stack.at(folder.rel)
-        known_files, known_folders = folder.stack.known
-        files, kept_out, bytes_max = listing.files, self._kept_out, self._bytes_max
+        view = stack.at(folder.rel)
+        of_files, of_folders = stack.names
+        private = plain_name(folder.rel.rpartition("/")[2]) in SENSITIVE_PAIRS
+        by_name, skipped = self._by_name, self._skipped
+        folders: list[tuple[str, _Entry, bool]] = []
         for name, entry in entries.items():
             if name in NEVER:
                 continue
             is_folder = entry.is_dir(follow_symlinks=False)
-            value = (known_folders if is_folder else known_files).get(name) if view.simple else None
-            if value is None:
+            if view.simple:
+                value = of_folders[name] if is_folder else of_files[name]
+            else:
                 value = view.value(name, is_folder)
             if value & 1:
-                listing.skipped.append((prefix + name, "ignored", folder.stack.words(value)))
-                continue
-            reason = kept_out[name] if name in kept_out else self._name_verdict(name)
-            if reason and not (is_folder and reason[0] == "binary"):
-                listing.skipped.append((prefix + name, *reason))
-                continue
-            try:
-                status = entry.stat(follow_symlinks=False)
-            except OSError as error:
-                listing.skipped.append((prefix + name, *_trouble(error)))
-                continue
-            if is_folder:
-                self._folder(folder, prefix + name, entry, status, value != NO_RULE, listing)
-            elif status.st_mode & 0o170000 != stat.S_IFREG:
-                listing.skipped.append((prefix + name, *self._special(entry, status)))
-            elif status.st_size > bytes_max:
-                detail = f"{status.st_size:,} bytes; the limit is {bytes_max:,}"
-                listing.skipped.append((prefix + name, "too_large", detail))
+                skipped.append((prefix + name, "ignored", stack.words(value)))
+            elif (verdict := by_name[name]) and not (is_folder and verdict[0] == "binary"):
+                skipped.append((prefix + name, *verdict))
+            elif private and (reason := is_sensitive(prefix + name)):
+                skipped.append((prefix + name, "sensitive", reason))
+            elif is_folder:
+                folders.append((prefix + name, entry, value != NO_RULE))
             else:
-                files.append((prefix + name, status.st_size, status.st_mtime_ns))
+                self._file(prefix + name, entry)
+        folders.sort(key=_first, reverse=True)  # the last is listed next
+        self._waiting += [each for row in folders if (each := self._folder(folder, stack, *row))]
 
-    def _folder(
-        self,
-        parent: _Folder,
-        path: str,
-        entry: os.DirEntry[str],
-        status: os.stat_result,
-        insisted: bool,
-        listing: _Listing,
-    ) -> None:
-        place = (status.st_dev, status.st_ino)
-        if status.st_ino and place in self._seen_folders:  # a bind mount; Windows gives no inode here
-            listing.skipped.append((path, "loop", "the same folder is walked elsewhere"))
+    def _file(self, path: str, entry: _Entry) -> None:
+        try:
+            status = entry.stat(follow_symlinks=False)
+        except OSError as error:
+            self._skipped.append((path, *_trouble(error)))
             return
-        self._seen_folders.add(place)
-        listing.folders.append(
-            _Folder(path, entry.path, parent.stack, parent.depth + 1, status.st_mtime_ns, insisted)
-        )
+        if status.st_mode & 0o170000 != stat.S_IFREG:
+            self._skipped.append((path, *self._special(entry.path, status.st_mode)))
+        elif status.st_size > self._bytes_max:
+            detail = f"{status.st_size:,} bytes; the limit is {self._bytes_max:,}"
+            self._skipped.append((path, "too_large", detail))
+        else:
+            self._files.append((path, status.st_size, status.st_mtime_ns))
 
-    def _name_verdict(self, name: str) -> tuple[str, str] | None:
-        """What a name alone tells: secrets, formats without text, names that no reply can hold."""
-        plain = name.lower() if name.isascii() and name[-1] not in ". " else plain_name(name)
-        dot = plain.rfind(".")
-        suffix = plain[dot:] if dot > 0 else ""
-        verdict = None
-        if reason := is_sensitive_name(plain):
-            verdict = ("sensitive", reason)
-        elif suffix in BINARY_SUFFIXES:
-            verdict = ("binary", f"a {suffix} file")
-        elif not name.isascii() and any("\ud800" <= char <= "\udfff" for char in name):
-            verdict = ("unreadable", "its name is not UTF-8")
-        self._kept_out[name] = verdict
-        return verdict
+    def _folder(self, parent: _Folder, stack: Stack, path: str, entry: _Entry, insisted: bool) -> _Folder | None:
+        """A folder to be listed, unless it has been: a bind mount can lead back to where we are."""
+        try:
+            status = entry.stat(follow_symlinks=False)
+        except OSError as error:
+            self._skipped.append((path, *_trouble(error)))
+            return None
+        place = (status.st_dev, status.st_ino)
+        if status.st_ino and place in self._folders_seen:  # a listing on Windows gives no number
+            self._skipped.append((path, "loop", "the same folder is walked elsewhere"))
+            return None
+        self._folders_seen.add(place)
+        return _Folder(path, entry.path, stack, parent.depth + 1, status.st_mtime_ns, insisted)
 
-    def _special(self, entry: os.DirEntry[str], status: os.stat_result) -> tuple[str, str]:
-        """Why something that is neither folder nor plain file is left out. Links are never followed: see decision 0004."""
-        if not stat.S_ISLNK(status.st_mode):
+    def _special(self, absolute: str, mode: int) -> tuple[str, str]:
+        """Why something that is neither folder nor plain file is left out. Links are never followed: decision 0004."""
+        if not stat.S_ISLNK(mode):
             return "special", "a pipe, socket or device"
-        real = os.path.realpath(entry.path)
-        if real != self._root and not real.startswith(self._root.rstrip(os.sep) + os.sep):
+        real = os.path.realpath(absolute)
+        if not self._contains(real):
             return "outside", "a link that leads out of the workspace"
         target = os.path.relpath(real, self._root).replace(os.sep, "/")
         if reason := is_sensitive(target):
             return "sensitive", reason
-        if os.path.isdir(real):
-            above = os.path.dirname(entry.path)
-            return ("loop" if f"{above}{os.sep}".startswith(f"{real}{os.sep}") else "linked"), f"a link to {target}"
-        if os.path.islink(real) or not os.path.exists(real):
-            return "unreadable", "a broken link"
+        if not os.path.lexists(real) or os.path.islink(real):
+            return "unreadable", "a link that leads nowhere"
+        if f"{os.path.dirname(absolute)}{os.sep}".startswith(real.rstrip(os.sep) + os.sep):
+            return "loop", f"a link back to {target}"
         return "linked", f"a link to {target}, which counts once"
 
     # -- rules --
 
-    def _rules_inside(self, folder: _Folder, entries: Mapping[str, os.DirEntry[str]]) -> Stack:
+    def _rules_inside(self, folder: _Folder, entries: Mapping[str, _Entry]) -> Stack:
         """The rules for what lies in a folder: those from above, without git's where another repository begins."""
         stack = folder.stack
         if ".git" in entries and folder.rel and common_dir_of(folder.absolute):
@@ -398,3 +491,7 @@ def _trouble(error: OSError) -> tuple[str, str]:
     """What the system's refusal means for a walk: gone meanwhile, or closed to us."""
     gone = isinstance(error, FileNotFoundError | NotADirectoryError)
     return "vanished" if gone else "unreadable", error.strerror or str(error)
+
+
+def _first(row: tuple[str, _Entry, bool]) -> str:
+    return row[0]

@@ -10,13 +10,13 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Generator, Iterable
 from pathlib import Path
 
 from context_engine.errors import ContextEngineError
 from context_engine.workspace.git import Git
 from context_engine.workspace.ignore import IGNORE_FILES
-from context_engine.workspace.walk import walk
+from context_engine.workspace.walk import NEVER, walk
 
 QUIET_MS = 500
 """An editor's save is several events within some 10 ms, a formatter's run over many files has gaps of 100 to 300."""
@@ -37,6 +37,9 @@ NETWORK_FILE_SYSTEMS = frozenset(
     "fuse.glusterfs fuse.davfs2 fuse.vmhgfs-fuse".split()
 )
 """What other machines change there, the local kernel does not report."""
+
+Events = Generator[Collection[tuple[object, str]], None, None]
+"""What `watchfiles` yields: one set of (kind, absolute path) a step, empty when nothing happened."""
 
 
 class Batch:
@@ -155,49 +158,68 @@ class _Run:
             self.settled.set()
 
     def _listen(self) -> None:
-        self._survey()
-        events = self._open()
+        events = self._register({""}, None)
         self.is_listening = True
         self.settled.set()
-        while not self.stopping.is_set():
-            self._take(next(events, ()))
+        while (changes := next(events, None)) is not None:  # the events end when `stopping` is set
+            self._take(changes)
             now = time.monotonic()
             due = self.batch.is_due(now)
             if self._unheard and (due or now >= self._rests_until):
-                events = self._widen(events)
-            if due and not self.stopping.is_set():
+                news, self._unheard = self._unheard, set()
+                events = self._register(news, events)
+            if due:
+                self._check()
                 self._on_batch(self.batch.take())
-
-    # -- what is heard --
-
-    def _survey(self, under: str = "") -> None:
-        """Learn which folders the walk enters; a new folder's files count as changed."""
-        seen = walk(self._root, under=under, check=self._check)
-        self._folders.update(seen.folders)
-        if under:
-            self.batch.add((str(entry.path) for entry in seen.entries), time.monotonic())
-        else:
-            git_dir = Git(self._root).git_dir()
-            self._git_dir = str(git_dir) if git_dir else ""
 
     def _check(self) -> None:
         if self.stopping.is_set():
             raise _Stopped
 
-    def _open(self) -> Iterator[Iterable[tuple[object, str]]]:
-        """Register the folders; events count from when this returns."""
+    # -- which folders --
+
+    def _register(self, news: set[str], events: Events | None) -> Events:
+        """Listen below these folders too. An old watch ends only when the new one hears, so nothing falls between."""
+        began = time.monotonic()
+        self._survey(news)
+        wider = self._open(events)
+        if events is not None and wider is not events:
+            self._take(next(events, ()))
+            events.close()
+        known = set(self._folders)
+        self._survey(news)  # what was made while the new watch was being opened
+        self._unheard |= self._folders - known
+        ended = time.monotonic()
+        self._rests_until = ended + (ended - began) * REST_FACTOR
+        return wider
+
+    def _survey(self, news: set[str]) -> None:
+        """Learn which folders the walk enters; files in new ones count as changed. "" stands for all, anew."""
+        if "" in news:
+            self._folders |= set(walk(self._root, check=self._check).folders)
+            git_dir = Git(self._root).git_dir()
+            self._git_dir = str(git_dir) if git_dir else ""
+            return
+        for folder in sorted(news):
+            if os.path.isdir(self._absolute(folder)):
+                seen = walk(self._root, under=folder, check=self._check)
+                self._folders |= set(seen.folders)
+                self.batch.add((str(entry.path) for entry in seen.entries), time.monotonic())
+
+    def _open(self, events: Events | None) -> Events:
+        """Register the folders with the system. Events count from when this returns."""
         from watchfiles import watch  # its 70 ms are only spent where a workspace is watched
 
-        paths, recursive = [self._root], True
-        if sys.platform == "linux":  # one by one: a recursive watch would follow links, and enter ignored folders
-            self._folders = {folder for folder in self._folders if os.path.isdir(self._absolute(folder))}
-            paths, recursive = [self._absolute(folder) for folder in self._folders], False
-        if self._git_dir and os.path.isdir(self._git_dir):
-            paths.append(self._git_dir)
-        if not os.path.isdir(self._root):
+        one_by_one = sys.platform == "linux"  # there a recursive watch follows links and enters ignored folders
+        if events is not None and not one_by_one:
+            return events
+        self._folders = {folder for folder in self._folders if os.path.isdir(self._absolute(folder))}
+        if "" not in self._folders:
             raise FileNotFoundError(self._root)
-        events = watch(
+        paths = [self._absolute(folder) for folder in self._folders] if one_by_one else [self._root]
+        opened = watch(
             *paths,
+            *([self._git_dir] if os.path.isdir(self._git_dir) else []),
             watch_filter=None,
             debounce=STEP_MS,
             step=STEP_MS,
@@ -206,45 +228,21 @@ class _Run:
             yield_on_timeout=True,
             raise_interrupt=False,
             force_polling=False,  # sweeps before an answer are the cheaper way to poll
-            recursive=recursive,
+            recursive=not one_by_one,
             ignore_permission_denied=True,
         )
-        self._take(next(events, ()))
-        return events
+        self._take(next(opened, ()))
+        return opened
 
-    def _widen(self, events: Iterator[Iterable[tuple[object, str]]]) -> Iterator[Iterable[tuple[object, str]]]:
-        """Register new folders too. The old watch ends only when the new one hears, so nothing falls between."""
-        began = time.monotonic()
-        news, self._unheard = self._unheard, set()
-        known = len(self._folders)
-        for folder in sorted(news):
-            if not folder:
-                self._survey()
-            elif os.path.isdir(self._absolute(folder)):
-                self._survey(under=folder)
-        self._rests_until = time.monotonic() + (time.monotonic() - began) * REST_FACTOR
-        if sys.platform != "linux" and len(self._folders) == known:
-            return events
-        wider = self._open()
-        self._take(next(events, ()))
-        close = getattr(events, "close", None)  # a generator's
-        if close:
-            close()
-        for folder in sorted(news - {""}):  # what was made inside while the new watch was being opened
-            if os.path.isdir(self._absolute(folder)):
-                self._survey(under=folder)
-        self._rests_until = time.monotonic() + (time.monotonic() - began) * REST_FACTOR
-        return wider
+    # -- what is heard --
 
-    def _take(self, changes: Iterable[tuple[object, str]]) -> None:
+    def _take(self, changes: Collection[tuple[object, str]]) -> None:
         """Sort out what one look at the events brought."""
         paths = [heard for _, path in changes if (heard := self._heard(path))]
-        if not changes:
-            return
-        if not os.path.isdir(self._root):
+        if changes and not os.path.isdir(self._root):
             raise FileNotFoundError(self._root)
         for path in paths:
-            if path == HEAD and not self._git_dir or path.rpartition("/")[2] in IGNORE_FILES:
+            if path.rpartition("/")[2] in IGNORE_FILES or (path == HEAD and not self._git_dir):
                 self._unheard.add("")  # other rules, other folders
             elif os.path.isdir(absolute := self._absolute(path)) and not os.path.islink(absolute):
                 self._unheard.add(path)
@@ -257,8 +255,10 @@ class _Run:
             return HEAD if name == "HEAD" else ""
         if path == f"{self._prefix}.git":
             return HEAD if not self._git_dir else ""
+        if name in NEVER:
+            return ""
         if folder == self._root:
-            return "" if name == ".context-engine" else name
+            return name
         if not folder.startswith(self._prefix):
             return ""
         rel = folder[len(self._prefix) :].replace(os.sep, "/")

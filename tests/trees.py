@@ -1,0 +1,56 @@
+"""Real folders and repositories for tests, made from a table of paths and contents."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+ALONE = {
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_SYSTEM": os.devnull,
+    "GIT_AUTHOR_NAME": "A",
+    "GIT_AUTHOR_EMAIL": "a@example.org",
+    "GIT_COMMITTER_NAME": "A",
+    "GIT_COMMITTER_EMAIL": "a@example.org",
+    "LC_ALL": "C",
+}
+"""What keeps the git of a test apart from the settings of whoever runs it."""
+
+
+def git(folder: Path, *args: str) -> str:
+    """The output of a git command, without the last newline."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | ALONE
+    done = subprocess.run(["git", *args], cwd=folder, env=env, check=True, capture_output=True)
+    return os.fsdecode(done.stdout).removesuffix("\n")
+
+
+def tree(root: Path, files: Mapping[str, str | bytes]) -> Path:
+    """Write files below `root`; a path that ends in a slash is an empty folder."""
+    root.mkdir(parents=True, exist_ok=True)
+    for path, content in files.items():
+        place = root / path
+        if path.endswith("/"):
+            place.mkdir(parents=True, exist_ok=True)
+            continue
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+    return root
+
+
+def repository(root: Path, files: Mapping[str, str | bytes] | None = None) -> Path:
+    """A repository on branch `main`; with one commit when there are files."""
+    root.mkdir(parents=True, exist_ok=True)
+    git(root, "init", "--quiet", "--initial-branch=main")
+    if files:
+        tree(root, files)
+        commit(root, "first")
+    return root
+
+
+def commit(root: Path, message: str) -> str:
+    """Commit everything; the hash."""
+    git(root, "add", "--all")
+    git(root, "commit", "--quiet", "--allow-empty", "-m", message)
+    return git(root, "rev-parse", "HEAD")
