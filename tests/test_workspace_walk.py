@@ -118,9 +118,20 @@ PART = {
 
 
 @pytest.mark.parametrize(
-    "under", ["", ".", "src", "src/", "./src", "src/deep", "src/a.py", "src/a.tmp", "src/gen", "out/src", "out/src/c.py"]
-    + ["node_modules", "node_modules/m/d.js", "nowhere", "src/nowhere.py", "d.py/below", "src/keep.log", "src/a.log"],
-)  # fmt: skip
+    "under",
+    [
+        *("", ".", "src", "src/", "./src", "src/deep", "src/a.py", "src/a.tmp", "src/gen", "out/src", "out/src/c.py"),
+        *(
+            "node_modules",
+            "node_modules/m/d.js",
+            "nowhere",
+            "src/nowhere.py",
+            "d.py/below",
+            "src/keep.log",
+            "src/a.log",
+        ),
+    ],
+)
 def test_a_part_is_judged_by_the_rules_on_the_way_to_it(tmp_path: Path, under: str) -> None:
     root = tree(tmp_path, PART)
     inside = under.removeprefix("./").rstrip("/")
@@ -172,13 +183,18 @@ PIECES = (
         *("***", "a***b", "*/**/*", "**/.c", "*.*.c", "a/**/**/b", "a**/b", "**b/a", "[!a-b]", "[a-a]", "\ufeffa", "-"),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("then", ["", "!b", "!/a/b", "!*/", "!a/"])
-def test_one_pattern_means_what_it_means_to_git(tmp_path: Path, pattern: str, then: str) -> None:
-    world = {f"{folder}{name}": "1" for name in NAMES for folder in ("", "ab/", "ab/é/")}
-    world |= {f"{top}/{below}": "1" for top in ("x", "ab/y") for below in ("a/b", "a/c/b", "b/a/b", "c/a")}
-    root = repository(tmp_path)
-    tree(root, world | {".gitignore": f"{pattern}\n{then}\n"})
-    assert paths(root) == listed_by_git(root)
+def test_one_pattern_means_what_it_means_to_git(world: Path, pattern: str) -> None:
+    for then in ("", "!b", "!/a/b", "!*/", "!a/"):
+        tree(world, {".gitignore": f"{pattern}\n{then}\n"})
+        assert paths(world) == listed_by_git(world), then
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A repository in which each name lies at several depths, as a file and as a folder."""
+    root = repository(tmp_path_factory.mktemp("world"))
+    tree(root, {f"{folder}{name}": "1" for name in NAMES for folder in ("", "dir/", "dir/é/")})
+    return tree(root, {f"{top}/{below}": "1" for top in ("x", "x/y") for below in ("a/b", "a/c/b", "b/a/b", "c/a")})
 
 
 patterns = st.lists(st.sampled_from(PIECES), min_size=1, max_size=5).map("".join)
@@ -257,9 +273,14 @@ def test_other_ignore_files_are_read_like_git_reads_its_own(tmp_path: Path, name
 
 @pytest.mark.parametrize(
     ("stronger", "weaker"),
-    [(".ignore", ".gitignore"), (".contextignore", ".ignore"), (".augmentignore", ".gitignore")]
-    + [(".contextignore", ".gitignore"), (".augmentignore", ".contextignore")],
-)  # fmt: skip
+    [
+        (".ignore", ".gitignore"),
+        (".contextignore", ".gitignore"),
+        (".contextignore", ".ignore"),
+        (".augmentignore", ".gitignore"),
+        (".augmentignore", ".contextignore"),
+    ],
+)
 @pytest.mark.parametrize(("above", "below"), [("", ""), ("", "sub/")])
 def test_one_kind_overrules_the_other_even_from_above(
     tmp_path: Path, stronger: str, weaker: str, above: str, below: str

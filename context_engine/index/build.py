@@ -10,11 +10,10 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from context_engine.errors import Cancelled, FileNotFound
+from context_engine.errors import Cancelled
 from context_engine.index.changes import Changes, compare
 from context_engine.index.importance import importance
 from context_engine.index.jobs import Job, Outcome, describe_all
@@ -22,7 +21,8 @@ from context_engine.index.worker import Pool
 from context_engine.languages import Grammars, Languages
 from context_engine.model import IndexReport, Progress, Skipped
 from context_engine.store.embedded import EmbeddedStore, Writer
-from context_engine.workspace.walk import Walk, walk
+from context_engine.workspace.git import Git
+from context_engine.workspace.walk import Walk, look, walk
 
 ROUND_BYTES = 16_000_000
 """Text of one round: some seconds of work, and about 300 MB of memory at its end."""
@@ -31,8 +31,8 @@ FIRST_ROUND_BYTES = 2_000_000
 SHARE_FILES_MIN = 24
 """Rounds of fewer files are not worth handing to another process."""
 PROGRESS_EVERY_S = 0.1
-IMPORTANCE_FILES_MIN = 100
-"""Fewer files than this come and go without the importance of all being computed again."""
+IMPORTANCE_SHARE = 5
+"""When a fifth of the files came, went or were merged, the importance of all is computed again."""
 EXAMPLES_KEPT = 50
 """Files left out that a status names one by one."""
 
@@ -49,6 +49,7 @@ class Builder:
         self._grammars = grammars
         self._pool = pool
         self._bytes_max = bytes_max
+        self._excludes_file: str | None = None
 
     def run(
         self,
@@ -66,7 +67,7 @@ class Builder:
         run = _Run(progress, cancel)
         run.tell("scanning", 0, 0)
         with self._store.writer(rebuild=force) as writer:
-            seen = walk(self._root, bytes_max=self._bytes_max, under=under)
+            seen = self._walk(under)
             run.check()
             present = _present(seen)
             changes = self._changes(present, writer, under)
@@ -93,35 +94,33 @@ class Builder:
         Raises: StorageBusy, DiskFull.
         """
         with self._store.writer(wait_s=2.0) as writer:
-            seen = self._look(paths)
-            inside = tuple(f"{path}/" for path in paths)
-            named = set(paths)
-            indexed = {p: state for p, state in writer.files().items() if p in named or p.startswith(inside)}
-            changes = compare(indexed, seen, {})
+            seen = _present(look(self._root, paths, bytes_max=self._bytes_max, excludes_file=self._excludes()))
+            changes = compare(writer.states(paths), seen, {})
             if changes.is_empty:
                 return False
-            run = _Run()
-            self._update(writer, seen, changes, run)
-            if writer.compact() or len(changes.added) + len(changes.removed) > IMPORTANCE_FILES_MIN:
+            self._update(writer, seen, changes, _Run())
+            merged = writer.compact()
+            if max(merged, len(changes.added) + len(changes.removed)) * IMPORTANCE_SHARE > writer.snapshot().files:
                 writer.set_importance(importance(writer.snapshot()))
             writer.publish()
         return True
 
     def sweep(self) -> frozenset[str]:
         """Files that differ from the index by name, size or time. Opens none of them."""
-        seen = _present(walk(self._root, bytes_max=self._bytes_max))
+        seen = _present(self._walk())
         changes = compare(self._store.files(), seen, self._store.kept_out())
         return frozenset((*changes.added, *changes.suspect, *changes.removed))
 
     # -- the steps --
 
-    def _look(self, paths: Sequence[str]) -> dict[str, tuple[int, int]]:
-        """What a walk finds of these files and folders: those that are gone or ignored are not in it."""
-        found: dict[str, tuple[int, int]] = {}
-        for path in paths:
-            with suppress(FileNotFound):
-                found |= _present(walk(self._root, bytes_max=self._bytes_max, under=path))
-        return found
+    def _walk(self, under: str = "") -> Walk:
+        return walk(self._root, under=under, bytes_max=self._bytes_max, excludes_file=self._excludes())
+
+    def _excludes(self) -> str | None:
+        """Git's own list of what to ignore everywhere; asked for once."""
+        if self._excludes_file is None:
+            self._excludes_file = Git(self._root).excludes_file() or ""
+        return self._excludes_file or None
 
     def _changes(self, seen: Mapping[str, tuple[int, int]], writer: Writer, under: str) -> Changes:
         indexed, kept_out = writer.files(), writer.kept_out()
@@ -133,7 +132,7 @@ class Builder:
 
     def _update(self, writer: Writer, facts: Mapping[str, tuple[int, int]], changes: Changes, run: _Run) -> None:
         """Describe all that is new or suspect, round by round; the removed go with the first commit."""
-        indexed = writer.files()
+        indexed = writer.states(changes.suspect)
         todo = sorted((*changes.added, *changes.suspect))
         known = {path: indexed[path].sha256 for path in changes.suspect}
         run.total = len(todo)

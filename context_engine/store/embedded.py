@@ -37,11 +37,13 @@ SCHEMA_VERSION = 3
 
 1 first layout, 2 roles, 3 outline blobs by msgpack
 """
-SEGMENTS_MAX = 6
+SEGMENTS_MAX = 8
 """More segments than this slow queries down; fewer mean more merging."""
 MERGE_FACTOR = 4
 """A segment is merged with its smaller neighbours once they together hold a quarter of it: each file moves log4(n) times."""
 DEAD_SHARE_MAX = 0.25
+LOG_BYTES_MAX = 1_000_000
+"""Folding the log costs two flushes to the disk, as much as ten small commits."""
 INHERIT_FILES_MAX = 100
 """Larger batches are followed by a new computation of importance anyway."""
 READ_TRIES = 5
@@ -234,14 +236,22 @@ class Writer:
         self._remove_leftovers()
 
     def close(self) -> None:
-        """Fold the log into the database and let go."""
-        with suppress(apsw.BusyError):  # a reader is looking: the next writer folds it
-            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        """Let go; a log that has grown is folded into the database first."""
+        log = self.path / "index.db-wal"
+        if log.exists() and log.stat().st_size > LOG_BYTES_MAX:
+            with suppress(apsw.BusyError):  # a reader is looking: the next writer folds it
+                self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._db.close()
 
     def files(self) -> dict[str, FileState]:
         """What is indexed, by path."""
         rows = self._db.execute("SELECT path, size, mtime_ns, sha256 FROM file")
+        return {path: FileState(size, mtime_ns, sha256) for path, size, mtime_ns, sha256 in rows}
+
+    def states(self, paths: Iterable[str]) -> dict[str, FileState]:
+        """What is indexed of these files and of everything below them, where they are folders."""
+        sql = "SELECT path, size, mtime_ns, sha256 FROM file WHERE path=?1 OR (path>=?1||'/' AND path<?1||'0')"
+        rows = (row for path in paths for row in self._db.execute(sql, (path,)))
         return {path: FileState(size, mtime_ns, sha256) for path, size, mtime_ns, sha256 in rows}
 
     def skipped(self) -> list[tuple[str, str, str, int, int]]:
@@ -336,13 +346,14 @@ class Writer:
                 at += files
             self._end_commit(None)
 
-    def compact(self, *, everything: bool = False) -> bool:
-        """Merge segments that are too many, too small or too dead; whether anything was merged. Readers are not disturbed."""
+    def compact(self, *, everything: bool = False) -> int:
+        """Merge segments that are too many, too small or too dead; how many files were merged. Readers are not
+        disturbed."""
         rows = self._db.execute("SELECT id, files, chunks FROM segment ORDER BY id").fetchall()
         dead = dict(self._db.execute("SELECT segment, count(*) FROM dead GROUP BY segment").fetchall())
         chosen = [row[0] for row in rows] if everything else _to_merge(rows, dead)
         if len(chosen) < 2 and not any(dead.get(number) for number in chosen):
-            return False
+            return 0
         parts = [segments.load(self._segment_path(number)) for number in chosen]
         alive = [np.ones(part.files, bool) for part in parts]
         for living, number in zip(alive, chosen, strict=True):
@@ -355,7 +366,7 @@ class Writer:
         for old in chosen:
             with suppress(OSError):  # Windows cannot delete a mapped file: the next writer does
                 self._segment_path(old).unlink()
-        return True
+        return merged.files
 
     def _replace(self, chosen: Sequence[int], alive: Sequence[np.ndarray], number: int, merged: Segment) -> None:
         old = [
@@ -465,15 +476,16 @@ def _snapshot(db: apsw.Connection, path: Path, known: Mapping[int, Segment] | No
 
 
 def _to_merge(rows: Sequence[tuple[int, int, int]], dead: Mapping[int, int]) -> list[int]:
-    """Which segments to merge: mostly dead ones, and the newest as long as they weigh enough beside their elder."""
+    """Which segments to merge: mostly dead ones; and, when there are too many, the newest as long as they weigh enough
+    beside their elder."""
     chosen = {number for number, files, _ in rows if dead.get(number, 0) > files * DEAD_SHARE_MAX}
-    weight, tail = 0, []
-    for number, _, chunks in reversed(rows):
-        if tail and weight * MERGE_FACTOR < chunks and len(rows) - len(tail) < SEGMENTS_MAX:
-            break
-        tail.append(number)
-        weight += chunks
-    if len(tail) > 1:
+    if len(rows) > SEGMENTS_MAX:
+        weight, tail = 0, []
+        for number, _, chunks in reversed(rows):
+            if len(tail) > 1 and weight * MERGE_FACTOR < chunks:
+                break
+            tail.append(number)
+            weight += chunks
         chosen |= set(tail)
     return sorted(chosen)
 

@@ -1,16 +1,24 @@
-"""Reads one file, once: its bytes, its text, and what can be said of both. Writes one file, whole or not at all."""
+r"""Reads one file, once: its bytes, its text and what can be said of both. Writes one file, whole or not at all.
+
+Nothing here waits (a pipe is opened without blocking and refused), follows a link in the last part of a path, or takes
+more into memory than it was allowed to. How text is decoded stands in `decoded`; it never fails.
+
+>>> decoded(b"caf\xc3\xa9").encoding, decoded(b"caf\xe9").encoding, decoded("né".encode("utf-16")).encoding
+('utf-8', 'latin-1', 'utf-16-le')
+"""
 
 from __future__ import annotations
 
+import codecs
 import errno
 import hashlib
 import os
 import stat
-import tempfile
-from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 from context_engine.errors import AccessFailed, BinaryFile, DiskFull, FileNotFound, InvalidPath, TooLarge
 from context_engine.model import RelPath, Skipped
@@ -18,17 +26,64 @@ from context_engine.workspace.paths import Root
 
 SNIFF_BYTES = 8_192
 """Git, too, looks for a NUL in the first 8,000 bytes to tell binary from text."""
-MINIFIED_BYTES_MIN = 10_000
-MINIFIED_LINE_CHARS = 400
-"""Hand-written files hardly average over 60 characters a line; bundlers and data dumps exceed 400."""
 
-_BINARY_MAGIC = (b"%PDF-", b"PK\x03\x04", b"\x1f\x8b", b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"\x7fELF", b"\xca\xfe\xba\xbe", b"!<arch>")
-_OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+MINIFIED_BYTES_MIN = 10_000
+MINIFIED_LINE_BYTES = 400
+"""Hand-written files hardly average over 60 bytes a line; bundlers and dumps of figures exceed 400."""
+PROSE_SPACES_SHARE = 0.10
+"""Long paragraphs on one line make long lines too, but a seventh of prose is spaces; of minified code about 1 in 30."""
+
+CONTROL_SHARE_MAX = 0.05
+"""Text in an old 8-bit encoding holds hardly any control characters; of random bytes one in ten is one."""
+DAMAGED_SHARE = 4
+"""Invalid UTF-8 with this many good sequences to each bad one is damaged UTF-8, not another encoding."""
+
+_MAGIC = (
+    *(b"%PDF-", b"PK\x03\x04", b"\x1f\x8b\x08", b"BZh91AY", b"\xfd7zXZ", b"(\xb5/\xfd", b"7z\xbc\xaf", b"Rar!\x1a"),
+    *(
+        b"\x89PNG",
+        b"\xff\xd8\xff",
+        b"GIF87a",
+        b"GIF89a",
+        b"\x7fELF",
+        b"\xca\xfe\xba\xbe",
+        b"!<arch>\n",
+        b"OggS",
+        b"wOF",
+    ),
+)
+"""How files begin that may hold no NUL in their first bytes and still are no text."""
+
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, whose mark is the beginning of this one
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_WIDE_BOMS = tuple(mark for mark, encoding in _BOMS if encoding != "utf-8")
+_CONTROLS = bytes(code for code in range(32) if chr(code) not in "\t\n\v\f\r\b\x1b") + b"\x7f"
+_FLAGS = (
+    os.O_RDONLY
+    | getattr(os, "O_NONBLOCK", 0)  # a pipe without a writer must not hold us
+    | getattr(os, "O_NOFOLLOW", 0)  # what was a file when it was checked may be a link by now
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_BINARY", 0)
+)
+
+
+class Decoded(NamedTuple):
+    """Text, and how it was read. `lossy`: the text does not give the bytes back; they must not be rewritten from it."""
+
+    text: str
+    encoding: str
+    bom: bytes = b""
+    lossy: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A file for the index: `data` is `text` in UTF-8 without a byte order mark; `sha256` is of the bytes on the disk."""
+    """A file for the index. `data` is `text` in UTF-8 without a mark, as parsers want it; `sha256` is of the raw bytes."""
 
     data: bytes
     text: str
@@ -36,155 +91,355 @@ class Loaded:
     size: int
     mtime_ns: int
     sha256: bytes
+    lossy: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SourceFile:
-    """A file read out. `encoding` names how it was decoded (`latin-1` is the last resort and never fails)."""
+    """A file read out. `data` are its bytes as they lie on the disk; the rest is worked out when asked for."""
 
     path: RelPath
-    text: str
-    encoding: str
+    data: bytes
     size: int
     mtime_ns: int
-    sha256: bytes
+
+    @cached_property
+    def decoded(self) -> Decoded:
+        """The text and how it was read."""
+        return decoded(self.data)
+
+    @property
+    def text(self) -> str:
+        """The whole text, line ends as they are, without a byte order mark."""
+        return self.decoded.text
+
+    @property
+    def encoding(self) -> str:
+        """Python's name of the encoding; `has_bom` says whether a mark stands before the text."""
+        return self.decoded.encoding
+
+    @property
+    def has_bom(self) -> bool:
+        """Whether a byte order mark stands at the beginning."""
+        return bool(self.decoded.bom)
+
+    @property
+    def lossy(self) -> bool:
+        """Whether some bytes could not be read and are shown as U+FFFD."""
+        return self.decoded.lossy
+
+    @cached_property
+    def newline(self) -> str:
+        """How lines end: see `newline_of`."""
+        return newline_of(self.text)
+
+    @cached_property
+    def sha256(self) -> bytes:
+        """Of the bytes on the disk."""
+        return hashlib.sha256(self.data).digest()
+
+    def encoded(self, text: str) -> bytes:
+        """Another text as this file would hold it: same encoding, same mark. Raises: UnicodeEncodeError."""
+        return self.decoded.bom + text.encode(self.encoding)
+
+
+# -- for the index: trouble is data ---------------------------------------------------------------------------------
 
 
 def load_for_index(path: str, *, bytes_max: int) -> Loaded | Skipped:
-    """Read a file the walk has found; trouble is data: `vanished`, `unreadable`, `special`, `too_large`, `binary`,
-    `minified`."""
+    """Read a file that the walk has found, in one go.
+
+    Trouble is data: `vanished`, `unreadable`, `special`, `too_large`, `binary` or `minified`.
+    """
     try:
-        descriptor = os.open(path, _OPEN_FLAGS)
-    except FileNotFoundError:
-        return Skipped(path, "vanished")
+        descriptor = os.open(path, _FLAGS)
     except OSError as error:
-        return Skipped(path, "unreadable", error.strerror or "")
+        return Skipped(path, *_unopened(error))
     try:
-        facts = os.fstat(descriptor)
-        if not stat.S_ISREG(facts.st_mode):
-            return Skipped(path, "special")
-        if facts.st_size > bytes_max:
-            return Skipped(path, "too_large", f"{facts.st_size} bytes")
-        raw = _read_all(descriptor, facts.st_size)
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            return Skipped(path, "special", "a folder, pipe, socket or device")
+        if status.st_size > bytes_max:
+            return Skipped(path, "too_large", f"{status.st_size:,} bytes; the limit is {bytes_max:,}")
+        raw = _whole(descriptor, status.st_size, bytes_max)
     except OSError as error:
-        return Skipped(path, "unreadable", error.strerror or "")
+        return Skipped(path, "unreadable", error.strerror or str(error))
     finally:
         os.close(descriptor)
-    if is_binary(raw):
-        return Skipped(path, "binary")
-    text, encoding, data = decode(raw)
-    if is_minified(data):
-        return Skipped(path, "minified", f"{len(data)} bytes in {data.count(10) + 1} lines")
-    return Loaded(data, text, encoding, facts.st_size, facts.st_mtime_ns, hashlib.sha256(raw).digest())
+    if len(raw) > bytes_max:
+        return Skipped(path, "too_large", f"it grows; the limit is {bytes_max:,}")
+    return _loaded(path, raw, status)
+
+
+def _loaded(path: str, raw: bytes, status: os.stat_result) -> Loaded | Skipped:
+    if why := binary(raw):
+        return Skipped(path, "binary", why)
+    text, encoding, bom, lossy = decoded(raw)
+    if encoding == "utf-8" and not lossy:
+        data = raw[len(bom) :] if bom else raw
+    elif why := _no_text(text, encoding):
+        return Skipped(path, "binary", why)
+    else:
+        data = text.encode("utf-8", "replace")
+    if why := minified(data):
+        return Skipped(path, "minified", why)
+    return Loaded(data, text, encoding, status.st_size, status.st_mtime_ns, hashlib.sha256(raw).digest(), lossy)
+
+
+def _unopened(error: OSError) -> tuple[str, str]:
+    """What it means for the index that a file cannot be opened."""
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        return "vanished", ""
+    if error.errno in {errno.ELOOP, errno.EMLINK}:  # O_NOFOLLOW; some systems say EMLINK
+        return "special", "a link by now"
+    if error.errno in {errno.ENXIO, errno.EOPNOTSUPP}:
+        return "special", "a socket or device"
+    return "unreadable", error.strerror or str(error)
+
+
+def _whole(descriptor: int, size: int, bytes_max: int) -> bytes:
+    """The bytes of an open file; it may have grown or shrunk since it was measured. Over `bytes_max` it stops."""
+    raw = os.read(descriptor, size + 1)
+    if len(raw) == size:
+        return raw
+    parts, total = [raw], len(raw)
+    while raw and total <= bytes_max:
+        raw = os.read(descriptor, 1 << 20)
+        parts.append(raw)
+        total += len(raw)
+    return b"".join(parts)
 
 
 def stamp(path: str) -> tuple[int, int] | None:
-    """Size and mtime_ns of a file; None when it is not there."""
+    """Size and mtime_ns of a file; None when it is not there, or closed: reading it says which."""
     try:
-        facts = os.stat(path)
+        status = os.stat(path)
     except OSError:
-        return None  # gone or closed: reading it will say which
-    return facts.st_size, facts.st_mtime_ns
+        return None
+    return status.st_size, status.st_mtime_ns
+
+
+# -- for a caller: trouble is an error ------------------------------------------------------------------------------
 
 
 def read(root: Root, path: RelPath, *, bytes_max: int) -> SourceFile:
     """Read a file out for a caller.
 
-    Raises FileNotFound, AccessFailed, BinaryFile, TooLarge (`details.size`), InvalidPath (not a regular file).
+    Raises: FileNotFound, AccessFailed, BinaryFile, TooLarge (`details` has `size` and `limit`), InvalidPath.
     """
+    absolute = os.fspath(root.absolute(path))
+    if not root.contains(os.path.realpath(absolute)):  # checked once already; a folder may have become a link since
+        raise InvalidPath(f"{path} leads out of the workspace by now", suggestion="Name a file inside the workspace.")
     try:
-        descriptor = os.open(root.absolute(path), _OPEN_FLAGS)
-    except (FileNotFoundError, NotADirectoryError):
-        raise FileNotFound(f"no file {path}", suggestion="it may just have been deleted", details={"path": path}) from None
+        descriptor = os.open(absolute, _FLAGS)
+        try:
+            status = os.fstat(descriptor)
+            _check_readable(path, status, bytes_max)
+            raw = _whole(descriptor, status.st_size, bytes_max)
+        finally:
+            os.close(descriptor)
     except OSError as error:
-        raise AccessFailed(f"{path} cannot be read: {error.strerror}", details={"path": path}) from error
-    try:
-        facts = os.fstat(descriptor)
-        if not stat.S_ISREG(facts.st_mode):
-            kind = "a folder" if stat.S_ISDIR(facts.st_mode) else "no regular file"
-            raise InvalidPath(f"{path} is {kind}", suggestion=f"list_directory {path!r}", details={"path": path})
-        if facts.st_size > bytes_max:
-            raise TooLarge(
-                f"{path} has {facts.st_size:,} bytes, over the limit of {bytes_max:,}",
-                suggestion="read a part of it: start_line and end_line",
-                details={"path": path, "size": facts.st_size, "limit": bytes_max},
-            )
-        raw = _read_all(descriptor, facts.st_size)
-    except OSError as error:
-        raise AccessFailed(f"{path} cannot be read: {error.strerror}", details={"path": path}) from error
-    finally:
-        os.close(descriptor)
-    if is_binary(raw):
-        raise BinaryFile(f"{path} is binary", suggestion="only text can be read out", details={"path": path})
-    text, encoding, _ = decode(raw)
-    return SourceFile(path, text, encoding, facts.st_size, facts.st_mtime_ns, hashlib.sha256(raw).digest())
+        raise _unreadable(path, error) from error
+    if len(raw) > bytes_max:
+        raise _too_large(path, len(raw), bytes_max)
+    source = SourceFile(path, raw, status.st_size, status.st_mtime_ns)
+    if why := binary(raw) or _no_text(source.text, source.encoding):
+        raise BinaryFile(f"{path} holds no text: {why}", suggestion="Only text can be read.", details={"path": path})
+    return source
 
 
-def _read_all(descriptor: int, size: int) -> bytes:
-    """The whole file; it may have grown or shrunk since it was measured."""
-    raw = os.read(descriptor, size + 1)
-    if len(raw) == size:
-        return raw
-    parts = [raw]
-    while len(raw) > 0 and sum(map(len, parts)) <= 2 * size + SNIFF_BYTES:
-        raw = os.read(descriptor, 1 << 20)
-        parts.append(raw)
-    return b"".join(parts)
+def _check_readable(path: str, status: os.stat_result, bytes_max: int) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        raise InvalidPath(
+            f"{path} is a folder", suggestion=f"list_directory {path!r} shows it.", details={"path": path}
+        )
+    if not stat.S_ISREG(status.st_mode):
+        raise InvalidPath(f"{path} is a pipe, socket or device", suggestion="Name a file.", details={"path": path})
+    if status.st_size > bytes_max:
+        raise _too_large(path, status.st_size, bytes_max)
 
 
-def is_binary(raw: bytes) -> bool:
-    """Whether the bytes are no text: a NUL near the start (unless a UTF-16 mark explains it) or a known signature."""
-    if raw.startswith(_BINARY_MAGIC):
-        return True
-    return b"\0" in raw[:SNIFF_BYTES] and not raw.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
+def _too_large(path: str, size: int, bytes_max: int) -> TooLarge:
+    return TooLarge(
+        f"{path} has {size:,} bytes, over the limit of {bytes_max:,}",
+        suggestion="Read a part of it: pass the first and the last line.",
+        details={"path": path, "size": size, "limit": bytes_max},
+    )
 
 
-def is_minified(data: bytes) -> bool:
-    """Whether lines are so long that nobody wrote them by hand."""
-    return len(data) >= MINIFIED_BYTES_MIN and len(data) > (data.count(10) + 1) * MINIFIED_LINE_CHARS
+def _unreadable(path: str, error: OSError) -> FileNotFound | InvalidPath | AccessFailed:
+    reason, detail = _unopened(error)
+    if reason == "vanished":
+        return FileNotFound(f"there is no {path}", suggestion="It may just have been deleted.", details={"path": path})
+    if reason == "special":
+        return InvalidPath(f"{path} is {detail}, no file", suggestion="Name a file.", details={"path": path})
+    return AccessFailed(
+        f"{path} cannot be read: {detail}",
+        suggestion="Give this user permission to read it.",
+        details={"path": path},
+    )
 
 
-def decode(raw: bytes) -> tuple[str, str, bytes]:
-    """Text, the encoding's name, and the text as UTF-8 without a byte order mark. Never fails.
+# -- what bytes are -------------------------------------------------------------------------------------------------
 
-    >>> decode(b"caf\\xe9")[:2]
-    ('café', 'latin-1')
+
+def binary(raw: bytes) -> str | None:
+    """Why the bytes are no text: a NUL near the beginning that no wide encoding explains, or a known signature.
+
+    >>> binary(b"a\\0b"), binary(b"plain"), binary("wide".encode("utf-16"))
+    ('it holds NUL bytes', None, None)
     """
-    if raw.startswith(BOM_UTF8):
-        raw, encoding = raw[len(BOM_UTF8) :], "utf-8-sig"
-    elif raw.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
-        text = raw.decode("utf-16", "replace")
-        return text, "utf-16", text.encode("utf-8", "replace")
-    else:
-        encoding = "utf-8"
+    if raw.startswith(_MAGIC):
+        return "it begins like a known binary format"
+    if raw.find(b"\0", 0, SNIFF_BYTES) >= 0 and not raw.startswith(_WIDE_BOMS):
+        return "it holds NUL bytes"
+    return None
+
+
+def _no_text(text: str, encoding: str) -> str | None:
+    """The same for what has been decoded as something else than clean UTF-8: bytes that only looked like text."""
+    if encoding == "utf-8":
+        return None
+    if "\0" in text:
+        return "it holds NUL characters"
+    head = text[:SNIFF_BYTES].encode("latin-1", "replace")
+    controls = len(head) - len(head.translate(None, _CONTROLS))
+    return "it is full of control characters" if controls > CONTROL_SHARE_MAX * len(head) else None
+
+
+def minified(data: bytes) -> str | None:
+    """Why nobody wrote this by hand: lines too long, and no prose either.
+
+    >>> minified(b"var a=1;" * 2_000), minified(b"x = 1\\n" * 4_000), minified(b"a paragraph of words " * 1_000)
+    ('16,000 bytes on 1 line', None, None)
+    """
+    if len(data) < MINIFIED_BYTES_MIN:
+        return None
+    lines = data.count(b"\n") + 1
+    if len(data) <= lines * MINIFIED_LINE_BYTES or data.count(b" ") >= PROSE_SPACES_SHARE * len(data):
+        return None
+    return f"{len(data):,} bytes on {lines:,} line{'s' * (lines > 1)}"
+
+
+def decoded(raw: bytes) -> Decoded:
+    r"""The text of any bytes: by their byte order mark, else UTF-8, else Windows-1252 or Latin-1. Never fails.
+
+    >>> decoded(b"\x93quoted\x94"), decoded("ünïcödé".encode() + b"\xff").lossy
+    (Decoded(text='“quoted”', encoding='cp1252', bom=b'', lossy=False), True)
+    """
+    for mark, encoding in _BOMS:
+        if raw.startswith(mark):
+            return _marked(raw, mark, encoding)
     try:
-        return raw.decode("utf-8"), encoding, raw
+        return Decoded(raw.decode("utf-8"), "utf-8")
     except UnicodeDecodeError:
-        text = raw.decode("latin-1")
-        return text, "latin-1", text.encode("utf-8")
+        return _not_utf8(raw)
 
 
-def write_atomic(path: Path, content: bytes) -> None:
-    """Write a file so that others see the old content or the new, never a part; its mode is kept.
+def _marked(raw: bytes, mark: bytes, encoding: str) -> Decoded:
+    try:
+        return Decoded(raw[len(mark) :].decode(encoding), encoding, mark)
+    except UnicodeDecodeError:
+        return Decoded(raw[len(mark) :].decode(encoding, "replace"), encoding, mark, lossy=True)
 
-    Raises DiskFull or AccessFailed; the original is untouched then.
+
+def _not_utf8(raw: bytes) -> Decoded:
+    """UTF-8 with some damage stays UTF-8, so that the rest reads right; anything else is an 8-bit encoding."""
+    text = raw.decode("utf-8", "replace")
+    bad = text.count("\ufffd")
+    good = len(text.encode("ascii", "ignore"))  # what remains is ASCII; the others came out of good sequences
+    if len(text) - good - bad > DAMAGED_SHARE * bad:
+        return Decoded(text, "utf-8", lossy=True)
+    if raw.translate(None, _CONTROLS_8BIT) == raw:
+        return Decoded(raw.decode("latin-1"), "latin-1")
+    try:
+        return Decoded(raw.decode("cp1252"), "cp1252")  # where Latin-1 has control characters, it has quotes and dashes
+    except UnicodeDecodeError:
+        return Decoded(raw.decode("latin-1"), "latin-1")
+
+
+_CONTROLS_8BIT = bytes(range(0x80, 0xA0))
+
+
+def newline_of(text: str) -> str:
+    r"""How the lines of a text end: `\n`, `\r\n`, `\r`, "mixed", or "" when there is one line only.
+
+    >>> newline_of("a\r\nb\r\n"), newline_of("a\r\nb\n"), newline_of("a")
+    ('\r\n', 'mixed', '')
+    """
+    both = text.count("\r\n")
+    counts = {"\r\n": both, "\n": text.count("\n") - both, "\r": text.count("\r") - both}
+    used = [newline for newline, count in counts.items() if count]
+    return "mixed" if len(used) > 1 else "".join(used)
+
+
+# -- writing ----------------------------------------------------------------------------------------------------------
+
+TEMPORARY_PREFIX = ".ctx-"
+"""How the files begin that `write_atomic` makes beside its target; the walk passes over what a crash leaves of them."""
+
+
+def write_atomic(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write a file so that everybody sees the old content or the new, never a part. Its mode and a link to it are kept.
+
+    Raises: DiskFull, AccessFailed (closed, or no such folder); the old file is whole then.
     """
     target = Path(os.path.realpath(path))
-    part = ""
+    beside = target.with_name(f"{TEMPORARY_PREFIX}{os.urandom(6).hex()}.tmp")
     try:
-        mode = stat.S_IMODE(os.stat(target).st_mode) if target.exists() else None
-        descriptor, part = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        with os.fdopen(descriptor, "wb") as out:
-            out.write(content)
-            out.flush()
-            os.fsync(out.fileno())
-        if mode is not None:
-            os.chmod(part, mode)
-        os.replace(part, target)
+        _write_synced(beside, data, _mode_of(target))
+        os.replace(beside, target)
+        _sync_folder(target.parent)
     except OSError as error:
-        if part:
-            with suppress(OSError):
-                os.unlink(part)
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise DiskFull(f"no room left to write {path}", suggestion="free some space; the file is unchanged") from error
-        raise AccessFailed(f"{path} cannot be written: {error.strerror}", suggestion="the file is unchanged") from error
+        with suppress(OSError):  # it may never have been made; what matters is the error above
+            os.unlink(beside)
+        raise _unwritten(target, error) from error
+
+
+def _mode_of(target: Path) -> int | None:
+    try:
+        return stat.S_IMODE(os.stat(target).st_mode)
+    except FileNotFoundError:  # a new file gets what the umask leaves
+        return None
+
+
+def _write_synced(path: Path, data: bytes, mode: int | None) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    if mode is not None:
+        os.chmod(path, mode)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the new name survive a power cut, where the system can."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in {
+            errno.EINVAL,
+            errno.ENOTSUP,
+        }:  # some file systems cannot; the file is written all the same
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def _unwritten(target: Path, error: OSError) -> DiskFull | AccessFailed:
+    facts = {"path": str(target)}
+    if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
+        return DiskFull(
+            f"no room to write {target.name}: {error.strerror}",
+            suggestion="Free some space; the file is as it was.",
+            details=facts,
+        )
+    return AccessFailed(
+        f"{target.name} cannot be written: {error.strerror}",
+        suggestion="Check that its folder exists and may be written; the file is as it was.",
+        details=facts,
+    )

@@ -1,9 +1,9 @@
-"""What an ignore file says: its patterns compiled as git reads them, and the order in which such files overrule.
+r"""What an ignore file says: its patterns compiled as git reads them, and the order in which such files overrule.
 
 This module never opens a file; it gets their text. Written for speed: most patterns end in a table that one look-up by
 name answers, and patterns about whole paths are only tried in folders where they could match.
 
->>> rules = Rules("gitignore", "*.log\\n!keep.log\\n/build/\\n")
+>>> rules = Rules("gitignore", "*.log\n!keep.log\n/build/\n")
 >>> stack = Stack().with_rules(Placed(rules))
 >>> stack.words(stack.at("src").value("a.log", is_folder=False))
 '.gitignore: *.log'

@@ -328,7 +328,9 @@ def listed_all(paths: Iterable[str]) -> Iterator[RelPath]:
 
 def _refused(text: str, why: str, next_step: str) -> InvalidPath:
     return InvalidPath(
-        f"{_shown(text)} is no path of this workspace: {why}", suggestion=next_step, details={"path": text[:_PATH_CHARS_MAX]}
+        f"{_shown(text)} is no path of this workspace: {why}",
+        suggestion=next_step,
+        details={"path": text[:_PATH_CHARS_MAX]},
     )
 
 

@@ -61,6 +61,7 @@ __pycache__/
 .terraform/
 .yarn/cache/
 .DS_Store
+.ctx-*.tmp
 """
 """Ignored even where no file says so; `.contextignore` can take any of them back with `!`."""
 

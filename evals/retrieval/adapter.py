@@ -4,8 +4,9 @@
     {"op": "search", "query": "...", "top_k": 10}           -> {"results": [{path, start, end, content, score}, ...]}
     anything that fails                                     -> {"ok": false, "error": "..."}
 
-Every `index` builds anew in a throw-away cache. `content` is what `codebase_retrieval` shows by default, so counting
-its tokens counts what an agent would read. Nothing else is ever written to stdout.
+Every `index` builds anew in a throw-away cache. Every `search` is a call of the tool `codebase_retrieval` as an agent
+makes it, so `content` is what an agent would read and `start`-`end` are the lines it would see. Nothing but answers is
+ever written to stdout.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ ROOT = Path(__file__).resolve().parents[2]
 if (ROOT / "context_engine").is_dir():  # a checkout answers for itself, whatever else is installed
     sys.path.insert(0, str(ROOT))
 
-from context_engine.engine import Engine, Query, Settings  # noqa: E402 - the path had to be set first
-from context_engine.model import Hit  # noqa: E402
-from context_engine.tools.retrieval import question, telling_part  # noqa: E402
+from context_engine.engine import Engine, Settings  # noqa: E402 - the path had to be set first
+from context_engine.tools.retrieval import codebase_retrieval  # noqa: E402
+from context_engine.tools.tool import Call  # noqa: E402
 
 TOP_K = 10
-TOP_K_MAX = 50
-"""What `codebase_retrieval` gives at most; who asks for more gets it from the engine."""
+RESULT_CHARS_MAX = 1_000_000
+"""Fifty rows fit: the bench cuts by tokens itself."""
 
 
 class Bench:
@@ -59,7 +60,9 @@ class Bench:
         cache.mkdir()
         self._share_grammars(cache)
         # An eval's corpus does not change under it, so answers need not look for edits.
-        settings = Settings(cache_folder=cache, workers=self._workers, watch=False, staleness_ms=600_000)
+        settings = Settings(
+            cache_folder=cache, workers=self._workers, staleness_ms=600_000, result_chars_max=RESULT_CHARS_MAX
+        )
         self._engine = Engine.open(folder, settings=settings)
         self._engine.index()
 
@@ -73,15 +76,11 @@ class Bench:
     def _search(self, text: str, limit: int) -> list[dict[str, Any]]:
         if self._engine is None:
             raise ValueError("search before index")
-        if limit <= TOP_K_MAX:
-            query = question({"query": text, "top_k": limit})
-        else:
-            query = Query(text, limit)
-        return [self._row(hit, text) for hit in self._engine.search(query).hits]
-
-    def _row(self, hit: Hit, text: str) -> dict[str, Any]:
-        span, content = (hit.chunk.span, hit.chunk.text) if self._whole_chunks else telling_part(hit, text)
-        return {"path": hit.chunk.path, "start": span.first, "end": span.last, "content": content, "score": hit.score}
+        arguments = {"query": text, "top_k": limit}
+        if self._whole_chunks:
+            arguments["profile"] = "rich"
+        reply = codebase_retrieval.call(self._engine, arguments, Call())
+        return [result(row) for row in json.loads(reply.text)["results"]]
 
     def _leave(self) -> None:
         if self._engine is not None:
@@ -92,6 +91,22 @@ class Bench:
         """Let go of the repository and delete every index."""
         self._leave()
         self._scratch.cleanup()
+
+
+def result(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of the tool in the words of the protocol.
+
+    >>> result({"path": "a.py", "lines": "3-9", "content": "def a(): ...", "score": 1.5, "why": {}})
+    {'path': 'a.py', 'start': 3, 'end': 9, 'content': 'def a(): ...', 'score': 1.5}
+    """
+    first, _, last = row["lines"].partition("-")
+    return {
+        "path": row["path"],
+        "start": int(first),
+        "end": int(last or first),
+        "content": row.get("content", ""),
+        "score": row["score"],
+    }
 
 
 def serve(bench: Bench, source: IO[str], out: IO[str]) -> None:

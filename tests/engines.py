@@ -1,0 +1,61 @@
+"""Real engines over small real folders: no watcher, no helper processes, a cache of their own unless told otherwise."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import gettempdir
+from typing import Any
+
+from context_engine.engine import Engine, Query, Settings
+from context_engine.languages import Grammars, Languages
+
+LANGUAGES = Languages.builtin()
+
+
+def grammars_folder() -> Path:
+    """One folder of unpacked parsers for all tests of this machine: unpacking takes longer than most tests."""
+    folder = Path(gettempdir()) / f"context-engine-test-grammars-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+GRAMMARS = Grammars(grammars_folder())
+
+
+def cache_for(root: Path) -> Path:
+    """An empty cache beside the workspace, with the parsers in it."""
+    cache = root.parent / f"{root.name}-cache"
+    cache.mkdir(exist_ok=True)
+    if not (cache / "grammars").exists():
+        (cache / "grammars").symlink_to(grammars_folder())
+    return cache
+
+
+def open_engine(root: Path, **knobs: Any) -> Engine:
+    """An engine on `root` that looks at the workspace before every answer."""
+    chosen = {"cache_folder": cache_for(root), "workers": 0, "staleness_ms": 0} | knobs
+    return Engine.open(root, settings=Settings(**chosen))
+
+
+@contextmanager
+def indexed(root: Path, **knobs: Any) -> Iterator[Engine]:
+    """An engine on `root` whose index is there."""
+    with open_engine(root, **knobs) as engine:
+        engine.index()
+        yield engine
+
+
+def found(engine: Engine, text: str, **asked: Any) -> list[str]:
+    """The paths of the hits, best first."""
+    return [str(hit.chunk.path) for hit in engine.search(Query(text, **asked)).hits]
+
+
+def answers(engine: Engine, texts: tuple[str, ...], **asked: Any) -> dict[str, list[tuple[str, int, str]]]:
+    """What each query finds: (path, first line, title), best first."""
+    return {
+        text: [(str(h.chunk.path), h.chunk.span.first, h.chunk.title) for h in engine.search(Query(text, **asked)).hits]
+        for text in texts
+    }

@@ -1,0 +1,50 @@
+"""Spans of lines grow, meet and are cut like the sets of lines they stand for."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from context_engine.text.spans import LineSpan, merge
+
+spans = st.tuples(st.integers(1, 9), st.integers(0, 4)).map(lambda pair: LineSpan(pair[0], sum(pair)))
+
+
+def lines(*many: LineSpan) -> set[int]:
+    return {line for span in many for line in range(span.first, span.last + 1)}
+
+
+@given(st.lists(spans, max_size=5), st.integers(0, 3))
+def test_merged_spans_cover_the_widened_lines_and_no_other(many: list[LineSpan], context: int) -> None:
+    wide = {line + step for line in lines(*many) for step in range(-context, context + 1)}
+    assert lines(*merge(many, context=context)) == {line for line in wide if line >= 1}
+
+
+@given(st.lists(spans, max_size=5), st.integers(0, 3))
+def test_between_merged_spans_stands_at_least_one_line(many: list[LineSpan], context: int) -> None:
+    merged = merge(many, context=context)
+    assert all(one.last + 1 < other.first for one, other in zip(merged, merged[1:], strict=False))
+
+
+@given(st.lists(spans, max_size=5))
+def test_merging_twice_changes_nothing_and_order_does_not_count(many: list[LineSpan]) -> None:
+    assert merge(merge(many)) == merge(many) == merge(reversed(many))
+
+
+@given(spans, st.integers(0, 12))
+def test_clipping_keeps_the_lines_that_exist(span: LineSpan, last_line: int) -> None:
+    clipped = span.clip(last_line)
+    assert (lines(clipped) if clipped else set()) == {line for line in lines(span) if line <= last_line}
+
+
+@given(spans, spans)
+def test_touching_and_holding_are_told_by_the_lines(one: LineSpan, other: LineSpan) -> None:
+    together = lines(one, other)
+    assert one.touches(other) == (len(together) == max(together) - min(together) + 1)
+    assert one.holds(other) == (lines(other) <= lines(one))
+
+
+@given(spans, st.integers(0, 12))
+def test_a_span_counts_its_lines_and_never_grows_above_the_first(span: LineSpan, by: int) -> None:
+    assert span.count == len(lines(span))
+    assert span.expand(by) == LineSpan(max(1, span.first - by), span.last + by)

@@ -1,0 +1,106 @@
+"""Words become terms: split at case, underscores and digits, stemmed, and kept whole as well."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from context_engine.text.words import STOP_WORDS, WORD_CHARS_MAX, compound, expand, query_terms, split, terms, unique, words
+
+identifiers = st.text("aZbYx_19éß", min_size=1, max_size=8)
+
+
+def by_eye(word: str) -> list[str]:
+    """The parts of an ASCII identifier, character by character: a new one where the kind changes, or a hump begins."""
+    parts: list[str] = []
+    before = ""
+    for at, char in enumerate(word):
+        kind = "0" if char.isdigit() else "A" if char.isupper() else "a" if char.isalpha() else ""
+        hump = kind == "A" and before == "A" and word[at + 1 : at + 2].islower()
+        if kind and (kind != before or hump) and not (kind == "a" and before == "A"):
+            parts.append("")
+        if kind:
+            parts[-1] += char.lower()
+        before = kind
+    return parts
+
+
+@pytest.mark.parametrize(
+    ("word", "parts"),
+    [
+        ("getHTTPResponse", ["get", "http", "response"]),
+        ("HTTPServer2", ["http", "server", "2"]),
+        ("snake_case_name", ["snake", "case", "name"]),
+        ("__init__", ["init"]),
+        ("utf8Decoder", ["utf", "8", "decoder"]),
+        ("ABC", ["abc"]),
+        ("x", ["x"]),
+        ("___", []),
+        ("größe", ["gr", "öß", "e"]),
+        ("日本語", ["日本語"]),
+    ],
+)
+def test_an_identifier_is_split_where_a_reader_would(word: str, parts: list[str]) -> None:
+    assert split(word) == parts
+
+
+@given(st.text("abXY_12", min_size=1, max_size=9))
+def test_ascii_identifiers_split_as_by_eye(word: str) -> None:
+    assert split(word) == by_eye(word)
+
+
+@given(identifiers)
+def test_no_character_but_underscores_is_lost(word: str) -> None:
+    assert "".join(split(word)) == compound(word)
+
+
+@given(st.lists(identifiers | st.text(max_size=6), max_size=8))
+@example(["two\nlines", "plain"])
+@example(["a" * (WORD_CHARS_MAX + 1), "plain"])
+def test_many_words_at_once_are_the_same_as_one_by_one(many: list[str]) -> None:
+    assert expand(many) == [terms(word) for word in many]
+
+
+@given(identifiers)
+def test_the_whole_is_a_term_as_soon_as_there_are_parts(word: str) -> None:
+    parts = split(word)
+    assert terms(word)[len(parts) :] == ([compound(word)] if len(parts) > 1 else [])
+
+
+@given(st.text("abcdeXY", min_size=1, max_size=4), st.text("abcde", min_size=1, max_size=4))
+def test_camel_case_and_snake_case_of_a_name_are_one_term(first: str, second: str) -> None:
+    assert compound(f"{first}_{second}") == compound(f"{first}{second.capitalize()}")
+
+
+def test_words_of_one_stem_are_one_term() -> None:
+    assert terms("connection") == terms("connected") == terms("connections") == ["connect"]
+
+
+def test_data_is_not_taken_for_a_word() -> None:
+    assert terms("x" * (WORD_CHARS_MAX + 1)) == []
+    assert terms("x" * WORD_CHARS_MAX) != []
+
+
+def test_a_query_drops_small_words_unless_nothing_else_is_left() -> None:
+    assert query_terms("how is the pool drained") == ["pool", "drain"]
+    assert query_terms("to be or not") == ["not"]
+    assert query_terms("this") == ["this"]
+    assert query_terms("") == query_terms("?!") == []
+
+
+@given(st.lists(st.sampled_from(["pool", "Pool", "the", "getUser", "user"]), max_size=6))
+def test_a_query_holds_each_term_once(asked: list[str]) -> None:
+    found = query_terms(" ".join(asked))
+    assert len(found) == len(set(found))
+    telling = [word for word in asked if word not in STOP_WORDS] or asked
+    assert set(found) == {term for word in telling for term in terms(word)}
+
+
+@given(st.lists(st.integers(0, 4)))
+def test_unique_keeps_the_first_of_each(items: list[int]) -> None:
+    assert unique(items) == [item for at, item in enumerate(items) if item not in items[:at]]
+
+
+def test_words_are_runs_of_word_characters() -> None:
+    assert words("a.b_c(d2) - ünï") == ["a", "b_c", "d2", "ünï"]
