@@ -1,9 +1,9 @@
 """The built house: an `Engine` is one workspace, indexed and searchable, and the only place that chooses implementations.
 
-    with Engine.open("path/to/repository") as engine:
-        engine.index()
-        for hit in engine.search(Query("where are passwords hashed")).hits:
-            print(hit.chunk.path, hit.chunk.span, hit.score)
+with Engine.open("path/to/repository") as engine:
+    engine.index()
+    for hit in engine.search(Query("where are passwords hashed")).hits:
+        print(hit.chunk.path, hit.chunk.span, hit.score)
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import Self
 
 import platformdirs
 
@@ -27,9 +28,9 @@ from context_engine import __version__
 from context_engine.errors import CallError, InvalidArgument, InvalidLineRange, InvalidPath, NotIndexed, SymbolNotFound
 from context_engine.index.build import Builder
 from context_engine.index.graph import Defined, Graph
-from context_engine.index.tracing import Tracer
 from context_engine.index.live import Live
 from context_engine.index.roles import ROLES
+from context_engine.index.tracing import Tracer
 from context_engine.index.worker import Pool
 from context_engine.languages import Grammars, Languages
 from context_engine.model import (
@@ -130,9 +131,7 @@ class Engine:
         Raises: StorageBusy, DiskFull, StorageCorrupt, Cancelled, InvalidPath, FileNotFound.
         """
         under = "" if path in (None, "", ".") else str(self._root.rel(path))
-        return self._live.run(
-            under="" if under == "." else under, force=force, progress=progress, cancel=cancel
-        )
+        return self._live.run(under="" if under == "." else under, force=force, progress=progress, cancel=cancel)
 
     def index_in_background(self, *, force: bool = False) -> bool:
         """Start `index` in a thread; False when a run is under way. Its outcome shows in `status()`."""
@@ -163,7 +162,7 @@ class Engine:
         counts, examples = self._skipped()
         walked_at = self._store.fact("walked_at")
         return Status(
-            root=self.root,
+            root=str(self.root),
             state="building" if progress else "ready" if searcher else "absent",
             building_share=progress.done / progress.total if progress and progress.total else 0.0,
             files=stats.files,
@@ -178,7 +177,7 @@ class Engine:
             engine="lexical",
             generation=f"{stats.generation}.{stats.epoch}" if stats.generation else "",
             disk_bytes=stats.disk_bytes,
-            cache_folder=self.cache_folder,
+            cache_folder=str(self.cache_folder),
             indexed_at=_stamp(walked_at) if walked_at else None,
             watcher=self._watcher_state(),
             last_error=self._live.last_error,
@@ -352,12 +351,10 @@ class Engine:
         parsed = graph.parsed(defined.path)
         path = self._root.rel(defined.path, must_exist=False)
         for number, symbol in enumerate(parsed.outline.symbols if parsed else ()):
-            if symbol.name == defined.name and parsed.qualified[number] == defined.qualified:
-                if symbol.first == defined.span.first or abs(symbol.first - defined.span.first) < 50:
-                    return _definition(path, defined.language, symbol, defined.qualified)
-        return Definition(
-            defined.name, defined.qualified, defined.kind, path, defined.span, "", "", defined.language
-        )
+            same = parsed and symbol.name == defined.name and parsed.qualified[number] == defined.qualified
+            if same and abs(symbol.first - defined.span.first) < SHIFTED_LINES_MAX:
+                return _definition(path, defined.language, symbol, defined.qualified)
+        return Definition(defined.name, defined.qualified, defined.kind, path, defined.span, "", "", defined.language)
 
     # -- files --
 
@@ -390,7 +387,7 @@ class Engine:
     ) -> tuple[TreeEntry, ...]:
         """What a folder holds, ignore rules applied. Raises: InvalidPath, FileNotFound, AccessDenied, AccessFailed."""
         rel = str(self._root.rel(path))
-        if not os.path.isdir(self.root / rel):
+        if not (self.root / rel).is_dir():
             raise InvalidPath(f"{path!r} is a file, not a folder", suggestion=f"read_file {path!r}")
         seen = walk.walk(self.root, under="" if rel == "." else rel, bytes_max=1 << 62)
         return tree.entries(seen, rel, depth=depth, max_items=max_items, include_hidden=include_hidden)
@@ -441,7 +438,7 @@ class Engine:
         self._pool.close()
         self._store.close()
 
-    def __enter__(self) -> Engine:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -488,7 +485,7 @@ def _definition(path: RelPath, language: str, symbol, qualified: str) -> Definit
 
 def _asked_lines(first: int | None, last: int | None, lines: int, path: str) -> LineSpan:
     start, stop = first or 1, last if last is not None else max(lines, 1)
-    if first is not None and first < 1 or stop < start or (start > lines and lines > 0):
+    if (first is not None and first < 1) or stop < start or (start > lines and lines > 0):
         raise InvalidLineRange(
             f"lines {start}-{stop} are not in {path}, which has {lines}",
             suggestion=f"ask for lines between 1 and {lines}",

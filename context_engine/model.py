@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Literal, get_args
 
 from context_engine.text.spans import LineSpan
@@ -99,6 +98,7 @@ class Skipped:
 @dataclass(frozen=True, slots=True)
 class Progress:
     """How far a long piece of work is: `done` of `total` files, and what is going on (`scanning`, `indexing`, `merging`)."""
+
     stage: str
     done: int
     total: int
@@ -107,11 +107,12 @@ class Progress:
 @dataclass(frozen=True, slots=True)
 class IndexReport:
     """What one indexing run did. Counts are files unless named otherwise; `seconds` is wall time."""
+
     added: int
     changed: int
     removed: int
     unchanged: int
-    files: int            # in the index now
+    files: int  # in the index now
     chunks: int
     symbols: int
     skipped: tuple[Skipped, ...]
@@ -121,102 +122,110 @@ class IndexReport:
 @dataclass(frozen=True, slots=True)
 class Status:
     """What is indexed, how fresh it is, and where it lies."""
-    root: Path
+
+    root: str
     state: Literal["absent", "building", "ready"]
-    building_share: float          # 0-1 while building
+    building_share: float  # 0-1 while building
     files: int
     chunks: int
     symbols: int
-    languages: dict[str, int]      # files per language, most first
+    languages: dict[str, int]  # files per language, most first
     branch: str | None
     commit: str | None
-    stale: tuple[str, ...]         # files edited, added or deleted since they were indexed
-    skipped: dict[str, int]        # reason -> count
+    stale: tuple[str, ...]  # files edited, added or deleted since they were indexed
+    skipped: dict[str, int]  # reason -> count
     skipped_examples: tuple[Skipped, ...]
-    engine: str                    # "lexical"
+    engine: str  # "lexical"
     generation: str
     disk_bytes: int
-    cache_folder: Path
-    indexed_at: str | None         # UTC ISO-8601
-    watcher: str                   # "running" | "off" | why it cannot run
+    cache_folder: str
+    indexed_at: str | None  # UTC ISO-8601
+    watcher: str  # "running" | "off" | why it cannot run
     last_error: str | None
-    versions: dict[str, str]       # product, schema, python, libraries
+    versions: dict[str, str]  # product, schema, python, libraries
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
     """Ranked hits and the truth about them."""
+
     hits: tuple[Hit, ...]
-    engine: str                    # which engine answered: "lexical"
-    freshness: str                 # "fresh" | "3 files edited since index" | "index building 63 %"
-    total: int                     # chunks that passed the filter and match the query
-    reason: str                    # why `hits` is empty; "" when it is not
-    near_tags: tuple[str, ...]     # known tags close to an unknown one that was asked for
+    engine: str  # which engine answered: "lexical"
+    freshness: str  # "fresh" | "3 files edited since index" | "index building 63 %"
+    total: int  # chunks that passed the filter and match the query
+    reason: str  # why `hits` is empty; "" when it is not
+    near_tags: tuple[str, ...]  # known tags close to an unknown one that was asked for
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
     """Where a symbol is defined."""
+
     name: str
-    qualified: str                 # Outer.inner.name
+    qualified: str  # Outer.inner.name
     kind: str
     path: RelPath
     span: LineSpan
     signature: str
-    doc: str                       # first line of the doc comment
+    doc: str  # first line of the doc comment
     language: str
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
     """Definitions that match a name, best first; `total` counts those beyond the limit too."""
+
     definitions: tuple[Definition, ...]
     total: int
-    near: tuple[str, ...]          # close names when nothing matched
+    near: tuple[str, ...]  # close names when nothing matched
     freshness: str
 
 
 @dataclass(frozen=True, slots=True)
 class FileOutline:
     """One file's skeleton, nested by `depth`."""
+
     path: RelPath
     language: str
     lines: int
-    symbols: tuple[tuple[int, Definition], ...]    # (depth, definition) in file order
-    imports: tuple[tuple[str, int], ...]           # (raw target, line)
-    problems: tuple[tuple[int, str], ...]          # (line, message)
+    symbols: tuple[tuple[int, Definition], ...]  # (depth, definition) in file order
+    imports: tuple[tuple[str, int], ...]  # (raw target, line)
+    problems: tuple[tuple[int, str], ...]  # (line, message)
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
     """One step of a trace: `source` reaches `target` at path:line (evidence is that line's text)."""
+
     source: str
     target: str
     path: RelPath
     line: int
     evidence: str
-    depth: int                     # 1 = direct
+    depth: int  # 1 = direct
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
     """Who calls, is called by, imports or is imported by something."""
+
     target: str
     direction: str
     edges: tuple[Edge, ...]
     truncated: bool
-    notes: tuple[str, ...]         # what the answer cannot know (dynamic calls, unresolved imports, several definitions)
+    notes: tuple[str, ...]  # what the answer cannot know (dynamic calls, unresolved imports, several definitions)
     freshness: str
 
 
 @dataclass(frozen=True, slots=True)
 class FileText:
     """A file read out for a caller (secret-masked later, by the gate)."""
+
     path: RelPath
     text: str
     language: str
-    lines: int                     # of the whole file
-    span: LineSpan                 # what `text` holds
+    lines: int  # of the whole file
+    span: LineSpan  # what `text` holds
     sha256: str
     size_bytes: int
     encoding: str
@@ -226,11 +235,12 @@ class FileText:
 @dataclass(frozen=True, slots=True)
 class TreeEntry:
     """One line of a directory listing."""
+
     name: str
     depth: int
     is_folder: bool
     size_bytes: int
-    hidden_items: int              # > 0: this many more items in this folder were cut; name is ""
+    hidden_items: int  # > 0: this many more items in this folder were cut; name is ""
 
 
 Direction = Literal["callers", "callees", "imports", "importers", "impact"]

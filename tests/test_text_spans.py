@@ -46,5 +46,5 @@ def test_touching_and_holding_are_told_by_the_lines(one: LineSpan, other: LineSp
 
 @given(spans, st.integers(0, 12))
 def test_a_span_counts_its_lines_and_never_grows_above_the_first(span: LineSpan, by: int) -> None:
-    assert span.count == len(lines(span))
+    assert span.lines == len(lines(span))
     assert span.expand(by) == LineSpan(max(1, span.first - by), span.last + by)

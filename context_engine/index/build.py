@@ -73,7 +73,7 @@ class Builder:
             changes = self._changes(present, writer, under)
             if not changes.is_empty or not writer.is_published:
                 self._update(writer, present, changes, run)
-                self._finish(writer, changes, run)
+                self._finish(writer, run)
             writer.set_facts(_walk_facts(seen) if not under else {})
             snapshot = writer.snapshot()
         return IndexReport(
@@ -188,7 +188,7 @@ class Builder:
             touched=[row for outcome in outcomes for row in outcome.touched],
         )
 
-    def _finish(self, writer: Writer, changes: Changes, run: _Run) -> None:
+    def _finish(self, writer: Writer, run: _Run) -> None:
         run.tell("finishing", run.total, run.total)
         writer.compact()
         writer.set_importance(importance(writer.snapshot()))
@@ -261,4 +261,8 @@ def _rounds(paths: Sequence[str], facts: Mapping[str, tuple[int, int]]) -> list[
 def _walk_facts(seen: Walk) -> dict[str, str | float]:
     """What a status tells of the walk: why files were left out, with some examples, and when."""
     examples = [(skipped.path, skipped.reason, skipped.detail) for skipped in seen.skipped[:EXAMPLES_KEPT]]
-    return {"skipped_counts": json.dumps(dict(seen.counts)), "skipped_examples": json.dumps(examples), "walked_at": time.time()}
+    return {
+        "skipped_counts": json.dumps(dict(seen.counts)),
+        "skipped_examples": json.dumps(examples),
+        "walked_at": time.time(),
+    }

@@ -29,13 +29,21 @@ class SymbolLike(Protocol):
     """What cutting needs to know of a symbol (1-based lines, `parent` is an index or -1)."""
 
     @property
-    def kind(self) -> str: ...
+    def kind(self) -> str:
+        """What it is; `constant` and `enum` are data."""
+        ...
     @property
-    def first(self) -> int: ...
+    def first(self) -> int:
+        """Its first line."""
+        ...
     @property
-    def last(self) -> int: ...
+    def last(self) -> int:
+        """Its last line."""
+        ...
     @property
-    def parent(self) -> int: ...
+    def parent(self) -> int:
+        """The index of the symbol around it, -1 for none."""
+        ...
 
 
 class Piece(NamedTuple):
@@ -59,9 +67,10 @@ def cut(text: str, symbols: Sequence[SymbolLike], content: str) -> list[Piece]:
     offsets[-1] = len(text)
     depths = _depths(symbols)
     breaks, forced = _breaks(lines, symbols, depths, content)
+    wholes = [] if content == "documentation" or len(text) <= PIECE_CHARS_MAX else _wholes(symbols, offsets)
     pieces: list[Piece] = []
     least_chars = HEADING_ONLY_CHARS if content == "documentation" else 0
-    for first, last in _spans(lines, offsets, breaks, forced, least_chars):
+    for first, last in _spans(lines, offsets, breaks, forced, wholes, least_chars):
         start, stop = offsets[first], offsets[last]
         if stop - start > PIECE_CHARS_MAX and last - first == 1:
             parts = [(a, min(a + PIECE_CHARS_MAX, stop)) for a in range(start, stop, PIECE_CHARS_MAX)]
@@ -70,7 +79,7 @@ def cut(text: str, symbols: Sequence[SymbolLike], content: str) -> list[Piece]:
         if not text[start:stop].strip():
             continue
         symbol = _subject(symbols, depths, first + 1, last)
-        kind = _kind(symbols, symbol, first + 1, content)
+        kind = _kind(symbols, symbol, content)
         pieces += [Piece(first + 1, last, a, b, kind, symbol) for a, b in parts]
     return pieces
 
@@ -94,10 +103,10 @@ def _breaks(
     breaks: dict[int, int] = {}
     forced: set[int] = set()
     was_data: bool | None = None
-    for symbol, depth in zip(symbols, depths, strict=True):
+    for index, (symbol, depth) in enumerate(zip(symbols, depths, strict=True)):
         line = symbol.first - 1
         if content == "code":
-            line = _with_comment_above(lines, line)
+            line = _with_comment_above(lines, line, _end_before(symbols, index))
             if depth == 0:
                 is_data = symbol.kind in DATA_KINDS
                 if was_data is not None and is_data != was_data:
@@ -109,16 +118,41 @@ def _breaks(
     return breaks, forced
 
 
-def _with_comment_above(lines: Sequence[str], line: int) -> int:
+def _end_before(symbols: Sequence[SymbolLike], index: int) -> int:
+    """The last line (1-based) of what ends before a symbol begins; 0 when nothing does."""
+    first, above, end = symbols[index].first, index - 1, 0
+    while above >= 0 and symbols[above].last < first:
+        end = max(end, symbols[above].last)
+        above = symbols[above].parent
+    return end
+
+
+def _with_comment_above(lines: Sequence[str], line: int, end_before: int) -> int:
     """The index of the first comment, decorator or attribute line that belongs to what starts at `line`."""
-    stop = max(0, line - _ABOVE_LINES_MAX)
+    stop = max(end_before, line - _ABOVE_LINES_MAX)
     while line > stop and _ABOVE(lines[line - 1]):
         line -= 1
     return line
 
 
+def _wholes(symbols: Sequence[SymbolLike], offsets: Sequence[int]) -> list[tuple[int, int]]:
+    """Half-open line ranges of the outermost definitions that fit into a piece, in order: no piece ends inside one."""
+    wholes: list[tuple[int, int]] = []
+    for symbol in symbols:
+        first, stop = symbol.first - 1, min(symbol.last, len(offsets) - 1)
+        if stop - first > 1 and offsets[stop] - offsets[first] <= PIECE_CHARS_MAX:
+            if not wholes or first >= wholes[-1][1]:
+                wholes.append((first, stop))
+    return wholes
+
+
 def _spans(
-    lines: Sequence[str], offsets: Sequence[int], breaks: dict[int, int], forced: set[int], least_chars: int
+    lines: Sequence[str],
+    offsets: Sequence[int],
+    breaks: dict[int, int],
+    forced: set[int],
+    wholes: Sequence[tuple[int, int]],
+    least_chars: int,
 ) -> list[tuple[int, int]]:
     """Half-open line ranges: as long as they may be, ended at the shallowest, then latest, break.
 
@@ -139,22 +173,36 @@ def _spans(
         elif reach == count:
             stop = count
         else:
-            stop = _best_break(lines, breaks, places, first, reach)
+            stop = _best_break(lines, breaks, places, wholes, first, reach)
         spans.append((first, stop))
         first = stop
     return spans
 
 
 def _best_break(
-    lines: Sequence[str], breaks: dict[int, int], places: Sequence[int], first: int, reach: int
+    lines: Sequence[str],
+    breaks: dict[int, int],
+    places: Sequence[int],
+    wholes: Sequence[tuple[int, int]],
+    first: int,
+    reach: int,
 ) -> int:
-    candidates = places[bisect_right(places, first) : bisect_right(places, reach)]
+    candidates = [
+        line for line in places[bisect_right(places, first) : bisect_right(places, reach)] if not _inside(wholes, line)
+    ]
     if candidates:
         return min(candidates, key=lambda line: (breaks[line], -line))
     for line in range(reach, (first + reach) // 2, -1):
-        if not lines[line - 1].strip():
+        if not lines[line - 1].strip() and not _inside(wholes, line):
             return line
-    return reach
+    around = _inside(wholes, reach)
+    return around[0] if around and around[0] > first else reach
+
+
+def _inside(wholes: Sequence[tuple[int, int]], line: int) -> tuple[int, int] | None:
+    """The range that a break at `line` would split."""
+    at = bisect_left(wholes, (line, 0)) - 1
+    return wholes[at] if at >= 0 and line < wholes[at][1] else None
 
 
 def _subject(symbols: Sequence[SymbolLike], depths: Sequence[int], first: int, last: int) -> int:
@@ -183,7 +231,7 @@ def _subject(symbols: Sequence[SymbolLike], depths: Sequence[int], first: int, l
     return around
 
 
-def _kind(symbols: Sequence[SymbolLike], symbol: int, first: int, content: str) -> ChunkKind:
+def _kind(symbols: Sequence[SymbolLike], symbol: int, content: str) -> ChunkKind:
     if content == "documentation":
         return "documentation"
     if content == "data":

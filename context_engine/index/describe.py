@@ -12,7 +12,7 @@ import msgspec
 from context_engine.index.cut import Piece, cut
 from context_engine.index.postings import IndexedFile
 from context_engine.index.roles import role_code, role_of
-from context_engine.index.tags import front_matter_tags, inline_tags
+from context_engine.index.tags import front_matter_tags, inline_tag_places
 from context_engine.languages import Grammars, Language, Languages, doc_head, outline
 from context_engine.text.words import words
 
@@ -121,6 +121,12 @@ def _names(symbols: Sequence) -> list[tuple[str, int, int]]:
 
 
 def _piece_tags(text: str, pieces: Sequence[Piece]) -> dict[int, Sequence[str]]:
-    found = {number: inline_tags(text[piece.start : piece.stop]) for number, piece in enumerate(pieces)}
-    return {number: tags for number, tags in found.items() if tags}
-
+    """Inline tags by the piece they stand in. Found in the whole text: a code fence may be longer than a piece."""
+    found: dict[int, set[str]] = {}
+    number = 0
+    for offset, tag in inline_tag_places(text):
+        while number < len(pieces) and pieces[number].stop <= offset:
+            number += 1
+        if number < len(pieces):
+            found.setdefault(number, set()).add(tag)
+    return {number: sorted(tags) for number, tags in found.items()}

@@ -137,7 +137,9 @@ class Graph:
         qualified = qualified_names(symbols)
         for symbol, full in zip(symbols, qualified, strict=True):
             if symbol.kind != "section":
-                yield Defined(path, language, symbol.name, full, symbol.kind, LineSpan(symbol.first, symbol.last), symbol.line)
+                yield Defined(
+                    path, language, symbol.name, full, symbol.kind, LineSpan(symbol.first, symbol.last), symbol.line
+                )
 
     # -- uses --
 
@@ -158,7 +160,10 @@ class Graph:
         """Uses of a name in all files; True when too many files hold it and only the first were looked into."""
         files = self._files_using(name)
         uses = [
-            use for file in files[:FILES_PARSED_MAX] for use in self.uses_in(self._snapshot.paths[file]) if use.target == name
+            use
+            for file in files[:FILES_PARSED_MAX]
+            for use in self.uses_in(self._snapshot.paths[file])
+            if use.target == name
         ]
         return uses, len(files) > FILES_PARSED_MAX
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,7 +47,7 @@ def describe_all(
     builder = SegmentBuilder()
     for path in job.paths:
         each()
-        loaded = load_for_index(os.path.join(job.root, path), bytes_max=job.bytes_max)
+        loaded = load_for_index(f"{job.root}/{path}", bytes_max=job.bytes_max)
         if not isinstance(loaded, Loaded):
             _keep_out(outcome, path, loaded, job.facts.get(path, (0, 0)))
         elif loaded.sha256 == job.known.get(path):

@@ -15,8 +15,8 @@ from typing import Protocol
 from context_engine.errors import ContextEngineError, StorageBusy
 from context_engine.index.build import Builder
 from context_engine.model import IndexReport, Progress
-from context_engine.store.store import Store
 from context_engine.store.snapshot import Snapshot
+from context_engine.store.store import Store
 
 WAIT_S = 0.15
 """How long an answer waits for edited files to be taken in: a handful takes some 10 ms each."""
@@ -32,7 +32,8 @@ RETRY_S = 1.0
 class Sweep(Protocol):
     """Looks for files that differ from the index: (edited or new, removed), without opening any."""
 
-    def __call__(self) -> frozenset[str]: ...
+    def __call__(self) -> frozenset[str]:
+        """Paths that are not as they were indexed."""
 
 
 class Live:

@@ -16,9 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from context_engine.index.cut import Piece, kind_code
-from context_engine.store.segment import FILE_COLUMNS, CHUNK_COLUMNS, Heap, Postings, Segment, term_hashes
+from context_engine.store.segment import CHUNK_COLUMNS, FILE_COLUMNS, Heap, Postings, Segment, term_hashes
 from context_engine.text.words import compound, expand, split, words
-
 
 LESSER_WEIGHT = 3
 """Names of at most this weight (variables, fields, keys) can be asked for, but do not say what a file is about."""
@@ -93,11 +92,14 @@ class SegmentBuilder:
         """Take one file in."""
         word_id = self._vocabulary.__getitem__
         base = self._chunk_starts[-1]
-        folder, _, name = file.path.rpartition("/")
+        name = file.path.rpartition("/")[2]
         stem = name.split(".", 1)[0] or name
         self._path.add(map(word_id, words(file.path)))
         self._stem.add(map(word_id, words(stem)))
-        self._def.add([word_id(name) for name, weight, _ in file.names if weight > LESSER_WEIGHT] + [word_id(word) for word in file.headings])
+        self._def.add(
+            [word_id(name) for name, weight, _ in file.names if weight > LESSER_WEIGHT]
+            + [word_id(word) for word in file.headings]
+        )
         self._doc.add(map(word_id, words(file.doc)))
         text = file.text
         for piece in file.pieces:

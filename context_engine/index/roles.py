@@ -19,12 +19,28 @@ Role = Literal[
 ROLES: tuple[Role, ...] = get_args(Role)
 
 _FOLDERS: dict[str, Role] = {
-    **dict.fromkeys(("test", "tests", "testing", "__tests__", "spec", "specs", "testdata", "fixtures", "__mocks__", "mocks", "e2e"), "test"),
+    **dict.fromkeys(
+        ("test", "tests", "testing", "__tests__", "spec", "specs", "testdata", "fixtures", "__mocks__", "mocks", "e2e"),
+        "test",
+    ),
     **dict.fromkeys(("doc", "docs", "documentation", "man", "changelogs"), "docs"),
     **dict.fromkeys(("example", "examples", "sample", "samples", "demo", "demos", "tutorial", "tutorials"), "example"),
     **dict.fromkeys(("bench", "benches", "benchmark", "benchmarks"), "bench"),
     **dict.fromkeys(("compat", "_compat", "legacy", "deprecated"), "compat"),
-    **dict.fromkeys(("vendor", "vendored", "_vendor", "third_party", "thirdparty", "third-party", "node_modules", "deps", "external"), "vendor"),
+    **dict.fromkeys(
+        (
+            "vendor",
+            "vendored",
+            "_vendor",
+            "third_party",
+            "thirdparty",
+            "third-party",
+            "node_modules",
+            "deps",
+            "external",
+        ),
+        "vendor",
+    ),
     **dict.fromkeys(("generated", "gen", "__generated__"), "generated"),
 }
 _TEST_FILE = re.compile(
@@ -32,7 +48,10 @@ _TEST_FILE = re.compile(
     r"|[a-z0-9](Test|Tests|Spec|Specs|TestCase|IT)\.(java|kt|kts|scala|cs|swift|php|groovy|hs)$"
 )
 _COMPAT_FILE = re.compile(r"^_?(compat|legacy|deprecated|backports?)\.\w+$")
-_GENERATED_FILE = re.compile(r"([._](generated|gen|g|pb|designer)\.\w+|_pb2(_grpc)?\.pyi?|\.pb\.go|[-.]lock(\.\w+)?|^(package-lock|npm-shrinkwrap)\.json|-lock\.(json|ya?ml)|^go\.sum)$", re.IGNORECASE)
+_GENERATED_FILE = re.compile(
+    r"([._](generated|gen|g|pb|designer)\.\w+|_pb2(_grpc)?\.pyi?|\.pb\.go|[-.]lock(\.\w+)?|^(package-lock|npm-shrinkwrap)\.json|-lock\.(json|ya?ml)|^go\.sum)$",
+    re.IGNORECASE,
+)
 
 
 def role_of(path: str, content: str) -> Role:

@@ -1,21 +1,24 @@
-"""PURE. Tags that a document carries in its own text: front matter and inline `#hashtags`.
+r"""PURE. Tags that a document carries in its own text: front matter and inline `#hashtags`.
 
->>> front_matter_tags("---\\ntitle: Login\\ntags: [Auth, web api]\\n---\\n# Login\\n")
+>>> front_matter_tags("---\ntitle: Login\ntags: [Auth, web api]\n---\n# Login\n")
 ['auth', 'web api']
->>> inline_tags("Uses #auth and #user-model, see #12 and colour #ffcc00; not C's\\n#include <x>\\n# Heading\\n")
+>>> inline_tags("Uses #auth and #user-model, see #12 and colour #ffcc00; not C's\n#include <x>\n# Heading\n")
 ['auth', 'user-model']
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from datetime import date
 
 import yaml
 
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\r?\n(.*?\n)---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 _INLINE = re.compile(r"(?:^|(?<=[\s(,;]))#([A-Za-z][\w-]*(?:/[\w-]+)*)(?![\w#])")
-_HEX_COLOUR = re.compile(r"(?:[0-9a-fA-F]{3,4}){1,2}")
-_NOT_TAGS = re.compile(r"(include|define|undef|if|ifdef|ifndef|endif|else|elif|pragma|error|region|endregion)\b")
+_HEX_COLOUR = re.compile(r"[0-9a-fA-F]{3,4}|[0-9a-fA-F]{6}|[0-9a-fA-F]{8}")
+_NOT_TAGS = re.compile(r"include|define|undef|if|ifdef|ifndef|endif|else|elif|pragma|error|region|endregion")
+_CODE_SPAN = re.compile(r"`[^`]*`")
 _FENCE = re.compile(r"\s{0,3}(```|~~~)")
 
 
@@ -26,29 +29,38 @@ def front_matter_tags(text: str) -> list[str]:
         return []
     try:
         matter = yaml.safe_load(match[1])
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError, RecursionError):  # ValueError: a date or number that cannot be one
         return []  # a document with broken front matter is still a document
     tags = matter.get("tags") if isinstance(matter, dict) else None
     if isinstance(tags, str):
         tags = tags.split(",")
     if not isinstance(tags, list):
         return []
-    return sorted({str(tag).strip().lower() for tag in tags if tag is not None and str(tag).strip()})
+    plain = (str(tag).strip().lower() for tag in tags if isinstance(tag, str | int | float | date))
+    return sorted({tag for tag in plain if tag})
 
 
 def inline_tags(text: str) -> list[str]:
     """`#hashtags` of prose, lower case, sorted; code fences and spans, headings, colours and issue numbers are none."""
+    return sorted({tag for _, tag in inline_tag_places(text)})
+
+
+def inline_tag_places(text: str) -> Iterator[tuple[int, str]]:
+    """(character offset, tag) of each inline tag of a whole document, in order."""
     if "#" not in text:
-        return []
-    found: set[str] = set()
-    fence = ""
+        return
+    fence, start = "", 0
     for line in text.split("\n"):
         mark = _FENCE.match(line)
         if mark:
             fence = "" if fence == mark[1] else fence or mark[1]
         elif not fence and "#" in line and not line.startswith(("    ", "\t")):
-            prose = re.sub(r"`[^`]*`", "", line)
-            for tag in _INLINE.findall(prose):
-                if not _HEX_COLOUR.fullmatch(tag) and not _NOT_TAGS.match(tag):
-                    found.add(tag.lower())
-    return sorted(found)
+            prose = _CODE_SPAN.sub(_blanked, line)
+            for match in _INLINE.finditer(prose):
+                if not _HEX_COLOUR.fullmatch(match[1]) and not _NOT_TAGS.fullmatch(match[1]):
+                    yield start + match.start(), match[1].lower()
+        start += len(line) + 1
+
+
+def _blanked(match: re.Match[str]) -> str:
+    return " " * len(match[0])

@@ -128,4 +128,6 @@ class Tracer:
 
     def _sorted(self) -> tuple[list[Edge], tuple[str, ...]]:
         unique = dict.fromkeys(self._edges)
-        return sorted(unique, key=lambda e: (e.depth, e.path, e.line, e.source, e.target)), tuple(dict.fromkeys(self._notes))
+        return sorted(unique, key=lambda e: (e.depth, e.path, e.line, e.source, e.target)), tuple(
+            dict.fromkeys(self._notes)
+        )

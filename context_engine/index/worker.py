@@ -14,10 +14,11 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from typing import BinaryIO
+from typing import IO
 
 import msgspec
 
+from context_engine.errors import BugError
 from context_engine.index.jobs import Job, Outcome, describe_all
 from context_engine.languages import Grammars, Languages
 
@@ -71,6 +72,9 @@ class Child:
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
         )
+        if self._process.stdin is None or self._process.stdout is None:
+            raise BugError("a worker process has no pipes")  # asked for above; this is for the type checker
+        self._stdin, self._stdout = self._process.stdin, self._process.stdout
         self._answers: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._ready = threading.Event()
         self._busy = False
@@ -104,7 +108,7 @@ class Child:
     def close(self) -> None:
         """End the process: gently, then not."""
         with suppress(OSError):
-            self._process.stdin.close()
+            self._stdin.close()
         try:
             self._process.wait(STOP_WAIT_S)
         except subprocess.TimeoutExpired:
@@ -113,10 +117,10 @@ class Child:
 
     def _send(self, frame: bytes) -> None:
         with suppress(OSError):  # it has died: the listener says so
-            _write_frame(self._process.stdin, frame)
+            _write_frame(self._stdin, frame)
 
     def _listen(self) -> None:
-        stdout = self._process.stdout
+        stdout = self._stdout
         if _read_frame(stdout) is not None:
             self._ready.set()
             while (frame := _read_frame(stdout)) is not None:
@@ -125,12 +129,12 @@ class Child:
         stdout.close()
 
 
-def _write_frame(out: BinaryIO, frame: bytes) -> None:
+def _write_frame(out: IO[bytes], frame: bytes) -> None:
     out.write(len(frame).to_bytes(_LENGTH_BYTES, "little") + frame)
     out.flush()
 
 
-def _read_frame(source: BinaryIO) -> bytes | None:
+def _read_frame(source: IO[bytes]) -> bytes | None:
     prefix = source.read(_LENGTH_BYTES)
     if len(prefix) < _LENGTH_BYTES:
         return None

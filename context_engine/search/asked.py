@@ -12,7 +12,12 @@ from context_engine.store.segment import term_hashes
 from context_engine.text.words import STOP_WORDS, compound, query_terms, split, unique, words
 
 _SYMBOL = re.compile(r"[\w$]+(?:(?:::|\.|#|->|/)[\w$]+)*(?:\(\))?[?!]?").fullmatch
-_NOT_CODE = ((r"\btest(s|ed|ing)?\b|\bspecs?\b|\bfixtures?\b", "test"), (r"\bdoc(s|umentation)?\b|\breadme\b|\bguide\b|\btutorial\b|\bchangelog\b", "docs"), (r"\bexamples?\b|\bsamples?\b|\bdemo\b", "example"), (r"\bbench(mark)?s?\b", "bench"))
+_NOT_CODE = (
+    (r"\btest(s|ed|ing)?\b|\bspecs?\b|\bfixtures?\b", "test"),
+    (r"\bdoc(s|umentation)?\b|\breadme\b|\bguide\b|\btutorial\b|\bchangelog\b", "docs"),
+    (r"\bexamples?\b|\bsamples?\b|\bdemo\b", "example"),
+    (r"\bbench(mark)?s?\b", "bench"),
+)
 
 
 @dataclass(frozen=True, slots=True)

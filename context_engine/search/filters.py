@@ -29,15 +29,15 @@ class Masks:
         self._snapshot = view.snapshot
         self._known: dict[Filter | str, Mask] = {}
 
-    def of(self, filter: Filter) -> Mask | None:
+    def of(self, wanted: Filter) -> Mask | None:
         """The chunks that pass; None when there is no restriction and nothing is dead."""
-        if filter.is_empty and self._snapshot.all_alive:
+        if wanted.is_empty and self._snapshot.all_alive:
             return None
-        mask = self._known.get(filter)
+        mask = self._known.get(wanted)
         if mask is None:
             if len(self._known) >= MASKS_KEPT:
                 self._known.clear()
-            mask = self._known[filter] = self._combined(filter)
+            mask = self._known[wanted] = self._combined(wanted)
         return mask
 
     def near(self, tags: tuple[str, ...]) -> tuple[str, ...]:
@@ -63,19 +63,19 @@ class Masks:
                 found[name] = count
         return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
 
-    def _combined(self, filter: Filter) -> Mask:
+    def _combined(self, wanted: Filter) -> Mask:
         snapshot = self._snapshot
         mask = snapshot.chunk_alive.copy()
-        if filter.kinds:
-            mask &= np.isin(snapshot.chunk_column("kind"), [CHUNK_KINDS.index(kind) for kind in filter.kinds])
-        if filter.languages:
-            codes = [n for n, name in enumerate(snapshot.languages) if name in {x.lower() for x in filter.languages}]
+        if wanted.kinds:
+            mask &= np.isin(snapshot.chunk_column("kind"), [CHUNK_KINDS.index(kind) for kind in wanted.kinds])
+        if wanted.languages:
+            codes = [n for n, name in enumerate(snapshot.languages) if name in {x.lower() for x in wanted.languages}]
             mask &= np.isin(snapshot.file_column("language"), codes)[snapshot.chunk_file]
-        if filter.include_paths:
-            mask &= self._paths(filter.include_paths)[snapshot.chunk_file]
-        if filter.exclude_paths:
-            mask &= ~self._paths(filter.exclude_paths)[snapshot.chunk_file]
-        for tag in filter.tags:
+        if wanted.include_paths:
+            mask &= self._paths(wanted.include_paths)[snapshot.chunk_file]
+        if wanted.exclude_paths:
+            mask &= ~self._paths(wanted.exclude_paths)[snapshot.chunk_file]
+        for tag in wanted.tags:
             mask &= self._tag(tag.lower())
         return mask
 
@@ -88,7 +88,9 @@ class Masks:
         if known is not None:
             return known
         snapshot = self._snapshot
-        files = np.fromiter((f"/{tag}/" in f"/{path.lower()}".rpartition("/")[0] + "/" for path in snapshot.paths), bool, snapshot.files)
+        files = np.fromiter(
+            (f"/{tag}/" in f"/{path.lower()}".rpartition("/")[0] + "/" for path in snapshot.paths), bool, snapshot.files
+        )
         if tag in snapshot.languages:
             files |= snapshot.file_column("language") == snapshot.languages.index(tag)
         mask = files[snapshot.chunk_file]

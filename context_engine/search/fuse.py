@@ -47,4 +47,7 @@ def addends(signals: Mapping[str, Floats], prior: Floats, weights: Mapping[str, 
 
 def total(shares: Mapping[str, Floats], files: int) -> Floats:
     """The score of each file."""
-    return np.sum(list(shares.values()), axis=0, dtype=np.float32) if shares else np.zeros(files, np.float32)
+    score = np.zeros(files, np.float32)
+    for values in shares.values():
+        score += values
+    return score

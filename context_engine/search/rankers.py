@@ -6,7 +6,6 @@ living documents only, so an index that was updated ranks like one built anew.
 
 from __future__ import annotations
 
-import os.path
 from bisect import bisect_left
 from dataclasses import dataclass
 
@@ -37,8 +36,11 @@ OUTLINES_KEPT = 500
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """What the rankers found: `files[name]` is a value per file; `chunk` the BM25 of each chunk; `defines` the chunks
-    that hold the definition of a symbol the query names, with its weight."""
+    """What the rankers found.
+
+    `files[name]` is a value per file; `chunk` the BM25 of each chunk; `defines` the chunks that hold the definition of a
+    symbol the query names, with its weight.
+    """
 
     files: dict[str, Floats]
     chunk: Floats
@@ -160,8 +162,10 @@ def _idf(frequency: npt.NDArray[np.intp], count: int) -> Floats:
 
 
 def _fields(view: View, hashes: npt.NDArray[np.uint64]) -> dict[str, Floats]:
-    """BM25 over path words, definition names and leading comments, all three in one pass: field f has the documents
-    f * files onwards and the terms f * terms onwards."""
+    """BM25 over path words, definition names and leading comments, all three in one pass.
+
+    Field f has the documents f * files onwards and the terms f * terms onwards.
+    """
     snapshot = view.snapshot
     found = [snapshot.matches(field, hashes) for field in FILE_FIELDS]
     docs = np.concatenate([each.docs + number * snapshot.files for number, each in enumerate(found)])
@@ -224,8 +228,11 @@ def _run_firsts(keys: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
 
 
 def _file_name(view: View, asked: Asked) -> Floats:
-    """How much of the file's name the query explains: the mean, over the name's words, of the best match with a query
-    word (1 for an equal stem, .8 when both begin with the same 4 letters, .6 when one is the other's first 3)."""
+    """How much of the file's name the query explains.
+
+    The mean, over the name's words, of the best match with a query word: 1 for an equal stem, .8 when both begin with
+    the same 4 letters, .6 when one is the other's first 3.
+    """
     vocabulary, stems, words, files = view.stems()
     value = np.zeros(len(vocabulary), np.float32)
     for word, stem in zip(asked.words, stem_all(asked.words), strict=True):
@@ -243,10 +250,10 @@ def _file_name(view: View, asked: Asked) -> Floats:
 def _likeness(word: str, stem: str, other: str, other_stem: str) -> float:
     if stem == other_stem:
         return 1.0
-    shared = len(os.path.commonprefix((word, other)))
-    if shared >= 4:
+    shorter = min(len(word), len(other))
+    if shorter >= 4 and word[:4] == other[:4]:
         return 0.8
-    return 0.6 if shared == 3 == min(len(word), len(other)) else 0.0
+    return 0.6 if shorter == 3 and word[:3] == other[:3] else 0.0
 
 
 def _symbols(

@@ -122,4 +122,7 @@ class Reader:
     def _is_stale(self, file: int) -> bool:
         source = self._source(file)
         column = self._snapshot.file_column
-        return source is None or (source.size, source.mtime_ns) != (int(column("size")[file]), int(column("mtime_ns")[file]))
+        return source is None or (source.size, source.mtime_ns) != (
+            int(column("size")[file]),
+            int(column("mtime_ns")[file]),
+        )

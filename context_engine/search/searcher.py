@@ -51,8 +51,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Places best first; `matching` counts the chunks that passed the filter and hold something of the query,
-    `passing` those that passed the filter."""
+    """Places best first.
+
+    `matching` counts the chunks that passed the filter and hold something of the query, `passing` those that passed it.
+    """
 
     places: tuple[Place, ...]
     matching: int
@@ -109,8 +111,10 @@ def search(
 def _scores(
     view: View, shares: Mapping[str, npt.NDArray[np.float32]], allowed: npt.NDArray[np.bool_] | None
 ) -> npt.NDArray[np.float32]:
-    """The score of each file that counts: alive, with a chunk that passes, and holding something of the query
-    (importance alone finds nothing); 0 for the others."""
+    """The score of each file that counts; 0 for the others.
+
+    It counts when it is alive, has a chunk that passes, and holds something of the query: importance finds nothing.
+    """
     snapshot = view.snapshot
     score = np.zeros(snapshot.files, np.float32)
     for name, values in shares.items():
@@ -128,14 +132,14 @@ def _scores(
     return score
 
 
-def priors(view: View, roles: tuple[str, ...], asked: Asked, filter: Filter) -> npt.NDArray[np.float32]:
+def priors(view: View, roles: tuple[str, ...], asked: Asked, wanted: Filter) -> npt.NDArray[np.float32]:
     """The prior of each file by its role; a role that the query names or the filter selects is not held back."""
     table = np.array([PRIORS.get(role, 1.0) for role in roles], np.float32)
     lifted = set(asked.lifted)
-    if filter.kinds or filter.tags or filter.include_paths:
-        if "documentation" in filter.kinds or "documentation" in filter.tags:
+    if wanted.kinds or wanted.tags or wanted.include_paths:
+        if "documentation" in wanted.kinds or "documentation" in wanted.tags:
             lifted.add("docs")
-        if filter.include_paths:
+        if wanted.include_paths:
             lifted |= {"test", "docs", "example", "bench", "vendor"}
     for role in lifted:
         table[roles.index(role)] = 1.0
@@ -151,8 +155,10 @@ def _rows(
     allowed: npt.NDArray[np.bool_] | None,
     least: float,
 ) -> list[tuple[float, str, int, int, int, float]]:
-    """(score, path, first line, chunk, file, factor) of the chunks worth showing, best first. Further chunks of a file
-    are looked for only where they can still reach `least`."""
+    """(score, path, first line, chunk, file, factor) of the chunks worth showing, best first.
+
+    Further chunks of a file are looked for only where they can still reach `least`.
+    """
     snapshot = view.snapshot
     first_lines = snapshot.chunk_column("first")
     rows = []
@@ -186,9 +192,7 @@ def _places(
     return tuple(places)
 
 
-def _chunks_of(
-    view: View, found: Signals, file: int, allowed: npt.NDArray[np.bool_] | None, most: int
-) -> list[int]:
+def _chunks_of(view: View, found: Signals, file: int, allowed: npt.NDArray[np.bool_] | None, most: int) -> list[int]:
     """The chunks of a file to show, best first: defining ones, then by BM25, then in order."""
     start, stop = view.chunk_starts[file], view.chunk_starts[file + 1]
     value = found.chunk[start:stop]

@@ -16,7 +16,7 @@ import os
 import shutil
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -170,7 +170,7 @@ class EmbeddedStore:
     # -- writing --
 
     @contextmanager
-    def writer(self, *, rebuild: bool = False, wait_s: float = 0.0) -> Iterator[Writer]:
+    def writer(self, *, rebuild: bool = False, wait_s: float = 0.0) -> Generator[Writer]:
         """The right to write, for one process at a time. `rebuild` starts an empty generation that `publish` puts in place.
 
         Raises: StorageBusy when another process writes (after `wait_s` seconds), DiskFull, StorageCorrupt.
@@ -256,7 +256,7 @@ class Writer:
 
     def skipped(self) -> list[tuple[str, str, str, int, int]]:
         """(path, reason, detail, size, mtime_ns) of files whose content kept them out."""
-        return self._db.execute("SELECT * FROM skipped ORDER BY path").fetchall()
+        return _rows(self._db, "SELECT * FROM skipped ORDER BY path")
 
     def kept_out(self) -> dict[str, tuple[int, int]]:
         """(size, mtime_ns) of files whose content kept them out, so that they are not read again."""
@@ -279,13 +279,16 @@ class Writer:
         touched: Iterable[tuple[str, int, int]] = (),
         facts: Mapping[str, Any] | None = None,
     ) -> None:
-        """One commit: segments whose files replace older entries of the same path, files gone, files kept out by their
-        content, files that were touched (path, size, mtime_ns) but not changed."""
+        """One commit of everything that belongs together.
+
+        Segments whose files replace older entries of the same path, files gone, files kept out by their content, files
+        that were touched (path, size, mtime_ns) but not changed.
+        """
         loaded = {number: segments.load(self._segment_path(number)) for number in written}
         db = self._db
         with db:
             gone = [(path,) for path in removed]
-            for number, segment in loaded.items():
+            for segment in loaded.values():
                 gone += [(path,) for path in segment.heaps["path"].texts()]
             kept_out = list(skipped)
             gone += [(row[0],) for row in kept_out]
@@ -340,17 +343,19 @@ class Writer:
         """The importance of every file of `snapshot()`, in its numbering."""
         with self._db:
             at = 0
-            for number, files in self._db.execute("SELECT id, files FROM segment ORDER BY id").fetchall():
+            for number, files in _rows(self._db, "SELECT id, files FROM segment ORDER BY id"):
                 part = np.asarray(values[at : at + files], np.float16).tobytes()
                 self._db.execute("UPDATE segment SET importance=? WHERE id=?", (part, number))
                 at += files
             self._end_commit(None)
 
     def compact(self, *, everything: bool = False) -> int:
-        """Merge segments that are too many, too small or too dead; how many files were merged. Readers are not
-        disturbed."""
-        rows = self._db.execute("SELECT id, files, chunks FROM segment ORDER BY id").fetchall()
-        dead = dict(self._db.execute("SELECT segment, count(*) FROM dead GROUP BY segment").fetchall())
+        """Merge segments that are too many, too small or too dead; how many files were merged.
+
+        Readers are not disturbed.
+        """
+        rows = _rows(self._db, "SELECT id, files, chunks FROM segment ORDER BY id")
+        dead = dict(_rows(self._db, "SELECT segment, count(*) FROM dead GROUP BY segment"))
         chosen = [row[0] for row in rows] if everything else _to_merge(rows, dead)
         if len(chosen) < 2 and not any(dead.get(number) for number in chosen):
             return 0
@@ -370,7 +375,7 @@ class Writer:
 
     def _replace(self, chosen: Sequence[int], alive: Sequence[np.ndarray], number: int, merged: Segment) -> None:
         old = [
-            np.frombuffer(self._db.execute("SELECT importance FROM segment WHERE id=?", (n,)).fetchone()[0], np.float16)
+            np.frombuffer(_rows(self._db, "SELECT importance FROM segment WHERE id=?", (n,))[0][0], np.float16)
             for n in chosen
         ]
         importance = np.concatenate([values[living] for values, living in zip(old, alive, strict=True)])
@@ -424,10 +429,10 @@ class _Reader:
         self._db.close()
 
     def schema(self) -> int:
-        return self._db.execute("SELECT value FROM fact WHERE name='schema'").fetchone()[0]
+        return self.rows("SELECT value FROM fact WHERE name='schema'")[0][0]
 
     def rows(self, sql: str, values: tuple = ()) -> list[tuple]:
-        return self._db.execute(sql, values).fetchall()
+        return _rows(self._db, sql, values)
 
     def snapshot(self) -> Snapshot:
         """`PRAGMA data_version` (7 microseconds) tells whether somebody committed since."""
@@ -457,13 +462,17 @@ class _Reader:
         return problems
 
 
+def _rows(db: apsw.Connection, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    return db.execute(sql, values).fetchall()
+
+
 def _snapshot(db: apsw.Connection, path: Path, known: Mapping[int, Segment] | None = None) -> Snapshot:
     with db:  # a transaction only while the list is read
-        rows = db.execute("SELECT id, importance FROM segment ORDER BY id").fetchall()
+        rows = _rows(db, "SELECT id, importance FROM segment ORDER BY id")
         dead: dict[int, list[int]] = {}
         for segment, number in db.execute("SELECT segment, number FROM dead"):
             dead.setdefault(segment, []).append(number)
-        epoch = db.execute(_EPOCH).fetchone()[0]
+        epoch = _rows(db, _EPOCH)[0][0]
     loaded = [(known or {}).get(number) or segments.load(path / f"{number:06d}.seg") for number, _ in rows]
     return Snapshot(
         loaded,
@@ -476,8 +485,10 @@ def _snapshot(db: apsw.Connection, path: Path, known: Mapping[int, Segment] | No
 
 
 def _to_merge(rows: Sequence[tuple[int, int, int]], dead: Mapping[int, int]) -> list[int]:
-    """Which segments to merge: mostly dead ones; and, when there are too many, the newest as long as they weigh enough
-    beside their elder."""
+    """Which segments to merge.
+
+    Mostly dead ones; and, when there are too many, the newest as long as they weigh enough beside their elder.
+    """
     chosen = {number for number, files, _ in rows if dead.get(number, 0) > files * DEAD_SHARE_MAX}
     if len(rows) > SEGMENTS_MAX:
         weight, tail = 0, []
@@ -515,12 +526,14 @@ def _connect(path: Path, flags: int) -> apsw.Connection:
     db = apsw.Connection(str(path), flags=flags)
     db.set_busy_timeout(5_000)
     # NORMAL: a power cut may lose the last commits of this cache, never its integrity.
-    db.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA mmap_size=0; PRAGMA journal_size_limit=4194304")
+    db.execute(
+        "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA mmap_size=0; PRAGMA journal_size_limit=4194304"
+    )
     return db
 
 
 @contextmanager
-def disk_errors(folder: Path) -> Iterator[None]:
+def disk_errors(folder: Path) -> Generator[None]:
     """Turn the operating system's words for a full or read-only disk into ours."""
     try:
         yield
@@ -531,7 +544,11 @@ def disk_errors(folder: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise _full(folder) from error
-        if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM) and error.filename and str(folder) in str(error.filename):
+        if (
+            error.errno in (errno.EROFS, errno.EACCES, errno.EPERM)
+            and error.filename
+            and str(folder) in str(error.filename)
+        ):
             raise DiskFull(
                 f"the index folder {folder} cannot be written: {error.strerror}",
                 suggestion="set CTX_CACHE_FOLDER to a folder you may write to",

@@ -15,9 +15,11 @@ import json
 import mmap
 import os
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +32,7 @@ ALIGN_BYTES = 64
 CHECKED_BYTES_MAX = 1_000_000
 """Up to here a checksum over the whole content costs less than a millisecond at every opening."""
 
-Array = npt.NDArray[np.generic]
+Array = npt.NDArray[Any]
 
 FILE_COLUMNS = {"size": np.int64, "mtime_ns": np.int64, "language": np.uint8, "role": np.uint8}
 CHUNK_COLUMNS = {
@@ -73,10 +75,10 @@ class Heap:
     def __getitem__(self, index: int) -> bytes:
         return self.blob[int(self.offsets[index]) : int(self.offsets[index + 1])].tobytes()
 
-    def __iter__(self) -> Iterable[bytes]:
+    def __iter__(self) -> Iterator[bytes]:
         """All strings, in one copy of the blob."""
         blob, offsets = self.blob.tobytes(), self.offsets.tolist()
-        return (blob[a:b] for a, b in zip(offsets, offsets[1:], strict=False))
+        return (blob[a:b] for a, b in pairwise(offsets))
 
     def texts(self) -> list[str]:
         """All strings as UTF-8 text."""
@@ -196,7 +198,12 @@ def write(segment: Segment, path: Path) -> int:
         offset += -(-array.nbytes // ALIGN_BYTES) * ALIGN_BYTES
         checksum = zlib.crc32(array.data, checksum)
     is_small = offset <= CHECKED_BYTES_MAX
-    facts = {"languages": segment.languages, "arrays": index, "data_bytes": offset, "crc": checksum if is_small else None}
+    facts = {
+        "languages": segment.languages,
+        "arrays": index,
+        "data_bytes": offset,
+        "crc": checksum if is_small else None,
+    }
     header = json.dumps(facts).encode()
     header += b" " * (-(len(header) + 16) % ALIGN_BYTES)
     with open(path, "wb") as out:
@@ -226,7 +233,8 @@ def load(path: Path) -> Segment:
         mapped = mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ)
     base = 16 + len(header)
     arrays = {
-        name: np.frombuffer(mapped, dtype, count, base + offset) for name, (dtype, count, offset) in facts["arrays"].items()
+        name: np.frombuffer(mapped, dtype, count, base + offset)
+        for name, (dtype, count, offset) in facts["arrays"].items()
     }
     if facts["crc"] is not None and _checksum(arrays) != facts["crc"]:
         raise _corrupt(path, "its content is damaged")
@@ -309,8 +317,14 @@ def merge(segments: Sequence[Segment], alive: Sequence[npt.NDArray[np.bool_]]) -
         name: Heap.of([s.heaps[name][i] for s, k in zip(segments, kept_files, strict=True) for i in k.tolist()])
         for name in HEAPS
     }
-    fields = {name: _merge_postings([s.fields[name] for s in segments], kept_chunks, _chunk_counts(segments)) for name in CHUNK_FIELDS}
-    fields |= {name: _merge_postings([s.fields[name] for s in segments], kept_files, [s.files for s in segments]) for name in FILE_FIELDS}
+    fields = {
+        name: _merge_postings([s.fields[name] for s in segments], kept_chunks, _chunk_counts(segments))
+        for name in CHUNK_FIELDS
+    }
+    fields |= {
+        name: _merge_postings([s.fields[name] for s in segments], kept_files, [s.files for s in segments])
+        for name in FILE_FIELDS
+    }
     return Segment(
         languages,
         starts,

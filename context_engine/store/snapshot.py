@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -40,7 +41,7 @@ class Snapshot:
         self,
         segments: Sequence[Segment],
         dead: Sequence[Sequence[int]],
-        importance: Sequence[npt.NDArray[np.float32]],
+        importance: Sequence[npt.NDArray[Any]],
         *,
         generation: str,
         epoch: int,
@@ -112,25 +113,25 @@ class Snapshot:
         """Whether each chunk's file counts."""
         return self.file_alive[self.chunk_file]
 
-    def chunk_column(self, name: str) -> npt.NDArray[np.generic]:
+    def chunk_column(self, name: str) -> npt.NDArray[Any]:
         """One column of all chunks."""
         return self._column("chunk", name)
 
-    def file_column(self, name: str) -> npt.NDArray[np.generic]:
+    def file_column(self, name: str) -> npt.NDArray[Any]:
         """One column of all files (`language` counts in `languages`)."""
         return self._column("file", name)
 
-    def lengths(self, field: str) -> npt.NDArray[np.generic]:
+    def lengths(self, field: str) -> npt.NDArray[Any]:
         """Number of terms of each document in a field."""
         if field == "body":
             return self._column("chunk", "length")
         return self._column("lengths", field)
 
     @cached_property
-    def _columns(self) -> dict[tuple[str, str], npt.NDArray[np.generic]]:
+    def _columns(self) -> dict[tuple[str, str], npt.NDArray[Any]]:
         return {}
 
-    def _column(self, part: str, name: str) -> npt.NDArray[np.generic]:
+    def _column(self, part: str, name: str) -> npt.NDArray[Any]:
         known = self._columns.get((part, name))
         if known is None:
             parts = [getattr(segment, part)[name] for segment in self.segments]
@@ -201,7 +202,7 @@ class Snapshot:
         return [(s.fields[field], int(b)) for s, b in zip(self.segments, base.tolist(), strict=False)]
 
 
-def _joined(parts: Sequence[npt.NDArray[np.generic]], dtype: npt.DTypeLike) -> npt.NDArray[np.generic]:
+def _joined(parts: Sequence[npt.NDArray[Any]], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     if not parts:
         return np.zeros(0, dtype)
     return parts[0] if len(parts) == 1 else np.concatenate(parts)

@@ -19,7 +19,7 @@ class LineSpan(NamedTuple):
     last: int
 
     @property
-    def count(self) -> int:
+    def lines(self) -> int:
         """How many lines it covers."""
         return self.last - self.first + 1
 

@@ -64,8 +64,11 @@ def terms(word: str) -> list[str]:
 
 def expand(unique_words: Sequence[str]) -> list[list[str]]:
     """`terms` of many words at once: one regex pass and one stemming pass for all of them."""
-    short = (word if len(word) <= WORD_CHARS_MAX else "" for word in unique_words)
-    pieces = _parts_or_break("\n".join(short))
+    short = [word if len(word) <= WORD_CHARS_MAX else "" for word in unique_words]
+    joined = "\n".join(short)
+    if joined.count("\n") >= len(short):  # a name may hold a line break (a selector, a quoted identifier)
+        joined = "\n".join(word.replace("\n", " ") for word in short)
+    pieces = _parts_or_break(joined)
     stems = stem_all([piece.lower() for piece in pieces])
     grouped: list[list[str]] = []
     group: list[str] = []
