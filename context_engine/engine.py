@@ -78,6 +78,8 @@ OUTLINE_FACTOR = 0.35
 SOURCES_KEPT = 200
 SOURCE_KEPT_BYTES_MAX = 100_000
 """Files of the last answers are kept, 20 MB at most: questions of one session circle around the same files."""
+SHIFTED_LINES_MAX = 50
+"""A definition found this near to where it was indexed is taken for the same."""
 
 
 class Engine:
@@ -135,7 +137,6 @@ class Engine:
 
     def index_in_background(self, *, force: bool = False) -> bool:
         """Start `index` in a thread; False when a run is under way. Its outcome shows in `status()`."""
-        self._pool.start()
         return self._live.run_in_background(force=force)
 
     def clear(self) -> int:

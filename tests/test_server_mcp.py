@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -24,7 +24,7 @@ ERAS = pytest.mark.parametrize("era", ["legacy", "2026-07-28", "auto"])
 
 
 @asynccontextmanager
-async def connected(engine: StandIn, era: str = "auto", **arguments: Any) -> AsyncIterator[Client]:
+async def connected(engine: StandIn, era: str = "auto", **arguments: Any) -> AsyncGenerator[Client]:
     gate = Gate(lambda: engine)  # ty: ignore[invalid-argument-type] - a stand-in
     async with Client(mcp.build(gate, **arguments), mode=era) as client:
         yield client

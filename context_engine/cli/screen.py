@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from context_engine.engine import Engine
     from context_engine.model import IndexReport, Progress
 
-PLAIN_EVERY_S = 2.0
+PLAIN_EVERY_S = 1.0
 """Without a terminal a line of progress is written this often."""
 
 out = Console(highlight=False, soft_wrap=True)
@@ -64,18 +64,19 @@ def indexed(engine: Engine, *, path: str | None = None, force: bool = False) -> 
 def _interruptible(work: Callable[[], IndexReport], cancel: threading.Event) -> IndexReport:
     """The work in a thread, so that Ctrl-C asks it to stop and then waits for it to end in good order."""
     outcome: list[IndexReport | BaseException] = []
+    finished = threading.Event()  # not Thread.join: an interrupted join takes a living thread for dead (Python 3.11)
 
     def run() -> None:
         try:
             outcome.append(work())
         except BaseException as error:  # noqa: BLE001 - handed to the thread that waits below
             outcome.append(error)
+        finished.set()
 
-    worker = threading.Thread(target=run, name="indexing", daemon=True)
-    worker.start()
-    while worker.is_alive():
+    threading.Thread(target=run, name="indexing", daemon=True).start()
+    while not finished.is_set():
         try:
-            worker.join(0.2)
+            finished.wait(0.2)
         except KeyboardInterrupt:
             if cancel.is_set():
                 raise  # the second Ctrl-C does not wait

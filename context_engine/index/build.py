@@ -9,18 +9,19 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from context_engine.errors import Cancelled
-from context_engine.index.changes import Changes, compare
+from context_engine.errors import Cancelled, StorageCorrupt
+from context_engine.index.changes import Changes, compare, is_under
 from context_engine.index.importance import importance
 from context_engine.index.jobs import Job, Outcome, describe_all
 from context_engine.index.worker import Pool
 from context_engine.languages import Grammars, Languages
 from context_engine.model import IndexReport, Progress, Skipped
-from context_engine.store.embedded import EmbeddedStore, Writer
+from context_engine.store.embedded import UNFINISHED, EmbeddedStore, Writer
+from context_engine.store.store import FileState
 from context_engine.workspace.git import Git
 from context_engine.workspace.walk import Walk, look, walk
 
@@ -61,25 +62,36 @@ class Builder:
     ) -> IndexReport:
         """Bring the index up to date; `under` looks at one folder only; `force` builds all anew beside the old one.
 
+        An index that turns out to be damaged is built anew as well.
         Raises: StorageBusy, DiskFull, StorageCorrupt, Cancelled (what was committed stays).
         """
+        try:
+            return self._run(_Run(progress, cancel), under, force)
+        except StorageCorrupt:
+            if force:
+                raise
+            return self._run(_Run(progress, cancel), "", True)
+
+    def _run(self, run: _Run, under: str, force: bool) -> IndexReport:
         began = time.perf_counter()
-        run = _Run(progress, cancel)
         run.tell("scanning", 0, 0)
         with self._store.writer(rebuild=force) as writer:
             seen = self._walk(under)
             run.check()
             present = _present(seen)
-            changes = self._changes(present, writer, under)
-            if not changes.is_empty or not writer.is_published:
+            before = writer.files()
+            changes = self._changes(present, before, writer.kept_out(), under)
+            if not changes.is_empty or writer.is_unfinished:
                 self._update(writer, present, changes, run)
                 self._finish(writer, run)
             writer.set_facts(_walk_facts(seen) if not under else {})
             snapshot = writer.snapshot()
+        self._pool.rest()
+        added = run.written - run.changed
         return IndexReport(
-            added=max(0, run.written - run.changed),
+            added=added,
             changed=run.changed,
-            removed=len(changes.removed),
+            removed=len(before) + added - snapshot.living_files,
             unchanged=changes.unchanged + run.touched,
             files=snapshot.living_files,
             chunks=snapshot.living_chunks,
@@ -95,7 +107,7 @@ class Builder:
         """
         with self._store.writer(wait_s=2.0) as writer:
             seen = _present(look(self._root, paths, bytes_max=self._bytes_max, excludes_file=self._excludes()))
-            changes = compare(writer.states(paths), seen, {})
+            changes = compare(writer.states(paths), seen, writer.kept_out(paths))
             if changes.is_empty:
                 return False
             self._update(writer, seen, changes, _Run())
@@ -122,12 +134,16 @@ class Builder:
             self._excludes_file = Git(self._root).excludes_file() or ""
         return self._excludes_file or None
 
-    def _changes(self, seen: Mapping[str, tuple[int, int]], writer: Writer, under: str) -> Changes:
-        indexed, kept_out = writer.files(), writer.kept_out()
+    def _changes(
+        self,
+        seen: Mapping[str, tuple[int, int]],
+        indexed: Mapping[str, FileState],
+        kept_out: Mapping[str, tuple[int, int]],
+        under: str,
+    ) -> Changes:
         if under:
-            inside = under.rstrip("/") + "/"
-            indexed = {path: state for path, state in indexed.items() if path.startswith(inside)}
-            kept_out = {path: state for path, state in kept_out.items() if path.startswith(inside)}
+            indexed = {path: state for path, state in indexed.items() if is_under(path, under)}
+            kept_out = {path: state for path, state in kept_out.items() if is_under(path, under)}
         return compare(indexed, seen, kept_out)
 
     def _update(self, writer: Writer, facts: Mapping[str, tuple[int, int]], changes: Changes, run: _Run) -> None:
@@ -136,17 +152,24 @@ class Builder:
         todo = sorted((*changes.added, *changes.suspect))
         known = {path: indexed[path].sha256 for path in changes.suspect}
         run.total = len(todo)
+        self._prepare_parsers(todo)
         removed: Sequence[str] = changes.removed
         for paths in _rounds(todo, facts):
             run.check()
             numbers, outcomes = self._round(writer, paths, facts, known, run)
             self._commit(writer, numbers, outcomes, removed)
-            run.count(outcomes, sum(path in known for path in paths))
+            run.count(outcomes, {path for path in paths if path in known})
             removed = ()
             if not writer.is_published and not self._store.generation():
                 writer.publish()  # the first index serves from its first round on
         if removed:
             self._commit(writer, [], [], removed)
+
+    def _prepare_parsers(self, paths: Sequence[str]) -> None:
+        """Unpack all parsers that will be wanted in one pass over their archive; nothing to do after the first run."""
+        if len(paths) > 1:
+            found = (self._languages.detect(path) for path in paths)
+            self._grammars.prepare({language.grammar for language in found if language and language.grammar})
 
     def _round(
         self,
@@ -186,12 +209,14 @@ class Builder:
             removed=[*removed, *(path for outcome in outcomes for path in outcome.vanished)],
             skipped=[row for outcome in outcomes for row in outcome.skipped],
             touched=[row for outcome in outcomes for row in outcome.touched],
+            facts=UNFINISHED,
         )
 
     def _finish(self, writer: Writer, run: _Run) -> None:
         run.tell("finishing", run.total, run.total)
         writer.compact()
         writer.set_importance(importance(writer.snapshot()))
+        writer.set_facts(dict.fromkeys(UNFINISHED, 0))
         writer.publish()
         run.skipped = [Skipped(path, reason, detail) for path, reason, detail, *_ in writer.skipped()]
 
@@ -215,12 +240,13 @@ class _Run:
         if self.progress is not None:
             self.progress(Progress(stage, done, total))
 
-    def count(self, outcomes: Sequence[Outcome], suspects: int) -> None:
-        """Add up what became of a round of which `suspects` files had been indexed before."""
+    def count(self, outcomes: Sequence[Outcome], suspects: Collection[str]) -> None:
+        """Add up what became of a round of which the `suspects` had been indexed before."""
         touched = sum(len(outcome.touched) for outcome in outcomes)
+        left = {path for outcome in outcomes for path in (*outcome.vanished, *(row[0] for row in outcome.skipped))}
         self.written += sum(outcome.written for outcome in outcomes)
         self.touched += touched
-        self.changed += suspects - touched
+        self.changed += len(set(suspects) - left) - touched
 
     def step(self) -> None:
         """One file more."""

@@ -43,3 +43,12 @@ def compare(
             unchanged += 1
     removed = [path for path in (*indexed, *kept_out) if path not in present]
     return Changes(tuple(sorted(added)), tuple(sorted(suspect)), tuple(sorted(removed)), unchanged)
+
+
+def is_under(path: str, place: str) -> bool:
+    """Whether a path is the place, or lies in the folder that it names; everything lies under "".
+
+    >>> is_under("src/a.py", "src"), is_under("src/a.py", "src/a.py"), is_under("src2/a.py", "src"), is_under("a", "")
+    (True, True, False, True)
+    """
+    return not place or path == place or path.startswith(place.rstrip("/") + "/")

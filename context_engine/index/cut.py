@@ -32,14 +32,17 @@ class SymbolLike(Protocol):
     def kind(self) -> str:
         """What it is; `constant` and `enum` are data."""
         ...
+
     @property
     def first(self) -> int:
         """Its first line."""
         ...
+
     @property
     def last(self) -> int:
         """Its last line."""
         ...
+
     @property
     def parent(self) -> int:
         """The index of the symbol around it, -1 for none."""
@@ -140,9 +143,10 @@ def _wholes(symbols: Sequence[SymbolLike], offsets: Sequence[int]) -> list[tuple
     wholes: list[tuple[int, int]] = []
     for symbol in symbols:
         first, stop = symbol.first - 1, min(symbol.last, len(offsets) - 1)
+        if wholes and first < wholes[-1][1]:
+            continue
         if stop - first > 1 and offsets[stop] - offsets[first] <= PIECE_CHARS_MAX:
-            if not wholes or first >= wholes[-1][1]:
-                wholes.append((first, stop))
+            wholes.append((first, stop))
     return wholes
 
 

@@ -11,9 +11,9 @@ import msgspec
 
 from context_engine.index.cut import Piece, cut
 from context_engine.index.postings import IndexedFile
-from context_engine.index.roles import role_code, role_of
+from context_engine.index.roles import Role, role_code, role_of
 from context_engine.index.tags import front_matter_tags, inline_tag_places
-from context_engine.languages import Grammars, Language, Languages, doc_head, outline
+from context_engine.languages import Grammars, Language, Languages, Symbol, doc_head, outline
 from context_engine.text.words import words
 
 PLAIN = Language(name="text", content="code")
@@ -77,7 +77,7 @@ def describe(
     return IndexedFile(
         path=path,
         language=language.name,
-        role=role_code(role_of(path, language.content)),
+        role=role_code(_role(path, language, symbols)),
         size=size,
         mtime_ns=mtime_ns,
         sha256=sha256,
@@ -91,6 +91,14 @@ def describe(
         tags=front_matter_tags(text) if is_prose else (),
         piece_tags=_piece_tags(text, pieces) if is_prose and "#" in text else {},
     )
+
+
+def _role(path: str, language: Language, symbols: Sequence[Symbol]) -> Role:
+    """The role by the path; a package's main file that defines things itself is source like any other."""
+    role = role_of(path, language.content)
+    if role == "init" and any(symbol.kind in ("function", "class", "method") for symbol in symbols):
+        return "source"
+    return role
 
 
 def _byte_spans(text: str, data: bytes, pieces: Sequence[Piece]) -> list[tuple[int, int]]:

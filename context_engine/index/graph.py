@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 
 import numpy as np
 
+from context_engine.index.changes import is_under
 from context_engine.index.describe import StoredOutline, decode_outline
 from context_engine.languages import Grammars, Languages, Outline, PathIndex, outline, resolve_import
 from context_engine.store.segment import term_hashes
@@ -90,7 +91,7 @@ class Graph:
         found = [
             defined
             for file in self._files_defining(name)
-            if self._snapshot.paths[file].startswith(under)
+            if is_under(self._snapshot.paths[file], under)
             for defined in self._in_file(file)
             if _name_fits(defined.name, name) and (not owner or _owner_fits(defined.qualified, owner))
         ]
@@ -255,4 +256,4 @@ def _name_fits(name: str, pattern: str) -> bool:
 
 def _owner_fits(qualified: str, owner: str) -> bool:
     above = qualified.rpartition(".")[0]
-    return above == owner or above.endswith("." + owner) or above.lower().endswith(owner.lower())
+    return f".{above}".lower().endswith(f".{owner}".lower())

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from context_engine.errors import ContextEngineError, StorageBusy
 from context_engine.index.build import Builder
+from context_engine.index.changes import is_under
 from context_engine.model import IndexReport, Progress
 from context_engine.store.snapshot import Snapshot
 from context_engine.store.store import Store
@@ -53,8 +54,9 @@ class Live:
         self._swept_at = 0.0
         self._rest_least_s = rest_s
         self._rest_s = 0.0
+        self._queued = False  # a run was asked for and has not ended
+        self._step: Progress | None = None
         self.watching = False
-        self.progress: Progress | None = None
         self.last_error: str | None = None
 
     # -- what answers --
@@ -70,8 +72,9 @@ class Live:
             return
         self._ask("paths" if len(stale) <= FULL_RUN_FILES else "run")
         if len(stale) <= INLINE_FILES_MAX:
+            known = self.last_error
             with self._wake:
-                self._wake.wait_for(lambda: not self._stale or bool(self.last_error), WAIT_S)
+                self._wake.wait_for(lambda: not self._stale or self.last_error is not known, WAIT_S)
 
     def stale(self) -> frozenset[str]:
         """Files known to differ from the index."""
@@ -90,6 +93,11 @@ class Live:
             self._stale = set(found)
             self._swept_at = ended
             self._rest_s = max(self._rest_least_s, (ended - began) * SWEEP_REST_FACTOR)
+
+    @property
+    def progress(self) -> Progress | None:
+        """How far the run of this process is; None when there is none."""
+        return self._step or (Progress("scanning", 0, 0) if self._queued else None)
 
     @property
     def is_building(self) -> bool:
@@ -120,7 +128,7 @@ class Live:
         """A full run in the caller's thread. Raises: StorageBusy, DiskFull, StorageCorrupt, Cancelled."""
 
         def tell(step: Progress) -> None:
-            self.progress = step
+            self._step = step
             if progress is not None:
                 progress(step)
 
@@ -133,22 +141,24 @@ class Live:
                 before = set(self._stale)
             report = self._builder.run(under=under, force=force, progress=tell, cancel=cancel)
             with self._lock:
-                self._stale -= before if not under else {path for path in before if path.startswith(under)}
+                self._stale -= {path for path in before if is_under(path, under)}
                 self.last_error = None
             return report
         except ContextEngineError as error:
             self.last_error = error.message
             raise
         finally:
-            self.progress = None
+            self._step = None
             self._run_lock.release()
             with self._wake:
                 self._wake.notify_all()
 
     def run_in_background(self, *, force: bool = False) -> bool:
         """Have the thread do a full run; False when one is under way or waiting."""
-        if self.is_building or self._wanted in ("run", "rebuild"):
-            return False
+        with self._lock:
+            if self.is_building or self._wanted in ("run", "rebuild"):
+                return False
+            self._queued = True
         self._ask("rebuild" if force else "run")
         return True
 
@@ -187,7 +197,12 @@ class Live:
                 self.last_error = error.message
                 with self._lock:
                     self._stale.clear()
+            except Exception as error:  # noqa: BLE001 - a thread has nobody to raise to; `last_error` tells it
+                self.last_error = f"{type(error).__name__}: {error}"
+                with self._lock:
+                    self._stale.clear()
             with self._wake:
+                self._queued = self._queued and self._wanted in ("run", "rebuild")
                 self._wake.notify_all()
 
     def _do(self, wanted: str) -> None:

@@ -24,6 +24,7 @@ from context_engine.languages import Grammars, Languages
 
 _LENGTH_BYTES = 4
 STOP_WAIT_S = 1.0
+IDLE_S = 60.0
 
 
 class Pool:
@@ -34,10 +35,15 @@ class Pool:
         self._hello = [grammars_folder, languages_folder]
         self._children: list[Child] = []
         self._lock = threading.Lock()
+        self._timer: threading.Timer | None = None
 
     def start(self) -> None:
         """Start the processes now; they are ready about half a second later. Does nothing when they run already."""
         with self._lock:
+            self._stop_timer()
+            for child in self._children:
+                if not child.is_alive():
+                    child.close()
             self._children = [child for child in self._children if child.is_alive()]
             while len(self._children) < self._count:
                 self._children.append(Child(self._hello))
@@ -54,12 +60,27 @@ class Pool:
             child.wait_ready(timeout_s)
         return len(self.ready())
 
-    def close(self) -> None:
-        """End the processes."""
+    def rest(self) -> None:
+        """End the processes when nobody has wanted them for a while: each holds some 60 MB."""
         with self._lock:
+            self._stop_timer()
+            if self._children:
+                self._timer = threading.Timer(IDLE_S, self.close)
+                self._timer.daemon = True
+                self._timer.start()
+
+    def close(self) -> None:
+        """End the processes; they start again when they are wanted."""
+        with self._lock:
+            self._stop_timer()
             for child in self._children:
                 child.close()
             self._children = []
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
 
 class Child:
@@ -77,7 +98,7 @@ class Child:
         self._stdin, self._stdout = self._process.stdin, self._process.stdout
         self._answers: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._ready = threading.Event()
-        self._busy = False
+        self._busy = self._ended = False
         threading.Thread(target=self._listen, name="ctx-worker-listener", daemon=True).start()
         self._send(msgspec.msgpack.encode(hello))
 
@@ -96,11 +117,13 @@ class Child:
     def start(self, job: Job) -> Callable[[], Outcome | None]:
         """Hand over a job; the returned function waits for the outcome (None: the process died on it)."""
         self._busy = True
+        answers = self._answers = queue.SimpleQueue()  # of this job alone: a caller who was cancelled never asks for it
+        if self._ended:
+            answers.put(None)
         self._send(msgspec.msgpack.encode(job))
 
         def wait() -> Outcome | None:
-            answer = self._answers.get()
-            self._busy = False
+            answer = answers.get()
             return None if answer is None else msgspec.msgpack.decode(answer, type=Outcome)
 
         return wait
@@ -124,7 +147,9 @@ class Child:
         if _read_frame(stdout) is not None:
             self._ready.set()
             while (frame := _read_frame(stdout)) is not None:
-                self._answers.put(frame)
+                answers, self._busy = self._answers, False
+                answers.put(frame)
+        self._ended = True
         self._answers.put(None)
         stdout.close()
 

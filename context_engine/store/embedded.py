@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 import sys
+import tempfile
 import threading
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -32,10 +34,10 @@ from context_engine.store.segment import Segment
 from context_engine.store.snapshot import Snapshot
 from context_engine.store.store import FileState, Stats
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """Raise it when tables, segment layout, chunking or tokens change: older generations are then rebuilt, never misread.
 
-1 first layout, 2 roles, 3 outline blobs by msgpack
+1 first layout, 2 roles, 3 outline blobs by msgpack, 4 checksums, touched files, definitions never cut in two
 """
 SEGMENTS_MAX = 8
 """More segments than this slow queries down; fewer mean more merging."""
@@ -47,13 +49,17 @@ LOG_BYTES_MAX = 1_000_000
 INHERIT_FILES_MAX = 100
 """Larger batches are followed by a new computation of importance anyway."""
 READ_TRIES = 5
+UNFINISHED: Mapping[str, Any] = {"unfinished": 1}
+"""Committed with files until ranks have been computed over them: a run that was killed in between is caught up on."""
 
+_IS_GENERATION = re.compile(r"g-\d{6,9}").fullmatch
 _EPOCH = "SELECT value FROM fact WHERE name='epoch'"
 _SCHEMA = """
 CREATE TABLE fact(name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE segment(id INTEGER PRIMARY KEY, files INT NOT NULL, chunks INT NOT NULL, importance BLOB);
 CREATE TABLE file(path TEXT PRIMARY KEY, size INT, mtime_ns INT, sha256 BLOB, segment INT, number INT) WITHOUT ROWID;
 CREATE TABLE dead(segment INT, number INT, PRIMARY KEY(segment, number)) WITHOUT ROWID;
+CREATE TABLE touched(segment INT, number INT, size INT, mtime_ns INT, PRIMARY KEY(segment, number)) WITHOUT ROWID;
 CREATE TABLE skipped(path TEXT PRIMARY KEY, reason TEXT, detail TEXT, size INT, mtime_ns INT) WITHOUT ROWID;
 INSERT INTO fact VALUES ('schema', {schema}), ('epoch', 0);
 """
@@ -101,7 +107,7 @@ class EmbeddedStore:
     def stats(self) -> Stats:
         """Counts and sizes of what is published."""
         snapshot = self.snapshot()
-        disk_bytes = sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
+        disk_bytes = _disk_bytes(self.folder)
         if snapshot is None:
             return Stats(files=0, chunks=0, dead_files=0, segments=0, disk_bytes=disk_bytes, generation="", epoch=0)
         return Stats(
@@ -141,7 +147,7 @@ class EmbeddedStore:
         if not generation:
             self._forget()
             return None
-        if self._reader is None or self._reader.generation != generation:
+        if self._reader is None or self._reader.generation != generation or not self._reader.is_in_place():
             self._forget()
             reader = _Reader(self.folder / generation)
             if reader.schema() != SCHEMA_VERSION:
@@ -153,9 +159,10 @@ class EmbeddedStore:
     def generation(self) -> str:
         """The name of the generation that serves; empty when there is none."""
         try:
-            return (self.folder / "CURRENT").read_text("ascii").strip()
-        except (FileNotFoundError, UnicodeDecodeError):
+            name = (self.folder / "CURRENT").read_text("ascii").strip()
+        except (FileNotFoundError, NotADirectoryError, UnicodeDecodeError):
             return ""
+        return name if _IS_GENERATION(name) else ""
 
     def _forget(self) -> None:
         if self._reader is not None:
@@ -179,7 +186,8 @@ class EmbeddedStore:
             self.folder.mkdir(parents=True, exist_ok=True)
         lock = FileLock(self.folder / "writer.lock", timeout=wait_s)
         try:
-            lock.acquire()
+            with disk_errors(self.folder):
+                lock.acquire()
         except Timeout:
             raise StorageBusy(
                 "another process is indexing this workspace",
@@ -198,11 +206,11 @@ class EmbeddedStore:
     def _open_writer(self, rebuild: bool) -> Writer:
         current = self.generation()
         usable = bool(current) and _is_usable(self.folder / current)
+        if not usable:
+            (self.folder / "CURRENT").unlink(missing_ok=True)
+            self.close()
         for path in self.folder.glob("g-*"):
             if path.name != current or not usable:
-                if path.name == current:
-                    (self.folder / "CURRENT").unlink()
-                    self.close()
                 shutil.rmtree(path, ignore_errors=True)
         if usable and not rebuild:
             return Writer(self.folder, current, published=True)
@@ -213,9 +221,9 @@ class EmbeddedStore:
 
     def clear(self) -> int:
         """Delete the index; bytes freed. Raises: StorageBusy while another process writes."""
-        freed = self.stats().disk_bytes if self.folder.exists() else 0
         if not self.folder.exists():
             return 0
+        freed = _disk_bytes(self.folder)
         with self.writer(rebuild=False):
             self.close()
             (self.folder / "CURRENT").unlink(missing_ok=True)
@@ -232,16 +240,19 @@ class Writer:
         self.generation = generation
         self.path = folder / generation
         self.is_published = published
+        self._parts: dict[int, Path] = {}
         self._db = _connect(self.path / "index.db", apsw.SQLITE_OPEN_READWRITE)
         self._remove_leftovers()
 
     def close(self) -> None:
         """Let go; a log that has grown is folded into the database first."""
         log = self.path / "index.db-wal"
-        if log.exists() and log.stat().st_size > LOG_BYTES_MAX:
-            with suppress(apsw.BusyError):  # a reader is looking: the next writer folds it
-                self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        self._db.close()
+        try:
+            with suppress(apsw.BusyError, FileNotFoundError):  # a reader is looking: the next writer folds it
+                if log.stat().st_size > LOG_BYTES_MAX:
+                    self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        finally:
+            self._db.close()
 
     def files(self) -> dict[str, FileState]:
         """What is indexed, by path."""
@@ -258,17 +269,39 @@ class Writer:
         """(path, reason, detail, size, mtime_ns) of files whose content kept them out."""
         return _rows(self._db, "SELECT * FROM skipped ORDER BY path")
 
-    def kept_out(self) -> dict[str, tuple[int, int]]:
-        """(size, mtime_ns) of files whose content kept them out, so that they are not read again."""
-        return {path: (size, mtime_ns) for path, _, _, size, mtime_ns in self.skipped()}
+    def kept_out(self, paths: Sequence[str] = ("",)) -> dict[str, tuple[int, int]]:
+        """(size, mtime_ns) of files whose content kept them out, so that they are not read again; below `paths`.
+
+        What could not be read is tried every time: permission comes without another size or time.
+        """
+        sql = "SELECT path, size, mtime_ns FROM skipped WHERE ?1='' OR path=?1 OR (path>=?1||'/' AND path<?1||'0')"
+        rows = (row for path in paths for row in self._db.execute(sql, (path,)))
+        found = {path: (size, mtime_ns) for path, size, mtime_ns in rows}
+        closed = self._db.execute("SELECT path FROM skipped WHERE reason='unreadable'")
+        return found | {path: (-1, -1) for (path,) in closed if path in found}
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether files were committed that nothing has been computed over yet, or nothing is published."""
+        rows = _rows(self._db, "SELECT value FROM fact WHERE name='unfinished'")
+        return not self.is_published or bool(rows and rows[0][0])
 
     def new_segment(self) -> tuple[int, Path]:
-        """A number and a file name nobody has, for a segment that is then handed to `put`."""
+        """A number and a file name nobody has, for a segment that is then handed to `put`.
+
+        The name is used once ever: a process that outlives its writer may still write to it and must not hit a segment.
+        """
         used = [int(path.stem) for path in self.path.glob("*.seg")]
-        number = max(used, default=0) + 1
-        path = self._segment_path(number)
-        path.touch(exist_ok=False)
-        return number, path
+        number = max([*used, *self._parts], default=0) + 1
+        descriptor, name = tempfile.mkstemp(prefix=f"{number:06d}-", suffix=".part", dir=self.path)
+        os.close(descriptor)
+        self._parts[number] = Path(name)
+        return number, self._parts[number]
+
+    def _settled(self, number: int) -> Segment:
+        """A segment that has been written, under its final name."""
+        os.replace(self._parts.pop(number), self._segment_path(number))
+        return segments.load(self._segment_path(number))
 
     def put(
         self,
@@ -284,7 +317,7 @@ class Writer:
         Segments whose files replace older entries of the same path, files gone, files kept out by their content, files
         that were touched (path, size, mtime_ns) but not changed.
         """
-        loaded = {number: segments.load(self._segment_path(number)) for number in written}
+        loaded = {number: self._settled(number) for number in written}
         db = self._db
         with db:
             gone = [(path,) for path in removed]
@@ -299,7 +332,9 @@ class Writer:
             db.executemany("INSERT OR REPLACE INTO skipped VALUES (?,?,?,?,?)", kept_out)
             for number, segment in loaded.items():
                 self._register(number, segment, inherited[number])
-            db.executemany("UPDATE file SET size=?, mtime_ns=? WHERE path=?", [(s, m, p) for p, s, m in touched])
+            looks = [(size, mtime_ns, path) for path, size, mtime_ns in touched]
+            db.executemany("UPDATE file SET size=?, mtime_ns=? WHERE path=?", looks)
+            db.executemany("INSERT OR REPLACE INTO touched SELECT segment, number, ?, ? FROM file WHERE path=?", looks)
             self._end_commit(facts)
 
     def _inherited(self, segment: Segment) -> np.ndarray:
@@ -359,7 +394,8 @@ class Writer:
         chosen = [row[0] for row in rows] if everything else _to_merge(rows, dead)
         if len(chosen) < 2 and not any(dead.get(number) for number in chosen):
             return 0
-        parts = [segments.load(self._segment_path(number)) for number in chosen]
+        touched = _touched(self._db)
+        parts = [segments.load(self._segment_path(number)).looking(touched.get(number, ())) for number in chosen]
         alive = [np.ones(part.files, bool) for part in parts]
         for living, number in zip(alive, chosen, strict=True):
             gone = self._db.execute("SELECT number FROM dead WHERE segment=?", (number,)).fetchall()
@@ -367,6 +403,7 @@ class Writer:
         merged = segments.merge(parts, alive)
         number, path = self.new_segment()
         segments.write(merged, path)
+        self._settled(number)
         self._replace(chosen, alive, number, merged)
         for old in chosen:
             with suppress(OSError):  # Windows cannot delete a mapped file: the next writer does
@@ -383,6 +420,7 @@ class Writer:
             for each in chosen:
                 self._db.execute("DELETE FROM file WHERE segment=?", (each,))
                 self._db.execute("DELETE FROM dead WHERE segment=?", (each,))
+                self._db.execute("DELETE FROM touched WHERE segment=?", (each,))
                 self._db.execute("DELETE FROM segment WHERE id=?", (each,))
             self._register(number, merged, importance)
             self._end_commit(None)
@@ -407,8 +445,8 @@ class Writer:
 
     def _remove_leftovers(self) -> None:
         counted = {row[0] for row in self._db.execute("SELECT id FROM segment")}
-        for path in self.path.glob("*.seg"):
-            if int(path.stem) not in counted:
+        for path in (*self.path.glob("*.seg"), *self.path.glob("*.part")):
+            if path.suffix == ".part" or int(path.stem) not in counted:
                 with suppress(OSError):  # still mapped by a reader on Windows
                     path.unlink()
 
@@ -422,14 +460,20 @@ class _Reader:
         if not (path / "index.db").exists():
             raise FileNotFoundError(path / "index.db")
         self._db = _connect(path / "index.db", apsw.SQLITE_OPEN_READWRITE)
+        self._file = _identity(path / "index.db")
         self._snapshot: Snapshot | None = None
         self._version = -1
+
+    def is_in_place(self) -> bool:
+        """Whether the open database is the one that lies there: a cleared index begins again under an old name."""
+        return _identity(self._path / "index.db") == self._file
 
     def close(self) -> None:
         self._db.close()
 
     def schema(self) -> int:
-        return self.rows("SELECT value FROM fact WHERE name='schema'")[0][0]
+        rows = self.rows("SELECT value FROM fact WHERE name='schema'")
+        return rows[0][0] if rows else 0
 
     def rows(self, sql: str, values: tuple = ()) -> list[tuple]:
         return _rows(self._db, sql, values)
@@ -462,6 +506,21 @@ class _Reader:
         return problems
 
 
+def _disk_bytes(folder: Path) -> int:
+    """Bytes of all files below a folder, while others make and delete some."""
+    total = 0
+    for at, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):
+                total += os.stat(os.path.join(at, name)).st_size
+    return total
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    facts = os.stat(path)
+    return facts.st_dev, facts.st_ino
+
+
 def _rows(db: apsw.Connection, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return db.execute(sql, values).fetchall()
 
@@ -473,6 +532,7 @@ def _snapshot(db: apsw.Connection, path: Path, known: Mapping[int, Segment] | No
         for segment, number in db.execute("SELECT segment, number FROM dead"):
             dead.setdefault(segment, []).append(number)
         epoch = _rows(db, _EPOCH)[0][0]
+        touched = _touched(db)
     loaded = [(known or {}).get(number) or segments.load(path / f"{number:06d}.seg") for number, _ in rows]
     return Snapshot(
         loaded,
@@ -481,7 +541,16 @@ def _snapshot(db: apsw.Connection, path: Path, known: Mapping[int, Segment] | No
         generation=path.name,
         epoch=epoch,
         numbers=[number for number, _ in rows],
+        touched=[touched.get(number, ()) for number, _ in rows],
     )
+
+
+def _touched(db: apsw.Connection) -> dict[int, list[tuple[int, int, int]]]:
+    """Segment -> (file number, size, mtime_ns) of files that were written again with the content they had."""
+    found: dict[int, list[tuple[int, int, int]]] = {}
+    for segment, *look in _rows(db, "SELECT segment, number, size, mtime_ns FROM touched"):
+        found.setdefault(segment, []).append((look[0], look[1], look[2]))
+    return found
 
 
 def _to_merge(rows: Sequence[tuple[int, int, int]], dead: Mapping[int, int]) -> list[int]:
@@ -539,21 +608,29 @@ def disk_errors(folder: Path) -> Generator[None]:
         yield
     except apsw.FullError as error:
         raise _full(folder) from error
+    except apsw.BusyError as error:
+        raise StorageBusy("another process keeps the index locked", suggestion="call again in a moment") from error
+    except (apsw.ReadOnlyError, apsw.CantOpenError, apsw.IOError) as error:
+        raise _closed(folder, str(error)) from error
     except (apsw.CorruptError, apsw.NotADBError) as error:
         raise _corrupt(folder, error) from error
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise _full(folder) from error
-        if (
-            error.errno in (errno.EROFS, errno.EACCES, errno.EPERM)
-            and error.filename
-            and str(folder) in str(error.filename)
-        ):
-            raise DiskFull(
-                f"the index folder {folder} cannot be written: {error.strerror}",
-                suggestion="set CTX_CACHE_FOLDER to a folder you may write to",
-            ) from error
+        named = str(error.filename or "")
+        if error.errno in _CLOSED and named and (str(folder) in named or folder.is_relative_to(named)):
+            raise _closed(folder, error.strerror or "") from error
         raise
+
+
+_CLOSED = (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST)
+
+
+def _closed(folder: Path, why: str) -> DiskFull:
+    return DiskFull(
+        f"the index folder {folder} cannot be written: {why}",
+        suggestion="set CTX_CACHE_FOLDER to a folder you may write to",
+    )
 
 
 def _full(folder: Path) -> DiskFull:

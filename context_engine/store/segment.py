@@ -16,7 +16,7 @@ import mmap
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -174,6 +174,15 @@ class Segment:
     def chunks(self) -> int:
         """How many chunks, dead ones included."""
         return int(self.chunk_starts[-1])
+
+    def looking(self, touched: Sequence[tuple[int, int, int]]) -> Segment:
+        """The segment with other sizes and times of some files: (file number, size, mtime_ns)."""
+        if not touched:
+            return self
+        columns = {name: self.file[name].copy() for name in ("size", "mtime_ns")}
+        for number, size, mtime_ns in touched:
+            columns["size"][number], columns["mtime_ns"][number] = size, mtime_ns
+        return replace(self, file=self.file | columns)
 
     def chunk_files(self) -> npt.NDArray[np.intp]:
         """The file of each chunk."""

@@ -46,8 +46,13 @@ class Snapshot:
         generation: str,
         epoch: int,
         numbers: Sequence[int] = (),
+        touched: Sequence[Sequence[tuple[int, int, int]]] = (),
     ) -> None:
-        """`dead[i]`: file numbers of segment i that no longer count; `importance[i]`: its files' pagerank signal."""
+        """`dead[i]`: file numbers of segment i that no longer count; `importance[i]`: its files' pagerank signal.
+
+        `touched[i]`: (file number, size, mtime_ns) of files that look different by now but hold what they held.
+        """
+        self._touched = touched
         self.generation = generation
         self.epoch = epoch
         self.segments = tuple(segments)
@@ -138,8 +143,17 @@ class Snapshot:
             if (part, name) == ("file", "language"):
                 codes = [np.array([self.languages.index(n) for n in s.languages], np.uint8) for s in self.segments]
                 parts = [code[column] for code, column in zip(codes, parts, strict=True)]
-            known = self._columns[part, name] = _joined(parts, np.uint8)
+            known = _joined(parts, np.uint8)
+            if part == "file" and name in ("size", "mtime_ns") and any(self._touched):
+                known = self._as_touched(known.copy(), 1 if name == "size" else 2)
+            self._columns[part, name] = known
         return known
+
+    def _as_touched(self, column: npt.NDArray[Any], field: int) -> npt.NDArray[Any]:
+        for base, looks in zip(self.file_base.tolist(), self._touched, strict=False):
+            for look in looks:
+                column[base + look[0]] = look[field]
+        return column
 
     @cached_property
     def languages(self) -> tuple[str, ...]:

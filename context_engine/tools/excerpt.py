@@ -9,23 +9,35 @@ r"""PURE. The part of a chunk worth showing first: as it is when short, else the
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections.abc import Sequence
+from itertools import accumulate
 
-_WORD = re.compile(r"[A-Za-z]{2,}|\d+")
+_WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
+WORD_CHARS_MIN = 2
+STEM_CHARS_MIN = 4
+"""Two letters off a longer word make most of its forms meet: hashed, hashes, hashing."""
+TOLERANCE = 1.25
+"""A chunk this little over the limit is shown whole: a cut would save less than it costs to explain."""
 
 
 def excerpt(text: str, query: str, *, lines_max: int, chars_max: int) -> tuple[int, str]:
-    """(how many lines precede it, the excerpt): at most `lines_max` whole lines and about `chars_max` characters.
+    """(how many lines precede it, the excerpt): whole lines, about `lines_max` of them and `chars_max` characters.
 
     A single line longer than `chars_max` stays whole: cutting inside a line is for whoever shows it.
     """
-    lines = text.split("\n")
-    if len(lines) <= lines_max and len(text) <= chars_max:
+    if len(text) <= chars_max * TOLERANCE and text.count("\n") < lines_max * TOLERANCE:
         return 0, text
+    lines = text.split("\n")
     worth = _worth(lines, query)
-    runs = [_run(lines[start : start + lines_max], chars_max) for start in range(len(lines))]
-    best = max(range(len(lines)), key=lambda start: (_value(worth, start, len(runs[start])), -start))
-    return best, "\n".join(runs[best])
+    value = [0.0, *accumulate(worth)]
+    stops = _stops(lines, lines_max, chars_max)
+
+    def gain(start: int) -> float:
+        # The head of a chunk holds its signature, and a telling line starts well.
+        return value[stops[start]] - value[start] + (0.5 if start == 0 else 0.25 * min(1.0, worth[start]))
+
+    best = max(range(len(lines)), key=lambda start: (round(gain(start), 6), -start))
+    return best, "\n".join(lines[best : stops[best]])
 
 
 def first_line(text: str) -> str:
@@ -44,36 +56,39 @@ def clipped(line: str, chars_max: int, query: str = "") -> str:
     if len(line) <= chars_max:
         return line
     lowered = line.lower()
-    at = min((found for word in _words(query) if (found := lowered.find(word)) >= 0), default=0)
+    at = min((found for stem in _stems(query) if (found := lowered.find(stem)) >= 0), default=0)
     start = max(0, min(at - chars_max // 4, len(line) - chars_max))
     before, after = "…" if start else "", "…" if start + chars_max < len(line) else ""
     return f"{before}{line[start : start + chars_max]}{after}"
 
 
-def _worth(lines: list[str], query: str) -> list[float]:
+def _worth(lines: Sequence[str], query: str) -> list[float]:
     """What each line holds of the query; a word that many lines hold tells little of any."""
-    asked = _words(query)
-    found = [asked & _words(line) for line in lines]
-    often = Counter(word for words in found for word in words)
-    return [sum(1 / often[word] for word in words) for words in found]
+    worth = [0.0] * len(lines)
+    lowered = [line.lower() for line in lines]
+    for stem in _stems(query):
+        holding = [number for number, line in enumerate(lowered) if stem in line]
+        for number in holding:
+            worth[number] += 1 / len(holding)
+    return worth
 
 
-def _value(worth: list[float], start: int, count: int) -> float:
-    """The worth of a run of lines. The head of a chunk holds its signature, and a telling line starts well."""
-    return sum(worth[start : start + count]) + (0.5 if start == 0 else 0.25 * min(1.0, worth[start]))
+def _stops(lines: Sequence[str], lines_max: int, chars_max: int) -> list[int]:
+    """For a run that starts at each line: where it must stop. Both ends only move forward."""
+    stops: list[int] = []
+    stop = chars = 0
+    for start in range(len(lines)):
+        if stop <= start:
+            stop, chars = start + 1, len(lines[start])
+        while stop < len(lines) and stop - start < lines_max and chars + 1 + len(lines[stop]) <= chars_max:
+            chars += 1 + len(lines[stop])
+            stop += 1
+        stops.append(stop)
+        chars -= len(lines[start]) + 1
+    return stops
 
 
-def _run(lines: list[str], chars_max: int) -> list[str]:
-    kept, chars = lines[:1], len(lines[0]) if lines else 0
-    for line in lines[1:]:
-        chars += len(line) + 1
-        if chars > chars_max:
-            break
-        kept.append(line)
-    return kept
-
-
-def _words(text: str) -> set[str]:
-    """Lower-case word parts: `loginUser` and `login_user` both hold login and user."""
-    parted = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text)
-    return {word.lower() for word in _WORD.findall(parted)}
+def _stems(query: str) -> list[str]:
+    """The beginnings of the query's words, lower case, each once."""
+    parts = (part.lower() for part in _WORD.findall(query) if len(part) >= WORD_CHARS_MIN)
+    return list(dict.fromkeys(part[: max(STEM_CHARS_MIN, len(part) - 2)] for part in parts))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -57,21 +58,27 @@ def place(session: Session, prices: list[int]) -> dict:
 }
 
 
-@pytest.fixture(autouse=True)
-def own_places(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="module", autouse=True)
+def own_places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Nothing of the machine's user is read or written."""
     place = tmp_path_factory.mktemp("place")
-    for name in [name for name in os.environ if name.startswith("CTX_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", str(place))
-    monkeypatch.setenv("CTX_CACHE_FOLDER", str(place / "cache"))
-    monkeypatch.setenv("CTX_WORKERS", "0")
+    with pytest.MonkeyPatch.context() as patched:
+        for name in [name for name in os.environ if name.startswith("CTX_")]:
+            patched.delenv(name)
+        patched.setenv("HOME", str(place))
+        patched.setenv("CTX_CACHE_FOLDER", str(place / "cache"))
+        patched.setenv("CTX_WORKERS", "0")
+        yield
 
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     """A git work tree with a handful of files in three languages."""
-    root = tmp_path / "till"
+    return planted(tmp_path / "till")
+
+
+def planted(root: Path) -> Path:
+    """The files of `FILES` in a new work tree."""
     for name, text in FILES.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)

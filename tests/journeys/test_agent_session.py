@@ -10,13 +10,20 @@ from typing import Any
 
 import pytest
 
+from tests.journeys.conftest import planted
 from tests.journeys.wire import Wire
 
 
-@pytest.fixture
-def wire(repository: Path) -> Iterator[Wire]:
-    """A session whose index is ready."""
-    with Wire(repository) as wire:
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The repository of the whole session."""
+    return planted(tmp_path_factory.mktemp("session") / "till")
+
+
+@pytest.fixture(scope="module")
+def wire(root: Path, own_places: None) -> Iterator[Wire]:
+    """One long session, as agents have them; its index is ready."""
+    with Wire(root) as wire:
         wire.shake_hands()
         wait_for(lambda: told(wire, "index_status")["state"] == "ready")
         yield wire
@@ -79,22 +86,22 @@ def test_files_are_read_and_listed(wire: Wire) -> None:
     assert "ignored.log" not in tree
 
 
-@pytest.mark.parametrize("path", ["../outside", "/etc/passwd", "till\\..\\..\\x", "a\x00b", ".git/config"])
-def test_no_path_leads_out_of_the_workspace(wire: Wire, path: str) -> None:
-    result = wire.call("read_file", path=path)
-    assert result["isError"]
-    code = json.loads(result["content"][0]["text"])["error"]["code"]
-    assert code in ("INVALID_PATH", "ACCESS_DENIED", "FILE_NOT_FOUND")
+def test_no_path_leads_out_of_the_workspace(wire: Wire) -> None:
+    for path in ("../outside", "/etc/passwd", "till\\..\\..\\x", "a\x00b", ".git/config"):
+        result = wire.call("read_file", path=path)
+        assert result["isError"], path
+        code = json.loads(result["content"][0]["text"])["error"]["code"]
+        assert code in ("INVALID_PATH", "ACCESS_DENIED", "FILE_NOT_FOUND"), path
 
 
-def test_an_edit_is_found_without_asking_for_it(wire: Wire, repository: Path) -> None:
-    (repository / "till" / "refund.py").write_text('def refund_customer(order):\n    """Give the money back."""\n')
+def test_an_edit_is_found_without_asking_for_it(wire: Wire, root: Path) -> None:
+    (root / "till" / "refund.py").write_text('def refund_customer(order):\n    """Give the money back."""\n')
     wait_for(lambda: "till/refund.py" in wire.text("codebase_retrieval", query="refund customer", profile="fast"))
 
 
 def test_the_index_is_cleared_only_on_purpose_and_built_again(wire: Wire) -> None:
     assert wire.call("clear_index")["isError"]
-    assert told(wire, "clear_index", confirm=True)["cleared"] is True
+    wait_for(lambda: not wire.call("clear_index", confirm=True)["isError"])  # busy while an edit is taken in
     assert told(wire, "index_workspace")["files"] >= 7
     assert told(wire, "codebase_retrieval", query="hash password")["results"]
 
@@ -102,5 +109,5 @@ def test_the_index_is_cleared_only_on_purpose_and_built_again(wire: Wire) -> Non
 def test_the_metrics_count_what_the_session_did(wire: Wire) -> None:
     wire.call("read_file", path="missing.py")
     stats = told(wire, "index_status", include_stats=True)["stats"]
-    assert stats["read_file"]["errors"] == {"FILE_NOT_FOUND": 1}
+    assert stats["read_file"]["errors"]["FILE_NOT_FOUND"] == 1
     assert stats["index_status"]["ok"] >= 1
