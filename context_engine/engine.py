@@ -161,7 +161,6 @@ class Engine:
             self._live.look()
         head = self._git.head()
         counts, examples = self._skipped()
-        walked_at = self._store.fact("walked_at")
         return Status(
             root=str(self.root),
             state="building" if progress else "ready" if searcher else "absent",
@@ -179,11 +178,16 @@ class Engine:
             generation=f"{stats.generation}.{stats.epoch}" if stats.generation else "",
             disk_bytes=stats.disk_bytes,
             cache_folder=str(self.cache_folder),
-            indexed_at=_stamp(walked_at) if walked_at else None,
+            indexed_at=self.indexed_at() or None,
             watcher=self._watcher_state(),
             last_error=self._live.last_error,
             versions=_versions(),
         )
+
+    def indexed_at(self) -> str:
+        """When the index was last brought up to date as a whole, UTC ISO-8601; empty when never."""
+        walked_at = self._store.fact("walked_at")
+        return _stamp(walked_at) if walked_at else ""
 
     def tags(self) -> dict[str, int]:
         """Every tag of the index and how many chunks carry it, most first."""

@@ -63,7 +63,8 @@ def test_a_name_leads_to_every_definition_of_it_shallow_ones_first(graph: Graph)
 
 
 def test_a_qualified_name_leads_to_the_one_inside(graph: Graph) -> None:
-    assert defined(graph, "Cat.purr") == defined(graph, "Cat::purr") == defined(graph, "Cat#purr") == [("zoo/cats.py", "Cat.purr")]
+    for spelled in ("Cat.purr", "Cat::purr", "Cat#purr", "Cat.purr()"):
+        assert defined(graph, spelled) == [("zoo/cats.py", "Cat.purr")]
 
 
 def test_an_owner_is_a_whole_name(graph: Graph) -> None:
@@ -117,12 +118,12 @@ def test_imports_lead_to_files_of_the_project_or_nowhere(graph: Graph) -> None:
     files = {target: found for target, _, found in graph.imports("zoo/keeper.py")}
     assert files["zoo.cats"] == ["zoo/cats.py"]
     assert files["json"] == []
-    assert ["zoo/dogs.py"] in files.values()
+    assert "zoo/dogs.py" in files["."]
     assert graph.imports("web/app.ts") == [("./view", 1, ["web/view.ts"])]
 
 
 def test_importers_are_the_other_way_round(graph: Graph) -> None:
-    paths = list(graph.paths.files) if hasattr(graph.paths, "files") else list(PROJECT)
+    paths = list(PROJECT)
     forward = {(path, file) for path in paths for _, _, found in graph.imports(path) for file in found}
     backward = {(other, path) for path in paths for other, _, _ in graph.importers(path)}
     assert backward == forward

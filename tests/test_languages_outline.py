@@ -168,6 +168,17 @@ SHARED = Grammars(Path(__file__).parent / ".." / ".pytest_cache" / "grammars")
 """For the property tests, where a fixture would be built anew for every example."""
 
 
+def test_minified_code_is_not_parsed_and_says_so(grammars: Grammars) -> None:
+    found = outline(LANGUAGES["javascript"], b"function f(){};" * 2_000, grammars)
+    assert found.symbols == ()
+    assert "20,000 bytes" in found.problems[0].message
+
+
+def test_minified_data_keeps_its_keys(grammars: Grammars) -> None:
+    found = outline(LANGUAGES["json"], b'{"a": [' + b"1," * 20_000 + b'1], "b": {"c": 1}}', grammars)
+    assert [symbol.name for symbol in found.symbols] == ["a", "b", "c"]
+
+
 LONG = 200_000
 
 

@@ -26,7 +26,6 @@ PACKAGE = ROOT / "context_engine"
 TOUCHES_FILES = {
     "settings.py": "the settings file of the workspace, `.context-engine/config.yml`, and nothing else",
     "cli/app.py": "asks whether a word typed at the terminal is a path; opens nothing",
-    "cli/places.py": "looks for the project's root around the folder the person stands in; opens nothing",
     "server/streams.py": "the standard streams, moved aside so that no print can spoil the protocol, and /dev/null",
     "store/": "its own index files in the user's cache, never a file of the workspace",
     "index/worker.py": "the pipes to the process that started it, no file",

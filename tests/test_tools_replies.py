@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine import tools
-from context_engine.errors import FileNotFound, InvalidArgument, NotConfirmed, TooLarge
+from context_engine.errors import Cancelled, FileNotFound, InvalidArgument, NotConfirmed, StorageBusy, TooLarge
 from context_engine.model import Filter
 from context_engine.settings import Settings
+from context_engine.tools import Call
 from context_engine.tools.excerpt import excerpt
 from tests.tools_stand_in import LOGIN, StandIn, hit, status
 
@@ -317,6 +318,29 @@ def test_index_workspace_reports_what_it_did_and_what_it_skipped() -> None:
         "skipped": {"binary": 1, "ignored": 1},
         "skipped_examples": [{"path": "logo.png", "reason": "binary"}, {"path": "a.min.js", "reason": "ignored"}],
     }  # fmt: skip
+
+
+class Busy(StandIn):
+    """Refuses twice, as while the server's own run is under way."""
+
+    refusals = 2
+
+    def index(self, **arguments: Any) -> Any:
+        if self.refusals:
+            self.refusals -= 1
+            raise StorageBusy("this workspace is being indexed already")
+        return super().index(**arguments)
+
+
+def test_index_workspace_waits_for_a_run_that_is_under_way() -> None:
+    assert told(Busy(), "index_workspace")["files"] == 2
+
+
+def test_waiting_for_a_run_can_be_cancelled() -> None:
+    call = Call()
+    call.cancel.set()
+    with pytest.raises(Cancelled):
+        tools.call(Busy(), "reindex_workspace", {}, call)  # ty: ignore[invalid-argument-type] - a stand-in
 
 
 def test_indexing_in_the_background_returns_at_once() -> None:

@@ -86,6 +86,10 @@ class StandIn:
         """The fixed status."""
         return self.state
 
+    def indexed_at(self) -> str:
+        """The fixed status's."""
+        return self.state.indexed_at or ""
+
     def find_symbol(self, name: str, *, kind: str | None, path: str | None, limit: int) -> Found:
         """One definition of `login`, none of anything else."""
         if name != "login":

@@ -22,8 +22,10 @@ from context_engine.store.store import Store
 WAIT_S = 0.15
 """How long an answer waits for edited files to be taken in: a handful takes some 10 ms each."""
 INLINE_FILES_MAX = 8
+EDITS_WAIT_S = 5.0
+"""How long a full run waits for the thread that is taking in a few edits; another full run it never waits for."""
 SWEEP_REST_FACTOR = 20
-"""A sweep rests twenty times as long as it took: at most 5 % of the time goes into looking."""
+"""A sweep rests twenty times as long as it took: at most 5 % of the time goes into looking (unless told not to rest)."""
 SWEEP_REST_MIN_S = 0.5
 FULL_RUN_FILES = 200
 """When more files than this changed (a branch switch), a full run is quicker than looking at each."""
@@ -67,6 +69,8 @@ class Live:
 
     def freshen(self) -> None:
         """Look for edits, have them taken in, and wait a moment when they are few."""
+        if self.snapshot() is None:
+            return  # an index is built because somebody asks for it, never because somebody searches
         stale = self.stale()
         if not stale or self.is_building:
             return
@@ -92,7 +96,7 @@ class Live:
         with self._lock:
             self._stale = set(found)
             self._swept_at = ended
-            self._rest_s = max(self._rest_least_s, (ended - began) * SWEEP_REST_FACTOR)
+            self._rest_s = max(self._rest_least_s, (ended - began) * SWEEP_REST_FACTOR) if self._rest_least_s else 0.0
 
     @property
     def progress(self) -> Progress | None:
@@ -132,7 +136,7 @@ class Live:
             if progress is not None:
                 progress(step)
 
-        if not self._run_lock.acquire(blocking=False):
+        if not self._run_lock.acquire(timeout=0 if self._step else EDITS_WAIT_S):
             raise StorageBusy(
                 "this workspace is being indexed already", suggestion="search as usual, or call again in a moment"
             )

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import date
 
 import yaml
 
@@ -36,7 +35,7 @@ def front_matter_tags(text: str) -> list[str]:
         tags = tags.split(",")
     if not isinstance(tags, list):
         return []
-    plain = (str(tag).strip().lower() for tag in tags if isinstance(tag, str | int | float | date))
+    plain = (str(tag).strip().lower() for tag in tags if tag is not None and not isinstance(tag, dict | list))
     return sorted({tag for tag in plain if tag})
 
 

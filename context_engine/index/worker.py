@@ -74,6 +74,8 @@ class Pool:
         with self._lock:
             self._stop_timer()
             for child in self._children:
+                child.hang_up()
+            for child in self._children:
                 child.close()
             self._children = []
 
@@ -128,10 +130,14 @@ class Child:
 
         return wait
 
+    def hang_up(self) -> None:
+        """Let the process end by itself."""
+        with suppress(OSError):  # it has died already
+            self._stdin.close()
+
     def close(self) -> None:
         """End the process: gently, then not."""
-        with suppress(OSError):
-            self._stdin.close()
+        self.hang_up()
         try:
             self._process.wait(STOP_WAIT_S)
         except subprocess.TimeoutExpired:

@@ -74,7 +74,7 @@ class Grammars:
         """The tree of a file; None when the grammar cannot be loaded, or the file is nested beyond all reason.
 
         Some grammars need time quadratic in a run of unclosed brackets: 200,000 of them keep Scala's busy for two
-        minutes. (A parse with a progress callback could be stopped, but crashes in tree-sitter 0.26.)
+        minutes. (A parse with a progress callback could be stopped, but then queries with predicates crash in tree-sitter 0.26.)
         """
         parser = self.parser(name)
         if parser is None or (len(data) > WATCHED_BYTES and _depth(data) > DEPTH_MAX):

@@ -51,6 +51,8 @@ def outline(language: Language, data: bytes, grammars: Grammars, *, details: boo
         data = _only_inside(language.only_inside, data)
     for pattern in language.blanks:
         data = re.sub(pattern.encode(), _blanked, data)
+    if language.content == "code" and len(data) > LINE_BYTES_MAX and _longest_line(data) > LINE_BYTES_MAX:
+        return Outline(problems=(Problem(1, 1, f"a line of more than {LINE_BYTES_MAX:,} bytes: not parsed"),))
     tree = grammars.parse(language.grammar, data)
     if tree is None or (len(data) > TOO_BROKEN and _too_broken(tree)):
         return Outline(problems=(Problem(1, 1, "too broken to be outlined"),))
@@ -61,6 +63,15 @@ def outline(language: Language, data: bytes, grammars: Grammars, *, details: boo
     if not details:
         return Outline(tuple(symbols), tuple(imports))
     return _with_details(language, data, grammars, tree, symbols, imports, nodes)
+
+
+LINE_BYTES_MAX = 20_000
+"""Longer lines of code are minified or generated: their symbols say little, and several grammars need time quadratic
+in such a line (20 KB of backticks keep Scala's busy for four seconds)."""
+
+
+def _longest_line(data: bytes) -> int:
+    return max(map(len, data.split(b"\n")))
 
 
 TOO_BROKEN = 4_000

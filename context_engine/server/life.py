@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
-DRAIN_S = 1.0
+DRAIN_S = 0.6
 """Running calls get this long to notice that they are cancelled."""
-CLOSE_S = 0.7
-"""And the Engine this long to close; together with the start of the thread below the promised two seconds."""
+CLOSE_S = 1.2
+"""And the Engine this long to close: a second is what it gives its own processes. Together under two seconds."""
 
 
 class Life:

@@ -49,6 +49,8 @@ LOG_BYTES_MAX = 1_000_000
 INHERIT_FILES_MAX = 100
 """Larger batches are followed by a new computation of importance anyway."""
 READ_TRIES = 5
+CLEAR_WAIT_S = 3.0
+"""Taking in an edit takes milliseconds, a full run longer: that one has to be cancelled first."""
 UNFINISHED: Mapping[str, Any] = {"unfinished": 1}
 """Committed with files until ranks have been computed over them: a run that was killed in between is caught up on."""
 
@@ -224,7 +226,7 @@ class EmbeddedStore:
         if not self.folder.exists():
             return 0
         freed = _disk_bytes(self.folder)
-        with self.writer(rebuild=False):
+        with self.writer(wait_s=CLEAR_WAIT_S):
             self.close()
             (self.folder / "CURRENT").unlink(missing_ok=True)
             for path in self.folder.glob("g-*"):

@@ -1,10 +1,11 @@
 """Tools that build, renew, empty and inspect the index."""
 
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
-from context_engine.errors import NotConfirmed
+from context_engine.errors import Cancelled, NotConfirmed, StorageBusy
 from context_engine.tools.arguments import Flag, Text
 from context_engine.tools.fit import compact, thrifty
 from context_engine.tools.tool import Call, Reply, tool
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
 EXAMPLES_MAX = 20
 """Files named in a reply as examples of what was skipped or is stale; the counts are always complete."""
+BUSY_EVERY_S = 0.2
+BUSY_PATIENCE_S = 600.0
+"""How long a call waits for a run that is under way; its client hears signs of life meanwhile and may cancel."""
 
 
 @tool(touches="index")
@@ -32,8 +36,7 @@ def index_workspace(
     """
     if background and not path:
         return _started(engine, force=force)
-    report = engine.index(path=path or None, force=force, progress=call.progress, cancel=call.cancel)
-    return Reply(compact(report_row(report)))
+    return Reply(compact(report_row(_indexed(engine, call, path=path or None, force=force))))
 
 
 @tool(touches="index")
@@ -48,7 +51,7 @@ def reindex_workspace(
     """
     if background:
         return _started(engine, force=True)
-    return Reply(compact(report_row(engine.index(force=True, progress=call.progress, cancel=call.cancel))))
+    return Reply(compact(report_row(_indexed(engine, call, force=True))))
 
 
 @tool(touches="index", destructive=True)
@@ -80,6 +83,19 @@ def index_status(
     if include_stats and call.metrics:
         row["stats"] = dict(call.metrics())
     return Reply(compact(row))
+
+
+def _indexed(engine: "Engine", call: Call, *, path: str | None = None, force: bool = False) -> "IndexReport":
+    """One run, after the one that is under way: the server starts one by itself, and a caller wants the outcome."""
+    until = time.monotonic() + BUSY_PATIENCE_S
+    while True:
+        try:
+            return engine.index(path=path, force=force, progress=call.progress, cancel=call.cancel)
+        except StorageBusy:
+            if time.monotonic() > until:
+                raise
+        if call.cancel.wait(BUSY_EVERY_S):
+            raise Cancelled("cancelled while another indexing run was under way")
 
 
 def report_row(report: "IndexReport") -> dict[str, Any]:

@@ -108,7 +108,7 @@ def cortex_search(
     """
     chosen = _filter(kinds=chunk_types, tags=tags)
     answer = engine.search(Query(query, limit, chosen, min_score, chunks_per_file=limit))
-    stamp = engine.status().indexed_at or "" if answer.hits else ""
+    stamp = engine.indexed_at() if answer.hits else ""
     best = answer.hits[0].score if answer.hits else 1.0
     rows = [{"chunk": _chunk_row(hit, stamp), "combined_score": round(hit.score / best, 3)} for hit in answer.hits]
     shown = fitting_rows(rows, chars_max=_chars_max(engine))

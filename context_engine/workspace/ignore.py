@@ -60,7 +60,7 @@ def patterns(text: str) -> Iterator[Pattern]:
     >>> [(p.glob, p.value, p.folders_only, p.whole_path) for p in patterns("# x\n/a/b\n!c/\n")]
     [('a/b', 5, False, True), ('c', 6, True, False)]
     """
-    for number, raw in enumerate(text.removeprefix("\ufeff").split("\n"), start=1):
+    for number, raw in enumerate(text.split("\n"), start=1):
         line = _without_trailing_spaces(raw.removesuffix("\r"))
         if not line or line.startswith("#"):
             continue
@@ -74,6 +74,15 @@ def patterns(text: str) -> Iterator[Pattern]:
             glob, whole_path = glob[3:], False  # `**/name` is `name`, and a look-up by name is faster
         if glob:
             yield Pattern(glob, 2 * number + ignored, folders_only, whole_path)
+
+
+def _bytewise(text: str) -> str:
+    """The text with one character for each of its bytes: to git, `?` is one byte, and `é` is two.
+
+    >>> _bytewise("a"), len(_bytewise("é"))
+    ('a', 2)
+    """
+    return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("latin-1")
 
 
 def _without_trailing_spaces(line: str) -> str:
@@ -102,52 +111,72 @@ _CLASSES = {
 }
 _NAMED_CLASS = re.compile(r"\[:([^\]]*):\]")
 _NEVER = r"(?!)"
+_STAR = "[^/]*"
 _TOKEN = re.compile(r"\*\*+|\*|\?|\[|\\.|\\\Z|[^*?\[\\]+", re.DOTALL)
 
 
 def expression(glob: str, *, whole_path: bool) -> str:
     r"""A regular expression for `fullmatch`: git's wildmatch, where `*` and `?` never match a slash.
 
-    >>> expression("a/**/b?.py", whole_path=True)
-    'a/(?:.*/)?b[^/]\\.py'
+    Whatever stands between two wildcards is taken where it first occurs and never tried again (`(?>`): nothing is lost
+    by that, since the second wildcard takes up the rest, and no pattern can be made to run for ever.
+
+    >>> expression("a/**/b?.py", whole_path=True), expression("*a*b", whole_path=False)
+    ('a/(?:.*/)?b[^/]\\.py', '(?>[^/]*?a)[^/]*b')
     """
-    parts: list[str] = []
+    parts: list[list[str]] = [[]]  # one list between each two `**/`
     at = 0
     while at < len(glob):
         token = _TOKEN.match(glob, at)
         assert token, glob  # the alternatives of _TOKEN cover every character
         text, at = token.group(), token.end()
         if text == "[":
-            part, at = _bracket(glob, at)
-        elif text.startswith("**") and whole_path:
-            part, at = _stars(glob, token.start(), at)
+            atom, at = _bracket(glob, at)
+        elif (
+            text.startswith("**")
+            and whole_path
+            and glob[: token.start()][-1:] in {"", "/"}
+            and glob[at : at + 1] == "/"
+        ):
+            at += 1
+            parts.append([])
+            continue
+        elif text.startswith("**") and whole_path and glob[: token.start()].endswith("/") and at == len(glob):
+            atom = ".*"
         else:
-            part = _plain(text)
-        if part == _NEVER:
+            atom = _plain(text)
+        if atom == _NEVER:
             return _NEVER
-        parts.append(part)
-    return "".join(parts)
+        parts[-1].append(atom)
+    first, *others = map(_with_stars, parts)
+    if not others:
+        return first
+    middle = [f"(?>(?:[^/]*/)*?{each})" for each in others[:-1] if each]
+    return f"{first}{''.join(middle)}(?:.*/)?{others[-1]}"
+
+
+def _with_stars(atoms: list[str]) -> str:
+    """What stands between two `**/`, its single stars included."""
+    pieces = [""]
+    for atom in atoms:
+        if atom == _STAR:
+            pieces.append("")
+        else:
+            pieces[-1] += atom
+    first, *others = pieces
+    if not others:
+        return first
+    return f"{first}{''.join(f'(?>{_STAR}?{each})' for each in others[:-1] if each)}{_STAR}{others[-1]}"
 
 
 def _plain(text: str) -> str:
     if text[0] == "*":
-        return "[^/]*"
+        return _STAR
     if text == "?":
         return "[^/]"
     if text[0] == "\\":
         return re.escape(text[1]) if len(text) == 2 else _NEVER  # git: a trailing backslash never matches
     return re.escape(text)
-
-
-def _stars(glob: str, start: int, stop: int) -> tuple[str, int]:
-    """`**` between slashes spans folders; anywhere else it is a `*`."""
-    if start and glob[start - 1] != "/":
-        return "[^/]*", stop
-    if stop == len(glob):
-        return ".*", stop
-    if glob[stop] == "/":
-        return "(?:.*/)?", stop + 1
-    return "[^/]*", stop
 
 
 def _bracket(glob: str, at: int) -> tuple[str, int]:
@@ -224,7 +253,8 @@ class NameTable(dict[str, int]):
             return self._beginnings, glob[:-1]
         return None, glob
 
-    def __missing__(self, name: str) -> int:
+    def __missing__(self, plain: str) -> int:
+        name = _bytewise(plain)
         value = self._names.get(name, NO_RULE)
         if self._suffixes and (dot := name.rfind(".")) >= 0:
             value = max(value, self._suffixes.get(name[dot:], NO_RULE))
@@ -235,7 +265,7 @@ class NameTable(dict[str, int]):
         for each, regex in self._globs:
             if each > value and regex.fullmatch(name):
                 value = each
-        self[name] = value
+        self[plain] = value
         return value
 
 
@@ -293,7 +323,7 @@ class Rules:
         self._in_folders: dict[str, list[_NamePattern]] = {}  # patterns whose folder has no wildcard
         self._globs: list[_PathGlob] = []
         self._tables: dict[tuple[int, ...], Names] = {}
-        for pattern in patterns(text):
+        for pattern in patterns(_bytewise(text.removeprefix("\ufeff"))):
             self._add(pattern)
 
     def _add(self, pattern: Pattern) -> None:
@@ -315,6 +345,7 @@ class Rules:
 
     def inside(self, folder: str) -> Names | None:
         """The patterns about whole paths that can match something directly in `folder`; None when there are none."""
+        folder = _bytewise(folder)
         here = self._in_folders.get(folder, [])
         if self._globs:
             slashed = f"{folder}/" if folder else ""
@@ -337,9 +368,18 @@ class Rules:
 def _split(glob: str) -> tuple[str, str, str]:
     """A glob about whole paths as folder, slash and name; `a/**` speaks of everything in `a/**`.
 
-    No part of a name crosses a slash, so the two can be matched apart. (A slash in brackets never matches anything.)
+    No part of a name crosses a slash, so the two can be matched apart; a slash in brackets does not separate.
     """
-    return (glob, "/", "*") if glob.endswith("/**") else glob.rpartition("/")
+    if glob == "**" or glob.endswith("/**"):
+        return glob, "/", "*"
+    at, last = 0, -1
+    while token := _TOKEN.match(glob, at):
+        at = _bracket(glob, token.end())[1] if token.group() == "[" else token.end()
+        if token.group() != "[" and (slash := glob.rfind("/", token.start(), at)) >= 0:
+            last = slash
+    if last == 0:  # `//name`: one slash says that the path begins here, and no path begins with the other
+        return "/", "/", glob[1:]
+    return (glob[:last], "/", glob[last + 1 :]) if last > 0 else ("", "/", glob)
 
 
 # -- several files, the stronger over the weaker --------------------------------------------------------------------

@@ -6,10 +6,11 @@ is said by `files.load_for_index`, which reads it exactly once. docs/decisions/0
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -62,6 +63,7 @@ __pycache__/
 .yarn/cache/
 .DS_Store
 .ctx-*.tmp
+.ctx-*.tmp
 """
 """Ignored even where no file says so; `.contextignore` can take any of them back with `!`."""
 
@@ -82,6 +84,8 @@ BINARY_SUFFIXES = frozenset(
 )
 """Lower-case endings of files that hold no text, so that nobody opens them to find out."""
 
+_BY_DESCRIPTOR = os.scandir in os.supports_fd
+_FOLDER_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _SUSPECT_SUFFIXES = BINARY_SUFFIXES | SENSITIVE_SUFFIXES.keys()
 
 
@@ -143,11 +147,15 @@ def look(
     walker = _Walker(os.path.realpath(root), bytes_max, check or (lambda: None))
     walker.begin(excludes_file)
     walked: set[str] = set()
-    for path in sorted({path.removeprefix("./").strip("/") if path != "." else "" for path in paths}):
-        if walked.isdisjoint(_with_above(path)):
+    for path in sorted({_plain_path(path) for path in paths}):
+        if ".." not in path.split("/") and walked.isdisjoint(_with_above(path)):
             walked.add(path)
             walker.walk(path)
     return walker.seen()
+
+
+def _plain_path(path: str) -> str:
+    return "/".join([part for part in path.split("/") if part not in {"", "."}])
 
 
 def _with_above(path: str) -> list[str]:
@@ -168,6 +176,7 @@ class _Folder(NamedTuple):
     stack: Stack
     depth: int
     mtime_ns: int
+    place: tuple[int, int]  # device and inode
     insisted: bool = False
 
 
@@ -176,8 +185,7 @@ class _Named:
 
     def __init__(self, folder: str, name: str) -> None:
         self.name = name
-        self.path = os.path.join(folder, name)
-        self._status = os.stat(self.path, follow_symlinks=False)
+        self._status = os.stat(os.path.join(folder, name), follow_symlinks=False)
 
     def is_dir(self, *, follow_symlinks: bool) -> bool:
         """As of `os.DirEntry`; the walk never follows links."""
@@ -272,14 +280,16 @@ class _Walker:
         if owner := common_dir_of(self._root):
             self._repositories_seen.add(owner)
         stack = self._outer_rules(excludes_file)
-        self._entered[""] = _Folder("", self._root, stack, 0, status.st_mtime_ns, insisted=True)
+        place = (status.st_dev, status.st_ino)
+        self._folders_seen.add(place)
+        self._entered[""] = _Folder("", self._root, stack, 0, status.st_mtime_ns, place, insisted=True)
 
     def walk(self, path: str) -> None:
         """Go down to a file or folder, so that every rule on the way holds, and walk what is there."""
         folder = self._entered[""]
         for rel in _with_above(path)[1:]:
             if folder is not None and rel not in self._entered:
-                self._entered[rel] = self._step(folder, rel.rpartition("/")[2])
+                self._entered[rel] = self._step(folder, rel.rpartition("/")[2], may_be_file=rel == path)
             folder = self._entered.get(rel)
         if folder is not None:
             self._waiting.append(folder)
@@ -287,7 +297,7 @@ class _Walker:
             self._check()
             self._list(self._waiting.pop())
 
-    def _step(self, folder: _Folder, name: str) -> _Folder | None:
+    def _step(self, folder: _Folder, name: str, *, may_be_file: bool) -> _Folder | None:
         """One name further down, without listing the folder; None where a walk would not go, or there is no folder."""
         entries: dict[str, _Entry] = {}
         for each in (*IGNORE_FILES, ".git", "pyvenv.cfg", "CACHEDIR.TAG", name):
@@ -295,32 +305,54 @@ class _Walker:
                 entries[each] = _Named(folder.absolute, each)
         if self._closed(folder, entries) or name not in entries:
             return None
+        if not may_be_file and not entries[name].is_dir(follow_symlinks=False):
+            return None
         self._judge(folder, self._rules_inside(folder, entries), {name: entries[name]})
         return self._waiting.pop() if self._waiting else None
 
     def _outer_rules(self, excludes_file: str | None) -> Stack:
         """The rules that hold before the root is listed: built in, git's own, and those of the folders above it."""
-        stack = Stack().with_rules(Placed(Rules("built-in", BUILT_IN, name="built in")))
-        if excludes_file and (text := self._text(excludes_file, "", report=False)):
-            stack = stack.with_rules(Placed(Rules("global", text, name=excludes_file), depth=-DEPTH_MAX))
-        top = enclosing_work_tree(self._root)
-        if top is None:
-            return stack
-        lead = "" if top == self._root else os.path.relpath(self._root, top).replace(os.sep, "/")
-        stack = self._with_exclude(stack, top, "", lead)
-        parts = lead.split("/") if lead else []
-        for number in range(len(parts)):
-            folder = os.path.join(top, *parts[:number])
-            rest = "/".join(parts[number:])
-            stack = self._with_ignore_files(stack, folder, "", os.listdir(folder), number - len(parts), rest)
-        return stack
+        inner = [Placed(Rules("built-in", BUILT_IN, name="built in"))]
+        top = enclosing_work_tree(self._root) or self._root
+        way = [] if top == self._root else os.path.relpath(self._root, top).split(os.sep)
+        outer = [(0, rules) for rules in self._rules_of_git(top, excludes_file)]
+        for number in range(len(way)):
+            folder = os.path.join(top, *way[:number])
+            names = [name for name in IGNORE_FILES if _is_plain_file(os.path.join(folder, name))]
+            outer += [(number, rules) for rules in self._rules_of(folder, names, report=False)]
+        for number, name in enumerate(way):
+            above = Stack(_placed_above(outer, way[:number]))
+            if above.at("").value(name, is_folder=True) & 1:  # the root is no part of that repository
+                return Stack(inner)
+        return Stack([*inner, *_placed_above(outer, way)])
+
+    def _rules_of_git(self, top: str, excludes_file: str | None) -> Iterator[Rules]:
+        """The rules outside the work tree: of the user (core.excludesFile), and of one repository on one machine."""
+        if excludes_file and (text := self._text(excludes_file)):
+            yield Rules("global", text, name=excludes_file)
+        owner = common_dir_of(top)
+        if owner and (text := self._text(os.path.join(owner, "info", "exclude"))):
+            yield Rules("exclude", text, name=".git/info/exclude")
 
     # -- from folder to folder --
 
     def _list(self, folder: _Folder) -> None:
-        """List one folder and judge what is in it, unless something in it says that it does not count."""
+        """List one folder, if it still is the one that was found."""
         try:
-            with os.scandir(folder.absolute) as found:
+            descriptor = _opened(folder)
+        except OSError as error:
+            self._skipped.append((folder.rel, *_trouble(error)))
+            return
+        try:
+            self._list_opened(folder, descriptor)
+        finally:
+            if descriptor is not None:
+                os.close(descriptor)
+
+    def _list_opened(self, folder: _Folder, descriptor: int | None) -> None:
+        """Judge what is in the folder, unless something in it says that it does not count."""
+        try:
+            with os.scandir(folder.absolute if descriptor is None else descriptor) as found:
                 entries = {entry.name: entry for entry in found}
         except OSError as error:
             self._skipped.append((folder.rel, *_trouble(error)))
@@ -392,18 +424,18 @@ class _Walker:
             elif is_folder:
                 folders.append((prefix + name, entry, value != NO_RULE))
             else:
-                self._file(prefix + name, entry)
+                self._file(folder, prefix + name, entry)
         folders.sort(key=_first, reverse=True)  # the last is listed next
         self._waiting += [each for row in folders if (each := self._folder(folder, stack, *row))]
 
-    def _file(self, path: str, entry: _Entry) -> None:
+    def _file(self, folder: _Folder, path: str, entry: _Entry) -> None:
         try:
             status = entry.stat(follow_symlinks=False)
         except OSError as error:
             self._skipped.append((path, *_trouble(error)))
             return
         if status.st_mode & 0o170000 != stat.S_IFREG:
-            self._skipped.append((path, *self._special(entry.path, status.st_mode)))
+            self._skipped.append((path, *self._special(os.path.join(folder.absolute, entry.name), status.st_mode)))
         elif status.st_size > self._bytes_max:
             detail = f"{status.st_size:,} bytes; the limit is {self._bytes_max:,}"
             self._skipped.append((path, "too_large", detail))
@@ -422,7 +454,8 @@ class _Walker:
             self._skipped.append((path, "loop", "the same folder is walked elsewhere"))
             return None
         self._folders_seen.add(place)
-        return _Folder(path, entry.path, stack, parent.depth + 1, status.st_mtime_ns, insisted)
+        absolute = os.path.join(parent.absolute, entry.name)
+        return _Folder(path, absolute, stack, parent.depth + 1, status.st_mtime_ns, place, insisted)
 
     def _special(self, absolute: str, mode: int) -> tuple[str, str]:
         """Why something that is neither folder nor plain file is left out. Links are never followed: decision 0004."""
@@ -445,47 +478,70 @@ class _Walker:
     def _rules_inside(self, folder: _Folder, entries: Mapping[str, _Entry]) -> Stack:
         """The rules for what lies in a folder: those from above, without git's where another repository begins."""
         stack = folder.stack
+        more: list[Rules] = []
         if ".git" in entries and folder.rel and common_dir_of(folder.absolute):
-            stack = self._with_exclude(stack.without_git(), folder.absolute, folder.rel, "")
+            stack = stack.without_git()
+            more += self._rules_of_git(folder.absolute, None)
         names = [name for name in IGNORE_FILES if name in entries and entries[name].is_file(follow_symlinks=False)]
-        return self._with_ignore_files(stack, folder.absolute, folder.rel, names, folder.depth) if names else stack
+        if names:
+            more += self._rules_of(folder.absolute, names, folder.rel)
+        return stack.with_rules(*[Placed(rules, folder.rel, depth=folder.depth) for rules in more]) if more else stack
 
-    def _with_ignore_files(
-        self, stack: Stack, absolute: str, base: str, names: list[str], depth: int, lead: str = ""
-    ) -> Stack:
+    def _rules_of(self, absolute: str, names: list[str], base: str = "", *, report: bool = True) -> list[Rules]:
+        """The ignore files of one folder, those of one level as one."""
         texts: dict[str, list[str]] = {}
         sources: dict[str, str] = {}
-        for name, level in IGNORE_FILES.items():
-            if name in names and (text := self._text(os.path.join(absolute, name), f"{base}/{name}" if base else name)):
+        for name in names:
+            rel, level = f"{base}/{name}" if base else name, IGNORE_FILES[name]
+            if text := self._text(os.path.join(absolute, name), rel if report else None):
                 texts.setdefault(level, []).append(text)
-                sources.setdefault(level, f"{base}/{name}" if base else name)
-        placed = [
-            Placed(Rules(level, "\n".join(each), name=sources[level]), base, lead, depth)
-            for level, each in texts.items()
-        ]
-        return stack.with_rules(*placed) if placed else stack
+                sources.setdefault(level, rel)
+        return [Rules(level, "\n".join(each), name=sources[level]) for level, each in texts.items()]
 
-    def _with_exclude(self, stack: Stack, top: str, base: str, lead: str) -> Stack:
-        """The rules of `.git/info/exclude`, which hold for one repository on one machine."""
-        owner = common_dir_of(top)
-        text = self._text(os.path.join(owner, "info", "exclude"), "", report=False) if owner else ""
-        if not text:
-            return stack
-        return stack.with_rules(Placed(Rules("exclude", text, name=".git/info/exclude"), base, lead))
-
-    def _text(self, absolute: str, rel: str, *, report: bool = True) -> str:
+    def _text(self, absolute: str, rel: str | None = None) -> str:
         """An ignore file's text; what cannot be read is no rule, and reported where it lies in the workspace."""
+        why = ("too_large", "its rules do not hold: too long for an ignore file")
         try:
             with open(absolute, "rb") as file:
                 raw = file.read(IGNORE_FILE_BYTES_MAX + 1)
         except OSError as error:
-            if report:
-                self._skipped.append((rel, "unreadable", f"its rules do not hold: {error.strerror}"))
-            return ""
-        if len(raw) > IGNORE_FILE_BYTES_MAX:
-            self._skipped.append((rel, "too_large", "its rules do not hold: too long for an ignore file"))
-            return ""
-        return raw.decode("utf-8", "surrogateescape")
+            why, raw = ("unreadable", f"its rules do not hold: {error.strerror}"), None
+        if raw is not None and len(raw) <= IGNORE_FILE_BYTES_MAX:
+            return raw.decode("utf-8", "surrogateescape")
+        if rel is not None:
+            self._skipped.append((rel, *why))
+        return ""
+
+
+def _placed_above(outer: Iterable[tuple[int, Rules]], way: Sequence[str]) -> list[Placed]:
+    """Rules of folders above, as they hold at the end of a way down; each has the number of steps to its folder."""
+    return [
+        Placed(rules, lead="/".join(way[number:]), depth=number - len(way))
+        for number, rules in outer
+        if number <= len(way)
+    ]
+
+
+def _is_plain_file(path: str) -> bool:
+    try:
+        return stat.S_ISREG(os.stat(path, follow_symlinks=False).st_mode)
+    except OSError:  # not there, or closed to us: no rules either way
+        return False
+
+
+def _opened(folder: _Folder) -> int | None:
+    """A descriptor of the very folder that was found: by now a link out of the workspace may have its name.
+
+    None where the system lists by path only.
+    """
+    if not _BY_DESCRIPTOR:
+        return None
+    descriptor = os.open(folder.absolute, _FOLDER_FLAGS)
+    status = os.fstat(descriptor)
+    if (status.st_dev, status.st_ino) != folder.place:
+        os.close(descriptor)
+        raise FileNotFoundError(errno.ENOENT, "another folder has its place by now")
+    return descriptor
 
 
 def _trouble(error: OSError) -> tuple[str, str]:
