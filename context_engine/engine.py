@@ -8,11 +8,9 @@ with Engine.open("path/to/repository") as engine:
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import platform
-import tempfile
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -21,8 +19,6 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Self
-
-import platformdirs
 
 from context_engine import __version__
 from context_engine.errors import CallError, InvalidArgument, InvalidLineRange, InvalidPath, NotIndexed, SymbolNotFound
@@ -55,11 +51,13 @@ from context_engine.model import (
 from context_engine.search.reading import Reader, Source
 from context_engine.search.searcher import Searcher
 from context_engine.settings import Settings
-from context_engine.store.embedded import SCHEMA_VERSION, EmbeddedStore, is_network_drive
+from context_engine.store.embedded import SCHEMA_VERSION, EmbeddedStore
+from context_engine.store.place import user_cache_folder, workspace_id
 from context_engine.text.spans import LineSpan
-from context_engine.workspace import files, roots, tree, walk
+from context_engine.workspace import files, roots, tree
 from context_engine.workspace.git import Git
 from context_engine.workspace.paths import Root
+from context_engine.workspace.walk import look
 from context_engine.workspace.watch import Watcher
 
 __all__ = [
@@ -68,7 +66,9 @@ __all__ = [
 ]  # fmt: skip
 
 READ_BYTES_MAX = 1_000_000
-"""Larger files are read in parts (design/tools.md)."""
+"""Larger files are read in parts (docs/tools.md)."""
+LISTED_BYTES_MAX = 1 << 62
+"""A listing shows files of any size."""
 RANGE_BYTES_MAX = 50_000_000
 """A line range may be read out of files up to this size."""
 WORKERS_MAX = 3
@@ -91,13 +91,14 @@ class Engine:
         self.settings = settings
         self._root = Root(root)
         self._git = Git(root)
-        cache = _cache_folder(settings)
-        self._languages, languages_folder = _languages(root)
+        cache = settings.cache_folder or user_cache_folder()
+        own_languages = root / ".context-engine" / "languages"
+        self._languages = Languages.builtin().with_folder(own_languages)
         self._grammars = Grammars(cache / "grammars")
         self._pool = Pool(
-            _workers(settings.workers), grammars_folder=str(cache / "grammars"), languages_folder=languages_folder
+            _workers(settings.workers), grammars_folder=str(cache / "grammars"), languages_folder=str(own_languages)
         )
-        self.cache_folder = cache / "workspaces" / _workspace_id(root)
+        self.cache_folder = cache / "workspaces" / workspace_id(root)
         self._store = EmbeddedStore(self.cache_folder)
         self._builder = Builder(
             root, self._store, self._languages, self._grammars, self._pool, bytes_max=settings.index_bytes_max
@@ -392,9 +393,9 @@ class Engine:
     ) -> tuple[TreeEntry, ...]:
         """What a folder holds, ignore rules applied. Raises: InvalidPath, FileNotFound, AccessDenied, AccessFailed."""
         rel = str(self._root.rel(path))
-        if not (self.root / rel).is_dir():
+        seen = look(self.root, ["" if rel == "." else rel], bytes_max=LISTED_BYTES_MAX)
+        if ("" if rel == "." else rel) not in seen.folders:
             raise InvalidPath(f"{path!r} is a file, not a folder", suggestion=f"read_file {path!r}")
-        seen = walk.walk(self.root, under="" if rel == "." else rel, bytes_max=1 << 62)
         return tree.entries(seen, rel, depth=depth, max_items=max_items, include_hidden=include_hidden)
 
     def _source(self, path: str) -> Source | None:
@@ -448,28 +449,6 @@ class Engine:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _cache_folder(settings: Settings) -> Path:
-    """The configured cache, else the user's own, else (on a network drive) one of this machine."""
-    if settings.cache_folder is not None:
-        return Path(settings.cache_folder)
-    folder = Path(platformdirs.user_cache_dir("context-engine", appauthor=False))
-    if is_network_drive(folder):
-        return Path(tempfile.gettempdir()) / f"context-engine-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
-    return folder
-
-
-def _workspace_id(root: Path) -> str:
-    """A name for the index of a root: its own name and a hash of its path."""
-    digest = hashlib.blake2b(str(root).encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
-    return f"{root.name or 'root'}-{digest}"
-
-
-def _languages(root: Path) -> tuple[Languages, str | None]:
-    """Ours, and those of `.context-engine/languages/` over them."""
-    own = root / ".context-engine" / "languages"
-    return (Languages.builtin().with_folder(own), str(own)) if own.is_dir() else (Languages.builtin(), None)
 
 
 def _workers(asked: int) -> int:

@@ -22,9 +22,9 @@ DOC_CHARS_MAX = 1_000
 PROBLEMS_MAX = 20
 REFERENCES_MAX = 20_000  # more than any file a person wrote; a generated one must not fill the memory
 INNER_FIELDS = ("value", "definition", "declaration", "declarator", "right")
-ATTRIBUTE = re.compile(r"\s*(?:@[\w.]+|#!?\[|\[\w)")
+ATTRIBUTE = re.compile(r"\s*(?:@[\w.]+|#!?\[|\[\w|template\s*<)")
 BEFORE = re.compile(r"[^;{}()=,]*(?:(?<=\s)|(?<!.))")
-BODY_MARK = re.compile(r"\s*(?:=>|->|[{:=]|\bdo|\bwhere|\bis|\bbegin)\s*$")
+BODY_MARK = re.compile(r"\s*(?:=>|->|[{:=,]|\bdo|\bwhere|\bis|\bbegin)\s*$")
 
 
 def described(

@@ -15,7 +15,6 @@ import errno
 import os
 import re
 import shutil
-import sys
 import tempfile
 import threading
 from collections.abc import Generator, Iterable, Mapping, Sequence
@@ -647,16 +646,3 @@ def _corrupt(folder: Path, error: Exception) -> StorageCorrupt:
         f"the index in {folder} cannot be read: {error}",
         suggestion="call reindex_workspace (or `ctx index --force`); the index is only a cache",
     )
-
-
-def is_network_drive(path: Path) -> bool:
-    """Whether the folder lies on a network file system, where SQLite's log is not safe (Linux only; elsewhere False)."""
-    if not sys.platform.startswith("linux"):
-        return False
-    best, kind = "", ""
-    with suppress(OSError), open("/proc/self/mounts", encoding="utf-8", errors="replace") as mounts:
-        for line in mounts:
-            _, point, filesystem, *_ = line.split(" ")
-            if len(point) > len(best) and f"{path}/".startswith(point.rstrip("/") + "/"):
-                best, kind = point, filesystem
-    return kind in {"nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "afs", "ceph", "glusterfs"}

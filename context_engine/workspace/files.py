@@ -40,18 +40,8 @@ DAMAGED_SHARE = 4
 
 _MAGIC = (
     *(b"%PDF-", b"PK\x03\x04", b"\x1f\x8b\x08", b"BZh91AY", b"\xfd7zXZ", b"(\xb5/\xfd", b"7z\xbc\xaf", b"Rar!\x1a"),
-    *(
-        b"\x89PNG",
-        b"\xff\xd8\xff",
-        b"GIF87a",
-        b"GIF89a",
-        b"\x7fELF",
-        b"\xca\xfe\xba\xbe",
-        b"!<arch>\n",
-        b"OggS",
-        b"wOF",
-    ),
-)
+    *(b"\x89PNG", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"\x7fELF", b"\xca\xfe\xba\xbe", b"!<arch>\n", b"OggS", b"wOF"),
+)  # fmt: skip
 """How files begin that may hold no NUL in their first bytes and still are no text."""
 
 _BOMS = (
@@ -284,9 +274,9 @@ def _unreadable(path: str, error: OSError) -> FileNotFound | InvalidPath | Acces
 
 
 def binary(raw: bytes) -> str | None:
-    """Why the bytes are no text: a NUL near the beginning that no wide encoding explains, or a known signature.
+    r"""Why the bytes are no text: a NUL near the beginning that no wide encoding explains, or a known signature.
 
-    >>> binary(b"a\\0b"), binary(b"plain"), binary("wide".encode("utf-16"))
+    >>> binary(b"a\0b"), binary(b"plain"), binary("wide".encode("utf-16"))
     ('it holds NUL bytes', None, None)
     """
     if raw.startswith(_MAGIC):
@@ -308,9 +298,9 @@ def _no_text(text: str, encoding: str) -> str | None:
 
 
 def minified(data: bytes) -> str | None:
-    """Why nobody wrote this by hand: lines too long, and no prose either.
+    r"""Why nobody wrote this by hand: lines too long, and no prose either.
 
-    >>> minified(b"var a=1;" * 2_000), minified(b"x = 1\\n" * 4_000), minified(b"a paragraph of words " * 1_000)
+    >>> minified(b"var a=1;" * 2_000), minified(b"x = 1\n" * 4_000), minified(b"a paragraph of words " * 1_000)
     ('16,000 bytes on 1 line', None, None)
     """
     if len(data) < MINIFIED_BYTES_MIN:
@@ -347,8 +337,8 @@ def _not_utf8(raw: bytes) -> Decoded:
     """UTF-8 with some damage stays UTF-8, so that the rest reads right; anything else is an 8-bit encoding."""
     text = raw.decode("utf-8", "replace")
     bad = text.count("\ufffd")
-    good = len(text.encode("ascii", "ignore"))  # what remains is ASCII; the others came out of good sequences
-    if len(text) - good - bad > DAMAGED_SHARE * bad:
+    good = len(text) - bad - len(text.encode("ascii", "ignore"))
+    if good > DAMAGED_SHARE * bad:
         return Decoded(text, "utf-8", lossy=True)
     if raw.translate(None, _CONTROLS_8BIT) == raw:
         return Decoded(raw.decode("latin-1"), "latin-1")
@@ -421,10 +411,8 @@ def _sync_folder(folder: Path) -> None:
     try:
         os.fsync(descriptor)
     except OSError as error:
-        if error.errno not in {
-            errno.EINVAL,
-            errno.ENOTSUP,
-        }:  # some file systems cannot; the file is written all the same
+        # Some file systems cannot; the file is written all the same.
+        if error.errno not in {errno.EINVAL, errno.ENOTSUP}:
             raise
     finally:
         os.close(descriptor)

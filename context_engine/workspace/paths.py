@@ -49,6 +49,8 @@ class Root:
         if problem := malformed(text, windows=os.name == "nt"):
             raise _refused(text, *problem)
         typed = self._typed(text)
+        if not typed.strip():
+            raise _refused(text, "its name is blank", RELATIVE)
         if reason := is_sensitive(typed):
             raise _denied(text, reason)
         real = os.path.realpath(os.path.join(self._real, typed))
@@ -165,6 +167,7 @@ class Roots:
 # -- what the text alone tells ------------------------------------------------------------------------------------
 
 _DRIVE = re.compile(r"[A-Za-z]:")
+_HOME = re.compile(r"~[\w-]*(?:[/\\]|$)")  # `~`, `~/x`, `~name`; `~notes.txt` is a file
 _SCHEME = re.compile(r"(?i)[a-z][a-z0-9+.-]+://|file:")
 _WINDOWS_DEVICE = re.compile(r"(?i)(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$)\s*(\..*)?")
 _PATH_CHARS_MAX = 4_096  # PATH_MAX of Linux; other systems allow less
@@ -186,7 +189,7 @@ def malformed(text: str, *, windows: bool = False) -> tuple[str, str] | None:
         return f"it has {len(text):,} characters", "Check the path."
     if _SCHEME.match(text):
         return "it is a URI", "Pass the path alone, relative to the workspace root."
-    if text.startswith("~"):
+    if _HOME.match(text):
         return "`~` is not expanded", RELATIVE
     if text.startswith(("\\\\", "//?/", "//./")):
         return "it names a network share or a device", RELATIVE
@@ -199,10 +202,10 @@ def malformed(text: str, *, windows: bool = False) -> tuple[str, str] | None:
 
 def _malformed_on_windows(text: str) -> str | None:
     """Names that Windows takes for a device or a hidden stream, whatever folder they stand in."""
-    parts = re.split(r"[/\\]", text)
+    parts = re.split(r"[/\\]", _DRIVE.sub("", text, count=1) if _DRIVE.match(text) else text)
     if any(_WINDOWS_DEVICE.fullmatch(part.rstrip(". ")) for part in parts):
         return "it names a Windows device"
-    if any(":" in part for part in parts[1:]):
+    if any(":" in part for part in parts):
         return "it names an alternate data stream"
     return None
 
@@ -313,7 +316,7 @@ def near_names(name: str, names: Sequence[str]) -> list[str]:
     folded: dict[str, str] = {}
     for each in names:
         folded.setdefault(each.casefold(), each)
-    return [folded[key] for key in difflib.get_close_matches(name.casefold(), folded, NEAR_NAMES_MAX, 0.7)]
+    return [folded[key] for key in difflib.get_close_matches(name.casefold(), folded, NEAR_NAMES_MAX)]
 
 
 def listed(path: str) -> RelPath:

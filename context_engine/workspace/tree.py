@@ -82,7 +82,7 @@ def _render(folder: _Folder, depth: int, shares: dict[int, int], rows: list[Tree
     share = shares.get(id(folder), 0)
     if id(folder) not in shares:
         return
-    items = [(name, inner, 0) for name, inner in sorted(folder.folders.items())]
+    items: list[tuple[str, _Folder | None, int]] = [(name, inner, 0) for name, inner in sorted(folder.folders.items())]
     items += [(name, None, size) for name, size in sorted(folder.files.items())]
     for name, inner, size in items[:share]:
         rows.append(TreeEntry(name, depth, inner is not None, size, 0))

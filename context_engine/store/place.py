@@ -1,0 +1,39 @@
+"""Where the indexes of this machine are kept, one folder a workspace. Nothing is created here."""
+
+from __future__ import annotations
+
+import getpass
+import hashlib
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+import platformdirs
+
+
+def user_cache_folder() -> Path:
+    """The user's own cache; on a network drive, where SQLite's log is not safe, a folder of this machine."""
+    folder = Path(platformdirs.user_cache_dir("context-engine", appauthor=False))
+    if is_network_drive(folder):
+        return Path(tempfile.gettempdir()) / f"context-engine-{getpass.getuser()}"
+    return folder
+
+
+def workspace_id(root: Path) -> str:
+    """A name for the index of a root: its own name and a hash of its path."""
+    digest = hashlib.blake2b(str(root).encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+    return f"{root.name or 'root'}-{digest}"
+
+
+def is_network_drive(path: Path) -> bool:
+    """Whether the folder lies on a network file system, where SQLite's log is not safe (Linux only; elsewhere False)."""
+    if not sys.platform.startswith("linux"):
+        return False
+    best, kind = "", ""
+    with suppress(OSError), open("/proc/self/mounts", encoding="utf-8", errors="replace") as mounts:
+        for line in mounts:
+            _, point, filesystem, *_ = line.split(" ")
+            if len(point) > len(best) and f"{path}/".startswith(point.rstrip("/") + "/"):
+                best, kind = point, filesystem
+    return kind in {"nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "afs", "ceph", "glusterfs"}
