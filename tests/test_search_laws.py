@@ -298,3 +298,21 @@ def test_a_rebuilt_index_counts_what_an_updated_one_counts(tmp_path: Path) -> No
         engine.index(force=True)
         assert_same(told(engine, weights_anew=False), merged)
         assert np.isfinite(snapshot_of(engine).importance).all()
+
+
+def test_one_file_alone_still_gives_as_many_hits_as_were_asked_for(engine: Engine) -> None:
+    answer = engine.search(Query("pool user drain", 10, Filter(include_paths=("long.py",))))
+    assert answer.total > 10
+    assert len(answer.hits) == 10
+
+
+def test_files_without_symbols_do_not_use_up_the_limit(tmp_path: Path) -> None:
+    files = {f"note{n}.txt": "lion lion lion" for n in range(6)} | {f"zoo{n}.py": "def f():\n    lion\n" for n in range(4)}
+    with indexed(tree(tmp_path / "w", files)) as engine:
+        assert len(engine.search(Query("lion", 4, Filter(kinds=("symbols",)))).hits) == 4
+
+
+def test_the_tag_symbols_finds_outlines_like_the_kind(engine: Engine) -> None:
+    by_kind = engine.search(Query("drain", 5, Filter(kinds=("symbols",)))).hits
+    by_tag = engine.search(Query("drain", 5, Filter(tags=("symbols",)))).hits
+    assert [hit.chunk.id for hit in by_tag] == [hit.chunk.id for hit in by_kind]
