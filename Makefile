@@ -5,7 +5,7 @@ PYTHON := $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 CHECK := $(PYTHON) scripts/check.py --here
 
 .DEFAULT_GOAL := all
-.PHONY: all setup format-check format lint types imports docs docs-check test eval bench clean help
+.PHONY: all setup format-check format lint types imports docs docs-check test durability eval bench clean help
 
 all: ## everything CI runs: format, lint, types, imports, docs, tests
 	@$(CHECK)
@@ -37,6 +37,9 @@ docs: ## write the generated parts of docs/ anew
 
 test: ## the tests; more arguments: make test ARGS="-k gitignore -n 2"
 	@$(CHECK) tests -- $(ARGS)
+
+durability: ## 25 kill -9 trials, and three readers beside a writer for a minute
+	@CTX_TEST_KILLS=25 CTX_TEST_CROWD_S=60 $(CHECK) tests -- tests/test_durability.py $(ARGS)
 
 eval: ## ranking quality on the small offline corpus, against the golden ranks
 	@$(PYTHON) evals/retrieval/golden.py $(ARGS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import gettempdir
@@ -36,12 +36,12 @@ def cache_for(root: Path) -> Path:
 
 def open_engine(root: Path, **knobs: Any) -> Engine:
     """An engine on `root` that looks at the workspace before every answer."""
-    chosen = {"cache_folder": cache_for(root), "workers": 0, "staleness_ms": 0} | knobs
+    chosen: dict[str, Any] = {"cache_folder": cache_for(root), "workers": 0, "staleness_ms": 0} | knobs
     return Engine.open(root, settings=Settings(**chosen))
 
 
 @contextmanager
-def indexed(root: Path, **knobs: Any) -> Iterator[Engine]:
+def indexed(root: Path, **knobs: Any) -> Generator[Engine]:
     """An engine on `root` whose index is there."""
     with open_engine(root, **knobs) as engine:
         engine.index()

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from context_engine.index.cut import DATA_KINDS, HEADING_ONLY_CHARS, PIECE_CHARS_MAX, Piece, cut
 from context_engine.index.describe import describe
+from context_engine.index.postings import SegmentBuilder
 from context_engine.languages import outline
 from context_engine.store.segment import Segment
-from context_engine.index.postings import SegmentBuilder
 from tests.engines import GRAMMARS, LANGUAGES
 
 

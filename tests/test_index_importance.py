@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,7 @@ def file_text(defines: str, uses: set[str]) -> str:
     return f"def do_{defines}():\n{body}"
 
 
-def snapshot_of(uses: dict[str, set[str]], dead: set[str] = frozenset()) -> Snapshot:
+def snapshot_of(uses: dict[str, set[str]], dead: AbstractSet[str] = frozenset()) -> Snapshot:
     """Files named like what each of them defines, that call what others define; all in one segment, some dead."""
     return Snapshot(
         [segment_of({f"{name}.py": file_text(name, used) for name, used in uses.items()})],

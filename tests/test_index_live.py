@@ -208,9 +208,8 @@ def test_two_threads_may_ask_at_once_while_files_change(tmp_path: Path) -> None:
     def ask(engine: Engine) -> None:
         try:
             while not stop.is_set():
-                for hit in engine.search(Query("zebra part", limit=5)).hits:
-                    if "zebra" not in hit.chunk.text and not hit.stale:
-                        wrong.append(hit)
+                hits = engine.search(Query("zebra part", limit=5)).hits
+                wrong.extend(hit for hit in hits if "zebra" not in hit.chunk.text and not hit.stale)
                 engine.find_symbol("part_7")
                 engine.trace("part_7")
         except Exception as error:  # noqa: BLE001 - a thread has nobody to raise to

@@ -77,7 +77,9 @@ def test_hashtags_are_told_from_headings_code_colours_and_numbers(text: str, tag
     assert inline_tags(text) == tags
 
 
-@given(st.lists(st.sampled_from(["#auth", "`#no`", "#12", "word", "```", "\n", "    ", "#x-y"]), max_size=12).map(" ".join))
+@given(
+    st.lists(st.sampled_from(["#auth", "`#no`", "#12", "word", "```", "\n", "    ", "#x-y"]), max_size=12).map(" ".join)
+)
 @example("`a` #auth `b`")
 def test_a_tag_stands_where_it_is_said_to(text: str) -> None:
     for offset, tag in inline_tag_places(text):

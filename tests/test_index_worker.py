@@ -9,12 +9,12 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from context_engine.engine import Query
+from context_engine.engine import Progress, Query
 from context_engine.errors import Cancelled
 from context_engine.index.build import SHARE_FILES_MIN
 from context_engine.index.jobs import Job, describe_all
@@ -24,7 +24,10 @@ from tests.engines import GRAMMARS, LANGUAGES, answers, cache_for, grammars_fold
 from tests.trees import tree
 
 FILES = {
-    **{f"src/part_{n}.py": f"from src.part_{n - 1} import part_{n - 1}\n\n\ndef part_{n}():\n    part_{n - 1}()\n" for n in range(40)},
+    **{
+        f"src/part_{n}.py": f"from src.part_{n - 1} import part_{n - 1}\n\n\ndef part_{n}():\n    part_{n - 1}()\n"
+        for n in range(40)
+    },
     **{f"docs/page_{n}.md": f"# Page {n}\n\nAbout part_{n} and #topic-{n % 3}.\n" for n in range(SHARE_FILES_MIN)},
 }
 ASKED = ("part_7", "page 3", "how does part_12 import", "topic")
@@ -35,6 +38,16 @@ def until(true, seconds: float = 20.0) -> None:
     while not true():
         assert time.monotonic() < end, "it did not happen"
         time.sleep(0.005)
+
+
+def cancelling(cancel: threading.Event) -> Callable[[Progress], None]:
+    """Cancels as soon as the first file is being indexed."""
+
+    def tell(step: Progress) -> None:
+        if step.stage == "indexing":
+            cancel.set()
+
+    return tell
 
 
 def is_running(pid: int) -> bool:
@@ -54,7 +67,7 @@ def pool() -> Iterator[Pool]:
 
 
 def job(root: Path, target: Path, paths: list[str]) -> Job:
-    facts = {path: (1, 1) for path in paths}
+    facts = dict.fromkeys(paths, (1, 1))
     return Job(str(root), paths, facts, {}, 1_000_000, str(target))
 
 
@@ -131,7 +144,7 @@ def test_helpers_work_again_after_a_cancelled_run(tmp_path: Path, pool: Pool) ->
         engine._pool.wait_ready()
         cancel = threading.Event()
         with pytest.raises(Cancelled):
-            engine.index(cancel=cancel, progress=lambda step: step.stage == "indexing" and cancel.set())
+            engine.index(cancel=cancel, progress=cancelling(cancel))
         until(lambda: len(engine._pool.ready()) == 1)
         assert engine.index().files == len(FILES)
         assert engine._store.check() == []
@@ -145,7 +158,7 @@ def test_a_helper_that_outlives_a_run_cannot_write_into_the_next(tmp_path: Path)
         os.kill(slow, signal.SIGSTOP)
         cancel = threading.Event()
         with pytest.raises(Cancelled):
-            engine.index(cancel=cancel, progress=lambda step: step.stage == "indexing" and cancel.set())
+            engine.index(cancel=cancel, progress=cancelling(cancel))
         with open_engine(root) as other:
             before = other.index()
             expected = answers(other, ASKED)

@@ -143,7 +143,7 @@ def test_preparing_unpacks_several_parsers_at_once(tmp_path: Path) -> None:
     assert grammars.problem("go") == ""
 
 
-def test_a_damaged_library_in_the_cache_is_not_loaded_from_a_bad_archive_copy(tmp_path: Path) -> None:
+def test_a_library_damaged_in_the_cache_is_replaced_and_never_run(tmp_path: Path) -> None:
     Grammars(tmp_path).prepare(["go"])
     (library,) = tmp_path.rglob("*tree_sitter_go*")
     library.write_bytes(b"not a library")

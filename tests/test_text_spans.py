@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,7 +25,7 @@ def test_merged_spans_cover_the_widened_lines_and_no_other(many: list[LineSpan],
 @given(st.lists(spans, max_size=5), st.integers(0, 3))
 def test_between_merged_spans_stands_at_least_one_line(many: list[LineSpan], context: int) -> None:
     merged = merge(many, context=context)
-    assert all(one.last + 1 < other.first for one, other in zip(merged, merged[1:], strict=False))
+    assert all(one.last + 1 < other.first for one, other in pairwise(merged))
 
 
 @given(st.lists(spans, max_size=5))

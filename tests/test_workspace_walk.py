@@ -8,8 +8,9 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -24,9 +25,9 @@ IS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
 POSIX = pytest.mark.skipif(os.name != "posix", reason="only here there are such files")
 
 
-def paths(root: Path, **kwargs: object) -> list[str]:
+def paths(root: Path, *, under: str = "", check: Callable[[], None] | None = None) -> list[str]:
     """The files that a walk finds."""
-    return [str(entry.path) for entry in walk(root, **kwargs).entries]
+    return [str(entry.path) for entry in walk(root, under=under, check=check).entries]
 
 
 def reasons(root: Path) -> dict[str, str]:
@@ -208,15 +209,27 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 GLUED = re.compile(r"/?[^*?\[\\]*[^*?\[\\/]\*\*")
 """Here git does not do what its manual says: see `test_two_stars_behind_a_letter_are_one`."""
+
+
+class World(NamedTuple):
+    """What Hypothesis makes up: files by folder and name, ignore files by folder, and the two outside the tree."""
+
+    files: set[tuple[str, str]]
+    rules: dict[str, str]
+    exclude: str
+    mine: str
+
+
 patterns = st.lists(st.sampled_from(PIECES), min_size=1, max_size=5).map("".join).filter(lambda p: not GLUED.match(p))
 ignore_files = st.lists(patterns, min_size=1, max_size=5).map(lambda lines: "\n".join(lines) + "\n")
 folders = st.lists(st.sampled_from(("a", "b", "ab", "é", "a b")), max_size=3).map("/".join)
-worlds = st.fixed_dictionaries({
-    "files": st.sets(st.tuples(folders, st.sampled_from(NAMES)), min_size=1, max_size=12),
-    "rules": st.dictionaries(folders, ignore_files, max_size=3),
-    "exclude": st.just("") | ignore_files,
-    "global": st.just("") | ignore_files,
-})  # fmt: skip
+worlds = st.builds(
+    World,
+    files=st.sets(st.tuples(folders, st.sampled_from(NAMES)), min_size=1, max_size=12),
+    rules=st.dictionaries(folders, ignore_files, max_size=3),
+    exclude=st.just("") | ignore_files,
+    mine=st.just("") | ignore_files,
+)
 
 
 def build(root: Path, files: set[tuple[str, str]], rules: Mapping[str, str]) -> None:
@@ -237,13 +250,13 @@ def build(root: Path, files: set[tuple[str, str]], rules: Mapping[str, str]) -> 
 
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(world=worlds)
-def test_any_rules_over_any_tree_leave_the_files_that_git_lists(empty: Path, world: dict[str, object]) -> None:
-    build(empty, world["files"], world["rules"])
-    tree(empty / ".git", {"info/exclude": world["exclude"], "mine": world["global"]})
+def test_any_rules_over_any_tree_leave_the_files_that_git_lists(empty: Path, world: World) -> None:
+    build(empty, world.files, world.rules)
+    tree(empty / ".git", {"info/exclude": world.exclude, "mine": world.mine})
     excludes = str(empty / ".git" / "mine")
     found = walk(empty, excludes_file=excludes)
     assert [str(entry.path) for entry in found.entries] == listed_by_git(empty, excludes)
-    for part in {path for path, _ in world["files"]} | {str(entry.path) for entry in found.entries[:3]}:
+    for part in {path for path, _ in world.files} | {str(entry.path) for entry in found.entries[:3]}:
         inside = [each for each in found.entries if not part or f"{each.path}/".startswith(f"{part}/")]
         assert look(empty, [part], excludes_file=excludes).entries == tuple(inside), part
 
@@ -291,22 +304,18 @@ def test_other_ignore_files_are_read_like_git_reads_its_own(tmp_path: Path, name
 
 
 @pytest.mark.parametrize(
-    ("stronger", "weaker"),
+    ("stronger", "weaker", "below"),
     [
-        (".ignore", ".gitignore"),
-        (".contextignore", ".gitignore"),
-        (".contextignore", ".ignore"),
-        (".augmentignore", ".gitignore"),
-        (".augmentignore", ".contextignore"),
+        (".ignore", ".gitignore", ""),
+        (".ignore", ".gitignore", "sub/"),
+        (".contextignore", ".gitignore", "sub/"),
+        (".contextignore", ".ignore", "sub/"),
+        (".augmentignore", ".gitignore", "sub/"),
+        (".augmentignore", ".contextignore", ""),  # these two are of one kind: below, the deeper folder wins
     ],
 )
-@pytest.mark.parametrize(("above", "below"), [("", ""), ("", "sub/")])
-def test_one_kind_overrules_the_other_even_from_above(
-    tmp_path: Path, stronger: str, weaker: str, above: str, below: str
-) -> None:
-    if below and weaker == ".contextignore":
-        pytest.skip("these two are of one kind: the deeper folder wins")
-    root = tree(tmp_path, {f"{above}{stronger}": "!a.py\nb.py\n", f"{below}{weaker}": "a.py\n!b.py\n"})
+def test_one_kind_overrules_the_other_even_from_above(tmp_path: Path, stronger: str, weaker: str, below: str) -> None:
+    root = tree(tmp_path, {stronger: "!a.py\nb.py\n", f"{below}{weaker}": "a.py\n!b.py\n"})
     tree(root, {"sub/a.py": "1", "sub/b.py": "1"})
     assert [path for path in paths(root) if path.endswith(".py")] == ["sub/a.py"]
 

@@ -69,11 +69,9 @@ class Live:
 
     def freshen(self) -> None:
         """Look for edits, have them taken in, and wait a moment when they are few."""
-        if self.snapshot() is None:
-            return  # an index is built because somebody asks for it, never because somebody searches
         stale = self.stale()
-        if not stale or self.is_building:
-            return
+        if not stale or self.is_building or self.snapshot() is None:
+            return  # an index is built because somebody asks for it, never because somebody searches
         self._ask("paths" if len(stale) <= FULL_RUN_FILES else "run")
         if len(stale) <= INLINE_FILES_MAX:
             known = self.last_error

@@ -113,5 +113,6 @@ class Masks:
 def tags_of(view: View, chunk: int) -> tuple[str, ...]:
     """The tags of one chunk, sorted."""
     file = int(view.snapshot.chunk_file[chunk])
-    kind = CHUNK_KINDS[int(view.snapshot.chunk_column("kind")[chunk])]
-    return tuple(sorted({kind, *view.file_tags(file), *view.own_tags(chunk)}))
+    kind = CHUNK_KINDS[view.snapshot.chunk_column("kind").item(chunk)]
+    own = view.own_tags(chunk)
+    return tuple(sorted({*view.tags(file, kind), *own})) if own else view.tags(file, kind)

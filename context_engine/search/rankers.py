@@ -62,7 +62,7 @@ class View:
         self._field_norms: Floats | None = None
         self._outlines: dict[int, StoredOutline] = {}
         self._own_tags: dict[int, list[str]] | None = None
-        self._file_tags: dict[int, frozenset[str]] = {}
+        self._tags: dict[tuple[int, str], tuple[str, ...]] = {}
         self._stems: tuple[list[str], list[str], npt.NDArray[np.intp], npt.NDArray[np.intp]] | None = None
 
     def norms(self, field: str, k1: float) -> tuple[Floats, int]:
@@ -107,16 +107,17 @@ class View:
             self._own_tags = tags
         return self._own_tags.get(chunk, [])
 
-    def file_tags(self, file: int) -> frozenset[str]:
-        """Language, folders, and `code` for a file with definitions in it."""
-        known = self._file_tags.get(file)
+    def tags(self, file: int, kind: str) -> tuple[str, ...]:
+        """What every chunk of a kind in a file is tagged with: language, folders, kind, `code` beside definitions."""
+        known = self._tags.get((file, kind))
         if known is None:
             snapshot = self.snapshot
-            start, stop = int(snapshot.chunk_starts[file]), int(snapshot.chunk_starts[file + 1])
+            start, stop = self.chunk_starts[file], self.chunk_starts[file + 1]
             is_code = (snapshot.chunk_column("kind")[start:stop] == CHUNK_KINDS.index("definitions")).any()
-            language = snapshot.languages[int(snapshot.file_column("language")[file])]
+            language = snapshot.languages[snapshot.file_column("language").item(file)]
             folders = snapshot.paths[file].lower().split("/")[:-1]
-            known = self._file_tags[file] = frozenset({language, *folders, *(("code",) if is_code else ())})
+            known = tuple(sorted({language, kind, *folders, *(("code",) if is_code else ())}))
+            self._tags[file, kind] = known
         return known
 
     def stems(self) -> tuple[list[str], list[str], npt.NDArray[np.intp], npt.NDArray[np.intp]]:

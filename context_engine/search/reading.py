@@ -39,8 +39,12 @@ class Reader:
         self._snapshot = view.snapshot
         self._read = read
         self._sources: dict[int, Source | None] = {}
-        self._columns = [view.snapshot.chunk_column(name) for name in ("first", "last", "start", "stop", "kind")]
+        self._columns = [
+            view.snapshot.chunk_column(name) for name in ("first", "last", "start", "stop", "kind", "symbol")
+        ]
         self._languages = view.snapshot.file_column("language")
+        self._size = view.snapshot.file_column("size")
+        self._mtime_ns = view.snapshot.file_column("mtime_ns")
 
     def hits(self, places: Sequence[Place]) -> list[Hit]:
         """A hit for each place whose file is still there."""
@@ -50,20 +54,20 @@ class Reader:
         """Instead of the places themselves, the `symbols` chunk of each one's file."""
         hits = []
         for place in places:
-            chunk = self._symbols_chunk(place)
-            if chunk is not None:
+            chunk, source = self._symbols_chunk(place), self._source(place.file)
+            if chunk is not None and source is not None:
                 why = {name: value * factor for name, value in place.why.items()}
-                hits.append(Hit(chunk, place.score * factor, why, self._is_stale(place.file)))
+                hits.append(Hit(chunk, place.score * factor, why, self._is_stale(place.file, source)))
         return hits
 
     def _hit(self, place: Place) -> Hit | None:
         source = self._source(place.file)
         if source is None:
             return None
-        first, last, start, stop, kind = (int(column[place.chunk]) for column in self._columns)
+        first, last, start, stop, kind, symbol = [column.item(place.chunk) for column in self._columns]
         text = source.data[start:stop].decode("utf-8", "replace").rstrip("\r\n")
-        chunk = self._chunk(place, CHUNK_KINDS[kind], LineSpan(first, last), self._title(place), text)
-        return Hit(chunk, place.score, place.why, self._is_stale(place.file))
+        chunk = self._chunk(place, CHUNK_KINDS[kind], LineSpan(first, last), self._title(place.file, symbol), text)
+        return Hit(chunk, place.score, place.why, self._is_stale(place.file, source))
 
     def _chunk(self, place: Place, kind: ChunkKind, span: LineSpan, title: str, text: str) -> Chunk:
         snapshot = self._snapshot
@@ -76,7 +80,7 @@ class Reader:
             path=listed(path),
             span=span,
             kind=kind,
-            language=snapshot.languages[int(self._languages[place.file])],
+            language=snapshot.languages[self._languages.item(place.file)],
             title=title,
             text=text,
             tags=tags,
@@ -85,7 +89,7 @@ class Reader:
     def _symbols_chunk(self, place: Place) -> Chunk | None:
         stored = self._view.outline(place.file)
         names = qualified_names(stored.symbols)
-        if not stored.symbols or self._source(place.file) is None:
+        if not stored.symbols:
             return None
         lines = [
             f"{'  ' * (name.count('.'))}{symbol.kind} {symbol.name} (lines {symbol.first}-{symbol.last})"
@@ -98,12 +102,11 @@ class Reader:
             lines.insert(0, f"imports: {len(stored.imports)}")
         return self._chunk(place, "symbols", LineSpan(1, max(1, stored.lines)), f"{path} symbols", "\n".join(lines))
 
-    def _title(self, place: Place) -> str:
-        """The qualified name, or the breadcrumb of headings."""
-        number = int(self._snapshot.chunk_column("symbol")[place.chunk])
+    def _title(self, file: int, number: int) -> str:
+        """The qualified name of a symbol, or the breadcrumb of headings."""
         if number < 0:
             return ""
-        symbols = self._view.outline(place.file).symbols
+        symbols = self._view.outline(file).symbols
         is_section = symbols[number].kind == "section"
         chain: list[str] = []
         while number >= 0:
@@ -119,10 +122,5 @@ class Reader:
             self._sources[file] = self._read(self._snapshot.paths[file])
         return self._sources[file]
 
-    def _is_stale(self, file: int) -> bool:
-        source = self._source(file)
-        column = self._snapshot.file_column
-        return source is None or (source.size, source.mtime_ns) != (
-            int(column("size")[file]),
-            int(column("mtime_ns")[file]),
-        )
+    def _is_stale(self, file: int, source: Source) -> bool:
+        return source.size != self._size.item(file) or source.mtime_ns != self._mtime_ns.item(file)

@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any
 
 import apsw
-import msgspec
 import numpy as np
 from filelock import FileLock, Timeout
 
@@ -53,6 +52,7 @@ CLEAR_WAIT_S = 3.0
 UNFINISHED: Mapping[str, Any] = {"unfinished": 1}
 """Committed with files until ranks have been computed over them: a run that was killed in between is caught up on."""
 
+_HOST_ERRORS = (apsw.FullError, apsw.ReadOnlyError, apsw.CantOpenError, apsw.IOError)
 _IS_GENERATION = re.compile(r"g-\d{6,9}").fullmatch
 _EPOCH = "SELECT value FROM fact WHERE name='epoch'"
 _SCHEMA = """
@@ -74,6 +74,8 @@ class EmbeddedStore:
         self.folder = folder
         self._lock = threading.RLock()
         self._reader: _Reader | None = None
+        self._current_file = str(folder / "CURRENT")
+        self._mark: tuple[int, int] | None = None
 
     # -- reading --
 
@@ -137,6 +139,10 @@ class EmbeddedStore:
                 return None if reader is None else ask(reader)
             except FileNotFoundError:
                 self._forget()
+            except _HOST_ERRORS as error:
+                self._forget()
+                if attempt == READ_TRIES - 1:
+                    raise _closed(self.folder, str(error)) from error
             except apsw.Error as error:
                 self._forget()
                 if attempt == READ_TRIES - 1 or isinstance(error, apsw.CorruptError | apsw.NotADBError):
@@ -144,6 +150,11 @@ class EmbeddedStore:
         raise _corrupt(self.folder, FileNotFoundError("its files are missing"))
 
     def _current(self) -> _Reader | None:
+        """The open reader, as long as CURRENT and its database are the files they were: two `stat`s."""
+        mark = _identity(self._current_file)
+        if self._reader is not None and mark == self._mark and self._reader.is_in_place():
+            return self._reader
+        self._mark = mark
         generation = self.generation()
         if not generation:
             self._forget()
@@ -461,13 +472,14 @@ class _Reader:
         if not (path / "index.db").exists():
             raise FileNotFoundError(path / "index.db")
         self._db = _connect(path / "index.db", apsw.SQLITE_OPEN_READWRITE)
-        self._file = _identity(path / "index.db")
+        self._file_path = str(path / "index.db")
+        self._file = _identity(self._file_path)
         self._snapshot: Snapshot | None = None
         self._version = -1
 
     def is_in_place(self) -> bool:
         """Whether the open database is the one that lies there: a cleared index begins again under an old name."""
-        return _identity(self._path / "index.db") == self._file
+        return _identity(self._file_path) == self._file
 
     def close(self) -> None:
         self._db.close()
@@ -517,8 +529,12 @@ def _disk_bytes(folder: Path) -> int:
     return total
 
 
-def _identity(path: Path) -> tuple[int, int]:
-    facts = os.stat(path)
+def _identity(path: str) -> tuple[int, int] | None:
+    """What tells a file from one that was put in its place; None when there is none."""
+    try:
+        facts = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
     return facts.st_dev, facts.st_ino
 
 
@@ -588,7 +604,9 @@ def _is_usable(path: Path) -> bool:
             return reader.schema() == SCHEMA_VERSION and reader.snapshot() is not None
         finally:
             reader.close()
-    except (apsw.Error, OSError, StorageCorrupt, TypeError, ValueError, msgspec.DecodeError):
+    except (*_HOST_ERRORS, apsw.BusyError):
+        raise  # the disk is full or closed to us: that is no reason to throw an index away
+    except (apsw.Error, FileNotFoundError, NotADirectoryError, StorageCorrupt, LookupError, TypeError, ValueError):
         return False
 
 
@@ -611,7 +629,7 @@ def disk_errors(folder: Path) -> Generator[None]:
         raise _full(folder) from error
     except apsw.BusyError as error:
         raise StorageBusy("another process keeps the index locked", suggestion="call again in a moment") from error
-    except (apsw.ReadOnlyError, apsw.CantOpenError, apsw.IOError) as error:
+    except _HOST_ERRORS as error:
         raise _closed(folder, str(error)) from error
     except (apsw.CorruptError, apsw.NotADBError) as error:
         raise _corrupt(folder, error) from error

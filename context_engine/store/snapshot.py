@@ -180,31 +180,25 @@ class Snapshot:
 
     def matches(self, field: str, hashes: npt.NDArray[np.uint64]) -> Matches:
         """Where the terms stand, in living documents only."""
-        base = self.chunk_base if field in CHUNK_FIELDS else self.file_base
-        docs, counts, sizes = [], [], np.zeros((len(self.segments), len(hashes)), np.intp)
-        for number, segment in enumerate(self.segments):
-            postings = segment.fields[field]
-            for term, place in enumerate(postings.find(hashes).tolist()):
-                if place >= 0:
-                    start, stop = int(postings.indptr[place]), int(postings.indptr[place + 1])
-                    docs.append(postings.ids[start:stop] + base[number] if number else postings.ids[start:stop])
-                    counts.append(postings.counts[start:stop])
-                    sizes[number, term] = stop - start
-        if not docs:
+        is_chunks = field in CHUNK_FIELDS
+        parts = [
+            _gathered(segment.fields[field], hashes, int(base))
+            for segment, base in zip(self.segments, self.chunk_base if is_chunks else self.file_base, strict=False)
+        ]
+        if not parts:
             empty = np.zeros(0, np.intp)
             return Matches(empty, np.zeros(0, np.float32), empty, np.zeros(len(hashes), np.intp))
-        all_docs = np.concatenate(docs).astype(np.intp)
-        all_counts = np.concatenate(counts).astype(np.float32)
-        terms = np.repeat(np.tile(np.arange(len(hashes)), len(self.segments)), sizes.ravel())
-        frequency = sizes.sum(axis=0)
-        if not self.all_alive:
-            alive = (self.chunk_alive if field in CHUNK_FIELDS else self.file_alive)[all_docs]
-            all_docs, all_counts, terms = all_docs[alive], all_counts[alive], terms[alive]
-            frequency = np.bincount(terms, minlength=len(hashes))
-        if len(self.segments) > 1:
+        docs, counts, terms, sizes = parts[0]
+        if len(parts) > 1:
+            docs, counts, terms = (np.concatenate([part[number] for part in parts]) for number in range(3))
             order = np.argsort(terms, kind="stable")
-            all_docs, all_counts, terms = all_docs[order], all_counts[order], terms[order]
-        return Matches(all_docs, all_counts, terms, frequency)
+            docs, counts, terms = docs[order], counts[order], terms[order]
+            sizes = np.sum([part[3] for part in parts], axis=0)
+        if not self.all_alive:
+            alive = (self.chunk_alive if is_chunks else self.file_alive)[docs]
+            docs, counts, terms = docs[alive], counts[alive], terms[alive]
+            sizes = np.bincount(terms, minlength=len(hashes))
+        return Matches(docs, counts, terms, sizes)
 
     def names(self, field: str) -> list[str]:
         """All names of a named field (`symbol`, `tag`, `stem`), each once, sorted; those of dead files may be among them."""
@@ -214,6 +208,22 @@ class Snapshot:
         """Each segment's postings of a field with the number its documents start at."""
         base = self.chunk_base if field in CHUNK_FIELDS else self.file_base
         return [(s.fields[field], int(b)) for s, b in zip(self.segments, base.tolist(), strict=False)]
+
+
+def _gathered(postings: Postings, hashes: npt.NDArray[np.uint64], base: int) -> tuple[Ints, Floats, Ints, Ints]:
+    """(documents, counts, term numbers, size per term) of the terms in one segment, by term, then document."""
+    places = postings.find(hashes)
+    starts, stops = [], []
+    for place in places.tolist():
+        starts.append(int(postings.indptr[place]) if place >= 0 else 0)
+        stops.append(int(postings.indptr[place + 1]) if place >= 0 else 0)
+    spans = [(start, stop) for start, stop in zip(starts, stops, strict=True) if stop > start]
+    sizes = np.array(stops, np.intp) - starts
+    if not spans:
+        return np.zeros(0, np.intp), np.zeros(0, np.float32), np.zeros(0, np.intp), sizes.astype(np.intp)
+    docs = np.concatenate([postings.ids[start:stop] for start, stop in spans]).astype(np.intp)
+    counts = np.concatenate([postings.counts[start:stop] for start, stop in spans]).astype(np.float32)
+    return docs + base if base else docs, counts, np.arange(len(hashes)).repeat(sizes), sizes
 
 
 def _joined(parts: Sequence[npt.NDArray[Any]], dtype: npt.DTypeLike) -> npt.NDArray[Any]:

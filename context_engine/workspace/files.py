@@ -300,7 +300,7 @@ def _no_text(text: str, encoding: str) -> str | None:
 def minified(data: bytes) -> str | None:
     r"""Why nobody wrote this by hand: lines too long, and no prose either.
 
-    >>> minified(b"var a=1;" * 2_000), minified(b"x = 1\n" * 4_000), minified(b"a paragraph of words " * 1_000)
+    >>> minified(b"a=b(1,c)" * 2_000), minified(b"x = 1\n" * 4_000), minified(b"a paragraph of words " * 1_000)
     ('16,000 bytes on 1 line', None, None)
     """
     if len(data) < MINIFIED_BYTES_MIN:
@@ -338,7 +338,7 @@ def _not_utf8(raw: bytes) -> Decoded:
     text = raw.decode("utf-8", "replace")
     bad = text.count("\ufffd")
     good = len(text) - bad - len(text.encode("ascii", "ignore"))
-    if good > DAMAGED_SHARE * bad:
+    if good >= DAMAGED_SHARE * bad:
         return Decoded(text, "utf-8", lossy=True)
     if raw.translate(None, _CONTROLS_8BIT) == raw:
         return Decoded(raw.decode("latin-1"), "latin-1")

@@ -12,14 +12,15 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
-import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from context_engine.errors import AccessFailed, InvalidArgument, TooLarge, UnsupportedHost
+
+if TYPE_CHECKING:
+    import subprocess
 
 TIMEOUT_S = 30.0
 """A cold `git log` over a large history takes some ten seconds on a slow disk."""
@@ -133,6 +134,8 @@ class Git:
         Raises: AccessFailed (git refused, `details` has `exit` and `stderr`; or it took too long), TooLarge,
         UnsupportedHost (no git on this machine).
         """
+        import tempfile  # with `subprocess` 10 ms, which reading HEAD can do without
+
         with tempfile.TemporaryFile() as complaints:
             process = self._started(args, complaints)
             said, in_time = _collected(process, timeout_s, bytes_max)
@@ -157,6 +160,8 @@ class Git:
         return said
 
     def _started(self, args: tuple[str, ...], complaints: IO[bytes]) -> subprocess.Popen[bytes]:
+        import subprocess
+
         safe = NO_PROGRAMS if args[0] in SHOWS_DIFFERENCES else ()
         try:
             return subprocess.Popen(

@@ -14,7 +14,7 @@ name answers, and patterns about whole paths are only tried in folders where the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -224,43 +224,35 @@ class NameTable(dict[str, int]):
 
     __slots__ = ("_beginnings", "_begins", "_endings", "_ends", "_globs", "_names", "_suffixes")
 
-    def __init__(self) -> None:
+    def __init__(self, found: Iterable[tuple[int, _NamePattern]]) -> None:
+        """`found`: each pattern and the strength of its rules, in rising order; of the same words the last remains."""
         super().__init__()
         self._names: dict[str, int] = {}
-        self._suffixes: dict[str, int] = {}  # ".pyc", from the last dot on
-        self._endings: dict[str, int] = {}  # any other literal after a `*`
-        self._beginnings: dict[str, int] = {}  # a literal before a `*`
+        self._suffixes: dict[str, int] = {}
+        self._endings: dict[str, int] = {}
+        self._beginnings: dict[str, int] = {}
         self._globs: list[tuple[int, re.Pattern[str]]] = []
-        self._ends: tuple[str, ...] = ()
-        self._begins: tuple[str, ...] = ()
-
-    def add(self, pattern: _NamePattern, strength: int) -> None:
-        """Later additions overrule earlier ones of the same words; they are added in rising order."""
-        table, words = self._place(pattern.glob)
-        if table is None:
-            self._globs.append((strength + pattern.value, pattern.regex()))
-        else:
-            table[words] = strength + pattern.value
+        tables = {"name": self._names, "suffix": self._suffixes, "ending": self._endings, "beginning": self._beginnings}
+        for strength, pattern in found:
+            if pattern.regex is None:
+                tables[pattern.kind][pattern.words] = strength + pattern.value
+            else:
+                self._globs.append((strength + pattern.value, pattern.regex))
         self._ends, self._begins = tuple(self._endings), tuple(self._beginnings)
 
-    def _place(self, glob: str) -> tuple[dict[str, int] | None, str]:
-        if not _WILD.search(glob):
-            return self._names, glob
-        if glob[0] == "*" and not _WILD.search(glob, 1):
-            is_suffix = glob.startswith("*.") and "." not in glob[2:]
-            return (self._suffixes if is_suffix else self._endings), glob[1:]
-        if glob[-1] == "*" and not _WILD.search(glob[:-1]):
-            return self._beginnings, glob[:-1]
-        return None, glob
+    def finder(self) -> Callable[[str], int | None]:
+        """A function from a name to its verdict; the quickest there is when all patterns are plain names."""
+        only_names = not (self._suffixes or self._endings or self._beginnings or self._globs)
+        return self._names.get if only_names and "".join(self._names).isascii() else self.__getitem__
 
     def __missing__(self, plain: str) -> int:
-        name = _bytewise(plain)
+        name = plain if plain.isascii() else _bytewise(plain)
         value = self._names.get(name, NO_RULE)
         if self._suffixes and (dot := name.rfind(".")) >= 0:
             value = max(value, self._suffixes.get(name[dot:], NO_RULE))
-        if name.endswith(self._ends):
+        if self._ends and name.endswith(self._ends):
             value = max(value, *[each for ending, each in self._endings.items() if name.endswith(ending)])
-        if name.startswith(self._begins):
+        if self._begins and name.startswith(self._begins):
             value = max(value, *[each for begin, each in self._beginnings.items() if name.startswith(begin)])
         for each, regex in self._globs:
             if each > value and regex.fullmatch(name):
@@ -270,18 +262,27 @@ class NameTable(dict[str, int]):
 
 
 class _NamePattern:
-    """A pattern about a name, compiled when it is first needed and then kept."""
+    """A pattern about a name, sorted by what answers it.
+
+    `kind` "name": `words` is the name. "suffix": what follows the last dot, with it. "ending", "beginning": the words
+    behind or before a `*`. All others have a `regex`.
+    """
 
     def __init__(self, glob: str, value: int, folders_only: bool) -> None:
-        self.glob = glob
         self.value = value
         self.folders_only = folders_only
-        self._regex: re.Pattern[str] | None = None
+        self.kind, self.words = _kind(glob)
+        self.regex = None if self.kind else re.compile(expression(glob, whole_path=False), re.DOTALL)
 
-    def regex(self) -> re.Pattern[str]:
-        if self._regex is None:
-            self._regex = re.compile(expression(self.glob, whole_path=False), re.DOTALL)
-        return self._regex
+
+def _kind(glob: str) -> tuple[str, str]:
+    if not _WILD.search(glob):
+        return "name", glob
+    if glob[0] == "*" and not _WILD.search(glob, 1):
+        return ("suffix" if glob.startswith("*.") and "." not in glob[2:] else "ending"), glob[1:]
+    if glob[-1] == "*" and not _WILD.search(glob[:-1]):
+        return "beginning", glob[:-1]
+    return "", glob
 
 
 class Names(NamedTuple):
@@ -293,12 +294,8 @@ class Names(NamedTuple):
     @classmethod
     def of(cls, found: Iterable[tuple[int, _NamePattern]]) -> Names:
         """The tables of some patterns, each with the strength of its rules, in rising order."""
-        names = cls(NameTable(), NameTable())
-        for strength, pattern in found:
-            names.folders.add(pattern, strength)
-            if not pattern.folders_only:
-                names.files.add(pattern, strength)
-        return names
+        every = list(found)
+        return cls(NameTable([row for row in every if not row[1].folders_only]), NameTable(every))
 
 
 class _PathGlob(NamedTuple):
@@ -446,13 +443,15 @@ class View:
 
     def __init__(self, stack: Stack, tables: list[tuple[int, Names]]) -> None:
         self._names = stack.names
-        self._tables = tables  # patterns about whole paths that speak in this folder, and how strong they are
+        # patterns about whole paths that speak in this folder: how strong they are, about files, about folders
+        self._finders = [(strength, names.files.finder(), names.folders.finder()) for strength, names in tables]
         self.simple = not tables
 
     def value(self, name: str, is_folder: bool) -> int:
         """What the rules say about one name in this folder: see `is_ignored` and `is_kept`."""
         value = self._names[is_folder][name]
-        for strength, table in self._tables:
-            if found := table[is_folder][name]:
+        for strength, of_files, of_folders in self._finders:
+            found = of_folders(name) if is_folder else of_files(name)
+            if found:
                 value = max(value, strength + found)
         return value

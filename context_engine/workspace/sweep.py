@@ -2,7 +2,7 @@
 
 Known files are stat'ed one by one, which finds edits and deletions. What is new shows in the time of its folder, which
 changes whenever a name in it comes or goes; then only a walk can tell, since the rules decide what counts. Measured
-(decision 0004), this costs a quarter of a walk.
+(decision 0004), this costs a third of a walk.
 """
 
 from __future__ import annotations

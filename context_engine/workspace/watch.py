@@ -215,7 +215,7 @@ class _Run:
             return events
         self._folders = {folder for folder in self._folders if os.path.isdir(self._absolute(folder))}
         if "" not in self._folders:
-            raise FileNotFoundError(self._root)
+            raise FileNotFoundError(self._root) if not os.path.isdir(self._root) else OSError("it cannot be listed")
         paths = [self._absolute(folder) for folder in self._folders] if one_by_one else [self._root]
         opened = watch(
             *paths,

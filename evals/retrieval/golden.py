@@ -27,21 +27,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from evals.retrieval.adapter import Bench
 from evals.retrieval.metrics import Target, ndcg, ranks, recall, reciprocal
 
+HERE = Path(__file__).resolve().parent
 CORPORA = HERE.parent / "corpora"
 PACKAGES, RANKS = HERE / "packages.toml", HERE / "ranks.txt"
 TINY, TINY_RANKS = HERE / "tiny" / "questions.toml", HERE / "tiny" / "ranks.txt"
+HEAD = "# Rank of each expected file among the first ten, `-` when it is not there. See README.md."
 DEPTH = 10
 FETCH_SECONDS = 300
 SAME, DIFFERS, MISSING = 0, 1, 2
 
 
-class NotFetched(Exception):
+class NotFetchedError(Exception):
     """A package that is not on disk and could not be brought here."""
 
 
@@ -71,7 +72,7 @@ class Corpus:
         return f"{self.name} {self.version}".strip()
 
     def folder(self) -> Path:
-        """The tree on disk, fetched when it is not there yet. Raises: NotFetched."""
+        """The tree on disk, fetched when it is not there yet. Raises: NotFetchedError."""
         if not self.registry:
             return HERE / self.root
         place = CORPORA / f"{self.name.replace('/', '+')}-{self.version}"
@@ -84,7 +85,7 @@ class Corpus:
 
 
 def fetch(corpus: Corpus, place: Path) -> None:
-    """Bring the package here, check its hash, unpack it in one step. Raises: NotFetched."""
+    """Bring the package here, check its hash, unpack it in one step. Raises: NotFetchedError."""
     CORPORA.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=CORPORA, prefix=".fetch-") as name:
         scratch = Path(name)
@@ -99,7 +100,7 @@ def fetch(corpus: Corpus, place: Path) -> None:
 
 
 def downloaded(corpus: Corpus, scratch: Path) -> Path:
-    """The archive, by the registry's own client. Raises: NotFetched."""
+    """The archive, by the registry's own client. Raises: NotFetchedError."""
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", "."]
     commands = {
         "pypi": [*pip, "--no-binary", corpus.name, f"{corpus.name}=={corpus.version}"],
@@ -109,11 +110,11 @@ def downloaded(corpus: Corpus, scratch: Path) -> Path:
     try:
         ran = subprocess.run(command, cwd=scratch, capture_output=True, text=True, timeout=FETCH_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise NotFetched(f"{command[0]}: {error}") from error
+        raise NotFetchedError(f"{command[0]}: {error}") from error
     archives = sorted([*scratch.glob("*.tar.gz"), *scratch.glob("*.tgz")])
     if ran.returncode or len(archives) != 1:
         told = (ran.stderr.strip() or "no archive came").splitlines()[-1]
-        raise NotFetched(f"{corpus.registry} client: {told[:200]}")
+        raise NotFetchedError(f"{corpus.registry} client: {told[:200]}")
     return archives[0]
 
 
@@ -156,14 +157,11 @@ def instead(rows: list[dict[str, Any]], found: list[int], wanted: int) -> str:
 
 def golden(corpora: list[Corpus]) -> tuple[str, dict[str, str]]:
     """The whole report, and why a corpus is not in it."""
-    lines, missing = (
-        ["# Rank of each expected file among the first ten, `-` when it is not there. See README.md.", ""],
-        {},
-    )
+    lines, missing = [HEAD, ""], {}
     for corpus in corpora:
         try:
             folder = corpus.folder()
-        except NotFetched as error:
+        except NotFetchedError as error:
             missing[corpus.title] = str(error)
             continue
         with closing(Bench(workers=0, whole_chunks=False)) as bench:

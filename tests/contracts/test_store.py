@@ -230,10 +230,11 @@ def test_a_rebuild_that_died_is_removed_and_the_old_index_serves(make: Callable[
 def test_a_commit_that_failed_leaves_everything_as_it_was(make: Callable[[], Any]) -> None:
     store = make()
     fill(store, {"a.py": "lion"})
-    with pytest.raises(ContextEngineError), store.writer() as writer:
+    with store.writer() as writer:
         number, target = writer.new_segment()
         target.write_bytes(b"half a segm")
-        writer.put([number], removed=["a.py"])
+        with pytest.raises(StorageCorrupt):
+            writer.put([number], removed=["a.py"])
     assert holding(store.snapshot(), "lion") == ["a.py"]
     assert make().check() == []
 
@@ -413,8 +414,7 @@ def answer_or_refusal(engine: Engine) -> list[str] | None:
     try:
         return [str(hit.chunk.path) for hit in engine.search(Query("lion", limit=50)).hits]
     except ContextEngineError as error:
-        assert error.suggestion
-        return None
+        return None if error.suggestion else [f"a refusal without a next step: {error}"]
 
 
 @pytest.mark.parametrize("what", DAMAGES)

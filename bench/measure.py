@@ -1,0 +1,81 @@
+"""What both benchmarks share: folders with questions, timing that survives a busy machine, tables. No engine is opened here."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+import tomllib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ROOT / "evals" / "retrieval" / "packages.toml"
+CORPORA = ROOT / "evals" / "corpora"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A folder to index and what to ask it."""
+
+    name: str
+    folder: Path
+    questions: tuple[str, ...]
+
+
+def places(tasks: Path | None, corpus: Path | None) -> list[Place]:
+    """The repositories of a tasks file (see evals/retrieval/score.py), else the packages that `make eval` fetched.
+
+    Raises: SystemExit when there is none.
+    """
+    if tasks is not None and corpus is not None:
+        listed = [
+            Place(
+                each["name"], corpus / each["name"] / (each["root"] or ""), tuple(q["query"] for q in each["queries"])
+            )
+            for each in json.loads(tasks.read_text(encoding="utf-8"))
+        ]
+    else:
+        packages = tomllib.loads(PACKAGES.read_text(encoding="utf-8"))["corpus"]
+        listed = [
+            Place(
+                each["name"],
+                CORPORA / f"{each['name'].replace('/', '+')}-{each['version']}" / each.get("root", ""),
+                tuple(question[0] for question in each["questions"]),
+            )
+            for each in packages
+        ]
+    found = [place for place in listed if place.folder.is_dir()]
+    if not found:
+        raise SystemExit("no folder to measure on: run evals/retrieval/golden.py first, or give --tasks and --corpus")
+    return found
+
+
+def ms(call: Callable[[], Any]) -> float:
+    """Milliseconds of one call, wall time."""
+    began = time.perf_counter()
+    call()
+    return (time.perf_counter() - began) * 1e3
+
+
+def interleaved(calls: Sequence[Callable[[], Any]], rounds: int) -> list[float]:
+    """The least milliseconds of each call over some rounds; taking turns, so that a busy moment hits all alike."""
+    taken: list[list[float]] = [[] for _ in calls]
+    for _ in range(rounds):
+        for number, call in enumerate(calls):
+            taken[number].append(ms(call))
+    return [min(each) for each in taken]
+
+
+def p50_p95(values: Iterable[float]) -> tuple[float, float]:
+    """Median and 95th percentile."""
+    listed = sorted(values)
+    return statistics.median(listed), listed[min(len(listed) - 1, int(len(listed) * 0.95))]
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A Markdown table."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(str(cell) for cell in row)} |" for row in lines)

@@ -1,0 +1,229 @@
+"""Speed beside a peer: the lexical part of semble 0.7.0, on the same folders, taking turns in the same process.
+
+    python bench/speed.py                                       on the packages that `make eval` fetched
+    python bench/speed.py --tasks dev.json --corpus DIR         on repositories with annotated questions
+    python bench/speed.py --only cold --rounds 5                one part: cold, query, edit, unchanged
+
+The peer gets an encoder that returns zeros, so that it spends its time on files, chunks and BM25. It indexes code only
+and keeps its index in memory; ours indexes every text file and writes an index that survives a crash. Figures are the
+least of some rounds; a ratio below 1 means that ours is quicker.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import statistics
+import sys
+import tempfile
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from bench.measure import Place, interleaved, ms, p50_p95, places, table
+from context_engine.engine import Engine, Query, Settings
+from context_engine.tools.retrieval import codebase_retrieval
+from context_engine.tools.tool import Call
+
+TOP_K = 10
+EDITS = 60
+STILL_FILES = 5_000
+NO_LOOK_MS = 600_000
+"""While queries are timed nobody edits, so no answer needs a look at the files; a server has its watcher for that."""
+PARTS = ("cold", "query", "edit", "unchanged")
+
+
+class Zeros:
+    """In place of the peer's embedding model."""
+
+    dim = 4
+
+    def encode(self, texts, **_):
+        return np.zeros((len(texts), self.dim), np.float32)
+
+
+class Peer:
+    """The peer's lexical part on one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        from semble.index.create import create_index_from_path
+        from semble.search import _search_bm25, search
+
+        self._create, self._bm25_of, self._search = create_index_from_path, _search_bm25, search
+        self._folder = folder.resolve()
+
+    def index(self) -> None:
+        """Index the folder anew."""
+        self._index, self._vectors, self.chunks, self.files = self._create(
+            self._folder, Zeros(), display_root=self._folder
+        )
+
+    def bm25(self, question: str) -> None:
+        """Its BM25 alone."""
+        self._bm25_of(question, self._index, self.chunks, TOP_K, None)
+
+    def search(self, question: str) -> None:
+        """Its search as it is, BM25, boosts and penalties, with vectors of zeros."""
+        self._search(question, Zeros(), self._vectors, self._index, self.chunks, TOP_K)
+
+
+class Ours:
+    """The engine on one folder, each time in a cache of its own; unpacked parsers are shared, as on a user's machine."""
+
+    def __init__(self, folder: Path, scratch: Path, *, workers: int = 0) -> None:
+        self._folder, self._scratch, self._workers = folder, scratch, workers
+
+    def open(self) -> Engine:
+        """An engine without an index; its worker, when it has one, is ready."""
+        cache = Path(tempfile.mkdtemp(dir=self._scratch))
+        grammars = self._scratch / "grammars"
+        grammars.mkdir(exist_ok=True)
+        (cache / "grammars").symlink_to(grammars, target_is_directory=True)
+        engine = Engine.open(
+            self._folder, settings=Settings(cache_folder=cache, workers=self._workers, staleness_ms=NO_LOOK_MS)
+        )
+        if self._workers:
+            engine._pool.wait_ready()
+        return engine
+
+
+# -- the parts ----------------------------------------------------------------------------------------------------
+
+
+def cold(found: list[Place], rounds: int, scratch: Path) -> str:
+    """Indexing from nothing. `first` is a new engine, which loads its parsers and queries; `again` a forced rebuild."""
+    rows, sums = [], np.zeros(5)
+    for place in found:
+        peer = Peer(place.folder)
+        alone, helped = Ours(place.folder, scratch), Ours(place.folder, scratch, workers=1)
+        with ExitStack() as stack:
+            warm = [stack.enter_context(closing(each.open())) for each in (alone, helped)]
+            reports = [engine.index(force=True) for engine in warm]
+            times = []
+            for _ in range(rounds):
+                with closing(alone.open()) as fresh, closing(helped.open()) as fresh_helped:
+                    calls = [
+                        peer.index, fresh.index, lambda e=warm[0]: e.index(force=True),
+                        fresh_helped.index, lambda e=warm[1]: e.index(force=True),
+                    ]  # fmt: skip
+                    times.append([ms(call) for call in calls])
+        least = np.min(times, axis=0)
+        sums += least
+        sizes = f"{len(peer.files)} / {reports[0].files}", f"{len(peer.chunks)} / {reports[0].chunks}"
+        rows.append((place.name, *sizes, *(f"{value:.0f}" for value in least)))
+    mean = sums / len(found)
+    rows.append(("mean", "", "", *(f"{value:.0f}" for value in mean)))
+    rows.append(("ratio to the peer", "", "", *(f"{value / mean[0]:.2f}" for value in mean)))
+    head = (
+        "folder",
+        "files",
+        "chunks",
+        "peer ms",
+        "ours, first",
+        "ours, again",
+        "with worker, first",
+        "with worker, again",
+    )
+    return table(head, rows)
+
+
+def query(found: list[Place], rounds: int, scratch: Path) -> str:
+    """Warm queries in process: each question's least time over some rounds, then the median and p95 over questions."""
+    names = (
+        "peer, BM25 alone",
+        "peer, BM25 and ranking",
+        "ours, ranking",
+        "ours, search with hits",
+        "ours, tool reply",
+    )
+    times: list[list[float]] = []
+    for place in found:
+        peer = Peer(place.folder)
+        peer.index()
+        with closing(Ours(place.folder, scratch).open()) as engine:
+            engine.index()
+            searcher = engine._current()
+            for question in place.questions:
+                asked = Query(question, TOP_K)
+                calls = [
+                    lambda q=question: peer.bm25(q),
+                    lambda q=question: peer.search(q),
+                    lambda q=asked: searcher.rank(q),
+                    lambda q=asked: engine.search(q),
+                    lambda q=question: codebase_retrieval.call(engine, {"query": q}, Call()),
+                ]
+                times.append(interleaved(calls, rounds))
+    rows = [
+        (name, *(f"{value:.2f}" for value in p50_p95(column))) for name, column in zip(names, zip(*times), strict=True)
+    ]
+    return f"{len(times)} questions\n\n" + table(("", "p50 ms", "p95 ms"), rows)
+
+
+def edit(found: list[Place], rounds: int, scratch: Path) -> str:
+    """One changed file until it can be found: a line more in each of some files, one after the other."""
+    largest = max(found, key=lambda place: sum(1 for _ in place.folder.rglob("*")))
+    folder = scratch / "edited"
+    shutil.copytree(largest.folder, folder, symlinks=True)
+    times: dict[str, list[float]] = {"index(path=...)": [], "what the watcher does": []}
+    with closing(Ours(folder, scratch).open()) as engine:
+        report = engine.index()
+        paths = sorted(path for path in engine._current().snapshot.paths)[:: max(1, report.files // EDITS)]
+        for _ in range(max(1, rounds // 3)):
+            for number, path in enumerate(paths):
+                with (folder / path).open("a", encoding="utf-8") as file:
+                    file.write(f"\n// {number} more words about parcels and depots\n")
+                name = "index(path=...)" if number % 2 else "what the watcher does"
+                calls = {
+                    "index(path=...)": lambda p=path: engine.index(path=p),
+                    "what the watcher does": lambda p=path: engine._builder.update_paths([p]),
+                }
+                times[name].append(ms(calls[name]))
+    rows = [(name, len(values), *(f"{value:.1f}" for value in p50_p95(values))) for name, values in times.items()]
+    told = f"{largest.name}, {report.files} files, {report.chunks} chunks"
+    return f"{told}\n\n" + table(("", "edits", "p50 ms", "p95 ms"), rows)
+
+
+def unchanged(found: list[Place], rounds: int, scratch: Path, more: list[Path]) -> str:
+    """Indexing once more when nothing changed: all folders side by side, and again until there are enough files."""
+    folder = scratch / "still"
+    copies = 0
+    while copies == 0 or sum(1 for path in folder.rglob("*") if path.is_file()) < STILL_FILES:
+        copies += 1
+        for source in [place.folder for place in found] + more:
+            shutil.copytree(source, folder / f"copy{copies}" / source.parent.name / source.name, symlinks=True)
+    with closing(Ours(folder, scratch).open()) as engine:
+        report = engine.index()
+        again = [ms(engine.index) for _ in range(rounds)]
+        sweeps = [ms(engine._live.look) for _ in range(rounds)]
+    rows = [
+        ("first run", f"{report.seconds * 1e3:.0f}"),
+        ("unchanged, least / median", f"{min(again):.0f} / {statistics.median(again):.0f}"),
+        ("look for edits before an answer, least / median", f"{min(sweeps):.0f} / {statistics.median(sweeps):.0f}"),
+    ]
+    return f"{report.files} files, {report.chunks} chunks\n\n" + table(("", "ms"), rows)
+
+
+def main() -> None:
+    """Parse, run the parts, print their tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tasks", type=Path)
+    parser.add_argument("--corpus", type=Path)
+    parser.add_argument("--only", action="append", choices=PARTS)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--more", type=Path, action="append", default=[], help="another tree for the unchanged run")
+    chosen = parser.parse_args()
+    found = places(chosen.tasks, chosen.corpus)
+    for part in chosen.only or PARTS:
+        with tempfile.TemporaryDirectory(prefix="ctx-speed-") as name:
+            arguments = [found, chosen.rounds, Path(name)]
+            if part == "unchanged":
+                arguments.append(chosen.more)
+            run = {"cold": cold, "query": query, "edit": edit, "unchanged": unchanged}[part]
+            print(f"## {part}\n\n{run(*arguments)}\n", flush=True)
+
+
+if __name__ == "__main__":
+    main()
