@@ -53,6 +53,7 @@ from context_engine.search.searcher import Searcher
 from context_engine.settings import Settings
 from context_engine.store.embedded import SCHEMA_VERSION, EmbeddedStore
 from context_engine.store.place import user_cache_folder, workspace_id
+from context_engine.text.lines import count, cut_out
 from context_engine.text.spans import LineSpan
 from context_engine.workspace import files, roots, tree
 from context_engine.workspace.git import Git
@@ -282,7 +283,7 @@ class Engine:
         language = self._languages.detect(rel, source.text[:200].encode())
         graph = Graph.of_nothing(self._languages, self._grammars, self._bytes)
         parsed = graph.parsed(rel)
-        lines = _line_count(source.text)
+        lines = count(source.text)
         if parsed is None or language is None:
             return FileOutline(rel, language.name if language else "text", lines, (), (), ())
         symbols = []
@@ -372,9 +373,9 @@ class Engine:
         rel = self._root.rel(path)
         part = first is not None or last is not None
         source = files.read(self._root, rel, bytes_max=RANGE_BYTES_MAX if part else READ_BYTES_MAX)
-        lines = _line_count(source.text)
+        lines = count(source.text)
         span = _asked_lines(first, last, lines, rel)
-        text = source.text if not part else "".join(source.text.splitlines(keepends=True)[span.first - 1 : span.last])
+        text = cut_out(source.text, span.first, span.last) if part else source.text
         language = self._languages.detect(rel, source.text[:200].encode())
         return FileText(
             path=rel,
@@ -476,10 +477,6 @@ def _asked_lines(first: int | None, last: int | None, lines: int, path: str) -> 
             details={"path": path, "lines": lines},
         )
     return LineSpan(start, min(stop, max(lines, 1)))
-
-
-def _line_count(text: str) -> int:
-    return text.count("\n") + (bool(text) and not text.endswith("\n"))
 
 
 def _without(tags: Sequence[str], tag: str) -> tuple[str, ...]:

@@ -160,7 +160,6 @@ def test_a_file_is_read_whole_or_in_part(tmp_path: Path) -> None:
         assert engine.read("zoo/cats.py", last=900).span == (1, 10)
 
 
-@pytest.mark.xfail(reason="engine.read splits with str.splitlines, which also breaks at form feeds and U+2028")
 def test_lines_are_counted_at_line_feeds_alone_as_everywhere_else(tmp_path: Path) -> None:
     text = "one\fpage\x0bstill one\x1c\x85\u2028yes\ntwo\r\nthree\n"
     with indexed(tree(tmp_path / "w", {"a.txt": text})) as engine:
