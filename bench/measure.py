@@ -60,6 +60,13 @@ def ms(call: Callable[[], Any]) -> float:
     return (time.perf_counter() - began) * 1e3
 
 
+def cpu_ms(call: Callable[[], Any]) -> float:
+    """Milliseconds of processor time of one call, this process only: what it takes when the machine is busy, too."""
+    began = time.process_time()
+    call()
+    return (time.process_time() - began) * 1e3
+
+
 def interleaved(calls: Sequence[Callable[[], Any]], rounds: int) -> list[float]:
     """The least milliseconds of each call over some rounds; taking turns, so that a busy moment hits all alike."""
     taken: list[list[float]] = [[] for _ in calls]

@@ -16,19 +16,22 @@ import shutil
 import statistics
 import sys
 import tempfile
-from contextlib import ExitStack, closing
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench.measure import Place, interleaved, ms, p50_p95, places, table
+from bench.measure import Place, cpu_ms, interleaved, ms, p50_p95, places, table
 from context_engine.engine import Engine, Query, Settings
 from context_engine.tools.retrieval import codebase_retrieval
 from context_engine.tools.tool import Call
 
 TOP_K = 10
+ALIKE_SHARE = 0.1
+"""Folders where the two index numbers of files this close are compared on their own: the peer leaves prose and data out."""
 EDITS = 60
 STILL_FILES = 5_000
 NO_LOOK_MS = 600_000
@@ -94,40 +97,53 @@ class Ours:
 
 
 def cold(found: list[Place], rounds: int, scratch: Path) -> str:
-    """Indexing from nothing. `first` is a new engine, which loads its parsers and queries; `again` a forced rebuild."""
-    rows, sums = [], np.zeros(5)
+    """Indexing from nothing. `first` is a new engine, which loads its parsers and queries; `again` a forced rebuild.
+
+    Processor time is that of this process: right for the peer and for ours alone, half the story with a worker.
+    """
+    names = ("peer", "first", "again", "first + worker", "again + worker")
+    rows, alike, wall, cpu = [], [], [], []
     for place in found:
-        peer = Peer(place.folder)
-        alone, helped = Ours(place.folder, scratch), Ours(place.folder, scratch, workers=1)
-        with ExitStack() as stack:
-            warm = [stack.enter_context(closing(each.open())) for each in (alone, helped)]
-            reports = [engine.index(force=True) for engine in warm]
-            times = []
-            for _ in range(rounds):
-                with closing(alone.open()) as fresh, closing(helped.open()) as fresh_helped:
-                    calls = [
-                        peer.index, fresh.index, lambda e=warm[0]: e.index(force=True),
-                        fresh_helped.index, lambda e=warm[1]: e.index(force=True),
-                    ]  # fmt: skip
-                    times.append([ms(call) for call in calls])
-        least = np.min(times, axis=0)
-        sums += least
-        sizes = f"{len(peer.files)} / {reports[0].files}", f"{len(peer.chunks)} / {reports[0].chunks}"
-        rows.append((place.name, *sizes, *(f"{value:.0f}" for value in least)))
-    mean = sums / len(found)
-    rows.append(("mean", "", "", *(f"{value:.0f}" for value in mean)))
-    rows.append(("ratio to the peer", "", "", *(f"{value / mean[0]:.2f}" for value in mean)))
-    head = (
-        "folder",
-        "files",
-        "chunks",
-        "peer ms",
-        "ours, first",
-        "ours, again",
-        "with worker, first",
-        "with worker, again",
+        peer, files, chunks, times, work = _cold_one(place, rounds, scratch)
+        wall.append(times)
+        cpu.append(work)
+        alike.append(abs(files - len(peer.files)) <= ALIKE_SHARE * files)
+        sizes = f"{len(peer.files)} / {files}", f"{len(peer.chunks)} / {chunks}"
+        rows.append((place.name, *sizes, *(f"{value:.0f}" for value in (*times, *work[:3]))))
+    same = np.array(alike)
+    for title, chosen in (("all", np.full(len(found), True)), ("where both index the same files", same)):
+        if chosen.any():
+            means = np.concatenate([np.mean(np.array(wall)[chosen], 0), np.mean(np.array(cpu)[chosen], 0)[:3]])
+            base = np.repeat([means[0], means[5]], [5, 3])
+            rows.append((f"mean of {chosen.sum()}, {title}", "", "", *(f"{value:.0f}" for value in means)))
+            rows.append(("... as a ratio to the peer", "", "", *(f"{value:.2f}" for value in means / base)))
+    return table(
+        ("folder", "files", "chunks", *(f"{n}, ms" for n in names), *(f"{n}, cpu ms" for n in names[:3])), rows
     )
-    return table(head, rows)
+
+
+def _cold_one(
+    place: Place, rounds: int, scratch: Path
+) -> tuple[Peer, int, int, npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """One folder: the peer, our files and chunks, the least wall and processor time of each way."""
+    peer = Peer(place.folder)
+    alone, helped = Ours(place.folder, scratch), Ours(place.folder, scratch, workers=1)
+    wall, cpu = [], []
+    with closing(alone.open()) as warm, closing(helped.open()) as warm_helped:
+        report = warm.index(force=True)
+        warm_helped.index(force=True)
+        for number in range(2 * rounds):
+            with closing(alone.open()) as fresh, closing(helped.open()) as fresh_helped:
+                calls = (
+                    peer.index,
+                    fresh.index,
+                    lambda: warm.index(force=True),
+                    fresh_helped.index,
+                    lambda: warm_helped.index(force=True),
+                )
+                clock, kept = (cpu_ms, cpu) if number % 2 else (ms, wall)
+                kept.append([clock(call) for call in calls])
+    return peer, report.files, report.chunks, np.min(wall, axis=0), np.min(cpu, axis=0)
 
 
 def query(found: list[Place], rounds: int, scratch: Path) -> str:
@@ -145,21 +161,25 @@ def query(found: list[Place], rounds: int, scratch: Path) -> str:
         peer.index()
         with closing(Ours(place.folder, scratch).open()) as engine:
             engine.index()
-            searcher = engine._current()
-            for question in place.questions:
-                asked = Query(question, TOP_K)
-                calls = [
-                    lambda q=question: peer.bm25(q),
-                    lambda q=question: peer.search(q),
-                    lambda q=asked: searcher.rank(q),
-                    lambda q=asked: engine.search(q),
-                    lambda q=question: codebase_retrieval.call(engine, {"query": q}, Call()),
-                ]
-                times.append(interleaved(calls, rounds))
+            times += [_query_one(peer, engine, question, rounds) for question in place.questions]
     rows = [
-        (name, *(f"{value:.2f}" for value in p50_p95(column))) for name, column in zip(names, zip(*times), strict=True)
+        (name, *(f"{value:.2f}" for value in p50_p95(each)))
+        for name, each in zip(names, np.transpose(times), strict=True)
     ]
     return f"{len(times)} questions\n\n" + table(("", "p50 ms", "p95 ms"), rows)
+
+
+def _query_one(peer: Peer, engine: Engine, question: str, rounds: int) -> list[float]:
+    """The least time of each way to answer one question."""
+    searcher, asked = engine._current(), Query(question, TOP_K)
+    calls = (
+        lambda: peer.bm25(question),
+        lambda: peer.search(question),
+        lambda: searcher.rank(asked),
+        lambda: engine.search(asked),
+        lambda: codebase_retrieval.call(engine, {"query": question}, Call()),
+    )
+    return interleaved(calls, rounds)
 
 
 def edit(found: list[Place], rounds: int, scratch: Path) -> str:

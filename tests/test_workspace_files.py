@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import hashlib
 import os
-import resource
 import socket
 import stat
 import subprocess
@@ -345,6 +344,8 @@ def test_a_folder_is_not_overwritten(tmp_path: Path) -> None:
 
 @POSIX
 def test_without_room_the_old_file_stays_whole_and_nothing_is_left(tmp_path: Path) -> None:
+    import resource  # Windows has none
+
     path = written(tmp_path / "a.txt", b"old")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4_096, before[1]))

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from context_engine.errors import AccessDenied, AccessFailed, ContextEngineError, FileNotFound, InvalidPath
 from context_engine.model import RelPath
 from context_engine.workspace.paths import Root, Roots, is_sensitive, listed, malformed, near_names, plain_name
-from tests.trees import tree
+from tests.trees import ordinary_user, tree
 
-IS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
 POSIX = pytest.mark.skipif(os.name != "posix", reason="only here there are such files")
 
 FILES = {
@@ -225,14 +224,14 @@ def test_a_path_below_a_file_is_not_found(root: Root) -> None:
         root.rel("a.py/below")
 
 
-@pytest.mark.skipif(IS_ROOT, reason="nothing is closed to the superuser")
-def test_a_file_in_a_closed_folder_is_a_matter_for_a_person(root: Root, place: Path) -> None:
-    (place / "src").chmod(0)
-    try:
-        with pytest.raises(AccessFailed):
-            root.rel("src/app/main.py")
-    finally:
-        (place / "src").chmod(0o700)
+@POSIX
+def test_a_file_in_a_closed_folder_is_a_matter_for_a_person() -> None:
+    with ordinary_user() as place:
+        tree(place, {"src/app/main.py": "1"})
+        (place / "src").chmod(0)
+        with pytest.raises(AccessFailed) as failure:
+            Root(place).rel("src/app/main.py")
+    assert failure.value.suggestion
 
 
 # -- secrets ----------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 
 from context_engine.errors import AccessFailed, FileNotFound, InvalidArgument, InvalidPath, UnsuitableRoot
 from context_engine.workspace.roots import choose, nearest_project, uri_to_path
-from tests.trees import repository, tree
+from tests.trees import ordinary_user, repository, tree
 
 
 @pytest.fixture(autouse=True)
@@ -88,15 +88,14 @@ def test_links_in_a_circle_are_not_found_or_closed_but_never_followed_for_ever(h
         choose(home / "a")
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="nothing is closed to the superuser")
-def test_a_closed_folder_is_refused_in_words(home: Path) -> None:
-    closed = tree(home / "closed", {})
-    closed.chmod(0)
-    try:
-        with pytest.raises(AccessFailed):
-            choose(closed)
-    finally:
-        closed.chmod(0o700)
+@pytest.mark.skipif(os.name != "posix", reason="only here a folder can be closed so")
+@pytest.mark.parametrize("mode", [0, 0o100, 0o400])
+def test_a_closed_folder_is_refused_in_words(mode: int) -> None:
+    with ordinary_user() as place:
+        tree(place / "closed", {}).chmod(mode)
+        with pytest.raises(AccessFailed) as failure:
+            choose(place / "closed")
+    assert failure.value.suggestion
 
 
 # -- the project around a place ---------------------------------------------------------------------------------------

@@ -47,6 +47,17 @@ def test_an_edit_of_the_same_size_shows_by_its_time(tmp_path: Path) -> None:
     assert (found.changed, found.removed, found.needs_walk) == ({"src/b.py"}, frozenset(), False)
 
 
+def test_an_edit_whose_time_was_put_back_shows_by_its_size(tmp_path: Path) -> None:
+    root = tree(tmp_path, FILES)
+    status = (root / "a.py").stat()
+
+    def edit() -> None:
+        (root / "a.py").write_text("12")
+        os.utime(root / "a.py", ns=(status.st_atime_ns, status.st_mtime_ns))
+
+    assert swept(root, edit).changed == {"a.py"}
+
+
 def test_a_time_that_moved_back_is_a_change_too(tmp_path: Path) -> None:
     root = tree(tmp_path, FILES)
     assert swept(root, lambda: os.utime(root / "a.py", ns=(0, 0))).changed == {"a.py"}

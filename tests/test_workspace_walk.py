@@ -19,9 +19,8 @@ from hypothesis import strategies as st
 from context_engine.errors import AccessFailed, FileNotFound
 from context_engine.workspace import walk as walking
 from context_engine.workspace.walk import CACHE_TAG, look, walk
-from tests.trees import ALONE, commit, git, repository, tree
+from tests.trees import ALONE, commit, git, ordinary_user, repository, tree
 
-IS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
 POSIX = pytest.mark.skipif(os.name != "posix", reason="only here there are such files")
 
 
@@ -81,15 +80,13 @@ def test_a_root_that_is_no_folder_is_not_found(tmp_path: Path, root: str) -> Non
         walk(tmp_path / root)
 
 
-@pytest.mark.skipif(IS_ROOT, reason="nothing is closed to the superuser")
-def test_a_root_that_cannot_be_listed_is_an_error_a_person_can_mend(tmp_path: Path) -> None:
-    closed = tree(tmp_path / "closed", {"a.py": "1"})
-    closed.chmod(0)
-    try:
-        with pytest.raises(AccessFailed):
-            walk(closed)
-    finally:
-        closed.chmod(0o700)
+@POSIX
+def test_a_root_that_cannot_be_listed_is_an_error_a_person_can_mend() -> None:
+    with ordinary_user() as place:
+        tree(place / "closed", {"a.py": "1"}).chmod(0)
+        with pytest.raises(AccessFailed) as failure:
+            walk(place / "closed")
+    assert failure.value.suggestion
 
 
 def test_a_walk_can_be_stopped_between_folders(tmp_path: Path) -> None:
@@ -496,15 +493,27 @@ def test_pipes_and_sockets_are_skipped_and_never_opened(tmp_path: Path) -> None:
     assert paths(root) == ["a.py"]
 
 
-@pytest.mark.skipif(IS_ROOT, reason="nothing is closed to the superuser")
-def test_a_closed_folder_is_skipped_and_the_rest_walked(tmp_path: Path) -> None:
-    root = tree(tmp_path, {"closed/a.py": "1", "open/b.py": "1"})
-    (root / "closed").chmod(0)
-    try:
-        assert paths(root) == ["open/b.py"]
-        assert reasons(root) == {"closed": "unreadable"}
-    finally:
-        (root / "closed").chmod(0o700)
+@POSIX
+def test_closed_folders_are_skipped_and_the_rest_is_walked() -> None:
+    with ordinary_user() as place:
+        tree(
+            place,
+            {"closed/a.py": "1", "open/b.py": "1", "listed/c.py": "1", "rules/.gitignore": "*", "rules/d.py": "1"},
+        )
+        (place / "closed").chmod(0)
+        (place / "listed").chmod(0o400)  # its names can be read, nothing behind them
+        (place / "rules" / ".gitignore").chmod(0)
+        found, told = paths(place), reasons(place)
+    assert found == ["open/b.py", "rules/.gitignore", "rules/d.py"]
+    assert told == {"closed": "unreadable", "listed/c.py": "unreadable", "rules/.gitignore": "unreadable"}
+
+
+@POSIX
+def test_a_folder_above_the_root_that_cannot_be_read_has_no_rules() -> None:
+    with ordinary_user() as place:
+        repository(place / "repo", {"closed/root/a.py": "1"})
+        (place / "repo" / "closed").chmod(0o100)  # it can be passed through, not listed
+        assert paths(place / "repo" / "closed" / "root") == ["a.py"]
 
 
 def test_a_folder_that_vanishes_during_the_walk_is_skipped(tmp_path: Path) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 ALONE = {
@@ -54,3 +57,27 @@ def commit(root: Path, message: str) -> str:
     git(root, "add", "--all")
     git(root, "commit", "--quiet", "--allow-empty", "-m", message)
     return git(root, "rev-parse", "HEAD")
+
+
+NOBODY = 65_534
+"""The user that owns nothing, on every POSIX system."""
+
+
+@contextmanager
+def ordinary_user() -> Generator[Path]:
+    """A folder in which what is closed is closed: the superuser gives up its rights for the time being."""
+    place = Path(os.path.realpath(tempfile.mkdtemp()))
+    is_superuser = os.geteuid() == 0
+    if is_superuser:
+        os.chown(place, NOBODY, NOBODY)
+        os.seteuid(NOBODY)
+    try:
+        yield place
+    finally:
+        if is_superuser:
+            os.seteuid(0)
+        for folder, _, _ in os.walk(place):  # top down, so that each opens before it is entered
+            for entry in Path(folder).iterdir():
+                if entry.is_dir() and not entry.is_symlink():
+                    entry.chmod(0o700)
+        shutil.rmtree(place)

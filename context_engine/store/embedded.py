@@ -265,6 +265,9 @@ class Writer:
                     self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         finally:
             self._db.close()
+            for part in self._parts.values():  # shares without a new file, and what a failure left
+                with suppress(OSError):
+                    part.unlink()
 
     def files(self) -> dict[str, FileState]:
         """What is indexed, by path."""

@@ -1,10 +1,11 @@
 """Tools that find code: by meaning and words (three renderings of one search), by name, and along the call graph."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.errors import InvalidArgument
-from context_engine.model import CHUNK_KINDS, Filter, Hit, Query
+from context_engine.model import CHUNK_KINDS, ChunkKind, Filter, Hit, Query
 from context_engine.text.spans import LineSpan
 from context_engine.tools.arguments import Choice, Share, Text, Texts, Whole, bind
 from context_engine.tools.excerpt import clipped, excerpt, first_line
@@ -107,10 +108,12 @@ def cortex_search(
     ranking.
     """
     chosen = _filter(kinds=chunk_types, tags=tags)
-    answer = engine.search(Query(query, limit, chosen, min_score, chunks_per_file=limit))
+    searched = replace(chosen, kinds=chosen.kinds or _kinds_under(chosen.tags))
+    answer = engine.search(Query(query, limit, searched, min_score, chunks_per_file=limit))
     stamp = engine.indexed_at() if answer.hits else ""
     best = answer.hits[0].score if answer.hits else 1.0
-    rows = [{"chunk": _chunk_row(hit, stamp), "combined_score": round(hit.score / best, 3)} for hit in answer.hits]
+    hits = [hit for hit in answer.hits if hit.score >= min_score * best]  # outlines are ranked by a scale of their own
+    rows = [{"chunk": _chunk_row(hit, stamp), "combined_score": round(hit.score / best, 3)} for hit in hits]
     shown = fitting_rows(rows, chars_max=_chars_max(engine))
     reply: dict[str, Any] = {"results": shown, "total": len(rows)}
     if len(shown) < len(rows):
@@ -230,6 +233,15 @@ def _filter(
 ) -> Filter:
     lowered = tuple(sorted({tag.lstrip("#").lower() for tag in tags}))
     return Filter(tuple(kinds), tuple(each.lower() for each in languages), lowered, tuple(include), tuple(exclude))
+
+
+def _kinds_under(tags: Sequence[str]) -> tuple[ChunkKind, ...]:
+    """All four kinds, so that outlines are found too; none in particular when a tag asks for one of the others.
+
+    >>> _kinds_under(["python", "symbols"]), _kinds_under(["python", "definitions"])
+    (('documentation', 'symbols', 'definitions', 'data'), ())
+    """
+    return () if ({*CHUNK_KINDS} - {"symbols"}) & {*tags} else CHUNK_KINDS
 
 
 def _row(hit: Hit, query: str, profile: str) -> dict[str, Any]:

@@ -37,18 +37,16 @@ def choose(root: str | Path, *, allow_any: bool = False) -> Path:
         raise InvalidPath(f"{text!r} cannot name a folder", suggestion="give the path of a project's folder")
     path = os.path.realpath(os.path.expanduser(text))
     try:
-        listed = os.path.isdir(path) and os.access(path, os.R_OK | os.X_OK)
-        os.stat(path)
+        os.scandir(path).close()
+        os.stat(os.path.join(path, os.curdir))  # what is listed but cannot be entered is of no use either
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise FileNotFound(
-            f"there is no folder {text}", suggestion="check the spelling", details={"path": text}
-        ) from error
+        raise _no_folder(text, path) from error
     except OSError as error:
-        raise _closed(text, error.strerror or "it cannot be reached") from error
-    if not os.path.isdir(path):
-        raise InvalidPath(f"{text} is a file, not a folder", suggestion=f"give {os.path.dirname(path)}")
-    if not listed:
-        raise _closed(text, "this user may not list it")
+        raise AccessFailed(
+            f"the folder {text} is closed: {error.strerror}",
+            suggestion="give this user permission to list and enter it",
+            details={"path": text},
+        ) from error
     if not allow_any and (why := _unsuitable(path)):
         raise UnsuitableRoot(
             f"{path} is {why}, too much to take for one project",
@@ -116,10 +114,10 @@ def _unsuitable(path: str) -> str:
     return ""
 
 
-def _closed(text: str, why: str) -> AccessFailed:
-    return AccessFailed(
-        f"the folder {text} is closed: {why}", suggestion="give this user permission to list it", details={"path": text}
-    )
+def _no_folder(text: str, path: str) -> InvalidPath | FileNotFound:
+    if os.path.lexists(path):
+        return InvalidPath(f"{text} is a file, not a folder", suggestion=f"give {os.path.dirname(path)}")
+    return FileNotFound(f"there is no folder {text}", suggestion="check the spelling", details={"path": text})
 
 
 def _no_path(uri: str, why: str) -> InvalidArgument:

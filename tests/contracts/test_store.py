@@ -345,12 +345,12 @@ DAMAGES: dict[str, Callable[[Path], None]] = {
     "the header of a segment was scribbled on": lambda g: _scribble(next(g.glob("*.seg")), 20),
     "the magic of a segment was scribbled on": lambda g: _scribble(next(g.glob("*.seg")), 0),
     "the content of a segment was scribbled on": lambda g: _scribble(next(g.glob("*.seg")), -200),
-    "a segment is missing": lambda g: next(g.glob("*.seg")).unlink(),
-    "the database is garbage": lambda g: (g / "index.db").write_bytes(b"garbage" * 1_000),
+    "a segment is missing": lambda g: _delete(next(g.glob("*.seg"))),
+    "the database is garbage": lambda g: _write(g / "index.db", b"garbage" * 1_000),
     "the database is empty": lambda g: _cut(g / "index.db", 0),
     "the database was cut short": lambda g: _cut(g / "index.db", 0.5),
     "a page of the database was scribbled on": lambda g: _scribble_pages(g / "index.db"),
-    "the database is missing": lambda g: (g / "index.db").unlink(),
+    "the database is missing": lambda g: _delete(g / "index.db"),
     "the generation is missing": lambda g: shutil.rmtree(g),
     "the tables are not ours": lambda g: _sql(g / "index.db", "DROP TABLE segment"),
     "a table is empty": lambda g: _sql(g / "index.db", "DELETE FROM fact"),
@@ -359,12 +359,16 @@ DAMAGES: dict[str, Callable[[Path], None]] = {
     "CURRENT names another generation": lambda g: _write(g.parent / "CURRENT", b"g-000099"),
     "CURRENT leads elsewhere": lambda g: _write(g.parent / "CURRENT", b"../../../etc"),
     "CURRENT is empty": lambda g: _write(g.parent / "CURRENT", b""),
-    "CURRENT is missing": lambda g: (g.parent / "CURRENT").unlink(),
+    "CURRENT is missing": lambda g: _delete(g.parent / "CURRENT"),
 }
 
 
 def _write(path: Path, content: bytes) -> None:
     path.write_bytes(content)
+
+
+def _delete(path: Path) -> None:
+    path.unlink()
 
 
 def _cut(path: Path, share: float) -> None:
@@ -452,6 +456,14 @@ def test_an_index_of_an_older_version_is_built_anew(tmp_path: Path) -> None:
         assert engine.status().state == "absent"
         assert engine.index().added == 1
         assert found(engine, "lion") == ["a.py"]
+
+
+def test_a_share_without_new_files_leaves_nothing_behind(make: Callable[[], Any]) -> None:
+    store = make()
+    fill(store, {"a.py": "lion"})
+    with store.writer() as writer:
+        writer.new_segment()
+    assert list(store.folder.rglob("*.part")) == []
 
 
 def test_leftovers_of_a_killed_writer_are_cleaned_away(tmp_path: Path) -> None:
