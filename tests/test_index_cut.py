@@ -95,6 +95,7 @@ def test_no_piece_is_longer_than_it_may_be(items: list, content: str) -> None:
 @example([("class", "x" * 300, [("function", "x" * 300, []), ""]), "x" * 300, "x" * 300, "x" * 300, "x" * 300], "code")
 @example([("function", "", ["x" * 800, ""]), "x" * 300, "x" * 300, "x" * 800], "code")
 @example([("function", "", ["x", "# " + "c" * 200]), ("class", "x" * 800, ["x" * 300, "x" * 800])], "code")
+@example([("function", "", ["x", "# " + "c" * 200]), ("constant", "", [])], "code")
 def test_a_definition_that_fits_is_never_split(items: list, content: str) -> None:
     text, symbols = written(items)
     pieces = cut(text, symbols, content)

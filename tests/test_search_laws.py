@@ -291,7 +291,9 @@ def assert_same(one: dict[str, list[tuple[str, int, float]]], other: dict[str, l
 def test_an_index_that_was_updated_answers_like_one_built_anew(
     tmp_path_factory: pytest.TempPathFactory, steps: list[dict], whole: bool
 ) -> None:
-    root = tree(tmp_path_factory.mktemp("edits") / "w", {"a.py": "def pool(): ...\n", "keep.py": "user = drain()\n"})
+    keep = {f"keep_{n}.py": f"user_{n} = drain(pool)\n" for n in range(20)}  # so that the dead are too few to be merged
+    edited = dict.fromkeys(("a.py", "src/pool.py", "docs/user.md", "b.ts"), "pool user drain water pool_7\n")
+    root = tree(tmp_path_factory.mktemp("edits") / "w", keep | edited)
     with indexed(root) as engine:
         for number, edit in enumerate(steps):
             apply(root, edit, number)

@@ -217,6 +217,11 @@ def test_a_repository_cannot_make_git_start_its_programs(repo: Path, tmp_path: P
     hooks = repo / ".git" / "hooks"
     hooks.mkdir(exist_ok=True)
     script(hooks / "post-index-change", traces)
+    signed = git(repo, "cat-file", "commit", "HEAD").replace(
+        "\n\n", "\ngpgsig -----BEGIN PGP SIGNATURE-----\n x\n\n", 1
+    )
+    (tmp_path / "signed").write_text(signed + "\n")
+    git(repo, "update-ref", "HEAD", git(repo, "hash-object", "-t", "commit", "-w", str(tmp_path / "signed")))
     for key in (
         "core.fsmonitor",
         "diff.external",
@@ -239,6 +244,19 @@ def test_a_repository_cannot_make_git_start_its_programs(repo: Path, tmp_path: P
     ):
         assert here.run(*command)
     assert not traces.exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the hook is a shell script")
+def test_hooks_are_not_started_even_when_git_writes_its_index(repo: Path, tmp_path: Path) -> None:
+    traces = tmp_path / "traces"
+    (repo / ".git" / "hooks").mkdir(exist_ok=True)
+    script(repo / ".git" / "hooks" / "post-index-change", traces)
+    os.utime(repo / "a.txt", (1, 1))
+    Git(repo).run("update-index", "--refresh")
+    assert not traces.exists()
+    os.utime(repo / "a.txt", (2, 2))
+    git(repo, "update-index", "--refresh")
+    assert traces.exists(), "the trap works"
 
 
 def test_status_leaves_the_index_alone(repo: Path) -> None:

@@ -377,7 +377,7 @@ def test_a_huge_ignore_file_is_reported_and_not_read(tmp_path: Path) -> None:
 
 
 def test_a_pattern_made_to_be_slow_is_not(tmp_path: Path) -> None:
-    slow = ("*a" * 12 + "b", "**/*a*a*a*a*a*a*a*a*b", "a/" + "**/" * 12 + "b", "[a-z]*" * 12 + "!")
+    slow = ("*a" * 12 + "b", "**/*a*a*a*a*a*a*a*a*b", "a/" + "**/" * 12 + "b", "[a-z]*" * 12 + "!", "a/**/" * 12 + "b")
     root = tree(tmp_path, {".gitignore": "\n".join(slow), "a" * 120: "1"})
     tree(root, {"/".join("a" * 30) + "/c": "1"})
     began = time.perf_counter()
@@ -541,6 +541,21 @@ def test_a_folder_that_becomes_a_link_during_the_walk_is_not_entered(tmp_path: P
             (root / "b").symlink_to(outside)
 
     assert paths(root, check=replace_b_after_the_root_was_listed) == ["a/x.py"]
+
+
+def test_a_folder_whose_parent_becomes_a_link_during_the_walk_is_not_entered_either(tmp_path: Path) -> None:
+    outside = tree(tmp_path / "outside", {"deep/private.py": "1"})
+    root = tree(tmp_path / "root", {"b/deep/y.py": "1"})
+    rounds = iter(range(10))
+
+    def replace_b_after_it_was_listed() -> None:
+        if next(rounds) == 2:
+            (root / "b").rename(tmp_path / "elsewhere")
+            (root / "b").symlink_to(outside)
+
+    found = walk(root, check=replace_b_after_it_was_listed)
+    assert found.entries == ()
+    assert [(each.path, each.reason) for each in found.skipped] == [("b/deep", "vanished")]
 
 
 def test_folders_nested_without_end_are_cut(tmp_path: Path) -> None:

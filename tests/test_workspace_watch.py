@@ -202,6 +202,25 @@ def test_a_folder_that_is_moved_in_is_watched_from_then_on(tmp_path: Path, watch
     assert receiver.next() == {"moved/deep/er/a.py"}
 
 
+def test_what_happens_while_new_folders_are_being_registered_is_heard(
+    tmp_path: Path, watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tree(tmp_path, {"a.py": "1"})
+    opened = watching._Run._open
+
+    def opened_late(self: watching._Run, events: watching.Events | None) -> watching.Events:
+        if events is not None and not (root / "new" / "deep").exists():
+            tree(root, {"new/deep/b.py": "1", "a.py": "2"})
+        return opened(self, events)
+
+    monkeypatch.setattr(watching._Run, "_open", opened_late)
+    receiver = watched(root)
+    tree(root, {"new/": ""})
+    receiver.until("new", "new/deep/b.py", "a.py")
+    tree(root, {"new/deep/b.py": "2"})
+    assert receiver.next() == {"new/deep/b.py"}
+
+
 def test_a_file_that_comes_and_goes_within_a_burst_may_be_in_the_batch_and_breaks_nothing(
     tmp_path: Path, watched: Watched
 ) -> None:

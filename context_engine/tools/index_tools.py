@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 EXAMPLES_MAX = 20
 """Files named in a reply as examples of what was skipped or is stale; the counts are always complete."""
+NO_EMBEDDINGS = "embeddings: answers come from words, names and structure alone"
 BUSY_EVERY_S = 0.2
 BUSY_PATIENCE_S = 600.0
 """How long a call waits for a run that is under way; its client hears signs of life meanwhile and may cancel."""
@@ -130,6 +131,7 @@ def status_row(status: "Status") -> dict[str, Any]:
         "state": status.state,
         "building": f"{status.building_share:.0%}" if status.state == "building" else "",
         "engine": status.engine,
+        "missing": NO_EMBEDDINGS if status.engine == "lexical" else "",
         "files": status.files,
         "chunks": status.chunks,
         "symbols": status.symbols,

@@ -10,6 +10,7 @@ from context_engine.text.spans import LineSpan
 from context_engine.tools.arguments import Choice, Share, Text, Texts, Whole, bind
 from context_engine.tools.excerpt import clipped, excerpt, first_line
 from context_engine.tools.fit import NOTE_CHARS, compact, counted, fitting_rows, how_many_fit, thrifty
+from context_engine.tools.overview import listed_counts
 from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:
@@ -281,6 +282,7 @@ def _chunk_row(hit: Hit, stamp: str) -> dict[str, Any]:
             "language": chunk.language,
             "line_start": chunk.span.first,
             "line_end": chunk.span.last,
+            **(listed_counts(chunk.text) if chunk.kind == "symbols" else {}),
         },
         "created_at": stamp,
         "updated_at": stamp,

@@ -374,9 +374,9 @@ def _split(glob: str) -> tuple[str, str, str]:
         at = _bracket(glob, token.end())[1] if token.group() == "[" else token.end()
         if token.group() != "[" and (slash := glob.rfind("/", token.start(), at)) >= 0:
             last = slash
-    if last == 0:  # `//name`: one slash says that the path begins here, and no path begins with the other
-        return "/", "/", glob[1:]
-    return (glob[:last], "/", glob[last + 1 :]) if last > 0 else ("", "/", glob)
+    if last <= 0:  # of `//name` the second slash stays in the name, and no name has one
+        return "", "/", glob
+    return glob[:last], "/", glob[last + 1 :]
 
 
 # -- several files, the stronger over the weaker --------------------------------------------------------------------

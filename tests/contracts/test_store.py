@@ -350,6 +350,7 @@ DAMAGES: dict[str, Callable[[Path], None]] = {
     "the database is empty": lambda g: _cut(g / "index.db", 0),
     "the database was cut short": lambda g: _cut(g / "index.db", 0.5),
     "a page of the database was scribbled on": lambda g: _scribble_pages(g / "index.db"),
+    "the list of files was scribbled on": lambda g: _scribble_table(g / "index.db", "file"),
     "the database is missing": lambda g: _delete(g / "index.db"),
     "the generation is missing": lambda g: shutil.rmtree(g),
     "the tables are not ours": lambda g: _sql(g / "index.db", "DROP TABLE segment"),
@@ -386,6 +387,17 @@ def _scribble_pages(path: Path) -> None:
     """Every page but the first two: the header and the list of tables stay readable."""
     content = bytearray(path.read_bytes())
     content[8_192:] = b"\xa5" * (len(content) - 8_192)
+    path.write_bytes(content)
+
+
+def _scribble_table(path: Path, table: str) -> None:
+    db = apsw.Connection(str(path))
+    ((page, size),) = db.execute(
+        "SELECT rootpage, page_size FROM sqlite_master, pragma_page_size WHERE name=?", (table,)
+    ).fetchall()
+    db.close()
+    content = bytearray(path.read_bytes())
+    content[(page - 1) * size : page * size] = b"\xa5" * size
     path.write_bytes(content)
 
 
@@ -456,6 +468,14 @@ def test_an_index_of_an_older_version_is_built_anew(tmp_path: Path) -> None:
         assert engine.status().state == "absent"
         assert engine.index().added == 1
         assert found(engine, "lion") == ["a.py"]
+
+
+def test_a_name_for_a_segment_is_given_once_ever(make: Callable[[], Any]) -> None:
+    names = set()
+    for _ in range(3):
+        with make().writer() as writer:
+            names |= {writer.new_segment()[1], writer.new_segment()[1]}
+    assert len(names) == 6, "a process that outlives its writer could write into the next one's segment"
 
 
 def test_a_share_without_new_files_leaves_nothing_behind(make: Callable[[], Any]) -> None:
