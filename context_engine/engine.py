@@ -152,14 +152,14 @@ class Engine:
         if self._watcher is None:
             self._watcher = Watcher(self.root, self._live.note, quiet_ms=self.settings.quiet_ms)
             self._watcher.start()
-            self._live.watching = not self._watcher.problem
+            self._live.follow(self._watcher)
 
     def status(self) -> Status:
         """What is indexed, how fresh it is, where it lies. Looks at the workspace for edits."""
         progress = self._live.progress
         stats = self._store.stats()
         searcher = self._current()
-        if searcher is not None and progress is None and not self._live.watching:
+        if searcher is not None and progress is None and not self._live.is_watching:
             self._live.look()
         head = self._git.head()
         counts, examples = self._skipped()
@@ -219,10 +219,11 @@ class Engine:
         """Hits of all kinds asked for; a file's `symbols` chunk is made from its outline, not stored."""
         kinds = query.filter.kinds
         reader = Reader(searcher.view, self._source)
-        if "symbols" not in kinds:
+        tagged = "symbols" in query.filter.tags
+        if "symbols" not in kinds and not (tagged and not kinds):
             ranking = searcher.rank(query)
             return reader.hits(ranking.places), ranking.matching
-        others = tuple(kind for kind in kinds if kind != "symbols")
+        others = () if tagged else tuple(kind for kind in kinds if kind != "symbols")
         any_kind = replace(query, filter=replace(query.filter, kinds=(), tags=_without(query.filter.tags, "symbols")))
         by_file = searcher.rank(replace(any_kind, chunks_per_file=1))
         hits = reader.outlines(by_file.places, OUTLINE_FACTOR if others else 1.0)
@@ -251,7 +252,8 @@ class Engine:
             unfiltered = searcher.rank(replace(query, filter=Filter(), min_score=0.0))
             if unfiltered.places:
                 return f"the filter removed all of {unfiltered.matching} matching chunks"
-        ending = "" if freshness == "fresh" else f" ({freshness})"
+        trouble = [freshness] * (freshness != "fresh") + [self._live.last_error or ""] * bool(self._live.last_error)
+        ending = f" ({'; '.join(trouble)})" if trouble else ""
         return f"no indexed text holds any word of the query{ending}"
 
     def _current(self) -> Searcher | None:
@@ -279,7 +281,7 @@ class Engine:
     def outline(self, path: str) -> FileOutline:
         """One file's skeleton, as it is now. Raises: InvalidPath, FileNotFound, BinaryFile, TooLarge, AccessDenied."""
         rel = self._root.rel(path)
-        source = files.read(self._root, rel, bytes_max=READ_BYTES_MAX)
+        source = files.read(self._root, rel, bytes_max=RANGE_BYTES_MAX)
         language = self._languages.detect(rel, source.text[:200].encode())
         graph = Graph.of_nothing(self._languages, self._grammars, self._bytes)
         parsed = graph.parsed(rel)

@@ -498,7 +498,7 @@ S3 = (
         P("S3-read-never-git", "Nothing inside `.git/` is read out.", kept=("tests/journeys/test_promised_session.py::test_a_path_that_must_not_be_read_is_refused_with_its_code_and_a_way_on", "tests/test_workspace_paths.py::test_what_holds_secrets_is_closed")),
         P("S3-read-never-node-modules", "Dependency folders are kept out of answers.", kept=("tests/journeys/test_promised_session.py::test_what_is_ignored_is_neither_listed_nor_found", "tests/test_promised_search.py::test_no_dependency_folder_comes_into_an_answer"), note="They are ignored by indexing and search; a path is refused only when it is sensitive."),
         P("S3-read-no-traversal", "`../` out of the workspace is refused.", kept=("tests/journeys/test_promised_session.py::test_a_path_that_must_not_be_read_is_refused_with_its_code_and_a_way_on",)),
-        P("S3-read-1mb", "Files over 1 MB are not returned whole.", pending=2, note="Answered with an outline and how to read parts."),
+        P("S3-read-1mb", "Files over 1 MB are not returned whole.", kept=("tests/journeys/test_promised_session.py::test_a_file_over_a_megabyte_is_outlined_and_read_in_parts",), note="Answered with an outline and how to read parts."),
     ),
     section("S3", "3. Grep codebase",
         P("S3-tool-grep_codebase", "There is a tool `grep_codebase`.", pending=3),

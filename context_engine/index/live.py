@@ -7,6 +7,7 @@ still open then is said in the answer.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -18,6 +19,8 @@ from context_engine.index.changes import is_under
 from context_engine.model import IndexReport, Progress
 from context_engine.store.snapshot import Snapshot
 from context_engine.store.store import Store
+from context_engine.workspace.ignore import IGNORE_FILES
+from context_engine.workspace.watch import HEAD
 
 WAIT_S = 0.15
 """How long an answer waits for edited files to be taken in: a handful takes some 10 ms each."""
@@ -27,9 +30,25 @@ EDITS_WAIT_S = 5.0
 SWEEP_REST_FACTOR = 20
 """A sweep rests twenty times as long as it took: at most 5 % of the time goes into looking (unless told not to rest)."""
 SWEEP_REST_MIN_S = 0.5
+WATCHED_REST_S = 30.0
+"""Watchers lose events when a queue overflows: a sweep now and then finds what they missed."""
 FULL_RUN_FILES = 200
 """When more files than this changed (a branch switch), a full run is quicker than looking at each."""
 RETRY_S = 1.0
+
+
+class Watching(Protocol):
+    """A watcher of the workspace: whether it runs, and what it has seen but not yet reported."""
+
+    @property
+    def is_running(self) -> bool:
+        """False when it stopped or never could run."""
+        ...
+
+    @property
+    def pending(self) -> frozenset[str]:
+        """Paths seen to change, still waiting for a quiet moment."""
+        ...
 
 
 class Sweep(Protocol):
@@ -59,6 +78,7 @@ class Live:
         self._queued = False  # a run was asked for and has not ended
         self._step: Progress | None = None
         self.watching = False
+        self._watcher: Watching | None = None
         self.last_error: str | None = None
 
     # -- what answers --
@@ -80,11 +100,28 @@ class Live:
 
     def stale(self) -> frozenset[str]:
         """Files known to differ from the index."""
-        now = time.monotonic()
-        if not self.watching and now - self._swept_at >= self._rest_s and not self.is_building:
-            self.look()
+        rest_s = self._rest_s
+        if self.is_watching:
+            rest_s = math.inf if self.watching else max(rest_s, WATCHED_REST_S)
+            if self._watcher is not None and (pending := self._watcher.pending):
+                self.note(pending)  # an answer does not wait for the quiet that a batch waits for
+        if time.monotonic() - self._swept_at >= rest_s and not self.is_building:
+            try:
+                self.look()
+            except ContextEngineError as error:  # the workspace is gone or closed: an answer says so, and why
+                self.last_error = error.message
+                self._swept_at = time.monotonic()
         with self._lock:
             return frozenset(self._stale)
+
+    @property
+    def is_watching(self) -> bool:
+        """Whether edits are reported as they happen, so that sweeps are only a second look."""
+        return self.watching or (self._watcher is not None and self._watcher.is_running)
+
+    def follow(self, watcher: Watching) -> None:
+        """Rely on a watcher as long as it runs; it reports through `note`."""
+        self._watcher = watcher
 
     def look(self) -> None:
         """Sweep now."""
@@ -171,7 +208,9 @@ class Live:
         with self._lock:
             self._stale |= paths
             count = len(self._stale)
-        self._ask("run" if count > FULL_RUN_FILES or ".git/HEAD" in paths else "paths")
+        names = {path.rpartition("/")[2] for path in paths}
+        all_anew = count > FULL_RUN_FILES or HEAD in paths or not names.isdisjoint(IGNORE_FILES)
+        self._ask("run" if all_anew else "paths")
 
     def _ask(self, what: str) -> None:
         rank = ("", "paths", "run", "rebuild")

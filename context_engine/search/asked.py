@@ -24,13 +24,14 @@ _NOT_CODE = (
 class Asked:
     """A query taken apart.
 
-    `symbol`: the compound name when the whole query is one symbol; `mentioned`: (compound name, weight 0-1) of words that
+    `symbol`: the compound name when the whole query is one symbol, `spelled` the same as written; `mentioned`: (compound name, weight 0-1) of words that
     look like symbols inside a longer query; `lifted`: roles (`test`, `docs`...) the query asks for by name.
     """
 
     words: tuple[str, ...]
     hashes: npt.NDArray[np.uint64]
     symbol: str
+    spelled: str
     mentioned: tuple[tuple[str, float], ...]
     lifted: frozenset[str]
 
@@ -46,6 +47,7 @@ class Asked:
             tuple(unique(part for word in telling for part in split(word))),
             term_hashes(query_terms(text)),
             symbol,
+            asked[-1] if symbol else "",
             () if symbol else tuple(_mentioned(telling)),
             frozenset(role for pattern, role in _NOT_CODE if re.search(pattern, lowered)),
         )

@@ -31,6 +31,10 @@ IDF_POWER = 0.6
 SYMBOL_WEIGHT_UNIT = 10
 """Symbol weights are stored in tenths."""
 SAME_STEM_FACTOR = 1.5
+OTHER_SPELLING_FACTOR = 0.9
+"""`session` is found when `Session` is asked for, but after it."""
+EXACT_CHECKS_MAX = 40
+"""A name defined in more chunks than this is ranked by its folded form alone."""
 OUTLINES_KEPT = 500
 
 
@@ -270,10 +274,13 @@ def _symbols(
     found = snapshot.matches("symbol", term_hashes(name for name, _ in names))
     if not len(found.docs):
         return whole, mention, defines
+    exactly = bool(asked.symbol) and len(found.docs) <= EXACT_CHECKS_MAX
     for doc, weight, term in zip(found.docs.tolist(), found.counts.tolist(), found.terms.tolist(), strict=True):
         name, trust = names[term]
         file = int(snapshot.chunk_file[doc])
         value = trust * weight / SYMBOL_WEIGHT_UNIT
+        if exactly and not _spells(view, file, doc, asked.spelled):
+            value *= OTHER_SPELLING_FACTOR
         stem = snapshot.paths[file].rpartition("/")[2].partition(".")[0]
         if compound(stem) == name:
             value *= SAME_STEM_FACTOR
@@ -282,3 +289,9 @@ def _symbols(
         if allowed is None or allowed[doc]:
             defines[doc] = max(defines.get(doc, 0.0), value)
     return whole, mention, defines
+
+
+def _spells(view: View, file: int, chunk: int, name: str) -> bool:
+    """Whether a chunk defines the name in just this spelling."""
+    first, last = (view.snapshot.chunk_column(column).item(chunk) for column in ("first", "last"))
+    return any(symbol.name == name and first <= symbol.line <= last for symbol in view.outline(file).symbols)

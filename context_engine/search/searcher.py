@@ -100,7 +100,9 @@ def search(
         values = score[candidates]
         least = float(np.partition(values, -query.limit)[-query.limit]) - 1e-6
         candidates = candidates[values >= least]
-    rows = _rows(view, query, found, score, candidates, allowed, least)
+    rows = _rows(view, query.chunks_per_file, found, score, candidates, allowed, least)
+    if len(rows) < query.limit > query.chunks_per_file:  # too few files: as many as were asked for all the same
+        rows = _rows(view, query.limit, found, score, candidates, allowed, 0.0)
     if query.min_score and rows:
         rows = [row for row in rows if row[0] >= query.min_score * rows[0][0]]
     places = _places(rows[: query.limit], shares)
@@ -148,7 +150,7 @@ def priors(view: View, roles: tuple[str, ...], asked: Asked, wanted: Filter) -> 
 
 def _rows(
     view: View,
-    query: Query,
+    chunks_per_file: int,
     found: Signals,
     score: npt.NDArray[np.float32],
     candidates: npt.NDArray[np.intp],
@@ -164,7 +166,7 @@ def _rows(
     rows = []
     for file, value in zip(candidates.tolist(), score[candidates].tolist(), strict=True):
         most, factor = 1, 1.0
-        while most < query.chunks_per_file and value * NEXT_CHUNK_FACTOR**most >= least:
+        while most < chunks_per_file and value * NEXT_CHUNK_FACTOR**most >= least:
             most += 1
         for chunk in _chunks_of(view, found, file, allowed, most):
             first = int(first_lines[chunk])

@@ -108,7 +108,6 @@ def test_a_file_is_read_whole_by_either_name(wire: Wire, root: Path, name: str) 
     assert text.rstrip("\n") == (root / "till" / "auth.py").read_text().rstrip("\n")
 
 
-@pytest.mark.xfail(reason="engine: outline() refuses over 1 MB what read() refuses, so there is nothing to answer with")
 def test_a_file_over_a_megabyte_is_outlined_and_read_in_parts(wire: Wire, root: Path) -> None:
     assert (root / "big.py").stat().st_size > 1_000_000
     assert "return 30000" in wire.text("read_file", path="big.py", start_line=120_001, end_line=120_003)
