@@ -81,9 +81,10 @@ class Builder:
             present = _present(seen)
             before = writer.files()
             changes = self._changes(present, before, writer.kept_out(), under)
-            if not changes.is_empty or writer.is_unfinished:
+            unfinished = writer.is_unfinished
+            if not changes.is_empty or unfinished:
                 self._update(writer, present, changes, run)
-                self._finish(writer, run)
+                self._finish(writer, run, len(changes.removed), anew=unfinished)
             writer.set_facts(_walk_facts(seen) if not under else {})
             snapshot = writer.snapshot()
         self._pool.rest()
@@ -212,10 +213,13 @@ class Builder:
             facts=UNFINISHED,
         )
 
-    def _finish(self, writer: Writer, run: _Run) -> None:
+    def _finish(self, writer: Writer, run: _Run, removed: int, *, anew: bool) -> None:
+        """Merge, and compute the importance of all files when enough of them moved, or `anew` after a killed run."""
         run.tell("finishing", run.total, run.total)
-        writer.compact()
-        writer.set_importance(importance(writer.snapshot()))
+        moved = max(writer.compact(), run.written + removed)
+        snapshot = writer.snapshot()
+        if anew or moved * IMPORTANCE_SHARE > snapshot.files:
+            writer.set_importance(importance(snapshot))
         writer.set_facts(dict.fromkeys(UNFINISHED, 0))
         writer.publish()
         run.skipped = [Skipped(path, reason, detail) for path, reason, detail, *_ in writer.skipped()]

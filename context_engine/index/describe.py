@@ -22,6 +22,9 @@ PLAIN = Language(name="text", content="code")
 PARSE_BYTES_MAX = 600_000
 """Larger files are cut by lines: a parser needs about 30 times the file's size in memory."""
 
+PAGE_BYTES_MAX = 40_000
+"""Longer HTML pages are generated, and a tree of them costs more than all code beside them."""
+
 _WEIGHTS = {"variable": 3, "field": 3, "property": 3, "key": 2, "section": 1}
 _NESTED_FACTOR = 0.6
 
@@ -64,7 +67,8 @@ def describe(
 ) -> IndexedFile:
     """Everything the index keeps of one file. `data` is `text` in UTF-8, without a byte order mark."""
     language = languages.detect(path, data[:200]) or PLAIN
-    found = outline(language, data, grammars) if len(data) <= PARSE_BYTES_MAX else outline(PLAIN, data, grammars)
+    parsed_max = PAGE_BYTES_MAX if language.name == "html" else PARSE_BYTES_MAX
+    found = outline(language if len(data) <= parsed_max else PLAIN, data, grammars)
     symbols = found.symbols
     pieces = cut(text, symbols, language.content)
     stored = StoredOutline(

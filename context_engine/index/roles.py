@@ -47,6 +47,9 @@ _TEST_FILE = re.compile(
     r"^test_\w+\.py$|^conftest\.py$|[._-](test|tests|spec|specs)\.\w+$"
     r"|[a-z0-9](Test|Tests|Spec|Specs|TestCase|IT)\.(java|kt|kts|scala|cs|swift|php|groovy|hs)$"
 )
+_DOCS_FILES = frozenset(
+    {"PKG-INFO", "METADATA", "AUTHORS", "CONTRIBUTORS", "CHANGES", "NEWS", "COPYING", "LICENSE", "NOTICE"}
+)
 _COMPAT_FILE = re.compile(r"^_?(compat|legacy|deprecated|backports?)\.\w+$")
 _GENERATED_FILE = re.compile(
     r"([._](generated|gen|g|pb|designer)\.\w+|_pb2(_grpc)?\.pyi?|\.pb\.go|[-.]lock(\.\w+)?|^(package-lock|npm-shrinkwrap)\.json|-lock\.(json|ya?ml)|^go\.sum)$",
@@ -71,7 +74,7 @@ def role_of(path: str, content: str) -> Role:
         return "init"
     if name.endswith((".d.ts", ".d.mts", ".d.cts")):
         return "declaration"
-    if content == "documentation":
+    if content == "documentation" or name in _DOCS_FILES:
         return "docs"
     if _COMPAT_FILE.match(name):
         return "compat"

@@ -225,7 +225,8 @@ class EmbeddedStore:
             if path.name != current or not usable:
                 shutil.rmtree(path, ignore_errors=True)
         if usable and not rebuild:
-            return Writer(self.folder, current, published=True)
+            known = self._reader.known_segments() if self._reader and self._reader.generation == current else {}
+            return Writer(self.folder, current, published=True, known=known)
         number = int(current.removeprefix("g-")) + 1 if current else 1
         name = f"g-{number:06d}"
         _create(self.folder / name)
@@ -247,7 +248,11 @@ class EmbeddedStore:
 class Writer:
     """One process's right to change the index. Every method that ends normally has been committed."""
 
-    def __init__(self, folder: Path, generation: str, *, published: bool) -> None:
+    def __init__(
+        self, folder: Path, generation: str, *, published: bool, known: Mapping[int, Segment] | None = None
+    ) -> None:
+        """`known` segments, by number, are mapped already and need not be opened again."""
+        self._known = dict(known or {})
         self._folder = folder
         self.generation = generation
         self.path = folder / generation
@@ -387,7 +392,9 @@ class Writer:
 
     def snapshot(self) -> Snapshot:
         """What has been committed by now, published or not."""
-        return _snapshot(self._db, self.path)
+        snapshot = _snapshot(self._db, self.path, self._known)
+        self._known = snapshot.by_number
+        return snapshot
 
     def set_importance(self, values: np.ndarray) -> None:
         """The importance of every file of `snapshot()`, in its numbering."""
@@ -479,6 +486,10 @@ class _Reader:
         self._file = _identity(self._file_path)
         self._snapshot: Snapshot | None = None
         self._version = -1
+
+    def known_segments(self) -> dict[int, Segment]:
+        """The segments it has mapped, by number."""
+        return {} if self._snapshot is None else self._snapshot.by_number
 
     def is_in_place(self) -> bool:
         """Whether the open database is the one that lies there: a cleared index begins again under an old name."""

@@ -12,6 +12,9 @@ import re
 from collections.abc import Sequence
 from itertools import accumulate
 
+COMMENT_MARKS = ("#", "//", "/*", "*", "--", '"""')
+DEFINING_WORTH = 3.0
+"""Above what a few words of the query in a comment are worth."""
 _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 WORD_CHARS_MIN = 2
 STEM_CHARS_MIN = 4
@@ -20,15 +23,18 @@ TOLERANCE = 1.25
 """A chunk this little over the limit is shown whole: a cut would save less than it costs to explain."""
 
 
-def excerpt(text: str, query: str, *, lines_max: int, chars_max: int) -> tuple[int, str]:
+def excerpt(text: str, query: str, *, lines_max: int, chars_max: int, defines: str = "") -> tuple[int, str]:
     """(how many lines precede it, the excerpt): whole lines, about `lines_max` of them and `chars_max` characters.
 
-    A single line longer than `chars_max` stays whole: cutting inside a line is for whoever shows it.
+    `defines` names what the query asked for and the text defines: the line that does is wanted above others. A single
+    line longer than `chars_max` stays whole: cutting inside a line is for whoever shows it.
     """
     if len(text) <= chars_max * TOLERANCE and text.count("\n") < lines_max * TOLERANCE:
         return 0, text
     lines = text.split("\n")
     worth = _worth(lines, query)
+    if defines and (line := _defining(lines, defines)) is not None:
+        worth[line] += DEFINING_WORTH
     value = [0.0, *accumulate(worth)]
     stops = _stops(lines, lines_max, chars_max)
 
@@ -38,6 +44,13 @@ def excerpt(text: str, query: str, *, lines_max: int, chars_max: int) -> tuple[i
 
     best = max(range(len(lines)), key=lambda start: (round(gain(start), 6), -start))
     return best, "\n".join(lines[best : stops[best]])
+
+
+def _defining(lines: list[str], name: str) -> int | None:
+    """The first line that spells the name and is no comment."""
+    spelled = re.compile(rf"\b{re.escape(name)}\b")
+    code = (n for n, line in enumerate(lines) if not line.lstrip().startswith(COMMENT_MARKS) and spelled.search(line))
+    return next(code, None)
 
 
 def first_line(text: str) -> str:
