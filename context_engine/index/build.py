@@ -21,7 +21,6 @@ from context_engine.index.worker import Pool
 from context_engine.languages import Grammars, Languages
 from context_engine.model import IndexReport, Progress, Skipped
 from context_engine.store.embedded import UNFINISHED, EmbeddedStore, Writer
-from context_engine.store.store import FileState
 from context_engine.workspace.git import Git
 from context_engine.workspace.walk import Walk, look, walk
 
@@ -79,8 +78,8 @@ class Builder:
             seen = self._walk(under)
             run.check()
             present = _present(seen)
-            before = writer.files()
-            changes = self._changes(present, before, writer.kept_out(), under)
+            before = writer.count_files()
+            changes = self._changes(present, writer, under)
             unfinished = writer.is_unfinished
             if not changes.is_empty or unfinished:
                 self._update(writer, present, changes, run)
@@ -92,7 +91,7 @@ class Builder:
         return IndexReport(
             added=added,
             changed=run.changed,
-            removed=len(before) + added - snapshot.living_files,
+            removed=before + added - snapshot.living_files,
             unchanged=changes.unchanged + run.touched,
             files=snapshot.living_files,
             chunks=snapshot.living_chunks,
@@ -135,17 +134,11 @@ class Builder:
             self._excludes_file = Git(self._root).excludes_file() or ""
         return self._excludes_file or None
 
-    def _changes(
-        self,
-        seen: Mapping[str, tuple[int, int]],
-        indexed: Mapping[str, FileState],
-        kept_out: Mapping[str, tuple[int, int]],
-        under: str,
-    ) -> Changes:
-        if under:
-            indexed = {path: state for path, state in indexed.items() if is_under(path, under)}
-            kept_out = {path: state for path, state in kept_out.items() if is_under(path, under)}
-        return compare(indexed, seen, kept_out)
+    def _changes(self, seen: Mapping[str, tuple[int, int]], writer: Writer, under: str) -> Changes:
+        if not under:
+            return compare(writer.files(), seen, writer.kept_out())
+        kept_out = {path: state for path, state in writer.kept_out().items() if is_under(path, under)}
+        return compare(writer.states([under]), seen, kept_out)
 
     def _update(self, writer: Writer, facts: Mapping[str, tuple[int, int]], changes: Changes, run: _Run) -> None:
         """Describe all that is new or suspect, round by round; the removed go with the first commit."""

@@ -279,6 +279,10 @@ class Writer:
         rows = self._db.execute("SELECT path, size, mtime_ns, sha256 FROM file")
         return {path: FileState(size, mtime_ns, sha256) for path, size, mtime_ns, sha256 in rows}
 
+    def count_files(self) -> int:
+        """How many files are indexed."""
+        return _rows(self._db, "SELECT count(*) FROM file")[0][0]
+
     def states(self, paths: Iterable[str]) -> dict[str, FileState]:
         """What is indexed of these files and of everything below them, where they are folders."""
         sql = "SELECT path, size, mtime_ns, sha256 FROM file WHERE path=?1 OR (path>=?1||'/' AND path<?1||'0')"
