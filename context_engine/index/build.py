@@ -20,7 +20,7 @@ from context_engine.index.jobs import Job, Outcome, describe_all
 from context_engine.index.worker import Pool
 from context_engine.languages import Grammars, Languages
 from context_engine.model import IndexReport, Progress, Skipped
-from context_engine.store.embedded import UNFINISHED, EmbeddedStore, Writer
+from context_engine.store.embedded import PATIENT_SEGMENTS_MAX, SEGMENTS_MAX, UNFINISHED, EmbeddedStore, Writer
 from context_engine.workspace.git import Git
 from context_engine.workspace.walk import Walk, look, walk
 
@@ -83,7 +83,7 @@ class Builder:
             unfinished = writer.is_unfinished
             if not changes.is_empty or unfinished:
                 self._update(writer, present, changes, run)
-                self._finish(writer, run, len(changes.removed), anew=unfinished)
+                self._finish(writer, run, len(changes.removed), anew=unfinished or not under, patient=bool(under))
             writer.set_facts(_walk_facts(seen) if not under else {})
             snapshot = writer.snapshot()
         self._pool.rest()
@@ -111,11 +111,14 @@ class Builder:
             if changes.is_empty:
                 return False
             self._update(writer, seen, changes, _Run())
-            merged = writer.compact()
-            if max(merged, len(changes.added) + len(changes.removed)) * IMPORTANCE_SHARE > writer.snapshot().files:
-                writer.set_importance(importance(writer.snapshot()))
+            self._merge(writer, len(changes.added) + len(changes.removed), PATIENT_SEGMENTS_MAX)
             writer.publish()
         return True
+
+    def tidy(self) -> None:
+        """Merge what edits have left in small pieces, for a moment when nobody waits. Raises: StorageBusy, DiskFull."""
+        with self._store.writer() as writer:
+            self._merge(writer, 0, SEGMENTS_MAX)
 
     def sweep(self) -> frozenset[str]:
         """Files that differ from the index by name, size or time. Opens none of them."""
@@ -206,13 +209,17 @@ class Builder:
             facts=UNFINISHED,
         )
 
-    def _finish(self, writer: Writer, run: _Run, removed: int, *, anew: bool) -> None:
-        """Merge, and compute the importance of all files when enough of them moved, or `anew` after a killed run."""
-        run.tell("finishing", run.total, run.total)
-        moved = max(writer.compact(), run.written + removed)
+    def _merge(self, writer: Writer, moved: int, segments_max: int, *, anew: bool = False) -> None:
+        """Merge segments, and compute the importance of all files when enough of them moved, or `anew`."""
+        moved = max(writer.compact(segments_max=segments_max), moved)
         snapshot = writer.snapshot()
         if anew or moved * IMPORTANCE_SHARE > snapshot.files:
             writer.set_importance(importance(snapshot))
+
+    def _finish(self, writer: Writer, run: _Run, removed: int, *, anew: bool, patient: bool) -> None:
+        """The end of a run: all is weighed `anew` but when it looked at one folder or file only, which is `patient`."""
+        run.tell("finishing", run.total, run.total)
+        self._merge(writer, run.written + removed, PATIENT_SEGMENTS_MAX if patient else SEGMENTS_MAX, anew=anew)
         writer.set_facts(dict.fromkeys(UNFINISHED, 0))
         writer.publish()
         run.skipped = [Skipped(path, reason, detail) for path, reason, detail, *_ in writer.skipped()]

@@ -35,6 +35,8 @@ WATCHED_REST_S = 30.0
 FULL_RUN_FILES = 200
 """When more files than this changed (a branch switch), a full run is quicker than looking at each."""
 RETRY_S = 1.0
+TIDY_AFTER_S = 3.0
+"""After so long without an edit the small pieces that edits left are merged."""
 
 
 class Watching(Protocol):
@@ -79,6 +81,7 @@ class Live:
         self._step: Progress | None = None
         self.watching = False
         self._watcher: Watching | None = None
+        self._untidy = False
         self.last_error: str | None = None
 
     # -- what answers --
@@ -224,8 +227,9 @@ class Live:
     def _work(self) -> None:
         while not self._closing.is_set():
             with self._wake:
-                self._wake.wait_for(lambda: bool(self._wanted) or self._closing.is_set())
-                wanted, self._wanted = self._wanted, ""
+                rest_s = TIDY_AFTER_S if self._untidy else None
+                self._wake.wait_for(lambda: bool(self._wanted) or self._closing.is_set(), rest_s)
+                wanted, self._wanted = self._wanted or "tidy", ""
             if self._closing.is_set():
                 return
             try:
@@ -249,6 +253,12 @@ class Live:
     def _do(self, wanted: str) -> None:
         if wanted in ("run", "rebuild"):
             self.run(force=wanted == "rebuild", cancel=self._closing)
+            self._untidy = False
+            return
+        if wanted == "tidy":
+            self._untidy = False
+            with self._run_lock:
+                self._builder.tidy()
             return
         with self._lock:
             paths = set(self._stale)
@@ -257,6 +267,7 @@ class Live:
         with self._lock:
             self._stale -= paths
             self.last_error = None
+            self._untidy = True
 
     def close(self) -> None:
         """Stop the thread; a run under way keeps what it has committed."""

@@ -21,6 +21,9 @@ from context_engine.store.snapshot import Snapshot
 
 NEXT_CHUNK_FACTOR = 0.3
 """What the second chunk of a file is worth, the third again, and so on; flat between .3 and .5."""
+Row = tuple[float, str, int, int, int, float]
+"""(score, path, first line, chunk, file, factor): a chunk worth showing; the factor is its share of the file's score."""
+BELOW_FACTOR = 0.99
 DEFINES_FIRST = np.float32(1_000)
 """Far above any BM25 value: the chunk that defines what was asked for is shown first."""
 SCORE_DIGITS = 6
@@ -104,8 +107,8 @@ def search(
         least = float(np.partition(values, -query.limit)[-query.limit]) - 1e-6
         candidates = candidates[values >= least]
     rows = _rows(view, query.chunks_per_file, found, score, candidates, allowed, least)
-    if len(rows) < query.limit > query.chunks_per_file:  # too few files: as many as were asked for all the same
-        rows = _rows(view, query.limit, found, score, candidates, allowed, 0.0)
+    if len(rows) < query.limit > query.chunks_per_file:
+        rows += _overflow(rows, _rows(view, query.limit, found, score, candidates, allowed, 0.0))
     if query.min_score and rows:
         rows = [row for row in rows if row[0] >= query.min_score * rows[0][0]]
     places = _places(rows[: query.limit], shares)
@@ -159,7 +162,7 @@ def _rows(
     candidates: npt.NDArray[np.intp],
     allowed: npt.NDArray[np.bool_] | None,
     least: float,
-) -> list[tuple[float, str, int, int, int, float]]:
+) -> list[Row]:
     """(score, path, first line, chunk, file, factor) of the chunks worth showing, best first.
 
     Further chunks of a file are looked for only where they can still reach `least`.
@@ -179,13 +182,24 @@ def _rows(
     return rows
 
 
-def _rank_key(row: tuple[float, str, int, int, int, float]) -> tuple[float, str, int, int]:
+def _overflow(rows: list[Row], more: list[Row]) -> list[Row]:
+    """Where files are too few, further chunks of them than a file may show: below all that came first."""
+    if not rows:
+        return []
+    shown, top = {row[3] for row in rows}, rows[-1][0] * BELOW_FACTOR
+    lowered = []
+    for value, path, first, chunk, file, factor in more:
+        if chunk not in shown and value > 0:
+            less = min(value, round(top, SCORE_DIGITS))
+            lowered.append((less, path, first, chunk, file, factor * less / value))
+    return sorted(lowered, key=_rank_key)
+
+
+def _rank_key(row: Row) -> tuple[float, str, int, int]:
     return -row[0], row[1], row[2], row[3]
 
 
-def _places(
-    rows: Sequence[tuple[float, str, int, int, int, float]], shares: Mapping[str, npt.NDArray[np.float32]]
-) -> tuple[Place, ...]:
+def _places(rows: Sequence[Row], shares: Mapping[str, npt.NDArray[np.float32]]) -> tuple[Place, ...]:
     """Rows with the addends of their scores."""
     files = [row[4] for row in rows]
     columns = [values[files].tolist() for values in shares.values()]

@@ -38,6 +38,8 @@ SCHEMA_VERSION = 4
 1 first layout, 2 roles, 3 outline blobs by msgpack, 4 checksums, touched files, definitions never cut in two
 """
 SEGMENTS_MAX = 8
+PATIENT_SEGMENTS_MAX = 24
+"""Until here a merge can wait for a quiet moment: a query over 24 small segments takes a millisecond longer."""
 """More segments than this slow queries down; fewer mean more merging."""
 MERGE_FACTOR = 4
 """A segment is merged with its smaller neighbours once they together hold a quarter of it: each file moves log4(n) times."""
@@ -410,14 +412,14 @@ class Writer:
                 at += files
             self._end_commit(None)
 
-    def compact(self, *, everything: bool = False) -> int:
-        """Merge segments that are too many, too small or too dead; how many files were merged.
+    def compact(self, *, everything: bool = False, segments_max: int = SEGMENTS_MAX) -> int:
+        """Merge segments that are more than `segments_max`, or mostly dead; how many files were merged.
 
         Readers are not disturbed.
         """
         rows = _rows(self._db, "SELECT id, files, chunks FROM segment ORDER BY id")
         dead = dict(_rows(self._db, "SELECT segment, count(*) FROM dead GROUP BY segment"))
-        chosen = [row[0] for row in rows] if everything else _to_merge(rows, dead)
+        chosen = [row[0] for row in rows] if everything else _to_merge(rows, dead, segments_max)
         if len(chosen) < 2 and not any(dead.get(number) for number in chosen):
             return 0
         touched = _touched(self._db)
@@ -588,13 +590,13 @@ def _touched(db: apsw.Connection) -> dict[int, list[tuple[int, int, int]]]:
     return found
 
 
-def _to_merge(rows: Sequence[tuple[int, int, int]], dead: Mapping[int, int]) -> list[int]:
+def _to_merge(rows: Sequence[tuple[int, int, int]], dead: Mapping[int, int], segments_max: int) -> list[int]:
     """Which segments to merge.
 
     Mostly dead ones; and, when there are too many, the newest as long as they weigh enough beside their elder.
     """
     chosen = {number for number, files, _ in rows if dead.get(number, 0) > files * DEAD_SHARE_MAX}
-    if len(rows) > SEGMENTS_MAX:
+    if len(rows) > segments_max:
         weight, tail = 0, []
         for number, _, chunks in reversed(rows):
             if len(tail) > 1 and weight * MERGE_FACTOR < chunks:
