@@ -14,11 +14,11 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float32]
 
 WEIGHTS: Mapping[str, float] = {
-    "chunk": 1.6,
+    "chunk": 1.4,
     "top3": 2.2,
     "file": 0.7,
     "coverage": 0.4,
-    "path": 0.6,
+    "path": 0.7,
     "def": 0.35,
     "doc": 0.4,
     "name": 1.2,
