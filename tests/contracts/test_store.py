@@ -392,9 +392,10 @@ def _scribble_pages(path: Path) -> None:
 
 def _scribble_table(path: Path, table: str) -> None:
     db = apsw.Connection(str(path))
-    ((page, size),) = db.execute(
+    rows: list[tuple[Any, ...]] = db.execute(
         "SELECT rootpage, page_size FROM sqlite_master, pragma_page_size WHERE name=?", (table,)
     ).fetchall()
+    page, size = rows[0]
     db.close()
     content = bytearray(path.read_bytes())
     content[(page - 1) * size : page * size] = b"\xa5" * size
