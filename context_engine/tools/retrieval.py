@@ -1,4 +1,4 @@
-"""Tools that find code: by meaning and words (three renderings of one search), by name, and along the call graph."""
+"""Tools that find code: by the words of a question (three renderings of one search), by name, and along the call graph."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -50,7 +50,7 @@ def codebase_retrieval(
     min_score: Annotated[float, Share("Drop rows below this share of the best score, 0-1.")] = 0,
     max_tokens: Annotated[int, Whole("Token budget of the rows; 0: only the reply limit.", 0, 100_000)] = 0,
 ) -> Reply:
-    """Find the code that answers a question: search the repository by meaning, words or symbol, not by many greps.
+    """Find the code that answers a question: search the repository by words or symbol, ranked, instead of many greps.
 
     Returns the best places as JSON rows with path, lines, symbol, code and why. Start here.
     """
@@ -77,7 +77,7 @@ def semantic_search(
     include_paths: Includes = (),
     exclude_paths: Excludes = (),
 ) -> Reply:
-    """Search code and docs by meaning and read the answer as Markdown, grouped by file, best file first.
+    """Search code and docs with a question and read the answer as Markdown, grouped by file, best file first.
 
     The same engine as codebase_retrieval, for reading rather than for parsing.
     """
