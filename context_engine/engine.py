@@ -23,12 +23,12 @@ from typing import Self
 from context_engine import __version__
 from context_engine.errors import CallError, InvalidArgument, InvalidLineRange, InvalidPath, NotIndexed, SymbolNotFound
 from context_engine.index.build import Builder
-from context_engine.index.graph import Defined, Graph
+from context_engine.index.graph import Defined, Graph, Parses
 from context_engine.index.live import Live
 from context_engine.index.roles import ROLES
 from context_engine.index.tracing import Tracer
 from context_engine.index.worker import Pool
-from context_engine.languages import Grammars, Languages
+from context_engine.languages import Grammars, Languages, PathIndex
 from context_engine.model import (
     Answer,
     Definition,
@@ -40,15 +40,23 @@ from context_engine.model import (
     Found,
     Hit,
     IndexReport,
+    Landmarks,
     Progress,
     Query,
     RelPath,
+    Scan,
     Skipped,
     Status,
+    TextLine,
+    TextPart,
+    TextQuery,
     Trace,
     TreeEntry,
 )
+from context_engine.search.completing import Completer
+from context_engine.search.landmarks import landmarks
 from context_engine.search.reading import Reader, Source
+from context_engine.search.scanner import Scanner
 from context_engine.search.searcher import Searcher
 from context_engine.settings import Settings
 from context_engine.store.embedded import SCHEMA_VERSION, EmbeddedStore
@@ -57,13 +65,16 @@ from context_engine.text.lines import count, cut_out
 from context_engine.text.spans import LineSpan
 from context_engine.workspace import files, roots, tree
 from context_engine.workspace.git import Git
-from context_engine.workspace.paths import Root
+from context_engine.workspace.listing import Lister
+from context_engine.workspace.paths import Root, is_sensitive
+from context_engine.workspace.ripgrep import text_engine
 from context_engine.workspace.walk import look
 from context_engine.workspace.watch import Watcher
 
 __all__ = [
     "Answer", "Definition", "Direction", "Edge", "Engine", "FileOutline", "FileText", "Filter", "Found", "Hit",
-    "IndexReport", "Progress", "Query", "Settings", "Skipped", "Status", "Trace", "TreeEntry",
+    "IndexReport", "Landmarks", "Progress", "Query", "Scan", "Settings", "Skipped", "Status", "TextLine",
+    "TextPart", "TextQuery", "Trace", "TreeEntry",
 ]  # fmt: skip
 
 READ_BYTES_MAX = 1_000_000
@@ -105,11 +116,15 @@ class Engine:
             root, self._store, self._languages, self._grammars, self._pool, bytes_max=settings.index_bytes_max
         )
         self._live = Live(self._store, self._builder, self._builder.sweep, rest_s=settings.staleness_ms / 1_000)
+        self._lister = Lister(root, stale_s=settings.staleness_ms / 1_000, excludes_file=self._git.excludes_file)
+        self._scanner = Scanner(self._root, self._lister, lambda: text_engine(root))
         self._watcher: Watcher | None = None
         self._lock = threading.Lock()
         self._searcher: Searcher | None = None
         self._graph: Graph | None = None
+        self._completer: Completer | None = None
         self._sources: dict[str, Source] = {}
+        self._parses = Parses(self._languages, self._grammars, self._bytes)
 
     @classmethod
     def open(cls, root: str | Path, *, settings: Settings | None = None) -> Engine:
@@ -144,15 +159,20 @@ class Engine:
     def clear(self) -> int:
         """Delete the index (never memories, plans or settings); bytes freed. Raises: StorageBusy."""
         with self._lock:
-            self._searcher = self._graph = None
+            self._searcher = self._graph = self._completer = None
         return self._store.clear()
 
     def watch(self) -> None:
         """Follow edits until `close`; where that is impossible, sweeps before answers take its place."""
         if self._watcher is None:
-            self._watcher = Watcher(self.root, self._live.note, quiet_ms=self.settings.quiet_ms)
+            self._watcher = Watcher(self.root, self._heard, quiet_ms=self.settings.quiet_ms)
             self._watcher.start()
             self._live.follow(self._watcher)
+            self._lister.follow(self._watcher)
+
+    def _heard(self, paths: frozenset[str]) -> None:
+        self._lister.note(paths)
+        self._live.note(paths)
 
     def status(self) -> Status:
         """What is indexed, how fresh it is, where it lies. Looks at the workspace for edits."""
@@ -185,6 +205,16 @@ class Engine:
             last_error=self._live.last_error,
             versions=_versions(),
         )
+
+    def problems(self) -> list[str]:
+        """What is wrong with the stored index, in words; empty when it is sound. Reads all of it."""
+        return self._store.check()
+
+    def broken_parsers(self) -> dict[str, str]:
+        """Each grammar that cannot be loaded, and why. Unpacks those that were not needed yet."""
+        names = sorted({language.grammar for language in self._languages.listed if language.grammar})
+        self._grammars.prepare(names)
+        return {name: why for name in names if (why := self._grammars.problem(name))}
 
     def indexed_at(self) -> str:
         """When the index was last brought up to date as a whole, UTC ISO-8601; empty when never."""
@@ -267,6 +297,40 @@ class Engine:
                 self._graph = None
             return self._searcher
 
+    # -- searching text --
+
+    def scan(
+        self,
+        query: TextQuery,
+        *,
+        definitions: bool = False,
+        progress: Callable[[Progress], None] | None = None,
+        cancel: threading.Event | None = None,
+    ) -> Scan:
+        """Which files hold matching lines and how many, exactly, as the files are now. Needs no index.
+
+        Raises: InvalidArgument (pattern, globs), InvalidPath, FileNotFound, AccessDenied, SearchTimeout, Cancelled.
+        """
+        return self._scanner.scan(query, definitions=definitions, progress=progress, cancel=cancel)
+
+    def grep(
+        self,
+        query: TextQuery,
+        parts: Sequence[TextPart],
+        *,
+        context: int = 0,
+        chars_max: int = 300,
+        cancel: threading.Event | None = None,
+    ) -> dict[RelPath, list[TextLine]]:
+        """The matching lines of some files, with `context` lines on either side. Raises: as `scan`."""
+        return self._scanner.lines(query, parts, context=context, chars_max=chars_max, cancel=cancel)
+
+    def keyword_lines(
+        self, query: TextQuery, parts: Sequence[TextPart], *, chars_max: int, cancel: threading.Event | None = None
+    ) -> dict[RelPath, list[TextLine]]:
+        """The lines of some files on which each keyword stands, a row for each of both. Raises: as `scan`."""
+        return self._scanner.keyword_lines(query, parts, chars_max=chars_max, cancel=cancel)
+
     # -- the graph --
 
     def find_symbol(self, name: str, *, kind: str | None = None, path: str | None = None, limit: int = 20) -> Found:
@@ -283,8 +347,7 @@ class Engine:
         rel = self._root.rel(path)
         source = files.read(self._root, rel, bytes_max=RANGE_BYTES_MAX)
         language = self._languages.detect(rel, source.text[:200].encode())
-        graph = Graph.of_nothing(self._languages, self._grammars, self._bytes)
-        parsed = graph.parsed(rel)
+        parsed = self._parses.of(rel)
         lines = count(source.text)
         if parsed is None or language is None:
             return FileOutline(rel, language.name if language else "text", lines, (), (), ())
@@ -318,22 +381,29 @@ class Engine:
         return Trace(target, direction, tuple(edges[:limit]), len(edges) > limit, notes, self._live.freshness())
 
     def dependencies(self, path: str) -> tuple[RelPath, ...]:
-        """Files of this workspace that a file imports, in order of its imports."""
-        graph = self._fresh_graph()
+        """Files of this workspace that a file imports, in order of its imports; without an index, too.
+
+        Raises: InvalidPath, AccessDenied, FileNotFound.
+        """
         rel = self._root.rel(path)
-        found = dict.fromkeys(file for _, _, files_ in graph.imports(rel) for file in files_)
+        imports = self._parses.imports(rel, self._file_paths())
+        found = dict.fromkeys(file for _, _, meant in imports for file in meant if not is_sensitive(file))
         return tuple(self._root.rel(file, must_exist=False) for file in found)
+
+    def _file_paths(self) -> PathIndex:
+        """The files of the workspace: those of the index, or while there is no whole one what a walk finds."""
+        if self._live.snapshot() is None or self._live.is_building:
+            return PathIndex(entry.path for entry in look(self.root, [""]).entries)
+        return self._fresh_graph().paths
 
     def _fresh_graph(self) -> Graph:
         self._live.freshen()
         searcher = self._current()
         if searcher is None:
-            raise NotIndexed(
-                "this workspace has no index yet", suggestion="call index_workspace (at a terminal: ctx index)"
-            )
+            raise _no_index()
         with self._lock:
-            if self._graph is None or self._live.stale():
-                self._graph = Graph(searcher.snapshot, self._languages, self._grammars, self._bytes)
+            if self._graph is None:
+                self._graph = Graph(searcher.snapshot, self._parses)
             return self._graph
 
     def _file_of(self, graph: Graph, target: str) -> str:
@@ -364,6 +434,38 @@ class Engine:
             if same and abs(symbol.first - defined.span.first) < SHIFTED_LINES_MAX:
                 return _definition(path, defined.language, symbol, defined.qualified)
         return Definition(defined.name, defined.qualified, defined.kind, path, defined.span, "", "", defined.language)
+
+    # -- finding one's way --
+
+    def landmarks(self) -> Landmarks:
+        """Languages, folders, entry points and central files of the index. Raises: NotIndexed."""
+        self._live.freshen()
+        searcher = self._current()
+        if searcher is None:
+            raise _no_index()
+        return landmarks(searcher.snapshot, ROLES, self._live.freshness())
+
+    def complete_path(self, typed: str, *, limit: int = 100, folders: bool = False) -> tuple[tuple[str, ...], int]:
+        """Indexed files (and folders) that a half-typed path may become, best first, and how many; none without an index."""
+        completer = self._completing()
+        found, total = completer.paths(typed, limit, folders=folders) if completer else ([], 0)
+        return tuple(found), total
+
+    def complete_symbol(self, typed: str, *, limit: int = 100) -> tuple[tuple[str, ...], int]:
+        """Defined names, or members after `Owner.`, that begin with what was typed, and how many; none without an index."""
+        completer = self._completing()
+        found, total = completer.symbols(typed, limit) if completer else ([], 0)
+        return tuple(found), total
+
+    def _completing(self) -> Completer | None:
+        """The completer of the newest snapshot. It looks at no file: what is typed is completed at once."""
+        searcher = self._current()
+        if searcher is None:
+            return None
+        with self._lock:
+            if self._completer is None or self._completer.snapshot is not searcher.snapshot:
+                self._completer = Completer(searcher.snapshot)
+            return self._completer
 
     # -- files --
 
@@ -396,7 +498,7 @@ class Engine:
     ) -> tuple[TreeEntry, ...]:
         """What a folder holds, ignore rules applied. Raises: InvalidPath, FileNotFound, AccessDenied, AccessFailed."""
         rel = str(self._root.rel(path))
-        seen = look(self.root, ["" if rel == "." else rel], bytes_max=LISTED_BYTES_MAX)
+        seen = look(self.root, ["" if rel == "." else rel], bytes_max=LISTED_BYTES_MAX, levels=depth)
         if ("" if rel == "." else rel) not in seen.folders:
             raise InvalidPath(f"{path!r} is a file, not a folder", suggestion=f"read_file {path!r}")
         return tree.entries(seen, rel, depth=depth, max_items=max_items, include_hidden=include_hidden)
@@ -487,6 +589,10 @@ def _without(tags: Sequence[str], tag: str) -> tuple[str, ...]:
 
 def _stamp(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _no_index() -> NotIndexed:
+    return NotIndexed("this workspace has no index yet", suggestion="call index_workspace (at a terminal: ctx index)")
 
 
 def _unknown_symbol(target: str, near: Sequence[str]) -> SymbolNotFound:

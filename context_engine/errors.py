@@ -65,7 +65,7 @@ class InvalidPath(CallError):
 
 
 class AccessDenied(CallError):
-    """The path is inside the workspace but must not be read out: secrets, keys, git internals."""
+    """Must not be done here: reading out secrets, keys or git internals, or calling a tool that is switched off."""
 
     code = "ACCESS_DENIED"
 
@@ -123,6 +123,19 @@ class UnsuitableRoot(CallError):
     """The folder must not be taken for a workspace: `/`, the home folder, or a folder with no project in it."""
 
     code = "UNSUITABLE_ROOT"
+
+
+class RateLimited(CallError):
+    """A tool was called more often than its rate allows; `retry_after_s` in the details says how long to wait."""
+
+    code = "RATE_LIMITED"
+    retryable = True
+
+
+class SearchTimeout(CallError):
+    """A text search took too long and was stopped; a narrower one may not."""
+
+    code = "SEARCH_TIMEOUT"
 
 
 class Cancelled(CallError):

@@ -158,6 +158,86 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
+class Landmarks:
+    """What one sees first of a repository. Counts are files; `central` are the files that others lean on most."""
+
+    files: int
+    languages: tuple[tuple[str, int], ...]
+    folders: tuple[tuple[str, int], ...]  # of the program itself, with a slash at their end
+    starts: tuple[str, ...]  # where a program begins, judged by name
+    central: tuple[str, ...]
+    freshness: str
+
+
+@dataclass(frozen=True, slots=True)
+class TextQuery:
+    """A search through the text of the files as it is now. A line matches that holds any of `queries`.
+
+    `queries` are plain text, or with `regex` patterns of Rust's syntax. `under` is a folder or file as the caller typed
+    it; `includes` and `excludes` are gitignore globs, relative to the workspace, or to `under` with `globs_from_under`.
+    """
+
+    queries: tuple[str, ...]
+    regex: bool = False
+    case_sensitive: bool = False
+    under: str = "."
+    includes: tuple[str, ...] = ()
+    excludes: tuple[str, ...] = ()
+    globs_from_under: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TextFile:
+    """A file with matching lines: how many, and how many for each query; one line may match several."""
+
+    path: RelPath
+    size_bytes: int
+    lines: int
+    by_query: tuple[int, ...]
+    defines: bool = False  # a line of it defines what was asked for; only told when asked
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """What a text search found, exactly, without any of the text. `files` are sorted by path."""
+
+    files: tuple[TextFile, ...]
+    files_searched: int
+    engine: str  # "ripgrep" | "python"
+    is_complete: bool  # False when a file vanished or could not be read during the search
+    under: str  # the checked folder or file, "" for the whole workspace
+    reason: str  # why `files` is empty; "" when it is not
+    next_step: str
+
+    @property
+    def lines(self) -> int:
+        """Lines that match any of the queries."""
+        return sum(file.lines for file in self.files)
+
+
+@dataclass(frozen=True, slots=True)
+class TextLine:
+    """A line as it is shown, cut around its match when long. `column` is 0 for a line of context.
+
+    `query` is the number of the query it was found by, where each was looked for on its own.
+    """
+
+    number: int
+    column: int
+    text: str
+    query: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TextPart:
+    """Which matches of a file are wanted: `take` of them after the first `skip`."""
+
+    path: RelPath
+    skip: int
+    take: int
+
+
+@dataclass(frozen=True, slots=True)
 class Definition:
     """Where a symbol is defined."""
 
@@ -241,6 +321,7 @@ class TreeEntry:
     is_folder: bool
     size_bytes: int
     hidden_items: int  # > 0: this many more items in this folder were cut; name is ""
+    note: str = ""  # what it is when it is no text of this workspace: binary, linked, sensitive...
 
 
 Direction = Literal["callers", "callees", "imports", "importers", "impact"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from context_engine.engine import Engine
-from context_engine.index.graph import Graph
+from context_engine.index.graph import Graph, Parses
 from tests.engines import GRAMMARS, LANGUAGES, indexed
 from tests.trees import tree
 
@@ -51,7 +51,7 @@ def graph(engine: Engine) -> Graph:
         place = engine.root / path
         return place.read_bytes() if place.is_file() else None
 
-    return Graph(snapshot, LANGUAGES, GRAMMARS, read)
+    return Graph(snapshot, Parses(LANGUAGES, GRAMMARS, read))
 
 
 def defined(graph: Graph, name: str, **asked: str) -> list[tuple[str, str]]:

@@ -262,6 +262,13 @@ def test_questions_are_answered_while_the_first_index_is_being_built(tmp_path: P
         assert engine.status().last_error is None
 
 
+def test_the_first_question_waits_for_a_small_repository(tmp_path: Path) -> None:
+    root = tree(tmp_path / "w", {"a.py": "def zebra():\n    return 1\n"})
+    with open_engine(root) as engine:
+        engine.index_in_background()
+        assert engine.search(Query("zebra")).hits
+
+
 def test_a_second_background_run_is_not_queued(tmp_path: Path) -> None:
     root = tree(tmp_path / "w", MANY)
     with open_engine(root) as engine:

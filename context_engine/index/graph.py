@@ -24,6 +24,9 @@ from context_engine.text.words import compound, expand, words
 FILES_PARSED_MAX = 300
 """Files looked into for one step of a trace; a name that stands in more is too common to follow."""
 
+PARSES_KEPT = 400
+"""More than one step of a trace looks into, so that the next step of the same session parses nothing twice."""
+
 Read = Callable[[str], bytes | None]
 
 
@@ -62,22 +65,61 @@ class Parsed:
     qualified: list[str] = field(default_factory=list)
 
 
-class Graph:
-    """Questions about one snapshot. `read` gives a file's UTF-8 bytes as they are now, or None."""
+class Parses:
+    """Files parsed in detail when somebody asks, each kept while its bytes stay the same. Thread-safe.
 
-    def __init__(self, snapshot: Snapshot, languages: Languages, grammars: Grammars, read: Read) -> None:
-        self._snapshot = snapshot
-        self._languages = languages
+    `read` gives a file's UTF-8 bytes as they are now, or None. No index stands behind it.
+    """
+
+    def __init__(self, languages: Languages, grammars: Grammars, read: Read) -> None:
+        self.languages = languages
         self._grammars = grammars
         self._read = read
-        self._parsed: dict[str, Parsed | None] = {}
+        self._kept: dict[str, tuple[bytes, Parsed | None]] = {}
+
+    def of(self, path: str) -> Parsed | None:
+        """A file's detailed outline as it is now; None when it cannot be read, or is in no language we know."""
+        content = self._read(path)
+        if content is None:
+            return None
+        before = self._kept.get(path)
+        if before is not None and before[0] == content:
+            return before[1]
+        parsed = self._parsed(path, content)
+        if len(self._kept) >= PARSES_KEPT:
+            self._kept.clear()
+        self._kept[path] = content, parsed
+        return parsed
+
+    def _parsed(self, path: str, content: bytes) -> Parsed | None:
+        language = self.languages.detect(path, content[:200])
+        if language is None or not content:
+            return None
+        found = outline(language, content, self._grammars, details=True)
+        lines = content.decode("utf-8", "replace").split("\n")
+        return Parsed(found, lines, language.name, qualified_names(found.symbols))
+
+    def imports(self, path: str, paths: PathIndex) -> list[tuple[str, int, list[str]]]:
+        """(target as written, line, files it means) of each import of a file; no files: not of this project."""
+        parsed = self.of(path)
+        language = self.languages.get(parsed.language) if parsed else None
+        if parsed is None or language is None:
+            return []
+        rows = []
+        for each in parsed.outline.imports:
+            files = resolve_import(language, path, each.target, paths, each.names)
+            rows.append((each.target, each.line, [one for one in files if one != path]))
+        return rows
+
+
+class Graph:
+    """Questions about one snapshot; what a file holds now, its parse says."""
+
+    def __init__(self, snapshot: Snapshot, parses: Parses) -> None:
+        self._snapshot = snapshot
+        self._parses = parses
         self._paths: PathIndex | None = None
         self._names: list[str] | None = None
-
-    @classmethod
-    def of_nothing(cls, languages: Languages, grammars: Grammars, read: Read) -> Graph:
-        """A graph for looking into single files, with no index behind it."""
-        return cls(Snapshot([], [], [], generation="", epoch=0), languages, grammars, read)
 
     # -- definitions --
 
@@ -146,16 +188,7 @@ class Graph:
 
     def parsed(self, path: str) -> Parsed | None:
         """A file's detailed outline as it is now; None when it cannot be read."""
-        if path not in self._parsed:
-            content = self._read(path)
-            language = self._languages.detect(path, content[:200]) if content else None
-            if content is None or language is None:
-                self._parsed[path] = None
-            else:
-                found = outline(language, content, self._grammars, details=True)
-                text = content.decode("utf-8", "replace")
-                self._parsed[path] = Parsed(found, text.split("\n"), language.name, qualified_names(found.symbols))
-        return self._parsed[path]
+        return self._parses.of(path)
 
     def callers(self, name: str) -> tuple[list[Use], bool]:
         """Uses of a name in all files; True when too many files hold it and only the first were looked into."""
@@ -195,20 +228,8 @@ class Graph:
     # -- imports --
 
     def imports(self, path: str) -> list[tuple[str, int, list[str]]]:
-        """(target as written, line, files it means) of each import of a file; no files: not of this project."""
-        file = self._snapshot.by_path.get(path)
-        if file is None:
-            return []
-        language = self._languages.get(self._snapshot.languages[int(self._snapshot.file_column("language")[file])])
-        if language is None:
-            return []
-        parsed = self.parsed(path)
-        found = parsed.outline.imports if parsed else ()
-        rows = []
-        for each in found:
-            files = resolve_import(language, path, each.target, self.paths, each.names)
-            rows.append((each.target, each.line, [one for one in files if one != path]))
-        return rows
+        """As `Parses.imports`, for a file of the snapshot."""
+        return self._parses.imports(path, self.paths) if path in self._snapshot.by_path else []
 
     def importers(self, path: str) -> list[tuple[str, str, int]]:
         """(file, target as written, line) of each import that means this file."""

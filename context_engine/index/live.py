@@ -24,6 +24,9 @@ from context_engine.workspace.watch import HEAD
 
 WAIT_S = 0.15
 """How long an answer waits for edited files to be taken in: a handful takes some 10 ms each."""
+FIRST_WAIT_S = 3.0
+"""How long an answer waits for the first part of the first index. Agents ask their first question within half a second."""
+FIRST_POLL_S = 0.01
 INLINE_FILES_MAX = 8
 EDITS_WAIT_S = 5.0
 """How long a full run waits for the thread that is taking in a few edits; another full run it never waits for."""
@@ -91,7 +94,9 @@ class Live:
         return self._store.snapshot()
 
     def freshen(self) -> None:
-        """Look for edits, have them taken in, and wait a moment when they are few."""
+        """Look for edits, have them taken in, and wait a moment when they are few, or when nothing is indexed yet."""
+        if self.snapshot() is None:
+            self._await_first()
         stale = self.stale()
         if not stale or self.is_building or self.snapshot() is None:
             return  # an index is built because somebody asks for it, never because somebody searches
@@ -100,6 +105,12 @@ class Live:
             known = self.last_error
             with self._wake:
                 self._wake.wait_for(lambda: not self._stale or self.last_error is not known, WAIT_S)
+
+    def _await_first(self) -> None:
+        """While the first index is built, wait for its first part: a small repository is done before an agent asks twice."""
+        until = time.monotonic() + FIRST_WAIT_S
+        while self.snapshot() is None and self.is_building and time.monotonic() < until:
+            time.sleep(FIRST_POLL_S)
 
     def stale(self) -> frozenset[str]:
         """Files known to differ from the index."""

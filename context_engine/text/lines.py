@@ -15,6 +15,15 @@ def count(text: str) -> int:
     return text.count("\n") + (bool(text) and not text.endswith("\n"))
 
 
+def split(text: str) -> list[str]:
+    r"""The lines without their line feeds, as many as `count` counts.
+
+    >>> split("a\r\n\nb\n"), split("a\n\n"), split("")
+    (['a\r', '', 'b'], ['a', ''], [])
+    """
+    return text.removesuffix("\n").split("\n") if text else []
+
+
 def cut_out(text: str, first: int, last: int) -> str:
     r"""Lines `first` to `last` (1-based, both included) with their line feeds.
 
@@ -24,3 +33,17 @@ def cut_out(text: str, first: int, last: int) -> str:
     lines = text.split("\n")
     part = "\n".join(lines[first - 1 : last])
     return part + "\n" if last < len(lines) else part
+
+
+def around(line: str, at: int, chars_max: int, *, begins: bool = True, ends: bool = True) -> str:
+    """A line cut to `chars_max` characters around the one at index `at`, with dots where it went on.
+
+    `begins`, `ends`: whether the text holds the beginning and the end of its line.
+
+    >>> around("0123456789", 5, 4), around("0123456789", 0, 4), around("0123", 2, 4)
+    ('…4567…', '0123…', '0123')
+    """
+    start = max(0, min(at - chars_max // 4, len(line) - chars_max))
+    stop = start + chars_max
+    before, after = "…" * (start > 0 or not begins), "…" * (stop < len(line) or not ends)
+    return f"{before}{line[start:stop]}{after}"

@@ -52,6 +52,7 @@ _BOMS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 _WIDE_BOMS = tuple(mark for mark, encoding in _BOMS if encoding != "utf-8")
+_UTF32_BOMS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 _CONTROLS = bytes(code for code in range(32) if chr(code) not in "\t\n\v\f\r\b\x1b") + b"\x7f"
 _FLAGS = (
     os.O_RDONLY
@@ -198,6 +199,31 @@ def _whole(descriptor: int, size: int, bytes_max: int) -> bytes:
         parts.append(raw)
         total += len(raw)
     return b"".join(parts)
+
+
+def no_text(path: str) -> tuple[str, str] | None:
+    """Why a search passes over a file that the walk has found, as its first bytes tell: (reason, detail); None for text."""
+    try:
+        descriptor = opened(path)
+    except OSError as error:
+        return _unopened(error)
+    try:
+        head = os.read(descriptor, SNIFF_BYTES)
+    except OSError as error:
+        return "unreadable", error.strerror or str(error)
+    finally:
+        os.close(descriptor)
+    why = "it is UTF-32" if head.startswith(_UTF32_BOMS) else binary(head)
+    return ("binary", why) if why else None
+
+
+def opened(path: str) -> int:
+    """A descriptor of a plain file, to read parts of it. Raises: OSError; for a link, pipe, socket, device or folder, too."""
+    descriptor = os.open(path, _FLAGS)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.ENXIO, "a folder, pipe, socket or device")
+    return descriptor
 
 
 def stamp(path: str) -> tuple[int, int] | None:

@@ -134,9 +134,7 @@ class Git:
         Raises: AccessFailed (git refused, `details` has `exit` and `stderr`; or it took too long), TooLarge,
         UnsupportedHost (no git on this machine).
         """
-        import tempfile  # with `subprocess` 10 ms, which reading HEAD can do without
-
-        with tempfile.TemporaryFile() as complaints:
+        with _put_aside() as complaints:
             process = self._started(args, complaints)
             said, in_time = _collected(process, timeout_s, bytes_max)
             complaints.seek(0)
@@ -289,6 +287,16 @@ def _environment() -> dict[str, str]:
         "GIT_ALLOW_PROTOCOL": "none",  # nor anything else reach another machine
         "LC_ALL": "C",
     }
+
+
+def _put_aside() -> IO[bytes]:
+    """A file for what git complains of; where there is no room for temporary files, its exit code must do."""
+    import tempfile  # with `subprocess` 10 ms, which reading HEAD can do without
+
+    try:
+        return tempfile.TemporaryFile()
+    except OSError:
+        return open(os.devnull, "w+b")
 
 
 def _collected(process: subprocess.Popen[bytes], timeout_s: float, bytes_max: int) -> tuple[bytes, bool]:

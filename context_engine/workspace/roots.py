@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from context_engine.errors import AccessFailed, FileNotFound, InvalidArgument, InvalidPath, UnsuitableRoot
 
@@ -23,6 +22,11 @@ MARKERS = (
     *("stack.yaml", "cabal.project", "dune-project", "Project.toml", "flake.nix", "build.zig", "DESCRIPTION"),
 )
 """What stands at the top of a project. One of them is enough; a folder has many or none."""
+
+TOOL_FOLDERS = frozenset(
+    "node_modules site-packages .npm _npx npm-cache .cache caches .vscode-server .cursor-server".split()
+)
+"""Parts of a path, in lower case, below which tools keep themselves and their caches."""
 
 _DRIVE = re.compile(r"/?([A-Za-z])[:|](?=/|$)")
 
@@ -56,6 +60,11 @@ def choose(root: str | Path, *, allow_any: bool = False) -> Path:
     return Path(path)
 
 
+def real(path: str | Path) -> str:
+    """The absolute path with `~` and links resolved; whether it exists is not asked."""
+    return os.path.realpath(os.path.expanduser(path))
+
+
 def nearest_project(start: str | Path) -> Path | None:
     """The nearest folder at or above `start` with a marker; a repository's top counts before a package inside it.
 
@@ -72,6 +81,18 @@ def nearest_project(start: str | Path) -> Path | None:
     return Path(found) if found else None
 
 
+def project_of_process(start: str | Path) -> Path | None:
+    """The project that a server was started in; None when it was started in no project, or in a tool's own folder.
+
+    Clients that have no folder of their own start their servers in `/`, the home folder, a package cache or beside
+    their program: none of these is what a person works on.
+    """
+    parts = {part.lower() for part in Path(os.path.realpath(start)).parts}
+    if parts & TOOL_FOLDERS:
+        return None
+    return nearest_project(start)
+
+
 def uri_to_path(uri: str, *, windows: bool = False) -> str:
     r"""The path that a `file:` URI names, in the notation of the system that it comes from. Asks no disk.
 
@@ -80,6 +101,8 @@ def uri_to_path(uri: str, *, windows: bool = False) -> str:
 
     Raises: InvalidArgument for another scheme, a foreign host where there are none, or a path that is not absolute.
     """
+    from urllib.parse import unquote, urlsplit  # the fast start imports this module and sees no URI
+
     parts = urlsplit(uri)
     path = unquote(parts.path, errors="surrogateescape")
     host = "" if parts.netloc.lower() in {"", "localhost", "127.0.0.1"} else unquote(parts.netloc)

@@ -14,7 +14,7 @@ UNSEEN = frozenset({"ignored", "vanished"})
 @dataclass(slots=True)
 class _Folder:
     folders: dict[str, _Folder] = field(default_factory=dict)
-    files: dict[str, int] = field(default_factory=dict)
+    files: dict[str, tuple[int, str]] = field(default_factory=dict)  # size and note
 
     def at(self, parts: list[str]) -> _Folder:
         """The folder below this one, made when it is not there yet."""
@@ -44,21 +44,21 @@ def _grown(seen: Walk, base: str, include_hidden: bool) -> _Folder:
         if len(path) > start and path.startswith("" if base == "." else base + "/"):
             _place(top, path[start:], None, include_hidden)
     for entry in seen.entries:
-        _place(top, entry.path[start:], entry.size, include_hidden)
+        _place(top, entry.path[start:], (entry.size, ""), include_hidden)
     for skipped in seen.skipped:
         if skipped.reason not in UNSEEN and len(skipped.path) > start:
-            _place(top, skipped.path[start:], 0, include_hidden)
+            _place(top, skipped.path[start:], (0, skipped.reason), include_hidden)
     return top
 
 
-def _place(top: _Folder, path: str, size: int | None, include_hidden: bool) -> None:
+def _place(top: _Folder, path: str, file: tuple[int, str] | None, include_hidden: bool) -> None:
     parts = path.split("/")
     if not include_hidden and any(part.startswith(".") for part in parts):
         return
-    if size is None:
+    if file is None:
         top.at(parts)
     else:
-        top.at(parts[:-1]).files[parts[-1]] = size
+        top.at(parts[:-1]).files[parts[-1]] = file
 
 
 def _shares(top: _Folder, depth: int, max_items: int) -> dict[int, int]:
@@ -82,10 +82,11 @@ def _render(folder: _Folder, depth: int, shares: dict[int, int], rows: list[Tree
     share = shares.get(id(folder), 0)
     if id(folder) not in shares:
         return
-    items: list[tuple[str, _Folder | None, int]] = [(name, inner, 0) for name, inner in sorted(folder.folders.items())]
-    items += [(name, None, size) for name, size in sorted(folder.files.items())]
-    for name, inner, size in items[:share]:
-        rows.append(TreeEntry(name, depth, inner is not None, size, 0))
+    items: list[tuple[str, _Folder | None, int, str]] = []
+    items += [(name, inner, 0, "") for name, inner in sorted(folder.folders.items())]
+    items += [(name, None, size, note) for name, (size, note) in sorted(folder.files.items())]
+    for name, inner, size, note in items[:share]:
+        rows.append(TreeEntry(name, depth, inner is not None, size, 0, note))
         if inner is not None:
             _render(inner, depth + 1, shares, rows)
     if len(items) > share:

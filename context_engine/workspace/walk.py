@@ -37,6 +37,8 @@ IGNORE_FILE_BYTES_MAX = 1_000_000
 """A larger ignore file is a mistake and would cost seconds to compile; it is reported, not read."""
 DEPTH_MAX = 200
 """Folders below one another; deeper is a loop that a mount makes, or an attack."""
+LEVELS_ALL = DEPTH_MAX + 1
+"""One level more than a walk goes, so that what lies too deep is reported."""
 
 NEVER = frozenset({".git", ".hg", ".svn", ".jj", ".context-engine"})
 """Names that are neither walked nor reported: version control's and our own state."""
@@ -139,12 +141,14 @@ def look(
     bytes_max: int = BYTES_MAX,
     excludes_file: str | None = None,
     check: Callable[[], None] | None = None,
+    levels: int = LEVELS_ALL,
 ) -> Walk:
     """What a walk would say of these files and folders alone; what is not there is not in it. Raises: as `walk`.
 
-    Going down to a file lists no folder on the way, so a look at one file costs the same in a large tree.
+    Going down to a file lists no folder on the way, so a look at one file costs the same in a large tree. `levels`
+    ends it so many folders below each path.
     """
-    walker = _Walker(os.path.realpath(root), bytes_max, check or (lambda: None))
+    walker = _Walker(os.path.realpath(root), bytes_max, check or (lambda: None), levels)
     walker.begin(excludes_file)
     walked: set[str] = set()
     for path in sorted({_plain_path(path) for path in paths}):
@@ -239,10 +243,12 @@ def _name_verdict(name: str) -> tuple[str, str] | None:
 class _Walker:
     """One walk: folders that wait to be listed, and what was found so far."""
 
-    def __init__(self, root: str, bytes_max: int, check: Callable[[], None]) -> None:
+    def __init__(self, root: str, bytes_max: int, check: Callable[[], None], levels: int) -> None:
         self._root = root
         self._bytes_max = bytes_max
         self._check = check
+        self._levels = levels
+        self._deepest = LEVELS_ALL
         self._files: list[tuple[str, int, int]] = []
         self._skipped: list[tuple[str, str, str]] = []
         self._listed: dict[str, int] = {}
@@ -291,11 +297,14 @@ class _Walker:
             if folder is not None and rel not in self._entered:
                 self._entered[rel] = self._step(folder, rel.rpartition("/")[2], may_be_file=rel == path)
             folder = self._entered.get(rel)
-        if folder is not None:
-            self._waiting.append(folder)
+        if folder is None:
+            return
+        self._waiting.append(folder)
+        self._deepest = folder.depth + self._levels
         while self._waiting:
             self._check()
             self._list(self._waiting.pop())
+        self._deepest = LEVELS_ALL
 
     def _step(self, folder: _Folder, name: str, *, may_be_file: bool) -> _Folder | None:
         """One name further down, without listing the folder; None where a walk would not go, or there is no folder."""
@@ -425,6 +434,8 @@ class _Walker:
                 folders.append((prefix + name, entry, value != NO_RULE))
             else:
                 self._file(folder, prefix + name, entry)
+        if folder.depth >= self._deepest:
+            return
         folders.sort(key=_first, reverse=True)  # the last is listed next
         self._waiting += [each for row in folders if (each := self._folder(folder, stack, *row))]
 

@@ -97,9 +97,9 @@ class Watcher:
             return
         self.problem = _why_deaf(self._root)
         if not self.problem:
-            self._run = _Run(self, self._root, self._on_batch, self._quiet_s)
-            self._run.thread.start()
-            self._run.settled.wait(START_WAIT_S)
+            run = self._run = _Run(self, self._root, self._on_batch, self._quiet_s)
+            run.thread.start()
+            run.settled.wait(START_WAIT_S)  # by a name of its own: `stop` may come meanwhile
 
     def stop(self) -> None:
         """End within a second; what was not handed over yet is dropped. A receiver at work is not interrupted."""

@@ -1,0 +1,297 @@
+r"""PURE. Patterns of a text search: plain text as a pattern, and the same pattern for an engine that speaks another syntax.
+
+The contract is the syntax of Rust's `regex`, one line at a time, as ripgrep has it. `as_python` writes such a pattern for
+Python's `re` so that it finds the same lines, or says why it cannot: what one engine would answer and the other not is
+refused, never guessed.
+
+>>> literal("a.b*")
+'a\\.b\\*'
+>>> as_python(r"^\d+$")
+'(?<![^\\r])(?:[\\d]+)(?![^\\r])'
+"""
+
+from __future__ import annotations
+
+import re
+
+from context_engine.errors import InvalidArgument
+
+_META = frozenset("\\.+*?()|[]{}^$")
+
+_UNDECODED = r"\udc80-\udcff"
+"""How `surrogateescape` shows bytes that are no UTF-8; to Rust they are no characters, so no class holds them."""
+_NO_LINE_END = rf"\r\n{_UNDECODED}"
+_SPACES = r"\t\x0b\x0c \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+"""Unicode's White_Space without line ends; Python's own `\\s` holds four control characters more."""
+_CLASSES = {"d": r"\d", "w": r"\w", "s": _SPACES}
+_POSIX = {
+    "alnum": "0-9A-Za-z",
+    "alpha": "A-Za-z",
+    "ascii": r"\x00-\x09\x0b\x0c\x0e-\x7f",
+    "blank": r"\t ",
+    "cntrl": r"\x00-\x09\x0b\x0c\x0e-\x1f\x7f",
+    "digit": "0-9",
+    "graph": "!-~",
+    "lower": "a-z",
+    "print": " -~",
+    "punct": r"!-/:-@\[-`{-~",
+    "space": r"\t\x0b\x0c ",
+    "upper": "A-Z",
+    "word": "0-9A-Za-z_",
+    "xdigit": "0-9A-Fa-f",
+}
+_CONTROLS = {"t": "\t", "f": "\f", "v": "\v", "a": "\a"}
+_HEX = re.compile(r"x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|[xuU]\{([0-9A-Fa-f]{1,8})\}")
+_REPEAT = re.compile(r"\{(\d+)(?:(,)(\d*))?\}")
+_GROUP = re.compile(r"\((?:\?(?:P?<[A-Za-z_]\w*>|:|(-?i)(:|\)))|(?!\?))")
+_NAMED_CLASS = re.compile(r"\[:(\^?)([a-z]+):\]")
+_BRACKETS = re.compile(r"\\.|\[\^?\]?(?:\\.|\[:\w+:\]|[^\]\\])*\]|[()]", re.DOTALL)
+_REPEAT_MAX = 1_000
+"""Rust gives up on larger ones as well: the compiled pattern would be too large."""
+_LINE_ENDS = "a search goes line by line, so a pattern holds no line end"
+
+
+def literal(text: str) -> str:
+    r"""Plain text as a pattern of Rust's syntax.
+
+    >>> literal("a-b"), literal("\0")
+    ('a-b', '\\x00')
+    """
+    return "".join(f"\\{char}" if char in _META else "\\x00" if char == "\0" else char for char in text)
+
+
+def closes_too_early(pattern: str) -> bool:
+    r"""Whether a bracket closes a group that was never opened: ripgrep would take it for the end of one of its own.
+
+    >>> closes_too_early("a)(b"), closes_too_early(r"\)[)](a)")
+    (True, False)
+    """
+    depth = 0
+    for found in _BRACKETS.findall(pattern):
+        depth += (found == "(") - (found == ")")
+        if depth < 0:
+            return True
+    return False
+
+
+def fold(text: str) -> str:
+    """The text as a search sees it that does not look at case: each character folded on its own, as Unicode's simple folding.
+
+    >>> fold("Straẞe"), fold("ÅſK") == "åsk"
+    ('straße', True)
+    """
+    return text.lower() if text.isascii() else "".join(map(_folded, text))
+
+
+def as_python(pattern: str, *, ignore_case: bool = False) -> str:
+    """The pattern for Python's `re`, to be searched in one line without its end. Raises: InvalidArgument, with the reason."""
+    reader = _Reader(pattern, ignore_case)
+    written = reader.alternatives(depth=0)
+    try:
+        re.compile(written)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise InvalidArgument(str(error)) from None
+    return written
+
+
+def _folded(char: str) -> str:
+    for one in (char.casefold(), char.lower()):
+        if len(one) == 1:
+            return one
+    return char
+
+
+def _joined(atoms: list[str]) -> str:
+    """The atoms one after the other; neighbours that both look at no case become one, which Python searches faster."""
+    written = [""]
+    for atom in atoms:
+        if atom.startswith("(?i:") and written[-1].startswith("(?i:"):
+            written[-1] = written[-1][:-1] + atom[4:]
+        else:
+            written.append(atom)
+    return "".join(written)
+
+
+class _Reader:
+    """One pass over a pattern; what it has read of a group stands in `atoms`, each as Python writes it."""
+
+    _DEPTH_MAX = 90  # Python's own compiler recurses too
+
+    def __init__(self, pattern: str, ignore_case: bool) -> None:
+        self._pattern = pattern
+        self._at = 0
+        self._ignore_case = ignore_case
+
+    def alternatives(self, depth: int) -> str:
+        """Everything up to the bracket that closes this group, or the end."""
+        if depth > self._DEPTH_MAX:
+            raise InvalidArgument("groups are nested too deeply")
+        outside, branches, atoms = self._ignore_case, [], []
+        while (char := self._peek()) and char != ")":
+            if char == "|":
+                self._at += 1
+                branches.append(_joined(atoms))
+                atoms = []
+            elif char in "*+?{":
+                self._repeat(atoms)
+            elif char == "(":
+                atoms += self._group(depth)
+            else:
+                atoms.append(self._atom(char))
+        if (depth == 0) != (char == ""):
+            raise InvalidArgument("unopened group" if depth == 0 else "unclosed group")
+        self._ignore_case = outside  # a flag holds to the end of its group
+        return "|".join([*branches, _joined(atoms)])
+
+    def _peek(self) -> str:
+        return self._pattern[self._at : self._at + 1]
+
+    def _group(self, depth: int) -> list[str]:
+        """A group, or nothing for a flag that stands alone. Captures are not told, so every group is a plain one."""
+        if self._pattern.startswith(("(?=", "(?!", "(?<=", "(?<!"), self._at):
+            raise InvalidArgument("look-around, including look-ahead and look-behind, is not supported")
+        opening = _GROUP.match(self._pattern, self._at)
+        if not opening:
+            raise InvalidArgument("of the flags only (?i) is known without ripgrep")
+        flag, ending = opening[1], opening[2]
+        self._at = opening.end()
+        outside = self._ignore_case
+        if flag:
+            self._ignore_case = flag == "i"
+        if ending == ")":
+            return []
+        inside = self.alternatives(depth + 1)
+        self._at += 1
+        self._ignore_case = outside
+        return [f"(?:{inside})"]
+
+    def _repeat(self, atoms: list[str]) -> None:
+        """A quantifier for the atom before it; of two in a row the second repeats the first."""
+        counted = _REPEAT.match(self._pattern, self._at)
+        if self._peek() == "{" and not counted:
+            raise InvalidArgument("repetition quantifier expects a valid decimal")
+        if not atoms:
+            raise InvalidArgument("repetition operator missing expression")
+        if counted and max(int(counted[1]), int(counted[3] or 0)) > _REPEAT_MAX:
+            raise InvalidArgument("compiled regex exceeds size limit")
+        if counted and counted[3] and int(counted[3]) < int(counted[1]):
+            raise InvalidArgument("invalid repetition count range, the start must be <= the end")
+        written = counted[0] if counted else self._peek()
+        self._at += len(written)
+        if self._peek() == "?":  # lazy: the same lines are found
+            self._at += 1
+        atoms[-1] = f"(?:{atoms[-1]}{written})"
+
+    def _atom(self, char: str) -> str:
+        self._at += 1
+        if char == ".":
+            return f"[^{_NO_LINE_END}]"
+        if char == "^":
+            return r"(?<![^\r])"
+        if char == "$":
+            return r"(?![^\r])"
+        if char == "[":
+            return self._cased(self._class())
+        if char == "\\":
+            return self._escaped()
+        return self._char(char)
+
+    def _escaped(self) -> str:
+        """What a backslash begins, outside of a class."""
+        char = self._peek()
+        if char in ("b", "B") and not self._pattern.startswith("b{", self._at):
+            self._at += 1
+            return f"\\{char}"
+        if char in ("<", ">"):
+            self._at += 1
+            return r"(?<!\w)(?=\w)" if char == "<" else r"(?<=\w)(?!\w)"
+        if char.lower() in _CLASSES:
+            self._at += 1
+            return f"[{_CLASSES[char]}]" if char.islower() else f"[^{_CLASSES[char.lower()]}{_NO_LINE_END}]"
+        return self._char(self._escaped_char())
+
+    def _escaped_char(self) -> str:
+        """The single character that an escape stands for."""
+        char = self._peek()
+        if char.isdigit():
+            raise InvalidArgument("backreferences are not supported")
+        if char in ("n", "r"):
+            raise InvalidArgument(_LINE_ENDS)
+        if hexadecimal := _HEX.match(self._pattern, self._at):
+            self._at = hexadecimal.end()
+            return self._by_number(int(next(filter(None, hexadecimal.groups())), 16))
+        if char in ("p", "P", "A", "z", "b"):
+            raise InvalidArgument(f"\\{char} is not known without ripgrep")
+        if not char or (char not in _CONTROLS and (char.isalnum() or ord(char) > 127)):
+            raise InvalidArgument("unrecognized escape sequence" if char else "incomplete escape sequence")
+        self._at += 1
+        return _CONTROLS.get(char, char)
+
+    def _by_number(self, number: int) -> str:
+        if number > 0x10FFFF or 0xD800 <= number <= 0xDFFF:
+            raise InvalidArgument("invalid hexadecimal number")
+        if chr(number) in "\r\n":
+            raise InvalidArgument(_LINE_ENDS)
+        return chr(number)
+
+    def _char(self, char: str) -> str:
+        if char in "\r\n":
+            raise InvalidArgument(_LINE_ENDS)
+        if self._ignore_case and char in "iI":
+            return "[iI]"  # to Python the Turkish letters are an i as well
+        return self._cased(re.escape(char)) if self._ignore_case and char.lower() != char.upper() else re.escape(char)
+
+    def _cased(self, written: str) -> str:
+        return f"(?i:{written})" if self._ignore_case else written
+
+    # -- classes --
+
+    def _class(self) -> str:
+        """A class in brackets, after its first one."""
+        negated = self._peek() == "^"
+        self._at += negated
+        members, first = [], True
+        while (char := self._peek()) != "]" or first:
+            if not char:
+                raise InvalidArgument("unclosed character class")
+            members.append(self._member())
+            first = False
+        self._at += 1
+        inside = "".join(members)
+        return f"[^{inside}{_NO_LINE_END}]" if negated else f"[{inside}]"
+
+    def _member(self) -> str:
+        """One character, range or named class."""
+        if named := _NAMED_CLASS.match(self._pattern, self._at):
+            if named[1] or named[2] not in _POSIX:
+                raise InvalidArgument(f"{named[0]} is not known without ripgrep")
+            self._at = named.end()
+            return _POSIX[named[2]]
+        if self._pattern.startswith(("[", "&&", "--", "~~"), self._at):
+            raise InvalidArgument("classes inside classes are not known without ripgrep")
+        escape = self._pattern[self._at : self._at + 2]
+        if escape[:1] == "\\" and escape[1:].lower() in _CLASSES:
+            if escape[1:].isupper():
+                raise InvalidArgument(f"{escape} inside a class is not known without ripgrep")
+            self._at += 2
+            return _CLASSES[escape[1:]]
+        return self._range()
+
+    def _range(self) -> str:
+        first = last = self._class_char()
+        if self._peek() == "-" and self._pattern[self._at + 1 : self._at + 2] not in ("]", "", "-"):
+            self._at += 1
+            last = self._class_char()
+        if last < first:
+            raise InvalidArgument("invalid character class range, the start must be <= the end")
+        if first <= "\r" and last >= "\n":
+            raise InvalidArgument(_LINE_ENDS)
+        if first == last:
+            return re.escape(first)
+        around = r"\ud7ff\ue000-" if first < "\ud800" < last else ""  # between them lie the undecoded bytes
+        return f"{re.escape(first)}-{around}{re.escape(last)}"
+
+    def _class_char(self) -> str:
+        char = self._peek()
+        self._at += 1
+        return self._escaped_char() if char == "\\" else char
