@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from context_engine import tools
 from context_engine.engine import Query
 from context_engine.model import Filter
 from context_engine.search.filters import Masks
 from context_engine.tools.retrieval import _by_file
-from tests.engines import indexed
+from context_engine.workspace.ripgrep import PythonGrep
+from tests.engines import indexed, open_engine
 from tests.tools_stand_in import hit
 from tests.trees import tree
 
@@ -72,3 +74,29 @@ def test_an_update_after_one_edit_takes_a_fraction_of_building_anew(tmp_path: Pa
             updates.append((time.perf_counter() - began) * 1_000)
             assert (report.added, report.changed, report.unchanged) == (0, 1, 79)
         assert min(updates) < anew / 3
+
+
+def test_a_file_is_read_in_far_less_than_a_hundred_milliseconds(tmp_path: Path) -> None:
+    root = tree(tmp_path / "w", {"part.py": "def part(a, b):\n    return a + b\n\n\n" * 2_000})
+    with open_engine(root) as engine:
+        assert least_ms(lambda: tools.call(engine, "read_file", {"path": "part.py"}), 5) < 100
+
+
+def test_a_file_with_ten_imports_is_read_in_less_than_half_a_second_without_an_index(tmp_path: Path) -> None:
+    parts = {f"part_{n}.py": f"def part_{n}(a, b):\n    return a + b\n\n\n" * 300 for n in range(10)}
+    root = tree(tmp_path / "w", parts | {"hub.py": "".join(f"import part_{n}\n" for n in range(10))})
+    asked = {"path": "hub.py", "include_deps": True}
+    with open_engine(root) as engine:
+        assert tools.call(engine, "read_file", asked).text.count('"type":"import"') == 10
+        assert least_ms(lambda: tools.call(engine, "read_file", asked), 3) < 500
+
+
+@pytest.mark.parametrize("engine", ["ripgrep", "python"])
+def test_five_hundred_files_are_searched_in_less_than_a_second(tmp_path: Path, engine: str) -> None:
+    page = "".join(f"def part_{line}(pool): return drain(pool, {line})\n" for line in range(200))
+    with open_engine(tree(tmp_path / "w", {f"src/{n % 20}/file_{n}.py": page for n in range(500)})) as opened:
+        if engine == "python":
+            opened._scanner._engine = PythonGrep(opened.root)
+        patterns = iter(("drain", "part_7", "return", r"\d+\)$", "nothing"))
+        grep = least_ms(lambda: tools.call(opened, "grep_codebase", {"pattern": next(patterns)}), tries=5)
+    assert grep < 1_000

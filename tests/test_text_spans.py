@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.text.spans import LineSpan, merge
+from context_engine.text.spans import LineSpan, group, merge
 
 spans = st.tuples(st.integers(1, 9), st.integers(0, 4)).map(lambda pair: LineSpan(pair[0], sum(pair)))
 
@@ -50,3 +50,19 @@ def test_touching_and_holding_are_told_by_the_lines(one: LineSpan, other: LineSp
 def test_a_span_counts_its_lines_and_never_grows_above_the_first(span: LineSpan, by: int) -> None:
     assert span.lines == len(lines(span))
     assert span.expand(by) == LineSpan(max(1, span.first - by), span.last + by)
+
+
+@given(st.lists(spans, max_size=5), st.integers(0, 3), st.integers(0, 12))
+def test_each_span_of_the_file_is_a_member_of_the_one_group_that_holds_it(
+    many: list[LineSpan], context: int, last_line: int
+) -> None:
+    groups = group(many, context=context, last_line=last_line)
+    members = [number for each in groups for number in each.members]
+    assert sorted(members) == [number for number, span in enumerate(many) if span.first <= last_line]
+    for each in groups:
+        assert [many[number] for number in each.members] == sorted(many[number] for number in each.members)
+        assert all(
+            each.span.holds(LineSpan(one.first, min(one.last, last_line)))
+            for one in map(many.__getitem__, each.members)
+        )
+        assert each.span.last <= last_line

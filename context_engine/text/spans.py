@@ -8,7 +8,7 @@ Lines are 1-based and both ends are included. This module never sees a file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 
@@ -17,6 +17,14 @@ class LineSpan(NamedTuple):
 
     first: int
     last: int
+
+    def __str__(self) -> str:
+        """As people write it.
+
+        >>> f"{LineSpan(7, 21)}, {LineSpan(7, 7)}"
+        '7-21, 7'
+        """
+        return f"{self.first}-{self.last}" if self.last > self.first else str(self.first)
 
     @property
     def lines(self) -> int:
@@ -41,12 +49,36 @@ class LineSpan(NamedTuple):
         return self.first <= other.first and other.last <= self.last
 
 
-def merge(spans: Iterable[LineSpan], *, context: int = 0) -> list[LineSpan]:
-    """Widen each span by `context` lines, then join those that overlap or touch; sorted."""
-    merged: list[LineSpan] = []
-    for span in sorted(span.expand(context) for span in spans):
-        if merged and merged[-1].touches(span):
-            merged[-1] = LineSpan(merged[-1].first, max(merged[-1].last, span.last))
+class Group(NamedTuple):
+    """Spans that became one, and which they were: their places in the given list, in line order."""
+
+    span: LineSpan
+    members: tuple[int, ...]
+
+
+def group(spans: Sequence[LineSpan], *, context: int = 0, last_line: int | None = None) -> list[Group]:
+    """Widen each span by `context` lines, then join those that overlap or touch; sorted.
+
+    With `last_line`, groups end where the file does, and a span that lies behind its end belongs to none.
+
+    >>> group([LineSpan(50, 55), LineSpan(3, 4), LineSpan(1, 1)], context=1, last_line=52)
+    [Group(span=LineSpan(first=1, last=5), members=(2, 1)), Group(span=LineSpan(first=49, last=52), members=(0,))]
+    """
+    end = max((span.last for span in spans), default=0) + context if last_line is None else last_line
+    inside = sorted((span, number) for number, span in enumerate(spans) if span.clip(end) is not None)
+    joined: list[tuple[LineSpan, list[int]]] = []
+    for asked, number in inside:
+        wide = asked.expand(context)
+        span = LineSpan(wide.first, min(wide.last, end))
+        if joined and joined[-1][0].touches(span):
+            before, members = joined[-1]
+            members.append(number)
+            joined[-1] = LineSpan(before.first, max(before.last, span.last)), members
         else:
-            merged.append(span)
-    return merged
+            joined.append((span, [number]))
+    return [Group(span, tuple(members)) for span, members in joined]
+
+
+def merge(spans: Iterable[LineSpan], *, context: int = 0) -> list[LineSpan]:
+    """The spans of `group`, when nobody asks which became one."""
+    return [each.span for each in group(list(spans), context=context)]

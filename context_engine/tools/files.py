@@ -4,48 +4,57 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.errors import CallError, TooLarge
+from context_engine.text.lines import split
 from context_engine.tools.arguments import Choice, Flag, Text, Whole
-from context_engine.tools.fit import NOTE_CHARS, compact, counted, how_many_fit
+from context_engine.tools.dependencies import dependencies_within
+from context_engine.tools.excerpt import clipped
+from context_engine.tools.fit import NOTE_CHARS, beginning, compact, counted, how_many_fit, size
 from context_engine.tools.retrieval import outline_text
 from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
-    from context_engine.model import FileText, TreeEntry
+    from context_engine.model import FileOutline, FileText, TreeEntry
 
 SHA_CHARS = 12
+IMPORTS_SHARE = 4
+"""A quarter of the room is kept for what a file imports, whenever that was asked for."""
+PROBLEMS_MAX = 3
+LINE_CHARS_MAX = 160
+AROUND = "read_fragment shows it around a keyword"
 
 
-@tool(touches="nothing", aliases=("get_file",))
+@tool(touches="nothing", aliases=("get_file",), always_load=True)
 def read_file(
     engine: "Engine",
     call: Call,  # noqa: ARG001 - every tool takes it
-    path: Annotated[str, Text("File, relative to the workspace root.", 1)],
-    start_line: Annotated[int | None, Whole("First line to read, from 1; empty: the start.", 1, 10**9)] = None,
-    end_line: Annotated[int | None, Whole("Last line to read, included; empty: the end.", 1, 10**9)] = None,
-    include_deps: Annotated[bool, Flag("Add the project files it imports; JSON.")] = False,
-    max_depth: Annotated[int, Whole("How far to follow imports, 0-1.", 0, 1)] = 1,
-    format: Annotated[str | None, Choice("text or json; empty: text, json with deps.", ("text", "json"))] = None,  # noqa: A002 - the contract's name
+    path: Annotated[str, Text("File.", 1)],
+    start_line: Annotated[int | None, Whole("First line.", 1, 10**9)] = None,
+    end_line: Annotated[int | None, Whole("Last line, included.", 1, 10**9)] = None,
+    include_deps: Annotated[bool, Flag("Add what it imports; JSON.")] = False,
+    max_depth: Annotated[int, Whole("Import levels.", 0, 1)] = 1,
+    format: Annotated[str | None, Choice("Empty: text, json with deps.", ("text", "json"))] = None,  # noqa: A002 - the contract's name
 ) -> Reply:
-    """Read a file, or a range of its lines, after one header line with path, lines, language and hash.
+    """Read a file, or a range of its lines, under one header line with path, lines, language and hash.
 
-    Files over 1 MB answer with their outline and how to read parts. include_deps adds the project files it imports.
+    Over 1 MB: its outline. include_deps adds the project files it imports, whole or as signatures.
     """
     try:
         read = engine.read(path, first=start_line, last=end_line)
     except TooLarge as error:
         return _too_large(engine, path, error)
+    imported: Sequence[str] = engine.dependencies(path) if include_deps and max_depth else ()
+    notes = _problems(engine.outline(path)) if include_deps and max_depth else []
     if (format or ("json" if include_deps else "text")) == "text":
-        return Reply(_file_text(read, engine.settings.result_chars_max))
-    dependencies = engine.dependencies(path) if include_deps and max_depth else ()
-    return Reply(_file_json(engine, read, dependencies))
+        return Reply(_file_text(engine, read, imported, notes))
+    return Reply(_file_json(engine, read, imported, notes))
 
 
 @tool(touches="nothing")
 def list_directory(
     engine: "Engine",
     call: Call,  # noqa: ARG001 - every tool takes it
-    path: Annotated[str, Text("Folder, relative to the workspace root.")] = ".",
+    path: Annotated[str, Text("Folder.")] = ".",
     depth: Annotated[int, Whole("Levels, 1-10.", 1, 10)] = 2,
     max_items: Annotated[int, Whole("Entries, 1-2000.", 1, 2_000)] = 200,
     include_hidden: Annotated[bool, Flag("Show dot files too.")] = False,
@@ -99,7 +108,7 @@ def _label(entry: "TreeEntry", *, sizes: bool) -> str:
         return f"... {entry.hidden_items:,} more"
     if entry.is_folder:
         return f"{entry.name.rstrip('/')}/"
-    return f"{entry.name} ({size_text(entry.size_bytes)})" if sizes else entry.name
+    return f"{entry.name} ({entry.note or size_text(entry.size_bytes)})" if sizes else entry.name
 
 
 def size_text(size_bytes: int) -> str:
@@ -116,63 +125,63 @@ def size_text(size_bytes: int) -> str:
     return f"{size_bytes} B" if unit == "B" else f"{size:.1f} {unit}"
 
 
-def _file_text(read: "FileText", chars_max: int) -> str:
-    """Header, then whole lines; what does not fit is named with the line to go on from."""
-    lines = read.text.split("\n")
-    if lines and lines[-1] == "" and read.text:
-        lines.pop()
-    count = how_many_fit(lines, chars_max=chars_max - NOTE_CHARS)
+def _problems(outline: "FileOutline") -> list[str]:
+    """What of a file could not be parsed, for whoever relies on its imports being all there."""
+    shown = [f"line {line}: {message}; imports may be missing" for line, message in outline.problems[:PROBLEMS_MAX]]
+    return [clipped(each, LINE_CHARS_MAX) for each in shown]
+
+
+def _file_text(engine: "Engine", read: "FileText", imported: Sequence[str], notes: Sequence[str]) -> str:
+    """Header, then whole lines, then what it imports; what does not fit is named with the line to go on from."""
+    room = engine.settings.result_chars_max - NOTE_CHARS - len(read.path) - sum(map(size, notes))
+    lines = split(read.text)
+    count = how_many_fit(lines, chars_max=room)
     first, last = read.span
     note = ""
     if count == 0 and lines:
-        lines[0] = lines[0][: chars_max - NOTE_CHARS]
-        count, note = 1, f"\n… line {first} is {len(read.text.split(chr(10))[0]):,} characters long and was cut here"
+        note = f"\n… line {first} is {len(lines[0]):,} characters long and was cut here; {AROUND}"
+        lines[0], count = beginning(lines[0], room), 1
     if count < len(lines):
         note += f"\n… {counted(len(lines) - count, 'more line')} did not fit: read_file with start_line {first + count}"
     until = first + count - 1 if count < len(lines) else last
     shown = f"lines {first}-{until} of {read.lines}" if read.lines else "empty"
     head = f"{read.path} · {shown} · {read.language or 'text'} · sha256 {read.sha256[:SHA_CHARS]}"
-    return "\n".join([head, *lines[:count]]) + note
+    text = "\n".join([head, *lines[:count]]) + note
+    told, left = dependencies_within(engine, imported, room - size(text), lambda each: size(each.block) + 1)
+    return "\n".join([text, *(each.block for each in told), *_unnamed(left), *(f"note: {each}" for each in notes)])
 
 
-def _file_json(engine: "Engine", read: "FileText", dependencies: Sequence[str]) -> str:
-    """The shape of seed 003: the file, what it imports with content while there is room, and what is known of it."""
-    row: dict[str, Any] = {
-        "file": {
-            "path": read.path,
-            "content": read.text,
-            "size": read.size_bytes,
-            "lines": read.lines,
-            "language": read.language,
-        },
-        "dependencies": [],
-        "metadata": {"module": _module(read.path), "role": _role(read.path), "lastModified": read.modified_at},
-    }
-    room = engine.settings.result_chars_max - NOTE_CHARS - len(compact(row))
-    if room < 0:
-        lines = counted(read.lines, "line")
-        raise TooLarge(
-            f"{read.path} as JSON is over the limit of {engine.settings.result_chars_max:,} characters",
-            suggestion=f"Read parts of its {lines} with start_line and end_line, or use format text.",
-            details={"lines": read.lines, "size": read.size_bytes},
-        )
-    for dependency in dependencies:
-        entry = _dependency(engine, dependency, room)
-        room -= len(compact(entry)) + 1
-        row["dependencies"].append(entry)
-    return compact(row)
+def _file_json(engine: "Engine", read: "FileText", imported: Sequence[str], notes: Sequence[str]) -> str:
+    """The shape of seed 003: the file, what it imports while there is room, and what is known of it."""
+    file = {"path": read.path, "content": "", "size": read.size_bytes, "lines": read.lines, "language": read.language}
+    metadata = {"module": _module(read.path), "role": _role(read.path), "lastModified": read.modified_at}
+    row: dict[str, Any] = {"file": file, "dependencies": [], "metadata": metadata}
+    room = engine.settings.result_chars_max - NOTE_CHARS - size(compact([row, notes]))
+    file |= _content(read, room - room // IMPORTS_SHARE if imported else room)
+    room -= size(compact(file["content"]))
+    told, left = dependencies_within(engine, imported, room, lambda each: size(compact(each.row)) + 1)
+    row["dependencies"] = [each.row for each in told]
+    told_too = [*_unnamed(left), *notes]
+    return compact(row | ({"notes": told_too} if told_too else {}))
 
 
-def _dependency(engine: "Engine", path: str, room: int) -> dict[str, Any]:
-    """One imported file, with its content while it fits; a file that cannot be read is still named."""
-    entry: dict[str, Any] = {"path": path, "type": "import", "level": 1}
-    try:
-        content = engine.read(path).text
-    except CallError as error:
-        return entry | {"omitted": error.message}
-    if len(compact(content)) > room:
-        return entry | {"omitted": "did not fit; read it with read_file"}
-    return entry | {"content": content}
+def _content(read: "FileText", room: int) -> dict[str, Any]:
+    """A file's text as JSON within the room; when it is cut, the line to go on from."""
+    if size(compact(read.text)) <= room:
+        return {"content": read.text}
+    lines = split(read.text)
+    count = how_many_fit((compact(line) for line in lines), chars_max=room, between=0)
+    if count:
+        return {"content": "\n".join([*lines[:count], ""]), "nextLine": read.span.first + count}
+    shown = lines[0][:room]
+    while size(compact(shown)) > room:  # escapes take more room than characters
+        shown = shown[: len(shown) // 2]
+    rest = {"nextLine": read.span.first + 1} if len(lines) > 1 else {}
+    return {"content": shown, "cut": f"line {read.span.first} is {len(lines[0]):,} characters long; {AROUND}"} | rest
+
+
+def _unnamed(left: int) -> list[str]:
+    return [f"{counted(left, 'more import')} did not fit: trace with direction imports names them"] if left else []
 
 
 def _too_large(engine: "Engine", path: str, error: TooLarge) -> Reply:

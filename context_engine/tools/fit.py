@@ -17,6 +17,9 @@ from context_engine.text.tokens import estimate
 NOTE_CHARS = 600
 """Kept free of every limit for the lines that say what was left out and how to get it."""
 
+CHARS_OF_BYTES = (36_000, 47_000)
+"""Two clients cut a reply over some 48,000 bytes (docs/clients-report.md), so that many characters may take these bytes."""
+
 
 def compact(value: Any) -> str:
     """JSON without spaces; characters as they are, since an escape costs an agent six tokens."""
@@ -32,11 +35,30 @@ def thrifty(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def size(text: str) -> int:
+    """What a text takes of a reply's limit: its characters, or more where its UTF-8 would break a limit in bytes.
+
+    >>> size("code"), size("代码")
+    (4, 5)
+    """
+    if text.isascii():
+        return len(text)
+    return max(len(text), -(-len(text.encode("utf-8", "replace")) * CHARS_OF_BYTES[0] // CHARS_OF_BYTES[1]))
+
+
+def beginning(text: str, room: int) -> str:
+    """The longest beginning of a text that takes no more than the room."""
+    shown = text.encode("utf-8", "replace")[: max(0, room) * CHARS_OF_BYTES[1] // CHARS_OF_BYTES[0]].decode(
+        "utf-8", "ignore"
+    )
+    return shown[: max(0, room)]
+
+
 def how_many_fit(items: Iterable[str], *, chars_max: int, tokens_max: int = 0, between: int = 1) -> int:
     """How many items from the front fit, each with `between` characters after it; `tokens_max` 0 is no limit."""
     chars = tokens = count = 0
     for item in items:
-        chars += len(item) + between
+        chars += size(item) + between
         tokens += estimate(item) if tokens_max else 0
         if chars > chars_max or (tokens_max and tokens > tokens_max):
             break

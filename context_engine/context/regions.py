@@ -1,0 +1,33 @@
+"""PURE. Groups of lines cut to a number of lines and of characters, in the order of the file.
+
+>>> within([Group(LineSpan(3, 5), (0,)), Group(LineSpan(8, 9), (1,))], lines_max=4, chars_max=90, chars=lambda line: 10)
+([Group(span=LineSpan(first=3, last=5), members=(0,)), Group(span=LineSpan(first=8, last=8), members=(1,))], 9)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from context_engine.text.spans import Group, LineSpan
+
+
+def within(
+    groups: Iterable[Group],
+    *,
+    lines_max: int,
+    chars_max: int,
+    chars: Callable[[int], int],
+    around: Callable[[Group], int] = lambda _: 0,
+) -> tuple[list[Group], int]:
+    """(what fits, the line it ends before; 0 when all fits). `chars` prices a line, `around` what comes with a group."""
+    kept: list[Group] = []
+    for each in groups:
+        stop = each.span.first
+        chars_max -= around(each)
+        while stop <= each.span.last and lines_max > 0 and chars(stop) <= chars_max:
+            lines_max, chars_max, stop = lines_max - 1, chars_max - chars(stop), stop + 1
+        if stop > each.span.first:
+            kept.append(each._replace(span=LineSpan(each.span.first, stop - 1)))
+        if stop <= each.span.last:
+            return kept, stop
+    return kept, 0
