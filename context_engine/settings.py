@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -21,8 +22,14 @@ from context_engine.errors import InvalidArgument
 CONFIG_FILE = Path(".context-engine") / "config.yml"
 CONFIG_BYTES_MAX = 100_000
 """A settings file is a screenful; whatever is larger is not one."""
-NOT_KNOBS = frozenset({"CTX_ROOT", "CTX_FAKE_NOW", "CTX_DEBUG"})
-"""Environment variables of ours that are not settings: where to work, a fixed clock for tests, tracebacks."""
+NOT_KNOBS = frozenset(
+    {
+        *("CTX_ROOT", "CTX_PROFILE", "CTX_TOOLS", "CTX_EXCLUDE_TOOLS", "CTX_READ_ONLY"),
+        *("CTX_HTTP", "CTX_HTTP_TOKEN", "CTX_HTTP_TOKEN_FILE", "CTX_HTTP_HOSTS"),
+        *("CTX_FAKE_NOW", "CTX_DEBUG"),
+    }
+)
+"""Environment variables of ours that are not settings: options of `ctx serve`, a fixed clock for tests, tracebacks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +63,12 @@ class Settings:
     )
     result_chars_max: int = knob(
         36_000, "Longest reply of a tool; clients cut what is longer.", least=2_000, most=1_000_000
+    )
+    rate_limits_per_minute: str = knob(
+        "", "Limits beside and over the built-in ones, as `read_file=300, grep_codebase=0`; 0 lifts one."
+    )
+    rate_burst_minutes: int = knob(
+        5, "A limited tool may use this many minutes' worth of calls at once; 0 lifts all limits.", least=0, most=1_440
     )
     log_level: str = knob(
         "info", "What `ctx serve` writes to stderr.", choices=("debug", "info", "warning", "error", "off")
@@ -129,6 +142,8 @@ def _checked(place: object, name: str, value: Any) -> Any:
     default, known = knobs()[name]
     if name == "cache_folder":
         return _folder(place, name, value)
+    if name == "rate_limits_per_minute":
+        return _rates(place, name, value)
     if isinstance(default, bool):
         return _flag(place, name, value)
     if isinstance(default, int):
@@ -150,6 +165,14 @@ def _folder(place: object, name: str, value: Any) -> Path | None:
     if not folder.is_absolute():
         raise _wrong(place, f"sets {name} to {value!r}", "The path must be absolute (or start with ~).")
     return folder
+
+
+def _rates(place: object, name: str, value: Any) -> str:
+    """Pairs of a tool's name and a number, which a YAML file may also write as a mapping."""
+    pairs = ", ".join(f"{tool}={rate}" for tool, rate in value.items()) if isinstance(value, Mapping) else value
+    if not isinstance(pairs, str) or not re.fullmatch(r"(\s*[a-z_]{1,60}\s*=\s*\d{1,6}\s*(,|$))*", pairs):
+        raise _wrong(place, f"sets {name} to {value!r}", "Write it like `read_file=300, grep_codebase=0`.")
+    return pairs
 
 
 def _flag(place: object, name: str, value: Any) -> bool:

@@ -1,28 +1,53 @@
 """What every tool call passes, over MCP or from the terminal: admit, run, tell errors, mask, measure, write one line.
 
-Two seams stand open: `admit` may refuse a call before it runs (limits, read-only), `mask` sees every outgoing text.
-The gate knows nothing of the protocol.
+A call is admitted when its tool is not switched off, was not called too often, and nobody has cancelled it. `call_tool`
+is opened here, so that what it reaches passes the same checks under its own name. The gate knows nothing of the protocol.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import sys
+import threading
 import time
 import traceback
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from context_engine import tools
-from context_engine.errors import BugError, ContextEngineError, TooLarge
+from context_engine.errors import (
+    AccessDenied,
+    BugError,
+    CallError,
+    Cancelled,
+    ContextEngineError,
+    InvalidArgument,
+    RateLimited,
+    TooLarge,
+)
+from context_engine.server.limits import Limits, longest_s, rates
 from context_engine.server.metrics import Metrics
-from context_engine.tools import Call, Reply
+from context_engine.server.profiles import PROFILES, Shown, refusal
+from context_engine.text import secrets
+from context_engine.text.secrets import Masked
+from context_engine.tools import Call, Reply, Tool
+from context_engine.tools.arguments import from_json, snake
+from context_engine.tools.catalogue import ALL_TOLD, call_tool, reached
+from context_engine.tools.fit import counted, size
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
+    from context_engine.settings import Settings
 
 Log = Callable[[dict[str, Any]], None]
+
+REPLY_CHARS_MAX = 36_000
+"""Until an Engine is open and its settings say otherwise."""
+REPORT = "This is a defect of ours; the log on stderr has the details worth reporting."
+MESSAGE_CHARS_MAX = 500
+"""Of an error that is too long to be sent as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,18 +58,30 @@ class Outcome:
     error: ContextEngineError | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A call taken apart: the tool that is meant, on which project; `via` is the tool it came through, if any."""
+
+    tool: Tool
+    name: str
+    arguments: Any
+    project: str = ""
+    via: str = ""
+
+
 def silent(line: dict[str, Any]) -> None:
     """A log that keeps nothing: for the terminal, where the reply itself tells all."""
 
 
 def to_stderr(line: dict[str, Any]) -> None:
-    """A log that writes one JSON object a line to stderr."""
-    print(json.dumps(line, ensure_ascii=False), file=sys.stderr, flush=True)  # noqa: T201 - the log of the server
+    """A log that writes one JSON object a line to stderr, in one piece, since threads share it."""
+    sys.stderr.write(json.dumps(line, ensure_ascii=False) + "\n")
+    sys.stderr.flush()
 
 
 def failures_to_stderr(line: dict[str, Any]) -> None:
-    """A log that keeps only what went wrong."""
-    if not line.get("ok"):
+    """A log that keeps only what went wrong, or took too long."""
+    if not line.get("ok") or line.get("slow"):
         to_stderr(line)
 
 
@@ -58,77 +95,224 @@ LOGS: dict[str, Log] = {
 """The log of each `log_level`."""
 
 
+def alone(engine: Engine) -> Callable[[str], Engine]:
+    """The engines of a gate to one workspace: its name may be given, another one is refused."""
+
+    def named(project: str) -> Engine:
+        if project not in ("", engine.root.name):
+            raise InvalidArgument(
+                f"no project is called {project[:MESSAGE_CHARS_MAX]!r}",
+                suggestion=f"Only {engine.root.name} is open: leave project out.",
+                details={"argument": "project", "valid": [engine.root.name]},
+            )
+        return engine
+
+    return named
+
+
 class Gate:
-    """The door to the tools. Thread-safe. `engine` gives the Engine when a call needs it, or raises why there is none."""
+    """The door to the tools. Thread-safe. `engine` gives the Engine of a project ("": the only one), or raises why not.
+
+    `limits` are those of the settings unless they are handed in; `mask` sees every outgoing text.
+    """
 
     def __init__(
         self,
-        engine: Callable[[], Engine],
+        engine: Callable[[str], Engine],
         *,
+        shown: Shown = Shown(),  # noqa: B008 - a value that cannot change
         log: Log = silent,
-        admit: Callable[[str], None] | None = None,
-        mask: Callable[[str], str] | None = None,
+        limits: Limits | None = None,
+        mask: Callable[[str], Masked] = secrets.mask,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.metrics = Metrics()
+        self.shown = shown
+        self.log = log
         self._engine = engine
-        self._log = log
-        self._admit = admit
+        self._limits = limits
         self._mask = mask
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._chars_max = REPLY_CHARS_MAX
+        self._listed = frozenset(each.name for each in tools.ALL if shown.lists(each.name))
+        self._off = {each.name: option for each in tools.ALL if (option := self._option_against(each, each.name))}
 
     def call(self, name: str, arguments: Any, call: Call) -> Outcome:
         """Run one call to its end. Never raises for what a tool or its caller did wrong."""
-        started = time.perf_counter()
-        outcome = self._masked(self._attempt(name, arguments, call))
-        code = outcome.error.code if outcome.error else ""
-        ms = (time.perf_counter() - started) * 1000
-        tool = _known_name(name)
-        self.metrics.add(tool, ms, code)
-        line = {"event": "call", "tool": tool, "ms": round(ms, 2), "ok": not code, "chars": len(outcome.reply.text)}
-        self._log(line | ({"error": code} if code else {}))
+        started = self._clock()
+        asked = None
+        try:
+            asked = taken_apart(name, arguments)
+            outcome = Outcome(self._run(asked, call))
+        except ContextEngineError as error:
+            outcome = _failed(error, asked.tool if asked else None)
+        except Exception as error:  # noqa: BLE001 - the server must outlive a bug in any tool, and say so
+            outcome = self._bug(asked, name, error)
+        try:
+            outcome = self._sent(outcome, _counted_as(asked, name))
+        except Exception:  # noqa: BLE001 - what cannot be masked must not leave
+            outcome = self._withheld(_counted_as(asked, name))
+        self._tell(outcome, asked, _counted_as(asked, name), self._clock() - started)
         return outcome
 
-    def _attempt(self, name: str, arguments: Any, call: Call) -> Outcome:
-        """The call, with every error made a reply."""
-        try:
-            tools.find(name)
-            if self._admit:
-                self._admit(name)
-            engine = self._engine()
-            reply = tools.call(engine, name, arguments, Call(call.progress, call.cancel, self.metrics.rows))
-            return self._inside_limit(reply, engine.settings.result_chars_max)
-        except ContextEngineError as error:
-            return Outcome(tools.failure(error), error)
-        except Exception as error:  # noqa: BLE001 - the server must outlive a bug in any tool, and say so
-            return self._bug(name, error)
+    def engine(self, project: str = "") -> Engine:
+        """The open Engine of a project. Raises: whatever keeps it from being open."""
+        engine = self._engine(project)
+        with self._lock:
+            self._chars_max = engine.settings.result_chars_max
+            if self._limits is None:
+                self._limits = self._stated_limits(engine.settings)
+        return engine
 
-    def _inside_limit(self, reply: Reply, chars_max: int) -> Outcome:
-        """Tools keep the limit themselves; one that did not is refused rather than cut by a client in silence."""
-        if len(reply.text) <= chars_max:
-            return Outcome(reply)
-        error = TooLarge(
-            f"the reply has {len(reply.text):,} characters, at most {chars_max:,} are sent",
-            suggestion="Ask for less: fewer results, a narrower path, a line range.",
-        )
-        return Outcome(tools.failure(error), error)
+    def _stated_limits(self, settings: Settings) -> Limits:
+        stated = rates(settings.rate_limits_per_minute)
+        for name in sorted(stated.keys() - {*PROFILES["all"], *(each.name for each in tools.ALL)}):
+            self.log({"event": "settings", "ok": False, "why": f"rate_limits_per_minute: no tool is called {name}"})
+        return Limits(stated, burst_minutes=settings.rate_burst_minutes)
 
-    def _bug(self, name: str, error: Exception) -> Outcome:
-        self._log({"event": "bug", "tool": _known_name(name), "trace": traceback.format_exc()})
+    def mask(self, text: str, sender: str = "(other)") -> str:
+        """A text as it may leave: secrets masked and counted, and no lone surrogates, which no client could decode."""
+        return self._masked(text, sender).text
+
+    def _masked(self, text: str, sender: str) -> Masked:
+        masked = self._mask(text.encode("utf-8", "replace").decode("utf-8"))
+        if masked.count:
+            self.metrics.add_masked(sender, masked.count)
+        return masked
+
+    def _run(self, asked: Asked, call: Call) -> Reply:
+        """The call itself, if it is admitted. Raises: ContextEngineError, and whatever a bug raises."""
+        self._refuse_switched_off(asked)
+        if call.cancel.is_set():
+            raise Cancelled("cancelled before it began")
+        engine = self.engine(asked.project)
+        self._refuse_too_often(asked.tool.name)
+        known = replace(call, metrics=self.metrics.rows, listed=self._listed, off=self._off)
+        return asked.tool.call(engine, asked.arguments, known)
+
+    def _refuse_switched_off(self, asked: Asked) -> None:
+        for name in (asked.tool.name, asked.name, asked.via):
+            if option := self._option_against(asked.tool, name):
+                raise AccessDenied(
+                    f"{name} is switched off: the server was started with {option}",
+                    suggestion=ALL_TOLD,
+                    details={"tool": name, "option": option},
+                )
+
+    def _option_against(self, tool: Tool, name: str) -> str:
+        return refusal(self.shown, name, tool.touches, destructive=tool.hints.destructive)
+
+    def _refuse_too_often(self, tool: str) -> None:
+        limits = self._limits
+        assert limits is not None, "an Engine was opened before"
+        with self._lock:
+            wait_s = limits.wait_s(tool, self._clock())
+        if wait_s:
+            retry_after_s = math.ceil(wait_s)
+            raise RateLimited(
+                f"{tool} was called too often: its limit is {limits.per_minute[tool]} calls a minute in the long run",
+                suggestion=f"Wait {retry_after_s} s, then call it again.",
+                details={"tool": tool, "retry_after_s": retry_after_s, "per_minute": limits.per_minute[tool]},
+            )
+
+    def _bug(self, asked: Asked | None, name: str, error: Exception) -> Outcome:
+        tool = _counted_as(asked, name)
+        self.log({"event": "bug", "tool": tool, "trace": traceback.format_exc()})
         bug = BugError(
-            f"{name} failed: {type(error).__name__}: {error}",
-            suggestion="This is a defect of ours; the log on stderr has the details worth reporting.",
+            f"{tool} failed: {type(error).__name__}: {error}",
+            suggestion=REPORT,
         )
+        return _failed(bug, asked.tool if asked else None)
+
+    def _sent(self, outcome: Outcome, sender: str) -> Outcome:
+        """The outcome as it leaves: masked, and inside the limit of a reply."""
+        error = outcome.error
+        text = _with_count(self._masked(outcome.reply.text, sender))
+        if size(text) <= self._chars_max:
+            return Outcome(replace(outcome.reply, text=text), error)
+        error = _shortened(error) if error else _too_large(size(text), self._chars_max)
+        return Outcome(Reply(self.mask(tools.failure(error).text, sender), is_error=True), error)
+
+    def _withheld(self, tool: str) -> Outcome:
+        self.log({"event": "bug", "tool": tool, "trace": traceback.format_exc()})
+        bug = BugError("the reply is held back: it could not be searched for secrets", suggestion=REPORT)
         return Outcome(tools.failure(bug), bug)
 
-    def _masked(self, outcome: Outcome) -> Outcome:
-        """The outgoing text: masked, and free of lone surrogates, which no client could decode."""
-        text = outcome.reply.text.encode("utf-8", "replace").decode("utf-8")
-        text = self._mask(text) if self._mask else text
-        return Outcome(Reply(text, outcome.reply.is_error), outcome.error)
+    def _tell(self, outcome: Outcome, asked: Asked | None, tool: str, took_s: float) -> None:
+        """Count the call and write its line."""
+        code = outcome.error.code if outcome.error else ""
+        slow = bool(asked) and took_s > longest_s(tool, with_dependencies=_with_dependencies(asked.arguments))
+        self.metrics.add(tool, took_s * 1000, code, slow=slow)
+        line: dict[str, Any] = {"event": "call", "tool": tool, "ms": round(took_s * 1000, 2), "ok": not code}
+        line["chars"] = len(outcome.reply.text)
+        told = {"error": code, "slow": slow, "project": asked and asked.project, "via": asked and asked.via}
+        self.log(line | {key: value for key, value in told.items() if value})
 
 
-def _known_name(name: str) -> str:
+def taken_apart(name: str, arguments: Any) -> Asked:
+    """Which tool is meant, on which project, with what arguments. Raises: UnknownTool, InvalidArgument."""
+    tool = tools.find(name)
+    given, project = _without_project(arguments)
+    if tool is not call_tool:
+        return Asked(tool, name, given, project)
+    inner, given = reached(given)
+    given, own = _without_project(given)
+    return Asked(inner, inner.name, given, own or project, via=tool.name)
+
+
+def _without_project(arguments: Any) -> tuple[Any, str]:
+    """The arguments without `project`, which no tool takes itself, and the project."""
+    arguments = from_json(arguments) if isinstance(arguments, str) else arguments
+    if not isinstance(arguments, Mapping) or "project" not in arguments:
+        return arguments, ""
+    project = arguments["project"]
+    if not isinstance(project, str | None):
+        raise InvalidArgument("project must be the name of a project", details={"argument": "project"})
+    return {key: value for key, value in arguments.items() if key != "project"}, project or ""
+
+
+def _with_dependencies(arguments: Any) -> bool:
+    """Whether a call that reads a file asks for what the file imports."""
+    given = arguments if isinstance(arguments, Mapping) else {}
+    return any(value not in (False, None, "false") for key, value in given.items() if snake(str(key)) == "include_deps")
+
+
+def _counted_as(asked: Asked | None, name: str) -> str:
     """The tool's own name; whatever else a client sends is counted as one, so that metrics cannot grow without end."""
+    if asked:
+        return asked.tool.name
     try:
         return tools.find(name).name
     except ContextEngineError:
         return "(unknown)"
+
+
+def _with_count(masked: Masked) -> str:
+    """The text, and how many secrets are masked in it, where JSON stays JSON."""
+    if not masked.count:
+        return masked.text
+    if masked.text.startswith('{"'):
+        return f'{{"masked":{masked.count},{masked.text[1:]}'
+    return f"{masked.text}\n… {counted(masked.count, 'secret')} masked"
+
+
+def _failed(error: ContextEngineError, tool: Tool | None) -> Outcome:
+    """The outcome of an error; where another call of the same tool would fail too, with a tool that takes another way."""
+    if tool and tool.instead and not isinstance(error, CallError):
+        suggestion = f"{error.suggestion} Meanwhile {tool.instead} finds things another way.".strip()
+        error = type(error)(error.message, suggestion=suggestion, details=error.details)
+    return Outcome(tools.failure(error), error)
+
+
+def _too_large(chars: int, chars_max: int) -> TooLarge:
+    """Tools keep the limit themselves; a reply that did not is refused rather than cut by a client in silence."""
+    return TooLarge(
+        f"the reply has {chars:,} characters, at most {chars_max:,} are sent",
+        suggestion="Ask for less: fewer results, a narrower path, a line range.",
+    )
+
+
+def _shortened(error: ContextEngineError) -> ContextEngineError:
+    """The same error with less to say."""
+    return type(error)(error.message[:MESSAGE_CHARS_MAX], suggestion=error.suggestion[:MESSAGE_CHARS_MAX])

@@ -1,4 +1,4 @@
-"""How the server ends: at the end of input, on SIGINT and on SIGTERM, within two seconds, whatever is still running."""
+"""How the server ends: at the end of input, on a signal, without its parent, and within two seconds whatever still runs."""
 
 from __future__ import annotations
 
@@ -6,31 +6,38 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
-DRAIN_S = 0.6
-"""Running calls get this long to notice that they are cancelled."""
-CLOSE_S = 1.2
-"""And the Engine this long to close: a second is what it gives its own processes. Together under two seconds."""
+FINISH_S = 1.0
+"""Calls that are under way get this long to be answered: `printf '...' | ctx serve` closes its end at once."""
+CANCEL_S = 0.2
+"""Then this long to notice that they are cancelled."""
+CLOSE_S = 0.5
+"""And the Engine this long to close; its files survive any end, and its processes end with us. All under two seconds."""
+SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
+"""Those that ask a process to end; no system has all of them."""
 
 
 class Life:
-    """The calls that are running, and one way out. Thread-safe."""
+    """The calls that are running, and one way out. Thread-safe.
 
-    def __init__(self, close: Callable[[], None]) -> None:
+    `finish(seconds)` waits until what was asked is answered; `close` gives back what is open.
+    """
+
+    def __init__(self, close: Callable[[], None], *, finish: Callable[[float], None] = lambda _: None) -> None:
         self._close = close
+        self._finish = finish
         self._running: set[threading.Event] = set()
         self._changed = threading.Condition()
-        self._leaving = False
+        self._leaving = self._cancelled = False
 
     @contextmanager
     def running(self, cancel: threading.Event) -> Generator[None]:
         """Around a call: it is waited for at the end, and cancelled."""
         with self._changed:
             self._running.add(cancel)
-        if self._leaving:
+        if self._cancelled:
             cancel.set()
         try:
             yield
@@ -40,31 +47,42 @@ class Life:
                 self._changed.notify_all()
 
     def leave_on_signals(self) -> None:
-        """SIGINT and SIGTERM end the process cleanly, also while nothing happens."""
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: self._leave_in_thread())
+        """SIGINT, SIGTERM and their like end the process cleanly, also while nothing happens."""
+        for name in SIGNALS:
+            if number := getattr(signal, name, None):
+                signal.signal(number, lambda *_: self.leave_in_thread())
 
-    def leave(self) -> None:
-        """Cancel, wait a bounded time, close, exit. Does not return: threads that read a pipe cannot be joined."""
+    def leave_in_thread(self) -> None:
+        """For those who must not wait, such as a signal handler: it may have interrupted whoever holds a lock."""
+        threading.Thread(target=self.leave, name="leaving", daemon=True).start()
+
+    def leave(self, status: int = 0) -> None:
+        """Finish, cancel, close, exit, each for a bounded time. Returns at once when somebody leaves already."""
         with self._changed:
             if self._leaving:
                 return
             self._leaving = True
+        self._finish(FINISH_S)
+        with self._changed:
+            self._cancelled = True
             for cancel in self._running:
                 cancel.set()
-            self._changed.wait_for(lambda: not self._running, DRAIN_S)
+            self._changed.wait_for(lambda: not self._running, CANCEL_S)
         closing = threading.Thread(target=self._close, name="closing", daemon=True)
         closing.start()
         closing.join(CLOSE_S)
         sys.stderr.flush()
-        os._exit(0)
-
-    def _leave_in_thread(self) -> None:
-        """Not in the signal handler itself: it may have interrupted whoever holds a lock."""
-        threading.Thread(target=self.leave, name="leaving", daemon=True).start()
+        os._exit(status)  # not sys.exit: threads that read a pipe cannot be joined
 
 
 def wait_forever() -> None:
-    """Until another thread ends the process."""
+    """Until another thread ends the process.
+
+    A signal may reach any thread, but only the main thread acts on it: it waits where every signal wakes it.
+    """
+    reading, writing = os.pipe()
+    if os.name == "posix":  # elsewhere a pipe cannot, and need not
+        os.set_blocking(writing, False)
+    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
     while True:
-        time.sleep(60)
+        os.read(reading, 1)

@@ -14,11 +14,15 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from context_engine.errors import RateLimited
+
 STEP = 1.1
 """A quantile is right to within 5 % on either side."""
 LEAST_MS = 0.01
 BUCKETS = 200
 """From 10 microseconds to half an hour."""
+SHARES = (50, 95, 99)
+"""The percentiles that are told."""
 
 
 @dataclass(slots=True)
@@ -27,6 +31,9 @@ class _Row:
 
     calls: int = 0
     ok: int = 0
+    slow: int = 0
+    masked: int = 0
+    total_ms: float = 0.0
     errors: Counter[str] = field(default_factory=Counter)
     buckets: list[int] = field(default_factory=lambda: [0] * BUCKETS)
     longest_ms: float = 0.0
@@ -39,29 +46,39 @@ class Metrics:
         self._lock = threading.Lock()
         self._rows: dict[str, _Row] = {}
 
-    def add(self, tool: str, ms: float, error: str = "") -> None:
+    def add(self, tool: str, ms: float, error: str = "", *, slow: bool = False) -> None:
         """Count one call of a tool; `error` is its code, empty when all went well."""
         bucket = int(math.log(max(ms, LEAST_MS) / LEAST_MS, STEP))
         with self._lock:
             row = self._rows.setdefault(tool, _Row())
             row.calls += 1
             row.ok += not error
+            row.slow += slow
+            row.total_ms += ms
             row.errors.update([error] if error else [])
             row.buckets[min(bucket, BUCKETS - 1)] += 1
             row.longest_ms = max(row.longest_ms, ms)
 
+    def add_masked(self, tool: str, count: int) -> None:
+        """Count secrets that were masked in what a tool, or something else that speaks, sent out."""
+        with self._lock:
+            self._rows.setdefault(tool, _Row()).masked += count
+
     def rows(self) -> dict[str, dict[str, Any]]:
-        """Tool -> calls, ok, errors by code, p50, p95 and p99 in milliseconds; most called first."""
+        """Tool -> its counts, errors by code, and p50, p95 and p99 in milliseconds; most called first."""
         with self._lock:
             ordered = sorted(self._rows.items(), key=lambda pair: (-pair[1].calls, pair[0]))
             return {tool: _told(row) for tool, row in ordered}
 
 
 def _told(row: _Row) -> dict[str, Any]:
+    """The row as it is shown; counts of what should not happen only when it did."""
     told: dict[str, Any] = {"calls": row.calls, "ok": row.ok}
     if row.errors:
         told["errors"] = dict(sorted(row.errors.items()))
-    return told | {f"p{share}_ms": _quantile(row, share / 100) for share in (50, 95, 99)}
+    unusual = {"rate_limited": row.errors[RateLimited.code], "slow": row.slow, "masked": row.masked}
+    told |= {name: count for name, count in unusual.items() if count}
+    return told | {"total_ms": round(row.total_ms, 2)} | {f"p{each}_ms": _quantile(row, each / 100) for each in SHARES}
 
 
 def _quantile(row: _Row, share: float) -> float:

@@ -19,7 +19,7 @@ AFTER_REPLY_S = 0.05
 class Opening:
     """An Engine that is, or will be, open. `start` returns at once; `engine` waits for the outcome."""
 
-    def __init__(self, root: Path, *, log: Callable[[dict[str, Any]], None], follow: bool = True) -> None:
+    def __init__(self, root: str | Path, *, log: Callable[[dict[str, Any]], None], follow: bool = True) -> None:
         self.root = root
         self._log = log
         self._follow = follow
@@ -45,6 +45,11 @@ class Opening:
         if self._engine is None:
             raise self._error or BugError("the workspace did not open")
         return self._engine
+
+    @property
+    def state(self) -> str:
+        """`open`, `failed`, or `opening` while neither is known."""
+        return "open" if self._engine else "failed" if self._error else "opening"
 
     def close(self) -> None:
         """Close the Engine if it is open; a later `engine` raises."""

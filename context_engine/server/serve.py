@@ -1,42 +1,145 @@
-"""`ctx serve`: one workspace over stdio until the client leaves. Each step is where it is for the sake of the first reply."""
+"""`ctx serve`: projects over stdio until the client leaves, or over HTTP. What is imported when is the whole point here.
+
+Until the first reply is out only the standard library is loaded, and of that little: clients wait for it, some for no more
+than a second. The protocol library, the tools and the Engine are imported behind it, in a thread.
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
+import sys
+import threading
+from collections.abc import Mapping, Sequence
 
-from context_engine.server import streams
-from context_engine.server.gate import LOGS, Gate
+from context_engine.server import catalogue, streams
+from context_engine.server.conversation import Conversation
+from context_engine.server.front import Front
 from context_engine.server.life import Life, wait_forever
-from context_engine.server.opening import Opening
+from context_engine.server.options import Options, parse
+from context_engine.server.parent import Watch
+
+TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from context_engine.server.gate import Gate
+    from context_engine.server.projects import Projects
+
+QUIET_S = 0.05
+"""A client that says nothing this long after the start is not waiting for us: the imports need not wait for it."""
+TURN_S = 0.000_5
+"""While the imports run, a thread that was woken by the client waits this long for the interpreter, not ten times that."""
+LOG_S = 0.1
+"""The last lines of the log get this long to be read."""
 
 
-def stdio(root: Path, *, log_level: str = "info", follow: bool = True) -> None:
-    """Serve until end of input or a signal; ends the process."""
-    pipes = streams.claim()
-    log = LOGS[log_level]
-    opening = Opening(root, log=log, follow=follow)
-    life = Life(opening.close)
-    life.leave_on_signals()
-    gate = Gate(opening.engine, log=log)
+def main(argv: Sequence[str], env: Mapping[str, str]) -> int:
+    """Serve as the command line says; the exit code, where the process does not end by itself."""
+    options = parse(argv, env)
+    if options.http:
+        return _over_http(options, env)
+    Stdio(options, env).serve()
+    return 0
+
+
+class Stdio:
+    """One client over stdin and stdout."""
+
+    def __init__(self, options: Options, env: Mapping[str, str]) -> None:
+        self._options = options._replace(shown=options.shown._replace(projects=project_names(options.roots, env)))
+        self._env = env
+        self._projects: Projects | None = None
+        front = Front(catalogue.read(), self._options.shown, private=os.urandom(8).hex())
+        self.life = Life(self._close, finish=lambda seconds: self.conversation.finish(seconds))
+        self.conversation = Conversation(streams.claim(), front, gone=self.life.leave_in_thread)
+
+    def serve(self) -> None:
+        """Until the client leaves, or whoever started us; ends the process."""
+        self.life.leave_on_signals()
+        Watch(self.life.leave).start()
+        threading.Thread(target=self._listen, name="listening", daemon=True).start()
+        threading.Thread(target=self._work, name="serving", daemon=True).start()
+        wait_forever()
+
+    def _listen(self) -> None:
+        self.conversation.listen()
+        self.life.leave()
+
+    def _work(self) -> None:
+        """Everything that needs more than the standard library, behind the first reply."""
+        self.conversation.began.wait(QUIET_S)
+        usual_s = sys.getswitchinterval()
+        sys.setswitchinterval(TURN_S)
+        try:
+            self._converse(lambda: sys.setswitchinterval(usual_s))
+        except BaseException:  # noqa: BLE001 - whatever it was, nobody would be left to answer
+            import traceback
+
+            traceback.print_exc()
+            self.life.leave(1)
+
+    def _converse(self, ready: Callable[[], None]) -> None:
+        import anyio
+
+        from context_engine.server import mcp, records
+
+        projects, gate = opened(self._options, self._env)
+        records.take(gate.log)
+        self._projects = projects
+        server = mcp.build(gate, shown=self._options.shown, projects=projects, life=self.life)
+
+        def began() -> None:
+            ready()
+            projects.start()
+
+        async def converse() -> None:
+            await self.conversation.converse(server, began=began)
+
+        anyio.run(converse)
+
+    def _close(self) -> None:
+        if self._projects is not None:
+            self._projects.close()
+        if isinstance(sys.stderr, streams.Log):
+            sys.stderr.drain(LOG_S)
+
+
+def project_names(roots: Sequence[str], env: Mapping[str, str]) -> tuple[str, ...]:
+    """The names of the projects, where more than one was named: they stand in the tools' schemas."""
+    if len(roots) < 2:
+        return ()
+    from context_engine.server.projects import named_at_start, names_of
+
+    return tuple(names_of(named_at_start(roots, env)))
+
+
+def opened(options: Options, env: Mapping[str, str]) -> tuple[Projects, Gate]:
+    """The projects, not yet open, and the gate before them."""
+    from context_engine.errors import ContextEngineError
+    from context_engine.server.gate import LOGS, Gate
+    from context_engine.server.projects import Projects, named_at_start
+    from context_engine.settings import Settings
+
+    named = named_at_start(options.roots, env)
     try:
-        _converse(pipes, gate, life, opening)
-    except (OSError, ExceptionGroup) as error:
-        log({"event": "gone", "ok": False, "why": repr(error)})  # the client vanished in the middle of a reply
-    life.leave()
-    wait_forever()  # a signal came first and is ending the process
+        log = LOGS[Settings.load(named[0] if named else os.getcwd(), env).log_level]
+    except ContextEngineError:
+        log = LOGS["info"]  # opening the workspace meets the same error, and tells it to the client with each call
+    projects = Projects(named, here=os.getcwd(), log=log)
+    return projects, Gate(projects.engine, shown=options.shown, log=log)
 
 
-def _converse(pipes: streams.Pipes, gate: Gate, life: Life, opening: Opening) -> None:
-    """Speak the protocol until the client closes its end."""
-    import anyio  # the protocol library takes most of the start: nothing above needs it
-    from mcp.server.stdio import stdio_server
+def _over_http(options: Options, env: Mapping[str, str]) -> int:
+    """Any number of clients, until a signal."""
+    from context_engine.errors import ContextEngineError
+    from context_engine.server import http
 
-    from context_engine.server import mcp
-
-    server = mcp.build(gate, life=life, after_first_reply=opening.start)
-
-    async def converse() -> None:
-        async with stdio_server(anyio.wrap_file(pipes.incoming), anyio.wrap_file(pipes.outgoing)) as (read, write):
-            await server.run(read, write, server.create_initialization_options())
-
-    anyio.run(converse)
+    projects, gate = opened(options, env)
+    life = Life(projects.close)
+    life.leave_on_signals()
+    try:
+        http.serve(options, projects, gate, life)
+    except ContextEngineError as error:
+        sys.stderr.write(f"ctx serve: {error.message}. {error.suggestion}\n")
+        return 1
+    return 0

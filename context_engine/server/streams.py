@@ -1,44 +1,159 @@
-"""The two pipes of a stdio server, taken away from everybody else before anything heavy is imported. Stdlib only.
+"""The standard streams of a stdio server, taken away from everybody else before anything heavy is imported. Stdlib only.
 
 From here on descriptor 0 reads nothing and descriptor 1 writes to stderr, so neither a print of some library nor a child
-process can reach the client.
+process can reach the client. What is written goes through an `Outlet`: nobody waits for a client that does not read.
 """
 
 from __future__ import annotations
 
 import io
 import os
+import select
 import sys
-from dataclasses import dataclass
-from typing import TextIO
+import threading
+from collections import deque, namedtuple
+from collections.abc import Callable, Iterator
 
-
-@dataclass(frozen=True, slots=True)
-class Pipes:
-    """What comes from the client and what goes to it, as UTF-8 text, one JSON-RPC message a line."""
-
-    incoming: TextIO
-    outgoing: TextIO
+Pipes = namedtuple("Pipes", "incoming outgoing")  # noqa: PYI024 - annotations need `typing`, slow to import
+"""The descriptors on which the client is heard and answered."""
+READ_BYTES = 65_536
+"""What a pipe holds on Linux: more never comes at once."""
+LOG_BYTES_MAX = 1_000_000
+"""Of log lines that nobody reads; further ones are dropped."""
 
 
 def claim() -> Pipes:
     """Take stdin and stdout for the protocol. Call once, first."""
-    sys.stdout.flush()
     incoming, outgoing = _duplicate(0), _duplicate(1)
-    nothing = os.open(os.devnull, os.O_RDONLY)
+    nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
+    try:
+        os.dup2(2, 1)
+    except OSError:  # the client gave us no stderr
+        os.dup2(nothing, 1)
+        os.dup2(nothing, 2)
     os.close(nothing)
-    os.dup2(2, 1)
     sys.stdin = io.StringIO()
-    sys.stdout = sys.stderr
-    return Pipes(
-        io.TextIOWrapper(os.fdopen(incoming, "rb"), encoding="utf-8", errors="replace", newline="\n"),
-        io.TextIOWrapper(os.fdopen(outgoing, "wb"), encoding="utf-8", newline="\n", write_through=False),
-    )
+    sys.stdout = sys.stderr = Log(Outlet(os.dup(2), bytes_max=LOG_BYTES_MAX))
+    return Pipes(incoming, outgoing)
+
+
+def chunks(descriptor: int) -> Iterator[bytes]:
+    """What comes in, as it comes, until the other side closes or is gone."""
+    while True:
+        try:
+            chunk = os.read(descriptor, READ_BYTES)
+        except OSError:  # a reset connection, where the pipe is a socket
+            return
+        if not chunk:
+            return
+        yield chunk
+
+
+def has_hung_up(descriptor: int) -> bool:
+    """Whether the other side has closed, also while there is still something to read; False where this cannot be told."""
+    if not hasattr(select, "poll"):
+        return False
+    poll = select.poll()
+    poll.register(descriptor, getattr(select, "POLLRDHUP", 0))
+    return any(event & ~select.POLLNVAL for _, event in poll.poll(0))
+
+
+class Outlet:
+    """One descriptor and the only thread that writes to it: a message is one write. Thread-safe."""
+
+    def __init__(self, descriptor: int, *, bytes_max: int, gone: Callable[[], None] = lambda: None) -> None:
+        """`gone` is called when the other side does not exist any more."""
+        self._descriptor = descriptor
+        self._bytes_max = bytes_max
+        self._gone = gone
+        self._queue: deque[bytes] = deque()
+        self._bytes = 0
+        self._changed = threading.Condition()
+        self._is_broken = False
+        self.began = threading.Event()
+        """Set when the first message is out."""
+        threading.Thread(target=self._write, name="writing", daemon=True).start()
+
+    def put(self, message: bytes) -> None:
+        """Send it, some time. Never waits; see `is_full`."""
+        with self._changed:
+            self._queue.append(message)
+            self._bytes += len(message)
+            self._changed.notify_all()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether more than `bytes_max` wait to be read by the other side."""
+        return self._bytes > self._bytes_max and not self._is_broken
+
+    def wait_for_room(self) -> None:
+        """Until it is not full."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self.is_full)
+
+    def drain(self, seconds: float) -> None:
+        """Until everything is written, or the other side is gone, or the time is over."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._bytes or self._is_broken, seconds)
+
+    def _write(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._queue)
+                message = self._queue.popleft()
+            try:
+                self._write_whole(message)
+            except OSError:
+                self._break()
+                return
+            self.began.set()
+            with self._changed:
+                self._bytes -= len(message)
+                self._changed.notify_all()
+
+    def _write_whole(self, message: bytes) -> None:
+        """All of it: a signal may cut a write short."""
+        rest = memoryview(message)
+        while rest:
+            rest = rest[os.write(self._descriptor, rest) :]
+
+    def _break(self) -> None:
+        with self._changed:
+            self._is_broken = True
+            self._changed.notify_all()
+        self._gone()
+
+
+class Log(io.TextIOBase):
+    """What stderr becomes: lines go to an outlet, and are dropped rather than waited for when nobody reads them."""
+
+    def __init__(self, outlet: Outlet) -> None:
+        self._outlet = outlet
+
+    def write(self, text: str) -> int:
+        """Hand it over, unless too much waits already."""
+        if not self._outlet.is_full:
+            self._outlet.put(text.encode("utf-8", "backslashreplace"))
+        return len(text)
+
+    def writable(self) -> bool:
+        """Yes."""
+        return True
+
+    def fileno(self) -> int:
+        """The real stderr, for whoever writes there below Python."""
+        return 2
+
+    def drain(self, seconds: float) -> None:
+        """Give the reader that long to take the last lines."""
+        self._outlet.drain(seconds)
 
 
 def _duplicate(descriptor: int) -> int:
-    """A copy that children do not inherit, above the three standard ones."""
+    """A copy that children do not inherit, above the three standard ones, on which reading and writing wait."""
     copy = os.dup(descriptor)
     os.set_inheritable(copy, False)
+    if os.name == "posix":
+        os.set_blocking(copy, True)
     return copy

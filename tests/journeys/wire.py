@@ -9,7 +9,7 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,10 +22,10 @@ PATIENCE_S = 30.0
 class Wire:
     """`ctx serve` and its pipes. Every line of its stdout is parsed, whatever wrote it."""
 
-    def __init__(self, root: Path, env: Mapping[str, str] | None = None) -> None:
+    def __init__(self, root: Path, env: Mapping[str, str] | None = None, options: Sequence[str] = ()) -> None:
         known = os.environ | {"PYTHONPATH": str(HERE)} | dict(env or {})
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "context_engine", "serve", "--root", str(root)],
+            [sys.executable, "-m", "context_engine", "serve", "--root", str(root), *options],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=known, text=True,
         )  # fmt: skip
         self.lines: list[str] = []
@@ -52,6 +52,18 @@ class Wire:
         assert self.process.stdin
         self.process.stdin.write((message if isinstance(message, str) else json.dumps(message)) + "\n")
         self.process.stdin.flush()
+
+    def send_bytes(self, line: bytes) -> None:
+        """One line of any bytes."""
+        assert self.process.stdin
+        self.process.stdin.flush()
+        rest = line + b"\n"
+        while rest:
+            rest = rest[os.write(self.process.stdin.fileno(), rest) :]
+
+    def next(self) -> dict[str, Any]:
+        """The next message that nobody took yet."""
+        return self._arrived.get(timeout=PATIENCE_S)
 
     def ask(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """A request, and the response that carries its id."""

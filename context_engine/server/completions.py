@@ -1,0 +1,73 @@
+"""What a client offers while a person types: paths and symbols of the index, and the names of the open projects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import mcp_types as types
+
+from context_engine.errors import InvalidArgument
+from context_engine.server import prompts, resources
+from context_engine.server.gate import Gate
+from context_engine.server.prompts import Completes
+from context_engine.tools.arguments import near
+
+if TYPE_CHECKING:
+    from context_engine.engine import Engine
+
+VALUES_MAX = 100
+"""As many as the protocol allows in one answer."""
+SENDER = "(completion)"
+TYPED_CHARS_MAX = 1_000
+"""No path or name is longer."""
+
+
+def completed(gate: Gate, params: types.CompleteRequestParams, projects: Sequence[str]) -> types.Completion:
+    """What the argument may become, at most 100, and how many there are. Raises: InvalidArgument."""
+    given = (params.context.arguments if params.context else None) or {}
+    typed = params.argument.value[:TYPED_CHARS_MAX]
+    match _kind(params, projects):
+        case "":
+            values: Sequence[str] = ()
+            total = 0
+        case "projects":
+            values = [name for name in projects if name.lower().startswith(typed.lower())]
+            total = len(values)
+        case kind:
+            values, total = _known(gate.engine(given.get("project", "")), kind, typed)
+    return types.Completion(
+        values=[gate.mask(value, SENDER) for value in values], total=total, has_more=total > len(values)
+    )
+
+
+def _known(engine: Engine, kind: Completes, typed: str) -> tuple[Sequence[str], int]:
+    """The names of a kind that the index knows."""
+    if kind == "names":
+        kind = "places" if "/" in typed else "symbols"
+    if kind == "symbols":
+        return engine.complete_symbol(typed, limit=VALUES_MAX)
+    return engine.complete_path(typed, limit=VALUES_MAX, folders=kind == "places")
+
+
+def _kind(params: types.CompleteRequestParams, projects: Sequence[str]) -> Completes:
+    """What the argument is completed with. Raises: InvalidArgument for a prompt, template or argument there is not."""
+    kinds = _kinds(params.ref, projects)
+    name = params.argument.name
+    if name not in kinds:
+        raise InvalidArgument(
+            f"there is no argument {name!r}", suggestion=near(name, kinds).strip() or f"There is {', '.join(kinds)}."
+        )
+    return kinds[name]
+
+
+def _kinds(
+    ref: types.PromptReference | types.ResourceTemplateReference, projects: Sequence[str]
+) -> Mapping[str, Completes]:
+    """The arguments of a prompt, or of the template of files."""
+    if isinstance(ref, types.PromptReference):
+        return {each.name: each.completes for each in prompts.arguments_of(prompts.named(ref.name), projects)}
+    known = resources.template(projects).uri_template
+    if ref.uri != known:
+        raise InvalidArgument(f"there is no resource template {ref.uri}", suggestion=f"There is {known}.")
+    return {"path": "files"} if len(projects) < 2 else {"path": "files", "project": "projects"}

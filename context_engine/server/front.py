@@ -1,0 +1,191 @@
+"""PURE. What is answered before the protocol library is loaded, and what waits for it, in the order it came.
+
+    front = Front(catalogue, shown, private="4f1c")
+    front.hear(initialize)      # a reply: it is in the catalogue
+    front.hear(tools_call)      # None: it waits
+    front.hand_over()           # what the library must see, now that it is there
+    front.is_known(reply)       # whether a reply of the library repeats one that was given here
+
+An answer is given only to a request that the library would answer with exactly the same; all others wait. The opening
+of a connection is replayed to the library under a private id, because it decides how it goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from context_engine.server.profiles import listed
+
+TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
+if TYPE_CHECKING:
+    from typing import Any
+
+    from context_engine.server.profiles import Shown
+
+META = "io.modelcontextprotocol/"
+PROTOCOL_VERSION = f"{META}protocolVersion"
+
+# What a value must look like to be answered here. A key with ? may be missing, ... stands for every other key (without
+# it, others may be anything), a tuple lists the words or types to choose from, [x] is a list of x.
+ICON = {"src": str, "mimeType?": str, "sizes?": [str], "theme?": ("light", "dark")}
+WHO = {"name": str, "version": str, "title?": str, "description?": str, "websiteUrl?": str, "icons?": [ICON]}
+ABILITIES = {
+    "roots?": {"listChanged?": bool},
+    "sampling?": {"context?": dict, "tools?": dict},
+    "elicitation?": {"form?": dict, "url?": dict},
+    "experimental?": {...: dict},
+    "extensions?": {...: dict},
+    "tasks?": {
+        "list?": dict,
+        "cancel?": dict,
+        "requests?": {"elicitation?": {"create?": dict}, "sampling?": {"createMessage?": dict}},
+    },
+}
+META_OF_LEGACY = {"progressToken?": (str, int)}
+LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+META_OF_MODERN = {
+    PROTOCOL_VERSION: str,
+    f"{META}clientCapabilities": ABILITIES,
+    f"{META}clientInfo?": WHO,
+    f"{META}logLevel?": LEVELS,
+    **META_OF_LEGACY,
+}
+OPENING = {"protocolVersion": str, "capabilities": ABILITIES, "clientInfo": WHO, "_meta?": META_OF_LEGACY}
+OF_ONE_PROJECT = ("prompts/list", "resources/list", "resources/templates/list")
+"""With several projects these name them; the library does that."""
+ASKING = {"legacy": {"_meta?": META_OF_LEGACY}, "modern": {"_meta": META_OF_MODERN}}
+
+
+class Front:
+    """One connection, until `hand_over`. Not thread-safe: whoever holds it takes turns."""
+
+    def __init__(self, catalogue: Mapping[str, Any], shown: Shown, *, private: str) -> None:
+        """`catalogue` as `catalogue.read` gives it; `private` begins the ids of replays and is known to nobody else."""
+        self._catalogue = catalogue
+        self._shown = shown
+        self._private = private
+        self._era = ""
+        self._is_initialized = False
+        self._waiting: list[dict[str, Any]] = []
+        self._replays = 0
+
+    def hear(self, message: dict[str, Any]) -> dict[str, Any] | None:
+        """The reply, where it is certain; what the library has to see is kept for it."""
+        if "method" not in message or "id" not in message:
+            if not self._withdrawn(message):
+                self._waiting.append(message)
+            return None
+        opens = not self._era
+        self._era = self._era or _era_opened_by(message)
+        result = self._result(message["method"], message.get("params") or {})
+        if result is None:
+            self._waiting.append(message)
+            return None
+        if opens or message["method"] == "initialize":
+            self._replays += 1
+            self._waiting.append({**message, "id": f"{self._private}-{self._replays}"})
+        return {"jsonrpc": "2.0", "id": message["id"], "result": result}
+
+    @property
+    def waiting(self) -> int:
+        """How many messages are kept."""
+        return len(self._waiting)
+
+    def hand_over(self) -> list[dict[str, Any]]:
+        """What the library has to see, in the order it came. From now on it sees everything itself."""
+        waiting, self._waiting = self._waiting, []
+        return waiting
+
+    def is_known(self, reply_id: Any) -> bool:
+        """Whether the client has had this reply of the library already, from here."""
+        return isinstance(reply_id, str) and reply_id.startswith(f"{self._private}-")
+
+    def _result(self, method: str, params: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The result of a request, or None where the library has to give it."""
+        if method == "initialize":
+            return self._initialized(params)
+        template = self._catalogue[self._era]["results"].get(method)
+        if template is None or not self._may_ask(method, params):
+            return None
+        return {**template, "tools": list(self._tools())} if method == "tools/list" else dict(template)
+
+    def _initialized(self, params: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The answer to the opening of the older era: the version that was asked for, else the newest of that era."""
+        era = self._catalogue["legacy"]
+        if self._era != "legacy" or not fits(params, OPENING):
+            return None
+        self._is_initialized = True
+        asked = params["protocolVersion"]
+        version = asked if asked in era["versions"] else era["versions"][-1]
+        return {**era["results"]["initialize"], "protocolVersion": version}
+
+    def _may_ask(self, method: str, params: Mapping[str, Any]) -> bool:
+        """Whether the library would answer this connection, and these parameters, with the plain result."""
+        if not fits(params, ASKING[self._era]) or params.get("cursor") is not None:
+            return False
+        if method in OF_ONE_PROJECT and len(self._shown.projects) > 1:
+            return False
+        if self._era == "modern":
+            return params["_meta"][PROTOCOL_VERSION] in self._catalogue["modern"]["versions"]
+        return (self._is_initialized or method == "ping") and not _has_envelope(params)
+
+    def _tools(self) -> Iterator[dict[str, Any]]:
+        """The tools that are shown, with the keys of their schemas in the order of the era."""
+        order = self._catalogue[self._era]["schema_order"]
+        for tool in listed(self._catalogue["tools"], self._shown):
+            yield {**tool, "inputSchema": in_order(tool["inputSchema"], order)}
+
+    def _withdrawn(self, message: Mapping[str, Any]) -> bool:
+        """Whether this takes back a request that waits: both are forgotten, since nobody expects a reply any more."""
+        if message.get("method") != "notifications/cancelled":
+            return False
+        wanted = str((message.get("params") or {}).get("requestId"))  # some clients turn 7 into "7" here
+        for place in reversed(range(len(self._waiting))):
+            one = self._waiting[place]
+            if "method" in one and str(one.get("id")) == wanted:
+                del self._waiting[place]
+                return True
+        return False
+
+
+def fits(value: Any, shape: Any) -> bool:
+    """Whether a JSON value has a shape as those above.
+
+    >>> fits({"name": "x", "version": "1", "more": None}, WHO), fits({"name": "x"}, WHO), fits(True, int)
+    (True, False, False)
+    """
+    if isinstance(shape, dict):
+        return isinstance(value, dict) and all(_has(value, key, each, shape) for key, each in shape.items())
+    if isinstance(shape, list):
+        return isinstance(value, list) and all(fits(each, shape[0]) for each in value)
+    if isinstance(shape, tuple):
+        return any(fits(value, one) if isinstance(one, type) else value == one for one in shape)
+    return type(value) is shape
+
+
+def in_order(keys: Mapping[str, Any], order: Sequence[str]) -> dict[str, Any]:
+    """The same, with those of `order` first.
+
+    >>> in_order({"type": 1, "more": 2, "required": 3}, ("required", "type"))
+    {'required': 3, 'type': 1, 'more': 2}
+    """
+    return {key: keys[key] for key in order if key in keys} | dict(keys)
+
+
+def _has(value: Mapping[str, Any], key: Any, shape: Any, whole: Mapping[Any, Any]) -> bool:
+    """One line of a shape."""
+    if key is ...:
+        return all(fits(each, shape) for name, each in value.items() if name not in whole)
+    name = key.removesuffix("?")
+    return fits(value[name], shape) if name in value else key != name
+
+
+def _era_opened_by(request: Mapping[str, Any]) -> str:
+    """The first request decides: one that says its protocol version itself is of the newer era."""
+    opens_modern = request["method"] != "initialize" and _has_envelope(request.get("params") or {})
+    return "modern" if opens_modern else "legacy"
+
+
+def _has_envelope(params: Mapping[str, Any]) -> bool:
+    meta = params.get("_meta")
+    return isinstance(meta, dict) and PROTOCOL_VERSION in meta

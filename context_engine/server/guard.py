@@ -1,0 +1,116 @@
+"""PURE. Who may ask an HTTP server anything: by the host it was called by, by the page that calls, by the token shown.
+
+A page in a browser can reach a server on this machine by a name of its own that it points here (DNS rebinding). Such a
+request carries that name in `Host`, and the page in `Origin`; a client that is no browser sends no `Origin`.
+
+>>> guard = Guard(Hosts("127.0.0.1"), token="s3cret")
+>>> guard.refusal("/mcp", {"host": "evil.example:8000"}).status, guard.refusal("/mcp", {"host": "localhost:8000"}).status
+(421, 401)
+>>> guard.refusal("/mcp", {"host": "localhost:8000", "authorization": "Bearer s3cret"}) is None
+True
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+OPEN_PATHS = ("/health",)
+"""What needs no token: whoever watches over processes asks it, and it tells no names."""
+NAMES_OF_THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
+
+_HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\[\]:/@?#\s]+))(?::\d{1,5})?")
+_ORIGIN = re.compile(r"https?://([^/?#\s]+)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An HTTP answer instead of the one that was asked for; `headers` besides the usual ones."""
+
+    status: int
+    text: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    """The names a server may be called by: those of this machine, the address it is bound to, and those it was given."""
+
+    bound: str
+    others: tuple[str, ...] = ()
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach it."""
+        return self.bound == "localhost" or _is(self.bound, "is_loopback")
+
+    def allows(self, host: str) -> bool:
+        """Whether a `Host` header, port and all, names this server.
+
+        Bound to every address, any address in figures is one of its own: no name server can be made to lie about it.
+        """
+        name = name_of(host)
+        if name in {*NAMES_OF_THIS_MACHINE, self.bound.lower(), *(each.lower() for each in self.others)}:
+            return True
+        return bool(name) and (_is(name, "is_loopback") or (_is(self.bound, "is_unspecified") and _is(name, "version")))
+
+    def allows_origin(self, origin: str) -> bool:
+        """Whether an `Origin` header names a page of this server itself."""
+        page = _ORIGIN.fullmatch(origin)
+        return page is not None and self.allows(page[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """The door of one server; an empty `token` asks for none."""
+
+    hosts: Hosts
+    token: str = ""
+
+    def refusal(self, path: str, headers: Mapping[str, str]) -> Refusal | None:
+        """Why a request is not served, or None. Header names are in lower case."""
+        if not self.hosts.allows(headers.get("host", "")):
+            return Refusal(421, "This server is not called by that name; --http-host adds one.")
+        if "origin" in headers and not self.hosts.allows_origin(headers["origin"]):
+            return Refusal(403, "Pages of other origins may not use this server.")
+        if not self.token or path in OPEN_PATHS or self._is_shown(headers.get("authorization", "")):
+            return None
+        given = ', error="invalid_token"' if "authorization" in headers else ""
+        text = (
+            "Send the header `Authorization: Bearer <token>`; `ctx serve --http` said at its start where the token is."
+        )
+        return Refusal(401, text, {"www-authenticate": f'Bearer realm="ctx"{given}'})
+
+    def _is_shown(self, authorization: str) -> bool:
+        """Whether the header carries our token; the time it takes to see that tells nothing of where they differ."""
+        scheme, _, given = authorization.partition(" ")
+        same = hmac.compare_digest(given.strip().encode("utf-8", "replace"), self.token.encode())
+        return scheme.lower() == "bearer" and same
+
+
+def name_of(host: str) -> str:
+    """The name in a `Host` header in its plainest spelling; empty when it is none.
+
+    >>> name_of("LOCALHOST.:8000"), name_of("[0:0:0:0:0:0:0:1]:80"), name_of("a@b"), name_of("")
+    ('localhost', '::1', '', '')
+    """
+    found = _HOST.fullmatch(host)
+    if found is None:
+        return ""
+    if found[1] is None:
+        return found[2].lower().removesuffix(".")
+    try:
+        return ipaddress.IPv6Address(found[1]).compressed
+    except ValueError:
+        return ""
+
+
+def _is(address: str, what: str) -> bool:
+    """What the library says of an address in figures; nothing of a name."""
+    try:
+        return bool(getattr(ipaddress.ip_address(address), what))
+    except ValueError:
+        return False

@@ -1,0 +1,82 @@
+"""PURE. How often a tool may be called, and how long a call may take before it is reported as slow.
+
+Each limited tool has a bucket. It holds some minutes' worth of calls, each call takes one out, and it fills again at the
+tool's rate: an agent may read 150 files in a minute of honest work, a loop that never ends is stopped.
+
+>>> limits = Limits({"read_file": 60}, burst_minutes=1)
+>>> [limits.wait_s("read_file", now_s=0.0) for _ in range(61)][-2:]
+[0.0, 1.0]
+>>> limits.wait_s("read_file", now_s=1.0), limits.wait_s("trace", now_s=1.0)
+(0.0, 0.0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+CALLS_PER_MINUTE: Mapping[str, int] = {"context_search": 30, "read_file": 100, "grep_codebase": 60}
+"""Of seed 003. Other tools have no limit unless the settings give them one."""
+
+LONGEST_S: Mapping[str, float] = {
+    # seed 003's maximum times, and the same for what does the same work
+    **dict.fromkeys(("context_search", "codebase_retrieval", "semantic_search", "cortex_search"), 5.0),
+    **dict.fromkeys(("grep_codebase", "search_files", "scout"), 3.0),
+    **dict.fromkeys(("read_file", "read_fragment", "read_regions"), 0.5),
+}
+"""A call that takes longer is reported; tools that are not named may take as long as their work does."""
+LONGEST_WITH_DEPENDENCIES_S = 2.0
+"""For `read_file` when it also reads what the file imports (seed 003)."""
+
+
+@dataclass(slots=True)
+class Bucket:
+    """The calls that are left for one tool, as of `since_s`."""
+
+    per_minute: int
+    size: float
+    left: float
+    since_s: float
+
+    def wait_s(self, now_s: float) -> float:
+        """Take one call out and answer 0; or, when none is left, the seconds until there is one."""
+        self.left = min(self.size, self.left + max(0.0, now_s - self.since_s) * self.per_minute / 60)
+        self.since_s = now_s
+        if self.left < 1:
+            return (1 - self.left) * 60 / self.per_minute
+        self.left -= 1
+        return 0.0
+
+
+class Limits:
+    """The buckets of all limited tools; a rate of 0 and a burst of 0 minutes mean no limit. Not thread-safe."""
+
+    def __init__(self, per_minute: Mapping[str, int], *, burst_minutes: float) -> None:
+        self.per_minute = {tool: rate for tool, rate in per_minute.items() if rate and burst_minutes}
+        self._burst_minutes = burst_minutes
+        self._buckets: dict[str, Bucket] = {}
+
+    def wait_s(self, tool: str, now_s: float) -> float:
+        """0 when the call may go ahead, which is then counted; else how many seconds to wait."""
+        rate = self.per_minute.get(tool)
+        if rate is None:
+            return 0.0
+        size = max(1.0, rate * self._burst_minutes)
+        return self._buckets.setdefault(tool, Bucket(rate, size, size, now_s)).wait_s(now_s)
+
+
+def rates(stated: str) -> dict[str, int]:
+    """The limits that the settings state, over those of `CALLS_PER_MINUTE`.
+
+    >>> rates("read_file=0, trace=20")
+    {'context_search': 30, 'read_file': 0, 'grep_codebase': 60, 'trace': 20}
+    """
+    pairs = (pair.partition("=") for pair in stated.replace(" ", "").split(",") if pair)
+    return {**CALLS_PER_MINUTE, **{tool: int(rate) for tool, _, rate in pairs}}
+
+
+def longest_s(tool: str, *, with_dependencies: bool) -> float:
+    """How many seconds a call may take before it is reported as slow."""
+    if tool == "read_file" and with_dependencies:
+        return LONGEST_WITH_DEPENDENCIES_S
+    return LONGEST_S.get(tool, float("inf"))

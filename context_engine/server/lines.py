@@ -1,0 +1,120 @@
+r"""PURE. Bytes in, JSON-RPC messages out: cut at newlines, read as JSON, refused with an error reply where they are neither.
+
+>>> cutter = Cutter(bytes_max=100)
+>>> [heard(line).message for line in cutter.feed(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\r\n\n{"jso')]
+[{'jsonrpc': '2.0', 'id': 1, 'method': 'ping'}, None]
+
+What is refused is answered, by its id where it has one: a client that waits for a reply gets one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import namedtuple
+
+TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+PARSE_ERROR, INVALID_REQUEST = -32700, -32600
+"""Of JSON-RPC 2.0: this is no JSON; this is JSON, but no request, notification or response."""
+
+TOO_LONG = b"\n"
+"""Stands for a line over the limit; no line holds a newline."""
+
+Heard = namedtuple("Heard", "message refusal")  # noqa: PYI024 - annotations need `typing`
+"""A message as a dict, or the reply that refuses it, or neither: a blank line."""
+
+
+class Cutter:
+    """Cuts a stream of bytes into lines; one that grows over `bytes_max` is thrown away as it comes."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._parts: list[bytes] = []
+        self._bytes = 0
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """The lines that this chunk ends, without their newline; `TOO_LONG` for one over the limit."""
+        *ended, rest = chunk.split(b"\n")
+        lines = []
+        for part in ended:
+            self._add(part)
+            lines.append(self.rest())
+        self._add(rest)
+        return lines
+
+    def rest(self) -> bytes:
+        """What came since the last newline: at the end of the stream, a line without one."""
+        line = TOO_LONG if self._bytes > self._bytes_max else b"".join(self._parts)
+        self._parts, self._bytes = [], 0
+        return line
+
+    def _add(self, part: bytes) -> None:
+        self._bytes += len(part)
+        self._parts = [*self._parts, part] if self._bytes <= self._bytes_max else []
+
+
+def heard(line: bytes, *, bytes_max: int = 0) -> Heard:
+    """What one line says. Bytes that are no UTF-8 become U+FFFD, so that a request among them still has its id.
+
+    >>> heard(b"{").refusal["error"]["code"], heard(b'{"jsonrpc":"2.0","id":7}').refusal["id"]
+    (-32700, 7)
+    """
+    if line == TOO_LONG:
+        return Heard(None, refusal(INVALID_REQUEST, f"a message has at most {bytes_max:,} bytes"))
+    text = line.decode("utf-8", "replace").lstrip("\ufeff")  # some shells begin a pipe with a byte order mark
+    if not text.strip():
+        return Heard(None, None)
+    try:
+        message = json.loads(text, parse_constant=_no_json)
+    except (ValueError, RecursionError) as error:
+        return Heard(None, refusal(PARSE_ERROR, f"this line is no JSON: {error}"[:300]))
+    if "\\ud" in text.lower() and not _is_text(json.dumps(message, ensure_ascii=False)):
+        return Heard(None, refusal(INVALID_REQUEST, "half a surrogate pair is no character", message))
+    if trouble := _trouble(message):
+        return Heard(None, refusal(INVALID_REQUEST, trouble, message))
+    return Heard(message, None)
+
+
+def refusal(code: int, what: str, message: Any = None) -> dict[str, Any]:
+    """An error reply, with the id of what it refuses when that has one."""
+    given = message.get("id") if isinstance(message, dict) else None
+    return {"jsonrpc": "2.0", "id": given if _is_id(given) else None, "error": {"code": code, "message": what}}
+
+
+def _trouble(message: Any) -> str:
+    """Why a JSON value is no message; empty when it is one."""
+    if isinstance(message, list):
+        return "batches are not supported: send each message as a line of its own"
+    if not isinstance(message, dict):
+        return "a message is a JSON object"
+    if message.get("jsonrpc") != "2.0":
+        return 'jsonrpc must be "2.0"'
+    if "id" in message and not _is_id(message["id"]) and "error" not in message:
+        return "id must be a text or a whole number"
+    if "method" not in message:
+        return "" if "result" in message or "error" in message else "method is missing"
+    if not isinstance(message["method"], str):
+        return "method must be a text"
+    if not isinstance(message.get("params"), dict | None):
+        return "params must be an object"
+    return ""
+
+
+def _is_id(value: Any) -> bool:
+    """A text or a whole number; JSON's true is neither."""
+    return _is_text(value) if isinstance(value, str) else isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_text(value: str) -> bool:
+    """Whether every character can be written as UTF-8."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _no_json(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON number")

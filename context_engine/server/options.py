@@ -1,0 +1,152 @@
+"""The options of `ctx serve`: one table, from which parsing, help and environment twins are made. Stdlib only.
+
+>>> options = parse(["--root", "/src/web", "--profile", "core,plan"], {"CTX_READ_ONLY": "1"})
+>>> options.roots, options.shown.profiles, options.shown.read_only
+(('/src/web',), ('core', 'plan'), True)
+
+An option wins over its twin. What cannot be understood ends the process with one line on stderr and exit code 2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections import namedtuple
+from collections.abc import Iterable, Mapping, Sequence
+
+from context_engine.server.profiles import PROFILES, Shown, problem
+
+TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+Option = namedtuple("Option", "name kind twin metavar meaning")  # noqa: PYI024 - annotations need `typing`
+"""`kind`: `paths` (repeatable; the twin holds them as PATH does), `names` (comma list, repeatable), `text`, `flag`."""
+
+OPTIONS = (
+    Option(
+        *("root", "paths", "CTX_ROOT", "PATH"),
+        "A project to serve; repeatable. Default: the folders the client works in, else the project around this folder.",
+    ),
+    Option(
+        "profile", "names", "CTX_PROFILE", "NAMES", f"Which tools are listed: {', '.join(PROFILES)} (default core)."
+    ),
+    Option("tools", "names", "CTX_TOOLS", "NAMES", "List these tools; alone: only these, with --profile: these too."),
+    Option("exclude-tools", "names", "CTX_EXCLUDE_TOOLS", "NAMES", "Neither list nor run these tools."),
+    Option("read-only", "flag", "CTX_READ_ONLY", "", "Refuse every tool that writes files or records."),
+    Option(
+        *("http", "text", "CTX_HTTP", "[HOST:]PORT"),
+        "Serve streamable HTTP instead of stdio; the host is 127.0.0.1 unless you name one.",
+    ),
+    Option(
+        *("token-file", "text", "CTX_HTTP_TOKEN_FILE", "PATH"),
+        "With --http: the file that holds the bearer token. CTX_HTTP_TOKEN holds the token itself.",
+    ),
+    Option(
+        *("http-host", "names", "CTX_HTTP_HOSTS", "NAMES"),
+        "With --http: further names this server is reached by, behind a proxy.",
+    ),
+)
+TOKEN_VARIABLE = "CTX_HTTP_TOKEN"  # noqa: S105 - the name of a variable; an option would show the token in every process list
+VARIABLES = (*(option.twin for option in OPTIONS), TOKEN_VARIABLE)
+"""Every environment variable that is read here."""
+YES, NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
+
+Options = namedtuple("Options", "roots shown http token_file http_hosts http_token")  # noqa: PYI024 - as above
+"""What was asked for: `roots` as they were typed, `shown` as `profiles.Shown`, `None` for what was not said."""
+
+
+def parse(argv: Sequence[str], env: Mapping[str, str]) -> Options:
+    """Read the command line, and the environment for what it leaves open.
+
+    Raises: SystemExit, 0 after --help, 2 when something cannot be understood.
+    """
+    parser = _parser()
+    given, rest = parser.parse_known_args(list(argv))
+    if rest:
+        parser.error(_unknown(rest[0]))
+    said = {option.name: _said(parser, option, vars(given)[option.name], env) for option in OPTIONS}
+    tools = said["tools"] or ()
+    profiles = said["profile"] or (() if tools else ("core",))
+    shown = Shown(profiles, tools, said["exclude-tools"] or (), said["read-only"] or False)
+    if trouble := problem(shown):
+        parser.error(trouble)
+    return Options(
+        said["root"] or (),
+        shown,
+        said["http"],
+        said["token-file"],
+        said["http-host"] or (),
+        env.get(TOKEN_VARIABLE) or None,
+    )
+
+
+def help_text() -> str:
+    """What `ctx serve --help` prints."""
+    return _parser().format_help()
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse that complains in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"ctx serve: {message}\n")
+
+
+def _parser() -> _Parser:
+    parser = _Parser(
+        prog="ctx serve",
+        usage="ctx serve [OPTIONS]",
+        description="Serve projects to a coding agent over MCP. Clients start it; you rarely do. "
+        "Indexing runs beside the answers, edits are followed, and the process ends with its client.",
+        epilog="Examples: ctx serve --root ~/src/web; ctx serve --profile core,plan --read-only; ctx serve --http 8931. "
+        "In a client's settings: command ctx, arguments serve --root /path; ctx setup CLIENT writes that. "
+        "Each option has a twin in the environment, shown in brackets; the option wins.",
+        allow_abbrev=False,
+        add_help=False,
+    )
+    parser.add_argument("-h", "--help", action="help", help="Show this and leave.")
+    for option in OPTIONS:
+        how: dict[str, Any] = {
+            "flag": {"action": "store_const", "const": True},
+            "text": {"metavar": option.metavar},
+        }.get(option.kind, {"metavar": option.metavar, "action": "append"})
+        parser.add_argument(f"--{option.name}", dest=option.name, help=f"{option.meaning} [{option.twin}]", **how)
+    return parser
+
+
+def _said(parser: _Parser, option: Option, given: Any, env: Mapping[str, str]) -> Any:
+    """The value of one option: from the command line, else from its twin, else None."""
+    twin = env.get(option.twin, "").strip()
+    if option.kind == "flag":
+        return given or _flag(parser, option, twin)
+    if option.kind == "text":
+        return given or twin or None
+    if option.kind == "paths":
+        return tuple(given or (path for path in twin.split(os.pathsep) if path.strip())) or None
+    return tuple(_names(given or [twin])) or None
+
+
+def _names(texts: Iterable[str]) -> Iterable[str]:
+    """The words of comma lists, each once, in order.
+
+    >>> list(_names(["core, plan", "core"]))
+    ['core', 'plan']
+    """
+    return dict.fromkeys(word for text in texts for each in text.split(",") if (word := each.strip()))
+
+
+def _flag(parser: _Parser, option: Option, twin: str) -> bool:
+    if twin.lower() not in (*YES, *NO):
+        parser.error(f"{option.twin} is {twin!r}; it is 1 or 0")
+    return twin.lower() in YES
+
+
+def _unknown(word: str) -> str:
+    import difflib  # only a start that fails pays for it
+
+    names = [f"--{option.name}" for option in OPTIONS]
+    if not word.startswith("-"):
+        return f"does not know what {word!r} is for; did you mean --root {word}?"
+    close = difflib.get_close_matches(word.partition("=")[0], names, 1, 0.6)
+    return f"there is no option {word}; " + (f"did you mean {close[0]}?" if close else f"there are {', '.join(names)}")

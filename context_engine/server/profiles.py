@@ -1,0 +1,158 @@
+"""PURE. Which tools a client is shown: profiles that add up, single tools, what is left out, read-only.
+
+A client pays for every listed tool in each request, so the default lists a few. What is not listed can still be called,
+by its name or through `call_tool`; what is left out or would write under read-only is refused by the gate.
+
+Nothing is imported here but what every interpreter has loaded already: the answer to the first request waits for it.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Iterable, Mapping, Sequence
+
+TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than all of this
+if TYPE_CHECKING:
+    from typing import Any
+
+CORE = (
+    *("codebase_retrieval", "get_context_for_prompt", "search_files", "read_file", "read_fragment", "list_directory"),
+    *("find_symbol", "edit_file", "write_file", "context_search", "add_memory", "index_status", "tool_manifest"),
+    "call_tool",
+)
+EDIT = (*CORE, "safe_replace", "undo_edit", "scout", "read_regions", "validate_content")
+CODE = (*EDIT, "trace", "cortex_search")
+PLAN = (
+    *("create_plan", "refine_plan", "visualize_plan", "execute_plan", "save_plan", "load_plan", "list_plans"),
+    *("delete_plan", "request_approval", "respond_approval", "start_step", "complete_step", "fail_step"),
+    *("view_progress", "view_history", "compare_plan_versions", "rollback_plan"),
+)
+REVIEW = (
+    *("review_changes", "review_git_diff", "reactive_review_pr", "get_review_status", "pause_review"),
+    *("resume_review", "get_review_telemetry", "scrub_secrets", "validate_content"),
+)
+SEEDS = (
+    *("scout", "read_regions", "safe_replace"),  # seed 000
+    *("list_directory", "read_file", "search_files", "read_fragment", "edit_file", "write_file"),  # seed 001
+    *("index_workspace", "codebase_retrieval", "semantic_search", "get_file", "get_context_for_prompt"),  # seed 002
+    *("enhance_prompt", "tool_manifest", "index_status", "reindex_workspace", "clear_index", "add_memory"),
+    *("list_memories", *PLAN, *REVIEW),
+    *("context_search", "grep_codebase"),  # seed 003, which has read_file too
+    "cortex_search",  # seed 004
+)
+"""The 50 names of the documents this product was made from."""
+OWN = ("find_symbol", "trace", "undo_edit", "call_tool", "update_memory", "delete_memory")
+"""What we add to them."""
+ALIASES = ("get_file",)
+"""Second names of a tool: listed where a profile or `--tools` says so, else only callable."""
+
+PROFILES: Mapping[str, tuple[str, ...]] = {
+    "core": CORE,
+    "edit": EDIT,
+    "code": CODE,
+    "plan": PLAN,
+    "review": REVIEW,
+    "seeds": SEEDS,
+    "all": (*(name for name in SEEDS if name not in ALIASES), *OWN),
+}
+"""Profile -> the tools it lists. Tools of a later release have their place already and are listed once they exist."""
+
+
+OPTIONS = namedtuple(  # noqa: PYI024 - no annotations: see above
+    "OPTIONS", "profiles tools exclude read_only projects", defaults=(("core",), (), (), False, ())
+)
+
+
+class Shown(OPTIONS):
+    """How the server was started: `tools` are listed besides those of the profiles, `exclude` goes before both.
+
+    `projects` are the names of the open projects; a single one needs no name.
+
+    >>> Shown(read_only=True)
+    Shown(profiles=('core',), tools=(), exclude=(), read_only=True, projects=())
+    """
+
+    __slots__ = ()
+
+    def names(self, name: str) -> bool:
+        """Whether a profile or `--tools` says this name."""
+        said = name in self.tools or any(name in PROFILES[profile] for profile in self.profiles)
+        return said and name not in self.exclude
+
+    def lists(self, name: str) -> bool:
+        """Whether the tool of this name is listed. `all` lists those it does not know, too."""
+        return self.names(name) or ("all" in self.profiles and name not in self.exclude)
+
+
+def listed(rows: Iterable[Mapping[str, Any]], shown: Shown) -> list[dict[str, Any]]:
+    """The tools of `tools/list`, in the order of the rows; a name of another tool comes right after it.
+
+    A row is `{"tool": <as on the wire>, "touches": <what it may change>, "aliases": [<other names>]}`.
+    """
+    told = []
+    for row in rows:
+        wire = dict(row["tool"])
+        if refusal(shown, wire["name"], str(row["touches"]), destructive=_destructive(wire)):
+            continue
+        told += [wire] if shown.lists(wire["name"]) else []
+        told += [_also(wire, alias) for alias in row.get("aliases", ()) if shown.names(alias)]
+    return [_with_project(wire, shown.projects) for wire in told]
+
+
+def refusal(shown: Shown, name: str, touches: str, *, destructive: bool) -> str:
+    """The option that forbids a tool, or nothing. Rebuilding the index is no writing; deleting it is.
+
+    >>> refusal(Shown(read_only=True), "write_file", "files", destructive=True)
+    '--read-only'
+    """
+    if name in shown.exclude:
+        return "--exclude-tools"
+    writes = touches in ("files", "records") or (touches == "index" and destructive)
+    return "--read-only" if shown.read_only and writes else ""
+
+
+def problem(shown: Shown) -> str:
+    """What is wrong with the names of profiles and tools, with the nearest right one; nothing when all are known.
+
+    >>> problem(Shown(profiles=("coer",)))
+    'no profile is called coer; did you mean core?'
+    """
+    for name in shown.profiles:
+        if name not in PROFILES:
+            return _unknown("profile", name, tuple(PROFILES))
+    for name in (*shown.tools, *shown.exclude):
+        if name not in PROFILES["all"] and name not in ALIASES:
+            return _unknown("tool", name, (*PROFILES["all"], *ALIASES))
+    return ""
+
+
+def _destructive(wire: Mapping[str, Any]) -> bool:
+    annotations = wire.get("annotations")
+    return isinstance(annotations, Mapping) and bool(annotations.get("destructiveHint"))
+
+
+def _also(wire: Mapping[str, Any], alias: str) -> dict[str, Any]:
+    """The same tool under another name; what it does in detail stands with the first one."""
+    first_sentence = wire["description"].split(". ")[0].rstrip(".")
+    return {**wire, "name": alias, "description": f"{first_sentence}. The same as {wire['name']}."}
+
+
+def _with_project(wire: dict[str, Any], projects: Sequence[str]) -> dict[str, Any]:
+    """With a parameter that names the project, where there are several: which one is meant cannot be guessed."""
+    schema = wire["inputSchema"]
+    if len(projects) < 2 or not isinstance(schema, Mapping):
+        return wire
+    which = {"type": "string", "enum": list(projects), "description": "Which project."}
+    required = ["project", *schema.get("required", ())]
+    return {
+        **wire,
+        "inputSchema": {**schema, "properties": {**schema["properties"], "project": which}, "required": required},
+    }
+
+
+def _unknown(noun: str, name: str, known: Sequence[str]) -> str:
+    import difflib  # only a start that fails pays for it
+
+    close = difflib.get_close_matches(name, known, 1, 0.6)
+    way_on = f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"
+    return f"no {noun} is called {name}; {way_on}"

@@ -1,0 +1,189 @@
+"""Which projects are open: those named at the start, else those the client works in, else the one around this process.
+
+    projects = Projects(named_at_start(options.roots, os.environ), here=os.getcwd(), log=log)
+    projects.start()                          # what is certain opens at once, beside the first replies
+    projects.settle(told=[...])              # what the client said, once it was asked
+    projects.engine("web").search(...)
+
+The order is that of the client guide (docs/guides/clients.md). Standard library only: the fast start imports this.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from context_engine.errors import CallError, InvalidArgument, UnsuitableRoot
+from context_engine.server.opening import Opening
+from context_engine.workspace import roots
+
+if TYPE_CHECKING:
+    from context_engine.engine import Engine
+
+CLIENT_VARIABLE = "CLAUDE_PROJECT_DIR"
+"""Set by one client for the servers that it starts; the others say it over the protocol."""
+
+
+def named_at_start(asked: Sequence[str], env: Mapping[str, str]) -> tuple[str, ...]:
+    """The folders that are certain before a client says a word: options (or their twin `CTX_ROOT`), then its variable.
+
+    >>> named_at_start([], {"CLAUDE_PROJECT_DIR": "/work/web"}), named_at_start(["/a", "/b", "/a"], {})
+    (('/work/web',), ('/a', '/b'))
+    """
+    named = list(asked) or [env.get(CLIENT_VARIABLE, "")]
+    return tuple(dict.fromkeys(roots.real(each) for each in named if each.strip()))
+
+
+def names_of(paths: Sequence[str]) -> dict[str, str]:
+    """A short name for each folder, with as much of its path as tells it from the others; name -> path, in order.
+
+    >>> names_of(["/src/web", "/src/api"])
+    {'web': '/src/web', 'api': '/src/api'}
+    >>> names_of(["/a/web", "/b/web", "/web"])
+    {'a/web': '/a/web', 'b/web': '/b/web', '/web': '/web'}
+    """
+    parts = {path: path.replace("\\", "/").rstrip("/").split("/") for path in paths}
+    named: dict[str, str] = {}
+    for path in paths:
+        depth = 1
+        while depth < len(parts[path]) and any(
+            other != path and parts[other][-depth:] == parts[path][-depth:] for other in paths
+        ):
+            depth += 1
+        named["/".join(parts[path][-depth:]) or path] = path
+    return named
+
+
+class Projects:
+    """The open workspaces of one server. Thread-safe.
+
+    `named` is final when there is any. Without it the project around `here` is opened on suspicion, and kept unless
+    the client, once asked, names other folders.
+    """
+
+    def __init__(
+        self, named: Sequence[str], *, here: str = "", log: Callable[[dict[str, Any]], None], follow: bool = True
+    ) -> None:
+        self._named = tuple(named)
+        self._here = here
+        self._log = log
+        self._follow = follow
+        self._lock = threading.Lock()
+        self._openings: dict[str, Opening] = {}
+        self._served: set[str] = set()
+        self._chosen = names_of(self._named)
+        self._settled = bool(self._named)
+        self._closed = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the `project` argument may be, the default first."""
+        return tuple(self._chosen)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the folders are final; while they are not, the client should be asked."""
+        return self._settled
+
+    def start(self) -> None:
+        """Open what is certain, and what is likely, without waiting."""
+        with self._lock:
+            for path in self._chosen.values() or self._around_here():
+                self._opening(path).start()
+
+    def settle(self, *, told: Iterable[str] = (), workspaces: Iterable[str] = ()) -> None:
+        """Take what the client told: the roots it told, else the workspaces it mentioned, else the project around here.
+
+        Folders that cannot be a workspace (`/`, the home folder, what does not exist) are passed over.
+        """
+        with self._lock:
+            if self._settled:
+                return
+            found = _usable(told) or _usable(workspaces) or self._around_here()
+            self._chosen = names_of(found)
+            self._settled = True
+            for path in [path for path in self._openings if path not in found and path not in self._served]:
+                threading.Thread(target=self._openings.pop(path).close, name="closing", daemon=True).start()
+            for path in found:
+                self._opening(path).start()
+        self._log({"event": "roots", "ok": bool(found), "roots": list(found)})
+
+    def unsettle(self) -> None:
+        """The client's folders changed: it is to be asked again. What was named at the start stays."""
+        self._settled = bool(self._named)
+
+    def engine(self, project: str = "") -> Engine:
+        """The Engine of a project, by its name or path; the only one when no project is given. Waits until it is open.
+
+        Raises: UnsuitableRoot when there is no project, InvalidArgument when it is not clear which, and why one did
+        not open.
+        """
+        self.settle()
+        with self._lock:
+            path = self._path_of(project)
+            opening = self._opening(path)
+            self._served.add(path)
+        return opening.engine()
+
+    def states(self) -> dict[str, str]:
+        """Project -> `opening`, `open` or `failed`."""
+        with self._lock:
+            return {name: self._opening(path).state for name, path in self._chosen.items()}
+
+    def close(self) -> None:
+        """Close every Engine; a later `engine` raises."""
+        with self._lock:
+            self._closed = True
+            openings = list(self._openings.values())
+        for each in openings:
+            each.close()
+
+    def _opening(self, path: str) -> Opening:
+        """The opening of a folder, made when it is new. The lock is held."""
+        if self._closed:
+            raise CallError("the server is ending", suggestion="Start it again.")
+        if path not in self._openings:
+            self._openings[path] = Opening(path, log=self._log, follow=self._follow)
+        return self._openings[path]
+
+    def _path_of(self, project: str) -> str:
+        """The folder that is meant."""
+        if not self._chosen:
+            raise UnsuitableRoot(
+                f"no project is open: the client named no folder, and {self._here or 'this process'} is in no project",
+                suggestion="Give the server --root PATH in the client's settings, or set CTX_ROOT.",
+            )
+        listed = ", ".join(self._chosen)
+        if not project:
+            if len(self._chosen) == 1:
+                return next(iter(self._chosen.values()))
+            raise InvalidArgument(
+                f"{len(self._chosen)} projects are open and the call does not say which",
+                suggestion=f"Give project: one of {listed}.",
+                details={"argument": "project", "projects": self.names},
+            )
+        path = self._chosen.get(project) or roots.real(project)
+        if path not in self._chosen.values():
+            raise InvalidArgument(
+                f"no open project is called {project!r}",
+                suggestion=f"There {'is' if len(self._chosen) == 1 else 'are'} {listed}.",
+                details={"argument": "project", "projects": self.names},
+            )
+        return path
+
+    def _around_here(self) -> list[str]:
+        """The project that this process was started in, if it was."""
+        found = roots.project_of_process(self._here) if self._here else None
+        return [str(found)] if found else []
+
+
+def _usable(folders: Iterable[str]) -> list[str]:
+    """The real paths of those that can be a workspace."""
+    found: dict[str, None] = {}
+    for folder in folders:
+        try:
+            found[str(roots.choose(folder))] = None
+        except CallError:
+            continue  # a root such as `/` says no more than that the client has none
+    return list(found)

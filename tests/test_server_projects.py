@@ -1,0 +1,157 @@
+"""Which projects a server opens: what was named, what the client told, what is around it; in that order."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from context_engine.errors import CallError, InvalidArgument, UnsuitableRoot
+from context_engine.server.projects import Projects, named_at_start, names_of
+
+PARTS = st.lists(st.sampled_from(["a", "b", "web"]), min_size=1, max_size=4)
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Three projects and a folder that is none."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("CTX_CACHE_FOLDER", str(tmp_path / "kept"))
+    for name in ("web", "api", "old"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "pyproject.toml").write_text(f'[project]\nname = "{name}"\n')
+    (tmp_path / "home").mkdir()
+    (tmp_path / "plain").mkdir()
+    return tmp_path
+
+
+def made(*named: Path, here: Path | str = "") -> Projects:
+    return Projects([str(each) for each in named], here=str(here), log=lambda line: None, follow=False)
+
+
+def test_options_come_before_the_variable_of_a_client(work: Path) -> None:
+    env = {"CLAUDE_PROJECT_DIR": str(work / "api")}
+    assert named_at_start([str(work / "web")], env) == (str(work / "web"),)
+    assert named_at_start([], env) == (str(work / "api"),)
+    assert named_at_start([], {}) == ()
+
+
+def test_one_named_project_answers_calls_that_name_none(work: Path) -> None:
+    projects = made(work / "web", here=work / "api")
+    assert projects.engine().root == work / "web"
+    assert projects.engine("web") is projects.engine(str(work / "web")) is projects.engine()
+    projects.close()
+
+
+def test_what_the_client_tells_does_not_move_a_named_project(work: Path) -> None:
+    projects = made(work / "web")
+    assert projects.is_settled
+    projects.settle(told=[str(work / "api")])
+    projects.unsettle()
+    assert projects.is_settled
+    assert projects.names == ("web",)
+    projects.close()
+
+
+def test_roots_come_before_workspaces_and_both_before_the_place_of_the_process(work: Path) -> None:
+    def settled(**told: list[str]) -> tuple[str, ...]:
+        projects = made(here=work / "old")
+        projects.settle(**told)
+        projects.close()
+        return projects.names
+
+    web, api = str(work / "web"), str(work / "api")
+    assert settled(told=[web], workspaces=[api]) == ("web",)
+    assert settled(workspaces=[api]) == ("api",)
+    assert settled() == ("old",)
+
+
+def test_roots_that_cannot_be_a_workspace_are_passed_over(work: Path) -> None:
+    projects = made(here=work / "old")
+    projects.settle(told=["/", str(work / "home"), str(work / "gone"), str(work / "web" / "pyproject.toml")])
+    assert projects.names == ("old",)
+    projects.close()
+
+
+def test_a_process_in_no_project_says_what_to_set(work: Path) -> None:
+    for here in (work / "plain", work / "home", Path("/"), ""):
+        with pytest.raises(UnsuitableRoot, match="no project is open") as refused:
+            made(here=here).engine()
+        assert "--root" in refused.value.suggestion
+        assert "CTX_ROOT" in refused.value.suggestion
+
+
+def test_a_package_inside_a_cache_of_tools_is_no_project(work: Path) -> None:
+    kept = work / ".cache" / "uv" / "thing"
+    kept.mkdir(parents=True)
+    (kept / "pyproject.toml").touch()
+    with pytest.raises(UnsuitableRoot):
+        made(here=kept).engine()
+
+
+def test_several_projects_want_to_be_named(work: Path) -> None:
+    projects = made(work / "web", work / "api")
+    assert projects.names == ("web", "api")
+    with pytest.raises(InvalidArgument, match="2 projects are open") as unclear:
+        projects.engine()
+    assert "web, api" in unclear.value.suggestion
+    with pytest.raises(InvalidArgument, match="'shop'"):
+        projects.engine("shop")
+    assert projects.engine("api").root == work / "api"
+    assert projects.states().keys() == {"web", "api"}
+    projects.close()
+
+
+def test_the_same_folder_by_another_name_is_one_project(work: Path) -> None:
+    (work / "link").symlink_to(work / "web")
+    assert named_at_start([str(work / "link"), str(work / "web")], {}) == (str(work / "web"),)
+
+
+def test_a_changed_client_is_asked_again_and_open_engines_stay(work: Path) -> None:
+    projects = made(here=work / "old")
+    projects.settle(told=[str(work / "web")])
+    web = projects.engine()
+    projects.unsettle()
+    assert not projects.is_settled
+    projects.settle(told=[str(work / "api"), str(work / "web")])
+    assert projects.engine("web") is web
+    assert projects.engine("api").root == work / "api"
+    projects.close()
+
+
+def test_a_folder_that_does_not_exist_is_told_with_every_call(work: Path) -> None:
+    projects = made(work / "gone")
+    for _ in range(2):
+        with pytest.raises(CallError, match="gone"):
+            projects.engine()
+    assert projects.states() == {"gone": "failed"}
+
+
+def test_after_closing_nothing_opens_any_more(work: Path) -> None:
+    projects = made(work / "web")
+    projects.close()
+    with pytest.raises(CallError, match="ending"):
+        projects.engine()
+
+
+def test_many_threads_get_the_same_engine(work: Path) -> None:
+    projects = made(here=work / "web")
+    found: list[object] = []
+    threads = [threading.Thread(target=lambda: found.append(projects.engine())) for _ in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 12
+    assert len(set(map(id, found))) == 1
+    projects.close()
+
+
+@given(st.lists(PARTS.map(lambda parts: "/" + "/".join(parts)), min_size=1, max_size=5, unique=True))
+def test_names_are_apart_and_end_the_path_they_stand_for(paths: list[str]) -> None:
+    named = names_of(paths)
+    assert list(named.values()) == paths
+    assert all(path.endswith(name) for name, path in named.items())
