@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from context_engine.cli.places import project_around, root_of, serving_root
+from context_engine.cli.places import project_around, root_of
 
 
 @pytest.fixture
@@ -37,12 +37,3 @@ def test_a_named_root_is_taken_as_it_is(project: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(project / "src")
     assert root_of(Path("deep")) == project / "src" / "deep"
     assert root_of(None) == project
-
-
-def test_serving_asks_option_then_variables_then_the_project(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(project / "src")
-    env = {"CTX_ROOT": "/a", "CLAUDE_PROJECT_DIR": "/b"}
-    assert serving_root(Path("/c"), env) == Path("/c")
-    assert serving_root(None, env) == Path("/a")
-    assert serving_root(None, {"CLAUDE_PROJECT_DIR": "/b", "CTX_ROOT": ""}) == Path("/b")
-    assert serving_root(None, {}) == project

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from context_engine import __version__
+from context_engine.cli import completion
 from context_engine.errors import BugError, ContextEngineError
 
 app = typer.Typer(
@@ -101,7 +102,12 @@ def search(
     root: Root = None,
     number: Annotated[int, typer.Option("-n", "--number", min=1, max=50, help="How many places.")] = 10,
     kind: Annotated[
-        list[str] | None, typer.Option("--kind", help="documentation, symbols, definitions or data; repeatable.")
+        list[str] | None,
+        typer.Option(
+            "--kind",
+            help="documentation, symbols, definitions or data; repeatable.",
+            autocompletion=completion.kinds,
+        ),
     ] = None,
     tag: Annotated[list[str] | None, typer.Option("--tag", help="Must carry this tag; repeatable, all count.")] = None,
     lang: Annotated[list[str] | None, typer.Option("--lang", help="Only this language; repeatable.")] = None,
@@ -153,7 +159,12 @@ def trace(
     target: Annotated[str, typer.Argument(help="A symbol, or the path of a file.")],
     root: Root = None,
     direction: Annotated[
-        str, typer.Option("-d", "--direction", help="callers, callees, imports, importers or impact.")
+        str,
+        typer.Option(
+            *("-d", "--direction"),
+            help="callers, callees, imports, importers or impact.",
+            autocompletion=completion.directions,
+        ),
     ] = "callers",
     depth: Annotated[int, typer.Option("--depth", min=1, max=4, help="How many steps to follow.")] = 1,
 ) -> None:
@@ -185,32 +196,30 @@ def status(root: Root = None, as_json: AsJson = False) -> None:
     raise typer.Exit(run_status(root, as_json=as_json))
 
 
-@app.command()
-def serve(root: Root = None) -> None:
-    """Serve this workspace to a coding agent over MCP (stdio). Clients start it; you rarely do.
+@app.command(
+    cls=completion.ServeCommand,
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
+)
+def serve(context: typer.Context) -> None:
+    """Serve projects to a coding agent over MCP. Clients start it; you rarely do.
 
-    Indexing runs beside the answers, edits are followed, and the process ends with its client.
+    Its options are listed by `ctx serve --help`: they are defined where nothing else has to be loaded.
 
     **Examples**
 
     - `ctx serve --root ~/src/project`
     - in a client's settings: command `ctx`, arguments `serve --root /path`
     """
-    from context_engine.cli.places import serving_root
-    from context_engine.server import serve as server
-    from context_engine.settings import Settings
+    from context_engine.server.serve import main
 
-    here = serving_root(root, os.environ)
-    try:
-        level = Settings.load(here).log_level
-    except ContextEngineError:
-        level = "info"  # opening the workspace meets the same error, and tells it to the client with each call
-    server.stdio(here, log_level=level)
+    raise typer.Exit(main(context.args, os.environ))
 
 
 @app.command()
 def call(
-    tool: Annotated[str, typer.Argument(help="The tool's name; `ctx tools` lists them.")],
+    tool: Annotated[
+        str, typer.Argument(help="The tool's name; `ctx tools` lists them.", autocompletion=completion.tools)
+    ],
     arguments: Annotated[str, typer.Argument(help="Its arguments as JSON; - reads them from stdin.")] = "{}",
     root: Root = None,
 ) -> None:
@@ -239,6 +248,89 @@ def tools() -> None:
     from context_engine.cli.call import list_tools
 
     list_tools()
+
+
+@app.command()
+def setup(
+    clients: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="claude, codex, gemini, opencode, cursor, vscode or claude-desktop; none lists them.",
+            autocompletion=completion.clients,
+        ),
+    ] = None,
+    only_print: Annotated[bool, typer.Option("--print", help="Show the change as a diff and write nothing.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Take the entry away again.")] = False,
+    project: Annotated[
+        bool, typer.Option("--project", help="Into the settings of the project around here, not into yours.")
+    ] = False,
+    root: Annotated[
+        list[Path] | None, typer.Option("--root", help="Serve this folder, whichever is open; repeatable.")
+    ] = None,
+    profile: Annotated[
+        str,
+        typer.Option("--profile", help="Which tools are listed; see ctx serve.", autocompletion=completion.profiles),
+    ] = "",
+    read_only: Annotated[bool, typer.Option("--read-only", help="Serve no tool that writes.")] = False,
+) -> None:
+    """Make `ctx` known to a coding agent: one entry in its own settings, everything else there untouched.
+
+    The file is kept beside itself before it is changed. A second run has nothing to do.
+
+    **Examples**
+
+    - `ctx setup` shows the clients, which are here, which are set up
+    - `ctx setup claude codex`
+    - `ctx setup gemini --print`
+    - `ctx setup vscode --project`
+    - `ctx setup claude-desktop --root ~/src/project`
+    - `ctx setup cursor --remove`
+    """
+    from context_engine.cli.setup import Wanted
+    from context_engine.cli.setup import setup as run_setup
+
+    wanted = Wanted(tuple(root or ()), profile, read_only, project, only_print, remove)
+    raise typer.Exit(run_setup(clients or (), wanted))
+
+
+@app.command()
+def doctor(
+    clients: Annotated[
+        list[str] | None,
+        typer.Argument(help="Look at these clients; default: all that are here.", autocompletion=completion.clients),
+    ] = None,
+    root: Root = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check every part, from the packages to a real conversation with the server, and say how to mend what is ill.
+
+    Exit code 1 when something does not work. Nothing is changed.
+
+    **Examples**
+
+    - `ctx doctor`
+    - `ctx doctor claude`
+    - `ctx doctor --json | jq '.findings[] | select(.verdict != "ok")'`
+    """
+    from context_engine.cli.doctor.examine import doctor as run_doctor
+
+    raise typer.Exit(run_doctor(root, clients or (), as_json=as_json))
+
+
+@app.command("completion")
+def print_completion(
+    shell: Annotated[str, typer.Argument(help="bash, zsh, fish or powershell.", autocompletion=completion.shells)],
+) -> None:
+    """Print what your shell must read to complete `ctx`; `ctx --install-completion` puts it in place.
+
+    **Examples**
+
+    - `eval "$(ctx completion bash)"` in ~/.bashrc
+    - `ctx completion zsh > ~/.zfunc/_ctx`
+    - `ctx completion fish > ~/.config/fish/completions/ctx.fish`
+    - `ctx completion powershell >> $PROFILE`
+    """
+    typer.echo(completion.script(shell))
 
 
 @app.command()

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from context_engine import tools
 from context_engine.cli.places import root_of
 from context_engine.errors import ContextEngineError, InvalidArgument
-from context_engine.server.gate import Gate
+from context_engine.server.gate import Gate, alone
+from context_engine.server.profiles import Shown
 from context_engine.tools import Call
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def call(root: Path | None, name: str, written: str) -> int:
 def show(root: Path | None, name: str, arguments: dict[str, Any]) -> int:
     """Call a tool and print its text; an error is raised for the terminal to tell."""
     with _opened(root) as engine:
-        outcome = Gate(lambda: engine).call(name, arguments, Call())
+        outcome = gate_to(engine).call(name, arguments, Call())
     if outcome.error:
         raise outcome.error
     print(outcome.reply.text)
@@ -41,9 +42,14 @@ def show(root: Path | None, name: str, arguments: dict[str, Any]) -> int:
 
 def printed(engine: Engine, name: str, arguments: Any) -> int:
     """Call a tool and print its text, error or not; the exit code."""
-    reply = Gate(lambda: engine).call(name, arguments, Call()).reply
+    reply = gate_to(engine).call(name, arguments, Call()).reply
     print(reply.text)
     return int(reply.is_error)
+
+
+def gate_to(engine: Engine) -> Gate:
+    """What a client passes too; at the terminal no tool is hidden."""
+    return Gate(alone(engine), shown=Shown(profiles=("all",)))
 
 
 def parsed(written: str) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from context_engine.workspace import roots
@@ -16,11 +15,3 @@ def root_of(named: Path | None) -> Path:
 def project_around(start: Path) -> Path:
     """The nearest project at or above `start`; `start` itself when there is none."""
     return roots.nearest_project(start) or start
-
-
-def serving_root(named: Path | None, env: Mapping[str, str]) -> Path:
-    """For `ctx serve`: `--root`, then `CTX_ROOT`, then the variable a client sets, then the project around here."""
-    for value in (named, env.get("CTX_ROOT"), env.get("CLAUDE_PROJECT_DIR")):
-        if value:
-            return Path(value).expanduser().absolute()
-    return project_around(Path.cwd())

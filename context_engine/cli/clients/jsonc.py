@@ -1,0 +1,377 @@
+r"""PURE. Changes one member of a JSON text and leaves every other character as it is, comments and trailing commas too.
+
+JSON here is what editors and agents read from their settings: with `//` and `/* */`, with or without a comma at the end.
+What is added follows the text around it: its indentation, its line ends, and a trailing comma only where there was one.
+
+>>> print(merged('{\n  "theme": "dark" // at night\n}', ("servers", "ctx"), {"command": "ctx"}))
+{
+  "theme": "dark", // at night
+  "servers": {
+    "ctx": {
+      "command": "ctx"
+    }
+  }
+}
+"""
+
+from __future__ import annotations
+
+import bisect
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from context_engine.errors import InvalidArgument
+
+DEPTH_MAX = 200
+"""Settings nest some ten deep; far deeper is no settings file, and would end Python's own stack at a thousand."""
+
+_TOKEN = re.compile(
+    r"""(?P<blank>[ \t\r\n]++)
+    | (?P<comment>//[^\r\n]*+ | /\*.*?\*/)
+    | (?P<string>"(?:[^"\\\x00-\x1f]++ | \\["\\/bfnrt] | \\u[0-9a-fA-F]{4})*+")
+    | (?P<number>-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?)
+    | (?P<word>true|false|null)
+    | (?P<mark>[{}\[\]:,])""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def found(text: str, path: Sequence[str]) -> Any:
+    """The value at a path of keys; None when there is none, or no text. Raises: InvalidArgument, as all functions here."""
+    value = _parsed(text).value
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def merged(text: str, path: Sequence[str], entry: Mapping[str, Any]) -> str:
+    """The text with the members of `entry` in the object at `path`; what else stands in that object stays.
+
+    Raises: InvalidArgument when the text is no JSON (`details` has the line), or no object stands where one must.
+    """
+    if not isinstance(found(text, path), dict):
+        return _placed(text, path, entry)
+    for key, value in entry.items():
+        text = _placed(text, (*path, key), value)
+    return text
+
+
+def without(text: str, path: Sequence[str]) -> str:
+    """The text without the member at `path`; the same text when there is none. Undoes what `merged` added there."""
+    node: _Node | None = (document := _parsed(text)).root
+    for key in path[:-1]:
+        node = node.child(key) if node else None
+    if node is None or (member := node.member(path[-1])) is None:
+        return text
+    cut = _spliced(text, [(start, stop, "") for start, stop in _cuts(text, document, node, member)])
+    return without(cut, path)  # a key may stand there twice
+
+
+# -- reading --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """A value and where it stands, `start`-`stop`; `members` are those of an object, in their order."""
+
+    start: int
+    stop: int
+    value: Any
+    members: tuple[_Member, ...] = ()
+
+    def member(self, key: str) -> _Member | None:
+        """The member of that name; of several the last one, which is the one that counts."""
+        return next((each for each in reversed(self.members) if each.key == key), None)
+
+    def child(self, key: str) -> _Node | None:
+        """Its value."""
+        member = self.member(key)
+        return member.node if member else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """A key, where it starts, its value, and where the comma after it stands, if there is one."""
+
+    key: str
+    start: int
+    node: _Node
+    comma: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Document:
+    """The outermost value, if there is one, and where each token and comment starts and stops."""
+
+    root: _Node | None
+    starts: list[int]
+    stops: list[int]
+
+    @property
+    def value(self) -> Any:
+        """As Python values."""
+        return self.root.value if self.root else None
+
+    def before(self, position: int) -> tuple[int, int]:
+        """Where the last token or comment stands that ends at or before a position."""
+        index = bisect.bisect_right(self.stops, position) - 1
+        return self.starts[index], self.stops[index]
+
+
+def _parsed(text: str) -> _Document:
+    tokens = list(_tokens(text))
+    reader = _Reader(text, [token for token in tokens if token[0] != "comment"])
+    root = reader.value(0) if reader.more else None
+    if reader.more:
+        raise reader.wrong("something after the end")
+    return _Document(root, [start for _, start, _ in tokens], [stop for *_, stop in tokens])
+
+
+def _tokens(text: str) -> Iterator[tuple[str, int, int]]:
+    """(kind, start, stop) of everything that is not blank."""
+    position = 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise _wrong(text, position, "no JSON")
+        if match.lastgroup != "blank":
+            yield str(match.lastgroup), position, match.end()
+        position = match.end()
+
+
+class _Reader:
+    """Goes over the tokens once and builds the tree."""
+
+    def __init__(self, text: str, tokens: list[tuple[str, int, int]]) -> None:
+        self._text = text
+        self._tokens = tokens
+        self._next = 0
+
+    @property
+    def more(self) -> bool:
+        """Whether a token is left."""
+        return self._next < len(self._tokens)
+
+    def value(self, depth: int) -> _Node:
+        """The value that starts at the next token."""
+        if depth > DEPTH_MAX:
+            raise self.wrong(f"nested more than {DEPTH_MAX} deep")
+        kind, start, stop = self._take("a value")
+        written = self._text[start:stop]
+        if kind != "mark":
+            return _Node(start, stop, json.loads(written))
+        if written == "{":
+            return self._object(start, depth)
+        if written == "[":
+            return self._array(start, depth)
+        self._next -= 1
+        raise self.wrong(f"{written!r} where a value must stand")
+
+    def wrong(self, what: str) -> InvalidArgument:
+        """The next token cannot stand there."""
+        position = self._tokens[self._next][1] if self.more else len(self._text)
+        return _wrong(self._text, position, what)
+
+    def _object(self, start: int, depth: int) -> _Node:
+        members: list[_Member] = []
+        while (stop := self._accept("}")) is None:
+            if members and members[-1].comma is None:
+                raise self.wrong("a comma or a closing brace is missing")
+            members.append(self._member(depth))
+        value = {member.key: member.node.value for member in members}
+        return _Node(start, stop, value, tuple(members))
+
+    def _member(self, depth: int) -> _Member:
+        kind, start, stop = self._take("a key or a closing brace")
+        if kind != "string":
+            self._next -= 1
+            raise self.wrong("a key must stand in double quotes")
+        if self._accept(":") is None:
+            raise self.wrong("a colon is missing")
+        node = self.value(depth + 1)
+        comma = self._accept(",")
+        return _Member(json.loads(self._text[start:stop]), start, node, None if comma is None else comma - 1)
+
+    def _array(self, start: int, depth: int) -> _Node:
+        values: list[Any] = []
+        open_ended = True
+        while (stop := self._accept("]")) is None:
+            if not open_ended:
+                raise self.wrong("a comma or a closing bracket is missing")
+            values.append(self.value(depth + 1).value)
+            open_ended = self._accept(",") is not None
+        return _Node(start, stop, values)
+
+    def _accept(self, mark: str) -> int | None:
+        """Go past a mark if it comes next; where it stops."""
+        if not self.more:
+            return None
+        kind, start, stop = self._tokens[self._next]
+        if kind != "mark" or self._text[start] != mark:
+            return None
+        self._next += 1
+        return stop
+
+    def _take(self, wanted: str) -> tuple[str, int, int]:
+        if not self.more:
+            raise self.wrong(f"{wanted} is missing at the end")
+        self._next += 1
+        return self._tokens[self._next - 1]
+
+
+def _wrong(text: str, position: int, what: str) -> InvalidArgument:
+    line = text.count("\n", 0, position) + 1
+    column = position - text.rfind("\n", 0, position)
+    return InvalidArgument(
+        f"line {line}, column {column}: {what}",
+        suggestion="Mend it there, then run the command again.",
+        details={"line": line, "column": column},
+    )
+
+
+# -- adding ---------------------------------------------------------------------------------------------------------
+
+
+def _placed(text: str, path: Sequence[str], value: Any) -> str:
+    """The text with a value at a path: put in the place of what is there, or added, with the objects around it."""
+    document = _parsed(text)
+    if document.root is None:
+        return _begun(text, _nested(path, value))
+    node = document.root
+    for depth, key in enumerate(path):
+        if not isinstance(node.value, dict):
+            raise _wrong(text, node.start, f"{_named(path[:depth])} is no object, {path[depth]!r} cannot stand in it")
+        child = node.child(key)
+        if child is None:
+            return _added(text, document, node, key, _nested(path[depth + 1 :], value))
+        node = child
+    if _same(node.value, value):
+        return text
+    style = _Style.of(text, document)
+    written = style.written(value, style.indent_at(text, node.start))
+    return _spliced(text, [(node.start, node.stop, written)])
+
+
+def _added(text: str, document: _Document, owner: _Node, key: str, value: Any) -> str:
+    """The text with a new last member in an object: on lines of its own, unless all stands on one line."""
+    style = _Style.of(text, document)
+    brace = owner.stop - 1
+    _, end = document.before(brace)
+    gap = text[end:brace]
+    last = owner.members[-1] if owner.members else None
+    is_block = last is None or "\n" in gap
+    comma = "," if last and last.comma is not None else ""
+    edits = [(last.node.stop, last.node.stop, ",")] if last and not comma else []
+    if not is_block:
+        written = f" {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}{comma}"
+        return _spliced(text, [*edits, (end, end, written)])
+    outer = style.indent_at(text, owner.start)
+    indent = _indent_of_first(text, owner) or outer + style.unit
+    written = f"{style.newline}{indent}{json.dumps(key)}: {style.written(value, indent)}{comma}"
+    closing = gap if "\n" in gap else style.newline + outer
+    return _spliced(text, [*edits, (end, brace, written + closing)])
+
+
+def _begun(text: str, value: Any) -> str:
+    """A text that holds no value yet, perhaps comments, with one."""
+    newline = "\r\n" if "\r\n" in text else "\n"
+    start = "" if not text.strip() else text if text.endswith("\n") else text + newline
+    return start + _Style("  ", newline).written(value, "") + newline
+
+
+@dataclass(frozen=True, slots=True)
+class _Style:
+    """How the text is laid out: one step of indentation, and how lines end."""
+
+    unit: str
+    newline: str
+
+    @classmethod
+    def of(cls, text: str, document: _Document) -> _Style:
+        """As the first member of the text shows it; two blanks where nothing does."""
+        unit = _indent_of_first(text, document.root) if document.root else ""
+        return cls(unit or "  ", "\r\n" if "\r\n" in text else "\n")
+
+    def written(self, value: Any, indent: str) -> str:
+        """A value as it is written by hand: members on lines of their own, lists on one line."""
+        if not isinstance(value, Mapping) or not value:
+            return json.dumps(value, ensure_ascii=False)
+        inner = indent + self.unit
+        lines = [f"{inner}{json.dumps(key)}: {self.written(each, inner)}" for key, each in value.items()]
+        return f"{{{self.newline}{f',{self.newline}'.join(lines)}{self.newline}{indent}}}"
+
+    def indent_at(self, text: str, position: int) -> str:
+        """What the line begins with that a position lies in."""
+        start = text.rfind("\n", 0, position) + 1
+        return text[start : start + len(text[start:position]) - len(text[start:position].lstrip(" \t"))]
+
+
+def _indent_of_first(text: str, owner: _Node) -> str:
+    """The blanks before the first member, if it begins its line."""
+    if not owner.members:
+        return ""
+    start = owner.members[0].start
+    before = text[text.rfind("\n", 0, start) + 1 : start]
+    return before if before.isspace() and "\n" in text[owner.start : start] else ""
+
+
+# -- taking away ----------------------------------------------------------------------------------------------------
+
+
+def _cuts(text: str, document: _Document, owner: _Node, member: _Member) -> Iterator[tuple[int, int]]:
+    """What goes with a member: the blanks before it, and the comma that would be one too many."""
+    thing, start = document.before(member.start)
+    end = member.node.stop if member.comma is None else member.comma + 1
+    ends_its_line = not text[end:].split("\n", 1)[0].strip()
+    if text.startswith("//", thing) and not ends_its_line:
+        start = member.start  # what follows must not become part of the comment before
+    stop = member.node.stop
+    if len(owner.members) == 1 and member.comma is None and text[start - 1] == "{" and not _inside(text, stop, owner):
+        stop = owner.stop - 1
+    yield start, stop
+    if member.comma is not None:
+        yield member.comma, member.comma + 1
+    elif member is owner.members[-1] and len(owner.members) > 1:
+        previous = owner.members[-2].comma
+        assert previous is not None  # or there would be no member after it
+        yield previous, previous + 1
+
+
+def _inside(text: str, start: int, owner: _Node) -> str:
+    """What else stands between a position and the closing brace."""
+    return text[start : owner.stop - 1].strip()
+
+
+# -- small things ---------------------------------------------------------------------------------------------------
+
+
+def _spliced(text: str, edits: Sequence[tuple[int, int, str]]) -> str:
+    """The text with each `start`-`stop` replaced; of two at one place the first stands first."""
+    parts, position = [], 0
+    for start, stop, written in sorted(edits, key=lambda edit: edit[0]):
+        parts += [text[position:start], written]
+        position = stop
+    return "".join([*parts, text[position:]])
+
+
+def _nested(path: Sequence[str], value: Any) -> Any:
+    """A value in the objects that a path names.
+
+    >>> _nested(("a", "b"), 1)
+    {'a': {'b': 1}}
+    """
+    for key in reversed(path):
+        value = {key: value}
+    return value
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Equal as JSON, where `1` is not `true`."""
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+
+
+def _named(path: Sequence[str]) -> str:
+    return repr(".".join(path)) if path else "the whole"

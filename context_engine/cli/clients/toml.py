@@ -1,0 +1,177 @@
+"""PURE. Changes one table of a TOML text and leaves every other character as it is, comments too.
+
+A table that is not there yet is written at the end, as one would by hand; one that is there is changed in its place.
+Each result is read again by Python's own parser before it counts: a layout that neither way can handle is refused.
+
+>>> print(merged("model = 'x' # fast", ("servers", "ctx"), {"command": "ctx", "args": ["serve"]}))
+model = 'x' # fast
+<BLANKLINE>
+[servers.ctx]
+command = "ctx"
+args = ["serve"]
+<BLANKLINE>
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from difflib import SequenceMatcher
+from itertools import chain
+from typing import Any
+
+import tomlkit
+from tomlkit.exceptions import TOMLKitError
+
+from context_engine.errors import InvalidArgument
+
+_EMPTY_LAST_LINE = re.compile(r"(?:(?<=\n)|^)[ \t\r]*\n\Z")
+_PLACE = re.compile(r"at line (\d+), column (\d+)")
+
+
+def found(text: str, path: Sequence[str]) -> Any:
+    """The value at a path of keys; None when there is none, or no text. Raises: InvalidArgument, as all functions here."""
+    value: Any = _read(text)
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def merged(text: str, path: Sequence[str], entry: Mapping[str, Any]) -> str:
+    """The text with the keys of `entry` in the table at `path`; what else stands in that table stays.
+
+    Raises: InvalidArgument when the text is no TOML (`details` has the line), or something else than a table is there.
+    """
+    meant = _read(text)
+    table = meant
+    for key in path:
+        table = table.setdefault(key, {}) if isinstance(table, dict) else None
+    if not isinstance(table, dict):
+        raise InvalidArgument(f"{'.'.join(path)} is no table", suggestion="Rename what stands there, or remove it.")
+    is_new = not table
+    if all(table.get(key) == value for key, value in entry.items()):
+        return text
+    table.update(entry)
+    results = [_appended(text, path, entry)] if is_new else []
+    return _first_right(chain(results, _editions(text, path, entry)), meant, text)
+
+
+def without(text: str, path: Sequence[str]) -> str:
+    """The text without the table at `path`; the same text when there is none. Undoes what `merged` added there."""
+    if found(text, path) is None:
+        return text
+    meant = _read(text)
+    owner = meant
+    for key in path[:-1]:
+        owner = owner[key]
+    del owner[path[-1]]
+    return _first_right(_deletions(text, path), meant, text)
+
+
+def _read(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        place = _PLACE.search(str(error))
+        line, column = (int(place[1]), int(place[2])) if place else (text.count("\n") + 1, 1)
+        raise InvalidArgument(
+            f"line {line}, column {column}: {str(error).partition(' (at ')[0]}",
+            suggestion="Mend it there, then run the command again.",
+            details={"line": line, "column": column},
+        ) from None
+
+
+def _first_right(results: Iterable[str], meant: Mapping[str, Any], text: str) -> str:
+    """The first result that says what is meant and leaves what it keeps in its order.
+
+    Empty tables around ours count for nothing.
+    """
+    for after in results:
+        with suppress(tomllib.TOMLDecodeError):
+            if _without_empty(tomllib.loads(after)) == _without_empty(meant) and _in_order(text, after):
+                return after
+    raise InvalidArgument(
+        "the table stands in a form that cannot be changed without touching the rest",
+        suggestion="Change it by hand.",
+        details={"line": 1, "column": 1},
+    )
+
+
+def _in_order(before: str, after: str) -> bool:
+    """Whether the lines that both texts have stand in the same order."""
+    old, new = before.splitlines(), after.splitlines()
+    kept = sum(block.size for block in SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks())
+    return kept == (Counter(old) & Counter(new)).total()
+
+
+def _without_empty(value: Mapping[str, Any]) -> dict[str, Any]:
+    told = {key: _without_empty(each) if isinstance(each, dict) else each for key, each in value.items()}
+    return {key: each for key, each in told.items() if each != {}}
+
+
+# -- the ways to do it ------------------------------------------------------------------------------------------------
+
+
+def _appended(text: str, path: Sequence[str], entry: Mapping[str, Any]) -> str:
+    """The table at the end, after one empty line."""
+    newline = "\r\n" if "\r\n" in text else "\n"
+    start = "" if not text else text + newline if text.endswith("\n") else text + 2 * newline
+    table = tomlkit.dumps(dict(entry)).replace("\n", newline)
+    return f"{start}[{'.'.join(path)}]{newline}{table}"
+
+
+def _editions(text: str, path: Sequence[str], entry: Mapping[str, Any]) -> Iterator[str]:
+    """The text with the keys that differ changed: in the lines of the table alone, then wherever the library finds it."""
+    for before, block, after in _blocks(text, path):
+        with suppress(TOMLKitError, LookupError):
+            yield before + _edited(block, path, entry) + after
+    with suppress(TOMLKitError, LookupError):
+        yield _edited(text, path, entry)
+
+
+def _deletions(text: str, path: Sequence[str]) -> Iterator[str]:
+    """The text without the table and the empty line before it, or without what the library takes for the table."""
+    for before, _, after in _blocks(text, path):
+        yield _EMPTY_LAST_LINE.sub("", before) + after
+    with suppress(TOMLKitError, LookupError):
+        yield _deleted(text, path)
+
+
+def _blocks(text: str, path: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    """(what is before, the lines of the table and of those below it, what is after).
+
+    Once for each line that looks like the table's header: it may be part of a string.
+    """
+    lines = re.findall(r"[^\n]*\n|[^\n]+", text)
+    name = r"\s*\.\s*".join(f"""["']?{re.escape(key)}["']?""" for key in path)
+    header = re.compile(rf"\s*\[\s*{name}\s*(?:\.[^\]]*)?\]\s*(?:#.*)?\s*")
+    for first in (number for number, line in enumerate(lines) if header.fullmatch(line)):
+        stop = first + 1
+        while stop < len(lines) and (not lines[stop].lstrip().startswith("[") or header.fullmatch(lines[stop])):
+            stop += 1
+        while stop > first + 1 and (not lines[stop - 1].strip() or lines[stop - 1].lstrip().startswith("#")):
+            stop -= 1  # what stands before the next table belongs to that
+        yield "".join(lines[:first]), "".join(lines[first:stop]), "".join(lines[stop:])
+
+
+def _edited(text: str, path: Sequence[str], entry: Mapping[str, Any]) -> str:
+    document = tomlkit.parse(text)
+    table: Any = document
+    for key in path:
+        table = table.setdefault(key, tomlkit.table() if table is document else tomlkit.inline_table())
+    for key, value in entry.items():
+        if table.get(key) != value:
+            table[key] = value
+    return tomlkit.dumps(document)
+
+
+def _deleted(text: str, path: Sequence[str]) -> str:
+    document = tomlkit.parse(text)
+    owner: Any = document
+    for key in path[:-1]:
+        owner = owner[key]
+    del owner[path[-1]]
+    return tomlkit.dumps(document)
