@@ -5,7 +5,7 @@ PYTHON := $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 CHECK := $(PYTHON) scripts/check.py --here
 
 .DEFAULT_GOAL := all
-.PHONY: all setup format-check format lint types imports docs docs-check test durability eval bench clean help
+.PHONY: all setup format-check format lint types imports docs docs-check test durability eval bench dist lowest lock clients clean help
 
 all: ## everything CI runs: format, lint, types, imports, docs, tests
 	@$(CHECK)
@@ -46,6 +46,18 @@ eval: ## ranking quality on the small offline corpus, against the golden ranks
 
 bench: ## speed, side by side with a peer (needs the extra `bench`)
 	@$(PYTHON) bench/speed.py $(ARGS)
+
+dist: ## build wheel, sdist and desktop extension, and try each on a bare machine (needs the extra `dist`)
+	@$(PYTHON) scripts/dist.py $(ARGS)
+
+lowest: ## the quick tests with the oldest dependencies that we admit (needs the extra `dist`)
+	@$(PYTHON) scripts/lowest.py $(ARGS)
+
+lock: ## write uv.lock anew, with the newest releases that pyproject.toml admits (needs the extra `dist`)
+	@$(PYTHON) -m uv lock --upgrade
+
+clients: ## real MCP clients, installed from the npm registry, against ctx; one part: make clients ARGS="-k codex"
+	@$(PYTHON) scripts/clients.py $(if $(ARGS),-- $(ARGS))
 
 clean: ## remove what the tools left behind; .venv stays
 	@rm -rf .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist
