@@ -1,0 +1,125 @@
+"""The server that the conformance suite is run against: ours over a real repository, and the suite's own fixtures beside it.
+
+    python -m tests.clients.fixture_server FOLDER
+
+prints its address and serves until it is told to end. What the suite asks for by name is answered by the fixtures, all else
+by our server; and all of it goes through our middleware, our guard and our way over HTTP.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import mcp_types as types
+from mcp.server.lowlevel import Server
+
+from context_engine.server import http, mcp
+from context_engine.server.gate import Gate, to_stderr
+from context_engine.server.guard import Guard, Hosts
+from context_engine.server.projects import Projects
+from tests.clients import fixtures
+from tests.clients.fixtures import Context
+
+Ours = Callable[[Context, Any], Awaitable[Any]]
+
+
+def main(root: Path) -> None:
+    """Serve on a free port of loopback, as `ctx serve --http` does."""
+    projects = Projects((str(root),), log=to_stderr, follow=False)
+    gate = Gate(projects.engine, log=to_stderr)
+    projects.start()
+    server = furnished(mcp.build(gate, projects=projects))
+    app = http.application(server, gate, projects, Guard(Hosts("127.0.0.1"), token=""))
+    listening = http.bound("127.0.0.1", 0)
+    print(http.url(listening), flush=True)
+    http.hosted(app, server).run(sockets=[listening])
+    projects.close()
+
+
+def furnished(server: Server[Any]) -> Server[Any]:
+    """The server with the fixtures beside its own tools, resources and prompts."""
+    beside(server, "tools/list", types.PaginatedRequestParams, list_tools)
+    beside(server, "tools/call", types.CallToolRequestParams, call_tool)
+    beside(server, "resources/list", types.PaginatedRequestParams, list_resources)
+    beside(server, "resources/templates/list", types.PaginatedRequestParams, list_templates)
+    beside(server, "resources/read", types.ReadResourceRequestParams, read_resource)
+    beside(server, "prompts/list", types.PaginatedRequestParams, list_prompts)
+    beside(server, "prompts/get", types.GetPromptRequestParams, get_prompt)
+    beside(server, "completion/complete", types.CompleteRequestParams, complete)
+    for method, params in (
+        ("resources/subscribe", types.SubscribeRequestParams),
+        ("resources/unsubscribe", types.UnsubscribeRequestParams),
+        ("logging/setLevel", types.SetLevelRequestParams),
+    ):
+        server.add_request_handler(method, params, accepted)
+    ours = server.get_tool_input_schema
+    server.get_tool_input_schema = lambda name: fixtures.SCHEMAS.get(name) or (ours(name) if ours else None)
+    return server
+
+
+def beside(
+    server: Server[Any], method: str, params_type: type[Any], fixture: Callable[[Ours, Context, Any], Awaitable[Any]]
+) -> None:
+    """Put a fixture before our handler of that method, and hand ours to it."""
+    entry = server.get_request_handler(method)
+
+    async def handler(context: Context, params: Any) -> Any:
+        assert entry, f"our server does not answer {method}"
+        return await fixture(entry.handler, context, params)
+
+    server.add_request_handler(method, entry.params_type if entry else params_type, handler)
+
+
+async def accepted(context: Context, params: Any) -> types.EmptyResult:
+    """A request of the older era that ours leaves out, because the newer one did away with it."""
+    return types.EmptyResult()
+
+
+async def list_tools(ours: Ours, context: Context, params: Any) -> Any:
+    listed = await ours(context, params)
+    return listed.model_copy(update={"tools": [*listed.tools, *fixtures.listed_tools()]})
+
+
+async def call_tool(ours: Ours, context: Context, params: types.CallToolRequestParams) -> Any:
+    fixture = fixtures.TOOLS.get(params.name)
+    return await (fixture(context, params) if fixture else ours(context, params))
+
+
+async def list_resources(ours: Ours, context: Context, params: Any) -> Any:
+    listed = await ours(context, params)
+    return listed.model_copy(update={"resources": [*listed.resources, *fixtures.listed_resources()]})
+
+
+async def list_templates(ours: Ours, context: Context, params: Any) -> Any:
+    listed = await ours(context, params)
+    return listed.model_copy(update={"resource_templates": [*listed.resource_templates, fixtures.TEMPLATE]})
+
+
+async def read_resource(ours: Ours, context: Context, params: types.ReadResourceRequestParams) -> Any:
+    uri = str(params.uri)
+    fixture = fixtures.RESOURCES.get(uri) or fixtures.templated(uri)
+    return types.ReadResourceResult(contents=[fixture]) if fixture else await ours(context, params)
+
+
+async def list_prompts(ours: Ours, context: Context, params: Any) -> Any:
+    listed = await ours(context, params)
+    return listed.model_copy(update={"prompts": [*listed.prompts, *fixtures.listed_prompts()]})
+
+
+async def get_prompt(ours: Ours, context: Context, params: types.GetPromptRequestParams) -> Any:
+    return fixtures.prompted(params) if params.name in fixtures.PROMPTS else await ours(context, params)
+
+
+async def complete(ours: Ours, context: Context, params: types.CompleteRequestParams) -> Any:
+    if getattr(params.ref, "name", "") in fixtures.PROMPTS:
+        return types.CompleteResult(
+            completion=types.Completion(values=["paris", "park", "party"], total=3, has_more=False)
+        )
+    return await ours(context, params)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
