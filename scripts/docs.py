@@ -1,4 +1,4 @@
-"""Write the generated parts of the documentation anew, or check that they are current.
+"""Write the generated parts of the documentation anew, the catalogue and the packaging too, or check the documentation.
 
     python scripts/docs.py            write
     python scripts/docs.py --check    write nothing; exit 1 and show the difference when something is out of date
@@ -23,11 +23,14 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def main(argv: list[str]) -> int:
-    """Run cog over every Markdown file that asks for it; the exit code."""
+    """Run cog over every Markdown file that asks for it, and those who write other files; the exit code."""
     files = [str(path.relative_to(ROOT)) for path in generated_files()]
-    how = ["--check", "--diff", "--check-fail-msg=run `make docs`"] if "--check" in argv else ["-r"]
-    command = [sys.executable, "-m", "cogapp", *how, "-P", "-U", "-I", ".", "--verbosity=1", *files]
-    return subprocess.run(command, cwd=ROOT, check=False).returncode
+    check = "--check" in argv
+    how = ["--check", "--diff", "--check-fail-msg=run `make docs`"] if check else ["-r"]
+    cog = ["-m", "cogapp", *how, "-P", "-U", "-I", ".", "--verbosity=1", *files]
+    # tests compare these with what they are made from, so a check has nothing to do
+    others = [] if check else [["-m", "context_engine.server.catalogue", "--write"], ["scripts/dist.py", "--sync"]]
+    return max(subprocess.run([sys.executable, *each], cwd=ROOT, check=False).returncode for each in [*others, cog])
 
 
 def generated_files() -> list[Path]:
@@ -95,7 +98,18 @@ def argument_rows(schema: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     required = schema.get("required", ())
     for name, one in schema["properties"].items():
         must = ", required" if name in required else ""
-        yield f"`{name}`", f"{one.get('type', 'any')}{must}", one.get("description", "")
+        yield f"`{name}`", f"{one.get('type', 'any')}{limits(one)}{must}", one.get("description", "")
+
+
+def limits(schema: Mapping[str, Any]) -> str:
+    """What a number or a list of words may be, as the schema says it; an agent reads it there."""
+    words = schema.get("enum") or schema.get("items", {}).get("enum")
+    if words:
+        return f": {', '.join(words)}"
+    least, most = schema.get("minimum"), schema.get("maximum")
+    if most is not None:
+        return f" {least}-{most}"
+    return f" from {least}" if least is not None else ""
 
 
 def promises_summary() -> str:

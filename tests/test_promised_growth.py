@@ -13,6 +13,7 @@ from context_engine import tools
 from context_engine.cli.app import app
 from context_engine.server import mcp
 from context_engine.server.gate import Gate
+from context_engine.server.profiles import Shown
 from context_engine.tools.arguments import Text
 from context_engine.tools.tool import Call, Reply, tool
 from tests.test_promises import ROOT
@@ -39,8 +40,9 @@ def grown(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_one_registered_function_is_listed_checked_and_called_over_the_protocol(grown: None) -> None:
     async def body() -> None:
-        gate = Gate(lambda: Grown())  # ty: ignore[invalid-argument-type] - a stand-in
-        async with Client(mcp.build(gate)) as client:
+        everything = Shown(profiles=("all",))
+        gate = Gate(lambda _: Grown(), shown=everything)  # ty: ignore[invalid-argument-type] - a stand-in
+        async with Client(mcp.build(gate, shown=everything)) as client:
             shown = (await client.list_tools()).tools[-1]
             assert (shown.name, shown.input_schema["required"]) == ("shout", ["word"])
             assert shown.description == "Show a word in capital letters, so that everybody can read it."
@@ -61,12 +63,24 @@ def test_it_stands_in_the_terminal_too(grown: None) -> None:
     assert "shout" in CliRunner().invoke(app, ["tools"]).stdout
 
 
+NAMED_IN = {
+    "about.py": "the instructions, which an agent reads",
+    "prompts.py": "texts for agents",
+    "resources.py": "texts for agents",
+    "profiles.py": "the lists of what a client is shown",
+    "limits.py": "the lists of what is limited",
+}
+
+
 def test_the_protocol_knows_no_tool_and_no_method_of_the_engine_by_name() -> None:
-    names = {each.name for each in tools.ALL} - {"trace"}  # `trace` is also what a log line calls a stack trace
-    for file in (ROOT / "context_engine" / "server").glob("*.py"):
-        text = file.read_text(encoding="utf-8").replace(mcp.INSTRUCTIONS.replace("\n", ""), "")
-        code = text.partition('INSTRUCTIONS = """')[0] + text.partition('INSTRUCTIONS = """')[2].partition('"""')[2]
-        assert [name for name in names if name in code] == [], file.name
+    # `trace` is also what a log line calls a stack trace, `call_tool` what the protocol calls a call
+    names = {each.name for each in tools.ALL} - {"trace", "call_tool"}
+    found = {
+        file.name: [name for name in names if name in file.read_text(encoding="utf-8")]
+        for file in (ROOT / "context_engine" / "server").glob("*.py")
+    }
+    assert {file: held for file, held in found.items() if held and file not in NAMED_IN} == {}
+    assert [file for file in NAMED_IN if not found[file]] == [], "the exception is no longer needed"
 
 
 def test_every_way_to_search_asks_the_engine_exactly_once() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from context_engine.errors import InvalidArgument
+from context_engine.server.limits import CALLS_PER_MINUTE, rates
 from context_engine.settings import Settings, knobs
 
 
@@ -92,3 +94,22 @@ def test_every_knob_says_in_one_line_what_it_means() -> None:
 def test_settings_cannot_be_changed_once_read() -> None:
     with pytest.raises(AttributeError):
         Settings().quiet_ms = 3  # ty: ignore[invalid-assignment] - that is the point
+
+
+@pytest.mark.parametrize(
+    "stated", ["read_file=300, trace=0", "read_file=300,trace=0,", {"read_file": 300, "trace": 0}, ""]
+)
+def test_rate_limits_are_pairs_of_a_tool_and_a_number(tmp_path: Path, stated: object) -> None:
+    written(tmp_path, json.dumps({"rate_limits_per_minute": stated}))
+    loaded = Settings.load(tmp_path, env={}).rate_limits_per_minute
+    assert rates(loaded) == {**CALLS_PER_MINUTE, **({"read_file": 300, "trace": 0} if stated else {})}
+
+
+@pytest.mark.parametrize(
+    "stated", ["read_file", "read_file=many", "read_file=-1", "read-file=3", "read_file=3 trace=4", 7]
+)
+def test_rate_limits_that_are_something_else_are_refused_with_the_form(tmp_path: Path, stated: object) -> None:
+    written(tmp_path, json.dumps({"rate_limits_per_minute": stated}))
+    with pytest.raises(InvalidArgument) as caught:
+        Settings.load(tmp_path, env={})
+    assert "read_file=300" in caught.value.suggestion

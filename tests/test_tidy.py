@@ -26,7 +26,13 @@ PACKAGE = ROOT / "context_engine"
 TOUCHES_FILES = {
     "settings.py": "the settings file of the workspace, `.context-engine/config.yml`, and nothing else",
     "cli/app.py": "asks whether a word typed at the terminal is a path; opens nothing",
+    "cli/clients/": "the settings files of clients, where `ctx setup` and `ctx doctor` look, and the installed `ctx` script",
+    "cli/doctor/": "tries whether the cache can be written, makes a folder of its own to try the server in, asks whether roots exist",
+    "server/token.py": "the bearer token of the HTTP server, in the user's config folder or where its owner put it",
     "server/streams.py": "the standard streams, moved aside so that no print can spoil the protocol, and /dev/null",
+    "server/life.py": "a pipe to itself, which every signal wakes it with",
+    "server/parent.py": "what the system tells of the processes that started this one",
+    "server/catalogue.py": "its own generated file in this package",
     "store/": "its own index files in the user's cache, never a file of the workspace",
     "index/worker.py": "the pipes to the process that started it, no file",
     "languages/language.py": "the language files of this package, and those the user adds",

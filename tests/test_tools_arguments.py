@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from context_engine import tools
 from context_engine.errors import InvalidArgument
-from context_engine.tools.arguments import Flag, Parameter, Text, Texts, Whole, bind, snake
+from context_engine.tools.arguments import Fields, Flag, Parameter, Text, Texts, Whole, bind, snake
 
 PARAMETERS = tools.find("codebase_retrieval").parameters
 
@@ -45,6 +45,25 @@ def test_a_glob_that_starts_like_a_json_array_is_still_a_glob() -> None:
 @pytest.mark.parametrize("name", ["topK", "top_k", "top-k", "TopK"])
 def test_camel_case_and_snake_case_name_the_same_argument(name: str) -> None:
     assert bound(**{name: 7})["top_k"] == 7
+
+
+def test_numbers_in_a_list_are_texts() -> None:
+    assert bound(languages=[7, "10-20"])["languages"] == ("7", "10-20")
+
+
+@pytest.mark.parametrize("sent", [{"a": 1}, '{"a": 1}', ' {"a":1}\n'])
+def test_an_object_may_come_as_json(sent: object) -> None:
+    assert bind((Parameter("arguments", Fields("f"), {}),), {"arguments": sent}) == {"arguments": {"a": 1}}
+
+
+@pytest.mark.parametrize("sent", ["", "a=1", [1], 3, "[1]", "{" * 100_000, '{"a":' * 100_000])
+def test_what_is_no_object_is_refused(sent: object) -> None:
+    with pytest.raises(InvalidArgument, match="arguments must be an object"):
+        bind((Parameter("arguments", Fields("f"), {}),), {"arguments": sent})
+
+
+def test_all_arguments_together_may_come_as_json() -> None:
+    assert bind(PARAMETERS, '{"query": "q", "topK": "7"}')["top_k"] == 7
 
 
 def test_null_means_not_given() -> None:
@@ -83,7 +102,16 @@ def test_the_same_argument_twice_is_refused_unless_both_agree() -> None:
         ("query", "x" * 2_001, "at most 2,000"),
         ("profile", "fst", "profile is 'fst'"),
         ("languages", 3, "list of texts"),
-        ("languages", [3], "list of texts"),
+        ("languages", [[3]], "list of texts"),
+        ("languages", [True], "list of texts"),
+        ("languages", ["x"] * 101, "has 101 entries"),
+        ("languages", "x" * 1_000_000, "1,000,000 characters"),
+        ("languages", ["x" * 2_001], "at most 2,000"),
+        ("query", "\ud800", "half a character"),
+        ("query", 10**100, "must be a text, not a number"),
+        ("top_k", 10**100, "top_k is a huge number"),
+        ("top_k", "9" * 400, "whole number"),
+        ("top_k", float("inf"), "whole number"),
         ("chunk_types", ["definition"], "chunk_types is 'definition'"),
     ],
 )
@@ -96,6 +124,37 @@ def test_a_wrong_word_names_the_nearest_right_one() -> None:
     with pytest.raises(InvalidArgument) as caught:
         bound(profile="balancd")
     assert "Did you mean balanced?" in caught.value.suggestion
+
+
+def test_every_wrong_argument_is_told_at_once_with_its_own_way_on() -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        bind(PARAMETERS, {"topk_": 3, "min_score": 2, "profile": "balancd"})
+    assert caught.value.message == ("unknown argument 'topk_'; query is missing; profile is 'balancd'; min_score is 2")
+    rows = {row["argument"]: row["suggestion"] for row in caught.value.details["arguments"]}
+    assert rows == {
+        "topk_": "Did you mean top_k?",
+        "query": "A question, words from the code, or a symbol.",
+        "profile": "It is one of fast, balanced, rich. Did you mean balanced?",
+        "min_score": "It goes from 0 to 1.",
+    }
+
+
+def test_one_wrong_argument_among_many_unknown_ones_does_not_make_the_rest_missing() -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        bind(PARAMETERS, {**{f"unknown_{number}": 1 for number in range(10_000)}, "query": "q"})
+    assert "is missing" not in caught.value.message
+    assert len(caught.value.details["arguments"]) == 20
+
+
+@pytest.mark.parametrize("name", ["top_k", "profile", "min_score", "query", "languages", "chunk_types"])
+def test_an_error_never_repeats_what_is_huge(name: str) -> None:
+    for value in ("x" * 1_000_000, 10**5_000, ["x" * 1_000_000] * 101, {"x" * 1_000_000: 1}):
+        with pytest.raises(InvalidArgument) as caught:
+            bound(**{name: value})
+        assert len(str(caught.value.as_dict())) < 1_000
+    with pytest.raises(InvalidArgument) as caught:
+        bound(**{"x" * 1_000_000: 1})
+    assert len(str(caught.value.as_dict())) < 1_000
 
 
 def test_a_missing_argument_is_refused_with_what_it_should_say() -> None:
@@ -149,13 +208,18 @@ def test_whatever_is_sent_is_either_bound_or_refused_as_an_argument(arguments: d
     assert 1 <= values["top_k"] <= 50
 
 
-def test_the_default_stands_in_the_description_too() -> None:
-    described = Parameter("top_k", Whole("Rows, 1-50.", 1, 50), 10).schema()
-    assert described == {
-        "type": "integer", "minimum": 1, "maximum": 50, "description": "Rows, 1-50 (default 10).", "default": 10,
-    }  # fmt: skip
+def test_the_default_stands_in_the_description_alone() -> None:
+    described = Parameter("top_k", Whole("Rows.", 1, 50), 10).schema()
+    assert described == {"type": "integer", "minimum": 1, "maximum": 50, "description": "Rows (default 10)."}
+    assert Parameter("force", Flag("All."), False).schema()["description"] == "All (default false)."
 
 
-def test_required_arguments_have_no_default() -> None:
-    assert "default" not in Parameter("query", Text("What.", 1)).schema()
-    assert "default" not in Parameter("tags", Texts("Tags."), ()).schema()
+def test_a_limit_is_in_the_schema_only_where_it_says_something() -> None:
+    assert Text("What.", 1).schema() == {"type": "string"}
+    assert Text("What.", 1, 500).schema() == {"type": "string", "minLength": 1, "maxLength": 500}
+    assert Whole("Line.", 1, 10**9).schema() == {"type": "integer", "minimum": 1}
+
+
+def test_what_is_required_or_empty_by_default_says_nothing_of_it() -> None:
+    assert Parameter("query", Text("What.", 1)).schema()["description"] == "What."
+    assert Parameter("tags", Texts("Tags."), ()).schema()["description"] == "Tags."

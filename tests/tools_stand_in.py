@@ -70,6 +70,7 @@ class StandIn:
     reason: str = "no match"
     near_tags: tuple[str, ...] = ()
     text: str = LOGIN
+    root: Path = Path("/work")
     queries: list[Query] = field(default_factory=list)
     state: Status = field(default_factory=status)
     steps: tuple[Progress, ...] = ()
@@ -90,7 +91,7 @@ class StandIn:
         """The fixed status's."""
         return self.state.indexed_at or ""
 
-    def find_symbol(self, name: str, *, kind: str | None, path: str | None, limit: int) -> Found:
+    def find_symbol(self, name: str, *, kind: str | None = None, path: str | None = None, limit: int = 20) -> Found:
         """One definition of `login`, none of anything else."""
         if name != "login":
             return Found((), 0, ("login",), "fresh")

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from context_engine.errors import ContextEngineError, UnknownTool
 from context_engine.tools.arguments import is_malformed, near
-from context_engine.tools.catalogue import tool_manifest
+from context_engine.tools.catalogue import call_tool, tool_manifest
 from context_engine.tools.files import list_directory, read_file
 from context_engine.tools.fit import compact
+from context_engine.tools.fragments import read_fragment, read_regions
 from context_engine.tools.index_tools import clear_index, index_status, index_workspace, reindex_workspace
 from context_engine.tools.retrieval import codebase_retrieval, cortex_search, find_symbol, semantic_search, trace
+from context_engine.tools.searching import grep_codebase, scout, search_files
 from context_engine.tools.tool import Call, Reply, Tool
 
 if TYPE_CHECKING:
@@ -26,8 +28,13 @@ ALL: tuple[Tool, ...] = (
     codebase_retrieval,
     find_symbol,
     trace,
+    search_files,
     read_file,
+    read_fragment,
+    read_regions,
     list_directory,
+    scout,
+    grep_codebase,
     semantic_search,
     cortex_search,
     index_status,
@@ -35,6 +42,7 @@ ALL: tuple[Tool, ...] = (
     reindex_workspace,
     clear_index,
     tool_manifest,
+    call_tool,
 )
 """Every tool, in the order agents see them: what they need most comes first."""
 

@@ -7,17 +7,28 @@ Clients send "5" for 5, "true" for true, a JSON array or a comma list as one str
 import difflib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from context_engine.errors import ContextEngineError, InvalidArgument, UnknownTool
+from context_engine.text.spans import LineSpan
 
 DESCRIPTION_CHARS_MAX = 80
+WRONG_MAX = 20
+"""Unknown arguments told of in one error: more than any tool takes."""
 REQUIRED: Any = object()
 """Stands for "no default"."""
 
 
+SHOWN_CHARS_MAX = 60
+"""Of a wrong value, an error shows so much: it is to be recognised, not repeated."""
+HUGE = 10**SHOWN_CHARS_MAX
+"""A whole number from here on is not even written out: Python refuses to write the largest that JSON can carry."""
+TEXT_CHARS_MAX = 2_000
+"""Nobody searches for more; a text of a tool that takes content has a limit of its own."""
+NAME_CHARS_MAX = 100
+"""Longer than any name: nothing near is looked for."""
 MALFORMED = "malformed"
 """Marks, in an error's details, a refusal that a seed wants on the level of the protocol (JSON-RPC -32602)."""
 
@@ -43,17 +54,18 @@ class Text(Kind):
 
     says: str
     least: int = 0
-    most: int = 2_000
+    most: int = TEXT_CHARS_MAX
     empty_is_malformed: bool = False
 
     def schema(self) -> dict[str, Any]:
-        """With its length."""
-        low = {"minLength": self.least} if self.least else {}
-        return {"type": "string", **low, "maxLength": self.most}
+        """With its length where that is its own: each word here is paid for in every request of a client."""
+        if self.most == TEXT_CHARS_MAX:
+            return {"type": "string"}
+        return {"type": "string", **({"minLength": self.least} if self.least else {}), "maxLength": self.most}
 
     def read(self, name: str, value: Any) -> str:
         """Numbers are taken as they are written; anything else that is no text is refused."""
-        if isinstance(value, int | float) and not isinstance(value, bool):
+        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < HUGE:
             value = str(value)
         if not isinstance(value, str):
             raise refused(name, f"must be a text, not {_shape(value)}")
@@ -61,7 +73,7 @@ class Text(Kind):
             raise refused(name, "is empty", f"Say what to look for in {name}.", malformed=self.empty_is_malformed)
         if len(value) > self.most:
             raise refused(name, f"has {len(value):,} characters, at most {self.most:,} are allowed", "Shorten it.")
-        return value
+        return _encodable(name, value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +89,15 @@ class Choice(Kind):
 
     def read(self, name: str, value: Any) -> str:
         """Upper and lower case do not count."""
-        word = value.strip().lower() if isinstance(value, str) else value
+        word = value.strip().lower() if isinstance(value, str) else ""
         if word not in self.among:
-            raise refused(name, f"is {value!r}", f"It is one of {', '.join(self.among)}.{near(str(word), self.among)}")
-        return str(word)
+            one_of = f"It is one of {', '.join(self.among)}."
+            raise refused(name, f"is {_written(value)}", one_of + near(word, self.among))
+        return word
+
+
+ENDLESS = 10**9
+"""Numbers with this limit have none worth telling: no file has so many lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +110,17 @@ class Whole(Kind):
     clamp: bool = False
 
     def schema(self) -> dict[str, Any]:
-        """With its range; none where it is clamped, since a strict client would refuse what we would take."""
-        return {"type": "integer"} if self.clamp else {"type": "integer", "minimum": self.least, "maximum": self.most}
+        """With its range, as far as it says something; none where it is clamped: a client would refuse what we take."""
+        if self.clamp:
+            return {"type": "integer"}
+        high = {"maximum": self.most} if self.most < ENDLESS else {}
+        return {"type": "integer", "minimum": self.least, **high}
 
     def read(self, name: str, value: Any) -> int:
         """5, "5" and 5.0 are the same."""
         number = _number(name, value, "a whole number")
         if number != int(number):
-            raise refused(name, f"must be a whole number, not {value}")
+            raise refused(name, f"must be a whole number, not {_written(value)}")
         if self.clamp:
             return max(self.least, min(self.most, int(number)))
         return int(_inside(name, number, self.least, self.most))
@@ -130,12 +150,12 @@ class Flag(Kind):
 
     def read(self, name: str, value: Any) -> bool:
         """Words and 0/1 are understood."""
-        word = str(value).strip().lower()
-        if word in ("true", "1", "yes", "on"):
+        word = str(value).strip().lower() if isinstance(value, bool | str) or value in (0, 1) else None
+        if word in ("true", "1", "1.0", "yes", "on"):
             return True
-        if word in ("false", "0", "no", "off", ""):
+        if word in ("false", "0", "0.0", "no", "off", ""):
             return False
-        raise refused(name, f"must be true or false, not {value!r}")
+        raise refused(name, f"must be true or false, not {_written(value)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,16 +173,68 @@ class Texts(Kind):
 
     def read(self, name: str, value: Any) -> tuple[str, ...]:
         """A list, a JSON array in a string, or a comma list; blanks and repetitions dropped."""
+        if isinstance(value, str) and len(value) > self.most * TEXT_CHARS_MAX:
+            raise refused(name, f"has {len(value):,} characters", f"Send a list of at most {self.most} entries.")
         listed = _listed(value) if isinstance(value, str) else value
-        if not isinstance(listed, list | tuple) or not all(isinstance(item, str) for item in listed):
+        if not isinstance(listed, list | tuple) or not all(_is_item(item) for item in listed[: self.most]):
             raise refused(name, f"must be a list of texts, not {_shape(value)}", f'Write {name}: ["one", "two"].')
-        found = tuple(dict.fromkeys(item.strip() for item in listed if item.strip()))
-        if len(found) > self.most:
-            raise refused(name, f"has {len(found)} entries, at most {self.most} are allowed")
+        if len(listed) > self.most:
+            raise refused(name, f"has {len(listed):,} entries, at most {self.most} are allowed", "Send fewer.")
+        one = Text("")
+        found = tuple(filter(None, dict.fromkeys(one.read(name, item).strip() for item in listed)))
         if self.among:
-            one = Choice("", self.among)
-            return tuple(dict.fromkeys(one.read(name, item) for item in found))
+            among = Choice("", self.among)
+            return tuple(dict.fromkeys(among.read(name, item) for item in found))
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class Fields(Kind):
+    """An object of whatever fields, for somebody else to check."""
+
+    json_type: ClassVar[str] = "object"
+    says: str
+
+    def read(self, name: str, value: Any) -> Mapping[str, Any]:
+        """An object, or one written as JSON in a text."""
+        value = from_json(value) if isinstance(value, str) and value.strip() else value
+        if not isinstance(value, Mapping):
+            raise refused(name, f"must be an object, not {_shape(value)}", f'Write {name}: {{"argument": "value"}}.')
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Spans(Kind):
+    """A list of line ranges, each an object with `start` and `end`. Whether a file has those lines, its reader says."""
+
+    json_type: ClassVar[str] = "array"
+    says: str
+    most: int = 200
+
+    def schema(self) -> dict[str, Any]:
+        """With both ends of a range."""
+        ends = {"start": {"type": "integer"}, "end": {"type": "integer"}}
+        items = {"type": "object", "properties": ends, "required": [*ends], "additionalProperties": False}
+        return {"type": "array", "items": items}
+
+    def read(self, name: str, value: Any) -> tuple[LineSpan, ...]:
+        """A list, or one written as JSON in a text; a range alone is a list of one, and numbers may be texts."""
+        listed = from_json(value) if isinstance(value, str) else value
+        listed = [listed] if isinstance(listed, Mapping) else listed
+        if not isinstance(listed, list | tuple):
+            raise refused(name, f"must be a list of ranges, not {_shape(value)}", _SPANS_EXAMPLE.format(name=name))
+        if len(listed) > self.most:
+            raise refused(name, f"has {len(listed):,} entries, at most {self.most} are allowed", "Send fewer.")
+        return tuple(self._span(name, each) for each in listed)
+
+    def _span(self, name: str, value: Any) -> LineSpan:
+        if not isinstance(value, Mapping) or set(value) != {"start", "end"}:
+            raise refused(name, "holds what is no range of lines", _SPANS_EXAMPLE.format(name=name))
+        line = Whole("", -ENDLESS, ENDLESS)
+        return LineSpan(line.read(f"{name}.start", value["start"]), line.read(f"{name}.end", value["end"]))
+
+
+_SPANS_EXAMPLE = 'Write {name}: [{{"start": 10, "end": 20}}].'
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,13 +251,12 @@ class Parameter:
         return self.default is REQUIRED
 
     def schema(self) -> dict[str, Any]:
-        """Its JSON schema. One client strips `default`, so the description says it too."""
+        """Its JSON schema. The default stands in the description alone: one client strips the keyword, all pay for it."""
         says = self.kind.says
-        if self.default is REQUIRED or self.default is None or self.default in ("", ()):
+        if self.default is REQUIRED or self.default is None or self.default in ("", (), {}):
             return {**self.kind.schema(), "description": says}
-        written = json.dumps(self.default)
-        described = f"{says.rstrip('.')} (default {written.strip(chr(34))})."
-        return {**self.kind.schema(), "description": described, "default": self.default}
+        written = json.dumps(self.default).strip('"')
+        return {**self.kind.schema(), "description": f"{says.rstrip('.')} (default {written})."}
 
 
 def schema_of(parameters: Iterable[Parameter]) -> dict[str, Any]:
@@ -200,13 +271,30 @@ def schema_of(parameters: Iterable[Parameter]) -> dict[str, Any]:
 def bind(parameters: Iterable[Parameter], arguments: Any) -> dict[str, Any]:
     """The arguments of a call by parameter name: named right, read, checked, defaults filled in.
 
-    Raises: InvalidArgument, with the nearest valid name or the limits.
+    Raises: InvalidArgument, which tells of every wrong argument, each with the nearest valid name or its limits.
     """
     known = {each.name: each for each in parameters}
+    arguments = from_json(arguments) if isinstance(arguments, str) else arguments
     if not isinstance(arguments, Mapping | None):
         raise InvalidArgument(f"arguments must be an object, not {_shape(arguments)}")
-    given = _named(known, arguments or {})
-    return {name: _value(each, given.get(name)) for name, each in known.items()}
+    given, wrong = _named(known, arguments or {})
+    values: dict[str, Any] = {}
+    for name, each in known.items():
+        try:
+            values[name] = _value(each, given.get(name))
+        except InvalidArgument as error:
+            wrong.append(error)
+    if wrong:
+        raise _together(wrong)
+    return values
+
+
+def from_json(text: str) -> Any:
+    """What a JSON text holds; the text itself when it is none, or is nested deeper than anybody means."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 def snake(name: str) -> str:
@@ -220,7 +308,7 @@ def snake(name: str) -> str:
 
 def near(word: str, known: Iterable[str]) -> str:
     """The words "Did you mean ...?" when something close is known, else nothing."""
-    close = difflib.get_close_matches(word, list(known), 1, 0.6)
+    close = difflib.get_close_matches(word, list(known), 1, 0.6) if len(word) <= NAME_CHARS_MAX else ()
     return f" Did you mean {close[0]}?" if close else ""
 
 
@@ -235,22 +323,41 @@ def is_malformed(error: ContextEngineError) -> bool:
     return isinstance(error, UnknownTool) or bool(error.details.get(MALFORMED))
 
 
-def _named(known: Mapping[str, Parameter], arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _named(
+    known: Mapping[str, Parameter], arguments: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[InvalidArgument]]:
+    """The values by parameter name, and what cannot be placed."""
     given: dict[str, Any] = {}
+    wrong: list[InvalidArgument] = []
     for key, value in arguments.items():
-        name = key if key in known else snake(str(key))
+        name = key if key in known else snake(str(key)[:NAME_CHARS_MAX])
         if name not in known:
-            raise _unknown(str(key), name, known)
-        if name in given and given[name] != value:
-            raise refused(name, "is given twice with different values", "Send it once.")
-        given[name] = value
-    return given
+            wrong += [_unknown(str(key), name, known)] if len(wrong) < WRONG_MAX else []
+        elif name in given and given[name] != value:
+            wrong.append(refused(name, "is given twice with different values", "Send it once."))
+        else:
+            given[name] = value
+    return given, wrong
+
+
+def _together(wrong: Sequence[InvalidArgument]) -> InvalidArgument:
+    """One error for all of them; a single one stays as it is."""
+    if len(wrong) == 1:
+        return wrong[0]
+    rows = [each.details | {"message": each.message, "suggestion": each.suggestion} for each in wrong]
+    malformed = {MALFORMED: True} if any(MALFORMED in each.details for each in wrong) else {}
+    return InvalidArgument(
+        "; ".join(each.message for each in wrong),
+        suggestion=" ".join(dict.fromkeys(each.suggestion for each in wrong if each.suggestion)),
+        details={"arguments": rows} | malformed,
+    )
 
 
 def _unknown(key: str, name: str, known: Mapping[str, Parameter]) -> InvalidArgument:
     suggestion = near(name, known).strip() or f"It takes {', '.join(known) or 'no arguments'}."
+    shown = key[:SHOWN_CHARS_MAX]
     return InvalidArgument(
-        f"unknown argument {key!r}", suggestion=suggestion, details={"argument": key, "valid": list(known)}
+        f"unknown argument {shown!r}", suggestion=suggestion, details={"argument": shown, "valid": list(known)}
     )
 
 
@@ -268,7 +375,7 @@ def _number(name: str, value: Any, wanted: str) -> float:
         try:
             value = float(value.strip().replace("_", ""))
         except ValueError:
-            raise refused(name, f"must be {wanted}, not {value!r}") from None
+            raise refused(name, f"must be {wanted}, not {_written(value)}") from None
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value or abs(value) == float("inf"):
         raise refused(name, f"must be {wanted}, not {_shape(value)}")
     return value
@@ -276,18 +383,61 @@ def _number(name: str, value: Any, wanted: str) -> float:
 
 def _inside(name: str, number: float, least: float, most: float) -> float:
     if not least <= number <= most:
-        raise refused(name, f"is {number:g}", f"It goes from {least} to {most}.")
+        raise refused(name, f"is {_written(number)}", f"It goes from {least} to {most}.")
     return number
 
 
 def _listed(text: str) -> Any:
-    """A JSON array, or parts between commas; commas inside braces belong to a glob (`*.{ts,tsx}`)."""
+    """A JSON array, or parts between commas; what is no JSON after all may be a glob (`[ab]*.py`)."""
     if text.lstrip().startswith("["):
-        try:
-            return json.loads(text)
-        except json.JSONDecodeError:
-            pass  # not JSON after all: `[ab]*.py` is a glob
-    return re.split(r",(?![^{]*\})", text)
+        found = from_json(text)
+        if isinstance(found, list):
+            return found
+    return _parts(text)
+
+
+def _parts(text: str) -> list[str]:
+    """The parts between commas; commas inside braces belong to a glob.
+
+    >>> _parts("src/*.{ts,tsx},docs/**"), _parts("{a,b")
+    (['src/*.{ts,tsx}', 'docs/**'], ['{a', 'b'])
+    """
+    parts: list[str] = []
+    inside = 0
+    for part in text.split(","):
+        if inside > 0:
+            parts[-1] += f",{part}"
+        else:
+            parts.append(part)
+        inside += part.count("{") - part.count("}")
+    return parts if inside <= 0 else text.split(",")
+
+
+def _is_item(value: Any) -> bool:
+    """A text, or a whole number that stands for one."""
+    return isinstance(value, str | int) and not isinstance(value, bool)
+
+
+def _encodable(name: str, text: str) -> str:
+    """The text, if it can be written at all: JSON can carry halves of characters."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise refused(name, "holds half a character (a lone surrogate)", "Send the character whole.") from None
+    return text
+
+
+def _written(value: Any) -> str:
+    """A value as an error shows it: whole when it is short, else its beginning or what it is.
+
+    >>> _written("yes"), _written(5), _written([1, 2]), _written("x" * 100)[-5:], _written(10**5000)
+    ("'yes'", '5', 'a list', "x'...", 'a huge number')
+    """
+    if isinstance(value, str):
+        return repr(value[:SHOWN_CHARS_MAX]) + ("..." if len(value) > SHOWN_CHARS_MAX else "")
+    if isinstance(value, int) and abs(value) >= HUGE:
+        return "a huge number"
+    return str(value) if isinstance(value, bool | int | float) else _shape(value)
 
 
 def _shape(value: Any) -> str:

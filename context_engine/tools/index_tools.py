@@ -27,13 +27,12 @@ def index_workspace(
     engine: "Engine",
     call: Call,
     path: Annotated[str, Text("Only this folder; empty: everything.")] = "",
-    force: Annotated[bool, Flag("Rebuild all; the old index serves meanwhile.")] = False,
-    background: Annotated[bool, Flag("Return at once; watch it with index_status.")] = False,
+    force: Annotated[bool, Flag("Rebuild all.")] = False,
+    background: Annotated[bool, Flag("Return at once.")] = False,
 ) -> Reply:
     """Index the workspace so that its code and docs can be searched.
 
-    Incremental: only files whose content changed are read again. Searches work while it runs. Reports what was added,
-    changed, removed and skipped, and why.
+    Incremental, by content; searches work meanwhile. Reports what was added, changed, removed and skipped, and why.
     """
     if background and not path:
         return _started(engine, force=force)
@@ -44,11 +43,11 @@ def index_workspace(
 def reindex_workspace(
     engine: "Engine",
     call: Call,
-    background: Annotated[bool, Flag("Return at once; watch it with index_status.")] = False,
+    background: Annotated[bool, Flag("Return at once.")] = False,
 ) -> Reply:
     """Rebuild the whole index from scratch; the old one answers searches until the new one is complete.
 
-    Memories and plans are not touched. Rarely needed: index_workspace already follows edits.
+    Memories and plans stay. Rarely needed: index_workspace follows edits.
     """
     if background:
         return _started(engine, force=True)
@@ -59,7 +58,7 @@ def reindex_workspace(
 def clear_index(
     engine: "Engine",
     call: Call,  # noqa: ARG001 - every tool takes it
-    confirm: Annotated[bool, Flag("Must be true: the index is deleted.")] = False,
+    confirm: Annotated[bool, Flag("Must be true.")] = False,
 ) -> Reply:
     """Delete the search index of this workspace to free its disk space.
 
@@ -74,11 +73,11 @@ def clear_index(
 def index_status(
     engine: "Engine",
     call: Call,
-    include_stats: Annotated[bool, Flag("Add calls, errors and latencies per tool.")] = False,
+    include_stats: Annotated[bool, Flag("Add calls, errors, latencies per tool.")] = False,
 ) -> Reply:
-    """Show what is indexed and how fresh it is: files, chunks, symbols, languages, branch, stale and skipped files.
+    """Show what is indexed and how fresh it is: files, symbols, branch, stale and skipped files.
 
-    Also disk use, watcher, versions, last error. Ask it when a search misses something.
+    Ask it when a search misses something.
     """
     row = status_row(engine.status())
     if include_stats and call.metrics:

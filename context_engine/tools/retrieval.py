@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from context_engine.errors import InvalidArgument
 from context_engine.model import CHUNK_KINDS, ChunkKind, Filter, Hit, Query
 from context_engine.text.spans import LineSpan
-from context_engine.tools.arguments import Choice, Share, Text, Texts, Whole, bind
+from context_engine.tools.arguments import ENDLESS, Choice, Share, Text, Texts, Whole, bind
 from context_engine.tools.excerpt import clipped, excerpt, first_line
 from context_engine.tools.fit import NOTE_CHARS, compact, counted, fitting_rows, how_many_fit, thrifty
 from context_engine.tools.overview import listed_counts
@@ -27,32 +27,30 @@ LINE_CHARS_MAX = 160
 WHY_SHARE_MIN = 0.05
 """Addends below this share of the score explain nothing."""
 
-Includes = Annotated[tuple[str, ...], Texts("Only these paths: gitignore globs such as src/** or *.py.")]
-Excludes = Annotated[tuple[str, ...], Texts("Not these paths: gitignore globs.")]
-Kinds = Annotated[tuple[str, ...], Texts("Only these kinds; empty: all.", CHUNK_KINDS)]
-Tags = Annotated[tuple[str, ...], Texts("Must carry all of these tags: language, code, path parts, #tags.")]
+Includes = Annotated[tuple[str, ...], Texts("Only these: globs such as src/** or *.py.")]
+Excludes = Annotated[tuple[str, ...], Texts("Not these: globs.")]
+Kinds = Annotated[tuple[str, ...], Texts("Only these kinds.", CHUNK_KINDS)]
+Tags = Annotated[tuple[str, ...], Texts("Must carry all: language, path part, #tag.")]
 
 
-@tool(touches="nothing")
+@tool(touches="nothing", always_load=True, instead="grep_codebase")
 def codebase_retrieval(
     engine: "Engine",
     call: Call,  # noqa: ARG001 - every tool takes it
-    query: Annotated[str, Text("What to find: a question, words from the code, or a symbol.", 1)],
-    top_k: Annotated[int, Whole("Rows, 1-50.", 1, 50)] = 10,
-    profile: Annotated[
-        str, Choice("fast: one line a row, rich: whole chunks.", ("fast", "balanced", "rich"))
-    ] = "balanced",
+    query: Annotated[str, Text("A question, words from the code, or a symbol.", 1)],
+    top_k: Annotated[int, Whole("Rows.", 1, 50)] = 10,
+    profile: Annotated[str, Choice("fast: one line, rich: whole chunks.", ("fast", "balanced", "rich"))] = "balanced",
     include_paths: Includes = (),
     exclude_paths: Excludes = (),
     chunk_types: Kinds = (),
     tags: Tags = (),
-    languages: Annotated[tuple[str, ...], Texts("Only these languages: python, go, ...")] = (),
-    min_score: Annotated[float, Share("Drop rows below this share of the best score, 0-1.")] = 0,
-    max_tokens: Annotated[int, Whole("Token budget of the rows; 0: only the reply limit.", 0, 100_000)] = 0,
+    languages: Annotated[tuple[str, ...], Texts("Such as python, go.")] = (),
+    min_score: Annotated[float, Share("Least share of the best score.")] = 0,
+    max_tokens: Annotated[int, Whole("Token budget; 0: the reply limit.", 0, ENDLESS)] = 0,
 ) -> Reply:
     """Find the code that answers a question: search the repository by words or symbol, ranked, instead of many greps.
 
-    Returns the best places as JSON rows with path, lines, symbol, code and why. Start here.
+    JSON rows with path, lines, symbol, code and why. Start here.
     """
     chosen = _filter(include_paths, exclude_paths, chunk_types, tags, languages)
     answer = engine.search(Query(query, top_k, chosen, min_score))
@@ -67,12 +65,12 @@ def codebase_retrieval(
     return Reply(compact(head | _silence(answer, chosen) | {"results": shown}))
 
 
-@tool(touches="nothing")
+@tool(touches="nothing", instead="grep_codebase")
 def semantic_search(
     engine: "Engine",
     call: Call,  # noqa: ARG001 - every tool takes it
-    query: Annotated[str, Text("What to find, in words or code; up to 500 characters.", 1, 500)],
-    top_k: Annotated[int, Whole("Places, 1-50.", 1, 50)] = 10,
+    query: Annotated[str, Text("What to find, in words or code.", 1, 500)],
+    top_k: Annotated[int, Whole("Places.", 1, 50)] = 10,
     mode: Annotated[str, Choice("fast: the telling lines, deep: whole chunks.", ("fast", "deep"))] = "fast",
     include_paths: Includes = (),
     exclude_paths: Excludes = (),
@@ -96,7 +94,7 @@ def semantic_search(
     return Reply("\n\n".join(lines))
 
 
-@tool(touches="nothing")
+@tool(touches="nothing", instead="grep_codebase")
 def cortex_search(
     engine: "Engine",
     call: Call,  # noqa: ARG001 - every tool takes it
@@ -104,7 +102,7 @@ def cortex_search(
     limit: Annotated[int, Whole("Results, clamped to 1-100.", 1, 100, clamp=True)] = 15,
     tags: Tags = (),
     chunk_types: Kinds = (),
-    min_score: Annotated[float, Share("Drop results below this share of the best score, 0-1.")] = 0,
+    min_score: Annotated[float, Share("Least share of the best score.")] = 0,
 ) -> Reply:
     """Search for relevant context in the project codebase and documentation.
 
@@ -130,19 +128,19 @@ def cortex_search(
     return Reply(compact(reply | _silence(answer, chosen)))
 
 
-@tool(touches="nothing")
+@tool(touches="nothing", always_load=True, instead="grep_codebase")
 def find_symbol(
     engine: "Engine",
     call: Call,  # noqa: ARG001 - every tool takes it
-    name: Annotated[str, Text("Symbol: a name, a qualified name or a glob such as *Handler.")] = "",
-    kind: Annotated[str, Text("Only this kind: function, class, method, ...")] = "",
-    path: Annotated[str, Text("Only definitions in this file or folder.")] = "",
-    limit: Annotated[int, Whole("Definitions, 1-200.", 1, 200)] = 20,
-    outline: Annotated[str, Text("Path of a file: list its symbols instead of a name.")] = "",
+    name: Annotated[str, Text("Name, qualified name, or glob such as *Handler.")] = "",
+    kind: Annotated[str, Text("function, class, method, ...")] = "",
+    path: Annotated[str, Text("Only in this file or folder.")] = "",
+    limit: Annotated[int, Whole("Definitions.", 1, 200)] = 20,
+    outline: Annotated[str, Text("A file: list its symbols, instead of name.")] = "",
 ) -> Reply:
     """Find where a function, class, method, type or variable is defined, by name, qualified name or glob.
 
-    Gives signature, lines and doc line. With outline: every symbol of one file, its skeleton without its bodies.
+    Gives signature, lines and doc line; with outline, every symbol of one file.
     """
     if outline:
         return Reply(outline_text(engine.outline(outline), _chars_max(engine)))
@@ -160,23 +158,21 @@ def find_symbol(
     return Reply("\n".join(lines))
 
 
-@tool(touches="nothing")
+@tool(touches="nothing", instead="grep_codebase")
 def trace(
     engine: "Engine",
     call: Call,  # noqa: ARG001 - every tool takes it
-    symbol: Annotated[str, Text("Function, class or method, best qualified; or give path.")] = "",
-    path: Annotated[str, Text("File whose imports or importers are asked for.")] = "",
+    symbol: Annotated[str, Text("Function, class or method, best qualified.")] = "",
+    path: Annotated[str, Text("Or a file, for its imports or importers.")] = "",
     direction: Annotated[
         str,
-        Choice(
-            "callers, callees, imports, importers or impact.", ("callers", "callees", "imports", "importers", "impact")
-        ),
+        Choice("What to follow.", ("callers", "callees", "imports", "importers", "impact")),
     ] = "callers",
-    depth: Annotated[int, Whole("Steps to follow, 1-4.", 1, 4)] = 1,
+    depth: Annotated[int, Whole("Steps.", 1, 4)] = 1,
 ) -> Reply:
     """Find references in the code graph: callers, callees, imports, importers, or all that a change affects (impact).
 
-    Every step comes with path:line and the source line as evidence.
+    Each step has path:line and its source line.
     """
     if bool(symbol.strip()) == bool(path.strip()):
         raise InvalidArgument("trace takes a symbol or a path", suggestion="Give exactly one of symbol and path.")

@@ -15,8 +15,15 @@ from typing import Any, Literal, get_args
 
 from context_engine.tools.arguments import REQUIRED, Parameter, bind, schema_of
 
-Touches = Literal["nothing", "index", "records", "files"]
-"""What a call may change: nothing, the index (derived, rebuildable), records of ours, or the user's files."""
+Touches = Literal["nothing", "index", "records", "files", "anything"]
+"""What a call may change: nothing, the index (derived, rebuildable), records of ours, the user's files, or whatever the
+tool changes that it reaches."""
+
+RESULT_CHARS_KEY = "anthropic/maxResultSizeChars"
+RESULT_CHARS = 500_000
+"""What one client takes before it shows a preview of 2 kB instead: its own ceiling, since we keep replies short ourselves."""
+ALWAYS_LOAD_KEY = "anthropic/alwaysLoad"
+"""Clients that look tools up only when they need one keep these before the model's eyes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +36,16 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """The circumstances of one call: who hears of its progress, how it is cancelled, where to read the metrics."""
+    """The circumstances of one call: who hears of its progress, how it is cancelled, where to read the metrics.
+
+    `listed` are the names the client was shown, None when nobody knows; `off` names the option that forbids a tool.
+    """
 
     progress: Callable[[Any], None] | None = None
     cancel: threading.Event = field(default_factory=threading.Event)
     metrics: Callable[[], Mapping[str, Any]] | None = None
+    listed: frozenset[str] | None = None
+    off: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +63,16 @@ HINTS: Mapping[Touches, Hints] = {
     "index": Hints(read_only=False, destructive=False, idempotent=True),
     "records": Hints(read_only=False, destructive=False, idempotent=False),
     "files": Hints(read_only=False, destructive=True, idempotent=False),
+    "anything": Hints(read_only=False, destructive=True, idempotent=False),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One thing an agent can ask for. `aliases` are other names for exactly the same."""
+    """One thing an agent can ask for. `aliases` are other names for exactly the same; `always_load`: see `meta`.
+
+    `instead` is a tool that finds things another way: when this one is broken, that one may not be.
+    """
 
     name: str
     description: str
@@ -65,6 +81,8 @@ class Tool:
     run: Callable[..., Reply]
     aliases: tuple[str, ...] = ()
     destructive: bool = False
+    always_load: bool = False
+    instead: str = ""
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -78,6 +96,11 @@ class Tool:
         return Hints(base.read_only, base.destructive or self.destructive, base.idempotent, base.open_world)
 
     @property
+    def meta(self) -> dict[str, Any]:
+        """The hints that are no part of the protocol, for `_meta` in tools/list."""
+        return {RESULT_CHARS_KEY: RESULT_CHARS} | ({ALWAYS_LOAD_KEY: True} if self.always_load else {})
+
+    @property
     def one_liner(self) -> str:
         """The first sentence of its description."""
         return self.description.split(". ")[0].rstrip(".") + "."
@@ -88,14 +111,19 @@ class Tool:
 
 
 def tool(
-    *, touches: Touches, aliases: tuple[str, ...] = (), destructive: bool = False
+    *,
+    touches: Touches,
+    aliases: tuple[str, ...] = (),
+    destructive: bool = False,
+    always_load: bool = False,
+    instead: str = "",
 ) -> Callable[[Callable[..., Reply]], Tool]:
     """Make a tool of a function `(engine, call, ...) -> Reply`."""
 
     def made(run: Callable[..., Reply]) -> Tool:
         description = " ".join((run.__doc__ or "").split())
         name = getattr(run, "__name__", "")
-        return Tool(name, description, _parameters(run), touches, run, aliases, destructive)
+        return Tool(name, description, _parameters(run), touches, run, aliases, destructive, always_load, instead)
 
     return made
 
