@@ -9,6 +9,7 @@ r"""PURE. The part of a chunk worth showing first: as it is when short, else the
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
 
@@ -36,14 +37,20 @@ def excerpt(text: str, query: str, *, lines_max: int, chars_max: int, defines: s
     if defines and (line := _defining(lines, defines)) is not None:
         worth[line] += DEFINING_WORTH
     value = [0.0, *accumulate(worth)]
-    stops = _stops(lines, lines_max, chars_max)
+    chars = [0, *accumulate(len(line) + 1 for line in lines)]
+
+    def stop(start: int) -> int:
+        fits = bisect_right(chars, chars[start] + chars_max + 1) - 1
+        return max(start + 1, min(fits, start + lines_max))
 
     def gain(start: int) -> float:
         # The head of a chunk holds its signature, and a telling line starts well.
-        return value[stops[start]] - value[start] + (0.5 if start == 0 else 0.25 * min(1.0, worth[start]))
+        return value[stop(start)] - value[start] + (0.5 if start == 0 else 0.25 * min(1.0, worth[start]))
 
-    best = max(range(len(lines)), key=lambda start: (round(gain(start), 6), -start))
-    return best, "\n".join(lines[best : stops[best]])
+    # A run that starts with a line of no worth is never better than the one that starts at its first line of worth.
+    starts = [0, *(number for number, each in enumerate(worth) if each and number)]
+    best = max(starts, key=lambda start: (round(gain(start), 6), -start))
+    return best, "\n".join(lines[best : stop(best)])
 
 
 def _defining(lines: list[str], name: str) -> int | None:
@@ -84,21 +91,6 @@ def _worth(lines: Sequence[str], query: str) -> list[float]:
         for number in holding:
             worth[number] += 1 / len(holding)
     return worth
-
-
-def _stops(lines: Sequence[str], lines_max: int, chars_max: int) -> list[int]:
-    """For a run that starts at each line: where it must stop. Both ends only move forward."""
-    stops: list[int] = []
-    stop = chars = 0
-    for start in range(len(lines)):
-        if stop <= start:
-            stop, chars = start + 1, len(lines[start])
-        while stop < len(lines) and stop - start < lines_max and chars + 1 + len(lines[stop]) <= chars_max:
-            chars += 1 + len(lines[stop])
-            stop += 1
-        stops.append(stop)
-        chars -= len(lines[start]) + 1
-    return stops
 
 
 def _stems(query: str) -> list[str]:
