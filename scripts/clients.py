@@ -1,7 +1,8 @@
 """Install real MCP clients, run tests/clients with them, and write what was seen into docs/clients-report.md.
 
     python scripts/clients.py                 install what is missing, run everything, write the report
-    python scripts/clients.py --protocol      only what checks the protocol: no agents, a third of the size
+    python scripts/clients.py --protocol      only what checks the protocol: no agents, a third of the size, no report
+    python scripts/clients.py --install       only install; may stand beside --protocol
     python scripts/clients.py -- -k codex     what stands after `--` goes to pytest; what other tests saw before stays
     python scripts/clients.py --report        run nothing, write the report again
 
@@ -43,14 +44,19 @@ def main(argv: list[str]) -> int:
     own, to_pytest = (argv[: argv.index("--")], argv[argv.index("--") + 1 :]) if "--" in argv else (argv, [])
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--protocol", action="store_true", help="leave the agents out")
+    parser.add_argument("--install", action="store_true", help="install and run nothing")
     parser.add_argument("--report", action="store_true", help="only write the report")
     asked = parser.parse_args(own)
     status = 0
     if not asked.report:
         seconds = {name: installed(name) for name in (("protocol",) if asked.protocol else ("protocol", "agents"))}
+        if asked.install:
+            return 0
         if not to_pytest and not asked.protocol:
             FINDINGS.unlink(missing_ok=True)
         status = run(asked.protocol, to_pytest, seconds)
+        if asked.protocol:
+            return status
     REPORT.write_text(report(json.loads(FINDINGS.read_text()) if FINDINGS.exists() else {}), encoding="utf-8")
     print(f"written: {REPORT.relative_to(ROOT)}")
     return status
