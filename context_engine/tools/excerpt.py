@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
 from itertools import accumulate
 
 COMMENT_MARKS = ("#", "//", "/*", "*", "--", '"""')
@@ -33,7 +32,7 @@ def excerpt(text: str, query: str, *, lines_max: int, chars_max: int, defines: s
     if len(text) <= chars_max * TOLERANCE and text.count("\n") < lines_max * TOLERANCE:
         return 0, text
     lines = text.split("\n")
-    worth = _worth(lines, query)
+    worth = _worth(text, query)
     if defines and (line := _defining(lines, defines)) is not None:
         worth[line] += DEFINING_WORTH
     value = [0.0, *accumulate(worth)]
@@ -82,14 +81,16 @@ def clipped(line: str, chars_max: int, query: str = "") -> str:
     return f"{before}{line[start : start + chars_max]}{after}"
 
 
-def _worth(lines: Sequence[str], query: str) -> list[float]:
+def _worth(text: str, query: str) -> list[float]:
     """What each line holds of the query; a word that many lines hold tells little of any."""
+    lowered = text.lower()
+    lines = lowered.split("\n")
     worth = [0.0] * len(lines)
-    lowered = [line.lower() for line in lines]
     for stem in _stems(query):
-        holding = [number for number, line in enumerate(lowered) if stem in line]
-        for number in holding:
-            worth[number] += 1 / len(holding)
+        if stem in lowered:
+            holding = [number for number, line in enumerate(lines) if stem in line]
+            for number in holding:
+                worth[number] += 1 / len(holding)
     return worth
 
 
