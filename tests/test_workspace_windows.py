@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.workspace.windows import LINE_BYTES, Seen, Spot, around, lines_at
+from context_engine.text.lines import around
+from context_engine.workspace.windows import LINE_BYTES, Seen, Spot, lines_at
 from tests.trees import tree
 
 

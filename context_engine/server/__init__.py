@@ -1,4 +1,15 @@
 """The outside door: MCP over stdio and HTTP. The only room that is async and the only one that speaks the protocol.
 
 `serve.main` runs a server until its client leaves; `gate.Gate` is what every call passes, `ctx call` included.
+
+| corner | files |
+| --- | --- |
+| starting at once | options, about, catalogue, front, lines, streams, conversation, serve |
+| ending well | life, parent |
+| which workspace | projects, opening, asking |
+| what a call passes | gate, profiles, limits, metrics, progress, threads |
+| the protocol | mcp, resources, prompts, completions, register |
+| over HTTP | http, guard, token, prometheus, records |
+
+Those that start at once import the standard library alone, and of that little; a test holds them to it.
 """

@@ -12,6 +12,8 @@ import re
 from bisect import bisect_right
 from itertools import accumulate
 
+from context_engine.text.lines import around
+
 COMMENT_MARKS = ("#", "//", "/*", "*", "--", '"""')
 DEFINING_WORTH = 3.0
 """Above what a few words of the query in a comment are worth."""
@@ -76,9 +78,7 @@ def clipped(line: str, chars_max: int, query: str = "") -> str:
         return line
     lowered = line.lower()
     at = min((found for stem in _stems(query) if (found := lowered.find(stem)) >= 0), default=0)
-    start = max(0, min(at - chars_max // 4, len(line) - chars_max))
-    before, after = "…" if start else "", "…" if start + chars_max < len(line) else ""
-    return f"{before}{line[start : start + chars_max]}{after}"
+    return around(line, at, chars_max)
 
 
 def _worth(text: str, query: str) -> list[float]:

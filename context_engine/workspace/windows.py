@@ -1,10 +1,7 @@
-r"""Reads single lines out of a file, by the byte where each starts; of a very long line only the part around a match.
+"""Reads single lines out of a file, by the byte where each starts; of a very long line only the part around a match.
 
 Offsets and columns count bytes of the text as UTF-8 without its mark, as a search tells them; what comes back counts
 characters. Nothing here reads a file whole, unless it is UTF-16, where a line's place says nothing of its bytes.
-
->>> around("x" * 50 + "needle" + "y" * 50, 50, 20)
-'…xxxxxneedleyyyyyyyyy…'
 """
 
 from __future__ import annotations
@@ -16,6 +13,7 @@ from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from context_engine.text.lines import around
 from context_engine.workspace import files
 
 LINE_BYTES = 4_096
@@ -47,17 +45,6 @@ def lines_at(path: str, spots: Iterable[Spot], chars_max: int) -> list[Seen]:
     """
     with _opened(path) as window:
         return [_line(window, spot, chars_max) for spot in spots]
-
-
-def around(text: str, at: int, chars_max: int, *, begins: bool = True, ends: bool = True) -> str:
-    """The text cut to `chars_max` characters around one of them, with dots where it went on.
-
-    `begins`, `ends`: whether the text holds the beginning and the end of its line.
-    """
-    start = max(0, min(at - chars_max // 4, len(text) - chars_max))
-    stop = start + chars_max
-    before, after = "…" * (start > 0 or not begins), "…" * (stop < len(text) or not ends)
-    return f"{before}{text[start:stop]}{after}"
 
 
 class _Window:
