@@ -20,15 +20,13 @@ from context_engine.server.parent import Watch
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from context_engine.server.gate import Gate
     from context_engine.server.projects import Projects
 
 QUIET_S = 0.05
 """A client that says nothing this long after the start is not waiting for us: the imports need not wait for it."""
 TURN_S = 0.000_5
-"""While the imports run, a thread that was woken by the client waits this long for the interpreter, not ten times that."""
+"""A thread that was woken, by the client or with an answer, waits this long for the interpreter, not ten times that."""
 LOG_S = 0.1
 """The last lines of the log get this long to be read."""
 
@@ -68,17 +66,16 @@ class Stdio:
     def _work(self) -> None:
         """Everything that needs more than the standard library, behind the first reply."""
         self.conversation.began.wait(QUIET_S)
-        usual_s = sys.getswitchinterval()
         sys.setswitchinterval(TURN_S)
         try:
-            self._converse(lambda: sys.setswitchinterval(usual_s))
+            self._converse()
         except BaseException:  # noqa: BLE001 - whatever it was, nobody would be left to answer
             import traceback
 
             traceback.print_exc()
             self.life.leave(1)
 
-    def _converse(self, ready: Callable[[], None]) -> None:
+    def _converse(self) -> None:
         import anyio
 
         from context_engine.server import mcp, records
@@ -88,12 +85,8 @@ class Stdio:
         self._projects = projects
         server = mcp.build(gate, shown=self._options.shown, projects=projects, life=self.life)
 
-        def began() -> None:
-            ready()
-            projects.start()
-
         async def converse() -> None:
-            await self.conversation.converse(server, began=began)
+            await self.conversation.converse(server, began=projects.start)
 
         anyio.run(converse)
 
