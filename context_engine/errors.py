@@ -180,6 +180,26 @@ class StorageBusy(HostError):
     code = "STORAGE_BUSY"
 
 
+class EmbedderFailed(HostError):
+    """An embedding endpoint does not deliver now: no answer in time, too many requests, an error of its own."""
+
+    code = "EMBEDDER_FAILED"
+
+
+class EmbedderUnusable(HostError):
+    """An embedder cannot serve as it is configured: unknown, key refused, no such model, vectors of another size."""
+
+    code = "EMBEDDER_UNUSABLE"
+    retryable = False
+
+
+class InvalidVectors(HostError):
+    """Vectors do not fit where they are to be kept or compared: another size, another model, or not finite."""
+
+    code = "INVALID_VECTORS"
+    retryable = False
+
+
 class UnsupportedHost(HostError):
     """Something that must be installed is not there, or too old."""
 

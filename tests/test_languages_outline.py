@@ -111,6 +111,12 @@ def test_a_syntax_error_is_a_problem_with_its_place(grammars: Grammars) -> None:
     assert found.problems[0].line == 2
 
 
+def test_a_signature_stands_below_attributes_of_any_length(grammars: Grammars) -> None:
+    data = b"@option(%s)\ndef worker(pool):\n    return pool\n" % b",\n".join([b"'many words of help'"] * 400)
+    (symbol,) = outline(LANGUAGES["python"], data, grammars, details=True).symbols
+    assert symbol.signature == "def worker(pool)"
+
+
 def test_a_reference_column_counts_characters(grammars: Grammars) -> None:
     found = outline(LANGUAGES["python"], "ä = 'ööö'; call()\n".encode(), grammars, details=True)
     assert [(use.name, use.line, use.column) for use in found.references] == [("call", 1, 12)]

@@ -70,13 +70,13 @@ BODY_TYPES = ("_body", "block", "declaration_list", "compound_statement", "enum_
 
 def _signature(data: bytes, symbol: Symbol, body: int | None, trailing: re.Pattern[str]) -> str:
     """The definition on one line, without attributes above it and without its body."""
-    stop = min(symbol.stop if body is None else body, symbol.start + SIGNATURE_BYTES_MAX)
-    text = data[symbol.start : stop].decode("utf-8", "replace")
-    kept = text.split("\n")
+    start, end = symbol.start, symbol.stop if body is None else body
     above = symbol.line - symbol.first
-    if above and ATTRIBUTE.match(text):
-        kept = kept[above:]
-    elif body is None and len(kept) > 8:
+    attributed = above and ATTRIBUTE.match(data[start : start + SIGNATURE_BYTES_MAX].decode("utf-8", "replace"))
+    for _ in range(above if attributed else 0):
+        start = data.find(b"\n", start) + 1  # attributes may be longer than any signature
+    kept = data[start : min(end, start + SIGNATURE_BYTES_MAX)].decode("utf-8", "replace").split("\n")
+    if not attributed and body is None and len(kept) > 8:
         kept = kept[:1]
     begin = data.rfind(b"\n", 0, symbol.start) + 1
     before = data[begin : symbol.start].decode("utf-8", "replace")

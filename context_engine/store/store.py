@@ -1,7 +1,8 @@
 """The store promise: what every backend keeps for the index, whatever it is made of.
 
 A writer commits whole files at a time; a reader gets a `Snapshot` and keeps it as long as it likes. What is read and
-ranked is the same for every backend, because ranking is not the store's business.
+ranked is the same for every backend, because ranking is not the store's business. `Vectors` is the promise beside it, for
+what was embedded.
 """
 
 from __future__ import annotations
@@ -9,6 +10,9 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
 
 from context_engine.store.snapshot import Snapshot
 
@@ -60,3 +64,57 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Let go of files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """What makes vectors comparable: how they were made (hex digits), and how many numbers one has."""
+
+    fingerprint: str
+    dimensions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Vectors as they are stored: row i is `values[i] * scales[i]`. int8 of shape (n, dimensions), float32 of shape (n,)."""
+
+    values: npt.NDArray[np.int8]
+    scales: npt.NDArray[np.float32]
+
+    def __len__(self) -> int:
+        return len(self.scales)
+
+    def floats(self) -> npt.NDArray[np.float32]:
+        """The vectors as float32."""
+        return self.values * self.scales[:, None]
+
+
+class Vectors(Protocol):
+    """The vectors of one space, found by the hash of the text each was made from.
+
+    A vector that was put is the same for every reader until it is dropped, which may happen at any time: this is a
+    cache. Vectors of another size, and such that are not finite, are refused with InvalidVectors.
+    """
+
+    @property
+    def space(self) -> Space:
+        """What its vectors have in common."""
+        ...
+
+    def missing(self, keys: npt.NDArray[np.bytes_]) -> npt.NDArray[np.bool_]:
+        """Which keys have no vector yet."""
+
+    def get(self, keys: npt.NDArray[np.bytes_]) -> tuple[Rows, npt.NDArray[np.bool_]]:
+        """A row for each key, and which were found; the others are zeros."""
+
+    def put(self, keys: npt.NDArray[np.bytes_], rows: npt.NDArray[np.floating[Any]]) -> int:
+        """Keep a vector for each key, all of one call or none; how many were new. The first one put under a key stays."""
+
+    def compact(self) -> int:
+        """Tidy up without a reader noticing; bytes freed."""
+
+    def check(self) -> list[str]:
+        """What is wrong, in words; empty when sound."""
+
+    def close(self) -> None:
+        """Let go of files or connections."""

@@ -24,6 +24,7 @@ from context_engine.workspace.ripgrep import VERSION_MIN, found_rg
 PACKAGES = {
     "apsw": "apsw",
     "filelock": "filelock",
+    "httpx2": "httpx2",
     "mcp": "mcp",
     "msgspec": "msgspec",
     "numpy": "numpy",

@@ -1,0 +1,71 @@
+"""Embedders that run a folder of somebody's model with somebody's library: what Model2Vec and sentence-transformers share.
+
+The folder must be there. Nothing is fetched from a hub, though both libraries would.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import xxhash
+
+from context_engine.embedding.batches import TOKENS_MAX, batches, cut, encodable
+from context_engine.embedding.embedder import Choice, Mode, fingerprint, stop_if, unit
+from context_engine.errors import EmbedderUnusable
+
+Encode = Callable[[list[str], Mode], np.ndarray]
+"""Texts and mode -> one row for each text, of any length."""
+
+
+class FolderEmbedder:
+    """An `Embedder` around a function that encodes some texts at once."""
+
+    is_local = True
+
+    def __init__(
+        self, choice: Choice, encode: Encode, *, weights: Iterable[bytes], dimensions: int, tokens_max: int | None
+    ) -> None:
+        """`weights` are all bytes that decide a vector, in an order that does not change; `tokens_max` is the model's."""
+        self._encode: Encode | None = encode
+        self._prefixes = {"query": choice.query_prefix, "passage": choice.passage_prefix}
+        self.name = f"{choice.provider}:{Path(choice.model).name}"
+        self.dimensions = dimensions
+        self.tokens_max = min(filter(None, (choice.tokens_max, tokens_max)), default=TOKENS_MAX)
+        digest = xxhash.xxh3_128()
+        for part in weights:
+            digest.update(part)
+        self.fingerprint = fingerprint(choice.provider, digest.hexdigest(), self.tokens_max, *self._prefixes.values())
+
+    def embed(self, texts: Sequence[str], mode: Mode, *, cancel: threading.Event | None = None) -> np.ndarray:
+        """As the promise says. A blank text has a row of zeros."""
+        stop_if(cancel)
+        if self._encode is None:
+            raise ValueError("the embedder is closed")
+        given = [encodable(cut(text, self.tokens_max)) for text in texts]
+        unique = list(dict.fromkeys(text for text in given if text.strip()))
+        rows: dict[str, np.ndarray] = {}
+        for batch in batches(unique):
+            stop_if(cancel)
+            rows |= zip(batch, unit(self._encode([self._prefixes[mode] + text for text in batch], mode)), strict=True)
+        nothing = np.zeros(self.dimensions, np.float32)
+        return np.array([rows.get(text, nothing) for text in given], np.float32).reshape(len(given), self.dimensions)
+
+    def close(self) -> None:
+        """Let go of the model."""
+        self._encode = None
+
+
+def model_folder(choice: Choice) -> Path:
+    """The folder that was chosen. Raises: EmbedderUnusable when it is none."""
+    folder = Path(choice.model).expanduser()
+    if not choice.model or not folder.is_dir():
+        raise EmbedderUnusable(
+            f"{choice.provider}: there is no folder {choice.model[:200]!r}",
+            suggestion="Nothing is downloaded here. Fetch the model once, say with `hf download NAME --local-dir FOLDER`, "
+            "and configure that folder.",
+            details={"embedder": choice.provider, "model": choice.model[:200]},
+        )
+    return folder

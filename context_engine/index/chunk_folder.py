@@ -1,0 +1,156 @@
+"""A folder of chunk files, served: read at the start, followed while its indexer writes, replaced in one step.
+
+At the start a broken file is left out and named. Later it is not: as long as a file that serves is broken or missing, all
+stays as it was, because the next write is likely to mend it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Self
+
+from context_engine.errors import ContextEngineError, FileNotFound, InvalidVectors
+from context_engine.index.chunk_files import FILES, ChunkFile, ChunkSet, parsed
+from context_engine.model import ChunkKind, Skipped
+from context_engine.workspace import files
+from context_engine.workspace.paths import Root
+from context_engine.workspace.watch import QUIET_MS, Watcher
+
+FILE_BYTES_MAX = 500_000_000
+"""100,000 chunks with vectors of 384 numbers take 400 MB of JSON; what is larger belongs into a database."""
+
+Tell = Callable[[str], None]
+
+
+def read_folder(folder: Path, *, dimensions: int | None = None, bytes_max: int = FILE_BYTES_MAX) -> ChunkSet:
+    """All chunk files of a folder; those that cannot be taken are named in `skipped`, those that are not there are not.
+
+    `dimensions`: what every vector must have; None: what the first one has.
+
+    Raises: FileNotFound when there is no such folder, InvalidVectors.
+    """
+    if not folder.is_dir():
+        raise FileNotFound(
+            f"there is no folder {folder} to take chunks from",
+            suggestion="write one with `ctx chunks export`, or name the folder that your indexer writes",
+            details={"path": str(folder)},
+        )
+    found = [one for kind in FILES if (one := _taken(Root(folder), kind, bytes_max)) is not None]
+    taken = [one for one in found if isinstance(one, ChunkFile)]
+    return ChunkSet.of(taken, [one for one in found if isinstance(one, Skipped)], dimensions=dimensions)
+
+
+def write_folder(folder: Path, contents: Iterable[tuple[str, bytes]]) -> int:
+    """Write chunk files, each whole or not at all, and make the folder if need be; how many bytes.
+
+    Raises: DiskFull, AccessFailed.
+    """
+    with suppress(OSError):  # why it cannot be made, the first file says better
+        folder.mkdir(parents=True, exist_ok=True)
+    count = 0
+    for name, data in contents:
+        files.write_atomic(folder / name, data)
+        count += len(data)
+    return count
+
+
+class ChunkFolder:
+    """The chunks of one folder as they are now. Thread-safe; `current` never waits for a reload.
+
+    `tell` hears a sentence about every reload, in the thread that noticed the change.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        dimensions: int | None = None,
+        quiet_ms: int = QUIET_MS,
+        bytes_max: int = FILE_BYTES_MAX,
+        tell: Tell = lambda _: None,
+    ) -> None:
+        """Reads the folder. Raises: FileNotFound, InvalidVectors."""
+        self._folder = folder
+        self._dimensions = dimensions
+        self._bytes_max = bytes_max
+        self._tell = tell
+        self._lock = threading.Lock()
+        self._watcher = Watcher(folder, self._heard, quiet_ms=quiet_ms)
+        self._current = self._read()
+        self.problem = ""
+        """Why the newest state of the files is not what is served; empty when it is."""
+
+    @property
+    def current(self) -> ChunkSet:
+        """What serves. Hold it for as long as one answer takes."""
+        return self._current
+
+    @property
+    def deaf(self) -> str:
+        """Why changes are not noticed; empty while they are, or before `follow`."""
+        return self._watcher.problem
+
+    def follow(self) -> None:
+        """Notice changes from now on, and what has changed since the folder was read."""
+        self._watcher.start()
+        self.reload()
+
+    def reload(self) -> bool:
+        """Read the folder anew and serve that, if nothing of what serves is broken or missing in it; whether it was."""
+        with self._lock:
+            try:
+                new = self._read()
+                self.problem = _lost(self._current, new)
+            except ContextEngineError as error:
+                self.problem = error.message
+            if self.problem:
+                self._tell(f"chunks are served as they were: {self.problem}")
+                return False
+            self._current = new
+            self._tell(_told(new))
+            return True
+
+    def close(self) -> None:
+        """Stop to follow; what serves goes on serving."""
+        self._watcher.stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _heard(self, paths: frozenset[str]) -> None:
+        if not paths.isdisjoint(FILES.values()):
+            self.reload()
+
+    def _read(self) -> ChunkSet:
+        return read_folder(self._folder, dimensions=self._dimensions, bytes_max=self._bytes_max)
+
+
+def _taken(root: Root, kind: ChunkKind, bytes_max: int) -> ChunkFile | Skipped | None:
+    """One file of the folder; None when it is not there. Raises: InvalidVectors."""
+    name = FILES[kind]
+    try:
+        return parsed(kind, files.read(root, root.rel(name), bytes_max=bytes_max).data)
+    except FileNotFound:
+        return None
+    except InvalidVectors:
+        raise
+    except ContextEngineError as error:  # too large, no text, closed to us, a link that leads elsewhere
+        return Skipped(name, "unreadable", error.message)
+
+
+def _lost(old: ChunkSet, new: ChunkSet) -> str:
+    """What a new state would take away from the old one, in words; empty when nothing."""
+    why = {skipped.path: skipped.detail for skipped in new.skipped}
+    lost = [f"{name}: {why.get(name, 'it is gone')}" for name in old.files if name not in new.files]
+    return "; ".join(lost)
+
+
+def _told(chunks: ChunkSet) -> str:
+    left_out = "".join(f"; {each.path} is left out: {each.detail}" for each in chunks.skipped)
+    return f"chunks are loaded anew: {len(chunks.rows)} in {len(chunks.files)} files{left_out}"
