@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from xxhash import xxh3_64_hexdigest
 
+from context_engine.index.capsule import chain
 from context_engine.index.graph import qualified_names
 from context_engine.model import CHUNK_KINDS, Chunk, ChunkKind, Hit
 from context_engine.search.filters import tags_of
@@ -104,18 +105,7 @@ class Reader:
 
     def _title(self, file: int, number: int) -> str:
         """The qualified name of a symbol, or the breadcrumb of headings."""
-        if number < 0:
-            return ""
-        symbols = self._view.outline(file).symbols
-        is_section = symbols[number].kind == "section"
-        chain: list[str] = []
-        while number >= 0:
-            symbol = symbols[number]
-            chain.append(symbol.name)
-            if symbol.owner and symbol.parent < 0:
-                chain.append(symbol.owner)
-            number = symbol.parent
-        return (" > " if is_section else ".").join(reversed(chain))
+        return chain(self._view.outline(file).symbols, number) if number >= 0 else ""
 
     def _source(self, file: int) -> Source | None:
         if file not in self._sources:
