@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import xxhash
@@ -16,6 +17,7 @@ from context_engine.embedding.batches import TOKENS_MAX, batches, cut, encodable
 from context_engine.embedding.embedder import Choice, Mode, fingerprint, stop_if, unit
 from context_engine.errors import EmbedderUnusable
 
+Model = TypeVar("Model")
 Encode = Callable[[list[str], Mode], np.ndarray]
 """Texts and mode -> one row for each text, of any length."""
 
@@ -56,6 +58,19 @@ class FolderEmbedder:
     def close(self) -> None:
         """Let go of the model."""
         self._encode = None
+
+
+def model_in_folder(choice: Choice, read: Callable[[Path], Model]) -> Model:
+    """What a library reads out of the configured folder. Raises: EmbedderUnusable, also with what `read` raised."""
+    folder = model_folder(choice)
+    try:
+        return read(folder)
+    except Exception as error:  # each file of the folder fails in its own library's way
+        raise EmbedderUnusable(
+            f"{choice.provider}: {folder.name} cannot be read: {error}",
+            suggestion="Fetch the model again, or configure another folder.",
+            details={"embedder": choice.provider, "model": choice.model},
+        ) from error
 
 
 def model_folder(choice: Choice) -> Path:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from context_engine.embedding.embedder import Choice, Mode
-from context_engine.embedding.folder import FolderEmbedder, model_folder
-from context_engine.errors import EmbedderUnusable
+from context_engine.embedding.folder import FolderEmbedder, model_in_folder
 
 
 def open_embedder(choice: Choice) -> FolderEmbedder:
@@ -16,15 +15,9 @@ def open_embedder(choice: Choice) -> FolderEmbedder:
     """
     from sentence_transformers import SentenceTransformer
 
-    folder = model_folder(choice)
-    try:
-        model = SentenceTransformer(str(folder), local_files_only=True, trust_remote_code=False)
-    except Exception as error:  # each file of the folder fails in its own library's way
-        raise EmbedderUnusable(
-            f"sentence-transformers: {folder.name} cannot be read: {error}",
-            suggestion="Fetch the model again, or configure another folder.",
-            details={"embedder": choice.provider, "model": choice.model},
-        ) from error
+    model = model_in_folder(
+        choice, lambda folder: SentenceTransformer(str(folder), local_files_only=True, trust_remote_code=False)
+    )
 
     def encode(texts: list[str], mode: Mode) -> np.ndarray:
         asked = model.encode_query if mode == "query" else model.encode_document  # with the model's own prefixes
