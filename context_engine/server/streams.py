@@ -126,16 +126,29 @@ class Outlet:
 
 
 class Log(io.TextIOBase):
-    """What stderr becomes: lines go to an outlet, and are dropped rather than waited for when nobody reads them."""
+    """What stderr becomes: lines go to an outlet, and are dropped rather than waited for when nobody reads them.
+
+    ``print`` writes a line and its end apart. Each thread's text is held until its line ends, or until it is flushed, so
+    that lines are handed over, or dropped, whole.
+    """
 
     def __init__(self, outlet: Outlet) -> None:
         self._outlet = outlet
+        self._begun = threading.local()
 
     def write(self, text: str) -> int:
-        """Hand it over, unless too much waits already."""
-        if not self._outlet.is_full:
-            self._outlet.put(text.encode("utf-8", "backslashreplace"))
+        """Take it, and hand over all that is held once a line ends."""
+        self._begun.text = getattr(self._begun, "text", "") + text
+        if "\n" in text:
+            self.flush()
         return len(text)
+
+    def flush(self) -> None:
+        """Hand over what this thread has written, unless too much waits already."""
+        text = getattr(self._begun, "text", "")
+        self._begun.text = ""
+        if text and not self._outlet.is_full:
+            self._outlet.put(text.encode("utf-8", "backslashreplace"))
 
     def writable(self) -> bool:
         """Yes."""
