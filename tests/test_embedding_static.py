@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from context_engine.embedding import static
 from context_engine.embedding.static import SHIPPED, Static
 from context_engine.embedding.static_table import BadTableError, packed, unpacked
+from context_engine.embedding.wordpiece import WORD_CHARS_MAX, WordPiece
 from context_engine.errors import StorageCorrupt
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "get", "http", "file", "##s", "retry", "中"]
@@ -88,6 +90,18 @@ def test_what_stands_twice_counts_twice(toy: Static) -> None:
     assert twice @ alone > once @ alone
 
 
+@given(st.text(st.characters(codec="ascii")) | st.text())
+@example("".join(map(chr, range(128))))
+def test_the_words_of_a_text_are_its_runs_of_letters_digits_and_underscores(text: str) -> None:
+    assert static._words(text) == re.findall(r"\w+", text)
+
+
+@given(st.text("abgetFILEs_09", min_size=1, max_size=100))
+def test_an_identifier_is_cut_as_every_word_is(text: str) -> None:
+    cutter, other = (WordPiece({piece: number for number, piece in enumerate([*PIECES, "e", "##f"])}) for _ in range(2))
+    assert cutter.identifier(text) == other.pieces(text, WORD_CHARS_MAX)
+
+
 def test_a_text_of_a_megabyte_is_embedded(toy: Static) -> None:
     assert np.isclose(np.linalg.norm(toy.embed(["getFile " * 131_072], "passage")[0]), 1)
 
@@ -132,6 +146,15 @@ def test_the_same_rows_give_the_same_bytes_and_other_rows_another_fingerprint(tm
     assert packed(PIECES, ROWS, {"seed": 4}) == TOY
     (tmp_path / "other").write_bytes(packed(PIECES, ROWS * [[1]] + 0.5, {"seed": 4}))
     assert Static(tmp_path / "other").fingerprint != toy.fingerprint
+
+
+def test_the_fingerprint_of_a_table_is_known_from_its_first_bytes(tmp_path: Path, toy: Static) -> None:
+    path = tmp_path / "cut.table"
+    path.write_bytes(TOY[:-1])
+    assert static.stated_fingerprint(path) == toy.fingerprint
+    path.write_bytes(TOY[:20])
+    with pytest.raises(StorageCorrupt, match=r"cut\.table"):
+        static.stated_fingerprint(path)
 
 
 # -- what ships ---------------------------------------------------------------------------------------------------

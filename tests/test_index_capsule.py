@@ -15,7 +15,8 @@ from context_engine.index.capsule import (
     card_names,
     windows,
 )
-from context_engine.index.describe import StoredOutline, decode_outline, describe
+from context_engine.index.describe import describe
+from context_engine.index.stored import StoredOutline, decode_outline
 from tests.engines import GRAMMARS, LANGUAGES
 
 PYTHON = '''"""Keeps connections."""

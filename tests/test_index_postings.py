@@ -9,6 +9,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from context_engine.index.capsule import Capsule
 from context_engine.index.cut import Piece
 from context_engine.index.postings import LESSER_WEIGHT, IndexedFile, SegmentBuilder
 from context_engine.store import segment as segments
@@ -51,6 +52,8 @@ def a_file(draw: st.DrawFn, path: str) -> IndexedFile:
         doc=draw(texts),
         tags=draw(st.lists(st.sampled_from(["auth", "web api"]), unique=True)),
         piece_tags=draw(st.dictionaries(st.integers(0, len(bodies) - 1), st.just(["inline"]), max_size=2)),
+        capsules=[Capsule(path, body) for body in bodies],
+        card=draw(texts),
     )
 
 
@@ -190,7 +193,7 @@ def told(snapshot: Snapshot, field: str, hashes: np.ndarray) -> object:
 def test_a_segment_comes_back_from_the_disk_as_it_was_written(tmp_path: Path) -> None:
     file = IndexedFile(
         "ä.py", "python", 0, 3, 5, b"s", b"o", "getUser pool", [Piece(1, 1, 0, 12, "data", 0)], [(0, 12)],
-        [("getUser", 10, 1)], [], "", ["t"], {},
+        [("getUser", 10, 1)], [], "", ["t"], {}, [Capsule("ä.py", "getUser pool")], "ä",
     )  # fmt: skip
     made = built([file, file])
     segments.write(made, tmp_path / "1.seg")

@@ -17,6 +17,7 @@ import pytest
 from context_engine.engine import Progress, Query
 from context_engine.errors import Cancelled
 from context_engine.index.build import SHARE_FILES_MIN
+from context_engine.index.encoder import Encoder
 from context_engine.index.jobs import Job, describe_all
 from context_engine.index.worker import Pool
 from context_engine.store import segment as segments
@@ -66,19 +67,32 @@ def pool() -> Iterator[Pool]:
     pool.close()
 
 
-def job(root: Path, target: Path, paths: list[str]) -> Job:
+def job(root: Path, target: Path, paths: list[str], static: str = "") -> Job:
     facts = dict.fromkeys(paths, (1, 1))
-    return Job(str(root), paths, facts, {}, 1_000_000, str(target))
+    return Job(str(root), paths, facts, {}, 1_000_000, str(target), static)
 
 
-def test_another_process_writes_the_same_segment(tmp_path: Path, pool: Pool) -> None:
+@pytest.mark.parametrize("encoder", [None, Encoder()], ids=["words", "static vectors"])
+def test_another_process_writes_the_same_segment(tmp_path: Path, pool: Pool, encoder: Encoder | None) -> None:
     root = tree(tmp_path / "w", FILES)
-    paths = sorted(FILES)[:10]
+    paths, static = sorted(FILES)[:10], encoder.identity if encoder else ""
     assert pool.wait_ready() == 2
-    there = pool.ready()[0].start(job(root, tmp_path / "there.seg", paths))()
-    here = describe_all(job(root, tmp_path / "here.seg", paths), LANGUAGES, GRAMMARS)
+    there = pool.ready()[0].start(job(root, tmp_path / "there.seg", paths, static))()
+    here = describe_all(job(root, tmp_path / "here.seg", paths, static), LANGUAGES, GRAMMARS, encoder)
     assert there == here
     assert (tmp_path / "there.seg").read_bytes() == (tmp_path / "here.seg").read_bytes()
+    assert (segments.load(tmp_path / "there.seg").static is None) == (encoder is None)
+
+
+def test_a_process_that_has_another_table_leaves_its_share_to_this_one(tmp_path: Path, pool: Pool) -> None:
+    root = tree(tmp_path / "w", FILES)
+    pool.wait_ready()
+    child = pool.ready()[0]
+    assert child.start(job(root, tmp_path / "1.seg", ["src/part_1.py"], "of another version"))() is None
+    assert not (tmp_path / "1.seg").exists()
+    assert child.is_ready(), "it lives and can do the next one"
+    outcome = child.start(job(root, tmp_path / "2.seg", ["src/part_1.py"]))()
+    assert outcome is not None and outcome.written == 1
 
 
 def test_what_is_skipped_touched_and_gone_is_told_across_the_pipe(tmp_path: Path, pool: Pool) -> None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import mmap
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Self
@@ -17,7 +18,7 @@ from typing import Self
 import numpy as np
 
 from context_engine.embedding.embedder import Choice, Embedder, Mode, fingerprint, stop_if
-from context_engine.embedding.static_table import BadTableError, Table, unpacked
+from context_engine.embedding.static_table import BadTableError, Table, stated_sha256, unpacked
 from context_engine.embedding.wordpiece import WORD_CHARS_MAX, WordPiece
 from context_engine.errors import StorageCorrupt
 
@@ -31,7 +32,14 @@ BLOCK_PIECES = 65_536
 WORDS_KEPT_MAX = 65_536
 """Words whose pieces are remembered, some 200 bytes each; then it starts anew."""
 
-_words = re.compile(r"\w+").findall
+_BETWEEN_WORDS = {code: " " for code in range(128) if not re.match(r"\w", chr(code))}
+_any_words = re.compile(r"\w+").findall
+
+
+def stated_fingerprint(path: Path = SHIPPED) -> str:
+    """The fingerprint of `Static(path)`, if its rows prove to be sound; only the header is read. Raises: StorageCorrupt."""
+    with _refusal_named(path):
+        return fingerprint(Static.name, RECIPE, stated_sha256(_mapped(path)))
 
 
 def open_embedder(_: Choice) -> Embedder:
@@ -50,7 +58,8 @@ class Static:
     is_local = True
 
     def __init__(self, path: Path) -> None:
-        self._table: Table | None = _mapped(path)
+        with _refusal_named(path):
+            self._table: Table | None = unpacked(_mapped(path))
         self.dimensions = self._table.dimensions
         self.fingerprint = fingerprint(self.name, RECIPE, self._table.sha256)
         self._pieces = Pieces(self._table.pieces)
@@ -90,8 +99,7 @@ def bags(table: Table, texts: Sequence[np.ndarray]) -> np.ndarray:
     filled = np.flatnonzero(lengths)
     if not len(filled):
         return found
-    distinct, places = np.unique(np.concatenate(texts), return_inverse=True)
-    rows = table.rows(distinct)
+    rows, places = _unpacked_rows(table, np.concatenate(texts))
     stops = np.cumsum(lengths)
     for number in filled:
         found[number] = rows[places[stops[number] - lengths[number] : stops[number]]].sum(axis=0)
@@ -99,12 +107,22 @@ def bags(table: Table, texts: Sequence[np.ndarray]) -> np.ndarray:
     return found / np.where(norms > 0, norms, 1)
 
 
+def _unpacked_rows(table: Table, pieces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The rows of these pieces, each once, and where the row of each stands. The table is small: no need to sort."""
+    is_used = np.zeros(len(table.scales), dtype=bool)
+    is_used[pieces] = True
+    used = np.flatnonzero(is_used)
+    place = np.zeros(len(table.scales), dtype=np.int32)
+    place[used] = np.arange(len(used))
+    return table.rows(used), place[pieces]
+
+
 class Pieces(dict[str, tuple[int, ...]]):
     """The known pieces of each word, cut when it is first met."""
 
     def __init__(self, vocabulary: list[str]) -> None:
         super().__init__()
-        self._cutter = WordPiece({piece: number for number, piece in enumerate(vocabulary)})
+        self._cutter = WordPiece(dict(zip(vocabulary, range(len(vocabulary)), strict=True)))
 
     def of(self, text: str) -> np.ndarray:
         """The numbers of a text's pieces, in order, at most `TOKENS_MAX`."""
@@ -112,20 +130,35 @@ class Pieces(dict[str, tuple[int, ...]]):
         return np.array(numbers[:TOKENS_MAX], dtype=np.int32)
 
     def __missing__(self, word: str) -> tuple[int, ...]:
-        unknown = self._cutter.unknown
-        pieces = tuple(piece for piece in self._cutter.pieces(word, WORD_CHARS_MAX) if piece != unknown)
-        if len(word) <= WORD_CHARS_MAX:
-            if len(self) >= WORDS_KEPT_MAX:
-                self.clear()
-            self[word] = pieces
+        if len(word) > WORD_CHARS_MAX:
+            return self._known(self._cutter.pieces(word, WORD_CHARS_MAX))
+        if len(self) >= WORDS_KEPT_MAX:
+            self.clear()
+        found = self._cutter.identifier(word) if word.isascii() else self._cutter.pieces(word, WORD_CHARS_MAX)
+        pieces = self[word] = self._known(found)
         return pieces
 
+    def _known(self, pieces: list[int]) -> tuple[int, ...]:
+        unknown = self._cutter.unknown
+        return tuple(piece for piece in pieces if piece != unknown) if unknown in pieces else tuple(pieces)
 
-def _mapped(path: Path) -> Table:
-    """The table in a file. Raises: StorageCorrupt."""
+
+def _words(text: str) -> list[str]:
+    """The runs of letters, digits and underscores. Most code is ASCII, where replacing the rest is twice as fast."""
+    return text.translate(_BETWEEN_WORDS).split() if text.isascii() else _any_words(text)
+
+
+def _mapped(path: Path) -> memoryview:
+    """The bytes of a file. Raises: OSError, ValueError when it is empty."""
+    with path.open("rb") as held:
+        return memoryview(mmap.mmap(held.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+@contextmanager
+def _refusal_named(path: Path) -> Generator[None]:
+    """A file that is no table, or cannot be read, by its name and with what to do about it. Raises: StorageCorrupt."""
     try:
-        with path.open("rb") as held:
-            return unpacked(memoryview(mmap.mmap(held.fileno(), 0, access=mmap.ACCESS_READ)))
+        yield
     except (OSError, ValueError) as error:
         reason = str(error) if isinstance(error, BadTableError) else f"it cannot be read ({error})"
         raise StorageCorrupt(

@@ -33,7 +33,7 @@ class BadTableError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table whose rows stay packed until they are asked for. `sha256` is that of all its bytes."""
+    """A table whose rows stay packed until they are asked for. `sha256` is that of its header, which names that of the body."""
 
     pieces: list[str]
     scales: np.ndarray
@@ -76,8 +76,7 @@ def packed(pieces: Sequence[str], rows: np.ndarray, facts: Mapping[str, Any]) ->
 
 def unpacked(data: bytes | memoryview) -> Table:
     """The table in these bytes; the rows are views of them, not copies. Raises: BadTableError."""
-    view = memoryview(data)
-    facts, body = _header(view)
+    facts, body, sha256 = _header(memoryview(data))
     count, half = facts["rows"], facts["dimensions"] // 2
     scales_at = facts["piece_bytes"]
     rows_at = scales_at + 2 * count
@@ -90,12 +89,17 @@ def unpacked(data: bytes | memoryview) -> Table:
         np.frombuffer(body[scales_at:rows_at], dtype="<f2"),
         np.frombuffer(body[rows_at:], dtype=np.uint8).reshape(count, half),
         facts,
-        hashlib.sha256(view).hexdigest(),
+        sha256,
     )
 
 
-def _header(view: memoryview) -> tuple[dict[str, Any], memoryview]:
-    """What the table says of itself, and its body."""
+def stated_sha256(data: bytes | memoryview) -> str:
+    """The `sha256` of the table that these bytes say they are. The body is not looked at. Raises: BadTableError."""
+    return _header(memoryview(data))[2]
+
+
+def _header(view: memoryview) -> tuple[dict[str, Any], memoryview, str]:
+    """What the table says of itself, its body, and the sha256 of all before the body."""
     if bytes(view[: len(MAGIC)]) != MAGIC:
         raise BadTableError("it is no static table of this version")
     start = len(MAGIC) + 4
@@ -107,4 +111,4 @@ def _header(view: memoryview) -> tuple[dict[str, Any], memoryview]:
         raise BadTableError("its header cannot be read") from error
     if not all(isinstance(number, int) and number >= 0 for number in shape) or "sha256" not in facts:
         raise BadTableError("its header cannot be read")
-    return facts, view[stop:]
+    return facts, view[stop:], hashlib.sha256(view[:stop]).hexdigest()

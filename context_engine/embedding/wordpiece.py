@@ -31,6 +31,7 @@ _IDENTIFIER = re.compile(r"[^\s!-/:-@\[-\^`{-~]+|[!-/:-@\[-\^`{-~]")
 _BOUNDARY = re.compile(r"_+|(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=[A-Za-z])(?=[0-9])|(?<=[0-9])(?=[A-Za-z])")
 """Between the parts of an identifier. On ASCII these are the parts that the text recipe names:
 `[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+`; letters of other alphabets stay with their neighbours."""
+_ascii_parts = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+").findall
 
 
 class WordPiece:
@@ -81,6 +82,19 @@ class WordPiece:
             pieces = kept.get(word)
             found += self._cut_and_keep(word, limit) if pieces is None else pieces
         return found[:limit]
+
+    def identifier(self, word: str) -> list[int]:
+        """The pieces of one word of ASCII letters, digits and underscores; its parts are remembered, not the word.
+
+        >>> WordPiece({word: n for n, word in enumerate("[PAD] [UNK] [CLS] [SEP] get file".split())}).identifier("getFile")
+        [4, 5]
+        """
+        found: list[int] = []
+        kept = self._kept
+        for part in _ascii_parts(word):
+            pieces = kept.get(part)
+            found += self._cut_and_keep(part, WORD_CHARS_MAX) if pieces is None else pieces
+        return found
 
     def _cut_and_keep(self, word: str, limit: int) -> tuple[int, ...]:
         """The pieces of a word not met before; those of a very long one are cut at the limit and not kept."""

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from context_engine.index.describe import StoredOutline, StoredSymbol
+from context_engine.index.stored import StoredOutline, StoredSymbol
 from context_engine.text.words import split, unique, words
 
 RECIPE = 1

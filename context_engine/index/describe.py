@@ -1,4 +1,4 @@
-"""One file's bytes -> everything the index keeps of it: outline, pieces, names, tags. PURE but for the parser.
+"""One file's bytes -> everything the index keeps of it: outline, pieces, names, tags, texts to embed. PURE but for the parser.
 
 Never fails on content: what cannot be parsed is cut by lines and still found.
 """
@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
-
+from context_engine.index.capsule import Placed, capsules, card, card_names
 from context_engine.index.cut import Piece, cut
 from context_engine.index.postings import IndexedFile
 from context_engine.index.roles import Role, role_code, role_of
+from context_engine.index.stored import StoredOutline, StoredSymbol, encode_outline
 from context_engine.index.tags import front_matter_tags, inline_tag_places
 from context_engine.languages import Grammars, Language, Languages, Symbol, doc_head, outline
 from context_engine.text.words import words
@@ -27,31 +27,6 @@ PAGE_BYTES_MAX = 40_000
 
 _WEIGHTS = {"variable": 3, "field": 3, "property": 3, "key": 2, "section": 1}
 _NESTED_FACTOR = 0.6
-
-
-class StoredSymbol(msgspec.Struct, array_like=True, gc=False, frozen=True):
-    """A symbol as the index stores it: what is needed to find it; the rest is read from the file when asked for."""
-
-    name: str
-    kind: str
-    first: int
-    last: int
-    line: int
-    parent: int
-    owner: str = ""
-
-
-class StoredOutline(msgspec.Struct, array_like=True, frozen=True):
-    """The outline of a file as the index stores it; `imports` are (target, line)."""
-
-    symbols: list[StoredSymbol]
-    imports: list[tuple[str, int]]
-    lines: int
-    problem: str = ""
-
-
-encode_outline = msgspec.msgpack.Encoder().encode
-decode_outline = msgspec.msgpack.Decoder(StoredOutline).decode
 
 
 def describe(
@@ -78,6 +53,8 @@ def describe(
         found.problems[0].message if found.problems else "",
     )
     is_prose = language.content == "documentation"
+    spans, doc = _byte_spans(text, data, pieces), doc_head(language, data)
+    placed = [Placed(start, stop, piece.symbol) for (start, stop), piece in zip(spans, pieces, strict=True)]
     return IndexedFile(
         path=path,
         language=language.name,
@@ -88,12 +65,14 @@ def describe(
         outline=encode_outline(stored),
         text=text,
         pieces=pieces,
-        spans=_byte_spans(text, data, pieces),
+        spans=spans,
         names=_names(symbols),
         headings=[word for s in symbols if s.kind == "section" for word in words(s.name)] if is_prose else (),
-        doc=doc_head(language, data),
+        doc=doc,
         tags=front_matter_tags(text) if is_prose else (),
         piece_tags=_piece_tags(text, pieces) if is_prose and "#" in text else {},
+        capsules=capsules(path, data, stored, placed),
+        card=card(path, doc, card_names(stored)),
     )
 
 

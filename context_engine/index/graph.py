@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 import numpy as np
 
 from context_engine.index.changes import is_under
-from context_engine.index.describe import StoredOutline, decode_outline
+from context_engine.index.stored import StoredOutline, decode_outline
 from context_engine.languages import Grammars, Languages, Outline, PathIndex, outline, resolve_import
 from context_engine.store.segment import term_hashes
 from context_engine.store.snapshot import Snapshot

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from context_engine.index.describe import describe
+from context_engine.index.encoder import Encoder
 from context_engine.index.postings import SegmentBuilder
 from context_engine.languages import Grammars, Languages
 from context_engine.model import Skipped
@@ -29,6 +30,7 @@ class Job:
     """Some files to be described into one segment file.
 
     `facts` maps each path to the (size, mtime_ns) of the walk, `known` suspect ones to the hash they were indexed with.
+    `static` is the identity of the static vectors that are wanted; empty: none.
     """
 
     root: str
@@ -37,14 +39,23 @@ class Job:
     known: Mapping[str, bytes]
     bytes_max: int
     segment_path: str
+    static: str = ""
 
 
 def describe_all(
-    job: Job, languages: Languages, grammars: Grammars, *, each: Callable[[], None] = lambda: None
+    job: Job,
+    languages: Languages,
+    grammars: Grammars,
+    encoder: Encoder | None = None,
+    *,
+    each: Callable[[], None] = lambda: None,
 ) -> Outcome:
-    """Read and describe every file of a job and write its segment; the same in this process and in another."""
+    """Read and describe every file of a job and write its segment; the same in this process and in another.
+
+    `encoder` makes the vectors that the job wants, if it wants any.
+    """
     outcome = Outcome()
-    builder = SegmentBuilder()
+    builder = SegmentBuilder(encoder if job.static else None)
     for path in job.paths:
         each()
         loaded = load_for_index(f"{job.root}/{path}", bytes_max=job.bytes_max)

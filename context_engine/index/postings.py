@@ -1,7 +1,8 @@
 """Words in, a segment out: collects the terms of files as they come and turns them into postings at once.
 
 One `SegmentBuilder` is one batch of files. All counting is left to numpy at the end; while files come in, a word costs
-one dictionary look-up, and splitting and stemming happen once for each distinct word of the batch.
+one dictionary look-up, and splitting and stemming happen once for each distinct word of the batch. With an `Encoder` each
+chunk and each file's card gets a vector as well.
 """
 
 from __future__ import annotations
@@ -15,12 +16,25 @@ from itertools import count
 import numpy as np
 import numpy.typing as npt
 
+from context_engine.index.capsule import Capsule
 from context_engine.index.cut import Piece, kind_code
-from context_engine.store.segment import CHUNK_COLUMNS, FILE_COLUMNS, Heap, Postings, Segment, term_hashes
+from context_engine.index.encoder import CHUNK_HEADS, Encoder
+from context_engine.store.rows import Rows, keys_of
+from context_engine.store.segment import (
+    CHUNK_COLUMNS,
+    FILE_COLUMNS,
+    Heap,
+    Postings,
+    Segment,
+    StaticVectors,
+    term_hashes,
+)
 from context_engine.text.words import compound, expand, split, words
 
 LESSER_WEIGHT = 3
 """Names of at most this weight (variables, fields, keys) can be asked for, but do not say what a file is about."""
+ENCODED_AT_ONCE = 1_024
+"""Texts that wait for their vectors: some 2 MB; those of a whole round would take as much memory as its files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +42,7 @@ class IndexedFile:
     """One file, outlined and cut: everything a segment keeps of it.
 
     `names`: (name, weight in tenths, line) of each definition; `headings`: words of section titles; `pieces` with `spans` = their byte offsets in the UTF-8
-    text; `tags`: whole-file tags; `piece_tags`: tags of single pieces by their index.
+    text; `tags`: whole-file tags; `piece_tags`: tags of single pieces by their index; `capsules` of the pieces in their order.
     """
 
     path: str
@@ -46,6 +60,8 @@ class IndexedFile:
     doc: str
     tags: Sequence[str]
     piece_tags: dict[int, Sequence[str]]
+    capsules: Sequence[Capsule]
+    card: str
 
 
 class _Field:
@@ -64,17 +80,65 @@ class _Field:
         self.counts.append(len(self.words) - before)
 
 
-class SegmentBuilder:
-    """Collects `IndexedFile`s; `build` makes the segment."""
+class _Encoded:
+    """The rows of texts in the order they came, made some at a time."""
 
-    def __init__(self) -> None:
+    __slots__ = ("_done", "_encoder", "_waiting")
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+        self._waiting: list[str] = []
+        self._done: list[Rows] = []
+
+    def add(self, texts: Iterable[str]) -> None:
+        """Further texts."""
+        self._waiting += texts
+        if len(self._waiting) >= ENCODED_AT_ONCE:
+            self._encode()
+
+    def rows(self) -> Rows:
+        """A row for each text so far."""
+        self._encode()
+        done = self._done
+        return Rows(np.concatenate([part.values for part in done]), np.concatenate([part.scales for part in done]))
+
+    def _encode(self) -> None:
+        self._done.append(self._encoder.rows(self._waiting))
+        self._waiting = []
+
+
+class _Static:
+    """The static vectors of files as they come."""
+
+    __slots__ = ("_cards", "_chunks", "_encoder")
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+        self._chunks, self._cards = _Encoded(encoder), _Encoded(encoder)
+
+    def add(self, file: IndexedFile) -> None:
+        """The next file."""
+        self._chunks.add(capsule.text(CHUNK_HEADS) for capsule in file.capsules)
+        self._cards.add([file.card])
+
+    def vectors(self) -> StaticVectors:
+        """Those of all files so far."""
+        return StaticVectors(self._encoder.identity, self._chunks.rows(), self._cards.rows())
+
+
+class SegmentBuilder:
+    """Collects `IndexedFile`s; `build` makes the segment, with static vectors if there is an `encoder`."""
+
+    def __init__(self, encoder: Encoder | None = None) -> None:
+        self._static = _Static(encoder) if encoder else None
+        self._chunk_keys, self._card_keys = [keys_of([])], [keys_of([])]
         self._vocabulary: defaultdict[str, int] = defaultdict(count().__next__)
         self._languages: defaultdict[str, int] = defaultdict(count().__next__)
         self._body, self._path, self._def, self._doc, self._stem = (_Field() for _ in range(5))
         self._symbols: tuple[list[str], list[int], list[int]] = ([], [], [])  # name, chunk, weight
         self._tags: tuple[list[str], list[int]] = ([], [])  # tag, chunk
-        self._file: dict[str, list[int]] = {name: [] for name in FILE_COLUMNS}
-        self._chunk: dict[str, list[int]] = {name: [] for name in CHUNK_COLUMNS if name != "length"}
+        self._file: dict[str, list[int]] = {name: [] for name in FILE_COLUMNS if name != "card_key"}
+        self._chunk: dict[str, list[int]] = {name: [] for name in CHUNK_COLUMNS if name not in ("length", "key")}
         self._heaps: dict[str, list[bytes]] = {"path": [], "sha256": [], "outline": []}
         self._chunk_starts = [0]
 
@@ -106,6 +170,7 @@ class SegmentBuilder:
             self._body.add(map(word_id, words(text[piece.start : piece.stop])))
         self._add_columns(file)
         self._add_symbols(file, base)
+        self._add_texts(file)
         for tag in file.tags:
             self._tags[0].extend([tag] * len(file.pieces))
             self._tags[1].extend(range(base, base + len(file.pieces)))
@@ -149,6 +214,13 @@ class SegmentBuilder:
             chunks.append(base + at)
             weights.append(weight)
 
+    def _add_texts(self, file: IndexedFile) -> None:
+        """The keys of the texts that a slow model is given, and the vectors of the quick one."""
+        self._chunk_keys.append(keys_of([capsule.text() for capsule in file.capsules]))
+        self._card_keys.append(keys_of([file.card]))
+        if self._static is not None:
+            self._static.add(file)
+
     def build(self) -> Segment:
         """The segment of all files taken in."""
         lexicon = _Lexicon(list(self._vocabulary))
@@ -162,15 +234,18 @@ class SegmentBuilder:
         fields["symbol"] = self._named([compound(name) for name in names], chunks, weights)
         fields["tag"] = self._named(*self._tags, [1] * len(self._tags[0]))
         chunk = {name: np.array(self._chunk[name], CHUNK_COLUMNS[name]) for name in self._chunk}
-        chunk["length"] = lengths.astype(np.uint32)
+        chunk["length"], chunk["key"] = lengths.astype(np.uint32), np.concatenate(self._chunk_keys)
+        file = {name: np.array(values, FILE_COLUMNS[name]) for name, values in self._file.items()}
+        file["card_key"] = np.concatenate(self._card_keys)
         return Segment(
             tuple(self._languages),
             np.array(self._chunk_starts, np.uint32),
-            {name: np.array(values, FILE_COLUMNS[name]) for name, values in self._file.items()},
+            file,
             chunk,
             {name: Heap.of(strings) for name, strings in self._heaps.items()},
             fields,
             {name: np.minimum(values, 65_535).astype(np.uint16) for name, values in field_lengths.items()},
+            self._static.vectors() if self._static else None,
         )
 
     def _stems(self) -> tuple[Postings, npt.NDArray[np.int64]]:

@@ -19,6 +19,7 @@ from typing import IO
 import msgspec
 
 from context_engine.errors import BugError
+from context_engine.index.encoder import Encoder
 from context_engine.index.jobs import Job, Outcome, describe_all
 from context_engine.languages import Grammars, Languages
 
@@ -117,7 +118,7 @@ class Child:
         self._ready.wait(timeout_s)
 
     def start(self, job: Job) -> Callable[[], Outcome | None]:
-        """Hand over a job; the returned function waits for the outcome (None: the process died on it)."""
+        """Hand over a job; the returned function waits for the outcome (None: the process died on it, or cannot do it)."""
         self._busy = True
         answers = self._answers = queue.SimpleQueue()  # of this job alone: a caller who was cancelled never asks for it
         if self._ended:
@@ -126,7 +127,7 @@ class Child:
 
         def wait() -> Outcome | None:
             answer = answers.get()
-            return None if answer is None else msgspec.msgpack.decode(answer, type=Outcome)
+            return None if answer is None else msgspec.msgpack.decode(answer, type=Outcome | None)
 
         return wait
 
@@ -186,10 +187,17 @@ def main() -> None:
     languages = Languages.builtin()
     if languages_folder:
         languages = languages.with_folder(languages_folder)
+    encoder = Encoder()
     _write_frame(out, b"ready")
     while (frame := _read_frame(source)) is not None:
-        outcome = describe_all(msgspec.msgpack.decode(frame, type=Job), languages, grammars)
+        job = msgspec.msgpack.decode(frame, type=Job)
+        outcome = describe_all(job, languages, grammars, encoder) if _can_do(job, encoder) else None
         _write_frame(out, msgspec.msgpack.encode(outcome))
+
+
+def _can_do(job: Job, encoder: Encoder) -> bool:
+    """Whether the vectors a job wants can be made here: an upgrade may have put another table in the place of its parent's."""
+    return not job.static or (encoder.opened() and encoder.identity == job.static)
 
 
 if __name__ == "__main__":

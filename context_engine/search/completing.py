@@ -10,8 +10,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from context_engine.index.describe import StoredOutline, StoredSymbol, decode_outline
 from context_engine.index.graph import qualified_names
+from context_engine.index.stored import StoredOutline, StoredSymbol, decode_outline
 from context_engine.store.segment import term_hashes
 from context_engine.store.snapshot import Snapshot
 from context_engine.text.words import compound

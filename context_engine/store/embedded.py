@@ -32,10 +32,11 @@ from context_engine.store.segment import Segment
 from context_engine.store.snapshot import Snapshot
 from context_engine.store.store import FileState, Stats
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """Raise it when tables, segment layout, chunking or tokens change: older generations are then rebuilt, never misread.
 
-1 first layout, 2 roles, 3 outline blobs by msgpack, 4 checksums, touched files, definitions never cut in two
+1 first layout, 2 roles, 3 outline blobs by msgpack, 4 checksums, touched files, definitions never cut in two,
+5 keys of what is embedded, static vectors
 """
 SEGMENTS_MAX = 8
 PATIENT_SEGMENTS_MAX = 24

@@ -1,6 +1,7 @@
 """A segment: some files of one workspace, searchable on their own, immutable once written, read through a memory map.
 
-It holds columns (one entry a file or a chunk), heaps (byte strings) and postings (term -> where it stands, how often).
+It holds columns (one entry a file or a chunk), heaps (byte strings) and postings (term -> where it stands, how often), and
+perhaps static vectors, one a chunk and one a file.
 A workspace is a list of segments; replacing a file adds a small one and marks the old entry dead; `merge` makes one of
 several and leaves the dead behind. Terms are kept as 64-bit hashes: among a million terms two collide with probability
 3e-8. Scores are not stored, so that live statistics (document frequencies, mean lengths) always hold.
@@ -12,6 +13,7 @@ multiple of 64 bytes. A file that was cut short or scribbled on is refused when 
 from __future__ import annotations
 
 import json
+import math
 import mmap
 import os
 import zlib
@@ -26,16 +28,23 @@ import numpy.typing as npt
 from xxhash import xxh3_64_intdigest
 
 from context_engine.errors import StorageCorrupt
+from context_engine.store.rows import KEY_BYTES, Rows
 
-MAGIC = b"CTXSEG03"
+MAGIC = b"CTXSEG04"
 ALIGN_BYTES = 64
 CHECKED_BYTES_MAX = 1_000_000
 """Up to here a checksum over the whole content costs less than a millisecond at every opening."""
 
 Array = npt.NDArray[Any]
 
-FILE_COLUMNS = {"size": np.int64, "mtime_ns": np.int64, "language": np.uint8, "role": np.uint8}
-CHUNK_COLUMNS = {
+FILE_COLUMNS: dict[str, npt.DTypeLike] = {
+    "size": np.int64,
+    "mtime_ns": np.int64,
+    "language": np.uint8,
+    "role": np.uint8,
+    "card_key": f"S{KEY_BYTES}",
+}
+CHUNK_COLUMNS: dict[str, npt.DTypeLike] = {
     "first": np.uint32,
     "last": np.uint32,
     "start": np.uint32,
@@ -43,6 +52,7 @@ CHUNK_COLUMNS = {
     "kind": np.uint8,
     "symbol": np.int32,
     "length": np.uint32,
+    "key": f"S{KEY_BYTES}",
 }
 HEAPS = ("path", "sha256", "outline")
 CHUNK_FIELDS = ("body", "symbol", "tag")
@@ -154,6 +164,15 @@ class Postings:
 
 
 @dataclass(frozen=True, slots=True)
+class StaticVectors:
+    """A vector for each chunk and one for the card of each file. `identity` says what made them; others never meet them."""
+
+    identity: str
+    chunk: Rows
+    card: Rows
+
+
+@dataclass(frozen=True, slots=True)
 class Segment:
     """The columns, heaps and postings of some files; see the module's first lines."""
 
@@ -164,6 +183,7 @@ class Segment:
     heaps: dict[str, Heap]
     fields: dict[str, Postings]
     lengths: dict[str, npt.NDArray[np.uint16]]
+    static: StaticVectors | None = None
 
     @property
     def files(self) -> int:
@@ -203,12 +223,13 @@ def write(segment: Segment, path: Path) -> int:
     arrays = {name: np.ascontiguousarray(array) for name, array in _flatten(segment).items()}
     index, offset, checksum = {}, 0, 0
     for name, array in arrays.items():
-        index[name] = [array.dtype.str, len(array), offset]
+        index[name] = [array.dtype.str, array.shape, offset]
         offset += -(-array.nbytes // ALIGN_BYTES) * ALIGN_BYTES
         checksum = zlib.crc32(array.data, checksum)
     is_small = offset <= CHECKED_BYTES_MAX
     facts = {
         "languages": segment.languages,
+        "static": segment.static.identity if segment.static else "",
         "arrays": index,
         "data_bytes": offset,
         "crc": checksum if is_small else None,
@@ -242,12 +263,12 @@ def load(path: Path) -> Segment:
         mapped = mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ)
     base = 16 + len(header)
     arrays = {
-        name: np.frombuffer(mapped, dtype, count, base + offset)
-        for name, (dtype, count, offset) in facts["arrays"].items()
+        name: np.frombuffer(mapped, dtype, math.prod(shape), base + offset).reshape(shape)
+        for name, (dtype, shape, offset) in facts["arrays"].items()
     }
     if facts["crc"] is not None and _checksum(arrays) != facts["crc"]:
         raise _corrupt(path, "its content is damaged")
-    return _gather(tuple(facts["languages"]), arrays)
+    return _gather(tuple(facts["languages"]), facts["static"], arrays)
 
 
 def _checksum(arrays: dict[str, Array]) -> int:
@@ -277,16 +298,21 @@ def _flatten(segment: Segment) -> dict[str, Array]:
         heaps[f"names.{name}"] = postings.names
     for name, heap in heaps.items():
         arrays[f"heap.{name}.offsets"], arrays[f"heap.{name}.blob"] = heap.offsets, heap.blob
+    for name, rows in (("chunk", segment.static.chunk), ("card", segment.static.card)) if segment.static else ():
+        arrays[f"static.{name}.values"], arrays[f"static.{name}.scales"] = rows.values, rows.scales
     return arrays
 
 
-def _gather(languages: tuple[str, ...], arrays: dict[str, Array]) -> Segment:
+def _gather(languages: tuple[str, ...], identity: str, arrays: dict[str, Array]) -> Segment:
     def heap(name: str) -> Heap:
         return Heap(arrays[f"heap.{name}.offsets"], arrays[f"heap.{name}.blob"])
 
     def postings(name: str) -> Postings:
         parts = (arrays[f"field.{name}.{part}"] for part in ("hashes", "indptr", "ids", "counts"))
         return Postings(*parts, names=heap(f"names.{name}"))
+
+    def rows(name: str) -> Rows:
+        return Rows(arrays[f"static.{name}.values"], arrays[f"static.{name}.scales"])
 
     return Segment(
         languages,
@@ -296,6 +322,7 @@ def _gather(languages: tuple[str, ...], arrays: dict[str, Array]) -> Segment:
         {name: heap(name) for name in HEAPS},
         {name: postings(name) for name in CHUNK_FIELDS + FILE_FIELDS},
         {name: arrays[f"length.{name}"] for name in LENGTH_FIELDS},
+        StaticVectors(identity, rows("chunk"), rows("card")) if identity else None,
     )
 
 
@@ -342,7 +369,34 @@ def merge(segments: Sequence[Segment], alive: Sequence[npt.NDArray[np.bool_]]) -
         heaps,
         fields,
         {name: column("lengths", name, kept_files) for name in LENGTH_FIELDS},
+        _merge_static(segments, kept_chunks, kept_files),
     )
+
+
+def _merge_static(
+    segments: Sequence[Segment], chunks: Sequence[npt.NDArray[np.intp]], files: Sequence[npt.NDArray[np.intp]]
+) -> StaticVectors | None:
+    """The vectors of what is kept; None unless all have some, of one kind. A segment without files is not asked."""
+    asked = [segment for segment in segments if segment.files]
+    parts = [segment.static for segment in asked if segment.static]
+    if not parts or len(parts) < len(asked) or len({part.identity for part in parts}) > 1:
+        return None
+    kept = [(chunks[n], files[n]) for n, segment in enumerate(segments) if segment.files]
+    return StaticVectors(
+        parts[0].identity,
+        _merge_rows([part.chunk for part in parts], [each for each, _ in kept]),
+        _merge_rows([part.card for part in parts], [each for _, each in kept]),
+    )
+
+
+def _merge_rows(parts: Sequence[Rows], kept: Sequence[npt.NDArray[np.intp]]) -> Rows:
+    """The kept rows of all parts, each copied once: they are the largest thing in a segment."""
+    values = np.empty((sum(map(len, kept)), parts[0].values.shape[1]), np.int8)
+    start = 0
+    for part, keep in zip(parts, kept, strict=True):
+        np.take(part.values, keep, axis=0, out=values[start : start + len(keep)], mode="clip")  # "raise" copies twice
+        start += len(keep)
+    return Rows(values, np.concatenate([part.scales[keep] for part, keep in zip(parts, kept, strict=True)]))
 
 
 def _chunk_counts(segments: Sequence[Segment]) -> list[int]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from context_engine.store.rows import Rows
 from context_engine.store.segment import CHUNK_FIELDS, Postings, Segment
 
 Ints = npt.NDArray[np.intp]
@@ -32,6 +33,19 @@ class Matches:
     counts: Floats
     terms: Ints
     frequency: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class StaticParts:
+    """The static vectors of a snapshot where they lie: (rows of a segment, number of its first chunk or file), in order.
+
+    `identity` says what made them: only vectors of the same identity may be compared with them.
+    """
+
+    identity: str
+    width: int
+    chunk: list[tuple[Rows, int]]
+    card: list[tuple[Rows, int]]
 
 
 class Snapshot:
@@ -175,6 +189,22 @@ class Snapshot:
         """A file's entry in one of the heaps (`path`, `sha256`, `outline`)."""
         segment = int(np.searchsorted(self.file_base, file, "right")) - 1
         return self.segments[segment].heaps[name][file - int(self.file_base[segment])]
+
+    # -- static vectors --
+
+    def static(self) -> StaticParts | None:
+        """The static vectors of all chunks and files, nothing copied; None when some have none, or others than the rest."""
+        asked = [number for number, segment in enumerate(self.segments) if segment.files]
+        parts = [(number, part) for number in asked if (part := self.segments[number].static)]
+        if not parts or len(parts) < len(asked) or len({part.identity for _, part in parts}) > 1:
+            return None
+        first = parts[0][1]
+        return StaticParts(
+            first.identity,
+            first.card.values.shape[1],
+            [(part.chunk, int(self.chunk_base[number])) for number, part in parts],
+            [(part.card, int(self.file_base[number])) for number, part in parts],
+        )
 
     # -- postings --
 

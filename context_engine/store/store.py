@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from context_engine.store.rows import Rows
 from context_engine.store.snapshot import Snapshot
 
 
@@ -72,21 +73,6 @@ class Space:
 
     fingerprint: str
     dimensions: int
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """Vectors as they are stored: row i is `values[i] * scales[i]`. int8 of shape (n, dimensions), float32 of shape (n,)."""
-
-    values: npt.NDArray[np.int8]
-    scales: npt.NDArray[np.float32]
-
-    def __len__(self) -> int:
-        return len(self.scales)
-
-    def floats(self) -> npt.NDArray[np.float32]:
-        """The vectors as float32."""
-        return self.values * self.scales[:, None]
 
 
 class Vectors(Protocol):
