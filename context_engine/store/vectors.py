@@ -1,6 +1,7 @@
 """The vector store: what was embedded once on this machine is not embedded again, in whichever work tree or branch it stands.
 
     <cache>/vectors/<space>/writer.lock     one appending process at a time; everybody else reads
+    <cache>/vectors/<space>/filler.lock     one process that embeds what is missing; it holds this for as long as it takes
     <cache>/vectors/<space>/000001.vec      64 bytes of header, then records of one size; only ever appended to
 
 A space is one model with one size of vector, and has a folder of its own. In it a vector is found by its key: the hash of
@@ -22,7 +23,7 @@ import re
 import threading
 import time
 import zlib
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -34,12 +35,11 @@ from xxhash import xxh3_64_intdigest
 
 from context_engine.errors import InvalidVectors, StorageBusy
 from context_engine.store.embedded import disk_errors
-from context_engine.store.store import Rows, Space
+from context_engine.store.rows import KEY_BYTES, Keys, Rows, quantised
+from context_engine.store.store import Space
 
 MAGIC = b"CTXVEC01"
 """Raise the number when the layout changes: files with another one are left alone until they are the oldest."""
-KEY_BYTES = 16
-"""Half of a SHA-256: among a billion texts two collide with probability 1e-21."""
 HEADER_BYTES = 64
 SEGMENT_BYTES_MAX = 16_000_000
 """About 38,000 vectors of 384 dimensions: the portion in which the least recently used are dropped."""
@@ -53,10 +53,7 @@ READ_TRIES = 5
 """A file may go between the look at the folder and its opening; five compactions in a row do not happen."""
 USED_REST_S = 600.0
 """How often reading stamps a segment as used: often enough to tell yesterday's from last month's."""
-LEVELS = 127
-"""Steps on either side of zero in one signed byte."""
 
-Keys = npt.NDArray[np.bytes_]
 Mask = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 
@@ -72,24 +69,6 @@ _HEADER = np.dtype(
 _COUNT_AT = _HEADER.itemsize
 _COUNT_BYTES = 12
 """Behind it the number of records that count (8 bytes) and the CRC-32 of that number."""
-
-
-def keys_of(texts: Sequence[str]) -> Keys:
-    """The key of each text: the first half of its SHA-256."""
-    digests = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:KEY_BYTES] for text in texts]
-    return np.frombuffer(b"".join(digests), f"S{KEY_BYTES}")
-
-
-def quantised(rows: npt.NDArray[Any]) -> Rows:
-    """Each row in whole steps of a 127th of its greatest number. A row of zeros stays one.
-
-    >>> quantised(np.array([[0.5, -1.0, 0.0]])).values.tolist()
-    [[64, -127, 0]]
-    """
-    rows = np.asarray(rows, np.float32)
-    scales = np.abs(rows).max(axis=1, initial=0.0) / np.float32(LEVELS)
-    steps = np.rint(rows / np.where(scales > 0, scales, np.float32(1.0))[:, None])
-    return Rows(np.clip(steps, -LEVELS, LEVELS).astype(np.int8), scales.astype(np.float32))
 
 
 class VectorStore:
@@ -190,6 +169,19 @@ class VectorStore:
             for name in chosen:
                 _remove(self.folder / name)
             return max(0, before - self._size())
+
+    @contextmanager
+    def sole_filler(self) -> Generator[bool]:
+        """Whether this process is the one of this machine that fills the space; if so, it is until the block ends."""
+        with disk_errors(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(self.folder / "filler.lock", timeout=0)
+            with suppress(Timeout):
+                lock.acquire()
+        try:
+            yield lock.is_locked
+        finally:
+            lock.release()
 
     # -- inside --
 
