@@ -20,7 +20,7 @@ from context_engine.index.chunk_files import FILES, ChunkFile, ChunkRow, ChunkSe
 from context_engine.index.chunk_folder import ChunkFolder, read_folder, write_folder
 from context_engine.model import CHUNK_KINDS, ChunkKind, Skipped
 from context_engine.search.dense import cosines
-from context_engine.search.exporting import exported, files_of
+from context_engine.search.exporting import embedded, exported, files_of
 from context_engine.search.rankers import View
 from context_engine.search.reading import Source
 from context_engine.store.embedded import EmbeddedStore
@@ -28,6 +28,8 @@ from tests.engines import indexed
 from tests.trees import tree
 
 QUIET_MS = 60
+HALF_STEP = 0.5 / 127 + 1e-6
+"""What a number of at most 1 may lose as one byte."""
 SEED_CHUNK: dict[str, Any] = {
     "id": "code-symbols-internal-auth-handler-go",
     "chunk_type": "symbols",
@@ -102,11 +104,8 @@ def test_what_another_indexer_leaves_null_is_empty() -> None:
 
 
 def test_vectors_come_out_with_length_one_and_absent_ones_as_zeros() -> None:
-    assert taken("data", [chunk(1, 3, 4), chunk(2), chunk(3, 0, 2)]).vectors.tolist() == [
-        [pytest.approx(0.6), pytest.approx(0.8)],
-        [0, 0],
-        [0, 1],
-    ]
+    vectors = taken("data", [chunk(1, 3, 4), chunk(2), chunk(3, 0, 2)]).vectors.floats()
+    assert np.abs(vectors - [[0.6, 0.8], [0, 0], [0, 1]]).max() < HALF_STEP
 
 
 @pytest.mark.parametrize(
@@ -161,18 +160,21 @@ ROW = st.builds(
 
 
 @given(st.sampled_from(CHUNK_KINDS), st.lists(ROW, max_size=4), st.integers(1, 5), st.data())
-def test_what_is_written_is_read_back(kind: ChunkKind, rows: list[ChunkRow], size: int, data: st.DataObject) -> None:
+def test_what_is_written_is_read_back(kind: ChunkKind, rows: list[ChunkRow], size: int, drawn: st.DataObject) -> None:
     rows = [row if {tag.lower() for tag in row.tags} == {*row.tags} else ChunkRow(row.id, kind, "", "") for row in rows]
-    raw = data.draw(
+    raw = drawn.draw(
         st.lists(st.lists(st.integers(-3, 3), min_size=size, max_size=size), min_size=len(rows), max_size=len(rows))
     )
     lengths = np.linalg.norm(np.array(raw, float).reshape(len(rows), size), axis=1, keepdims=True)
     vectors = (np.array(raw, float).reshape(len(rows), size) / np.where(lengths > 0, lengths, 1)).astype(np.float32)
-    file = taken(kind, written(kind, rows, vectors, model="m", generated="2026-01-01T00:00:00Z"))
+    data = written(kind, rows, vectors, model="m", fingerprint="0f", generated="2026-01-01T00:00:00Z")
+    stated = [chunk.get("embedding", [0.0] * size) for chunk in json.loads(data)["chunks"]]
+    assert np.abs(np.array(stated).reshape(vectors.shape) - vectors).max(initial=0) < 1e-6
+    file = taken(kind, data)
     assert list(file.rows) == rows
-    assert file.model == "m"
+    assert (file.model, file.fingerprint) == ("m", "0f")
     if vectors.any():
-        assert np.abs(file.vectors - vectors).max() < 1e-6
+        assert np.abs(file.vectors.floats() - vectors).max() < HALF_STEP
     else:
         assert file.dimensions == 0
     assert list(taken(kind, written(kind, rows)).rows) == rows
@@ -319,6 +321,49 @@ def test_a_broken_file_keeps_what_serves_and_the_next_good_one_mends_it(tmp_path
         assert ids(served.current) == ["c0", "c1", "c2", "c6"]
 
 
+def test_what_did_not_change_is_neither_taken_apart_again_nor_told_of(tmp_path: Path) -> None:
+    told: list[str] = []
+    served = ChunkFolder(folder_of(tmp_path), tell=told.append)
+    old = served.current
+    assert served.reload()
+    assert served.current is old
+    write(tmp_path, "code-data.json", [chunk(9, 0.0, 1.0)])
+    assert served.reload()
+    assert [row is before for row, before in zip(served.current.rows, old.rows, strict=True)] == [True] * 3 + [False]
+    assert told == ["chunks are loaded anew: 4 in 4 files"]
+
+
+def test_what_is_about_to_serve_is_made_ready_first_and_is_not_served_if_it_cannot_be(tmp_path: Path) -> None:
+    ready: list[list[str]] = []
+
+    def prepare(chunks: ChunkSet) -> None:
+        if "c9" in ids(chunks):
+            raise InvalidVectors("they do not fit")
+        ready.append(ids(chunks))
+
+    served = ChunkFolder(folder_of(tmp_path), prepare=prepare)
+    old = served.current
+    assert ready == [ids(old)]
+    write(tmp_path, "code-data.json", [chunk(9)])
+    assert not served.reload()
+    assert (served.current, served.problem) == (old, "they do not fit")
+    write(tmp_path, "code-data.json", [chunk(8)])
+    assert served.reload()
+    assert ready[1:] == [["c0", "c1", "c2", "c8"]]
+    write(tmp_path, "code-data.json", [chunk(9)])
+    with pytest.raises(InvalidVectors, match="do not fit"):
+        ChunkFolder(tmp_path, prepare=prepare)
+
+
+def test_files_of_two_models_or_of_two_versions_of_one_are_refused(tmp_path: Path) -> None:
+    folder_of(tmp_path, model="m")
+    for head, words in (({"model": "n"}, "different models: m, n"), ({"model": "m", "fingerprint": "2"}, "versions")):
+        for name, stated in (("doc-chunks.json", {"model": "m", "fingerprint": "1"}), ("code-data.json", head)):
+            write(tmp_path, name, {"_metadata": stated, "chunks": [chunk(1, 1.0, 0.0)]})
+        with pytest.raises(InvalidVectors, match=words):
+            read_folder(tmp_path)
+
+
 def test_a_file_or_folder_that_goes_away_keeps_serving(tmp_path: Path) -> None:
     folder = folder_of(tmp_path / "chunks")
     served = ChunkFolder(folder)
@@ -413,7 +458,9 @@ def test_an_index_is_exported_whole_and_read_back(tmp_path: Path) -> None:
         stamp = engine.indexed_at()
     assert {str(each.path) for kind in ("definitions", "symbols") for each, _ in chunks[kind]} >= {"src/pool.py"}
     assert [capsule.head for _, capsule in chunks["definitions"]] == ["src/pool.py | Pool | class Pool:"]
-    write_folder(tmp_path / "out" / "chunks", files_of(chunks, stamp=stamp, embed=lengths, model="lengths"))
+    write_folder(
+        tmp_path / "out" / "chunks", files_of(chunks, stamp=stamp, vectors=embedded(chunks, lengths), model="lengths")
+    )
     back = read_folder(tmp_path / "out" / "chunks", dimensions=2)
     whole = [each for kind in FILES for each, _ in chunks[kind]]
     assert [(row.id, row.kind, row.title, row.text, row.tags) for row in back.rows] == [

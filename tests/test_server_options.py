@@ -27,6 +27,7 @@ SAID = {
         ("write_file", "edit_file"),
     ),
     "read-only": (["--read-only"], "yes", lambda asked: asked.shown.read_only, True),
+    "chunks-dir": (["--chunks-dir", "/c"], "/c", lambda asked: asked.chunks_dir, "/c"),
     "http": (["--http", "127.0.0.1:8000"], "127.0.0.1:8000", lambda asked: asked.http, "127.0.0.1:8000"),
     "token-file": (["--token-file", "/t"], "/t", lambda asked: asked.token_file, "/t"),
     "http-host": (["--http-host", "a.example,b"], "a.example, b", lambda asked: asked.http_hosts, ("a.example", "b")),
@@ -34,7 +35,7 @@ SAID = {
 
 
 def test_nothing_said_is_the_core_profile_over_stdio() -> None:
-    assert parse([], {}) == Options((), Shown(), None, None, (), None)
+    assert parse([], {}) == Options((), Shown(), None, None, None, (), None)
 
 
 @pytest.mark.parametrize("name", [option.name for option in OPTIONS])

@@ -12,7 +12,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
-from context_engine.errors import ContextEngineError, FileNotFound, InvalidVectors
+from xxhash import xxh3_128_hexdigest
+
+from context_engine.errors import ContextEngineError, FileNotFound, InvalidPath
 from context_engine.index.chunk_files import FILES, ChunkFile, ChunkSet, parsed
 from context_engine.model import ChunkKind, Skipped
 from context_engine.workspace import files
@@ -23,6 +25,7 @@ FILE_BYTES_MAX = 500_000_000
 """100,000 chunks with vectors of 384 numbers take 400 MB of JSON; what is larger belongs into a database."""
 
 Tell = Callable[[str], None]
+Prepare = Callable[[ChunkSet], None]
 
 
 def read_folder(folder: Path, *, dimensions: int | None = None, bytes_max: int = FILE_BYTES_MAX) -> ChunkSet:
@@ -32,22 +35,18 @@ def read_folder(folder: Path, *, dimensions: int | None = None, bytes_max: int =
 
     Raises: FileNotFound when there is no such folder, InvalidVectors.
     """
-    if not folder.is_dir():
-        raise FileNotFound(
-            f"there is no folder {folder} to take chunks from",
-            suggestion="write one with `ctx chunks export`, or name the folder that your indexer writes",
-            details={"path": str(folder)},
-        )
-    found = [one for kind in FILES if (one := _taken(Root(folder), kind, bytes_max)) is not None]
-    taken = [one for one in found if isinstance(one, ChunkFile)]
-    return ChunkSet.of(taken, [one for one in found if isinstance(one, Skipped)], dimensions=dimensions)
+    return _Reading(folder, dimensions, bytes_max).read()
 
 
 def write_folder(folder: Path, contents: Iterable[tuple[str, bytes]]) -> int:
     """Write chunk files, each whole or not at all, and make the folder if need be; how many bytes.
 
-    Raises: DiskFull, AccessFailed.
+    Raises: InvalidPath when it is a file, DiskFull, AccessFailed.
     """
+    if folder.is_file():
+        raise InvalidPath(
+            f"{folder} is a file, not a folder", suggestion="name a folder; it is made if it is not there"
+        )
     with suppress(OSError):  # why it cannot be made, the first file says better
         folder.mkdir(parents=True, exist_ok=True)
     count = 0
@@ -60,7 +59,8 @@ def write_folder(folder: Path, contents: Iterable[tuple[str, bytes]]) -> int:
 class ChunkFolder:
     """The chunks of one folder as they are now. Thread-safe; `current` never waits for a reload.
 
-    `tell` hears a sentence about every reload, in the thread that noticed the change.
+    `prepare` makes ready what is about to serve; what it raises keeps the old state, or at the start refuses the folder.
+    `tell` hears a sentence about every reload. Both are called in the thread that noticed the change.
     """
 
     def __init__(
@@ -70,16 +70,17 @@ class ChunkFolder:
         dimensions: int | None = None,
         quiet_ms: int = QUIET_MS,
         bytes_max: int = FILE_BYTES_MAX,
+        prepare: Prepare = lambda _: None,
         tell: Tell = lambda _: None,
     ) -> None:
-        """Reads the folder. Raises: FileNotFound, InvalidVectors."""
-        self._folder = folder
-        self._dimensions = dimensions
-        self._bytes_max = bytes_max
+        """Reads the folder. Raises: FileNotFound, InvalidVectors, and what `prepare` raises."""
+        self._reading = _Reading(folder, dimensions, bytes_max)
+        self._prepare = prepare
         self._tell = tell
         self._lock = threading.Lock()
         self._watcher = Watcher(folder, self._heard, quiet_ms=quiet_ms)
-        self._current = self._read()
+        self._current = self._reading.read()
+        prepare(self._current)
         self.problem = ""
         """Why the newest state of the files is not what is served; empty when it is."""
 
@@ -99,11 +100,16 @@ class ChunkFolder:
         self.reload()
 
     def reload(self) -> bool:
-        """Read the folder anew and serve that, if nothing of what serves is broken or missing in it; whether it was."""
+        """Read the folder anew and serve that, if nothing of what serves is broken or missing in it; whether it serves."""
         with self._lock:
+            before = self.problem
             try:
-                new = self._read()
+                new = self._reading.read()
                 self.problem = _lost(self._current, new)
+                if new is self._current and not before:
+                    return True
+                if not self.problem:
+                    self._prepare(new)
             except ContextEngineError as error:
                 self.problem = error.message
             if self.problem:
@@ -127,21 +133,51 @@ class ChunkFolder:
         if not paths.isdisjoint(FILES.values()):
             self.reload()
 
-    def _read(self) -> ChunkSet:
-        return read_folder(self._folder, dimensions=self._dimensions, bytes_max=self._bytes_max)
 
+class _Reading:
+    """Reads one folder again and again. Of four files seldom more than one was written anew: only that is taken apart."""
 
-def _taken(root: Root, kind: ChunkKind, bytes_max: int) -> ChunkFile | Skipped | None:
-    """One file of the folder; None when it is not there. Raises: InvalidVectors."""
-    name = FILES[kind]
-    try:
-        return parsed(kind, files.read(root, root.rel(name), bytes_max=bytes_max).data)
-    except FileNotFound:
-        return None
-    except InvalidVectors:
-        raise
-    except ContextEngineError as error:  # too large, no text, closed to us, a link that leads elsewhere
-        return Skipped(name, "unreadable", error.message)
+    def __init__(self, folder: Path, dimensions: int | None, bytes_max: int) -> None:
+        self._folder = folder
+        self._dimensions = dimensions
+        self._bytes_max = bytes_max
+        self._taken: dict[ChunkKind, tuple[str, ChunkFile | Skipped]] = {}
+        self._last: tuple[list[str], ChunkSet] | None = None
+
+    def read(self) -> ChunkSet:
+        """The chunks as the files are now; the very set of last time when they are as they were.
+
+        Raises: FileNotFound, InvalidVectors.
+        """
+        if not self._folder.is_dir():
+            raise FileNotFound(
+                f"there is no folder {self._folder} to take chunks from",
+                suggestion="write one with `ctx chunks export`, or name the folder that your indexer writes",
+                details={"path": str(self._folder)},
+            )
+        root = Root(self._folder)
+        self._taken = {kind: taken for kind in FILES if (taken := self._take(root, kind)) is not None}
+        marks = [f"{kind} {mark}" for kind, (mark, _) in self._taken.items()]
+        if self._last and self._last[0] == marks:
+            return self._last[1]
+        found = [each for _, each in self._taken.values()]
+        skipped = [each for each in found if isinstance(each, Skipped)]
+        files_taken = [each for each in found if isinstance(each, ChunkFile)]
+        self._last = marks, ChunkSet.of(files_taken, skipped, dimensions=self._dimensions)
+        return self._last[1]
+
+    def _take(self, root: Root, kind: ChunkKind) -> tuple[str, ChunkFile | Skipped] | None:
+        """One file with a mark of its content; None when it is not there. Raises: InvalidVectors."""
+        name = FILES[kind]
+        try:
+            data = files.read(root, root.rel(name), bytes_max=self._bytes_max).data
+        except FileNotFound:
+            return None
+        except ContextEngineError as error:  # too large, no text, closed to us, a link that leads elsewhere
+            return error.message, Skipped(name, "unreadable", error.message)
+        mark = xxh3_128_hexdigest(data)
+        known = self._taken.get(kind)
+        return known if known and known[0] == mark else (mark, parsed(kind, data))
 
 
 def _lost(old: ChunkSet, new: ChunkSet) -> str:

@@ -6,14 +6,19 @@ date first. Secrets are masked in the texts that are written; what embeds gets t
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from context_engine.embedding.embedder import Embedder
 from context_engine.index.capsule import Capsule, Placed, capsules
 from context_engine.index.chunk_files import FILES, ChunkRow, written
-from context_engine.model import CHUNK_KINDS, Chunk, ChunkKind, Hit
+from context_engine.index.chunk_folder import write_folder
+from context_engine.model import CHUNK_KINDS, Chunk, ChunkKind, Hit, Progress
 from context_engine.search.rankers import View
 from context_engine.search.reading import Read, Reader
 from context_engine.search.searcher import Place
@@ -22,6 +27,22 @@ from context_engine.text.secrets import mask
 Embed = Callable[[Sequence[str]], npt.NDArray[np.float32]]
 """Passages in, one vector for each out: an embedder's `embed` with its mode chosen."""
 Export = Mapping[ChunkKind, list[tuple[Chunk, Capsule]]]
+Vectors = Mapping[ChunkKind, npt.NDArray[np.float32]]
+
+STATIC_HEADS = 2
+"""A bag of words weighs the head of a capsule by how often it stands there."""
+BATCH = 256
+"""Chunks between two looks at the clock: a second of the slowest model."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExportReport:
+    """What was written: how many chunks of each kind, what made their vectors (empty: none have one), and bytes."""
+
+    kinds: Mapping[ChunkKind, int]
+    model: str
+    dimensions: int
+    size_bytes: int
 
 
 def exported(view: View, read: Read) -> Export:
@@ -37,18 +58,65 @@ def exported(view: View, read: Read) -> Export:
     return chunks
 
 
-def files_of(
-    chunks: Export, *, stamp: str, embed: Embed | None = None, heads: int = 1, model: str = ""
-) -> Iterator[tuple[str, bytes]]:
-    """(name, content) of each of the four files. Without `embed` the vectors are left out.
+def embedded(chunks: Export, embed: Embed, *, heads: int = 1) -> Vectors:
+    """The vector of each chunk. `heads`: how often an embedder of this kind wants the head of a capsule."""
+    return {kind: embed([capsule.text(heads) for _, capsule in chunks[kind]]) for kind in FILES}
 
-    `heads`: how often an embedder of this kind wants the head of a capsule; `stamp`: when the index was made, UTC ISO-8601.
+
+def files_of(
+    chunks: Export, *, stamp: str, vectors: Vectors | None = None, model: str = "", fingerprint: str = ""
+) -> Iterator[tuple[str, bytes]]:
+    """(name, content) of each of the four files, with vectors or without them.
+
+    `model`, `fingerprint`: what made the vectors; `stamp`: when the index was made, UTC ISO-8601.
     """
     for kind, name in FILES.items():
         rows = [_row(chunk, stamp) for chunk, _ in chunks[kind]]
-        texts = [capsule.text(heads) for _, capsule in chunks[kind]]
-        vectors = embed(texts) if embed else None
-        yield name, written(kind, rows, vectors, model=model, generated=stamp)
+        own = vectors[kind] if vectors else None
+        yield name, written(kind, rows, own, model=model, fingerprint=fingerprint, generated=stamp)
+
+
+def export(
+    chunks: Export,
+    folder: Path,
+    *,
+    stamp: str,
+    embedder: Embedder | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    cancel: threading.Event | None = None,
+) -> ExportReport:
+    """Write the four files, one after the other as soon as all vectors are there: who follows the folder sees them change once.
+
+    Raises: Cancelled (nothing is written), InvalidPath, DiskFull, AccessFailed.
+    """
+    counts = {kind: len(chunks[kind]) for kind in FILES}
+    if embedder is None:
+        size = write_folder(folder, files_of(chunks, stamp=stamp))
+        return ExportReport(counts, "", 0, size)
+    embed = _in_batches(embedder, sum(counts.values()), progress, cancel)
+    vectors = embedded(chunks, embed, heads=STATIC_HEADS if embedder.name == "static" else 1)
+    contents = files_of(chunks, stamp=stamp, vectors=vectors, model=embedder.name, fingerprint=embedder.fingerprint)
+    return ExportReport(counts, embedder.name, embedder.dimensions, write_folder(folder, contents))
+
+
+def _in_batches(
+    embedder: Embedder, total: int, progress: Callable[[Progress], None] | None, cancel: threading.Event | None
+) -> Embed:
+    """The embedder for passages, telling how far it is of `total`. It raises Cancelled."""
+    done = 0
+
+    def embed(texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        nonlocal done
+        rows = np.zeros((len(texts), embedder.dimensions), np.float32)
+        for start in range(0, len(texts), BATCH):
+            part = texts[start : start + BATCH]
+            rows[start : start + BATCH] = embedder.embed(part, "passage", cancel=cancel)
+            done += len(part)
+            if progress:
+                progress(Progress("embedding", done, total))
+        return rows
+
+    return embed
 
 
 def _of_file(view: View, read: Read, path: str, file: int) -> Iterator[tuple[Chunk, Capsule]]:

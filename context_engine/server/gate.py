@@ -39,6 +39,7 @@ from context_engine.tools.fit import counted, size
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
+    from context_engine.search.served_chunks import ServedChunks
     from context_engine.settings import Settings
 
 Log = Callable[[dict[str, Any]], None]
@@ -113,7 +114,8 @@ def alone(engine: Engine) -> Callable[[str], Engine]:
 class Gate:
     """The door to the tools. Thread-safe. `engine` gives the Engine of a project ("": the only one), or raises why not.
 
-    `limits` are those of the settings unless they are handed in; `mask` sees every outgoing text.
+    `limits` are those of the settings unless they are handed in; `mask` sees every outgoing text; `chunks` gives the folder
+    of chunk files that `cortex_search` answers from, where one is served.
     """
 
     def __init__(
@@ -124,6 +126,7 @@ class Gate:
         log: Log = silent,
         limits: Limits | None = None,
         mask: Callable[[str], Masked] = secrets.mask,
+        chunks: Callable[[], ServedChunks] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.metrics = Metrics()
@@ -132,6 +135,7 @@ class Gate:
         self._engine = engine
         self._limits = limits
         self._mask = mask
+        self._chunks = chunks
         self._clock = clock
         self._lock = threading.Lock()
         self._chars_max = REPLY_CHARS_MAX
@@ -188,7 +192,7 @@ class Gate:
             raise Cancelled("cancelled before it began")
         engine = self.engine(asked.project)
         self._refuse_too_often(asked.tool.name)
-        known = replace(call, metrics=self.metrics.rows, listed=self._listed, off=self._off)
+        known = replace(call, metrics=self.metrics.rows, chunks=self._chunks, listed=self._listed, off=self._off)
         return asked.tool.call(engine, asked.arguments, known)
 
     def _refuse_switched_off(self, asked: Asked) -> None:

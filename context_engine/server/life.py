@@ -52,9 +52,9 @@ class Life:
             if number := getattr(signal, name, None):
                 signal.signal(number, lambda *_: self.leave_in_thread())
 
-    def leave_in_thread(self) -> None:
+    def leave_in_thread(self, status: int = 0) -> None:
         """For those who must not wait, such as a signal handler: it may have interrupted whoever holds a lock."""
-        threading.Thread(target=self.leave, name="leaving", daemon=True).start()
+        threading.Thread(target=self.leave, args=(status,), name="leaving", daemon=True).start()
 
     def leave(self, status: int = 0) -> None:
         """Finish, cancel, close, exit, each for a bounded time. Returns at once when somebody leaves already."""

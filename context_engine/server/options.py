@@ -35,6 +35,10 @@ OPTIONS = (
     Option("exclude-tools", "names", "CTX_EXCLUDE_TOOLS", "NAMES", "Neither list nor run these tools."),
     Option("read-only", "flag", "CTX_READ_ONLY", "", "Refuse every tool that writes files or records."),
     Option(
+        *("chunks-dir", "text", "CTX_CHUNKS_DIR", "PATH"),
+        "Answer cortex_search from this folder of chunk files (ctx chunks export), followed while it changes.",
+    ),
+    Option(
         *("http", "text", "CTX_HTTP", "[HOST:]PORT"),
         "Serve streamable HTTP instead of stdio; the host is 127.0.0.1 unless you name one.",
     ),
@@ -52,7 +56,7 @@ VARIABLES = (*(option.twin for option in OPTIONS), TOKEN_VARIABLE)
 """Every environment variable that is read here."""
 YES, NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
 
-Options = namedtuple("Options", "roots shown http token_file http_hosts http_token")  # noqa: PYI024 - as above
+Options = namedtuple("Options", "roots shown chunks_dir http token_file http_hosts http_token")  # noqa: PYI024 - as above
 """What was asked for: `roots` as they were typed, `shown` as `profiles.Shown`, `None` for what was not said."""
 
 
@@ -74,6 +78,7 @@ def parse(argv: Sequence[str], env: Mapping[str, str]) -> Options:
     return Options(
         said["root"] or (),
         shown,
+        said["chunks-dir"],
         said["http"],
         said["token-file"],
         said["http-host"] or (),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from context_engine.server import catalogue, streams
 from context_engine.server.conversation import Conversation
@@ -20,6 +20,8 @@ from context_engine.server.parent import Watch
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
+    from context_engine.errors import ContextEngineError
+    from context_engine.server.chunks import ChunkOpening
     from context_engine.server.gate import Gate
     from context_engine.server.projects import Projects
 
@@ -34,6 +36,9 @@ LOG_S = 0.1
 def main(argv: Sequence[str], env: Mapping[str, str]) -> int:
     """Serve as the command line says; the exit code, where the process does not end by itself."""
     options = parse(argv, env)
+    if options.chunks_dir and (trouble := chunks_trouble(options.chunks_dir)):
+        sys.stderr.write(trouble)
+        return 1
     if options.http:
         return _over_http(options, env)
     Stdio(options, env).serve()
@@ -47,6 +52,7 @@ class Stdio:
         self._options = options._replace(shown=options.shown._replace(projects=project_names(options.roots, env)))
         self._env = env
         self._projects: Projects | None = None
+        self._chunks: ChunkOpening | None = None
         front = Front(catalogue.read(), self._options.shown, private=os.urandom(8).hex())
         self.life = Life(self._close, finish=lambda seconds: self.conversation.finish(seconds))
         self.conversation = Conversation(streams.claim(), front, gone=self.life.leave_in_thread)
@@ -80,9 +86,11 @@ class Stdio:
 
         from context_engine.server import mcp, records
 
-        projects, gate = opened(self._options, self._env)
+        projects, gate, chunks = opened(self._options, self._env, failed=self._refuse)
         records.take(gate.log)
-        self._projects = projects
+        self._projects, self._chunks = projects, chunks
+        if chunks:
+            chunks.start()
         server = mcp.build(gate, shown=self._options.shown, projects=projects, life=self.life)
 
         async def converse() -> None:
@@ -90,9 +98,15 @@ class Stdio:
 
         anyio.run(converse)
 
+    def _refuse(self, error: ContextEngineError) -> None:
+        """End, because what the command line asks for cannot be served."""
+        sys.stderr.write(_refusal(error))
+        self.life.leave_in_thread(1)
+
     def _close(self) -> None:
-        if self._projects is not None:
-            self._projects.close()
+        for each in (self._projects, self._chunks):
+            if each is not None:
+                each.close()
         if isinstance(sys.stderr, streams.Log):
             sys.stderr.drain(LOG_S)
 
@@ -106,8 +120,22 @@ def project_names(roots: Sequence[str], env: Mapping[str, str]) -> tuple[str, ..
     return tuple(names_of(named_at_start(roots, env)))
 
 
-def opened(options: Options, env: Mapping[str, str]) -> tuple[Projects, Gate]:
-    """The projects, not yet open, and the gate before them."""
+def chunks_trouble(named: str) -> str:
+    """Why a folder of chunk files cannot be served, in a line; empty when it is there."""
+    from context_engine.errors import ContextEngineError
+    from context_engine.server.chunks import folder_of
+
+    try:
+        folder_of(named)
+    except ContextEngineError as error:
+        return _refusal(error)
+    return ""
+
+
+def opened(
+    options: Options, env: Mapping[str, str], *, failed: Callable[[ContextEngineError], None] = lambda _: None
+) -> tuple[Projects, Gate, ChunkOpening | None]:
+    """The projects and the chunk files, not yet open, and the gate before them. `failed` hears why chunks cannot be served."""
     from context_engine.errors import ContextEngineError
     from context_engine.server.gate import LOGS, Gate
     from context_engine.server.projects import Projects, named_at_start
@@ -115,11 +143,18 @@ def opened(options: Options, env: Mapping[str, str]) -> tuple[Projects, Gate]:
 
     named = named_at_start(options.roots, env)
     try:
-        log = LOGS[Settings.load(named[0] if named else os.getcwd(), env).log_level]
+        settings = Settings.load(named[0] if named else os.getcwd(), env)
     except ContextEngineError:
-        log = LOGS["info"]  # opening the workspace meets the same error, and tells it to the client with each call
+        settings = Settings()  # opening the workspace meets the same error, and tells it to the client with each call
+    log = LOGS[settings.log_level]
     projects = Projects(named, here=os.getcwd(), log=log)
-    return projects, Gate(projects.engine, shown=options.shown, log=log)
+    chunks = None
+    if options.chunks_dir:
+        from context_engine.server.chunks import ChunkOpening, folder_of
+
+        chunks = ChunkOpening(folder_of(options.chunks_dir), settings, env, log=log, failed=failed)
+    gate = Gate(projects.engine, shown=options.shown, log=log, chunks=chunks.served if chunks else None)
+    return projects, gate, chunks
 
 
 def _over_http(options: Options, env: Mapping[str, str]) -> int:
@@ -127,12 +162,25 @@ def _over_http(options: Options, env: Mapping[str, str]) -> int:
     from context_engine.errors import ContextEngineError
     from context_engine.server import http
 
-    projects, gate = opened(options, env)
-    life = Life(projects.close)
+    projects, gate, chunks = opened(options, env)
+
+    def close() -> None:
+        projects.close()
+        if chunks:
+            chunks.close()
+
+    life = Life(close)
     life.leave_on_signals()
     try:
+        if chunks:
+            chunks.start()
+            chunks.served()
         http.serve(options, projects, gate, life)
     except ContextEngineError as error:
-        sys.stderr.write(f"ctx serve: {error.message}. {error.suggestion}\n")
+        sys.stderr.write(_refusal(error))
         return 1
     return 0
+
+
+def _refusal(error: ContextEngineError) -> str:
+    return f"ctx serve: {error.message}. {error.suggestion}\n"

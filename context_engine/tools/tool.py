@@ -11,9 +11,12 @@ import inspect
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from context_engine.tools.arguments import REQUIRED, Parameter, bind, schema_of
+
+if TYPE_CHECKING:
+    from context_engine.search.served_chunks import ServedChunks
 
 Touches = Literal["nothing", "index", "records", "files", "anything"]
 """What a call may change: nothing, the index (derived, rebuildable), records of ours, the user's files, or whatever the
@@ -38,12 +41,13 @@ class Reply:
 class Call:
     """The circumstances of one call: who hears of its progress, how it is cancelled, where to read the metrics.
 
-    `listed` are the names the client was shown, None when nobody knows; `off` names the option that forbids a tool.
+    `chunks` gives the folder of chunk files that is served beside the workspace, None when there is none. `listed` are the names the client was shown, None when nobody knows; `off` names the option that forbids a tool.
     """
 
     progress: Callable[[Any], None] | None = None
     cancel: threading.Event = field(default_factory=threading.Event)
     metrics: Callable[[], Mapping[str, Any]] | None = None
+    chunks: Callable[[], "ServedChunks"] | None = None
     listed: frozenset[str] | None = None
     off: Mapping[str, str] = field(default_factory=dict)
 
