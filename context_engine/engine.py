@@ -21,7 +21,18 @@ from pathlib import Path
 from typing import Self
 
 from context_engine import __version__
-from context_engine.errors import CallError, InvalidArgument, InvalidLineRange, InvalidPath, NotIndexed, SymbolNotFound
+from context_engine.embedding.embedder import Choice
+from context_engine.embedding.registry import open_embedder
+from context_engine.embeddings import Chosen, Embeddings, World
+from context_engine.errors import (
+    CallError,
+    EmbedderUnusable,
+    InvalidArgument,
+    InvalidLineRange,
+    InvalidPath,
+    NotIndexed,
+    SymbolNotFound,
+)
 from context_engine.index.build import Builder
 from context_engine.index.graph import Defined, Graph, Parses
 from context_engine.index.live import Live
@@ -54,6 +65,7 @@ from context_engine.model import (
     TreeEntry,
 )
 from context_engine.search.completing import Completer
+from context_engine.search.exporting import ExportReport, export, exported
 from context_engine.search.landmarks import landmarks
 from context_engine.search.reading import Reader, Source
 from context_engine.search.scanner import Scanner
@@ -112,10 +124,35 @@ class Engine:
         )
         self.cache_folder = cache / "workspaces" / workspace_id(root)
         self._store = EmbeddedStore(self.cache_folder)
-        self._builder = Builder(
-            root, self._store, self._languages, self._grammars, self._pool, bytes_max=settings.index_bytes_max
+        self._embeddings = Embeddings(
+            _chosen(settings),
+            World(
+                cache=cache,
+                workspace_cache=self.cache_folder,
+                env=os.environ,
+                snapshot=self._store.snapshot,
+                read=self._bytes,
+                read_once=self._bytes_once,
+                languages=self._languages,
+                hold=lambda: self._live.is_building,
+            ),
         )
-        self._live = Live(self._store, self._builder, self._builder.sweep, rest_s=settings.staleness_ms / 1_000)
+        self._builder = Builder(
+            root,
+            self._store,
+            self._languages,
+            self._grammars,
+            self._pool,
+            bytes_max=settings.index_bytes_max,
+            encoder=self._embeddings.encoder,
+        )
+        self._live = Live(
+            self._store,
+            self._builder,
+            self._builder.sweep,
+            rest_s=settings.staleness_ms / 1_000,
+            done=self._embeddings.wake,
+        )
         self._lister = Lister(root, stale_s=settings.staleness_ms / 1_000, excludes_file=self._git.excludes_file)
         self._scanner = Scanner(self._root, self._lister, lambda: text_engine(root))
         self._watcher: Watcher | None = None
@@ -173,6 +210,31 @@ class Engine:
     def _heard(self, paths: frozenset[str]) -> None:
         self._lister.note(paths)
         self._live.note(paths)
+        self._embeddings.wake(paths)
+
+    def start_model(self) -> None:
+        """Have the embedding model that the user chose take part in answers, and fill in the background what it lacks.
+
+        Without this call static vectors alone are asked: what lives for one answer should not load a model.
+        """
+        self._embeddings.start()
+
+    def embed(
+        self, *, progress: Callable[[Progress], None] | None = None, cancel: threading.Event | None = None
+    ) -> tuple[int, int]:
+        """Have the chosen model embed all that it has not seen, now; how many files and chunks have their vectors.
+
+        Raises: NotIndexed, EmbedderUnusable (no model is chosen, or it cannot be used), Cancelled (what was made is kept).
+        """
+        if self._live.snapshot() is None:
+            raise _no_index()
+        filled = self._embeddings.fill(progress, cancel)
+        if filled is None:
+            raise EmbedderUnusable(
+                f"the embedder {self.settings.embedder} has no model to run",
+                suggestion="set CTX_EMBEDDER to auto, or to one of `ctx models list`",
+            )
+        return filled.cards, filled.chunks
 
     def status(self) -> Status:
         """What is indexed, how fresh it is, where it lies. Looks at the workspace for edits."""
@@ -196,7 +258,8 @@ class Engine:
             stale=tuple(sorted(self._live.stale())) if searcher else (),
             skipped=counts,
             skipped_examples=examples,
-            engine="lexical",
+            engine="hybrid" if searcher and searcher.snapshot.static() else "lexical",
+            embeddings=self._embeddings.status(searcher.snapshot if searcher else None),
             generation=f"{stats.generation}.{stats.epoch}" if stats.generation else "",
             disk_bytes=stats.disk_bytes,
             cache_folder=str(self.cache_folder),
@@ -239,20 +302,22 @@ class Engine:
         searcher = self._current()
         if searcher is None:
             return self._not_yet()
-        hits, total = self._hits(searcher, query)
+        with self._embeddings.answering():
+            hits, total, engine = self._hits(searcher, query)
+        self._embeddings.wake(hit.chunk.path for hit in hits)
         freshness = self._live.freshness()
         near = searcher.masks.near(query.filter.tags) if not hits and query.filter.tags else ()
         reason = "" if hits else self._silence(searcher, query, freshness)
-        return Answer(tuple(hits), "lexical", freshness, total, reason, near)
+        return Answer(tuple(hits), engine, freshness, total, reason, near)
 
-    def _hits(self, searcher: Searcher, query: Query) -> tuple[list[Hit], int]:
-        """Hits of all kinds asked for; a file's `symbols` chunk is made from its outline, not stored."""
+    def _hits(self, searcher: Searcher, query: Query) -> tuple[list[Hit], int, str]:
+        """Hits of all kinds asked for, how many chunks match, and what ranked; a `symbols` chunk is made from an outline."""
         kinds = query.filter.kinds
         reader = Reader(searcher.view, self._source)
         tagged = "symbols" in query.filter.tags
         if "symbols" not in kinds and not (tagged and not kinds):
             ranking = searcher.rank(query)
-            return reader.hits(ranking.places), ranking.matching
+            return reader.hits(ranking.places), ranking.matching, ranking.engine
         others = () if tagged else tuple(kind for kind in kinds if kind != "symbols")
         any_kind = replace(query, filter=replace(query.filter, kinds=(), tags=_without(query.filter.tags, "symbols")))
         by_file = searcher.rank(replace(any_kind, chunks_per_file=1))
@@ -263,7 +328,7 @@ class Engine:
             hits += reader.hits(rest.places)
             total += rest.matching
         hits.sort(key=lambda hit: (-hit.score, hit.chunk.path, hit.chunk.span))
-        return hits[: query.limit], total
+        return hits[: query.limit], total, by_file.engine
 
     def _not_yet(self) -> Answer:
         if not self._live.is_building:
@@ -293,7 +358,7 @@ class Engine:
             if snapshot is None:
                 return None
             if self._searcher is None or self._searcher.snapshot is not snapshot:
-                self._searcher = Searcher(snapshot, ROLES)
+                self._searcher = Searcher(snapshot, ROLES, self._embeddings.meaning)
                 self._graph = None
             return self._searcher
 
@@ -435,6 +500,33 @@ class Engine:
                 return _definition(path, defined.language, symbol, defined.qualified)
         return Definition(defined.name, defined.qualified, defined.kind, path, defined.span, "", "", defined.language)
 
+    def export_chunks(
+        self,
+        folder: Path,
+        *,
+        embedder: str = "static",
+        progress: Callable[[Progress], None] | None = None,
+        cancel: threading.Event | None = None,
+    ) -> ExportReport:
+        """Write the index as the chunk files of seed 004, with vectors of `static` or `minilm`, or with `none`.
+
+        What changed since it was indexed is left out.
+
+        Raises: NotIndexed, Cancelled (nothing is written), InvalidPath (no folder), DiskFull, AccessFailed, and
+        UnsupportedHost, EmbedderUnusable when the embedder is not here.
+        """
+        searcher = self._current()
+        if searcher is None:
+            raise _no_index()
+        models_folder = (self.settings.cache_folder or user_cache_folder()) / "models"
+        chosen = open_embedder(Choice(embedder, models_folder=models_folder))
+        chunks = exported(searcher.view, self._source)
+        try:
+            return export(chunks, folder, stamp=self.indexed_at(), embedder=chosen, progress=progress, cancel=cancel)
+        finally:
+            if chosen is not None:
+                chosen.close()
+
     # -- finding one's way --
 
     def landmarks(self) -> Landmarks:
@@ -520,6 +612,11 @@ class Engine:
             self._sources[path] = known
         return known
 
+    def _bytes_once(self, path: str) -> bytes | None:
+        """A file's text in UTF-8 as it is now, without a place among the kept ones."""
+        loaded = files.load_for_index(f"{self.root}{os.sep}{path}", bytes_max=RANGE_BYTES_MAX)
+        return None if isinstance(loaded, Skipped) else loaded.data
+
     def _bytes(self, path: str) -> bytes | None:
         source = self._source(path)
         return source.data if source else None
@@ -545,6 +642,7 @@ class Engine:
         """Stop the threads and processes and let go of files."""
         if self._watcher is not None:
             self._watcher.stop()
+        self._embeddings.close()
         self._live.close()
         self._pool.close()
         self._store.close()
@@ -554,6 +652,19 @@ class Engine:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _chosen(settings: Settings) -> Chosen:
+    return Chosen(
+        provider=settings.embedder,
+        model=settings.embedding_model,
+        address=settings.embedding_address,
+        key_variable=settings.embedding_key_variable,
+        dimensions=settings.embedding_dimensions,
+        query_prefix=settings.embedding_query_prefix,
+        passage_prefix=settings.embedding_passage_prefix,
+        bytes_max=settings.vectors_bytes_max,
+    )
 
 
 def _workers(asked: int) -> int:

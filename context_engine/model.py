@@ -120,6 +120,18 @@ class IndexReport:
 
 
 @dataclass(frozen=True, slots=True)
+class EmbeddingStatus:
+    """What finds by meaning. Counts are (embedded by the model, all); (0, 0) while nobody has looked."""
+
+    static: str  # "ready" | "off" | why not
+    model: str  # the model that was chosen beside static vectors; "" when none was
+    state: str  # "ready" | "asleep" | "loading" | "absent: why" | "failing: why"
+    suggestion: str  # the next step for an absent or failing model
+    cards: tuple[int, int]  # files
+    chunks: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """What is indexed, how fresh it is, and where it lies."""
 
@@ -135,7 +147,8 @@ class Status:
     stale: tuple[str, ...]  # files edited, added or deleted since they were indexed
     skipped: dict[str, int]  # reason -> count
     skipped_examples: tuple[Skipped, ...]
-    engine: str  # "lexical"
+    engine: str  # "hybrid" | "lexical"
+    embeddings: EmbeddingStatus
     generation: str
     disk_bytes: int
     cache_folder: str
@@ -150,7 +163,7 @@ class Answer:
     """Ranked hits and the truth about them."""
 
     hits: tuple[Hit, ...]
-    engine: str  # which engine answered: "lexical"
+    engine: str  # what ranked: "hybrid" (words and vectors) | "lexical" (words alone)
     freshness: str  # "fresh" | "3 files edited since index" | "index building 63 %"
     total: int  # chunks that passed the filter and match the query
     reason: str  # why `hits` is empty; "" when it is not

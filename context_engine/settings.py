@@ -24,7 +24,7 @@ CONFIG_BYTES_MAX = 100_000
 """A settings file is a screenful; whatever is larger is not one."""
 NOT_KNOBS = frozenset(
     {
-        *("CTX_ROOT", "CTX_PROFILE", "CTX_TOOLS", "CTX_EXCLUDE_TOOLS", "CTX_READ_ONLY"),
+        *("CTX_ROOT", "CTX_PROFILE", "CTX_TOOLS", "CTX_EXCLUDE_TOOLS", "CTX_READ_ONLY", "CTX_CHUNKS_DIR"),
         *("CTX_HTTP", "CTX_HTTP_TOKEN", "CTX_HTTP_TOKEN_FILE", "CTX_HTTP_HOSTS"),
         *("CTX_FAKE_NOW", "CTX_DEBUG"),
     }
@@ -34,12 +34,16 @@ NOT_KNOBS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Knob:
-    """What a setting means, and what it may be: `least`-`most` for numbers, `choices` for words."""
+    """What a setting means, and what it may be: `least`-`most` for numbers, `choices` for words, else any text.
+
+    `private`: only the environment may set it. A repository must not decide where its text is sent, nor what runs here.
+    """
 
     meaning: str
     least: int | None = None
     most: int | None = None
     choices: tuple[str, ...] = ()
+    private: bool = False
 
 
 def knob(default: Any, meaning: str, **limits: Any) -> Any:
@@ -69,6 +73,25 @@ class Settings:
     )
     rate_burst_minutes: int = knob(
         5, "A limited tool may use this many minutes' worth of calls at once; 0 lifts all limits.", least=0, most=1_440
+    )
+    embedder: str = knob(
+        "auto",
+        "What finds code by meaning (docs/guides/embeddings.md); none: words alone find it.",
+        private=True,
+    )
+    embedding_model: str = knob("", "Its model: a name the endpoint knows, or a folder.", private=True)
+    embedding_address: str = knob("", "Where an endpoint is asked, as `http://127.0.0.1:11434`.", private=True)
+    embedding_key_variable: str = knob("", "The environment variable that holds the key of the endpoint.", private=True)
+    embedding_dimensions: int = knob(
+        0, "Numbers in a vector; 0: as many as the model gives.", least=0, most=65_536, private=True
+    )
+    embedding_query_prefix: str = knob("", "Words that the model wants before a question.", private=True)
+    embedding_passage_prefix: str = knob("", "Words that the model wants before what is searched.", private=True)
+    vectors_bytes_max: int = knob(
+        1_000_000_000,
+        "Disk for vectors of all workspaces; the least recently used go first.",
+        least=10_000_000,
+        private=True,
     )
     log_level: str = knob(
         "info", "What `ctx serve` writes to stderr.", choices=("debug", "info", "warning", "error", "off")
@@ -123,6 +146,8 @@ def _parsed(path: Path, raw: bytes) -> dict[str, Any]:
     for key in stated:
         if key not in knobs():
             raise _unknown(path, str(key))
+        if knobs()[key][1].private:
+            raise _wrong(path, f"sets {key}", f"Set CTX_{key.upper()} in the environment: a repository cannot.")
     return stated
 
 
@@ -148,6 +173,8 @@ def _checked(place: object, name: str, value: Any) -> Any:
         return _flag(place, name, value)
     if isinstance(default, int):
         return _whole(place, name, value, known)
+    if not known.choices:
+        return str(value) if name.endswith("_prefix") else str(value).strip()
     word = str(value).strip().lower()
     if word not in known.choices:
         raise _wrong(

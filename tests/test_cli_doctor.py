@@ -80,6 +80,7 @@ def test_on_a_machine_where_all_is_well_nothing_is_a_problem(home: Path) -> None
         "cache",
         "settings",
         "index",
+        "meaning",
     ]
     assert parts[: len(expected)] == expected
     assert parts[len(expected) : len(expected) + 2] == ["watcher", "server"]

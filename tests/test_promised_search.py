@@ -301,10 +301,10 @@ def test_what_is_known_of_each_file_survives_a_restart(tmp_path: Path) -> None:
         assert engine.index().unchanged == status.files
 
 
-def test_status_says_that_answers_come_without_embeddings(engine: Engine) -> None:
+def test_status_and_answer_say_that_words_and_meaning_were_asked(engine: Engine) -> None:
     state = told(engine, "index_status")
-    assert state["engine"] == "lexical"
-    assert "embeddings" in state["missing"]
+    assert (state["engine"], state["embeddings"]["static"]) == ("hybrid", "ready")
     reply = told(engine, "codebase_retrieval", query="how is a password checked")
-    assert reply["engine"] == "lexical"
+    assert reply["engine"] == "hybrid"
     assert reply["results"][0]["path"] == "internal/auth/handler.go"
+    assert {"static", "static_card"} & set(reply["results"][0]["why"])

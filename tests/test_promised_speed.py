@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from context_engine import tools
+from context_engine.embedding.embedder import unit
 from context_engine.engine import Query
+from context_engine.index.chunk_files import ChunkRow, written
+from context_engine.index.chunk_folder import ChunkFolder, write_folder
 from context_engine.model import Filter
+from context_engine.search.dense import cosines
 from context_engine.search.filters import Masks
+from context_engine.store.rows import quantised
 from context_engine.tools.retrieval import _by_file
 from context_engine.workspace.ripgrep import PythonGrep
 from tests.engines import indexed, open_engine
@@ -100,3 +107,30 @@ def test_five_hundred_files_are_searched_in_less_than_a_second(tmp_path: Path, e
         patterns = iter(("drain", "part_7", "return", r"\d+\)$", "nothing"))
         grep = least_ms(lambda: tools.call(opened, "grep_codebase", {"pattern": next(patterns)}), tries=5)
     assert grep < 1_000
+
+
+def test_ten_thousand_vectors_are_compared_in_less_than_ten_milliseconds() -> None:
+    chance = np.random.default_rng(7)
+    rows = quantised(unit(chance.standard_normal((10_000, 384))))
+    asked = unit(chance.standard_normal((1, 384)))[0]
+    assert least_ms(lambda: cosines(rows, asked)) < 10
+
+
+def test_an_answer_by_words_and_meaning_takes_less_than_a_tenth_of_a_second(tmp_path: Path) -> None:
+    page = "".join(f"def part_{line}(pool):\n    return drain(pool, {line})\n\n\n" for line in range(60))
+    with indexed(tree(tmp_path / "w", {f"src/{n % 20}/file_{n}.py": page for n in range(300)})) as engine:
+        assert engine.search(Query("how is a pool drained")).engine == "hybrid"
+        assert least_ms(lambda: engine.search(Query("how is a pool drained")), tries=10) < 100
+
+
+def test_a_thousand_chunks_with_vectors_are_loaded_anew_in_half_a_second(tmp_path: Path) -> None:
+    vectors = unit(np.random.default_rng(7).standard_normal((1_000, 384)))
+    rows = [ChunkRow(str(n), "definitions", f"part {n}", "how a pool is drained " * 20) for n in range(1_000)]
+    write_folder(tmp_path, [("code-definitions.json", written("definitions", rows, vectors, model="any"))])
+    folder = ChunkFolder(tmp_path)
+
+    def anew() -> None:
+        os.utime(tmp_path / "code-definitions.json", ns=(time.time_ns(), time.time_ns()))
+        assert folder.reload()
+
+    assert least_ms(anew, tries=5) < 500

@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as arrays
 
 from context_engine.errors import InvalidVectors
 from context_engine.search.dense import BLOCK_NUMBERS, cosines, greatest, per_file, spread
-from context_engine.store.vectors import quantised
+from context_engine.store.rows import quantised
 
 SIZE = 6
 ROWS = arrays.arrays(np.float32, st.tuples(st.integers(0, 40), st.just(SIZE)), elements=st.floats(-1, 1, width=32))

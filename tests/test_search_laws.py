@@ -13,9 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from context_engine.engine import Engine, Filter, Query
+from context_engine.index.encoder import Encoder
 from context_engine.index.importance import importance
 from context_engine.index.roles import ROLES
 from context_engine.model import CHUNK_KINDS
+from context_engine.search.meaning import Meaning
 from context_engine.search.searcher import Ranking, Searcher
 from context_engine.store.snapshot import Snapshot
 from tests.engines import indexed, open_engine
@@ -63,9 +65,9 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
         yield engine
 
 
-@pytest.fixture(scope="module")
-def searcher(engine: Engine) -> Searcher:
-    return Searcher(snapshot_of(engine), ROLES)
+@pytest.fixture(scope="module", params=["lexical", "hybrid"])
+def searcher(engine: Engine, request: pytest.FixtureRequest) -> Searcher:
+    return Searcher(snapshot_of(engine), ROLES, Meaning(Encoder().query) if request.param == "hybrid" else None)
 
 
 @pytest.fixture(scope="module")
@@ -197,7 +199,7 @@ def test_a_score_is_the_sum_of_its_named_addends(searcher: Searcher, asked: Filt
 
 @given(asked=filters, text=st.sampled_from(QUERIES))
 def test_the_same_question_has_the_same_answer(searcher: Searcher, asked: Filter, text: str) -> None:
-    again = Searcher(searcher.snapshot, ROLES)
+    again = Searcher(searcher.snapshot, ROLES, searcher.meaning)
     assert again.rank(Query(text, 20, asked)) == searcher.rank(Query(text, 20, asked))
 
 

@@ -91,6 +91,24 @@ def test_every_knob_says_in_one_line_what_it_means() -> None:
             assert knob.least <= default
 
 
+@pytest.mark.parametrize("name", [name for name, (_, knob) in knobs().items() if knob.private])
+def test_where_text_is_sent_is_decided_by_the_user_and_not_by_a_repository(tmp_path: Path, name: str) -> None:
+    written(tmp_path, f"{name}: 20_000_000\n")
+    with pytest.raises(InvalidArgument) as caught:
+        Settings.load(tmp_path, {})
+    assert f"CTX_{name.upper()}" in caught.value.suggestion
+
+
+def test_the_private_knobs_are_those_of_embeddings_and_the_environment_sets_them() -> None:
+    assert {name for name, (_, knob) in knobs().items() if knob.private} == {
+        *("embedder", "embedding_model", "embedding_address", "embedding_key_variable", "embedding_dimensions"),
+        *("embedding_query_prefix", "embedding_passage_prefix", "vectors_bytes_max"),
+    }
+    loaded = Settings.load("/nowhere", {"CTX_EMBEDDER": "ollama", "CTX_EMBEDDING_MODEL": " bge-M3 "})
+    assert (loaded.embedder, loaded.embedding_model) == ("ollama", "bge-M3")
+    assert Settings.load("/nowhere", {"CTX_EMBEDDING_QUERY_PREFIX": "query: "}).embedding_query_prefix == "query: "
+
+
 def test_settings_cannot_be_changed_once_read() -> None:
     with pytest.raises(AttributeError):
         Settings().quiet_ms = 3  # ty: ignore[invalid-assignment] - that is the point

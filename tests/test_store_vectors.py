@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from context_engine.errors import InvalidVectors
+from context_engine.store.rows import keys_of, quantised
 from context_engine.store.store import Space
-from context_engine.store.vectors import HEADER_BYTES, VectorStore, keys_of, quantised
+from context_engine.store.vectors import HEADER_BYTES, VectorStore
 
 SPACE = Space("feed", 12)
 RECORD_BYTES = 40

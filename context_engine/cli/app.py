@@ -25,6 +25,13 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+chunks_app = typer.Typer(
+    name="chunks",
+    help="Chunk files: the index as JSON, for other programs.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+)
+
 Root = Annotated[
     Path | None,
     typer.Option("--root", help="The workspace; default: the nearest folder above with .git or a project file."),
@@ -79,10 +86,14 @@ def index(
     path: Annotated[Path | None, typer.Argument(help="The workspace, or a folder of it; default: here.")] = None,
     root: Root = None,
     force: Annotated[bool, typer.Option("--force", help="Rebuild everything; the old index serves meanwhile.")] = False,
+    embed: Annotated[
+        bool, typer.Option("--embed", help="Have the embedding model read everything now, not beside your work.")
+    ] = False,
 ) -> None:
     """Index a repository, or bring its index up to date.
 
-    Only files whose content changed are read. Interrupt it at any time: what is done is kept.
+    Only files whose content changed are read. Interrupt it at any time: what is done is kept. `ctx serve` has the
+    embedding model, where there is one, read everything in the background.
 
     **Examples**
 
@@ -90,10 +101,11 @@ def index(
     - `ctx index ~/src/project`
     - `ctx index src --root .`
     - `ctx index --force`
+    - `ctx index --embed`
     """
     from context_engine.cli.index import index as run_index
 
-    raise typer.Exit(run_index(path, root, force=force))
+    raise typer.Exit(run_index(path, root, force=force, embed=embed))
 
 
 @app.command()
@@ -340,6 +352,46 @@ def models(
     from context_engine.cli.models import models as run_models
 
     raise typer.Exit(run_models(action, name, wheel))
+
+
+@chunks_app.command("export")
+def chunks_export(
+    folder: Annotated[Path, typer.Argument(help="Where to write; it is made if it is not there.")],
+    root: Root = None,
+    no_vectors: Annotated[bool, typer.Option("--no-vectors", help="Leave the vectors out.")] = False,
+    embedder: Annotated[
+        Literal["static", "minilm"], typer.Option("--embedder", help="What makes the vectors.")
+    ] = "static",
+) -> None:
+    """Write the index as four JSON files with vectors, for any program that reads such chunk files.
+
+    The index is brought up to date first. `ctx serve --chunks-dir` serves such a folder, and follows it.
+
+    **Examples**
+
+    - `ctx chunks export .cortex/chunks`
+    - `ctx chunks export /tmp/chunks --root ~/src/project --embedder minilm`
+    - `ctx chunks export /tmp/chunks --no-vectors`
+    """
+    from context_engine.cli.chunks import export as run_export
+
+    raise typer.Exit(run_export(folder, root, embedder="none" if no_vectors else embedder))
+
+
+@chunks_app.command("check")
+def chunks_check(folder: Annotated[Path, typer.Argument(help="The folder with the files.")]) -> None:
+    """Say what a folder of chunk files holds, and which of its files cannot be taken. Exit code 1 when one cannot.
+
+    **Examples**
+
+    - `ctx chunks check .cortex/chunks`
+    """
+    from context_engine.cli.chunks import check as run_check
+
+    raise typer.Exit(run_check(folder))
+
+
+app.add_typer(chunks_app)
 
 
 @app.command("completion")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from context_engine.cli.places import project_around, root_of
-from context_engine.cli.screen import err, indexed, out, rows
+from context_engine.cli.screen import err, indexed, out, rows, told
 from context_engine.engine import Engine
 from context_engine.errors import Cancelled, InvalidPath
 from context_engine.tools.index_tools import reasons
@@ -21,8 +21,8 @@ UNREMARKABLE = frozenset({"ignored", "hidden"})
 NAMED_MAX = 5
 
 
-def index(path: Path | None, root: Path | None, *, force: bool) -> int:
-    """Index a workspace, or a folder of it; the exit code."""
+def index(path: Path | None, root: Path | None, *, force: bool, embed: bool = False) -> int:
+    """Index a workspace, or a folder of it, and have the model read it when told to; the exit code."""
     workspace, part = _meant(path, root)
     with Engine.open(workspace) as engine:
         try:
@@ -31,7 +31,18 @@ def index(path: Path | None, root: Path | None, *, force: bool) -> int:
             kept = engine.status()
             err.print(f"[yellow]interrupted[/yellow]: {kept.files:,} files are indexed; ctx index goes on from there")
             return INTERRUPTED
-    show(workspace, report)
+        show(workspace, report)
+        return _embedded(engine) if embed else 0
+
+
+def _embedded(engine: Engine) -> int:
+    """Have the model read what it has not seen; the exit code."""
+    try:
+        files, chunks = told(lambda tell, cancel: engine.embed(progress=tell, cancel=cancel), "embedding", unit="texts")
+    except Cancelled:
+        err.print("[yellow]interrupted[/yellow]: what was embedded is kept; ctx index --embed goes on from there")
+        return INTERRUPTED
+    rows([("embedded", f"{files:,} files, {chunks:,} chunks by {engine.status().embeddings.model}")])
     return 0
 
 

@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from rich.console import Console
 from rich.markup import escape
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 PLAIN_EVERY_S = 1.0
 """Without a terminal a line of progress is written this often."""
+
+Outcome = TypeVar("Outcome")
 
 out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -54,16 +56,21 @@ def rows(pairs: Iterable[tuple[str, str]]) -> None:
 
 def indexed(engine: Engine, *, path: str | None = None, force: bool = False) -> IndexReport:
     """Index with a progress bar, or plain lines without a terminal. Raises: Cancelled on Ctrl-C, when all is put away."""
+    return told(lambda tell, cancel: engine.index(path=path, force=force, progress=tell, cancel=cancel), "indexing")
+
+
+def told(
+    work: Callable[[Callable[[Progress], None], threading.Event], Outcome], name: str, *, unit: str = "files"
+) -> Outcome:
+    """Long work that tells how far it is and can be cancelled. Raises: Cancelled on Ctrl-C, when all is put away."""
     cancel = threading.Event()
-    with _Telling() as telling:
-        return _interruptible(
-            lambda: engine.index(path=path, force=force, progress=telling.tell, cancel=cancel), cancel
-        )
+    with _Telling(unit) as telling:
+        return _interruptible(lambda: work(telling.tell, cancel), cancel, name)
 
 
-def _interruptible(work: Callable[[], IndexReport], cancel: threading.Event) -> IndexReport:
+def _interruptible(work: Callable[[], Outcome], cancel: threading.Event, name: str = "indexing") -> Outcome:
     """The work in a thread, so that Ctrl-C asks it to stop and then waits for it to end in good order."""
-    outcome: list[IndexReport | BaseException] = []
+    outcome: list[Outcome | BaseException] = []
     finished = threading.Event()  # not Thread.join: an interrupted join takes a living thread for dead (Python 3.11)
 
     def run() -> None:
@@ -73,7 +80,7 @@ def _interruptible(work: Callable[[], IndexReport], cancel: threading.Event) -> 
             outcome.append(error)
         finished.set()
 
-    threading.Thread(target=run, name="indexing", daemon=True).start()
+    threading.Thread(target=run, name=name, daemon=True).start()
     while not finished.is_set():
         try:
             finished.wait(0.2)
@@ -86,12 +93,15 @@ def _interruptible(work: Callable[[], IndexReport], cancel: threading.Event) -> 
     if isinstance(result, BaseException):
         raise result
     if cancel.is_set():
-        raise Cancelled("indexing was interrupted")
+        raise Cancelled(f"{name} was interrupted")
     return result
 
 
 class _Telling:
     """Progress on a terminal as a bar, elsewhere as a line now and then."""
+
+    def __init__(self, unit: str) -> None:
+        self._unit = unit
 
     def __enter__(self) -> Self:
         self._bar = None
@@ -119,4 +129,4 @@ class _Telling:
             self._bar.update(self._task, description=step.stage, completed=step.done, total=total)
         elif time.monotonic() - self._last_s >= PLAIN_EVERY_S:
             self._last_s = time.monotonic()
-            print(f"{step.stage}: {step.done:,} of {step.total:,} files", file=sys.stderr, flush=True)
+            print(f"{step.stage}: {step.done:,} of {step.total:,} {self._unit}", file=sys.stderr, flush=True)

@@ -11,7 +11,7 @@ from context_engine.engine import Engine
 from context_engine.tools.files import size_text
 
 if TYPE_CHECKING:
-    from context_engine.model import Status
+    from context_engine.model import EmbeddingStatus, Status
 
 LANGUAGES_MAX = 8
 STALE_MAX = 5
@@ -29,6 +29,16 @@ def status(root: Path | None, *, as_json: bool) -> int:
     return 0
 
 
+def _meaning(state: EmbeddingStatus) -> str:
+    """What finds by meaning, and how far a model is."""
+    if not state.model:
+        return f"static vectors {state.static}"
+    (files, all_files), (chunks, all_chunks) = state.cards, state.chunks
+    share = f", {files:,} of {all_files:,} files and {chunks:,} of {all_chunks:,} chunks embedded" if all_files else ""
+    step = f"; {state.suggestion}" if state.suggestion else ""
+    return f"static vectors {state.static}; {state.model} {state.state}{share}{step}"
+
+
 def _rows(state: Status) -> list[tuple[str, str]]:
     """Name and value of each line; empty values are left out."""
     if state.state == "absent":
@@ -40,6 +50,7 @@ def _rows(state: Status) -> list[tuple[str, str]]:
         ("root", str(state.root)),
         ("index", f"{state.state}{share}, {state.engine}, from {state.indexed_at or 'unknown'}"),
         ("holds", f"{state.files:,} files, {state.chunks:,} chunks, {state.symbols:,} symbols"),
+        ("meaning", _meaning(state.embeddings)),
         ("languages", languages),
         ("branch", " at ".join(part for part in (state.branch, (state.commit or "")[:12]) if part)),
         ("stale", f"{len(state.stale):,} files: {stale}" if state.stale else "no"),

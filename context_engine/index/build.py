@@ -15,6 +15,7 @@ from pathlib import Path
 
 from context_engine.errors import Cancelled, StorageCorrupt
 from context_engine.index.changes import Changes, compare, is_under
+from context_engine.index.encoder import Encoder
 from context_engine.index.importance import importance
 from context_engine.index.jobs import Job, Outcome, describe_all
 from context_engine.index.worker import Pool
@@ -38,10 +39,23 @@ EXAMPLES_KEPT = 50
 
 
 class Builder:
-    """Keeps one store true to one root. Holds the languages and the other processes between runs."""
+    """Keeps one store true to one root. Holds the languages and the other processes between runs.
+
+    With an `encoder` files get static vectors. Those of an index count when all of it has them, of one kind: a run over the
+    whole workspace builds one that has none, or others than ours, anew beside the one that serves. To lose them nothing is
+    built anew, and a table that cannot be used is no reason to fail: `encoder.problem` says what is wrong with it.
+    """
 
     def __init__(
-        self, root: Path, store: EmbeddedStore, languages: Languages, grammars: Grammars, pool: Pool, *, bytes_max: int
+        self,
+        root: Path,
+        store: EmbeddedStore,
+        languages: Languages,
+        grammars: Grammars,
+        pool: Pool,
+        *,
+        bytes_max: int,
+        encoder: Encoder | None = None,
     ) -> None:
         self._root = root
         self._store = store
@@ -49,6 +63,7 @@ class Builder:
         self._grammars = grammars
         self._pool = pool
         self._bytes_max = bytes_max
+        self._encoder = encoder
         self._excludes_file: str | None = None
 
     def run(
@@ -61,7 +76,7 @@ class Builder:
     ) -> IndexReport:
         """Bring the index up to date; `under` looks at one folder only; `force` builds all anew beside the old one.
 
-        An index that turns out to be damaged is built anew as well.
+        An index that turns out to be damaged is built anew as well, and one that can gain static vectors.
         Raises: StorageBusy, DiskFull, StorageCorrupt, Cancelled (what was committed stays).
         """
         try:
@@ -74,7 +89,7 @@ class Builder:
     def _run(self, run: _Run, under: str, force: bool) -> IndexReport:
         began = time.perf_counter()
         run.tell("scanning", 0, 0)
-        with self._store.writer(rebuild=force) as writer:
+        with self._store.writer(rebuild=force or (not under and self._lacks_vectors())) as writer:
             seen = self._walk(under)
             run.check()
             present = _present(seen)
@@ -143,6 +158,19 @@ class Builder:
         kept_out = {path: state for path, state in writer.kept_out().items() if is_under(path, under)}
         return compare(writer.states([under]), seen, kept_out)
 
+    def _lacks_vectors(self) -> bool:
+        """Whether what serves has no static vectors, or others than ours, and we can make them."""
+        snapshot = self._store.snapshot()
+        if snapshot is None or not snapshot.files or self._encoder is None:
+            return False
+        parts = snapshot.static()
+        is_ours = parts is not None and parts.identity == self._encoder.identity
+        return not is_ours and self._encoder.opened()
+
+    def _identity(self) -> str:
+        """What static vectors files are described with; empty: none."""
+        return self._encoder.identity if self._encoder and self._encoder.opened() else ""
+
     def _update(self, writer: Writer, facts: Mapping[str, tuple[int, int]], changes: Changes, run: _Run) -> None:
         """Describe all that is new or suspect, round by round; the removed go with the first commit."""
         indexed = writer.states(changes.suspect)
@@ -179,13 +207,13 @@ class Builder:
         """One round, shared out: every process that is ready takes a part, this one the first."""
         helpers = self._pool.ready() if len(paths) >= SHARE_FILES_MIN else []
         shares = [paths[n :: len(helpers) + 1] for n in range(len(helpers) + 1)]
-        jobs, numbers = [], []
+        jobs, numbers, static = [], [], self._identity()
         for share in shares:
             number, target = writer.new_segment()
             numbers.append(number)
             own = {path: known[path] for path in share if path in known}
             seen = {path: facts[path] for path in share}
-            jobs.append(Job(str(self._root), share, seen, own, self._bytes_max, str(target)))
+            jobs.append(Job(str(self._root), share, seen, own, self._bytes_max, str(target), static))
         pending = [helper.start(job) for helper, job in zip(helpers, jobs[1:], strict=True)]
         outcomes = [self._describe_here(jobs[0], run)]
         for wait, job in zip(pending, jobs[1:], strict=True):
@@ -196,7 +224,7 @@ class Builder:
         return [number for number, outcome in zip(numbers, outcomes, strict=True) if outcome.written], outcomes
 
     def _describe_here(self, job: Job, run: _Run) -> Outcome:
-        return describe_all(job, self._languages, self._grammars, each=run.step)
+        return describe_all(job, self._languages, self._grammars, self._encoder, each=run.step)
 
     def _commit(
         self, writer: Writer, numbers: Sequence[int], outcomes: Sequence[Outcome], removed: Sequence[str]

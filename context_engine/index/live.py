@@ -66,7 +66,17 @@ class Sweep(Protocol):
 class Live:
     """One workspace's index over time. Thread-safe."""
 
-    def __init__(self, store: Store, builder: Builder, sweep: Sweep, *, rest_s: float = SWEEP_REST_MIN_S) -> None:
+    def __init__(
+        self,
+        store: Store,
+        builder: Builder,
+        sweep: Sweep,
+        *,
+        rest_s: float = SWEEP_REST_MIN_S,
+        done: Callable[[], object] = lambda: None,
+    ) -> None:
+        """`done` is called whenever something may have been indexed, in the thread that did it."""
+        self._done = done
         self._store = store
         self._builder = builder
         self._sweep = sweep
@@ -205,6 +215,7 @@ class Live:
             self._run_lock.release()
             with self._wake:
                 self._wake.notify_all()
+            self._done()
 
     def run_in_background(self, *, force: bool = False) -> bool:
         """Have the thread do a full run; False when one is under way or waiting."""
@@ -279,6 +290,7 @@ class Live:
             self._stale -= paths
             self.last_error = None
             self._untidy = True
+        self._done()
 
     def close(self) -> None:
         """Stop the thread; a run under way keeps what it has committed."""

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from context_engine.errors import InvalidVectors
-from context_engine.store.store import Rows
+from context_engine.store.rows import Rows
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.intp]

@@ -25,6 +25,12 @@ WEIGHTS: Mapping[str, float] = {
     "symbol": 1.5,
     "mention": 0.9,
     "importance": 0.3,
+    "static": 1.0,
+    "static3": 1.0,
+    "static_card": 0.75,
+    "model": 1.0,
+    "model3": 1.0,
+    "model_card": 0.75,
 }
 """Tuned on the dev and commit sets together (evals/retrieval/README.md): a few scalars, never all freely."""
 

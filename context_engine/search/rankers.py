@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.index.describe import StoredOutline, decode_outline
+from context_engine.index.stored import StoredOutline, decode_outline
 from context_engine.model import CHUNK_KINDS
 from context_engine.search.asked import Asked
 from context_engine.store.segment import term_hashes
@@ -42,12 +42,13 @@ OUTLINES_KEPT = 500
 class Signals:
     """What the rankers found.
 
-    `files[name]` is a value per file; `chunk` the BM25 of each chunk; `defines` the chunks that hold the definition of a
-    symbol the query names, with its weight.
+    `files[name]` is a value per file; `chunk` the BM25 of each chunk; `worth` what each is worth showing, which is that until
+    something else is known of it; `defines` the chunks that hold the definition of a symbol the query names, with its weight.
     """
 
     files: dict[str, Floats]
     chunk: Floats
+    worth: Floats
     defines: dict[int, float]
 
 
@@ -159,7 +160,7 @@ def rank(view: View, asked: Asked, allowed: npt.NDArray[np.bool_] | None) -> Sig
     signals["name"] = _file_name(view, asked)
     signals["symbol"], signals["mention"], defines = _symbols(view, asked, allowed)
     signals["importance"] = view.importance
-    return Signals(signals, chunk, defines)
+    return Signals(signals, chunk, chunk, defines)
 
 
 def _idf(frequency: npt.NDArray[np.intp], count: int) -> Floats:

@@ -7,7 +7,7 @@ that defines it comes first. Filters apply before anything is ranked.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from context_engine.model import Filter, Query
 from context_engine.search import fuse
 from context_engine.search.asked import Asked
 from context_engine.search.filters import Masks
+from context_engine.search.meaning import Meaning, Near, Ranked
 from context_engine.search.rankers import Signals, View, rank
 from context_engine.store.snapshot import Snapshot
 
@@ -24,6 +25,13 @@ NEXT_CHUNK_FACTOR = 0.3
 Row = tuple[float, str, int, int, int, float]
 """(score, path, first line, chunk, file, factor): a chunk worth showing; the factor is its share of the file's score."""
 BELOW_FACTOR = 0.99
+SHOWN_BY_MEANING = np.float32(0.5)
+"""Which chunk of a file is shown: what its words are worth beside the best chunk's, and half of that for its cosines.
+
+For 137 commits the chunks that were changed come first as often as by words alone; for questions in the words of a doc
+comment more often (docs/decisions/0017)."""
+COMPARED_BY_MEANING = np.float32(2.0)
+"""Which chunks a model compares: here static cosines weigh more, for it sees best what words do not say."""
 DEFINES_FIRST = np.float32(1_000)
 """Far above any BM25 value: the chunk that defines what was asked for is shown first."""
 SCORE_DIGITS = 6
@@ -60,21 +68,25 @@ class Ranking:
     """Places best first.
 
     `matching` counts the chunks that passed the filter and hold something of the query, `passing` those that passed it.
+    `engine` says what ranked: `hybrid` when vectors did, else `lexical`.
     """
 
     places: tuple[Place, ...]
     matching: int
     passing: int
+    engine: str = "lexical"
 
 
 class Searcher:
     """One snapshot, ready to be searched; what ranking needs of it is computed once and kept.
 
-    `roles` names the file roles as the snapshot counts them. Thread-safe: everything kept is written whole.
+    `roles` names the file roles as the snapshot counts them; without `meaning` words alone rank. Thread-safe: everything
+    kept is written whole.
     """
 
-    def __init__(self, snapshot: Snapshot, roles: tuple[str, ...]) -> None:
+    def __init__(self, snapshot: Snapshot, roles: tuple[str, ...], meaning: Meaning | None = None) -> None:
         self.snapshot = snapshot
+        self.meaning = meaning
         self.view = View(snapshot)
         self.masks = Masks(self.view)
         self._roles = roles
@@ -83,7 +95,9 @@ class Searcher:
         """The places worth reading for a query, best first."""
         asked = Asked.of(query.text)
         prior = priors(self.view, self._roles, asked, query.filter)
-        return search(self.view, query, asked, self.masks.of(query.filter), prior, weights=weights)
+        return search(
+            self.view, query, asked, self.masks.of(query.filter), prior, weights=weights, meaning=self.meaning
+        )
 
 
 def search(
@@ -94,12 +108,14 @@ def search(
     prior: npt.NDArray[np.float32],
     *,
     weights: Mapping[str, float] = fuse.WEIGHTS,
+    meaning: Meaning | None = None,
 ) -> Ranking:
     """Rank one query. `allowed` masks the chunks that pass the filter (None: all), `prior` weighs each file."""
     snapshot = view.snapshot
-    found = rank(view, asked, allowed)
-    shares = fuse.addends(found.files, prior, weights)
-    score = _scores(view, shares, allowed)
+    fusion = _Fusion(view, prior, weights, allowed, rank(view, asked, allowed), is_symbol=bool(asked.symbol))
+    matching = int(np.count_nonzero(fusion.found.chunk))
+    engine = "hybrid" if meaning and fusion.ask(meaning, query.text) else "lexical"
+    found, score = fusion.found, fusion.score
     candidates = score.nonzero()[0]
     least = 0.0
     if len(candidates) > query.limit:
@@ -111,33 +127,81 @@ def search(
         rows += _overflow(rows, _rows(view, query.limit, found, score, candidates, allowed, 0.0))
     if query.min_score and rows:
         rows = [row for row in rows if row[0] >= query.min_score * rows[0][0]]
-    places = _places(rows[: query.limit], shares)
+    places = _places(rows[: query.limit], fusion.shares)
     passing = snapshot.living_chunks if allowed is None else int(np.count_nonzero(allowed))
-    return Ranking(places, int(np.count_nonzero(found.chunk)), passing)
+    return Ranking(places, matching, passing, engine)
 
 
-def _scores(
-    view: View, shares: Mapping[str, npt.NDArray[np.float32]], allowed: npt.NDArray[np.bool_] | None
-) -> npt.NDArray[np.float32]:
-    """The score of each file that counts; 0 for the others.
+class _Fusion:
+    """The score of each file, as one signal after the other is added.
 
-    It counts when it is alive, has a chunk that passes, and holds something of the query: importance finds nothing.
+    A file counts when it is alive, has a chunk that passes, and holds something of the query or means it: importance finds
+    nothing. The score of the others is 0.
     """
-    snapshot = view.snapshot
-    score = np.zeros(snapshot.files, np.float32)
-    for name, values in shares.items():
-        if name != "importance":
-            score += values
-    counts = score > 0
-    if "importance" in shares:
-        score += shares["importance"]
-    counts &= view.countable
-    if allowed is not None and len(view.reduce_at):
-        passing = np.zeros(snapshot.files, bool)
-        passing[view.has_chunks] = np.logical_or.reduceat(allowed, view.reduce_at)
-        counts &= passing
-    score *= counts
-    return score
+
+    def __init__(
+        self,
+        view: View,
+        prior: npt.NDArray[np.float32],
+        weights: Mapping[str, float],
+        allowed: npt.NDArray[np.bool_] | None,
+        found: Signals,
+        *,
+        is_symbol: bool,
+    ) -> None:
+        """`is_symbol`: the query is one name, which must stand somewhere: names that look alike are near each other."""
+        self._is_symbol = is_symbol
+        self._view = view
+        self._prior = prior
+        self._weights = weights
+        self._allowed = allowed
+        self.found = found
+        self.shares = fuse.addends(found.files, prior, weights)
+        held = np.zeros(view.snapshot.files, np.float32)
+        for name, values in self.shares.items():
+            if name != "importance":
+                held += values
+        self._may = _may_be_found(view, allowed)
+        self._counts = held > 0
+        self.score = self._summed()
+
+    def ask(self, meaning: Meaning, text: str) -> bool:
+        """Add what vectors say; whether they said anything."""
+        near = meaning.by_static(self._view, text, self.score, self._allowed)
+        promise = self.found.chunk / _greatest(self.found.chunk)
+        if near is not None:
+            self._take(near)
+            promise = promise + COMPARED_BY_MEANING * near.chunk / _greatest(near.chunk)
+        nearer = meaning.by_model(self._view, text, Ranked(self.score, promise), self._allowed)
+        if nearer is not None:
+            self._take(nearer)
+        return near is not None or nearer is not None
+
+    def _take(self, near: Near) -> None:
+        """Add signals."""
+        self.shares |= fuse.addends(near.files, self._prior, self._weights)
+        if not self._is_symbol:
+            self._counts |= near.brings
+        self.score = self._summed()
+        worth = self.found.worth / _greatest(self.found.worth)
+        self.found = replace(self.found, worth=worth + SHOWN_BY_MEANING * near.chunk / _greatest(near.chunk))
+
+    def _summed(self) -> npt.NDArray[np.float32]:
+        return fuse.total(self.shares, self._view.snapshot.files) * (self._counts & self._may)
+
+
+def _greatest(values: npt.NDArray[np.float32]) -> np.float32:
+    """The greatest value, to divide by."""
+    return np.float32(max(float(values.max(initial=0.0)), 1e-9))
+
+
+def _may_be_found(view: View, allowed: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.bool_]:
+    """The files that are alive and have a chunk that passes."""
+    if allowed is None or not len(view.reduce_at):
+        return view.countable
+    passing = np.zeros(view.snapshot.files, bool)
+    passing[view.has_chunks] = np.logical_or.reduceat(allowed, view.reduce_at)
+    return view.countable & passing
 
 
 def priors(view: View, roles: tuple[str, ...], asked: Asked, wanted: Filter) -> npt.NDArray[np.float32]:
@@ -212,9 +276,9 @@ def _places(rows: Sequence[Row], shares: Mapping[str, npt.NDArray[np.float32]]) 
 
 
 def _chunks_of(view: View, found: Signals, file: int, allowed: npt.NDArray[np.bool_] | None, most: int) -> list[int]:
-    """The chunks of a file to show, best first: defining ones, then by BM25, then in order."""
+    """The chunks of a file to show, best first: defining ones, then by worth. All that hold something of the query; else the best."""
     start, stop = view.chunk_starts[file], view.chunk_starts[file + 1]
-    value = found.chunk[start:stop]
+    value = found.worth[start:stop]
     if found.defines or allowed is not None:
         value = value.copy()
         for chunk, weight in found.defines.items():
@@ -225,6 +289,6 @@ def _chunks_of(view: View, found: Signals, file: int, allowed: npt.NDArray[np.bo
     if most == 1:
         best = int(value.argmax())
         return [start + best] if value[best] >= 0 else []
-    order = np.argsort(-value, kind="stable")[:most].tolist()
-    telling = [start + number for number in order if value[number] > 0]
-    return telling or [start + number for number in order[:1] if value[number] >= 0]
+    order = [start + number for number in np.argsort(-value, kind="stable")[:most].tolist() if value[number] >= 0]
+    telling = [chunk for chunk in order if found.chunk[chunk] > 0 or chunk in found.defines]
+    return telling or order[:1]

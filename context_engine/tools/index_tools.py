@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.errors import Cancelled, NotConfirmed, StorageBusy
 from context_engine.tools.arguments import Flag, Text
+from context_engine.tools.chunks import served_row
 from context_engine.tools.fit import compact, thrifty
 from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
-    from context_engine.model import IndexReport, Skipped, Status
+    from context_engine.model import EmbeddingStatus, IndexReport, Skipped, Status
 
 EXAMPLES_MAX = 20
 """Files named in a reply as examples of what was skipped or is stale; the counts are always complete."""
-NO_EMBEDDINGS = "embeddings: answers come from words, names and structure alone"
+WORDS_ALONE = "static vectors: answers come from words, names and structure alone"
 BUSY_EVERY_S = 0.2
 BUSY_PATIENCE_S = 600.0
 """How long a call waits for a run that is under way; its client hears signs of life meanwhile and may cancel."""
@@ -80,6 +81,8 @@ def index_status(
     Ask it when a search misses something.
     """
     row = status_row(engine.status())
+    if call.chunks:
+        row["chunk_files"] = served_row(call.chunks().status())
     if include_stats and call.metrics:
         row["stats"] = dict(call.metrics())
     return Reply(compact(row))
@@ -130,7 +133,8 @@ def status_row(status: "Status") -> dict[str, Any]:
         "state": status.state,
         "building": f"{status.building_share:.0%}" if status.state == "building" else "",
         "engine": status.engine,
-        "missing": NO_EMBEDDINGS if status.engine == "lexical" else "",
+        "missing": WORDS_ALONE if status.engine == "lexical" else "",
+        "embeddings": embeddings_row(status.embeddings),
         "files": status.files,
         "chunks": status.chunks,
         "symbols": status.symbols,
@@ -151,6 +155,24 @@ def status_row(status: "Status") -> dict[str, Any]:
         "next": _next(status),
     }
     return thrifty(row)
+
+
+def embeddings_row(status: "EmbeddingStatus") -> dict[str, Any]:
+    """What finds by meaning, as the reply tells it."""
+    return thrifty(
+        {
+            "static": status.static,
+            "model": status.model,
+            "state": status.state,
+            "files_embedded": _share(status.cards),
+            "chunks_embedded": _share(status.chunks),
+            "next": status.suggestion,
+        }
+    )
+
+
+def _share(counts: tuple[int, int]) -> str:
+    return f"{counts[0]:,} of {counts[1]:,}" if counts[1] else ""
 
 
 def _next(status: "Status") -> str:

@@ -8,6 +8,7 @@ from context_engine.errors import InvalidArgument
 from context_engine.model import CHUNK_KINDS, ChunkKind, Filter, Hit, Query
 from context_engine.text.spans import LineSpan
 from context_engine.tools.arguments import ENDLESS, Choice, Share, Text, Texts, Whole, bind
+from context_engine.tools.chunks import served_reply
 from context_engine.tools.excerpt import clipped, excerpt, first_line
 from context_engine.tools.fit import NOTE_CHARS, compact, counted, fitting_rows, how_many_fit, thrifty
 from context_engine.tools.overview import listed_counts
@@ -48,7 +49,7 @@ def codebase_retrieval(
     min_score: Annotated[float, Share("Least share of the best score.")] = 0,
     max_tokens: Annotated[int, Whole("Token budget; 0: the reply limit.", 0, ENDLESS)] = 0,
 ) -> Reply:
-    """Find the code that answers a question: search the repository by words or symbol, ranked, instead of many greps.
+    """Find the code that answers a question: search the repository by words, meaning or symbol, ranked, instead of many greps.
 
     JSON rows with path, lines, symbol, code and why. Start here.
     """
@@ -97,7 +98,7 @@ def semantic_search(
 @tool(touches="nothing", instead="grep_codebase")
 def cortex_search(
     engine: "Engine",
-    call: Call,  # noqa: ARG001 - every tool takes it
+    call: Call,
     query: Annotated[str, Text("Natural language query.", 1, empty_is_malformed=True)],
     limit: Annotated[int, Whole("Results, clamped to 1-100.", 1, 100, clamp=True)] = 15,
     tags: Tags = (),
@@ -110,6 +111,8 @@ def cortex_search(
     ranking.
     """
     chosen = _filter(kinds=chunk_types, tags=tags)
+    if call.chunks:
+        return served_reply(call.chunks().search(Query(query, limit, chosen, min_score)), _chars_max(engine))
     searched = replace(chosen, kinds=chosen.kinds or _kinds_under(chosen.tags))
     answer = engine.search(Query(query, limit, searched, min_score, chunks_per_file=limit))
     stamp = engine.indexed_at() if answer.hits else ""

@@ -46,7 +46,7 @@ def test_a_question_in_plain_words_finds_the_function(wire: Wire) -> None:
     reply = told(wire, "codebase_retrieval", query="where are passwords hashed")
     assert reply["results"][0]["path"] == "till/auth.py"
     assert "def hash_password" in reply["results"][0]["content"]
-    assert reply["engine"] == "lexical"
+    assert reply["engine"] == "hybrid"
     assert reply["freshness"] == "fresh"
 
 

@@ -31,6 +31,7 @@ CHECKS: tuple[Check, ...] = (
     host.cache,
     workspace.settings,
     workspace.index,
+    workspace.meaning,
     workspace.watcher,
     server.round_trip,
     clients.clients,

@@ -8,6 +8,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from context_engine.cli.doctor.findings import Case, Finding, ok, problem, warning
+from context_engine.embeddings import WITH_NEXT_RUN
 from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError
 from context_engine.model import Status
@@ -69,6 +70,24 @@ def index(case: Case) -> Iterator[Finding]:
         more = f", and {len(damage) - 1:,} more" if len(damage) > 1 else ""
         yield problem("index", f"{damage[0]}{more}", "Build it anew: ctx index --force.")
     yield from _writer(folder)
+
+
+def meaning(case: Case) -> Iterator[Finding]:
+    """What finds by meaning: static vectors, and whether the model that was chosen can be used."""
+    if case.root is None:
+        return
+    with Engine.open(case.root, settings=Settings.load(case.root, case.env)) as engine:
+        state = engine.status().embeddings
+    if state.static not in ("ready", "off") and state.static != WITH_NEXT_RUN:
+        yield problem("static vectors", state.static, "Install the package again: pip install --force-reinstall.")
+    if not state.model:
+        yield ok("meaning", f"static vectors {state.static}, no model chosen")
+    elif ":" not in state.state:
+        yield ok("meaning", f"static vectors {state.static}, {state.model} can be used")
+    elif case.env.get("CTX_EMBEDDER"):
+        yield warning("meaning", f"{state.model} {state.state}", state.suggestion)
+    else:
+        yield ok("meaning", f"static vectors {state.static}; {state.model} {state.state}", state.suggestion)
 
 
 def watcher(case: Case) -> Iterator[Finding]:

@@ -1,0 +1,26 @@
+"""Which embedding model has a vector for everything in a workspace: a note beside its index, without any key."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+SERVED_FILE = "served-model.json"
+
+
+def noted(folder: Path) -> Mapping[str, Any]:
+    """What was noted last; nothing when there is no note, or none that can be read."""
+    try:
+        stated = json.loads((folder / SERVED_FILE).read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return stated if isinstance(stated, dict) else {}
+
+
+def note(folder: Path, stated: Mapping[str, Any]) -> None:
+    """Note it. A folder that cannot be written keeps the old note: the next change of models then has nobody to fall back on."""
+    with suppress(OSError):
+        (folder / SERVED_FILE).write_text(json.dumps(dict(stated)), "utf-8")
