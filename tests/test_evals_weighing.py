@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import json
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -28,7 +29,7 @@ ADDENDS = st.lists(st.lists(st.integers(0, 3), min_size=3, max_size=3), min_size
 WEIGHED = st.lists(st.integers(0, 3), min_size=3, max_size=3)
 
 
-def sheet_of(repo: str, kind: str, addends: list[list[float]], *hits: list[int], category: str = "") -> Sheet:
+def sheet_of(repo: str, kind: str, addends: Sequence[Sequence[float]], *hits: list[int], category: str = "") -> Sheet:
     return Sheet(
         repo, kind, SIGNALS, np.array(addends, np.float32), tuple(np.array(rows, np.intp) for rows in hits), category
     )
