@@ -43,12 +43,13 @@ def test_a_sheet_ranks_as_its_rows_do_when_they_are_sorted_by_hand(
     paths: list[str], addends: list[list[int]], weights: list[int], wanted: set[str]
 ) -> None:
     targets = [Target(path) for path in sorted(wanted)]
-    rows = [
-        {"path": path, "start": 1, "end": 1, "score": sum(a * w for a, w in zip(each, weights, strict=True))}
+    scored = [
+        (sum(a * w for a, w in zip(each, weights, strict=True)), path)
         for path, each in zip(paths, addends, strict=False)
         if each[0] * weights[0] + each[1] * weights[1] > 0
     ]
-    by_hand = metrics.ranks(sorted(rows, key=lambda row: -row["score"]), targets)
+    ordered = sorted(scored, key=lambda pair: -pair[0])
+    by_hand = metrics.ranks([{"path": path, "start": 1, "end": 1} for _, path in ordered], targets)
     hits = [[n for n, path in enumerate(paths) if target.path == path] for target in targets]
     made = sheet_of("r", "questions", addends[: len(paths)], *hits)
     assert made.ndcg(np.array([weights], np.float32).T)[0] == pytest.approx(metrics.ndcg(by_hand, wanted=len(targets)))
@@ -67,9 +68,8 @@ def test_importance_alone_finds_nothing() -> None:
 
 
 def test_two_targets_in_one_row_count_once() -> None:
-    assert sheet_of("r", "questions", [[1, 0, 0]], [0], [0]).ndcg(np.ones((3, 1), np.float32))[0] == pytest.approx(
-        metrics.ndcg([1, 1], wanted=2)
-    )
+    made = sheet_of("r", "questions", [[2, 0, 0], [1, 0, 0]], [0], [1], [0])
+    assert made.ndcg(np.ones((3, 1), np.float32))[0] == pytest.approx(metrics.ndcg([1, 1, 2], wanted=3))
 
 
 # -- weights and means --------------------------------------------------------------------------------------------
