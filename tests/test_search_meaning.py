@@ -123,17 +123,11 @@ def test_where_chunks_are_many_those_of_promising_files_are_compared_and_come_ou
     every = searcher.rank(asked)
     monkeypatch.setattr(meaning, "COMPARED_ALL_MAX", 1)
     monkeypatch.setattr(meaning, "COMPARED_FILES", 3)
-    compared = np.zeros(0, np.intp)
-    chosen = meaning._chosen
-
-    def watched(*arguments: object) -> object:
-        nonlocal compared
-        compared = chosen(*arguments)  # ty: ignore[invalid-argument-type] - handed through
-        return compared
-
-    monkeypatch.setattr(meaning, "_chosen", watched)
+    view, words = View(snapshot), np.arange(snapshot.files, dtype=np.float32)
+    chosen = meaning._chosen(view, words, np.zeros(snapshot.files, np.float32))
+    assert chosen is not None
+    assert 0 < len(chosen) < snapshot.chunks
     some = searcher.rank(asked)
-    assert 0 < len(compared) < snapshot.chunks
     assert some.places[0] == every.places[0]
 
 
@@ -315,3 +309,23 @@ def test_no_vector_of_the_store_serves_under_another_text(case: Case, snapshot: 
     rows, found = case.vectors.get(keys)
     made = quantised(case.slow.embed(texts[found].tolist(), "query"))
     assert np.array_equal(rows.values[found], made.values)
+
+
+def test_what_was_deleted_or_edited_away_counts_for_nothing(tmp_path: Path) -> None:
+    """An updated index ranks like one built anew: the greatest cosine that all are divided by is never a dead file's."""
+    others = {f"other/part_{n}.py": f"def part_{n}(queue):\n    return queue.pop({n})\n" for n in range(20)}
+    root = tree(tmp_path / "w", FILES | others)
+    with indexed(root) as engine:
+        (root / "billing" / "vat.py").unlink()
+        (root / "net" / "dial.py").write_text("def dial(number):\n    return number\n", encoding="utf-8")
+        engine.index()
+        asked = [Query("how is the tax of a price computed"), Query("open a socket to a host"), Query("dial a number")]
+        updated = [[(hit.chunk.path, hit.score) for hit in engine.search(each).hits] for each in asked]
+        snapshot = engine._live.snapshot()
+        assert snapshot is not None
+        assert not snapshot.all_alive
+        engine.index(force=True)
+        anew = [[(hit.chunk.path, hit.score) for hit in engine.search(each).hits] for each in asked]
+    for one, two in zip(updated, anew, strict=True):
+        assert [path for path, _ in one] == [path for path, _ in two]
+        assert [score for _, score in one] == pytest.approx([score for _, score in two], rel=0.02)

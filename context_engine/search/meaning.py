@@ -86,29 +86,16 @@ def by_static(view: View, query: Floats, promising: Floats, allowed: Mask | None
     parts = view.snapshot.static()
     if parts is None or parts.width != len(query):
         return None
-    card = _compared(parts.card, query, view.snapshot.files)
+    snapshot = view.snapshot
+    card = np.maximum(_compared(parts.card, query, snapshot.files), 0) * snapshot.file_alive
     chosen = _chosen(view, promising, card)
     if chosen is None:
-        chunk, found = _compared(parts.chunk, query, view.snapshot.chunks), np.ones(view.snapshot.chunks, bool)
+        chunk, found = _compared(parts.chunk, query, snapshot.chunks), snapshot.chunk_alive
     else:
-        chunk, found = _compared_some(parts.chunk, query, view.snapshot.chunks, chosen)
-    files = dense.per_file(chunk, found, view.snapshot.chunk_file, view.snapshot.files, _alive(view, allowed))
-    return Near(
-        {
-            "static": files.best,
-            "static3": files.top3,
-            "static_card": np.maximum(card, 0),
-        },
-        np.maximum(chunk, 0),
-        files.best >= NEAR_ENOUGH,
-    )
-
-
-def _alive(view: View, allowed: Mask | None) -> Mask | None:
-    """The chunks that count, of those that are allowed."""
-    if view.snapshot.all_alive:
-        return allowed
-    return view.snapshot.chunk_alive if allowed is None else allowed & view.snapshot.chunk_alive
+        chunk, found = _compared_some(parts.chunk, query, snapshot.chunks, chosen)
+    files = dense.per_file(chunk, found, snapshot.chunk_file, snapshot.files, allowed)
+    signals = {"static": files.best, "static3": files.top3, "static_card": card}
+    return Near(signals, np.maximum(chunk, 0) * found, files.best >= NEAR_ENOUGH)
 
 
 def _compared(parts: Sequence[tuple[Rows, int]], query: Floats, count: int) -> Floats:
@@ -139,4 +126,4 @@ def _chosen(view: View, promising: Floats, card: Floats) -> Ints | None:
     chosen = np.zeros(snapshot.files, bool)
     for values in (promising, card):
         chosen[dense.greatest(values, COMPARED_FILES, view.countable)] = True
-    return np.flatnonzero(chosen[snapshot.chunk_file])
+    return np.flatnonzero(chosen[snapshot.chunk_file] & snapshot.chunk_alive)

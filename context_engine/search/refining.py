@@ -81,7 +81,7 @@ class Refiner:
         if filled is None or filled.cards < NEARLY_ALL * filled.cards_total:
             return None
         rows, found = self._aligned.cards(view.snapshot, vectors, filled.is_complete)
-        return _from_least(dense.cosines(rows, query), found)
+        return _from_least(dense.cosines(rows, query), found & view.snapshot.file_alive)
 
     def _chunks(self, view: View, vectors: Vectors, query: Floats, filled: Filled) -> tuple[Floats, Mask]:
         """The cosine of each chunk, and of which it is known."""
