@@ -142,11 +142,12 @@ class Embeddings:
             )
         thinker.filler.wake()
         while True:
-            filled = thinker.filler.progress(self._world.snapshot())
+            snapshot = self._world.snapshot() or snapshot
+            filled = thinker.filler.progress(snapshot)
             if filled is not None and progress is not None:
                 done = filled.cards + filled.chunks
                 progress(Progress("embedding", done, filled.cards_total + filled.chunks_total))
-            if filled is not None and (filled.is_complete or thinker.filler.is_through(self._world.snapshot())):
+            if filled is not None and (filled.is_complete or thinker.filler.is_through(snapshot)):
                 return filled
             if thinker.filler.problem and thinker.timely.state.startswith(("absent", "failing")):
                 raise EmbedderUnusable(thinker.filler.problem, suggestion=thinker.timely.suggestion)

@@ -122,7 +122,7 @@ def test_where_chunks_are_many_those_of_promising_files_are_compared_and_come_ou
     searcher, asked = Searcher(snapshot, ROLES, Meaning(Encoder().query)), Query("compute the tax of a price", 3)
     every = searcher.rank(asked)
     monkeypatch.setattr(meaning, "COMPARED_ALL_MAX", 1)
-    monkeypatch.setattr(meaning, "COMPARED_FILES", 3)
+    monkeypatch.setattr(meaning, "COMPARED_FILES", 2)
     view, words = View(snapshot), np.arange(snapshot.files, dtype=np.float32)
     chosen = meaning._chosen(view, words, np.zeros(snapshot.files, np.float32))
     assert chosen is not None

@@ -168,10 +168,10 @@ class _Fusion:
     def ask(self, meaning: Meaning, text: str) -> bool:
         """Add what vectors say; whether they said anything."""
         near = meaning.by_static(self._view, text, self.score, self._allowed)
-        promise = self.found.chunk / _greatest(self.found.chunk)
+        promise = _shares_of_best(self.found.chunk)
         if near is not None:
             self._take(near)
-            promise = promise + COMPARED_BY_MEANING * near.chunk / _greatest(near.chunk)
+            promise = promise + COMPARED_BY_MEANING * _shares_of_best(near.chunk)
         nearer = meaning.by_model(self._view, text, Ranked(self.score, promise), self._allowed)
         if nearer is not None:
             self._take(nearer)
@@ -183,16 +183,16 @@ class _Fusion:
         if not self._is_symbol:
             self._counts |= near.brings
         self.score = self._summed()
-        worth = self.found.worth / _greatest(self.found.worth)
-        self.found = replace(self.found, worth=worth + SHOWN_BY_MEANING * near.chunk / _greatest(near.chunk))
+        worth = _shares_of_best(self.found.worth) + SHOWN_BY_MEANING * _shares_of_best(near.chunk)
+        self.found = replace(self.found, worth=worth)
 
     def _summed(self) -> npt.NDArray[np.float32]:
         return fuse.total(self.shares, self._view.snapshot.files) * (self._counts & self._may)
 
 
-def _greatest(values: npt.NDArray[np.float32]) -> np.float32:
-    """The greatest value, to divide by."""
-    return np.float32(max(float(values.max(initial=0.0)), 1e-9))
+def _shares_of_best(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Each value divided by the greatest."""
+    return (values / max(float(values.max(initial=0.0)), 1e-9)).astype(np.float32)
 
 
 def _may_be_found(view: View, allowed: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.bool_]:
