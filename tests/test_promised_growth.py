@@ -69,6 +69,7 @@ NAMED_IN = {
     "resources.py": "texts for agents",
     "profiles.py": "the lists of what a client is shown",
     "limits.py": "the lists of what is limited",
+    "options.py": "what an option does, told to a person",
 }
 
 

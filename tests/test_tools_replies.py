@@ -197,6 +197,7 @@ def test_cortex_search_answers_the_json_of_its_seed() -> None:
             }
         ],
         "total": 1,
+        "engine": "lexical",
     }
 
 

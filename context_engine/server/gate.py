@@ -115,7 +115,7 @@ class Gate:
     """The door to the tools. Thread-safe. `engine` gives the Engine of a project ("": the only one), or raises why not.
 
     `limits` are those of the settings unless they are handed in; `mask` sees every outgoing text; `chunks` gives the folder
-    of chunk files that `cortex_search` answers from, where one is served.
+    of chunk files that the search for chunks answers from, where one is served.
     """
 
     def __init__(

@@ -120,7 +120,7 @@ def cortex_search(
     hits = [hit for hit in answer.hits if hit.score >= min_score * best]  # outlines are ranked by a scale of their own
     rows = [{"chunk": _chunk_row(hit, stamp), "combined_score": round(hit.score / best, 3)} for hit in hits]
     shown = fitting_rows(rows, chars_max=_chars_max(engine))
-    reply: dict[str, Any] = {"results": shown, "total": len(rows)}
+    reply: dict[str, Any] = {"results": shown, "total": len(rows), "engine": answer.engine}
     if len(shown) < len(rows):
         reply |= {
             "shown": len(shown),
