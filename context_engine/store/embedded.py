@@ -637,7 +637,7 @@ def _connect(path: Path, flags: int) -> apsw.Connection:
     # NORMAL: a power cut may lose the last commits of this cache, never its integrity.
     db.execute(
         "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA mmap_size=0; PRAGMA journal_size_limit=4194304"
-    )
+    ).fetchall()  # a statement that answers with a row holds up those behind it
     return db
 
 

@@ -498,3 +498,11 @@ def test_leftovers_of_a_killed_writer_are_cleaned_away(tmp_path: Path) -> None:
         assert sorted(path.name for path in generation.parent.glob("g-*")) == [generation.name]
         assert [path.name for path in generation.iterdir() if "77" in path.name] == []
         assert found(engine, "lion") == ["a.py"]
+
+
+def test_all_settings_of_the_database_take_effect(make: Callable[[], Any]) -> None:
+    """Behind a statement that answers with a row the rest of a list waits until somebody asks for it."""
+    store = make()
+    with store.writer() as writer:
+        told = {name: writer._db.pragma(name) for name in ("journal_mode", "synchronous", "journal_size_limit")}
+    assert told == {"journal_mode": "wal", "synchronous": 1, "journal_size_limit": 4_194_304}
