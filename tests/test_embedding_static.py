@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ast
-import re
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.embedding import static
@@ -88,12 +87,6 @@ def test_identifiers_are_split_and_case_and_punctuation_do_not_count(toy: Static
 def test_what_stands_twice_counts_twice(toy: Static) -> None:
     once, twice, alone = toy.embed(["get retry", "get get retry", "get"], "passage")
     assert twice @ alone > once @ alone
-
-
-@given(st.text(st.characters(codec="ascii")) | st.text())
-@example("".join(map(chr, range(128))))
-def test_the_words_of_a_text_are_its_runs_of_letters_digits_and_underscores(text: str) -> None:
-    assert static._words(text) == re.findall(r"\w+", text)
 
 
 @given(st.text("abgetFILEs_09", min_size=1, max_size=100))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -90,6 +92,12 @@ def test_words_of_one_stem_are_one_term() -> None:
 def test_data_is_not_taken_for_a_word() -> None:
     assert terms("x" * (WORD_CHARS_MAX + 1)) == []
     assert terms("x" * WORD_CHARS_MAX) != []
+
+
+@given(st.text(st.characters(codec="ascii")) | st.text())
+@example("".join(map(chr, range(128))))
+def test_the_words_of_a_text_are_its_runs_of_letters_digits_and_underscores(text: str) -> None:
+    assert words(text) == re.findall(r"\w+", text)
 
 
 def test_a_query_drops_small_words_unless_nothing_else_is_left() -> None:

@@ -7,7 +7,6 @@ does not count, order does not matter; what a text says twice counts twice, so a
 from __future__ import annotations
 
 import mmap
-import re
 import threading
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from context_engine.embedding.embedder import Choice, Embedder, Mode, fingerprin
 from context_engine.embedding.static_table import BadTableError, Table, stated_sha256, unpacked
 from context_engine.embedding.wordpiece import WORD_CHARS_MAX, WordPiece
 from context_engine.errors import StorageCorrupt
+from context_engine.text.runs import words
 
 SHIPPED = Path(__file__).with_name("static.table")
 RECIPE = 1
@@ -31,9 +31,6 @@ BLOCK_PIECES = 65_536
 """Pieces summed at once: 100 MB would be their rows; each distinct row is unpacked once a block."""
 WORDS_KEPT_MAX = 65_536
 """Words whose pieces are remembered, some 200 bytes each; then it starts anew."""
-
-_BETWEEN_WORDS = {code: " " for code in range(128) if not re.match(r"\w", chr(code))}
-_any_words = re.compile(r"\w+").findall
 
 
 def stated_fingerprint(path: Path = SHIPPED) -> str:
@@ -126,7 +123,7 @@ class Pieces(dict[str, tuple[int, ...]]):
 
     def of(self, text: str) -> np.ndarray:
         """The numbers of a text's pieces, in order, at most `TOKENS_MAX`."""
-        numbers = list(chain.from_iterable(map(self.__getitem__, _words(text[: TOKENS_MAX * WORD_CHARS_MAX]))))
+        numbers = list(chain.from_iterable(map(self.__getitem__, words(text[: TOKENS_MAX * WORD_CHARS_MAX]))))
         return np.array(numbers[:TOKENS_MAX], dtype=np.int32)
 
     def __missing__(self, word: str) -> tuple[int, ...]:
@@ -141,11 +138,6 @@ class Pieces(dict[str, tuple[int, ...]]):
     def _known(self, pieces: list[int]) -> tuple[int, ...]:
         unknown = self._cutter.unknown
         return tuple(piece for piece in pieces if piece != unknown) if unknown in pieces else tuple(pieces)
-
-
-def _words(text: str) -> list[str]:
-    """The runs of letters, digits and underscores. Most code is ASCII, where replacing the rest is twice as fast."""
-    return text.translate(_BETWEEN_WORDS).split() if text.isascii() else _any_words(text)
 
 
 def _mapped(path: Path) -> memoryview:

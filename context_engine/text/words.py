@@ -16,12 +16,24 @@ from collections.abc import Iterable, Sequence
 
 import Stemmer
 
-words = re.compile(r"\w+").findall
-"""All words of a text, in order (the bound `findall`: the hottest call of indexing)."""
+from context_engine.text.runs import words
 
 _PART = r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_A-Za-z]+"
 _parts = re.compile(_PART).findall
 _parts_or_break = re.compile(_PART + r"|\n").findall
+
+__all__ = [
+    "STOP_WORDS",
+    "WORD_CHARS_MAX",
+    "compound",
+    "expand",
+    "query_terms",
+    "split",
+    "stem_all",
+    "terms",
+    "unique",
+    "words",
+]
 
 WORD_CHARS_MAX = 100
 """Longer words are data (hashes, base64), not language; their parts are not indexed."""
