@@ -41,4 +41,4 @@ def test_work_that_was_done_before_the_cancel_arrived_counts_as_interrupted() ->
 
 def test_an_error_of_the_work_reaches_the_caller() -> None:
     with pytest.raises(ZeroDivisionError):
-        screen._interruptible(lambda: 1 / 0, threading.Event())  # ty: ignore[invalid-argument-type] - it never returns
+        screen._interruptible(lambda: 1 / 0, threading.Event())
