@@ -93,13 +93,15 @@ class Embeddings:
         self._old: _Thinker | None = None
         self._new: _Thinker | None = None
         self._takes_part = False
+        self._begin: threading.Timer | None = None
+        self._fills = False
         self.encoder = None if chosen.provider == "none" else Encoder()
         self.meaning = None if self.encoder is None else Meaning(self.encoder.query, self)
 
     # -- a model takes part --
 
-    def start(self) -> None:
-        """Make ready what the first answer needs, and have the model take part and fill what it has not seen."""
+    def start(self, after_s: float = 0.0) -> None:
+        """Make ready what the first answer needs, and have the model take part and, from then on, fill what it has not seen."""
         if self.encoder is not None:
             threading.Thread(target=self.encoder.opened, name="ctx-static", daemon=True).start()
         with self._lock:
@@ -110,6 +112,12 @@ class Embeddings:
             before = self._served_before()
             if before is not None:
                 self._old = _Thinker(before, self._world)
+            self._begin = threading.Timer(after_s, self._begun)
+            self._begin.daemon = True
+            self._begin.start()
+
+    def _begun(self) -> None:
+        self._fills = True
         self.wake()
 
     def near(self, view: View, text: str, ranked: Ranked, allowed: Mask | None) -> Near | None:
@@ -123,7 +131,7 @@ class Embeddings:
 
     def wake(self, paths: Iterable[str] = ()) -> None:
         """Something was indexed or found: look what lacks a vector, these files first."""
-        if self._takes_part and self._new is not None:
+        if self._fills and self._new is not None:
             self._new.filler.wake(paths)
 
     def fill(self, progress: Callable[[Progress], None] | None, cancel: threading.Event | None) -> Filled | None:
@@ -183,6 +191,8 @@ class Embeddings:
     def close(self) -> None:
         """Stop, and let go of memory and files."""
         with self._lock:
+            if self._begin is not None:
+                self._begin.cancel()
             for thinker in (self._old, self._new):
                 if thinker is not None:
                     thinker.close()

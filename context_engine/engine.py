@@ -212,12 +212,12 @@ class Engine:
         self._live.note(paths)
         self._embeddings.wake(paths)
 
-    def start_model(self) -> None:
-        """Have the embedding model that the user chose take part in answers, and fill in the background what it lacks.
+    def start_model(self, after_s: float = 0.0) -> None:
+        """Have the embedding model that the user chose take part in answers, and `after_s` fill what it lacks.
 
         Without this call static vectors alone are asked: what lives for one answer should not load a model.
         """
-        self._embeddings.start()
+        self._embeddings.start(after_s)
 
     def embed(
         self, *, progress: Callable[[Progress], None] | None = None, cancel: threading.Event | None = None

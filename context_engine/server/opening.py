@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 AFTER_REPLY_S = 0.05
 """The Engine's imports would hold up the first reply: they start when it is on its way."""
+READ_AFTER_S = 5.0
+"""Loading a model takes a second of work, which the first answers can do without."""
 
 
 class Opening:
@@ -65,7 +67,7 @@ class Opening:
             engine = Engine.open(self.root)
             if self._follow:
                 engine.index_in_background()  # before any call sees the Engine: it then answers "being built"
-                engine.start_model()
+                engine.start_model(READ_AFTER_S)
         except ContextEngineError as error:
             self._failed(error)
         except Exception as error:  # noqa: BLE001 - a thread has no caller; the next call hears of it
