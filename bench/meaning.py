@@ -163,6 +163,7 @@ def memory(repo: Path, models: Path, chunks: int) -> None:
             until = time.monotonic() + RELEASED_S
             while thinker.timely.state == "ready" and time.monotonic() < until:
                 time.sleep(0.5)
+            time.sleep(2.0)  # the memory goes back a moment after
             rows.append([f"idle ({thinker.timely.state})", f"{resident_mb():.0f}"])
         print(f"{repo.name}: {files:,} files")
         print(table(["resident memory", "MB"], rows))
