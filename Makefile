@@ -38,8 +38,9 @@ docs: ## write the generated parts of docs/ anew
 test: ## the tests; more arguments: make test ARGS="-k gitignore -n 2"
 	@$(CHECK) tests -- $(ARGS)
 
-durability: ## 25 kill -9 trials, and three readers beside a writer for a minute
-	@CTX_TEST_KILLS=25 CTX_TEST_CROWD_S=60 $(CHECK) tests -- tests/test_durability.py $(ARGS)
+durability: ## kill -9 trials: 25 of the index, 100 of edits; readers beside a writer for a minute, 16 editors at once
+	@CTX_TEST_KILLS=25 CTX_TEST_CROWD_S=60 CTX_TEST_EDIT_KILLS=100 CTX_TEST_EDITORS=16 \
+		$(CHECK) tests -- tests/test_durability.py tests/test_edit_durability.py $(ARGS)
 
 eval: ## ranking quality on the small offline corpus, against the golden ranks
 	@$(PYTHON) evals/retrieval/golden.py $(ARGS)

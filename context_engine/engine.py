@@ -12,7 +12,7 @@ import json
 import os
 import platform
 import threading
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -21,7 +21,10 @@ from pathlib import Path
 from typing import Self
 
 from context_engine import __version__
-from context_engine.errors import CallError, InvalidArgument, InvalidLineRange, InvalidPath, NotIndexed, SymbolNotFound
+from context_engine.edit.apply import Editor, Past, Receipt
+from context_engine.edit.change import Change
+from context_engine.edit.ledger import Ledger
+from context_engine.errors import AccessDenied, CallError, InvalidArgument, InvalidLineRange, InvalidPath, NotIndexed, SymbolNotFound
 from context_engine.index.build import Builder
 from context_engine.index.graph import Defined, Graph, Parses
 from context_engine.index.live import Live
@@ -61,6 +64,7 @@ from context_engine.search.searcher import Searcher
 from context_engine.settings import Settings
 from context_engine.store.embedded import SCHEMA_VERSION, EmbeddedStore
 from context_engine.store.place import user_cache_folder, workspace_id
+from context_engine.store.state import FOLDER
 from context_engine.text.lines import count, cut_out
 from context_engine.text.spans import LineSpan
 from context_engine.workspace import files, roots, tree
@@ -72,9 +76,9 @@ from context_engine.workspace.walk import look
 from context_engine.workspace.watch import Watcher
 
 __all__ = [
-    "Answer", "Definition", "Direction", "Edge", "Engine", "FileOutline", "FileText", "Filter", "Found", "Hit",
-    "IndexReport", "Landmarks", "Progress", "Query", "Scan", "Settings", "Skipped", "Status", "TextLine",
-    "TextPart", "TextQuery", "Trace", "TreeEntry",
+    "Answer", "Change", "Definition", "Direction", "Edge", "Engine", "FileOutline", "FileText", "Filter", "Found", "Hit",
+    "IndexReport", "Landmarks", "Past", "Progress", "Query", "Receipt", "Scan", "Settings", "Skipped", "Status",
+    "TextLine", "TextPart", "TextQuery", "Trace", "TreeEntry",
 ]  # fmt: skip
 
 READ_BYTES_MAX = 1_000_000
@@ -90,6 +94,8 @@ OUTLINE_FACTOR = 0.35
 SOURCES_KEPT = 200
 SOURCE_KEPT_BYTES_MAX = 100_000
 """Files of the last answers are kept, 20 MB at most: questions of one session circle around the same files."""
+SESSIONS_MAX = 100
+"""What the session that was heard of first has read is forgotten beyond these; its edits only lose a warning."""
 SHIFTED_LINES_MAX = 50
 """A definition found this near to where it was indexed is taken for the same."""
 
@@ -125,6 +131,10 @@ class Engine:
         self._completer: Completer | None = None
         self._sources: dict[str, Source] = {}
         self._parses = Parses(self._languages, self._grammars, self._bytes)
+        self._editor = Editor(self._root, root / FOLDER, on_write=self._wrote, flush=settings.flush)
+        self._ledgers: OrderedDict[str, Ledger] = OrderedDict()
+        self.mended: tuple[str, ...] = ()
+        """What edits of killed processes had left half written when this was opened, a sentence for each."""
 
     @classmethod
     def open(cls, root: str | Path, *, settings: Settings | None = None) -> Engine:
@@ -133,7 +143,9 @@ class Engine:
         Raises: UnsuitableRoot, FileNotFound, InvalidPath, InvalidArgument (settings).
         """
         chosen = roots.choose(root)
-        return cls(chosen, settings or Settings.load(chosen))
+        engine = cls(chosen, settings or Settings.load(chosen))
+        engine.mended = engine._editor.recover()
+        return engine
 
     # -- the index --
 
@@ -524,6 +536,62 @@ class Engine:
         source = self._source(path)
         return source.data if source else None
 
+    # -- changing files --
+
+    def edit(self, changes: Sequence[Change], *, dry_run: bool = False, session: str = "") -> Receipt:
+        """Change files, all or none; a dry run writes nothing. What is written is indexed at once and can be undone.
+
+        `session` names who edits: what it was shown (`saw`) and has changed since is matched to the letter.
+        Raises: as `Editor.apply`, all before anything is written; AccessDenied for our own files.
+        """
+        for change in changes:
+            self._check_foreign(change.path)
+        return self._editor.apply(changes, dry_run=dry_run, session=session, ledger=self._ledger(session))
+
+    def undo(self, undo_id: str = "", *, session: str = "") -> Receipt:
+        """Take back an edit: this one, else the session's newest that stands. Raises: as `Editor.undo`."""
+        return self._editor.undo(undo_id, session=session, ledger=self._ledger(session))
+
+    def redo(self, undo_id: str = "", *, session: str = "") -> Receipt:
+        """Do an edit again: this one, else what was undone last. Raises: as `Editor.redo`."""
+        return self._editor.redo(undo_id, session=session, ledger=self._ledger(session))
+
+    def edits(self, limit: int = 20) -> tuple[Past, ...]:
+        """What can be undone, or done again; newest first."""
+        return self._editor.history(limit)
+
+    def saw(self, path: str, sha256: str, *, session: str) -> None:
+        """A session was shown a file, which had this hash (hex). Kept in memory."""
+        if ledger := self._ledger(session):
+            ledger.saw(path, sha256)
+
+    def _ledger(self, session: str) -> Ledger | None:
+        """What a session has read; nobody keeps it for callers without one."""
+        if not session:
+            return None
+        with self._lock:
+            ledger = self._ledgers.setdefault(session, Ledger())
+            self._ledgers.move_to_end(session)
+            if len(self._ledgers) > SESSIONS_MAX:
+                self._ledgers.popitem(last=False)
+        return ledger
+
+    def _check_foreign(self, path: str) -> None:
+        """Refuse what belongs to Context Engine itself: an agent could lift its own limits there."""
+        rel = self._root.rel(path, must_exist=False)
+        if rel.split("/")[0].casefold() == FOLDER:
+            raise AccessDenied(
+                f"{rel} belongs to Context Engine itself",
+                suggestion="Ask the user to change it.",
+                details={"path": rel},
+            )
+
+    def _wrote(self, paths: frozenset[str]) -> None:
+        """Files were edited: take them in at once, where there is an index."""
+        self._lister.note(paths)
+        if self._live.is_building or self._live.snapshot() is not None:
+            self._live.note(paths)
+
     # -- the rest --
 
     def _skipped(self) -> tuple[dict[str, int], tuple[Skipped, ...]]:
@@ -547,6 +615,7 @@ class Engine:
             self._watcher.stop()
         self._live.close()
         self._pool.close()
+        self._editor.close()
         self._store.close()
 
     def __enter__(self) -> Self:

@@ -15,7 +15,7 @@ from typing import Self
 from context_engine.errors import ContextEngineError, FileNotFound, InvalidVectors
 from context_engine.index.chunk_files import FILES, ChunkFile, ChunkSet, parsed
 from context_engine.model import ChunkKind, Skipped
-from context_engine.workspace import files
+from context_engine.workspace import files, writing
 from context_engine.workspace.paths import Root
 from context_engine.workspace.watch import QUIET_MS, Watcher
 
@@ -46,13 +46,13 @@ def read_folder(folder: Path, *, dimensions: int | None = None, bytes_max: int =
 def write_folder(folder: Path, contents: Iterable[tuple[str, bytes]]) -> int:
     """Write chunk files, each whole or not at all, and make the folder if need be; how many bytes.
 
-    Raises: DiskFull, AccessFailed.
+    Raises: WriteFailed.
     """
     with suppress(OSError):  # why it cannot be made, the first file says better
         folder.mkdir(parents=True, exist_ok=True)
     count = 0
     for name, data in contents:
-        files.write_atomic(folder / name, data)
+        writing.write_atomic(folder / name, data)
         count += len(data)
     return count
 

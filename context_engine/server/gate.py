@@ -302,7 +302,7 @@ def _failed(error: ContextEngineError, tool: Tool | None) -> Outcome:
     if tool and tool.instead and not isinstance(error, CallError):
         suggestion = f"{error.suggestion} Meanwhile {tool.instead} finds things another way.".strip()
         error = type(error)(error.message, suggestion=suggestion, details=error.details)
-    return Outcome(tools.failure(error), error)
+    return Outcome(tools.failure(error, tool.beside_error if tool else {}), error)
 
 
 def _too_large(chars: int, chars_max: int) -> TooLarge:

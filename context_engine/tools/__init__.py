@@ -6,6 +6,8 @@
 Nothing here speaks the protocol or opens a file; `server` and `ctx call` both come through `call`.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from context_engine.errors import ContextEngineError, UnknownTool
@@ -64,6 +66,6 @@ def call(engine: "Engine", name: str, arguments: Any = None, context: Call | Non
     return find(name).call(engine, arguments, context or Call())
 
 
-def failure(error: ContextEngineError) -> Reply:
-    """The reply that tells of an error: `{error: {code, message, suggestion, retryable, details}}`."""
-    return Reply(compact({"error": error.as_dict()}), is_error=True)
+def failure(error: ContextEngineError, beside: Mapping[str, Any] = MappingProxyType({})) -> Reply:
+    """The reply that tells of an error: `{error: {code, message, suggestion, retryable, details}}`, and what a seed adds."""
+    return Reply(compact({**beside, "error": error.as_dict()}), is_error=True)
