@@ -5,7 +5,7 @@ PYTHON := $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 CHECK := $(PYTHON) scripts/check.py --here
 
 .DEFAULT_GOAL := all
-.PHONY: all setup format-check format lint types imports docs docs-check test durability eval bench dist lowest lock clients clean help
+.PHONY: all setup format-check format lint types imports docs docs-check test durability eval bench bench-edit dist lowest lock clients clean help
 
 all: ## everything CI runs: format, lint, types, imports, docs, tests
 	@$(CHECK)
@@ -47,6 +47,9 @@ eval: ## ranking quality on the small offline corpus, against the golden ranks
 
 bench: ## speed, side by side with a peer (needs the extra `bench`)
 	@$(PYTHON) bench/speed.py $(ARGS)
+
+bench-edit: ## replayed edits, side by side with three peers; where the bench lies: make bench-edit ARGS=DIR
+	@$(PYTHON) evals/edit/side_by_side.py $(ARGS)
 
 dist: ## build wheel, sdist and desktop extension, and try each on a bare machine (needs the extra `dist`)
 	@$(PYTHON) scripts/dist.py $(ARGS)

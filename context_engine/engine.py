@@ -22,9 +22,22 @@ from typing import Self
 
 from context_engine import __version__
 from context_engine.edit.apply import Editor, Past, Receipt
-from context_engine.edit.change import Change
+from context_engine.edit.change import Change, edited, written
 from context_engine.edit.ledger import Ledger
-from context_engine.errors import AccessDenied, CallError, InvalidArgument, InvalidLineRange, InvalidPath, NotIndexed, SymbolNotFound
+from context_engine.edit.renaming import Renamer, Renaming, bare_name
+from context_engine.edit.syntax import broken
+from context_engine.edit.wanted import Want, planned, whole
+from context_engine.errors import (
+    AccessDenied,
+    CallError,
+    ContextEngineError,
+    InvalidArgument,
+    InvalidLineRange,
+    InvalidPath,
+    NotIndexed,
+    SymbolNotFound,
+    TooLarge,
+)
 from context_engine.index.build import Builder
 from context_engine.index.graph import Defined, Graph, Parses
 from context_engine.index.live import Live
@@ -87,6 +100,8 @@ LISTED_BYTES_MAX = 1 << 62
 """A listing shows files of any size."""
 RANGE_BYTES_MAX = 50_000_000
 """A line range may be read out of files up to this size."""
+RENAMED_FILES_MAX = 2_000
+"""Parsing so many takes some ten seconds, and nobody looks through what may be meant in them."""
 WORKERS_MAX = 3
 """More processes than this wait for each other's disk and memory more than they gain."""
 OUTLINE_FACTOR = 0.35
@@ -538,6 +553,18 @@ class Engine:
 
     # -- changing files --
 
+    def change(self, path: str, wants: Sequence[Want], *, expected_hash: str = "") -> Change:
+        """What becomes of a file by some edits of it, for `edit`. Nothing is read yet."""
+        return edited(
+            path,
+            lambda data: planned(data, path, wants, self._languages, self._grammars),
+            expected_hash=expected_hash,
+        )
+
+    def rewrite(self, path: str, text: str, *, overwrite: bool = True, expected_hash: str = "") -> Change:
+        """A file gets this text, whether it is there or not, for `edit`. What is there keeps its encoding and line ends."""
+        return whole(written(path, text, overwrite=overwrite, expected_hash=expected_hash), text)
+
     def edit(self, changes: Sequence[Change], *, dry_run: bool = False, session: str = "") -> Receipt:
         """Change files, all or none; a dry run writes nothing. What is written is indexed at once and can be undone.
 
@@ -564,6 +591,34 @@ class Engine:
         """A session was shown a file, which had this hash (hex). Kept in memory."""
         if ledger := self._ledger(session):
             ledger.saw(path, sha256)
+
+    def syntax(self, path: str, before: bytes | None, after: bytes | None) -> str:
+        """Whether a file still parses, in a few words; errors that were there before do not count."""
+        return broken(before, after, path, self._languages, self._grammars).said if after is not None else ""
+
+    def renaming(self, name: str, new_name: str, *, path: str = "", cancel: threading.Event | None = None) -> Renaming:
+        """What a new name for a definition changes, as the files are now; `edit` writes its `changes`.
+
+        `path` is the file or folder of the definition. Raises: SymbolNotFound, MultipleMatches (with the places),
+        InvalidArgument (the new name cannot be), TooLarge, InvalidPath, FileNotFound, Cancelled.
+        """
+        under = "" if path in ("", ".") else str(self._root.rel(path))
+        query = TextQuery((bare_name(name),), case_sensitive=True)
+        holding = [file.path for file in self.scan(query, cancel=cancel).files]
+        if len(holding) > RENAMED_FILES_MAX:
+            raise TooLarge(
+                f"{len(holding):,} files hold {bare_name(name)!r}, over the {RENAMED_FILES_MAX:,} that are looked through",
+                suggestion="A name so common is renamed by hand: search_files finds its places.",
+            )
+        renamer = Renamer(self._languages, self._grammars, self._file_paths(), self._raw)
+        return renamer.renaming(name, new_name, holding, under=under)
+
+    def _raw(self, path: str) -> bytes | None:
+        """The bytes of a file as they are now; None when it cannot be read."""
+        try:
+            return files.contents(self._root, self._root.rel(path), bytes_max=READ_BYTES_MAX)[0]
+        except ContextEngineError:
+            return None
 
     def _ledger(self, session: str) -> Ledger | None:
         """What a session has read; nobody keeps it for callers without one."""

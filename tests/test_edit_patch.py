@@ -152,27 +152,30 @@ def test_what_is_written_is_what_was_asked_for_whitespace_apart(task: Task) -> N
 
 @given(tasks())
 def test_lines_outside_of_the_place_keep_every_byte(task: Task) -> None:
-    data = applied(task.file, [task.edit])
-    if data is None:
+    try:
+        planned = plan(task.file, [task.edit])
+    except CallError:
         return
-    above, below = task.lines[: task.first], task.lines[task.stop :]
+    span = planned.placements[0].span
+    above, below = task.lines[: span.first - 1], task.lines[span.last :]
     while above and not above[-1].strip():  # a blank line beside the place may belong to it
         above.pop()
     while below and not below[0].strip():
         below.pop(0)
-    assert data.startswith("".join(above).encode())
-    assert data.endswith("".join(below).encode())
+    assert planned.data.startswith("".join(above).encode())
+    assert planned.data.endswith("".join(below).encode())
 
 
 @given(tasks())
-def test_a_line_that_is_kept_keeps_every_byte(task: Task) -> None:
-    """Where the replacement begins and ends like the target, the file's own lines stand there as before."""
-    data = applied(task.file, [task.edit])
-    old, new = task.edit.target.split("\n"), task.edit.replacement.split("\n")
-    if data is None or len(old) < 2 or old[0] != new[0] or not old[0].strip():
+def test_a_first_line_that_is_kept_keeps_every_byte(task: Task) -> None:
+    try:
+        planned = plan(task.file, [task.edit])
+    except CallError:
         return
-    above = task.lines[: task.first + 1]
-    assert data.decode().startswith("".join(above).rstrip("\r\n"))
+    old, new = task.edit.target.split("\n"), task.edit.replacement.split("\n")
+    if len(old) > 1 and old[0] == new[0] and old[0].strip():
+        kept = "".join(task.lines[: planned.placements[0].span.first])
+        assert planned.data.decode().startswith(kept.rstrip("\r\n"))
 
 
 @given(tasks())
@@ -226,6 +229,20 @@ def test_an_exact_edit_replaces_the_only_place_there_is(file: str, start: int, l
 
 def test_spans_are_turned_back_in_whatever_order_they_come() -> None:
     assert reverted(b"xyz", [Inverse(2, 3, b"c"), Inverse(0, 1, b"a")]) == b"ayc"
+
+
+def test_placements_count_the_lines_that_earlier_edits_added_and_took() -> None:
+    planned = plan(b"a\nb\nc\nd\ne\n", [Edit("e", "E"), Edit("a\nb\n", "A\n"), Edit("c", "c1\nc2\nc3")])
+    assert [(place.edit, place.span, place.now) for place in planned.placements] == [
+        (0, LineSpan(5, 5), LineSpan(6, 6)),
+        (1, LineSpan(1, 2), LineSpan(1, 1)),
+        (2, LineSpan(3, 3), LineSpan(2, 4)),
+    ]
+
+
+def test_a_place_that_lacks_the_last_line_break_is_not_exact() -> None:
+    planned = plan(b"a\nb", [Edit("b\n", "c\n")])
+    assert (planned.data, planned.is_exact, planned.placements[0].match_type) == (b"a\nc", False, "whitespace")
 
 
 def test_no_edits_at_all_are_refused() -> None:

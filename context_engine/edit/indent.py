@@ -29,6 +29,8 @@ UNIT_MIN = 2
 """Steps of one blank are alignment (` * ` in a comment), not a level."""
 UNIT_MAX = 8
 """Nobody indents a level by more."""
+COMMON_UNITS = (8, 4, 2)
+"""What a level is made of nearly everywhere, the widest first."""
 
 NO_RULE = "the lines of the target are indented by no single rule"
 OTHER_CHARACTERS = "blanks and tabs would be mixed"
@@ -101,8 +103,7 @@ def _by_one_rule(evidence: Sequence[tuple[str, str]], added: Sequence[str], near
         doubt = _shift_doubt(pairs, added, nearby)
         found = Indents([], doubt) if doubt else _checked(rule, pairs, added, nearby)
         return found if _lands_on_levels(pairs[0], found.indents, nearby) else Indents([], NO_LEVEL)
-    answers = [answer for rule in _conversions(pairs, added, nearby) if (answer := [rule(each) for each in added])]
-    return _agreed(answers)
+    return _agreed([[rule(each) for each in added] for rule in _conversions(pairs, added, nearby)])
 
 
 def _unchanged(pairs: list[tuple[str, str]], added: Sequence[str], nearby: Sequence[str]) -> Indents:
@@ -194,30 +195,46 @@ def _is_pure(olds: str, placed: str) -> bool:
 
 
 def _blanks_a_tab(points: list[tuple[int, int]], added: list[int]) -> list[tuple[int, int]]:
-    """(blanks to a tab, levels to add) that explain all points; of one level alone, two explanations may be good."""
+    """(blanks to a tab, tabs to add) that explain all points.
+
+    One level alone is explained without any tabs to add; what the added lines suggest besides may contradict that.
+    """
     (x, y), *more = sorted(points)
     if more:
         far_x, far_y = more[-1]
-        unit = (far_x - x) // (far_y - y) if far_y > y else 0
+        units = [(far_x - x) // (far_y - y)] if far_y > y else []
     else:
-        unit = x // y
-    units = {unit} if more else {unit, math.gcd(*(each for each in (x, *added) if each))}
-    found = [(unit, y - x // unit) for unit in sorted(units) if UNIT_MIN <= unit <= UNIT_MAX]
-    return [(unit, shift) for unit, shift in found if all(x % unit == 0 and x // unit + shift == y for x, y in points)]
+        widest = math.gcd(x, *added)
+        units = [x // y, *(unit for unit in COMMON_UNITS if widest % unit == 0)][:2] if _is_unit(x, y) else []
+    return [
+        (unit, shift)
+        for unit in units
+        if UNIT_MIN <= unit <= UNIT_MAX
+        for shift in [y - x // unit]
+        if all(x % unit == 0 and x // unit + shift == y for x, y in points)
+    ]
 
 
 def _tabs_in_blanks(points: list[tuple[int, int]], local: str) -> list[tuple[int, int]]:
-    """(blanks for a tab, blanks to add) that explain all points."""
+    """(blanks for a tab, blanks to add) that explain all points; of one level alone, as for tabs."""
     (x, y), *more = sorted(points)
     if more:
         far_x, far_y = more[-1]
-        units = {(far_y - y) // (far_x - x)}
+        units = [(far_y - y) // (far_x - x)]
     else:
-        units = {y // x, len(local)}
-    found = [(unit, y - x * unit) for unit in sorted(units) if UNIT_MIN <= unit <= UNIT_MAX]
+        units = [y // x, len(local)] if _is_unit(y, x) else []
     return [
-        (unit, shift) for unit, shift in found if shift % unit == 0 and all(x * unit + shift == y for x, y in points)
+        (unit, shift)
+        for unit in units
+        if UNIT_MIN <= unit <= UNIT_MAX
+        for shift in [y - x * unit]
+        if shift % unit == 0 and all(x * unit + shift == y for x, y in points)
     ]
+
+
+def _is_unit(blanks: int, tabs: int) -> bool:
+    """Whether so many blanks are so many tabs, each of a width that people use."""
+    return blanks % tabs == 0 and UNIT_MIN <= blanks // tabs <= UNIT_MAX
 
 
 def _to_tabs(unit: int, shift: int) -> Rule:

@@ -60,10 +60,10 @@ class Rule:
         return self.pattern.sub(replaced, text), count
 
 
-def marks(text: str) -> Counter[str]:
+def masks(text: str) -> Counter[str]:
     """What stands in a text as it does where secrets were masked, and how often.
 
-    >>> marks("url: postgres://app:[masked password]@db/app")
+    >>> masks("url: postgres://app:[masked password]@db/app")
     Counter({'[masked password]': 1})
     """
     kinds = {f"[masked {kind}]" for kind in (*(rule.kind for rule in RULES), "secret")}
