@@ -5,7 +5,7 @@ PYTHON := $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 CHECK := $(PYTHON) scripts/check.py --here
 
 .DEFAULT_GOAL := all
-.PHONY: all setup format-check format lint types imports docs docs-check test durability eval eval-functions bench dist lowest lock clients clean help
+.PHONY: all setup format-check format lint types imports docs docs-check test durability eval eval-functions bench bench-edit dist lowest lock clients clean help
 
 all: ## everything CI runs: format, lint, types, imports, docs, tests
 	@$(CHECK)
@@ -38,8 +38,9 @@ docs: ## write the generated parts of docs/ anew
 test: ## the tests; more arguments: make test ARGS="-k gitignore -n 2"
 	@$(CHECK) tests -- $(ARGS)
 
-durability: ## 25 kill -9 trials, and three readers beside a writer for a minute
-	@CTX_TEST_KILLS=25 CTX_TEST_CROWD_S=60 $(CHECK) tests -- tests/test_durability.py $(ARGS)
+durability: ## kill -9 trials: 25 of the index, 100 of edits; readers beside a writer for a minute, 16 editors at once
+	@CTX_TEST_KILLS=25 CTX_TEST_CROWD_S=60 CTX_TEST_EDIT_KILLS=100 CTX_TEST_EDITORS=16 \
+		$(CHECK) tests -- tests/test_durability.py tests/test_edit_durability.py $(ARGS)
 
 eval: ## ranking quality on the small offline corpus, against the golden ranks
 	@$(PYTHON) evals/retrieval/golden.py $(ARGS)
@@ -49,6 +50,9 @@ eval-functions: ## is the function found that a sentence is about? packages fetc
 
 bench: ## speed, side by side with a peer (needs the extra `bench`)
 	@$(PYTHON) bench/speed.py $(ARGS)
+
+bench-edit: ## replayed edits, side by side with three peers; where the bench lies: make bench-edit ARGS=DIR
+	@$(PYTHON) evals/edit/side_by_side.py $(ARGS)
 
 dist: ## build wheel, sdist and desktop extension, and try each on a bare machine (needs the extra `dist`)
 	@$(PYTHON) scripts/dist.py $(ARGS)

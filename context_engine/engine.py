@@ -12,7 +12,7 @@ import json
 import os
 import platform
 import threading
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -21,17 +21,26 @@ from pathlib import Path
 from typing import Self
 
 from context_engine import __version__
+from context_engine.edit.apply import Editor, Past, Receipt
+from context_engine.edit.change import Change, edited, written
+from context_engine.edit.ledger import Ledger
+from context_engine.edit.renaming import Renamer, Renaming, bare_name
+from context_engine.edit.syntax import broken
+from context_engine.edit.wanted import Want, planned, whole
 from context_engine.embedding.embedder import Choice
 from context_engine.embedding.registry import open_embedder
 from context_engine.embeddings import Chosen, Embeddings, World
 from context_engine.errors import (
+    AccessDenied,
     CallError,
+    ContextEngineError,
     EmbedderUnusable,
     InvalidArgument,
     InvalidLineRange,
     InvalidPath,
     NotIndexed,
     SymbolNotFound,
+    TooLarge,
 )
 from context_engine.index.build import Builder
 from context_engine.index.graph import Defined, Graph, Parses
@@ -73,6 +82,7 @@ from context_engine.search.searcher import Searcher
 from context_engine.settings import Settings
 from context_engine.store.embedded import SCHEMA_VERSION, EmbeddedStore
 from context_engine.store.place import user_cache_folder, workspace_id
+from context_engine.store.state import FOLDER
 from context_engine.text.lines import count, cut_out
 from context_engine.text.spans import LineSpan
 from context_engine.workspace import files, roots, tree
@@ -84,9 +94,9 @@ from context_engine.workspace.walk import look
 from context_engine.workspace.watch import Watcher
 
 __all__ = [
-    "Answer", "Definition", "Direction", "Edge", "Engine", "FileOutline", "FileText", "Filter", "Found", "Hit",
-    "IndexReport", "Landmarks", "Progress", "Query", "Scan", "Settings", "Skipped", "Status", "TextLine",
-    "TextPart", "TextQuery", "Trace", "TreeEntry",
+    "Answer", "Change", "Definition", "Direction", "Edge", "Engine", "FileOutline", "FileText", "Filter", "Found", "Hit",
+    "IndexReport", "Landmarks", "Past", "Progress", "Query", "Receipt", "Scan", "Settings", "Skipped", "Status",
+    "TextLine", "TextPart", "TextQuery", "Trace", "TreeEntry",
 ]  # fmt: skip
 
 READ_BYTES_MAX = 1_000_000
@@ -95,6 +105,8 @@ LISTED_BYTES_MAX = 1 << 62
 """A listing shows files of any size."""
 RANGE_BYTES_MAX = 50_000_000
 """A line range may be read out of files up to this size."""
+RENAMED_FILES_MAX = 2_000
+"""Parsing so many takes some ten seconds, and nobody looks through what may be meant in them."""
 WORKERS_MAX = 3
 """More processes than this wait for each other's disk and memory more than they gain."""
 OUTLINE_FACTOR = 0.35
@@ -102,6 +114,8 @@ OUTLINE_FACTOR = 0.35
 SOURCES_KEPT = 200
 SOURCE_KEPT_BYTES_MAX = 100_000
 """Files of the last answers are kept, 20 MB at most: questions of one session circle around the same files."""
+SESSIONS_MAX = 100
+"""What the session that was heard of first has read is forgotten beyond these; its edits only lose a warning."""
 SHIFTED_LINES_MAX = 50
 """A definition found this near to where it was indexed is taken for the same."""
 
@@ -162,6 +176,10 @@ class Engine:
         self._completer: Completer | None = None
         self._sources: dict[str, Source] = {}
         self._parses = Parses(self._languages, self._grammars, self._bytes)
+        self._editor = Editor(self._root, root / FOLDER, on_write=self._wrote, flush=settings.flush)
+        self._ledgers: OrderedDict[str, Ledger] = OrderedDict()
+        self.mended: tuple[str, ...] = ()
+        """What edits of killed processes had left half written when this was opened, a sentence for each."""
 
     @classmethod
     def open(cls, root: str | Path, *, settings: Settings | None = None) -> Engine:
@@ -170,7 +188,9 @@ class Engine:
         Raises: UnsuitableRoot, FileNotFound, InvalidPath, InvalidArgument (settings).
         """
         chosen = roots.choose(root)
-        return cls(chosen, settings or Settings.load(chosen))
+        engine = cls(chosen, settings or Settings.load(chosen))
+        engine.mended = engine._editor.recover()
+        return engine
 
     # -- the index --
 
@@ -621,6 +641,102 @@ class Engine:
         source = self._source(path)
         return source.data if source else None
 
+    # -- changing files --
+
+    def change(self, path: str, wants: Sequence[Want], *, expected_hash: str = "") -> Change:
+        """What becomes of a file by some edits of it, for `edit`. Nothing is read yet."""
+        return edited(
+            path,
+            lambda data: planned(data, path, wants, self._languages, self._grammars),
+            expected_hash=expected_hash,
+        )
+
+    def rewrite(self, path: str, text: str, *, overwrite: bool = True, expected_hash: str = "") -> Change:
+        """A file gets this text, whether it is there or not, for `edit`. What is there keeps its encoding and line ends."""
+        return whole(written(path, text, overwrite=overwrite, expected_hash=expected_hash), text)
+
+    def edit(self, changes: Sequence[Change], *, dry_run: bool = False, session: str = "") -> Receipt:
+        """Change files, all or none; a dry run writes nothing. What is written is indexed at once and can be undone.
+
+        `session` names who edits: what it was shown (`saw`) and has changed since is matched to the letter.
+        Raises: as `Editor.apply`, all before anything is written; AccessDenied for our own files.
+        """
+        for change in changes:
+            self._check_foreign(change.path)
+        return self._editor.apply(changes, dry_run=dry_run, session=session, ledger=self._ledger(session))
+
+    def undo(self, undo_id: str = "", *, session: str = "") -> Receipt:
+        """Take back an edit: this one, else the session's newest that stands. Raises: as `Editor.undo`."""
+        return self._editor.undo(undo_id, session=session, ledger=self._ledger(session))
+
+    def redo(self, undo_id: str = "", *, session: str = "") -> Receipt:
+        """Do an edit again: this one, else what was undone last. Raises: as `Editor.redo`."""
+        return self._editor.redo(undo_id, session=session, ledger=self._ledger(session))
+
+    def edits(self, limit: int = 20) -> tuple[Past, ...]:
+        """What can be undone, or done again; newest first."""
+        return self._editor.history(limit)
+
+    def saw(self, path: str, sha256: str, *, session: str) -> None:
+        """A session was shown a file, which had this hash (hex). Kept in memory."""
+        if ledger := self._ledger(session):
+            ledger.saw(path, sha256)
+
+    def syntax(self, path: str, before: bytes | None, after: bytes | None) -> str:
+        """Whether a file still parses, in a few words; errors that were there before do not count."""
+        return broken(before, after, path, self._languages, self._grammars).said if after is not None else ""
+
+    def renaming(self, name: str, new_name: str, *, path: str = "", cancel: threading.Event | None = None) -> Renaming:
+        """What a new name for a definition changes, as the files are now; `edit` writes its `changes`.
+
+        `path` is the file or folder of the definition. Raises: SymbolNotFound, MultipleMatches (with the places),
+        InvalidArgument (the new name cannot be), TooLarge, InvalidPath, FileNotFound, Cancelled.
+        """
+        under = "" if path in ("", ".") else str(self._root.rel(path))
+        query = TextQuery((bare_name(name),), case_sensitive=True)
+        holding = [file.path for file in self.scan(query, cancel=cancel).files]
+        if len(holding) > RENAMED_FILES_MAX:
+            raise TooLarge(
+                f"{len(holding):,} files hold {bare_name(name)!r}, over the {RENAMED_FILES_MAX:,} that are looked through",
+                suggestion="A name so common is renamed by hand: search_files finds its places.",
+            )
+        renamer = Renamer(self._languages, self._grammars, self._file_paths(), self._raw)
+        return renamer.renaming(name, new_name, holding, under=under)
+
+    def _raw(self, path: str) -> bytes | None:
+        """The bytes of a file as they are now; None when it cannot be read."""
+        try:
+            return files.contents(self._root, self._root.rel(path), bytes_max=READ_BYTES_MAX)[0]
+        except ContextEngineError:
+            return None
+
+    def _ledger(self, session: str) -> Ledger | None:
+        """What a session has read; nobody keeps it for callers without one."""
+        if not session:
+            return None
+        with self._lock:
+            ledger = self._ledgers.setdefault(session, Ledger())
+            self._ledgers.move_to_end(session)
+            if len(self._ledgers) > SESSIONS_MAX:
+                self._ledgers.popitem(last=False)
+        return ledger
+
+    def _check_foreign(self, path: str) -> None:
+        """Refuse what belongs to Context Engine itself: an agent could lift its own limits there."""
+        rel = self._root.rel(path, must_exist=False)
+        if rel.split("/")[0].casefold() == FOLDER:
+            raise AccessDenied(
+                f"{rel} belongs to Context Engine itself",
+                suggestion="Ask the user to change it.",
+                details={"path": rel},
+            )
+
+    def _wrote(self, paths: frozenset[str]) -> None:
+        """Files were edited: take them in at once, where there is an index."""
+        self._lister.note(paths)
+        if self._live.is_building or self._live.snapshot() is not None:
+            self._live.note(paths)
+
     # -- the rest --
 
     def _skipped(self) -> tuple[dict[str, int], tuple[Skipped, ...]]:
@@ -645,6 +761,7 @@ class Engine:
         self._embeddings.close()
         self._live.close()
         self._pool.close()
+        self._editor.close()
         self._store.close()
 
     def __enter__(self) -> Self:

@@ -65,6 +65,7 @@ class Settings:
     staleness_ms: int = knob(
         1_000, "An answer may rest on a look at the files this old; 0 looks before every answer.", least=0, most=600_000
     )
+    flush: bool = knob(True, "An edit is answered when it is on the disk; off: the system decides when it gets there.")
     result_chars_max: int = knob(
         36_000, "Longest reply of a tool; clients cut what is longer.", least=2_000, most=1_000_000
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from typing import Any
 
 import jsonschema
@@ -18,6 +20,7 @@ from tests.tools_stand_in import StandIn
 
 EACH = pytest.mark.parametrize("tool", tools.ALL, ids=lambda tool: tool.name)
 AGENT_WORDS = {"find", "search", "read", "list", "index", "show", "trace", "symbol", "references", "delete", "rebuild"}
+AGENT_WORDS |= {"edit", "replace", "write", "undo"}
 
 
 @EACH
@@ -49,7 +52,17 @@ def test_only_tools_that_touch_nothing_are_read_only(tool: Tool) -> None:
 
 
 def test_what_may_lose_something_is_destructive_and_so_is_what_may_reach_it() -> None:
-    assert [tool.name for tool in tools.ALL if tool.hints.destructive] == ["clear_index", "call_tool"]
+    assert [tool.name for tool in tools.ALL if tool.hints.destructive] == [
+        *("edit_file", "write_file", "safe_replace", "undo_edit", "rename_symbol", "clear_index", "call_tool"),
+    ]
+
+
+def test_listing_tools_loads_neither_parsers_nor_numbers_nor_databases() -> None:
+    code = "import sys, context_engine.tools; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "context_engine.tools.editing" in loaded
+    assert not loaded & {"numpy", "rapidfuzz", "tree_sitter", "apsw", "yaml", "context_engine.engine"}
 
 
 def test_three_to_five_tools_are_always_before_the_model_and_none_is_cut_by_its_client() -> None:

@@ -1,4 +1,4 @@
-"""Files: read once and never waited for, decoded without fail, written whole or not at all."""
+"""Files: read once and never waited for, decoded without fail."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ import codecs
 import hashlib
 import os
 import socket
-import stat
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -16,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.errors import AccessFailed, BinaryFile, DiskFull, FileNotFound, InvalidPath, TooLarge
+from context_engine.errors import AccessFailed, BinaryFile, FileNotFound, InvalidPath, TooLarge
 from context_engine.model import Skipped
 from context_engine.workspace.files import (
     Loaded,
@@ -28,7 +25,6 @@ from context_engine.workspace.files import (
     newline_of,
     read,
     stamp,
-    write_atomic,
 )
 from context_engine.workspace.paths import Root, listed
 from tests.trees import tree
@@ -295,90 +291,3 @@ def test_a_closed_file_says_who_can_mend_it(tmp_path: Path) -> None:
     assert reason(path) == "unreadable"
     with pytest.raises(AccessFailed):
         source(path)
-
-
-# -- writing --------------------------------------------------------------------------------------------------------------
-
-
-def names(folder: Path) -> list[str]:
-    return sorted(each.name for each in folder.iterdir())
-
-
-def test_a_file_is_written_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
-    write_atomic(tmp_path / "a.txt", b"new")
-    assert (tmp_path / "a.txt").read_bytes() == b"new"
-    write_atomic(tmp_path / "a.txt", b"newer")
-    assert (tmp_path / "a.txt").read_bytes() == b"newer"
-    assert names(tmp_path) == ["a.txt"]
-
-
-@POSIX
-def test_mode_and_link_are_kept_and_a_new_file_gets_the_usual_mode(tmp_path: Path) -> None:
-    script = written(tmp_path / "run.sh", b"old")
-    script.chmod(0o751)
-    (tmp_path / "link").symlink_to("run.sh")
-    write_atomic(tmp_path / "link", b"new")
-    assert (tmp_path / "link").is_symlink()
-    assert (script.read_bytes(), stat.S_IMODE(script.stat().st_mode)) == (b"new", 0o751)
-    write_atomic(tmp_path / "fresh", b"1")
-    assert (tmp_path / "fresh").stat().st_mode == written(tmp_path / "other", b"1").stat().st_mode
-
-
-def test_a_file_with_the_longest_name_can_be_written(tmp_path: Path) -> None:
-    write_atomic(tmp_path / ("n" * 255), b"1")
-    assert names(tmp_path) == ["n" * 255]
-
-
-def test_a_missing_folder_is_an_error_and_is_not_made(tmp_path: Path) -> None:
-    with pytest.raises(AccessFailed):
-        write_atomic(tmp_path / "no" / "a.txt", b"1")
-    assert names(tmp_path) == []
-
-
-def test_a_folder_is_not_overwritten(tmp_path: Path) -> None:
-    tree(tmp_path, {"a/b.txt": "1"})
-    with pytest.raises(AccessFailed):
-        write_atomic(tmp_path / "a", b"1")
-    assert names(tmp_path) == ["a"]
-
-
-@POSIX
-def test_without_room_the_old_file_stays_whole_and_nothing_is_left(tmp_path: Path) -> None:
-    import resource  # Windows has none
-
-    path = written(tmp_path / "a.txt", b"old")
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4_096, before[1]))
-    try:
-        with pytest.raises(DiskFull) as caught:
-            write_atomic(path, b"x" * 100_000)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert path.read_bytes() == b"old"
-    assert names(tmp_path) == ["a.txt"]
-    assert "as it was" in caught.value.suggestion
-
-
-KILLED = """
-import sys
-from context_engine.workspace.files import write_atomic
-print("ready", flush=True)
-n = 0
-while True:
-    n += 1
-    write_atomic(sys.argv[1], bytes([65 + n % 26]) * 300_000)
-"""
-
-
-@POSIX
-def test_a_writer_killed_at_any_moment_leaves_a_whole_file(tmp_path: Path) -> None:
-    path = written(tmp_path / "a.txt", b"A" * 300_000)
-    for wait_s in (0.001, 0.004, 0.009, 0.02, 0.03):
-        writer = subprocess.Popen([sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE)
-        with writer:
-            assert writer.stdout
-            writer.stdout.readline()
-            time.sleep(wait_s)
-            writer.kill()
-        data = path.read_bytes()
-        assert (len(data), len(set(data))) == (300_000, 1)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from context_engine.errors import Cancelled, FileNotFound
+from context_engine.errors import Cancelled, FileNotFound, InvalidArgument
 from context_engine.model import (
     Answer,
     Chunk,
@@ -120,6 +120,13 @@ class StandIn:
             RelPath(path), text, "python", len(lines), span, "0123456789abcdef" * 4, len(self.text), "utf-8",
             "2026-11-21T08:00:00Z",
         )  # fmt: skip
+
+    def saw(self, path: str, sha256: str, *, session: str) -> None:
+        """Nobody asks what was seen."""
+
+    def undo(self, undo_id: str, *, session: str) -> NoReturn:
+        """Nothing was edited."""
+        raise InvalidArgument("there is nothing to be undone", suggestion="Call undo_edit with list=true.")
 
     def dependencies(self, path: str) -> tuple[RelPath, ...]:
         """One import."""

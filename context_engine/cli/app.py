@@ -195,6 +195,28 @@ def trace(
 
 
 @app.command()
+def undo(
+    root: Root = None,
+    steps: Annotated[int, typer.Option("-n", "--steps", min=1, max=100, help="How many edits, newest first.")] = 1,
+    redo: Annotated[bool, typer.Option("--redo", help="Do undone edits again.")] = False,
+    only_list: Annotated[bool, typer.Option("--list", help="Only show what can be undone.")] = False,
+) -> None:
+    """Take back what agents have edited through Context Engine, file for file as it was; newest first.
+
+    A file that was changed since by somebody else is left as it is, and you are told.
+
+    **Examples**
+
+    - `ctx undo --list`
+    - `ctx undo`
+    - `ctx undo --redo -n 2`
+    """
+    from context_engine.cli.call import show
+
+    raise typer.Exit(show(root, "undo_edit", {"steps": steps, "redo": redo, "list": only_list}))
+
+
+@app.command()
 def status(root: Root = None, as_json: AsJson = False) -> None:
     """Show what is indexed and how fresh it is.
 

@@ -17,7 +17,7 @@ from xxhash import xxh3_128_hexdigest
 from context_engine.errors import ContextEngineError, FileNotFound, InvalidPath
 from context_engine.index.chunk_files import FILES, ChunkFile, ChunkSet, parsed
 from context_engine.model import ChunkKind, Skipped
-from context_engine.workspace import files
+from context_engine.workspace import files, writing
 from context_engine.workspace.paths import Root
 from context_engine.workspace.watch import QUIET_MS, Watcher
 
@@ -41,7 +41,7 @@ def read_folder(folder: Path, *, dimensions: int | None = None, bytes_max: int =
 def write_folder(folder: Path, contents: Iterable[tuple[str, bytes]]) -> int:
     """Write chunk files, each whole or not at all, and make the folder if need be; how many bytes.
 
-    Raises: InvalidPath when it is a file, DiskFull, AccessFailed.
+    Raises: InvalidPath when it is a file, WriteFailed.
     """
     if folder.is_file():
         raise InvalidPath(
@@ -51,7 +51,7 @@ def write_folder(folder: Path, contents: Iterable[tuple[str, bytes]]) -> int:
         folder.mkdir(parents=True, exist_ok=True)
     count = 0
     for name, data in contents:
-        files.write_atomic(folder / name, data)
+        writing.write_atomic(folder / name, data)
         count += len(data)
     return count
 

@@ -1,14 +1,17 @@
 """What we know of each language: how to recognise its files, what a file defines and imports, and which file that is."""
 
+from context_engine.languages.above import Above, above, worn
 from context_engine.languages.grammars import Grammars
 from context_engine.languages.head import doc_head
 from context_engine.languages.language import Language, Languages
 from context_engine.languages.outline import Outline, outline
 from context_engine.languages.parts import SYMBOL_KINDS, Import, Problem, Reference, Symbol
 from context_engine.languages.resolve import PathIndex, resolve_import
+from context_engine.languages.syntax import syntax_errors
 
 __all__ = [
     "SYMBOL_KINDS",
+    "Above",
     "Grammars",
     "Import",
     "Language",
@@ -18,7 +21,10 @@ __all__ = [
     "Problem",
     "Reference",
     "Symbol",
+    "above",
     "doc_head",
     "outline",
     "resolve_import",
+    "syntax_errors",
+    "worn",
 ]

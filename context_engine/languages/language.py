@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
@@ -62,6 +62,31 @@ class Imports:
 
 
 @dataclass(frozen=True, slots=True)
+class Names:
+    """Where an identifier stands in a tree, as `parent.field` (or `parent` alone), and what it is there; see `names.py`.
+
+    `reads` use what the name means, `binds` give it a meaning that holds for the whole scope, `members` are looked up in
+    some other thing (`?field`: only where the parent has it), `labels` name a part of something, `imports` take the name
+    from another file. Nodes of `through` stand for what they stand in; what is handed to `macros` are expressions.
+
+    A meaning holds in one of `scopes`. The heads of `headed` ones see what is outside; what is bound in `types` is seen
+    directly inside only; functions and the like directly inside `holders` are members.
+    """
+
+    reads: tuple[str, ...] = ()
+    binds: tuple[str, ...] = ()
+    members: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    imports: tuple[str, ...] = ()
+    through: tuple[str, ...] = ()
+    scopes: tuple[str, ...] = ()
+    headed: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    holders: tuple[str, ...] = ()
+    macros: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Language:
     """One language. `grammar` is None where we have no parser; `scanner` names a line scanner that replaces it.
 
@@ -83,6 +108,7 @@ class Language:
     claims: tuple[tuple[str, str], ...] = ()
     comments: Comments = field(default_factory=Comments)
     imports: Imports = field(default_factory=Imports)
+    names: Names = field(default_factory=Names)
     definitions: str = ""
     references: str = ""
     depth_max: int | None = None
@@ -210,6 +236,8 @@ def _builtin() -> Languages:
 
 # -- from TOML ----------------------------------------------------------------------------------------------------
 
+NAME_PLACES = tuple(each.name for each in fields(Names))
+
 SECTIONS: dict[str, dict[str, str]] = {
     "": {
         "name": "text",
@@ -233,6 +261,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "roots": "texts",
         "shortens": "flag",
     },
+    "names": dict.fromkeys(NAME_PLACES, "texts"),
     "outline": {
         "definitions": "text",
         "references": "text",
@@ -283,6 +312,7 @@ def _language(sections: Mapping[str, dict[str, Any]], file: str, known: Mapping[
         keywords=tuple(sections["keywords"].items()) or base.keywords,
         comments=replace(base.comments, **sections["comments"]),
         imports=replace(base.imports, **sections["imports"]),
+        names=replace(base.names, **sections["names"]),
         **sections["outline"],
     )
 

@@ -14,7 +14,6 @@ One parse and one query, with no walk over nodes in Python: this runs on every f
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -26,6 +25,7 @@ from context_engine.languages.language import Language
 from context_engine.languages.matches import read_matches
 from context_engine.languages.parts import Found, Import, Problem, Reference, Symbol, joined, nested
 from context_engine.languages.scanners import SCANNERS
+from context_engine.languages.trees import read_tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +47,9 @@ def outline(language: Language, data: bytes, grammars: Grammars, *, details: boo
     cursor = grammars.cursor(language.grammar, language.definitions)
     if cursor is None:
         return Outline(problems=(Problem(1, 1, grammars.problem(language.grammar, language.definitions)),))
-    if language.only_inside:
-        data = _only_inside(language.only_inside, data)
-    for pattern in language.blanks:
-        data = re.sub(pattern.encode(), _blanked, data)
-    if language.content == "code" and len(data) > LINE_BYTES_MAX and _longest_line(data) > LINE_BYTES_MAX:
-        return Outline(problems=(Problem(1, 1, f"a line of more than {LINE_BYTES_MAX:,} bytes: not parsed"),))
-    tree = grammars.parse(language.grammar, data)
-    if tree is None or (len(data) > TOO_BROKEN and _too_broken(tree)):
-        return Outline(problems=(Problem(1, 1, "too broken to be outlined"),))
+    data, tree = read_tree(language, data, grammars)
+    if isinstance(tree, str):
+        return Outline(problems=(Problem(1, 1, tree),))
     if language.depth_max is not None:
         cursor.set_max_start_depth(language.depth_max)
     found, imports, nodes = read_matches(language, data, cursor.matches(tree.root_node))
@@ -63,57 +57,6 @@ def outline(language: Language, data: bytes, grammars: Grammars, *, details: boo
     if not details:
         return Outline(tuple(symbols), tuple(imports))
     return _with_details(language, data, grammars, tree, symbols, imports, nodes)
-
-
-LINE_BYTES_MAX = 20_000
-"""Longer lines of code are minified or generated: their symbols say little, and several grammars need time quadratic
-in such a line (20 KB of backticks keep Scala's busy for four seconds)."""
-
-
-def _longest_line(data: bytes) -> int:
-    return max(map(len, data.split(b"\n")))
-
-
-TOO_BROKEN = 4_000
-"""Unread tokens side by side in one error. A query looks at all of them for each of them: 40,000 take 1.3 s."""
-
-
-def _too_broken(tree: Tree) -> bool:
-    """Whether an error is so wide that a query over it would take forever; looks only where errors are."""
-    waiting = [tree.root_node] if tree.root_node.has_error else []
-    while waiting:
-        node = waiting.pop()
-        if node.is_error and node.child_count - node.named_child_count > TOO_BROKEN:
-            return True
-        waiting += [child for child in node.named_children if child.has_error]
-    return False
-
-
-BLANKS = bytes(byte if byte in b"\n\r" else 32 for byte in range(256))
-
-
-def _blanked(match: re.Match[bytes]) -> bytes:
-    """What a pattern found, with its first group blank, so that lines and offsets stay what they were."""
-    found, (start, stop) = match[0], match.span(1)
-    start, stop = start - match.start(), stop - match.start()
-    return found[:start] + found[start:stop].translate(BLANKS) + found[stop:]
-
-
-def _only_inside(pairs: tuple[tuple[str, str], ...], data: bytes) -> bytes:
-    """The same bytes with everything outside the pairs blank, so that lines and offsets stay what they were.
-
-    >>> _only_inside((("<a>", "</a>"),), b"no<a>yes</a>no")
-    b'     yes      '
-    """
-    pieces, end = [], 0
-    for opening, closing in pairs:
-        for match in re.finditer(
-            rb"%b(.*?)(?:%b|\Z)" % (opening.encode(), closing.encode()), data, re.DOTALL | re.IGNORECASE
-        ):
-            if match.start(1) >= end:
-                pieces += [data[end : match.start(1)].translate(BLANKS), match[1]]
-                end = match.end(1)
-    return b"".join([*pieces, data[end:].translate(BLANKS)])
 
 
 # -- the two ways that are not one query --------------------------------------------------------------------------

@@ -11,5 +11,6 @@ text, find_symbol definitions, trace callers and impact, read_fragment only the 
 
 Local, fast, always current: edits are followed, and each answer says how fresh it is. Answers name path and lines; an \
 empty one says why it is empty and what to do next. Read with read_file when you need more than a fragment. \
+To change files call edit_file - what is uncertain is refused, with what to send instead - and undo_edit to take edits back. \
 index_status tells what is indexed. Tools that are not listed are found with tool_manifest and run with call_tool."""
 """Some clients show a model the first 250 characters only: they say what this is for and when to use it."""

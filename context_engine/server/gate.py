@@ -35,7 +35,7 @@ from context_engine.text.secrets import Masked
 from context_engine.tools import Call, Reply, Tool
 from context_engine.tools.arguments import from_json, snake
 from context_engine.tools.catalogue import ALL_TOLD, call_tool, reached
-from context_engine.tools.fit import counted, size
+from context_engine.tools.fit import compact, counted, how_many_fit, size
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
@@ -235,7 +235,7 @@ class Gate:
         text = _with_count(self._masked(outcome.reply.text, sender))
         if size(text) <= self._chars_max:
             return Outcome(replace(outcome.reply, text=text), error)
-        error = _shortened(error) if error else _too_large(size(text), self._chars_max)
+        error = _shortened(error, self._chars_max) if error else _too_large(size(text), self._chars_max)
         return Outcome(Reply(self.mask(tools.failure(error).text, sender), is_error=True), error)
 
     def _withheld(self, tool: str) -> Outcome:
@@ -306,7 +306,7 @@ def _failed(error: ContextEngineError, tool: Tool | None) -> Outcome:
     if tool and tool.instead and not isinstance(error, CallError):
         suggestion = f"{error.suggestion} Meanwhile {tool.instead} finds things another way.".strip()
         error = type(error)(error.message, suggestion=suggestion, details=error.details)
-    return Outcome(tools.failure(error), error)
+    return Outcome(tools.failure(error, tool.beside_error if tool else {}), error)
 
 
 def _too_large(chars: int, chars_max: int) -> TooLarge:
@@ -317,6 +317,13 @@ def _too_large(chars: int, chars_max: int) -> TooLarge:
     )
 
 
-def _shortened(error: ContextEngineError) -> ContextEngineError:
-    """The same error with less to say."""
-    return type(error)(error.message[:MESSAGE_CHARS_MAX], suggestion=error.suggestion[:MESSAGE_CHARS_MAX])
+def _shortened(error: ContextEngineError, chars_max: int) -> ContextEngineError:
+    """The same error with less to say: of many failures what failed and why, as far as they fit."""
+    failed = error.details.get("failed", ())
+    rows = [{key: value for key, value in row.items() if key in ("edit", "path", "code", "message")} for row in failed]
+    count = how_many_fit(map(compact, rows), chars_max=chars_max - 4 * MESSAGE_CHARS_MAX)
+    return type(error)(
+        error.message[:MESSAGE_CHARS_MAX],
+        suggestion=error.suggestion[:MESSAGE_CHARS_MAX],
+        details={"failed": rows[:count]} if count else {},
+    )

@@ -74,7 +74,8 @@ class Opening:
             self._failed(BugError(f"the workspace did not open: {type(error).__name__}: {error}"))
         else:
             self._engine = engine
-            self._log({"event": "open", "root": str(self.root), "ok": True})
+            mended = {"mended": list(engine.mended)} if engine.mended else {}
+            self._log({"event": "open", "root": str(self.root), "ok": True} | mended)
             if self._follow and engine.settings.watch:
                 threading.Thread(target=self._watch, args=(engine,), name="watching", daemon=True).start()
 

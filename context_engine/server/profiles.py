@@ -21,7 +21,7 @@ CORE = (
     "call_tool",
 )
 EDIT = (*CORE, "safe_replace", "undo_edit", "scout", "read_regions", "validate_content")
-CODE = (*EDIT, "trace", "cortex_search")
+CODE = (*EDIT, "trace", "cortex_search", "rename_symbol")
 PLAN = (
     *("create_plan", "refine_plan", "visualize_plan", "execute_plan", "save_plan", "load_plan", "list_plans"),
     *("delete_plan", "request_approval", "respond_approval", "start_step", "complete_step", "fail_step"),
@@ -41,7 +41,7 @@ SEEDS = (
     "cortex_search",  # seed 004
 )
 """The 50 names of the documents this product was made from."""
-OWN = ("find_symbol", "trace", "undo_edit", "call_tool", "update_memory", "delete_memory")
+OWN = ("find_symbol", "trace", "undo_edit", "rename_symbol", "call_tool", "update_memory", "delete_memory")
 """What we add to them."""
 ALIASES = ("get_file",)
 """Second names of a tool: listed where a profile or `--tools` says so, else only callable."""

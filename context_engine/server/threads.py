@@ -6,7 +6,9 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
+from hashlib import sha256
 from typing import Any, TypeVar
+from uuid import uuid4
 
 import anyio
 import anyio.to_thread
@@ -19,6 +21,9 @@ from context_engine.tools import Call
 AT_ONCE = 8
 """Calls that run at once; further ones wait. Answers are short; only indexing is long, and it has its own lock."""
 
+SESSION_HEADER = "mcp-session-id"
+SESSION_CHARS = 12
+
 Result = TypeVar("Result")
 
 
@@ -28,11 +33,16 @@ class Threads:
     def __init__(self, life: Life) -> None:
         self._life = life
         self._limiter = anyio.CapacityLimiter(AT_ONCE)
+        self._pipe = uuid4().hex[:SESSION_CHARS]
 
     async def run(self, context: ServerRequestContext[Any], work: Callable[[Call], Result]) -> Result:
         """The result of `work`. Its call hears of a cancelled request; what it tells of its progress goes to the client."""
         newest: list[Any] = []  # the step last told by the worker; one slot, written there and read here
-        call = Call(progress=lambda step: newest.__setitem__(slice(None), [step]), cancel=threading.Event())
+        call = Call(
+            progress=lambda step: newest.__setitem__(slice(None), [step]),
+            cancel=threading.Event(),
+            session=self._session(context),
+        )
         failure: Exception | None = None
         try:
             async with anyio.create_task_group() as side:
@@ -49,6 +59,16 @@ class Threads:
         if failure is not None:
             raise failure
         return result
+
+    def _session(self, context: ServerRequestContext[Any]) -> str:
+        """Who calls. Over a pipe there is one client; over HTTP the older era says which, and the newer keeps it to itself.
+
+        What a client shows to be let in is not kept as it is: the name of a session is written into the journal of edits.
+        """
+        if context.request is None:
+            return self._pipe
+        shown = context.request.headers.get(SESSION_HEADER, "")
+        return sha256(shown.encode()).hexdigest()[:SESSION_CHARS] if shown else ""
 
     def _alive(self, work: Callable[[Call], Result], call: Call) -> Result:
         with self._life.running(call.cancel):

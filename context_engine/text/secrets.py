@@ -60,6 +60,16 @@ class Rule:
         return self.pattern.sub(replaced, text), count
 
 
+def masks(text: str) -> Counter[str]:
+    """What stands in a text as it does where secrets were masked, and how often.
+
+    >>> masks("url: postgres://app:[masked password]@db/app")
+    Counter({'[masked password]': 1})
+    """
+    kinds = {f"[masked {kind}]" for kind in (*(rule.kind for rule in RULES), "secret")}
+    return Counter(found for found in re.findall(r"\[masked [a-z ]+\]", text) if found in kinds)
+
+
 # -- second looks -----------------------------------------------------------------------------------------------------
 
 DISTINCT_MIN = 8

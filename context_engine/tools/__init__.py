@@ -6,15 +6,19 @@
 Nothing here speaks the protocol or opens a file; `server` and `ctx call` both come through `call`.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from context_engine.errors import ContextEngineError, UnknownTool
 from context_engine.tools.arguments import is_malformed, near
 from context_engine.tools.catalogue import call_tool, tool_manifest
+from context_engine.tools.editing import edit_file, safe_replace, undo_edit, write_file
 from context_engine.tools.files import list_directory, read_file
 from context_engine.tools.fit import compact
 from context_engine.tools.fragments import read_fragment, read_regions
 from context_engine.tools.index_tools import clear_index, index_status, index_workspace, reindex_workspace
+from context_engine.tools.renaming import rename_symbol
 from context_engine.tools.retrieval import codebase_retrieval, cortex_search, find_symbol, semantic_search, trace
 from context_engine.tools.searching import grep_codebase, scout, search_files
 from context_engine.tools.tool import Call, Reply, Tool
@@ -33,6 +37,11 @@ ALL: tuple[Tool, ...] = (
     read_fragment,
     read_regions,
     list_directory,
+    edit_file,
+    write_file,
+    safe_replace,
+    undo_edit,
+    rename_symbol,
     scout,
     grep_codebase,
     semantic_search,
@@ -64,6 +73,6 @@ def call(engine: "Engine", name: str, arguments: Any = None, context: Call | Non
     return find(name).call(engine, arguments, context or Call())
 
 
-def failure(error: ContextEngineError) -> Reply:
-    """The reply that tells of an error: `{error: {code, message, suggestion, retryable, details}}`."""
-    return Reply(compact({"error": error.as_dict()}), is_error=True)
+def failure(error: ContextEngineError, beside: Mapping[str, Any] = MappingProxyType({})) -> Reply:
+    """The reply that tells of an error: `{error: {code, message, suggestion, retryable, details}}`, and what a seed adds."""
+    return Reply(compact({**beside, "error": error.as_dict()}), is_error=True)

@@ -27,7 +27,7 @@ AROUND = "read_fragment shows it around a keyword"
 @tool(touches="nothing", aliases=("get_file",), always_load=True)
 def read_file(
     engine: "Engine",
-    call: Call,  # noqa: ARG001 - every tool takes it
+    call: Call,
     path: Annotated[str, Text("File.", 1)],
     start_line: Annotated[int | None, Whole("First line.", 1, 10**9)] = None,
     end_line: Annotated[int | None, Whole("Last line, included.", 1, 10**9)] = None,
@@ -43,6 +43,7 @@ def read_file(
         read = engine.read(path, first=start_line, last=end_line)
     except TooLarge as error:
         return _too_large(engine, path, error)
+    engine.saw(read.path, read.sha256, session=call.session)
     imported: Sequence[str] = engine.dependencies(path) if include_deps and max_depth else ()
     notes = _problems(engine.outline(path)) if include_deps and max_depth else []
     if (format or ("json" if include_deps else "text")) == "text":

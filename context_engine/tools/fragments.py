@@ -75,6 +75,8 @@ def read_fragment(
     if not (lines or symbols or patterns or keywords):
         return Reply(_outlines(engine, names, max_tokens))
     files, refused = _opened(engine, names, with_symbols=bool(symbols))
+    for each in files:
+        engine.saw(each.read.path, each.read.sha256, session=call.session)
     places, missing = _found(
         engine, call, files, {"lines": lines, "symbol": symbols, "pattern": patterns, "keyword": keywords}
     )
@@ -88,7 +90,7 @@ def read_fragment(
 @tool(touches="nothing")
 def read_regions(
     engine: "Engine",
-    call: Call,  # noqa: ARG001 - every tool takes it
+    call: Call,
     file_path: Annotated[str, Text("File path.", 1)],
     regions: Annotated[tuple[LineSpan, ...], Spans("Lines, from 1, both included.")],
     context_lines: Annotated[int, Whole("Lines added around each.", 0, 1_000)] = 3,
@@ -102,6 +104,7 @@ def read_regions(
     lines = split(read.text)
     if wrong := [each for each in regions if not 1 <= each.first <= min(each.last, len(lines))]:
         raise _no_such_lines(read, wrong[0])
+    engine.saw(read.path, read.sha256, session=call.session)
     groups = group(regions, context=context_lines, last_line=len(lines))
     room = engine.settings.result_chars_max - NOTE_CHARS - len(read.path)
     kept, next_line = within(

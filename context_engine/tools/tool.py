@@ -41,7 +41,9 @@ class Reply:
 class Call:
     """The circumstances of one call: who hears of its progress, how it is cancelled, where to read the metrics.
 
-    `chunks` gives the folder of chunk files that is served beside the workspace, None when there is none. `listed` are the names the client was shown, None when nobody knows; `off` names the option that forbids a tool.
+    `chunks` gives the folder of chunk files that is served beside the workspace, None when there is none. `listed` are the
+    names the client was shown, None when nobody knows; `off` names the option that forbids a tool. `session` tells
+    clients apart: what one of them has read and edited; empty when nobody knows who calls.
     """
 
     progress: Callable[[Any], None] | None = None
@@ -50,6 +52,7 @@ class Call:
     chunks: Callable[[], "ServedChunks"] | None = None
     listed: frozenset[str] | None = None
     off: Mapping[str, str] = field(default_factory=dict)
+    session: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,8 @@ HINTS: Mapping[Touches, Hints] = {
 class Tool:
     """One thing an agent can ask for. `aliases` are other names for exactly the same; `always_load`: see `meta`.
 
-    `instead` is a tool that finds things another way: when this one is broken, that one may not be.
+    `instead` is a tool that finds things another way: when this one is broken, that one may not be. `beside_error` is what
+    a seed wants to stand beside the error of a refusal.
     """
 
     name: str
@@ -87,6 +91,7 @@ class Tool:
     destructive: bool = False
     always_load: bool = False
     instead: str = ""
+    beside_error: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -121,13 +126,15 @@ def tool(
     destructive: bool = False,
     always_load: bool = False,
     instead: str = "",
+    beside_error: Mapping[str, Any] | None = None,
 ) -> Callable[[Callable[..., Reply]], Tool]:
     """Make a tool of a function `(engine, call, ...) -> Reply`."""
 
     def made(run: Callable[..., Reply]) -> Tool:
         description = " ".join((run.__doc__ or "").split())
         name = getattr(run, "__name__", "")
-        return Tool(name, description, _parameters(run), touches, run, aliases, destructive, always_load, instead)
+        parameters, beside = _parameters(run), beside_error or {}
+        return Tool(name, description, parameters, touches, run, aliases, destructive, always_load, instead, beside)
 
     return made
 

@@ -1,4 +1,4 @@
-r"""Reads one file, once: its bytes, its text and what can be said of both. Writes one file, whole or not at all.
+r"""Reads one file, once: its bytes, its text and what can be said of both. Writing is next door, in `writing`.
 
 Nothing here waits (a pipe is opened without blocking and refused), follows a link in the last part of a path, or takes
 more into memory than it was allowed to. How text is decoded stands in `decoded`; it never fails.
@@ -14,13 +14,11 @@ import errno
 import hashlib
 import os
 import stat
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import NamedTuple
 
-from context_engine.errors import AccessFailed, BinaryFile, DiskFull, FileNotFound, InvalidPath, TooLarge
+from context_engine.errors import AccessFailed, BinaryFile, FileNotFound, InvalidPath, TooLarge
 from context_engine.model import RelPath, Skipped
 from context_engine.workspace.paths import Root
 
@@ -243,6 +241,15 @@ def read(root: Root, path: RelPath, *, bytes_max: int) -> SourceFile:
 
     Raises: FileNotFound, AccessFailed, BinaryFile, TooLarge (`details` has `size` and `limit`), InvalidPath.
     """
+    raw, status = contents(root, path, bytes_max=bytes_max)
+    source = SourceFile(path, raw, status.st_size, status.st_mtime_ns)
+    if why := binary(raw) or _no_text(source.text, source.encoding):
+        raise BinaryFile(f"{path} holds no text: {why}", suggestion="Only text can be read.", details={"path": path})
+    return source
+
+
+def contents(root: Root, path: RelPath, *, bytes_max: int) -> tuple[bytes, os.stat_result]:
+    """The bytes of a file, whatever they are, and what the system said of it just before. Raises: as `read`."""
     absolute = os.fspath(root.absolute(path))
     if not root.contains(os.path.realpath(absolute)):  # checked once already; a folder may have become a link since
         raise InvalidPath(f"{path} leads out of the workspace by now", suggestion="Name a file inside the workspace.")
@@ -258,10 +265,7 @@ def read(root: Root, path: RelPath, *, bytes_max: int) -> SourceFile:
         raise _unreadable(path, error) from error
     if len(raw) > bytes_max:
         raise _too_large(path, len(raw), bytes_max)
-    source = SourceFile(path, raw, status.st_size, status.st_mtime_ns)
-    if why := binary(raw) or _no_text(source.text, source.encoding):
-        raise BinaryFile(f"{path} holds no text: {why}", suggestion="Only text can be read.", details={"path": path})
-    return source
+    return raw, status
 
 
 def _check_readable(path: str, status: os.stat_result, bytes_max: int) -> None:
@@ -387,73 +391,3 @@ def newline_of(text: str) -> str:
     counts = {"\r\n": both, "\n": text.count("\n") - both, "\r": text.count("\r") - both}
     used = [newline for newline, count in counts.items() if count]
     return "mixed" if len(used) > 1 else "".join(used)
-
-
-# -- writing ----------------------------------------------------------------------------------------------------------
-
-TEMPORARY_PREFIX = ".ctx-"
-"""How the files begin that `write_atomic` makes beside its target; the walk passes over what a crash leaves of them."""
-
-
-def write_atomic(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write a file so that everybody sees the old content or the new, never a part. Its mode and a link to it are kept.
-
-    Raises: DiskFull, AccessFailed (closed, or no such folder); the old file is whole then.
-    """
-    target = Path(os.path.realpath(path))
-    beside = target.with_name(f"{TEMPORARY_PREFIX}{os.urandom(6).hex()}.tmp")
-    try:
-        _write_synced(beside, data, _mode_of(target))
-        os.replace(beside, target)
-        _sync_folder(target.parent)
-    except OSError as error:
-        with suppress(OSError):  # it may never have been made; what matters is the error above
-            os.unlink(beside)
-        raise _unwritten(target, error) from error
-
-
-def _mode_of(target: Path) -> int | None:
-    try:
-        return stat.S_IMODE(os.stat(target).st_mode)
-    except FileNotFoundError:  # a new file gets what the umask leaves
-        return None
-
-
-def _write_synced(path: Path, data: bytes, mode: int | None) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    if mode is not None:
-        os.chmod(path, mode)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the new name survive a power cut, where the system can."""
-    if os.name != "posix":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        # Some file systems cannot; the file is written all the same.
-        if error.errno not in {errno.EINVAL, errno.ENOTSUP}:
-            raise
-    finally:
-        os.close(descriptor)
-
-
-def _unwritten(target: Path, error: OSError) -> DiskFull | AccessFailed:
-    facts = {"path": str(target)}
-    if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
-        return DiskFull(
-            f"no room to write {target.name}: {error.strerror}",
-            suggestion="Free some space; the file is as it was.",
-            details=facts,
-        )
-    return AccessFailed(
-        f"{target.name} cannot be written: {error.strerror}",
-        suggestion="Check that its folder exists and may be written; the file is as it was.",
-        details=facts,
-    )

@@ -37,7 +37,7 @@ def test_the_version_comes_at_once() -> None:
 
 def test_the_help_of_every_command_teaches_by_examples() -> None:
     runner = CliRunner()
-    for command in ("index", "search", "symbol", "trace", "status", "serve", "call", "tools"):
+    for command in ("index", "search", "symbol", "trace", "undo", "status", "serve", "call", "tools"):
         shown = runner.invoke(app, [command, "--help"], prog_name="ctx")
         assert shown.exit_code == 0
         assert "Examples" in shown.stdout
@@ -85,6 +85,17 @@ def test_status_before_and_after(repository: Path) -> None:
     assert state["state"] == "ready"
     assert state["branch"] == "main"
     assert "python" in ctx("status", cwd=repository).stdout
+
+
+def test_what_an_agent_edited_is_listed_and_taken_back(repository: Path) -> None:
+    edit = {"path": "web/cart.ts", "edits": [{"target": "class Cart", "replace": "class Basket"}]}
+    before = (repository / "web/cart.ts").read_text()
+    ctx("call", "edit_file", json.dumps(edit), cwd=repository)
+    assert "edited web/cart.ts" in ctx("undo", "--list", cwd=repository).stdout
+    assert ctx("undo", cwd=repository).stdout.startswith("undone: edit 1\nweb/cart.ts · sha256 ")
+    assert (repository / "web/cart.ts").read_text() == before
+    refused = ctx("undo", cwd=repository)
+    assert (refused.returncode, "nothing to be undone" in refused.stderr) == (1, True)
 
 
 def test_symbols_and_traces(repository: Path) -> None:

@@ -16,7 +16,7 @@ from context_engine.cli.clients.launch import is_ours
 from context_engine.cli.clients.places import Machine
 from context_engine.cli.clients.table import Client
 from context_engine.errors import AccessFailed, ContextEngineError, InvalidArgument
-from context_engine.workspace.files import write_atomic
+from context_engine.workspace.writing import write_atomic
 
 USER, PROJECT = "you", "this project"
 """For whom a settings file counts, in the words in which it is told."""
@@ -91,7 +91,7 @@ def read(path: Path) -> Config:
 def write(config: Config, text: str, stamp: str) -> Path | None:
     """Put another text in its place; where the old one is kept, if there was one.
 
-    Raises: DiskFull, AccessFailed; the file is as it was then.
+    Raises: WriteFailed, AccessFailed; the file is as it was then.
     """
     kept = _kept(config, stamp) if config.exists else None
     try:

@@ -32,6 +32,7 @@ PACKAGES = {
     "platformdirs": "platformdirs",
     "PyStemmer": "Stemmer",
     "PyYAML": "yaml",
+    "rapidfuzz": "rapidfuzz",
     "rich": "rich",
     "semble-grammars": "semble_grammars",
     "tomlkit": "tomlkit",

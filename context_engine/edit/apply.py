@@ -1,0 +1,336 @@
+"""From what is wanted to files on the disk: lock, read, plan, write, tell. All files of a call, or none; and back again.
+
+Between reading and writing nobody else of ours may write (`store.locks`), and whoever else did is noticed before it is
+too late. What was written is in the journal, so that it can be undone and done again.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from context_engine.edit.change import Change, Outcome, delta_of, hash_of, turned
+from context_engine.edit.content import BYTES_MAX
+from context_engine.edit.ledger import Ledger
+from context_engine.edit.transaction import Step, Transactions
+from context_engine.errors import (
+    AccessDenied,
+    CallError,
+    ContextEngineError,
+    FileNotFound,
+    InvalidArgument,
+    StaleFile,
+    StorageBusy,
+)
+from context_engine.model import RelPath
+from context_engine.store.journal import Entry, Journal, Op, State
+from context_engine.store.locks import PathLocks
+from context_engine.store.state import is_ours
+from context_engine.workspace import writing
+from context_engine.workspace.paths import Root
+from context_engine.workspace.writing import Seen
+
+_IS_HASH = re.compile(r"[0-9a-f]{12,64}").fullmatch
+"""The read tools show 12 digits or more."""
+_IS_NUMBER = re.compile(r"[0-9]{1,18}").fullmatch
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """One file: its SHA-256 in hex before and after, empty for no file; `planned` is what its plan gave."""
+
+    path: str
+    before: str
+    after: str
+    planned: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What came of a call. `undo_id` is empty when nothing was written: a dry run, or files that are so already."""
+
+    undo_id: str
+    files: tuple[Changed, ...]
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """A call of the past that can be undone, or done again. `files`: each path, and created, edited or deleted."""
+
+    undo_id: str
+    at: float
+    session: str
+    is_undone: bool
+    files: tuple[tuple[str, str], ...]
+
+
+class Editor:
+    """The files of one workspace, as they are changed. Thread-safe; any number of processes may edit the same workspace.
+
+    `folder` is where locks and journal lie; nothing is made there before the first edit. `on_write` hears which files
+    changed, once they have. `flush=False` leaves it to the system when content reaches the disk.
+    """
+
+    def __init__(
+        self,
+        root: Root,
+        folder: Path,
+        *,
+        on_write: Callable[[frozenset[str]], object] | None = None,
+        flush: bool = True,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._root = root
+        self._journal = Journal(folder, flush=flush)
+        self._locks = PathLocks(folder / "locks")
+        self._transactions = Transactions(root, self._journal, flush=flush)
+        self._on_write = on_write
+        self._now = now
+
+    # -- the doors --
+
+    def apply(
+        self, changes: Sequence[Change], *, dry_run: bool = False, session: str = "", ledger: Ledger | None = None
+    ) -> Receipt:
+        """Change files, all or none. A dry run goes through everything but the writing.
+
+        Raises: what the plans raise; FileNotFound, InvalidPath, AccessDenied, TooLarge; StaleFile; WriteFailed, DiskFull and
+        StorageBusy when the machine is in the way; InvalidArgument. Nothing was written then.
+        """
+        paths = self._checked(changes)
+        if dry_run:
+            return _receipt(0, self._steps(paths, changes, ledger), ledger)
+        with self._held(paths):
+            steps = self._steps(paths, changes, ledger)
+            differing = [step for step in steps if step.op.before != step.op.after]
+            number = self._transactions.write(differing, at=self._now(), session=session) if differing else 0
+        return self._told(_receipt(number, steps, ledger), ledger)
+
+    def undo(self, undo_id: str = "", *, session: str = "", ledger: Ledger | None = None) -> Receipt:
+        """Take back this call, else the newest one that still stands: of this session, if it made any.
+
+        Raises: as `apply`; InvalidArgument when there is none, StaleFile when what it changed was changed again since.
+        """
+        return self._turn(undo_id, "done", session, ledger)
+
+    def redo(self, undo_id: str = "", *, session: str = "", ledger: Ledger | None = None) -> Receipt:
+        """Do this call again, else what was undone last. Raises: as `undo`."""
+        return self._turn(undo_id, "undone", session, ledger)
+
+    def history(self, limit: int = 20) -> tuple[Past, ...]:
+        """What can be undone or done again, newest first."""
+        return tuple(
+            Past(str(each.id), each.at, each.session, each.state == "undone", tuple(_happened(each)))
+            for each in self._journal.entries(limit)
+        )
+
+    def recover(self) -> tuple[str, ...]:
+        """Mend what killed processes have left half written; a sentence for each. For the start: it never fails."""
+        told: list[str] = []
+        try:
+            for entry in self._journal.unfinished():
+                with suppress(StorageBusy), self._locks.held((op.path for op in entry.ops), wait_s=0):
+                    told += self._mended(entry)  # nobody holds its files, so its writer is dead
+        except ContextEngineError as error:
+            told.append(f"edits may be half written, and cannot be mended now: {error.message}")
+        return tuple(told)
+
+    def close(self) -> None:
+        """Let go of the journal."""
+        self._journal.close()
+
+    # -- planning --
+
+    def _checked(self, changes: Sequence[Change]) -> list[RelPath]:
+        """The paths of these changes."""
+        typed = [change.path for change in changes]
+        paths = _each(typed, changes, lambda change: self._path(change.path, must_exist=not change.creates))
+        twice = sorted({path for path in paths if paths.count(path) > 1})
+        if twice or not paths:
+            raise InvalidArgument(
+                f"{twice[0]} is named twice; nothing was written" if twice else "no file is named",
+                suggestion="Name each file once, with all of its edits.",
+                details={"paths": twice},
+            )
+        return paths
+
+    def _path(self, text: str, *, must_exist: bool) -> RelPath:
+        path = self._root.rel(text, must_exist=must_exist)
+        if is_ours(path):
+            raise AccessDenied(
+                f"{path} belongs to Context Engine itself", suggestion="undo_edit changes it.", details={"path": path}
+            )
+        return path
+
+    def _steps(self, paths: Sequence[RelPath], changes: Sequence[Change], ledger: Ledger | None) -> list[Step]:
+        return _each(paths, list(zip(paths, changes, strict=True)), lambda pair: self._step(*pair, ledger))
+
+    def _step(self, path: RelPath, change: Change, ledger: Ledger | None) -> Step:
+        seen = writing.look(self._root, path, bytes_max=BYTES_MAX)
+        if not (seen.exists or change.creates):
+            raise FileNotFound(f"{path} is gone", suggestion="It was just deleted.", details={"path": path})
+        old = seen.data if seen.exists else None
+        before = hash_of(old)
+        _check_expected(path, change, old, before)
+        writing.check_may_write(seen)
+        planned = change.plan(old)
+        if ledger is not None and not planned.is_exact and ledger.is_outdated(path, before):
+            raise StaleFile(
+                f"{path} was changed by somebody else after you read it, and not all of the target stands there exactly",
+                suggestion="Read it again, then quote what stands there now.",
+                details={"path": path, "seen": ledger.seen(path)[:16], "actual": before[:16]},
+            )
+        return Step(seen, planned, self._op(seen, change, planned, before), change.leaves)
+
+    def _op(self, seen: Seen, change: Change, planned: Outcome, before: str) -> Op:
+        in_place = planned.data is not None and writing.is_written_over(seen)
+        return Op(
+            path=seen.path,
+            before=before,
+            after=hash_of(planned.data),
+            delta=delta_of(seen.data, planned),
+            mode=seen.mode if seen.exists else change.mode,
+            image=seen.data if in_place else None,
+            temp="" if in_place or planned.data is None else writing.temporary(),
+            folders=() if seen.exists else writing.missing_folders(self._root, seen.path),
+        )
+
+    # -- turning back --
+
+    def _turn(self, undo_id: str, wanted: State, session: str, ledger: Ledger | None) -> Receipt:
+        entry = self._chosen(undo_id, wanted, session)
+        changes = [turned(op) for op in entry.ops]
+        paths = self._checked(changes)
+        with self._held(paths):
+            if self._journal.entry(entry.id) != entry:
+                raise StaleFile(
+                    f"somebody else has just turned back or repeated edit {entry.id}",
+                    suggestion="Call undo_edit with list=true to see what stands.",
+                )
+            steps = self._steps(paths, changes, None)
+            self._transactions.write(steps, at=self._now(), session=session, turns=entry.id)
+        return self._told(_receipt(entry.id, steps, ledger), ledger)
+
+    def _chosen(self, undo_id: str, wanted: State, session: str) -> Entry:
+        if not undo_id:
+            entry = self._journal.newest(wanted, session)
+        else:
+            entry = self._journal.entry(int(undo_id)) if _IS_NUMBER(undo_id) else None
+        if entry is not None and entry.state == wanted:
+            return entry
+        verb = "undone" if wanted == "done" else "done again"
+        raise InvalidArgument(
+            f"edit {undo_id} cannot be {verb}" if undo_id else f"there is nothing to be {verb}",
+            suggestion="Call undo_edit with list=true to see what can.",
+            details={"undo_id": undo_id},
+        )
+
+    # -- around the writing --
+
+    @contextmanager
+    def _held(self, paths: Sequence[str]) -> Generator[None]:
+        """Hold these files, none of them half written by somebody who was killed."""
+        while True:
+            with self._locks.held(paths):
+                left = self._journal.unfinished(paths)
+                if not left:
+                    yield
+                    return
+            for entry in left:  # we held its files, so its writer is dead
+                with self._locks.held(op.path for op in entry.ops):
+                    self._mended(entry)
+
+    def _mended(self, entry: Entry) -> list[str]:
+        """Bring an unfinished entry to an end; a sentence about it."""
+        outcome = self._transactions.mend(entry.id)
+        if outcome and self._on_write is not None:
+            self._on_write(frozenset(op.path for op in entry.ops))
+        names = ", ".join(op.path for op in entry.ops)
+        return [f"an edit of {names} was broken off; {outcome}"] if outcome else []
+
+    def _told(self, receipt: Receipt, ledger: Ledger | None) -> Receipt:
+        """Let everybody know who should."""
+        changed = [each for each in receipt.files if each.before != each.after]
+        if ledger is not None:
+            for each in changed:
+                ledger.wrote(each.path, each.before, each.after)
+        if changed and self._on_write is not None:
+            self._on_write(frozenset(each.path for each in changed))
+        return receipt
+
+
+def _receipt(number: int, steps: Sequence[Step], ledger: Ledger | None) -> Receipt:
+    files = tuple(Changed(step.op.path, step.op.before, step.op.after, step.planned) for step in steps)
+    outdated = [each.path for each in files if ledger is not None and ledger.is_outdated(each.path, each.before)]
+    warnings = tuple(
+        f"{path} was changed by somebody else after you read it; the edit still fitted" for path in outdated
+    )
+    return Receipt(str(number) if number else "", files, warnings)
+
+
+def _happened(entry: Entry) -> Generator[tuple[str, str]]:
+    """What became of each file when the call was made."""
+    for op in entry.ops:
+        before, after = (op.after, op.before) if entry.state == "undone" else (op.before, op.after)
+        yield op.path, "created" if not before else "edited" if after else "deleted"
+
+
+def _check_expected(path: str, change: Change, old: bytes | None, before: str) -> None:
+    """Refuse a file that is not the one the caller has in mind. Raises: StaleFile, InvalidArgument."""
+    expected = change.expected_hash.strip().lower()
+    if expected and not _IS_HASH(expected):
+        raise InvalidArgument(
+            f"{change.expected_hash[:80]!r} is no hash of a file",
+            suggestion="Pass the hash that the read tools show, or leave it out.",
+            details={"path": path},
+        )
+    if before.startswith(expected):
+        return
+    fits = old is not None and not change.creates and _fits(change, old)
+    raise StaleFile(
+        f"{path} is not the file that was expected: it {'was changed' if old is not None else 'is not there'}",
+        suggestion="What is to be replaced still stands there once: repeat the call without the hash, or read the file first."
+        if fits
+        else "Read it again, then repeat the call with what stands there now.",
+        details={"path": path, "expected": expected[:16], "actual": before[:16], "still_fits": fits},
+    )
+
+
+def _fits(change: Change, old: bytes) -> bool:
+    try:
+        change.plan(old)
+    except CallError:
+        return False
+    return True
+
+
+def _each(names: Sequence[str], items: Sequence[_Item], do: Callable[[_Item], _Result]) -> list[_Result]:
+    """Do it for each, and tell all failures at once. Raises: the first one, with the others in its details."""
+    done: list[_Result] = []
+    failed: list[tuple[str, ContextEngineError]] = []
+    for name, item in zip(names, items, strict=True):
+        try:
+            done.append(do(item))
+        except ContextEngineError as error:
+            failed.append((name, error))
+    if not failed:
+        return done
+    name, first = failed[0]
+    if len(items) == 1:
+        raise first
+    rows: list[dict[str, Any]] = [{**error.as_dict(), "path": path} for path, error in failed]
+    message = first.message.removesuffix("; nothing was written")
+    more = f"; {len(failed) - 1} more of {len(items)} files failed" if len(failed) > 1 else ""
+    raise type(first)(
+        f"{message if name in message else f'{name}: {message}'}{more}; nothing was written",
+        suggestion=first.suggestion,
+        details={**first.details, "path": name, "failed": rows},
+    ) from first

@@ -1,0 +1,263 @@
+r"""PURE. How far added lines are indented, by evidence: the indents of the lines that the target and the file share.
+
+The target may have lost its indent, have one too much, or be written in blanks where the file has tabs. Whatever turns
+the target's indents into the file's, for every line they share, turns those of added lines as well. Where no single rule
+explains all of them, or two do and disagree, nothing is guessed: `Indents.doubt` says what is not certain.
+
+>>> mapped([("", "    "), ("  ", "      ")], ["    "], nearby=["a", "  b"]).indents
+['        ']
+>>> mapped([("    ", "\t")], ["        "], nearby=["\tx"]).indents
+['\t\t']
+>>> mapped([("  ", "  "), ("  ", "\t")], ["  "], nearby=[]).doubt
+'the lines of the target are indented by no single rule'
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from context_engine.edit.keys import indent_of
+
+Rule = Callable[[str], str | None]
+"""From an indent of the target to one of the file; None where the rule does not say."""
+
+UNIT_MIN = 2
+"""Steps of one blank are alignment (` * ` in a comment), not a level."""
+UNIT_MAX = 8
+"""Nobody indents a level by more."""
+COMMON_UNITS = (8, 4, 2)
+"""What a level is made of nearly everywhere, the widest first."""
+
+NO_RULE = "the lines of the target are indented by no single rule"
+OTHER_CHARACTERS = "blanks and tabs would be mixed"
+BOTH_WAYS = "the added lines may be indented as in the file already"
+NO_LEVEL = "the added lines stand on no level of the file"
+
+
+class Indents(NamedTuple):
+    """The indents of added lines in the file, or why they are not certain."""
+
+    indents: list[str]
+    doubt: str = ""
+
+
+def mapped(
+    evidence: Sequence[tuple[str, str]],
+    added: Sequence[str],
+    *,
+    nearby: Iterable[str],
+    may_lack: bool = False,
+    leads: bool = False,
+) -> Indents:
+    """Indents of added lines, from pairs (in the target, in the file) of the lines they share.
+
+    `may_lack`: nothing stands before the first line of the target, so that it may have lost its indent alone; that line
+    is then no evidence. `leads`: the first added line is the first of the replacement, and is where that one was.
+    """
+    around = list(nearby)
+    found = _by_one_rule(evidence, added, around)
+    first, placed = evidence[0]
+    if not may_lack or first or not placed:
+        return found
+    if len(evidence) == 1:
+        return Indents([], BOTH_WAYS) if added else found
+    if found.doubt != NO_RULE:
+        return found
+    rest = _by_one_rule(evidence[1:], added[1:] if leads else added, around)
+    if rest.doubt or not leads:
+        return rest
+    return Indents([placed, *rest.indents]) if added[0] == first else Indents([], NO_RULE)
+
+
+def unit_of(text: Iterable[str]) -> str:
+    r"""One level of indentation, as lines of a file have it: a tab, some blanks, or nothing when none is indented.
+
+    >>> unit_of(["a", "    b", "        c", "a", "  d", "      e"]), unit_of(["a", "\tb"]), unit_of(["a"])
+    ('    ', '\t', '')
+    """
+    indents = [indent_of(line) for line in text if line.strip()]
+    if 2 * sum("\t" in indent for indent in indents) > sum(bool(indent) for indent in indents):
+        return "\t"
+    depths = [len(indent) for indent in indents if "\t" not in indent]
+    steps = Counter(
+        deeper - depth for depth, deeper in pairwise(depths) if UNIT_MIN <= deeper - depth <= UNIT_MAX
+    ) or Counter(depth for depth in depths if UNIT_MIN <= depth <= UNIT_MAX)
+    return " " * min(steps, key=lambda step: (-steps[step], step)) if steps else ""
+
+
+# -- one rule for all ----------------------------------------------------------------------------------------------
+
+
+def _by_one_rule(evidence: Sequence[tuple[str, str]], added: Sequence[str], nearby: Sequence[str]) -> Indents:
+    pairs = list(dict.fromkeys(evidence))
+    if all(old == placed for old, placed in pairs):
+        return _unchanged(pairs, added, nearby)
+    if len({old for old, _ in pairs}) < len(pairs):
+        return Indents([], NO_RULE)
+    rule = _shift(pairs)
+    if rule is not None:
+        doubt = _shift_doubt(pairs, added, nearby)
+        found = Indents([], doubt) if doubt else _checked(rule, pairs, added, nearby)
+        return found if _lands_on_levels(pairs[0], found.indents, nearby) else Indents([], NO_LEVEL)
+    return _agreed([[rule(each) for each in added] for rule in _conversions(pairs, added, nearby)])
+
+
+def _unchanged(pairs: list[tuple[str, str]], added: Sequence[str], nearby: Sequence[str]) -> Indents:
+    """The target is indented as the file; where nothing of it is indented, the lines around say with what."""
+    if any(old for old, _ in pairs):
+        return Indents(list(added))
+    return _checked(lambda indent: indent, pairs, added, nearby)
+
+
+def _checked(rule: Rule, pairs: list[tuple[str, str]], added: Sequence[str], nearby: Sequence[str]) -> Indents:
+    """The indents that a rule gives, if they are made of what the file is indented with."""
+    indents: list[str] = []
+    used = set("".join(placed for _, placed in pairs)) or set("".join(map(indent_of, nearby)))
+    for indent in added:
+        placed = rule(indent)
+        if placed is None:
+            return Indents([], NO_LEVEL)
+        if used and set(placed) - used:
+            return Indents([], OTHER_CHARACTERS)
+        indents.append(placed)
+    return Indents(indents)
+
+
+# -- all lines moved by the same ---------------------------------------------------------------------------------
+
+
+def _shift(pairs: list[tuple[str, str]]) -> Rule | None:
+    """The rule that puts something before every indent, or takes it away; None when neither explains all pairs."""
+    old, placed = pairs[0]
+    if placed.endswith(old):
+        more = placed.removesuffix(old)
+        if all(each == more + one for one, each in pairs):
+            return lambda indent: more + indent
+    if old.endswith(placed):
+        less = old.removesuffix(placed)
+        if all(one == less + each for one, each in pairs):
+            return lambda indent: indent.removeprefix(less) if indent.startswith(less) else None
+    return None
+
+
+def _shift_doubt(pairs: list[tuple[str, str]], added: Sequence[str], nearby: Sequence[str]) -> str:
+    """One level of evidence shows how far lines are moved only as long as nothing else explains what is added."""
+    if len(pairs) > 1:
+        return ""
+    old, placed = pairs[0]
+    others = [indent for indent in added if indent != old]
+    unit = unit_of(nearby) or (placed.removesuffix(old) if len(placed) > len(old) else old.removesuffix(placed))
+    if any(not _is_level(indent, old, unit) for indent in others):
+        return NO_LEVEL
+    if len(placed) > len(old):
+        absolute = bool(others) and all(indent.startswith(placed) for indent in added)
+    else:
+        absolute = any(len(indent) < len(old) for indent in others)
+    return BOTH_WAYS if absolute else ""
+
+
+def _lands_on_levels(pair: tuple[str, str], indents: Iterable[str], nearby: Sequence[str]) -> bool:
+    """Whether lines were moved by whole levels, or else have come to stand as lines of the file do."""
+    unit, known = unit_of(nearby), set(map(indent_of, nearby))
+    return _is_level(*pair, unit) or all(indent in known or _is_level(indent, "", unit) for indent in indents)
+
+
+def _is_level(indent: str, base: str, unit: str) -> bool:
+    """Whether two indents are some whole levels apart; where no line is indented, a level is any."""
+    shorter, longer = sorted((indent, base), key=len)
+    more = longer.removeprefix(shorter)
+    if not unit:
+        return longer.startswith(shorter)
+    return bool(unit) and longer.startswith(shorter) and more == unit * (len(more) // len(unit))
+
+
+# -- blanks for tabs, tabs for blanks ----------------------------------------------------------------------------
+
+
+def _conversions(pairs: list[tuple[str, str]], added: Sequence[str], nearby: Sequence[str]) -> list[Rule]:
+    """The rules that turn levels of one character into levels of the other, as far as the pairs leave a choice."""
+    olds, placed = "".join(old for old, _ in pairs), "".join(each for _, each in pairs)
+    if not _is_pure(olds, placed) or any(set(indent) - set(olds) for indent in added):
+        return []
+    points = [(len(old), len(each)) for old, each in pairs]
+    if "\t" in placed:
+        return [_to_tabs(unit, shift) for unit, shift in _blanks_a_tab(points, [len(indent) for indent in added])]
+    return [_to_blanks(unit, shift) for unit, shift in _tabs_in_blanks(points, unit_of(nearby))]
+
+
+def _is_pure(olds: str, placed: str) -> bool:
+    """Whether the target is indented with one character only and the file with the other only."""
+    return (set(olds), set(placed)) in (({" "}, {"\t"}), ({"\t"}, {" "}))
+
+
+def _blanks_a_tab(points: list[tuple[int, int]], added: list[int]) -> list[tuple[int, int]]:
+    """(blanks to a tab, tabs to add) that explain all points.
+
+    One level alone is explained without any tabs to add; what the added lines suggest besides may contradict that.
+    """
+    (x, y), *more = sorted(points)
+    if more:
+        far_x, far_y = more[-1]
+        units = [(far_x - x) // (far_y - y)] if far_y > y else []
+    else:
+        widest = math.gcd(x, *added)
+        units = [x // y, *(unit for unit in COMMON_UNITS if widest % unit == 0)][:2] if _is_unit(x, y) else []
+    return [
+        (unit, shift)
+        for unit in units
+        if UNIT_MIN <= unit <= UNIT_MAX
+        for shift in [y - x // unit]
+        if all(x % unit == 0 and x // unit + shift == y for x, y in points)
+    ]
+
+
+def _tabs_in_blanks(points: list[tuple[int, int]], local: str) -> list[tuple[int, int]]:
+    """(blanks for a tab, blanks to add) that explain all points; of one level alone, as for tabs."""
+    (x, y), *more = sorted(points)
+    if more:
+        far_x, far_y = more[-1]
+        units = [(far_y - y) // (far_x - x)]
+    else:
+        units = [y // x, len(local)] if _is_unit(y, x) else []
+    return [
+        (unit, shift)
+        for unit in units
+        if UNIT_MIN <= unit <= UNIT_MAX
+        for shift in [y - x * unit]
+        if shift % unit == 0 and all(x * unit + shift == y for x, y in points)
+    ]
+
+
+def _is_unit(blanks: int, tabs: int) -> bool:
+    """Whether so many blanks are so many tabs, each of a width that people use."""
+    return blanks % tabs == 0 and UNIT_MIN <= blanks // tabs <= UNIT_MAX
+
+
+def _to_tabs(unit: int, shift: int) -> Rule:
+    def rule(indent: str) -> str | None:
+        level, rest = divmod(len(indent), unit)
+        return "\t" * (level + shift) if not rest and level + shift >= 0 else None
+
+    return rule
+
+
+def _to_blanks(unit: int, shift: int) -> Rule:
+    def rule(indent: str) -> str | None:
+        width = len(indent) * unit + shift
+        return " " * width if width >= 0 else None
+
+    return rule
+
+
+def _agreed(answers: list[list[str | None]]) -> Indents:
+    """What all rules say, if they say the same."""
+    whole = [
+        indents for answer in answers if len(indents := [each for each in answer if each is not None]) == len(answer)
+    ]
+    if not whole:
+        return Indents([], NO_LEVEL if answers else NO_RULE)
+    return Indents([], BOTH_WAYS) if any(indents != whole[0] for indents in whole) else Indents(whole[0])

@@ -1,0 +1,235 @@
+r"""PURE. What a file becomes: all edits of a call against the text as it is, put together once, or a refusal.
+
+>>> planned = plan(b"one\r\ntwo\r\n", [Edit("two", "2\n3")])
+>>> planned.data, planned.placements[0].now, reverted(planned.data, planned.inverse)
+(b'one\r\n2\r\n3\r\n', LineSpan(first=2, last=3), b'one\r\ntwo\r\n')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import NamedTuple
+
+from context_engine.edit import preview, refusals
+from context_engine.edit.align import by_lines, common
+from context_engine.edit.anchors import is_blank
+from context_engine.edit.content import BYTES_MAX, Content, content_of, too_large
+from context_engine.edit.keys import BLANKS
+from context_engine.edit.locate import located
+from context_engine.edit.model import EXACT, Edit, Inverse, Patch, Placement, Spot
+from context_engine.edit.placeholder import placeholders
+from context_engine.edit.splice import spliced, verbatim
+from context_engine.errors import CallError, Conflict
+from context_engine.text.spans import LineSpan
+
+PREVIEW_LINES_MAX = 200
+"""More of a difference is not read; the placements say where the rest is."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What edits make of a file: its new bytes, where each edit lands, and what makes the old bytes of the new ones."""
+
+    data: bytes
+    placements: tuple[Placement, ...]
+    inverse: tuple[Inverse, ...]
+    warnings: tuple[str, ...] = ()
+    content: Content = field(repr=False, default_factory=lambda: Content(""))
+    patches: tuple[Patch, ...] = field(repr=False, default=())
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether every target stood in the file as it was written."""
+        return all(placement.rung == EXACT for placement in self.placements)
+
+    def preview(self, path: str, lines_max: int = PREVIEW_LINES_MAX) -> str:
+        """The difference as a unified diff, cut to some lines; what was cut is counted."""
+        return preview.unified(path, self.content, self.patches, lines_max)
+
+
+def plan(data: bytes, edits: Sequence[Edit], *, changed_since_read: bool = False) -> Planned:
+    """What a file of these bytes becomes.
+
+    `changed_since_read`: the caller read the file before it was changed, so that only exact targets are sure.
+
+    Raises: InvalidEdit, NoChange, NoMatch, MultipleMatches, AnchorFailed, FuzzyUnsafe, Conflict, StaleFile, InvalidLineRange,
+    WrongEncoding, BinaryFile, TooLarge. Of several edits all failures are in the details; nothing is changed by any.
+    """
+    content = content_of(data)
+    if not edits:
+        raise refusals.invalid("there are no edits", "Say what to replace, and with what.")
+    drafts = _drafts(content, edits, changed_since_read)
+    return _assembled(content, _in_order(drafts, len(edits)))
+
+
+def still_fits(data: bytes, edits: Sequence[Edit]) -> bool:
+    """Whether edits that were planned on other bytes would be accepted on these."""
+    try:
+        plan(data, edits, changed_since_read=True)
+    except CallError:
+        return False
+    return True
+
+
+def reverted(data: bytes, inverse: Iterable[Inverse]) -> bytes:
+    """The bytes before: each span of the new ones is what it was."""
+    parts, at = [], 0
+    for start, stop, original in sorted(inverse):
+        parts += [data[at:start], original]
+        at = stop
+    return b"".join([*parts, data[at:]])
+
+
+# -- each edit by itself ---------------------------------------------------------------------------------------------
+
+
+class Draft(NamedTuple):
+    """One change, reduced to the lines that differ; the place it was found at; the text there, `start` to `stop`."""
+
+    patch: Patch
+    start: int
+    stop: int
+    edit: int
+    spot: Spot
+
+
+def _drafts(content: Content, edits: Sequence[Edit], changed_since_read: bool) -> list[Draft]:
+    drafts: list[Draft] = []
+    failed: list[tuple[int, CallError]] = []
+    for number, edit in enumerate(edits):
+        try:
+            drafts += _drafted(content, number, edit, changed_since_read)
+        except CallError as error:
+            failed.append((number, error))
+    if failed:
+        raise failed[0][1] if len(edits) == 1 else refusals.together(failed, len(edits))
+    return drafts
+
+
+def _drafted(content: Content, number: int, edit: Edit, changed_since_read: bool) -> Iterator[Draft]:
+    """The changes of one edit; in line feeds only, until they are written."""
+    folded = replace(edit, target=edit.target.replace("\r\n", "\n"), replacement=edit.replacement.replace("\r\n", "\n"))
+    _check(content, folded)
+    spots = located(content, folded)
+    for spot in spots:
+        if spot.rung != EXACT and changed_since_read:
+            raise refusals.stale(content, spot)
+        become = verbatim if spot.rung == EXACT else spliced
+        patch = become(content, spot, folded.target, folded.replacement)
+        if content.text[patch.start : patch.stop] == patch.text:
+            raise refusals.unchanged("the file already is as the edit would make it")
+        yield Draft(_reduced(content, patch), patch.start, patch.stop, number, spot)
+
+
+def _check(content: Content, edit: Edit) -> None:
+    """Whether an edit can be meant as it is, wherever it lands."""
+    if not edit.target.strip(f"{BLANKS}\r\n"):
+        raise refusals.invalid("the target is empty or blank", "Quote the lines to replace, or one to insert beside.")
+    if edit.target == edit.replacement:
+        raise refusals.unchanged("target and replacement are the same")
+    if is_blank(edit.before) or is_blank(edit.after):
+        raise refusals.invalid("the anchor's text is blank", "Quote a line with something on it, or leave it out.")
+    if edit.expected_matches < 1:
+        raise refusals.invalid("no matches are expected", "Expect one, or as many as there are.")
+    if "\0" in edit.replacement or any("\ud800" <= char <= "\udfff" for char in _wide(edit.target + edit.replacement)):
+        raise refusals.invalid("the edit holds NUL or half a character", "Send it in whole Unicode characters.")
+    if not content.is_clean and not edit.replacement.isascii():
+        raise refusals.unwritable("the file is not UTF-8, and the replacement is not ASCII")
+    invented = [line for line in placeholders(edit.replacement) if line not in edit.target and line not in content.norm]
+    if invented:
+        raise refusals.invalid(
+            f"{invented[0]!r} stands for code that would be lost",
+            "Write the replacement out in full, or edit only the lines that change.",
+        )
+
+
+def _wide(text: str) -> str:
+    """A text, if it has more than ASCII in it."""
+    return "" if text.isascii() else text
+
+
+def _reduced(content: Content, patch: Patch) -> Patch:
+    """The patch without whole lines at its beginning and its end that stay as they are."""
+    ending = content.break_at(patch.stop)  # with it, a last line that stays is seen to stay
+    old, new = content.text[patch.start : patch.stop] + ending, patch.text + ending
+    olds, news = by_lines(old), by_lines(new)
+    head = common(olds, news)
+    tail = min(common(olds[::-1], news[::-1]), len(olds) - head, len(news) - head)
+    start = patch.start + len("".join(olds[:head]))
+    stop = patch.start + len(old) - len("".join(olds[len(olds) - tail :]))
+    return Patch(start, stop, "".join(news[head : len(news) - tail]))
+
+
+# -- all of them together --------------------------------------------------------------------------------------------
+
+
+def _in_order(drafts: Sequence[Draft], count: int) -> list[Draft]:
+    """The changes as they follow one another in the file.
+
+    Raises: Conflict when two change the same lines, or begin at one point and it is not certain which comes first.
+    """
+    ordered = sorted(drafts, key=lambda draft: (draft.patch.start, draft.patch.stop, draft.start, draft.edit))
+    for one, other in pairwise(ordered):
+        overlap = other.patch.start < one.patch.stop
+        if overlap or (other.patch.start == one.patch.start and other.start < one.stop):
+            numbers = sorted({one.edit + 1, other.edit + 1})
+            raise Conflict(
+                f"edits {numbers[0]} and {numbers[-1]} of {count} change the same lines; nothing was written",
+                suggestion="Make one edit of the two: its replacement is what both should leave.",
+                details={"edits": numbers},
+            )
+    return ordered
+
+
+def _assembled(content: Content, drafts: Sequence[Draft]) -> Planned:
+    """The new bytes, and of every change where it is in them."""
+    parts, inverse, size, at = [content.bom], [], len(content.bom), 0
+    for start, stop, text in (draft.patch for draft in drafts):
+        kept, new, original = (
+            content.encoded(part) for part in (content.text[at:start], text, content.text[start:stop])
+        )
+        parts += [kept, new]
+        inverse.append(Inverse(size + len(kept), size + len(kept) + len(new), original))
+        size, at = size + len(kept) + len(new), stop
+    data = b"".join([*parts, content.encoded(content.text[at:])])
+    if len(data) > BYTES_MAX:
+        raise too_large(len(data))
+    return Planned(
+        data=data,
+        placements=tuple(sorted(_placements(content, drafts))),
+        inverse=tuple(inverse),
+        warnings=tuple(_warnings(content, drafts)),
+        content=content,
+        patches=tuple(draft.patch for draft in drafts),
+    )
+
+
+def _placements(content: Content, drafts: Sequence[Draft]) -> Iterator[Placement]:
+    """Where each edit was found, and where its changed lines are now; `drafts` in their order."""
+    line, at, moved = 1, 0, 0
+    for (start, stop, text), *_, edit, spot in drafts:
+        line += content.text.count("\n", at, start)
+        at = start
+        first, last = line + moved, line + moved + text.count("\n")
+        now = LineSpan(first, last - 1 if last > first and text.endswith("\n") else last)
+        yield Placement(
+            edit, _found(content, spot, line, start), content.column(spot.start), now, spot.rung, spot.distance
+        )
+        moved += text.count("\n") - content.text.count("\n", start, stop)
+
+
+def _found(content: Content, spot: Spot, line: int, offset: int) -> LineSpan:
+    """The lines of a place, when an offset of the text near it is known to be on a line."""
+    start = content.offset(spot.start)
+    first = line + (content.text.count("\n", offset, start) or -content.text.count("\n", start, offset))
+    return LineSpan(first, first + content.norm.count("\n", spot.start, max(spot.start, spot.stop - 1)))
+
+
+def _warnings(content: Content, drafts: Sequence[Draft]) -> Iterator[str]:
+    """What a caller may not have meant."""
+    for (_, stop, text), *_, edit, spot in drafts:
+        cut = content.norm[spot.stop - 1 : spot.stop] == "\n" and spot.rung == EXACT
+        if cut and text and not text.endswith("\n") and stop < len(content.text):
+            yield f"edit {edit + 1}: its target ends with a line break and its replacement does not; two lines were joined"

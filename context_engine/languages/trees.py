@@ -1,0 +1,76 @@
+"""A file's bytes -> the bytes its parser sees and their tree, or why there is none. Never raises.
+
+What a parser cannot read is made blank for it, byte for byte, so that lines and offsets stay those of the file.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tree_sitter import Tree
+
+from context_engine.languages.grammars import Grammars
+from context_engine.languages.language import Language
+
+LINE_BYTES_MAX = 20_000
+"""Longer lines of code are minified or generated: their symbols say little, and several grammars need time quadratic
+in such a line (20 KB of backticks keep Scala's busy for four seconds)."""
+TOO_BROKEN = 4_000
+"""Unread tokens side by side in one error. A query looks at all of them for each of them: 40,000 take 1.3 s."""
+
+_BLANKS = bytes(byte if byte in b"\n\r" else 32 for byte in range(256))
+
+
+def read_tree(language: Language, data: bytes, grammars: Grammars) -> tuple[bytes, Tree | str]:
+    """What the parser of a language sees of a file, and the tree; instead of the tree a sentence when there is none."""
+    if language.grammar is None:
+        return data, f"there is no parser for {language.name}"
+    if language.only_inside:
+        data = _only_inside(language.only_inside, data)
+    for pattern in language.blanks:
+        data = re.sub(pattern.encode(), _blanked, data)
+    if language.content == "code" and len(data) > LINE_BYTES_MAX and _longest_line(data) > LINE_BYTES_MAX:
+        return data, f"a line of more than {LINE_BYTES_MAX:,} bytes: not parsed"
+    tree = grammars.parse(language.grammar, data)
+    if tree is None:
+        return data, grammars.problem(language.grammar) or "too broken to be outlined"
+    return data, "too broken to be outlined" if len(data) > TOO_BROKEN and _too_broken(tree) else tree
+
+
+def _longest_line(data: bytes) -> int:
+    return max(map(len, data.split(b"\n")))
+
+
+def _too_broken(tree: Tree) -> bool:
+    """Whether an error is so wide that a query over it would take forever; looks only where errors are."""
+    waiting = [tree.root_node] if tree.root_node.has_error else []
+    while waiting:
+        node = waiting.pop()
+        if node.is_error and node.child_count - node.named_child_count > TOO_BROKEN:
+            return True
+        waiting += [child for child in node.named_children if child.has_error]
+    return False
+
+
+def _blanked(match: re.Match[bytes]) -> bytes:
+    """What a pattern found, with its first group blank."""
+    found, (start, stop) = match[0], match.span(1)
+    start, stop = start - match.start(), stop - match.start()
+    return found[:start] + found[start:stop].translate(_BLANKS) + found[stop:]
+
+
+def _only_inside(pairs: tuple[tuple[str, str], ...], data: bytes) -> bytes:
+    """The same bytes with everything outside the pairs blank.
+
+    >>> _only_inside((("<a>", "</a>"),), b"no<a>yes</a>no")
+    b'     yes      '
+    """
+    pieces, end = [], 0
+    for opening, closing in pairs:
+        for match in re.finditer(
+            rb"%b(.*?)(?:%b|\Z)" % (opening.encode(), closing.encode()), data, re.DOTALL | re.IGNORECASE
+        ):
+            if match.start(1) >= end:
+                pieces += [data[end : match.start(1)].translate(_BLANKS), match[1]]
+                end = match.end(1)
+    return b"".join([*pieces, data[end:].translate(_BLANKS)])
