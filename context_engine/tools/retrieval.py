@@ -49,7 +49,7 @@ def codebase_retrieval(
     min_score: Annotated[float, Share("Least share of the best score.")] = 0,
     max_tokens: Annotated[int, Whole("Token budget; 0: the reply limit.", 0, ENDLESS)] = 0,
 ) -> Reply:
-    """Find the code that answers a question: search the repository by words, meaning or symbol, ranked, instead of many greps.
+    """Find the code that answers a question: search by words, meaning or symbol, ranked, instead of many greps.
 
     JSON rows with path, lines, symbol, code and why. Start here.
     """

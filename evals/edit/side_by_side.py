@@ -26,9 +26,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from evals.edit.peers.protocol import PEERS
-
 from bench.measure import p50_p95, table
+from evals.edit.peers.protocol import PEERS
 
 HERE = Path(__file__).resolve().parent
 FILESYSTEM = ("@modelcontextprotocol/server-filesystem", "2026.8.31")
