@@ -22,10 +22,11 @@ MESSAGE_CHARS_MAX = 80
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The new syntax errors of a file in their order; `unchecked` says why nobody looked."""
+    """The new syntax errors of a file in their order; `unchecked` says why nobody looked; `older` errors were there before."""
 
     errors: tuple[Problem, ...] = ()
     unchecked: str = ""
+    older: int = 0
 
     @property
     def is_sound(self) -> bool:
@@ -42,7 +43,7 @@ class Report:
         if self.unchecked:
             return f"syntax not checked: {self.unchecked}"
         if not self.errors:
-            return "syntax ok"
+            return "no new syntax errors, old ones are left" if self.older else "syntax ok"
         first, more = self.errors[0], len(self.errors) - 1
         rest = f" ({more} more)" if more else ""
         return f"new syntax error at line {first.line}: {first.message[:MESSAGE_CHARS_MAX]}{rest}"
@@ -73,7 +74,8 @@ def _compared(old: bytes, new: bytes, language: Language, grammars: Grammars) ->
     then = syntax_errors(language, old, grammars)
     if isinstance(then, str):
         return Report(unchecked=f"it could not be parsed before: {then}")
-    return Report(tuple(_added(_named(old, then), _named(new, now))))
+    added = tuple(_added(_named(old, then), _named(new, now)))
+    return Report(added, older=len(now) - len(added))
 
 
 Named = tuple[str, Problem]
