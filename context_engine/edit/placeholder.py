@@ -21,6 +21,11 @@ _REST = re.compile(
     r"|module)\b(?:\W+(?:is|are|remains?|stays?|goes))*(?:\W+(?:unchanged|the same|here|as before|as is|omitted))*\W*",
     re.IGNORECASE,
 )
+_TELLING = (
+    *("existing", "remaining", "unchanged", "omitted", "previous", "truncated", "elided", "rest of", "other "),
+    *("same as", "as before", "code here", "code as", "code the", "keep "),
+)
+"""What every placeholder holds one of, in lower case."""
 _CLOSING = ' */->)}]"'
 _WORDS_MAX = 12
 """A placeholder is a short remark; a longer sentence says something."""
@@ -41,7 +46,14 @@ def placeholders(text: str) -> list[str]:
     >>> placeholders("  // rest of the function unchanged\n  return ...")
     ['// rest of the function unchanged']
     """
+    if not _may_leave_out(text.lower()):
+        return []
     return [line.strip() for line in text.split("\n") if _is_placeholder(line.strip())]
+
+
+def _may_leave_out(text: str) -> bool:
+    """Whether a word of any placeholder stands in a text in lower case: a look that costs little where none does."""
+    return any(word in text for word in _TELLING)
 
 
 def _is_placeholder(line: str) -> bool:
