@@ -84,6 +84,7 @@ from context_engine.store.embedded import SCHEMA_VERSION, EmbeddedStore
 from context_engine.store.place import user_cache_folder, workspace_id
 from context_engine.store.state import FOLDER
 from context_engine.text.lines import count, cut_out
+from context_engine.text.secrets import mask_keys
 from context_engine.text.spans import LineSpan
 from context_engine.workspace import files, roots, tree
 from context_engine.workspace.git import Git
@@ -582,7 +583,7 @@ class Engine:
     # -- files --
 
     def read(self, path: str, *, first: int | None = None, last: int | None = None) -> FileText:
-        """A file, or lines `first` to `last` of it (1-based, both included, clipped to the file).
+        """A file, or lines `first` to `last` of it (1-based, both included, clipped to the file; private keys masked).
 
         Raises: InvalidPath, AccessDenied, FileNotFound, BinaryFile, TooLarge, InvalidLineRange.
         """
@@ -591,7 +592,7 @@ class Engine:
         source = files.read(self._root, rel, bytes_max=RANGE_BYTES_MAX if part else READ_BYTES_MAX)
         lines = count(source.text)
         span = _asked_lines(first, last, lines, rel)
-        text = cut_out(source.text, span.first, span.last) if part else source.text
+        text = cut_out(mask_keys(source.text), span.first, span.last) if part else source.text
         language = self._languages.detect(rel, source.text[:200].encode())
         return FileText(
             path=rel,

@@ -554,3 +554,23 @@ def as_nobody(folder: Path, script: str) -> list[str]:
 def test_every_refusal_here_is_one_of_ours() -> None:
     assert issubclass(NotIndexed, CallError) and issubclass(DiskFull, HostError)
     assert issubclass(HostError, ContextEngineError)
+
+
+def test_the_middle_of_a_private_key_is_masked_in_whatever_part_of_a_file_is_shown(tmp_path: Path) -> None:
+    body = [f"{n:02}Zk9QmVr7TtYxW3sLp0JhGfDdAaSsQqEeRrTtYyUuIiOoPpLlKkJjHhGg{n:02}" for n in range(60)]
+    lines = [
+        "# zebra",
+        "KEY = '''-----BEGIN RSA PRIVATE KEY-----",
+        *body,
+        "-----END RSA PRIVATE KEY-----'''",
+        "def zebra():",
+    ]
+    lines += ["    return KEY"]
+    root = tree(tmp_path / "w", {"a.py": "\n".join(lines) + "\n"})
+    with indexed(root) as engine:
+        parts = [engine.read("a.py", first=20, last=30).text]
+        parts += [hit.chunk.text for hit in engine.search(Query("zebra", 50, chunks_per_file=50)).hits]
+        whole = engine.read("a.py").text
+    assert not any(line in part for line in body for part in parts)
+    assert parts[0].count("\n") == 11
+    assert whole == "\n".join(lines) + "\n", "the gate masks what is whole"
