@@ -29,12 +29,13 @@ from tests.trees import tree
 TRIES = 30
 
 
-def least_ms(work: Callable[[], Any], tries: int = TRIES) -> float:
+def least_ms(work: Callable[[], Any], tries: int = TRIES, *, clock: Callable[[], float] = time.perf_counter) -> float:
+    """`clock`: for pure computing that of this thread alone, which others cannot slow down."""
     taken = []
     for _ in range(tries):
-        began = time.perf_counter()
+        began = clock()
         work()
-        taken.append((time.perf_counter() - began) * 1_000)
+        taken.append((clock() - began) * 1_000)
     return min(taken)
 
 
@@ -54,7 +55,7 @@ def test_filtering_ten_thousand_chunks_takes_less_than_a_millisecond(tmp_path: P
             Filter(tags=("water", "documentation")),
             Filter(kinds=("documentation",), languages=("markdown",), tags=("part_3", "water")),
         ):
-            assert least_ms(lambda asked=asked: Masks(searcher.view).of(asked)) < 1
+            assert least_ms(lambda asked=asked: Masks(searcher.view).of(asked), clock=time.thread_time) < 1
             assert engine.search(Query("pool", filter=asked)).hits
 
 
@@ -62,7 +63,7 @@ def test_gathering_a_hundred_results_by_file_takes_less_than_a_millisecond() -> 
     hits = [hit(f"src/part_{n % 20}.py", first=n * 10 + 1, score=100.0 - n) for n in range(100)]
     groups = _by_file(hits)
     assert [len(group) for group in groups] == [5] * 20
-    assert least_ms(lambda: _by_file(hits)) < 1
+    assert least_ms(lambda: _by_file(hits), clock=time.thread_time) < 1
 
 
 def test_an_update_after_one_edit_takes_a_fraction_of_building_anew(tmp_path: Path) -> None:
@@ -113,7 +114,7 @@ def test_ten_thousand_vectors_are_compared_in_less_than_ten_milliseconds() -> No
     chance = np.random.default_rng(7)
     rows = quantised(unit(chance.standard_normal((10_000, 384))))
     asked = unit(chance.standard_normal((1, 384)))[0]
-    assert least_ms(lambda: cosines(rows, asked)) < 10
+    assert least_ms(lambda: cosines(rows, asked), clock=time.thread_time) < 10
 
 
 def test_an_answer_by_words_and_meaning_takes_less_than_a_tenth_of_a_second(tmp_path: Path) -> None:

@@ -249,11 +249,16 @@ def test_everything_a_tool_does_can_be_tried_at_the_terminal(repository: Path) -
         "search_files": {"query": "login"}, "scout": {"keywords": ["login"]}, "grep_codebase": {"pattern": "login"},
         "read_fragment": {"path": "README.md"},
         "read_regions": {"filePath": "README.md", "regions": [{"start": 1, "end": 1}]},
+        "write_file": {"path": "new.txt", "content": "one\ntwo\n"},
+        "edit_file": {"path": "new.txt", "edits": [{"target": "one", "replace": "1"}]},
+        "safe_replace": {"filePath": "new.txt", "oldContent": "two", "newContent": "2"},
+        "undo_edit": {"steps": 3}, "rename_symbol": {"name": "login", "new_name": "enter"},
         "call_tool": {"name": "list_directory"}, "reindex_workspace": {}, "clear_index": {"confirm": True},
     }  # fmt: skip
     assert set(arguments) == {each.name for each in tools.ALL}
     for name, given in arguments.items():
         assert typed(repository, name, given).strip()
+    assert not (repository / "new.txt").exists(), "all three edits were taken back"
 
 
 def typed(root: Path, name: str, arguments: dict[str, Any]) -> str:
