@@ -88,6 +88,60 @@ class TooLarge(CallError):
     code = "TOO_LARGE"
 
 
+class StaleFile(CallError):
+    """The file is no longer what the caller takes it for: it changed since it was read, planned on or written."""
+
+    code = "STALE_FILE"
+
+
+class InvalidEdit(CallError):
+    """The edit cannot be meant as it is: an empty target, a placeholder for code, characters that no file holds."""
+
+    code = "INVALID_EDIT"
+
+
+class NoChange(CallError):
+    """The edit would leave the file as it is."""
+
+    code = "NO_CHANGE"
+
+
+class NoMatch(CallError):
+    """The target of an edit is not in the file."""
+
+    code = "NO_MATCH"
+
+
+class MultipleMatches(CallError):
+    """The target of an edit stands in several places that fit equally well."""
+
+    code = "MULTIPLE_MATCHES"
+
+
+class AnchorFailed(CallError):
+    """The target is there, but not where the anchor says."""
+
+    code = "ANCHOR_FAILED"
+
+
+class FuzzyUnsafe(CallError):
+    """A place comes near, but what would have to be written there is not certain."""
+
+    code = "FUZZY_UNSAFE"
+
+
+class Conflict(CallError):
+    """Two edits of one call change the same lines."""
+
+    code = "CONFLICT"
+
+
+class WrongEncoding(CallError):
+    """The file is in an encoding that the edit cannot be written in, or in none that can be kept byte for byte."""
+
+    code = "ENCODING"
+
+
 class InvalidLineRange(CallError):
     """The line range is empty, reversed or past the end of the file."""
 
@@ -98,6 +152,12 @@ class SymbolNotFound(CallError):
     """No definition of that name is indexed."""
 
     code = "SYMBOL_NOT_FOUND"
+
+
+class MemoryNotFound(CallError):
+    """No memory has that id."""
+
+    code = "MEMORY_NOT_FOUND"
 
 
 class UnknownTool(CallError):
@@ -165,6 +225,12 @@ class DiskFull(HostError):
     """No room left where the index or a record is written."""
 
     code = "DISK_FULL"
+
+
+class WriteFailed(HostError):
+    """A file could not be written: closed, read-only, or no room on the disk. It is as it was."""
+
+    code = "WRITE_FAILED"
 
 
 class StorageCorrupt(HostError):
