@@ -21,6 +21,9 @@ from pathlib import Path
 from typing import Self
 
 from context_engine import __version__
+from context_engine.context.budget import bound
+from context_engine.context.team import Team
+from context_engine.context.tokenizer import tokenizer
 from context_engine.edit.apply import Editor, Past, Receipt
 from context_engine.edit.change import Change, edited, written
 from context_engine.edit.ledger import Ledger
@@ -175,6 +178,7 @@ class Engine:
         self._searcher: Searcher | None = None
         self._graph: Graph | None = None
         self._completer: Completer | None = None
+        self._team: Team | None = None
         self._sources: dict[str, Source] = {}
         self._parses = Parses(self._languages, self._grammars, self._bytes)
         self._editor = Editor(self._root, root / FOLDER, on_write=self._wrote, flush=settings.flush)
@@ -383,6 +387,19 @@ class Engine:
                 self._graph = None
             return self._searcher
 
+    # -- what a team knows --
+
+    def team(self) -> Team:
+        """What a team knows beside its code, and how tokens are counted, for bundles and prompts.
+
+        Raises: UnsupportedHost, InvalidArgument (a tokenizer that the settings name and nobody can read).
+        """
+        with self._lock:
+            if self._team is None:
+                file = self.settings.tokenizer_file
+                self._team = Team(count=tokenizer(file) if file else bound)
+            return self._team
+
     # -- searching text --
 
     def scan(
@@ -475,6 +492,16 @@ class Engine:
         imports = self._parses.imports(rel, self._file_paths())
         found = dict.fromkeys(file for _, _, meant in imports for file in meant if not is_sensitive(file))
         return tuple(self._root.rel(file, must_exist=False) for file in found)
+
+    def importers(self, path: str) -> tuple[RelPath, ...]:
+        """Files whose imports, as they were indexed, mean this file: quick, where `trace` is thorough. Raises: NotIndexed."""
+        found = self._fresh_graph().importers_as_indexed(str(self._root.rel(path)))
+        return tuple(self._root.rel(file, must_exist=False) for file in found if not is_sensitive(file))
+
+    def files_named(self, name: str) -> tuple[RelPath, ...]:
+        """Files of this workspace whose path ends with these components, sorted; without an index, too."""
+        found = sorted(self._file_paths().by_suffix(name.strip("/"))) if name.strip("/") else []
+        return tuple(self._root.rel(file, must_exist=False) for file in found if not is_sensitive(file))
 
     def _file_paths(self) -> PathIndex:
         """The files of the workspace: those of the index, or while there is no whole one what a walk finds."""

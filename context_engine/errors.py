@@ -154,6 +154,12 @@ class SymbolNotFound(CallError):
     code = "SYMBOL_NOT_FOUND"
 
 
+class MemoryNotFound(CallError):
+    """No memory has that id."""
+
+    code = "MEMORY_NOT_FOUND"
+
+
 class UnknownTool(CallError):
     """No tool has that name."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 from context_engine.text.spans import LineSpan
 
@@ -90,6 +90,25 @@ class Skipped:
     path: str
     reason: str
     detail: str = ""
+
+
+class Touch(NamedTuple):
+    """A file that a commit added, changed, renamed (`was` is its old name) or deleted (`is_gone`)."""
+
+    path: str  # relative to the top of the repository
+    was: str = ""
+    is_gone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One step of a repository's history; merges are none. `at` is when it was committed, in seconds since 1970."""
+
+    hash: str
+    at: int
+    author: str
+    subject: str
+    touched: tuple[Touch, ...]
 
 
 # -- what the Engine answers with --------------------------------------------------------------------------------------

@@ -69,6 +69,9 @@ class Settings:
     result_chars_max: int = knob(
         36_000, "Longest reply of a tool; clients cut what is longer.", least=2_000, most=1_000_000
     )
+    tokenizer_file: Path | None = knob(
+        None, "The tokenizer.json that token budgets are counted with; empty: an upper bound."
+    )
     rate_limits_per_minute: str = knob(
         "", "Limits beside and over the built-in ones, as `read_file=300, grep_codebase=0`; 0 lifts one."
     )

@@ -91,10 +91,12 @@ class Searcher:
         self.masks = Masks(self.view)
         self._roles = roles
 
-    def rank(self, query: Query, *, weights: Mapping[str, float] = fuse.WEIGHTS) -> Ranking:
-        """The places worth reading for a query, best first."""
+    def rank(self, query: Query, *, weights: Mapping[str, float] = fuse.WEIGHTS, role_power: float = 1.0) -> Ranking:
+        """The places worth reading for a query, best first. With less `role_power` (0-1) files count less by their role."""
         asked = Asked.of(query.text)
         prior = priors(self.view, self._roles, asked, query.filter)
+        if role_power != 1.0:
+            prior = np.power(prior, np.float32(role_power))
         return search(
             self.view, query, asked, self.masks.of(query.filter), prior, weights=weights, meaning=self.meaning
         )

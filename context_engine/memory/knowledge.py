@@ -1,0 +1,345 @@
+"""What is known about a repository, in one ranking: what people wrote down (memories) and what it tells itself (discoveries).
+
+    knowledge.refresh(stamps, read)                 after an index run: files that changed are asked again, gone ones forgotten
+    knowledge.learn("history", stamp, make)         the same for what is no file: commits, plans, reviews
+    knowledge.search(Sought("how are amounts rounded"))
+
+Discoveries are derived: they lie in the index alone, are made anew as often as one likes, and never touch what a person wrote.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+
+from context_engine.context.team import Remembered
+from context_engine.errors import Cancelled, InvalidArgument
+from context_engine.memory import importers, times
+from context_engine.memory.discovery import Discovery
+from context_engine.memory.listing import Standing
+from context_engine.memory.meaning import nearness, prepare
+from context_engine.memory.memories import Memories
+from context_engine.memory.ranking import best, freshness, fused, weighed
+from context_engine.memory.shelf import Entry
+from context_engine.memory.times import DAY_S, Now
+from context_engine.store.recall import Item, Page, Pages
+from context_engine.text.words import query_terms
+
+IMPORTERS_VERSION = b"1:"
+"""Raise it when an importer finds something else: every file is asked again."""
+FILES_AT_ONCE = 500
+"""One commit of the index, and as often it is looked whether somebody cancelled."""
+QUERY_CHARS = (3, 500)
+RESULTS_MAX = 20
+JUDGED_MAX = 200
+"""So many are weighed and counted: age, standing and use lift nothing from beyond that among the first twenty."""
+TYPES = ("all", "pattern", "rule", "decision", "issue")
+IN_FILES, LEARNED = "discovery", "learned"
+"""Sources of the index: pages named by path, and pages named by what was learned from."""
+USE_GREP = "grep_codebase and search_files find text; codebase_retrieval finds code."
+
+Blame = Callable[[str, int], tuple[str, str] | None]
+"""The commit and the day (ISO-8601) that a line was written in; None where nobody knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """What somebody wants to know. `module`: a folder, a file or the name of either. `min_score`: 0 to 1."""
+
+    query: str
+    type: str = "all"
+    module: str = ""
+    limit: int = 5
+    include_stale: bool = False
+    min_score: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """One thing that is known, wherever it comes from. `place` is its provenance (`path:line@commit`), or its file."""
+
+    id: str
+    type: str
+    title: str
+    content: str
+    source: str
+    place: str
+    paths: tuple[str, ...]  # the files it speaks of
+    date: str
+    confidence: float
+    links: tuple[str, ...]
+    status: str = "active"
+
+    @property
+    def module(self) -> str:
+        """The folder of the first file it speaks of."""
+        return self.paths[0].rpartition("/")[0] if self.paths else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One answer. `score` is 0 to 1, best first."""
+
+    known: Known
+    score: float
+    status: str
+    why: str = ""  # why it is stale
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What was found. `total` counts beyond the limit, too; `left_out` those that no longer hold."""
+
+    results: tuple[Result, ...]
+    total: int
+    left_out: int
+    engine: Literal["hybrid", "lexical"]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Refreshed:
+    """What a refresh did: files asked, files forgotten, and how many discoveries files tell of now."""
+
+    asked: int
+    gone: int
+    discoveries: int
+
+
+class Knowledge:
+    """What is known about one workspace. Thread-safe. `access` tells how much a path is used, 0 to 1."""
+
+    def __init__(self, memories: Memories, *, now: Now, access: Callable[[str], float] | None = None) -> None:
+        """Nothing is read until it is asked for."""
+        self._memories = memories
+        self._recall = memories.recall
+        self._now = now
+        self._access = access
+        self._lock = threading.Lock()
+        self._seen: tuple[tuple[list[Entry], Pages, Pages], dict[int, Entry], dict[int, Known]] | None = None
+
+    # -- learning --
+
+    def refresh(
+        self,
+        stamps: Mapping[str, bytes],
+        read: Callable[[str], str | None],
+        *,
+        commit: str = "",
+        blame: Blame | None = None,
+        cancel: threading.Event | None = None,
+    ) -> Refreshed:
+        """Ask every file whose stamp is another one, and forget those that are gone. A second call does nothing.
+
+        `stamps` are all files by path, each with what changes when its content does; `read` gives a text, or None for what
+        holds none. What was done before a cancel stays. Raises: Cancelled, StorageBusy.
+        """
+        known = self._recall.pages(IN_FILES)
+        wanted = {path: IMPORTERS_VERSION + stamp for path, stamp in stamps.items()}
+        changed = [path for path in sorted(wanted) if path not in known or known[path].stamp != wanted[path]]
+        gone = [path for path in known if path not in wanted]
+        self._recall.put(IN_FILES, {}, gone)
+        for first in range(0, len(changed), FILES_AT_ONCE):
+            if cancel is not None and cancel.is_set():
+                raise Cancelled("looking for discoveries was cancelled", suggestion="Call again; it goes on from here.")
+            paths = changed[first : first + FILES_AT_ONCE]
+            told = {path: _asked(path, read(path), commit, blame) for path in paths}
+            self._recall.put(IN_FILES, {path: (wanted[path], _items(found)) for path, found in told.items()})
+        prepare(self._recall, self._memories.embed)
+        pages = self._recall.pages(IN_FILES)
+        return Refreshed(len(changed), len(gone), sum(len(page.items) for page in pages.values()))
+
+    def learn(self, name: str, stamp: bytes, make: Callable[[], Iterable[Discovery]]) -> bool:
+        """Take what is no file: `make` is called when the stamp is another one than last time. Whether it was."""
+        known = self._recall.pages(LEARNED).get(name)
+        wanted = IMPORTERS_VERSION + stamp
+        if known is not None and known.stamp == wanted:
+            return False
+        self._recall.put(LEARNED, {name: (wanted, _items(make()))})
+        prepare(self._recall, self._memories.embed)
+        return True
+
+    # -- finding --
+
+    def search(self, sought: Sought) -> Findings:
+        """What is known about a question, best first. Filters come before any ranking. Nothing is changed by it.
+
+        Raises: InvalidArgument for a query of fewer than 3 or more than 500 characters, or an unknown type; StorageBusy.
+        """
+        _check(sought)
+        entries, known = self._everything()
+        is_filtered = sought.type != "all" or sought.module
+        passing = {number: each for number, each in known.items() if _passes(each, sought)} if is_filtered else known
+        near = nearness(self._recall, self._memories.embed, sought.query)
+        relevance = best(fused(self._recall.matching(_telling(sought.query)), near.cosines, passing), JUDGED_MAX)
+        access = self._percentiles({number: passing[number] for number in relevance})
+        standing = self._memories.standings()
+        judged = [
+            self._judged(
+                passing[number],
+                standing(entries[number]) if number in entries else None,
+                share,
+                access.get(number, 1.0),
+            )
+            for number, share in relevance.items()
+        ]
+        found = [each for each in judged if sought.include_stale or each.status == "active"]
+        found = sorted((each for each in found if each.score >= sought.min_score), key=_best_first)
+        left_out = sum(each.status == "stale" for each in judged) if not sought.include_stale else 0
+        warnings = _warnings(near.why_not, left_out)
+        engine: Literal["hybrid", "lexical"] = "lexical" if near.why_not else "hybrid"
+        return Findings(tuple(found[: sought.limit]), len(found), left_out, engine, warnings)
+
+    def remembered(self, text: str, limit: int) -> list[Remembered]:
+        """What still holds about a text of any length, best first: for bundles and prompts, which show it beside code.
+
+        Nothing for a text that is too short to ask with. Raises: StorageBusy.
+        """
+        least, most = QUERY_CHARS
+        query = " ".join(text.split())[:most]
+        if len(query) < least:
+            return []
+        return [_remembered(result) for result in self.search(Sought(query, limit=limit)).results]
+
+    def _everything(self) -> tuple[dict[int, Entry], dict[int, Known]]:
+        """Every memory, and everything that is known, by the number of its item."""
+        state = self._memories.entries(), self._recall.pages(IN_FILES), self._recall.pages(LEARNED)
+        with self._lock:
+            if self._seen is None or self._seen[0] != state:
+                entries = {entry.number: entry for entry in state[0] if entry.memory}
+                known = {number: _of_memory(entry) for number, entry in entries.items()}
+                known |= _decoded(state[1].values()) | _decoded(state[2].values())
+                self._seen = state, entries, known
+            return self._seen[1:]
+
+    def _judged(self, known: Known, standing: Standing | None, relevance: float, access: float) -> Result:
+        """How much one thing counts. `standing` is that of a memory; a discovery brings its own."""
+        status, why = (standing.status, standing.why) if standing else (known.status, "")
+        at = times.seconds(known.date) if known.date else None
+        age_days = (self._now() - at) / DAY_S if at is not None else 0.0
+        fresh = freshness(known.type, age_days=age_days, stale=status != "active")
+        return Result(known, weighed(relevance, confidence=known.confidence, fresh=fresh, access=access), status, why)
+
+    def _percentiles(self, known: Mapping[int, Known]) -> dict[int, float]:
+        """For each thing the share of all that were found whose files are used less; nothing where nobody counts."""
+        if self._access is None:
+            return {}
+        used = {number: max((self._access(path) for path in each.paths), default=0.0) for number, each in known.items()}
+        order = sorted(used.values())
+        below = {score: place for place, score in reversed([*enumerate(order)])}
+        return {number: below[score] / len(order) for number, score in used.items()}
+
+
+def _check(sought: Sought) -> None:
+    least, most = QUERY_CHARS
+    length = len(sought.query.strip())
+    if length < least:
+        raise InvalidArgument(
+            f"the query has {length} characters, at least {least} are needed",
+            suggestion="Ask with a word or a sentence, such as: how are amounts rounded.",
+            details={"argument": "query"},
+        )
+    if length > most:
+        raise InvalidArgument(
+            f"the query has {length:,} characters, at most {most} are allowed",
+            suggestion="Ask one thing in a sentence.",
+            details={"argument": "query"},
+        )
+    if sought.type not in TYPES:
+        raise InvalidArgument(f"type is {sought.type[:40]!r}", suggestion=f"It is one of {', '.join(TYPES)}.")
+
+
+def _telling(query: str) -> list[str]:
+    """The terms of a question without those that only name a kind: "known issues with tokens" asks for tokens."""
+    kinds = set(query_terms(f"{' '.join(TYPES)} known"))
+    terms = query_terms(query)
+    return [term for term in terms if term not in kinds] or terms
+
+
+def _asked(path: str, text: str | None, commit: str, blame: Blame | None) -> list[Discovery]:
+    found = importers.from_file(path, text, commit=commit) if text else []
+    return importers.dated(found, blame) if blame else found
+
+
+def _items(found: Iterable[Discovery]) -> Sequence[Item]:
+    return [Item(msgspec.msgpack.encode(each), each.title, each.content, each.path.replace("/", " ")) for each in found]
+
+
+def _decoded(pages: Iterable[Page]) -> dict[int, Known]:
+    decode = msgspec.msgpack.Decoder(Discovery).decode
+    return {number: _of_discovery(decode(payload)) for page in pages for number, payload in page.items}
+
+
+def _of_discovery(found: Discovery) -> Known:
+    return Known(
+        id=found.id,
+        type=found.type,
+        title=found.title,
+        content=found.content,
+        source=found.source,
+        place=found.provenance,
+        paths=(found.path,) if found.path else (),
+        date=found.date,
+        confidence=found.confidence,
+        links=(found.provenance,),
+        status="active" if found.status == "active" else "stale",
+    )
+
+
+def _of_memory(entry: Entry) -> Known:
+    held = entry.memory
+    assert held
+    paths = tuple(link.path for link in held.linked_files)
+    return Known(
+        id=held.id,
+        type=held.type,
+        title=held.title,
+        content=held.content,
+        source="memory",
+        place=entry.path,
+        paths=paths,
+        date=held.updated_at,
+        confidence=1.0,  # somebody wrote it down on purpose
+        links=(entry.path, *paths, *held.linked_symbols, *held.linked_plans),
+    )
+
+
+def _passes(known: Known, sought: Sought) -> bool:
+    return sought.type in ("all", known.type) and _in_module(known, sought.module)
+
+
+def _in_module(known: Known, module: str) -> bool:
+    """Whether one of its files lies in a folder, or carries its name.
+
+    >>> known = Known("", "", "", "", "", "", ("src/Auth/login.py",), "", 1.0, ())
+    >>> [_in_module(known, module) for module in ("", "src/auth", "auth", "login", "src/auth/", "aut", "src/login")]
+    [True, True, True, True, True, False, False]
+    """
+    wanted = module.strip().strip("/").casefold()
+    return not wanted or any(_lies_in(path.casefold(), wanted) for path in known.paths)
+
+
+def _lies_in(path: str, module: str) -> bool:
+    parts = path.split("/")
+    return f"{path}/".startswith(f"{module}/") or module in parts or module == parts[-1].partition(".")[0]
+
+
+def _remembered(result: Result) -> Remembered:
+    known = result.known
+    source: Literal["memory", "discovery"] = "memory" if known.source == "memory" else "discovery"
+    return Remembered(known.id, source, known.type, known.title, known.content, known.place, result.score)
+
+
+def _best_first(result: Result) -> tuple[float, str, str]:
+    return -result.score, result.known.place, result.known.id
+
+
+def _warnings(why_not: str, left_out: int) -> tuple[str, ...]:
+    told = [f"found by words alone: {why_not}. {USE_GREP}"] if why_not else []
+    if left_out:
+        told.append(f"{left_out} left out whose files have changed since: include_stale shows them")
+    return tuple(told)

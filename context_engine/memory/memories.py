@@ -1,0 +1,390 @@
+"""The memories of a workspace: written down, listed, changed, deleted, by any number of processes and people at once.
+
+    memories = Memories(Shelves(...), linked, ...)
+    memories.add(Draft("decisions", "Money is counted in cents."))
+    memories.listed(Wanted(query="money"))
+
+What is written passes the scrub first. Files are what counts; the index beside them is derived.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Literal
+
+from context_engine.errors import InvalidArgument, MemoryNotFound, StaleFile, StorageBusy
+from context_engine.memory import checking, listing
+from context_engine.memory.checking import Scrub
+from context_engine.memory.ids import CHANCE_BYTES, uuid7
+from context_engine.memory.linked import LinkedFiles
+from context_engine.memory.listing import Listed, Standing, Wanted
+from context_engine.memory.meaning import Embed, nearness
+from context_engine.memory.memory import CATEGORIES, CONTENT_CHARS_MAX, Draft, Link, Memory, parsed, rewritten, written
+from context_engine.memory.ranking import fused
+from context_engine.memory.shelf import Entry, Shelf
+from context_engine.memory.similar import SAME_MEANING_MIN, SAME_WORDS_MIN, conflict, digest, said, sameness
+from context_engine.memory.times import Now, iso
+from context_engine.store.recall import Item, Recall
+from context_engine.text.secrets import mask
+from context_engine.text.words import query_terms
+
+MEMORIES_MAX = 2_000
+"""Where adding begins to warn: beyond it nobody reads them any more."""
+COMPARED_MAX = 50
+"""So many of the memories that share words with a new one, and of those near in meaning, are compared with it word by word."""
+SHOWN_SIMILAR_MAX = 5
+TRIES = 5
+"""A file name is free unless somebody made one of the same title and the same 32 bits of chance."""
+
+ON_SIMILAR = ("warn", "reject", "merge", "supersede", "allow")
+Action = Literal["created", "merged", "superseded", "rejected", "duplicate"]
+
+
+@dataclass(frozen=True, slots=True)
+class Similar:
+    """A memory that says nearly the same, and how nearly (0 to 1); or one that says the opposite, and `why`."""
+
+    entry: Entry
+    score: float
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What came of an addition. Nothing was written when the action is `rejected` or `duplicate`, or for a dry run."""
+
+    id: str
+    path: str
+    action: Action
+    similar: tuple[Similar, ...] = ()
+    conflicts: tuple[Similar, ...] = ()
+    redactions: int = 0
+    indexed: bool = False
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """What is to be different in a memory; None leaves a field as it is. `linked_files` are looked at anew when given."""
+
+    category: str | None = None
+    content: str | None = None
+    title: str | None = None
+    tags: tuple[str, ...] | None = None
+    subtype: str | None = None
+    priority: str | None = None
+    source: str | None = None
+    owner: str | None = None
+    evidence: str | None = None
+    expires_at: str | None = None
+    linked_files: tuple[str, ...] | None = None
+    linked_symbols: tuple[str, ...] | None = None
+    linked_plans: tuple[str, ...] | None = None
+    still_true: bool = False
+    """Its linked files are taken as they are now, so that it is no longer stale."""
+
+
+@dataclass(frozen=True, slots=True)
+class Updated:
+    """What came of a change."""
+
+    entry: Entry
+    changed: tuple[str, ...]
+    redactions: int
+
+
+class Memories:
+    """The memories of one workspace, of the project and of its user. Thread-safe; other processes may work on them, too."""
+
+    def __init__(
+        self,
+        shelves: Mapping[str, Shelf],
+        linked: LinkedFiles,
+        recall: Recall,
+        *,
+        now: Now,
+        embed: Embed | None = None,
+        chance: Callable[[int], bytes] = os.urandom,
+        scrub: Scrub = mask,
+        categories: Sequence[str] = CATEGORIES,
+    ) -> None:
+        """`shelves` by scope; `project` is always one of them."""
+        self.recall = recall
+        self.embed = embed
+        self._shelves = shelves
+        self._linked = linked
+        self._now = now
+        self._chance = chance
+        self._scrub = scrub
+        self._categories = tuple(categories)
+
+    # -- reading --
+
+    def entries(self) -> list[Entry]:
+        """Every file of memories, the project's first, as it is now. Raises: StorageBusy."""
+        return [entry for shelf in self._shelves.values() for entry in shelf.entries()]
+
+    def standings(self) -> Callable[[Entry], Standing]:
+        """What tells whether a memory holds at this moment, and if not why."""
+        now, why_stale = self._now(), self._linked.look()
+        return lambda entry: listing.standing(entry, now, why_stale)
+
+    def listed(self, wanted: Wanted, *, access: Callable[[str], float] = lambda path: 0.0) -> Listed:  # noqa: ARG005
+        """Memories that pass a filter, sorted, a page at a time. Raises: InvalidArgument, StorageBusy."""
+        entries = self.entries()
+        found, why_not = self._found(wanted.query, entries) if wanted.query.strip() else (None, "")
+        standing = self.standings()
+        listed = listing.listed(wanted, [(entry, standing(entry)) for entry in entries], found, access)
+        return replace(listed, warnings=(f"found by words alone: {why_not}",)) if why_not else listed
+
+    def get(self, id: str) -> Entry:  # noqa: A002 - the word of the reply
+        """The memory of an id. Raises: MemoryNotFound."""
+        for entry in self.entries():
+            if entry.memory and entry.memory.id == id:
+                return entry
+        raise MemoryNotFound(
+            f"no memory has the id {id[:80]!r}", suggestion="list_memories shows their ids.", details={"id": id[:80]}
+        )
+
+    def _found(self, query: str, entries: Sequence[Entry]) -> tuple[dict[int, float], str]:
+        """How relevant each memory is to a question, and why meaning had no say."""
+        near = nearness(self.recall, self.embed, query)
+        by_words = self.recall.matching(query_terms(query))
+        return fused(by_words, near.cosines, {entry.number for entry in entries if entry.memory}), near.why_not
+
+    # -- writing --
+
+    def add(self, draft: Draft, *, on_similar: str = "warn", dry_run: bool = False) -> Added:
+        """Write a memory down, unless it is there already.
+
+        Raises: InvalidArgument, InvalidPath, AccessDenied and FileNotFound for linked files, MemoryNotFound for ids to
+        supersede, WriteFailed, DiskFull, StorageBusy.
+        """
+        clean, redactions = checking.scrubbed(draft, self._scrub)
+        clean = checking.tidy(clean)
+        checking.check(clean, self._categories)
+        checking.check_among("on_similar", on_similar, ON_SIMILAR)
+        shelf = self._shelf(clean.scope)
+        made = self._made(clean)
+        if dry_run:
+            return replace(self._decided(shelf, made, clean, on_similar, write=False), redactions=redactions)
+        with shelf.records.writing():
+            return replace(self._decided(shelf, made, clean, on_similar, write=True), redactions=redactions)
+
+    def _made(self, draft: Draft) -> Memory:
+        """The memory that a draft becomes."""
+        at = self._now()
+        stamp = iso(at)
+        plain = {each.name: getattr(draft, each.name) for each in fields(draft) if each.name != "scope"}
+        plain |= {
+            "linked_files": self._linked.links(draft.linked_files),
+            "expires_at": checking.moment(draft.expires_at),
+        }
+        made = Memory(id=self._new_id(at), created_at=stamp, updated_at=stamp, **plain)
+        checking.check_writable(made)
+        return made
+
+    def _new_id(self, at: float) -> str:
+        return f"mem_{uuid7(int(at * 1000), self._chance(CHANCE_BYTES))}"
+
+    def _decided(self, shelf: Shelf, made: Memory, draft: Draft, on_similar: str, *, write: bool) -> Added:
+        """What is to be done with a new memory beside those that are there, and the doing."""
+        entries = [entry for entry in shelf.entries() if entry.memory]
+        standing = self.standings()
+        holding = [entry for entry in entries if standing(entry).status in ("active", "stale")]
+        named = _named(entries, draft.supersedes)
+        same = next((entry for entry in holding if entry.digest == digest(made.content)), None)
+        if same and same.memory and not named:
+            return Added(same.memory.id, same.path, "duplicate", indexed=True)
+        similar, conflicts = self._compared(made, [entry for entry in holding if entry not in named])
+        told = Added("", "", "created", similar, conflicts, warnings=_warnings(len(entries), similar, on_similar))
+        if similar and on_similar == "reject":
+            best = similar[0].entry
+            return replace(told, id=best.memory.id if best.memory else "", path=best.path, action="rejected")
+        if similar and on_similar == "merge" and not named:
+            return self._merged(shelf, similar[0].entry, made, told, write=write)
+        if on_similar == "supersede":
+            named += [each.entry for each in similar]
+        return self._created(shelf, made, named, told, write=write)
+
+    def _created(self, shelf: Shelf, made: Memory, older: Sequence[Entry], told: Added, *, write: bool) -> Added:
+        """A new file; those it supersedes are told so in the same lock."""
+        made = replace(made, supersedes=tuple(entry.memory.id for entry in older if entry.memory))
+        action: Action = "superseded" if older else "created"
+        if not write:
+            return replace(told, id=made.id, path=shelf.path_of(made.file_name), action=action)
+        for _ in range(TRIES):
+            if shelf.records.create(made.file_name, written(made).encode()):
+                break
+            made = replace(made, id=self._new_id(self._now()))
+        else:
+            raise StorageBusy("no free file name was found", suggestion="Call again in a moment.")
+        for entry in older:
+            if entry.memory:
+                _rewrite(shelf, entry, replace(entry.memory, superseded_by=made.id))
+        path = shelf.path_of(made.file_name)
+        return replace(told, id=made.id, path=path, action=action, indexed=self._is_indexed(shelf))
+
+    def _merged(self, shelf: Shelf, entry: Entry, made: Memory, told: Added, *, write: bool) -> Added:
+        """What is new is put behind what there is."""
+        old = entry.memory
+        assert old
+        both = _together(old, made)
+        if len(both.content) > CONTENT_CHARS_MAX:
+            raise InvalidArgument(
+                f"merged with {old.id} the content has {len(both.content):,} characters, at most {CONTENT_CHARS_MAX:,} are allowed",
+                suggestion='Send one content that says both, with on_similar "supersede".',
+                details={"id": old.id},
+            )
+        told = replace(told, id=old.id, path=entry.path, action="merged")
+        if not write:
+            return told
+        _rewrite(shelf, entry, both)
+        return replace(told, indexed=self._is_indexed(shelf))
+
+    def _compared(self, made: Memory, entries: Sequence[Entry]) -> tuple[tuple[Similar, ...], tuple[Similar, ...]]:
+        """Which memories say nearly the same, best first, and which seem to say the opposite."""
+        text = Item(b"", made.title, made.content).text
+        cosines = nearness(self.recall, self.embed, text).cosines
+        shared = self.recall.matching(query_terms(text))
+        near = sorted(cosines, key=lambda number: (-cosines[number], number))[:COMPARED_MAX]
+        wordy = sorted(shared, key=lambda number: (-shared[number], number))[:COMPARED_MAX]
+        chosen, new = {*near, *wordy}, said(made.content)
+        similar: list[Similar] = []
+        conflicts: list[Similar] = []
+        for entry in entries:
+            if entry.number in chosen and entry.memory:
+                old, cosine = said(entry.memory.content), cosines.get(entry.number, 0.0)
+                words = sameness(new, old)
+                if why := conflict(new, old):
+                    conflicts.append(Similar(entry, max(words, cosine), why))
+                elif words >= SAME_WORDS_MIN or cosine >= SAME_MEANING_MIN:
+                    similar.append(Similar(entry, max(words, cosine)))
+        return _best(similar), _best(conflicts)
+
+    def update(self, id: str, revision: Revision, *, expected_version: str = "") -> Updated:  # noqa: A002
+        """Change a memory. What it does not name stays byte for byte; another category moves the file.
+
+        Raises: MemoryNotFound, InvalidArgument, StaleFile when `expected_version` is no longer the file's, and as `add`.
+        """
+        shelf = self._shelf(self.get(id).scope)
+        with shelf.records.writing():
+            entry = self.get(id)
+            old = _expected(entry, expected_version)
+            clean, redactions = checking.scrubbed(revision, self._scrub)
+            new = checking.revised(old, clean, self._categories)
+            new = replace(new, linked_files=self._links(old, clean))
+            changed = tuple(each.name for each in fields(new) if getattr(new, each.name) != getattr(old, each.name))
+            if not changed:
+                return Updated(entry, (), redactions)
+            new = replace(new, updated_at=iso(self._now()))
+            checking.check_writable(new)
+            _rewrite(shelf, entry, new)
+        return Updated(self.get(id), changed, redactions)
+
+    def _links(self, old: Memory, revision: Revision) -> tuple[Link, ...]:
+        if revision.linked_files is not None:
+            return self._linked.links(revision.linked_files)
+        if revision.still_true:
+            return self._linked.links(link.path for link in old.linked_files)
+        return old.linked_files
+
+    def delete(self, id: str, *, expected_version: str = "") -> Entry:  # noqa: A002
+        """Delete a memory; what it was. One that it superseded holds again.
+
+        Raises: MemoryNotFound, StaleFile when `expected_version` is no longer the file's, WriteFailed, StorageBusy.
+        """
+        shelf = self._shelf(self.get(id).scope)
+        with shelf.records.writing():
+            entry = self.get(id)
+            _expected(entry, expected_version)
+            shelf.records.remove(entry.name)
+        return entry
+
+    def _shelf(self, scope: str) -> Shelf:
+        if scope not in self._shelves:
+            raise InvalidArgument(
+                f"there is no scope {scope!r}", suggestion=f"It is one of {', '.join(self._shelves)}."
+            )
+        return self._shelves[scope]
+
+    def _is_indexed(self, shelf: Shelf) -> bool:
+        """Take what was written into the index; if that is held by somebody, the next look does it."""
+        try:
+            shelf.entries()
+        except StorageBusy:
+            return False
+        return True
+
+
+def _named(entries: Sequence[Entry], ids: Sequence[str]) -> list[Entry]:
+    """The memories of these ids. Raises: MemoryNotFound."""
+    known = {entry.memory.id: entry for entry in entries if entry.memory}
+    missing = [each for each in ids if each not in known]
+    if missing:
+        raise MemoryNotFound(
+            f"no memory has the id {missing[0][:80]!r}; nothing was written",
+            suggestion="list_memories shows their ids; status all shows those that no longer hold, too.",
+            details={"ids": missing},
+        )
+    return [known[each] for each in dict.fromkeys(ids)]
+
+
+def _warnings(count: int, similar: Sequence[Similar], on_similar: str) -> tuple[str, ...]:
+    told: list[str] = []
+    if similar and on_similar == "warn":
+        told.append(
+            f"{len(similar)} similar: update_memory changes one; on_similar merge or supersede puts this in its place"
+        )
+    if count >= MEMORIES_MAX:
+        told.append(f"{count:,} memories are more than anybody keeps true: delete or archive some")
+    return tuple(told)
+
+
+def _best(found: Sequence[Similar]) -> tuple[Similar, ...]:
+    return tuple(sorted(found, key=lambda each: (-each.score, each.entry.name))[:SHOWN_SIMILAR_MAX])
+
+
+def _together(old: Memory, new: Memory) -> Memory:
+    """One memory out of two that say nearly the same."""
+    paths = {link.path for link in new.linked_files}
+    return replace(
+        old,
+        content=old.content if new.content in old.content else f"{old.content}\n\n{new.content}",
+        tags=tuple(dict.fromkeys((*old.tags, *new.tags))),
+        linked_files=(*(link for link in old.linked_files if link.path not in paths), *new.linked_files),
+        linked_symbols=tuple(dict.fromkeys((*old.linked_symbols, *new.linked_symbols))),
+        linked_plans=tuple(dict.fromkeys((*old.linked_plans, *new.linked_plans))),
+        updated_at=new.updated_at,
+    )
+
+
+def _expected(entry: Entry, version: str) -> Memory:
+    """The memory, if its file is still the one that the caller has seen. Raises: StaleFile."""
+    if version and version != entry.version:
+        raise StaleFile(
+            f"{entry.path} was changed by somebody else; nothing was written",
+            suggestion="Look at it with list_memories, then repeat the call with its version.",
+            details={"path": entry.path, "version": entry.version},
+        )
+    assert entry.memory
+    return entry.memory
+
+
+def _rewrite(shelf: Shelf, entry: Entry, new: Memory) -> None:
+    """Write what changed into the file, wherever its category wants it. Raises: InvalidArgument, WriteFailed, DiskFull."""
+    old = entry.memory
+    assert old
+    text = rewritten(shelf.text_of(entry.name), old, new)
+    name = f"{new.category}/{entry.name.partition('/')[2]}"
+    read_back = parsed(text, name)
+    if isinstance(read_back, str) or read_back.content != new.content:
+        raise checking.unwritable(str(read_back) if isinstance(read_back, str) else "it would not read as it was meant")
+    if name == entry.name:
+        shelf.records.replace(name, text.encode())
+    elif shelf.records.create(name, text.encode()):
+        shelf.records.remove(entry.name)
+    else:
+        raise InvalidArgument(f"there is a file {shelf.path_of(name)} already", suggestion="Rename one of the two.")

@@ -1,0 +1,96 @@
+"""PURE. Do two memories say the same, nearly the same, or the opposite? Judged by their words; who has vectors adds a cosine.
+
+>>> sameness(said("Use tabs for indentation."), said("use TABS for indentation"))
+1.0
+>>> conflict(said("The server listens on port 3000"), said("The server listens on port 4000"))
+'port is 3000 in one and 4000 in the other'
+>>> conflict(said("Always use tabs in Makefiles"), said("Never use tabs in Makefiles"))
+'one says to, the other says not to'
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from context_engine.text.words import STOP_WORDS, expand, unique, words
+
+SAME_WORDS_MIN = 0.80
+SAME_MEANING_MIN = 0.90
+SAME_SUBJECT_MIN = 0.55
+"""The three thresholds of the design."""
+
+_NEGATIVE = frozenset(
+    "not no never don't dont doesn't doesnt avoid without stop forbid forbidden cannot can't cant".split()
+)
+_POSITIVE = frozenset("always use prefer must should do does require required allow allowed".split())
+_NO_SUBJECT = _NEGATIVE | _POSITIVE | STOP_WORDS
+_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?|\d+(?:\.\d+)*")
+_VALUE = re.compile(r"\b([^\W\d_][\w-]*)['\"`]?\s*(?:=|:|\bis\b|\bto\b|\bof\b|\bare\b)?\s*['\"`]?(\d+(?:\.\d+)*)\b")
+
+
+def digest(content: str) -> str:
+    """What two contents share that say the same in the same words: case, spacing and the marks around words do not count."""
+    folded = unicodedata.normalize("NFKC", content).casefold()
+    plain = " ".join(re.findall(r"[^\s.,;:!?*`'\"]+", folded))
+    return hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a content says, taken apart once to be compared often: its terms, those of its subject, yes or no, its values."""
+
+    terms: frozenset[str]
+    subject: frozenset[str]
+    is_negative: bool
+    values: Mapping[str, frozenset[str]]
+
+
+def said(content: str) -> Said:
+    """Take a content apart."""
+    plain = [word.replace("’", "'") for word in _WORD.findall(content.casefold())]
+    telling = [word for word in unique(plain) if word not in _NO_SUBJECT and not word[0].isdigit()]
+    return Said(
+        terms=frozenset(term for group in expand(unique(words(content))) for term in group),
+        subject=frozenset(group[-1] for group in expand(telling) if group),
+        is_negative=sum(word in _NEGATIVE for word in plain) % 2 == 1,  # two negations are none
+        values=_values(content),
+    )
+
+
+def sameness(one: Said, other: Said) -> float:
+    """The share of their terms that both have (Jaccard), 0 to 1."""
+    return _jaccard(one.terms, other.terms)
+
+
+def conflict(one: Said, other: Said) -> str:
+    """What two contents about one subject disagree on, in words; empty when they do not seem to."""
+    if _jaccard(one.subject, other.subject) < SAME_SUBJECT_MIN:
+        return ""
+    if one.is_negative != other.is_negative:
+        return "one says to, the other says not to"
+    for key in sorted(one.values.keys() & other.values.keys()):
+        left, right = one.values[key], other.values[key]
+        if not left & right:
+            return f"{key} is {_listed(left)} in one and {_listed(right)} in the other"
+    return ""
+
+
+def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:
+    together = len(one | other)
+    return len(one & other) / together if together else 0.0
+
+
+def _values(text: str) -> dict[str, frozenset[str]]:
+    """The numbers given to each word, as in `port 3000`, `port: 3000` or `port is 3000`."""
+    found: dict[str, frozenset[str]] = {}
+    for key, value in _VALUE.findall(text.casefold()):
+        found[key] = found.get(key, frozenset()) | {value}
+    return found
+
+
+def _listed(values: frozenset[str]) -> str:
+    return ", ".join(sorted(values))

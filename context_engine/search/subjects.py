@@ -1,0 +1,51 @@
+"""PURE. Which earlier commits were about what a text asks for: Okapi BM25 over their subjects.
+
+>>> Subjects(["Fix the parser of dates", "Add a logo"]).matches("which dates does the parser take").round(1).tolist()
+[0.4, 0.0]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from context_engine.search.rankers import K1, B
+from context_engine.text.words import expand, query_terms, unique, words
+
+Floats = npt.NDArray[np.float64]
+
+
+class Subjects:
+    """The subjects of some commits, made ready to be searched. Immutable; 20,000 take some hundred milliseconds."""
+
+    def __init__(self, subjects: Sequence[str]) -> None:
+        """Subjects are known by their number from here on."""
+        said = [words(subject) for subject in subjects]
+        known = unique(word for each in said for word in each)
+        terms = dict(zip(known, expand(known), strict=True))
+        number: dict[str, int] = {}
+        numbers = {word: [number.setdefault(term, len(number)) for term in terms[word]] for word in known}
+        spoken = [[term for word in each for term in numbers[word]] for each in said]
+        lengths = np.array([len(each) for each in spoken], np.int64)
+        owners = np.repeat(np.arange(len(spoken)), lengths)
+        flat = np.array([term for each in spoken for term in each], np.int64)
+        pairs, counts = np.unique(flat * max(len(spoken), 1) + owners, return_counts=True)
+        self._number = number
+        self._docs, self._counts = pairs % max(len(spoken), 1), counts
+        self._starts = np.searchsorted(pairs // max(len(spoken), 1), np.arange(len(number) + 1))
+        self._norms = K1 * (1 - B + B * lengths / max(float(lengths.mean()) if len(lengths) else 1.0, 1e-9))
+
+    def matches(self, text: str) -> Floats:
+        """How much of the text each subject says: 1 is a subject of mean length that says each word once."""
+        score = np.zeros(len(self._norms))
+        wanted = 0.0
+        for term in query_terms(text):
+            number = self._number.get(term)
+            start, stop = (self._starts[number], self._starts[number + 1]) if number is not None else (0, 0)
+            docs, counts = self._docs[start:stop], self._counts[start:stop]
+            idf = float(np.log1p((len(score) - len(docs) + 0.5) / (len(docs) + 0.5)))
+            wanted += idf
+            score[docs] += idf * counts * (K1 + 1) / (counts + self._norms[docs])
+        return score / max(wanted, 1e-9)

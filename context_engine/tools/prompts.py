@@ -1,0 +1,156 @@
+"""Tools that prepare somebody for a task: a bundle of what to read first, and a prompt with its references resolved."""
+
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+from context_engine.assist.commands import Command
+from context_engine.assist.enhancing import Enhanced, Likely, enhanced, missing
+from context_engine.assist.resolving import Reference
+from context_engine.context.bundle import Bundle, Wish, bundle
+from context_engine.context.team import Remembered
+from context_engine.model import Filter
+from context_engine.text.lines import around
+from context_engine.text.secrets import mask
+from context_engine.tools.arguments import Choice, Flag, Share, Text, Texts, Whole, refused
+from context_engine.tools.bundles import Told, as_json, as_markdown
+from context_engine.tools.fit import compact, size, thrifty
+from context_engine.tools.tool import Call, Reply, tool
+
+if TYPE_CHECKING:
+    from context_engine.engine import Engine
+
+QUERY_CHARS_MIN = 3
+QUERY_SHARE = 0.1
+"""Of the budget, for repeating the question: whoever asked knows it."""
+CHARS_PER_TOKEN = 3
+"""Of code as JSON, rounded down: what fits a client's limit in characters has about so many tokens."""
+MS_MAX = 99_999
+"""Counted in place of the time it took, so that the count does not depend on it."""
+
+Includes = Annotated[tuple[str, ...], Texts("Only these: globs such as src/** or *.py.")]
+Excludes = Annotated[tuple[str, ...], Texts("Not these: globs.")]
+
+
+@tool(touches="nothing", always_load=True, instead="codebase_retrieval")
+def get_context_for_prompt(
+    engine: "Engine",
+    call: Call,  # noqa: ARG001 - every tool takes it
+    query: Annotated[str, Text("The task or question.", 3, 4_000)],
+    max_files: Annotated[int, Whole("Files.", 1, 20)] = 5,
+    token_budget: Annotated[int, Whole("Most tokens of the reply.", 500, 100_000)] = 8_000,
+    include_related: Annotated[bool, Flag("Tests, imports, what changes together.")] = True,
+    include_memories: Annotated[bool, Flag("What the team remembers.")] = True,
+    include_summaries: Annotated[bool, Flag("What each file defines.")] = True,
+    min_relevance: Annotated[float, Share("Least share of the best score.")] = 0.3,
+    include_paths: Includes = (),
+    exclude_paths: Excludes = (),
+    external_sources: Annotated[tuple[str, ...], Texts("URLs: where they are mentioned.", most=10)] = (),
+    bypass_cache: Annotated[bool, Flag("Accepted: nothing is cached.")] = False,  # noqa: ARG001 - an old argument
+    format: Annotated[str, Choice("Of the reply.", ("json", "markdown"))] = "json",  # noqa: A002 - the word that callers know
+) -> Reply:
+    """Get a context bundle for a task in one call: the code to read first, related files, tests, memories, facts.
+
+    Searches, groups by file, widens to whole symbols, never over token_budget; says what was left out.
+    """
+    if len(query.strip()) < QUERY_CHARS_MIN:
+        raise refused("query", f"has fewer than {QUERY_CHARS_MIN} characters", "Say the task in a few words.")
+    began = time.perf_counter()
+    chars_max, count = engine.settings.result_chars_max, engine.team().count
+    write = as_json if format == "json" else as_markdown
+    told = Told(around(query, 0, int(token_budget * QUERY_SHARE * CHARS_PER_TOKEN)), token_budget, token_budget, MS_MAX)
+
+    def excess(made: Bundle) -> int:
+        text = mask(write(made, told)).text
+        return max(count(text) - token_budget, -(-(size(text) - chars_max) // CHARS_PER_TOKEN))
+
+    wish = Wish(
+        query,
+        max_files,
+        min(token_budget, chars_max // CHARS_PER_TOKEN),
+        Filter(include_paths=include_paths, exclude_paths=exclude_paths),
+        min_relevance,
+        include_related,
+        include_memories,
+        include_summaries,
+        external_sources,
+    )
+    best = bundle(wish, engine, engine.team(), excess)
+    tokens = count(mask(write(best, told)).text)
+    ms = min(MS_MAX, round((time.perf_counter() - began) * 1_000))
+    return Reply(write(best, told._replace(tokens=tokens, ms=ms)))
+
+
+@tool(touches="nothing", instead="get_context_for_prompt")
+def enhance_prompt(
+    engine: "Engine",
+    call: Call,  # noqa: ARG001 - every tool takes it
+    prompt: Annotated[str, Text("The prompt to enhance.", 1, 10_000)],
+    mode: Annotated[str, Choice("light: 600 tokens more at most, rich: 2000.", ("light", "rich"))] = "light",
+    include_paths: Includes = (),
+    exclude_paths: Excludes = (),
+    assist: Annotated[str, Choice("off: no next step for you.", ("auto", "host", "model", "off"))] = "auto",
+    draft: Annotated[str, Text("Your own version, to be checked.", most=20_000)] = "",
+) -> Reply:
+    """Enhance a prompt with facts of this repository: names resolved to path:line, likely files, rules, test commands.
+
+    Your words stay as they are; with nothing to add the prompt comes back unchanged.
+    """
+    chosen = Filter(include_paths=include_paths, exclude_paths=exclude_paths)
+    made = enhanced(prompt, "rich" if mode == "rich" else "light", chosen, engine, engine.team())
+    reply: dict[str, Any] = {
+        "enhanced_prompt": made.text,
+        "original": prompt,
+        "changed": made.is_changed,
+        "sections": _sections(made),
+        "references": [_reference(each) for each in made.references],
+    }
+    if draft:
+        reply |= _checked(draft, prompt, engine)
+    elif made.is_changed and assist != "off":
+        reply["next"] = {
+            "tool": "enhance_prompt",
+            "arguments_template": {"prompt": "as before", "draft": "your version"},
+            "brief": "To reword it, keep the original text whole and send your version as draft: its names are checked.",
+        }
+    warnings = [*made.warnings, *(["no model is configured: facts only"] if assist == "model" else [])]
+    return Reply(compact(reply | thrifty({"left_out": made.left_out or None, "warnings": warnings})))
+
+
+def _sections(made: Enhanced) -> dict[str, Any]:
+    """What was added, by section."""
+    return {
+        "objective": made.objective,
+        "references": made.texts("references"),
+        "likely_files": [thrifty({"path": each.path, "place": each.place}) for each in made.told(Likely)],
+        "constraints": [_constraint(each) for each in made.told(Remembered)],
+        "validation": [{"kind": each.kind, "command": each.text, "source": each.source} for each in made.told(Command)],
+        "open_questions": made.texts("open_questions"),
+        "done_when": made.texts("done_when"),
+    }
+
+
+def _constraint(one: Remembered) -> dict[str, Any]:
+    return thrifty({"id": one.id, "type": one.type, "title": one.title, "where": one.place})
+
+
+def _reference(reference: Reference) -> dict[str, Any]:
+    places = [
+        thrifty({"path": each.path, "line": each.line or None, "symbol": each.symbol}) for each in reference.resolved
+    ]
+    return {
+        "text": reference.text,
+        "kind": reference.kind,
+        "resolved": places,
+        "ambiguous": reference.is_ambiguous,
+    } | thrifty({"nearest": list(reference.near) if reference.is_missing else [], "note": reference.note})
+
+
+def _checked(draft: str, prompt: str, engine: "Engine") -> dict[str, Any]:
+    """What became of somebody's own version: it stands when it keeps the prompt and names nothing that is not there."""
+    wrong = [
+        {"text": each.text, "reason": "; nearest: ".join(["not found", *filter(None, [", ".join(each.near)])])}
+        for each in missing(draft, prompt, engine)
+    ]
+    if prompt.strip() not in draft:
+        wrong.insert(0, {"text": prompt[:80], "reason": "the draft must keep the original prompt as it is"})
+    return {"rejected": wrong} if wrong else {"enhanced_prompt": draft, "changed": draft != prompt, "rejected": []}

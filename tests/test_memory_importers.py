@@ -1,0 +1,210 @@
+"""Importers find what people state on purpose, with its place, and leave alone what only looks like it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from context_engine.memory.discovery import Discovery
+from context_engine.memory.importers import (
+    CONFIDENCE,
+    LoggedCommit,
+    PlanDecision,
+    ReviewFinding,
+    dated,
+    from_commits,
+    from_file,
+    from_plans,
+    from_reviews,
+)
+
+ADR = """# 3. Count money in cents
+
+Date: 2026-01-05
+
+## Status
+
+Accepted
+
+## Context
+
+Floats lose cents.
+
+## Decision
+
+Amounts are whole numbers of cents.
+
+They are divided in the last template only.
+"""
+
+
+def told(found: list[Discovery]) -> list[tuple[str, str, int]]:
+    return [(each.type, each.content, each.line) for each in found]
+
+
+def test_an_architecture_decision_record_tells_its_decision_and_where_it_stands() -> None:
+    (found,) = from_file("docs/adr/0003-cents.md", ADR, commit="0123456789abcdef")
+    assert (found.type, found.title, found.content) == (
+        "decision",
+        "Count money in cents",
+        "Amounts are whole numbers of cents.",
+    )
+    assert found.provenance == "docs/adr/0003-cents.md:13@0123456789ab"
+    assert (found.status, found.confidence) == ("active", CONFIDENCE["adr"])
+
+
+@pytest.mark.parametrize(
+    "standing", ["Superseded by 0007", "Deprecated", "rejected", "Accepted\n\nSuperseded by [7](0007.md)"]
+)
+def test_a_decision_that_nobody_stands_by_says_so(standing: str) -> None:
+    assert from_file("docs/adr/0003-cents.md", ADR.replace("Accepted", standing))[0].status == "superseded"
+    short = f"# Cents\n\nStatus: {standing.splitlines()[-1]}\n\nUse cents.\n"
+    assert from_file("doc/decisions/0003-cents.md", short)[0].status == "superseded"
+
+
+@pytest.mark.parametrize(
+    "path", ["docs/adr/README.md", "docs/adr/template.md", "docs/decisions/how-we-decide.md", "docs/a.md"]
+)
+def test_what_lies_beside_decisions_is_none(path: str) -> None:
+    assert from_file(path, ADR) == []
+
+
+RULES = """# Rules
+
+Some prose - with a dash.
+
+## Style
+
+- Use tabs, never spaces,
+  also in Makefiles.
+- [Style guide](https://example.org/style)
+- Short one
+  * Nested rules count as well.
+
+```sh
+- not a bullet of prose
+```
+
+1. Run the tests first.
+"""
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "AGENTS.md",
+        "CLAUDE.md",
+        "sub/AGENTS.md",
+        ".cursor/rules/style.mdc",
+        ".cursorrules",
+        ".github/copilot-instructions.md",
+    ],
+)
+def test_bullets_of_a_file_of_rules_are_rules(path: str) -> None:
+    assert told(from_file(path, RULES)) == [
+        ("rule", "Use tabs, never spaces, also in Makefiles.", 7),
+        ("rule", "Nested rules count as well.", 11),
+        ("rule", "Run the tests first.", 17),
+    ]
+    assert {each.title for each in from_file(path, RULES)} == {"Style"}
+
+
+def test_a_page_about_agents_states_no_rules() -> None:
+    assert from_file("docs/agents.md", RULES) == []
+
+
+def test_of_a_contributing_file_only_what_asks_for_something_is_a_rule() -> None:
+    text = "# Contributing\n\n1. Please fork this repository\n- Please write a test for each fix.\n- Questions: the forum\n"
+    assert told(from_file(".github/CONTRIBUTING.md", text)) == [("rule", "Please write a test for each fix.", 4)]
+
+
+@pytest.mark.parametrize(
+    ("line", "content"),
+    [
+        ("    x = 1  # TODO: drop with 3.12", "TODO: drop with 3.12"),
+        ("// FIXME(ann): wrong for leap years", "FIXME: wrong for leap years"),
+        ("/* XXX this leaks memory */", "XXX: this leaks memory"),
+        ("<!-- TODO: say how -->", "TODO: say how"),
+        ("-- HACK - see #12 for why", "HACK: see #12 for why"),
+        ("  * TODO cache the result", "TODO: cache the result"),
+    ],
+)
+def test_what_somebody_left_to_do_in_a_comment_is_an_issue(line: str, content: str) -> None:
+    assert told(from_file("src/a.x", f"first\n{line}\n")) == [("issue", content, 2)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "TODO = 'x y'",
+        "# TODO",
+        "todo_list.add(TODO)",
+        "# TODOS: are many things",
+        'print("TODO: not a comment")',
+        "# see TODOLIST for more",
+    ],
+)
+def test_what_is_no_comment_or_says_nothing_is_none(line: str) -> None:
+    assert from_file("src/a.py", line) == []
+
+
+@given(
+    st.lists(st.sampled_from(["# TODO: one thing", "# TODO: another thing", "code()"]), max_size=6), st.integers(0, 5)
+)
+def test_lines_that_move_keep_their_ids_and_no_two_are_the_same(lines: list[str], moved: int) -> None:
+    found = from_file("a.py", "\n".join(lines))
+    later = from_file("a.py", "\n" * moved + "\n".join(lines))
+    assert [each.id for each in later] == [each.id for each in found]
+    assert [each.line - moved for each in later] == [each.line for each in found]
+    assert len({each.id for each in found}) == len(found) == sum(line != "code()" for line in lines)
+
+
+@given(st.text(), st.sampled_from(["docs/adr/0001-a.md", "AGENTS.md", "CONTRIBUTING.rst", "src/a.py"]))
+def test_no_text_is_too_odd(text: str, path: str) -> None:
+    found = from_file(path, text)
+    assert found == from_file(path, text)
+    assert all(0 < each.line <= text.count("\n") + len(text.splitlines()) + 1 for each in found)
+
+
+def test_issues_get_the_commit_and_the_day_their_line_was_written() -> None:
+    found = from_file("a.py", "# TODO: one thing\n# TODO: another thing\n", commit="aaaa")
+    known = dated(found, lambda _, line: ("bbbb", "2026-01-01") if line == 1 else None)
+    assert [(each.commit, each.date) for each in known] == [("bbbb", "2026-01-01"), ("aaaa", "")]
+
+
+@pytest.mark.parametrize(
+    ("subject", "body", "kind"),
+    [
+        ("fix(parser): keep the last line", "", "issue"),
+        ("fix: a crash", "", "issue"),
+        ("Handle empty input", "Fixes #12", "issue"),
+        ('Revert "Handle empty input"', "", "issue"),
+        ("feat(api)!: drop v1", "", "decision"),
+        ("Rework the API", "Much new.\n\nBREAKING CHANGE: v1 is gone,\nuse v2.", "decision"),
+        ("feat: add a flag", "Closes #3", ""),
+        ("docs: fixes #4", "", ""),
+        ("fix(deps): update all", "", ""),
+        ("Prefix names", "", ""),
+    ],
+)
+def test_the_history_tells_what_was_fixed_and_what_broke_on_purpose(subject: str, body: str, kind: str) -> None:
+    found = from_commits([LoggedCommit("abc" * 13, "2026-01-01T00:00:00Z", subject, body)])
+    assert [each.type for each in found] == [kind] * bool(kind)
+    for each in found:
+        assert (each.provenance, each.date, each.source) == ("@abcabcabcabc", "2026-01-01T00:00:00Z", "git")
+    if "BREAKING" in body:
+        assert found[0].content == "v1 is gone, use v2."
+
+
+def test_plans_tell_what_was_decided_and_what_may_go_wrong() -> None:
+    (found,) = from_plans([PlanDecision("decision", "Storage", "One file each.", "plans/p1/v0001.json")])
+    assert (found.source, found.provenance) == ("plan", "plans/p1/v0001.json")
+
+
+def test_what_reviews_find_three_times_is_a_pattern() -> None:
+    twice = [ReviewFinding("bare-except", "A bare except", "a.py", line) for line in (1, 2)]
+    assert from_reviews(twice) == []
+    (found,) = from_reviews([*twice, ReviewFinding("bare-except", "A bare except", "b.py", 9, date="2026-02-01")])
+    assert (found.type, found.content) == ("pattern", "A bare except: found 3 times in 2 files")
+    assert found.provenance == "b.py:9"
