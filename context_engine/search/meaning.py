@@ -89,13 +89,13 @@ def by_static(view: View, query: Floats, promising: Floats, allowed: Mask | None
     snapshot = view.snapshot
     card = np.maximum(_compared(parts.card, query, snapshot.files), 0) * snapshot.file_alive
     chosen = _chosen(view, promising, card)
-    if chosen is None:
-        chunk, found = _compared(parts.chunk, query, snapshot.chunks), snapshot.chunk_alive
-    else:
-        chunk, found = _compared_some(parts.chunk, query, snapshot.chunks, chosen)
-    files = dense.per_file(chunk, found, snapshot.chunk_file, snapshot.files, allowed)
+    values = np.maximum(_compared_some(parts.chunk, query, chosen), 0)
+    passing = np.ones(len(chosen), bool) if allowed is None else allowed[chosen]
+    files = dense.per_file(values, passing, snapshot.chunk_file[chosen], snapshot.files)
+    chunk = np.zeros(snapshot.chunks, np.float32)
+    chunk[chosen] = values
     signals = {"static": files.best, "static3": files.top3, "static_card": card}
-    return Near(signals, np.maximum(chunk, 0) * found, files.best >= NEAR_ENOUGH)
+    return Near(signals, chunk, files.best >= NEAR_ENOUGH)
 
 
 def _compared(parts: Sequence[tuple[Rows, int]], query: Floats, count: int) -> Floats:
@@ -108,21 +108,24 @@ def _compared(parts: Sequence[tuple[Rows, int]], query: Floats, count: int) -> F
     return values
 
 
-def _compared_some(parts: Sequence[tuple[Rows, int]], query: Floats, count: int, chosen: Ints) -> tuple[Floats, Mask]:
-    """The cosine of the chosen rows, zero for the others, and which they are."""
-    values, found = np.zeros(count, np.float32), np.zeros(count, bool)
-    found[chosen] = True
+def _compared_some(parts: Sequence[tuple[Rows, int]], query: Floats, chosen: Ints) -> Floats:
+    """The cosine of each chosen row; they are in ascending order."""
+    values = np.zeros(len(chosen), np.float32)
     for rows, base in parts:
-        here = chosen[(chosen >= base) & (chosen < base + len(rows))]
-        values[here] = dense.cosines(Rows(rows.values[here - base], rows.scales[here - base]), query)
-    return values, found
+        start, stop = np.searchsorted(chosen, (base, base + len(rows))).tolist()
+        if stop - start == len(rows):
+            values[start:stop] = dense.cosines(rows, query)
+        elif stop > start:
+            here = chosen[start:stop] - base
+            values[start:stop] = dense.cosines(Rows(rows.values[here], rows.scales[here]), query)
+    return values
 
 
-def _chosen(view: View, promising: Floats, card: Floats) -> Ints | None:
-    """The chunks of the files that promise most; None for all, where they are few."""
+def _chosen(view: View, promising: Floats, card: Floats) -> Ints:
+    """The living chunks to compare, ascending: all where they are few, else those of the files that promise most."""
     snapshot = view.snapshot
     if snapshot.chunks <= COMPARED_ALL_MAX:
-        return None
+        return np.flatnonzero(snapshot.chunk_alive)
     chosen = np.zeros(snapshot.files, bool)
     for values in (promising, card):
         chosen[dense.greatest(values, COMPARED_FILES, view.countable)] = True
