@@ -49,6 +49,19 @@ class ChunkRow:
     created_at: str = ""
     updated_at: str = ""
 
+    def shaped(self) -> dict[str, Any]:
+        """The row as seed 004 writes it, in files and in answers."""
+        return {
+            "id": self.id,
+            "chunk_type": self.kind,
+            "title": self.title,
+            "text": self.text,
+            "tags": list(self.tags),
+            "metadata": dict(self.metadata),
+            "created_at": self.created_at,
+            "updated_at": self.updated_at,
+        }
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChunkFile:
@@ -175,7 +188,7 @@ def written(
     generated: str = "",
 ) -> bytes:
     """The bytes of one file. `vectors` has a row for each chunk, or is left out; rows of zeros are left out."""
-    chunks = [_shaped(row) for row in rows]
+    chunks = [row.shaped() for row in rows]
     if vectors is not None:
         for chunk, vector in zip(chunks, vectors, strict=True):
             if vector.any():
@@ -202,19 +215,6 @@ def _row(kind: ChunkKind, chunk: _Chunk) -> ChunkRow:
         created_at=chunk.created_at or "",
         updated_at=chunk.updated_at or "",
     )
-
-
-def _shaped(row: ChunkRow) -> dict[str, Any]:
-    return {
-        "id": row.id,
-        "chunk_type": row.kind,
-        "title": row.title,
-        "text": row.text,
-        "tags": list(row.tags),
-        "metadata": dict(row.metadata),
-        "created_at": row.created_at,
-        "updated_at": row.updated_at,
-    }
 
 
 def _vectors(name: str, raw: Sequence[msgspec.Raw]) -> Floats:

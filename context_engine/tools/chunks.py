@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from context_engine.tools.fit import compact, fitting_rows, thrifty
 from context_engine.tools.tool import Reply
 
 if TYPE_CHECKING:
-    from context_engine.search.chunk_search import ChunkHit
     from context_engine.search.served_chunks import ChunkAnswer, ChunkStatus
 
 
 def served_reply(answer: ChunkAnswer, chars_max: int) -> Reply:
     """The answer of `cortex_search`: chunks as their indexer wrote them, never a vector, and which engine found them."""
     best = answer.hits[0].score if answer.hits else 0.0
-    rows = [{"chunk": _row(hit), "combined_score": round(hit.score / best, 3) if best else 0.0} for hit in answer.hits]
+    rows = [
+        {"chunk": hit.row.shaped(), "combined_score": round(hit.score / best, 3) if best else 0.0}
+        for hit in answer.hits
+    ]
     shown = fitting_rows(rows, chars_max=chars_max)
     reply: dict[str, Any] = {"results": shown, "total": len(rows), "engine": answer.engine}
     if len(shown) < len(rows):
@@ -50,20 +51,6 @@ def served_row(status: ChunkStatus) -> dict[str, Any]:
             "next": "Write the files anew: they are read again by themselves." if status.problem else "",
         }
     )
-
-
-def _row(hit: ChunkHit) -> Mapping[str, Any]:
-    row = hit.row
-    return {
-        "id": row.id,
-        "chunk_type": row.kind,
-        "title": row.title,
-        "text": row.text,
-        "tags": list(row.tags),
-        "metadata": dict(row.metadata),
-        "created_at": row.created_at,
-        "updated_at": row.updated_at,
-    }
 
 
 def _next(answer: ChunkAnswer) -> dict[str, str]:
