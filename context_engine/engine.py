@@ -24,8 +24,9 @@ from context_engine import __version__
 from context_engine.context.budget import bound
 from context_engine.context.team import Team
 from context_engine.context.tokenizer import tokenizer
+from context_engine.edit import hunks
 from context_engine.edit.apply import Editor, Past, Receipt
-from context_engine.edit.change import Change, edited, written
+from context_engine.edit.change import Change, deleted, edited, written
 from context_engine.edit.ledger import Ledger
 from context_engine.edit.renaming import Renamer, Renaming, bare_name
 from context_engine.edit.syntax import broken
@@ -682,6 +683,22 @@ class Engine:
     def rewrite(self, path: str, text: str, *, overwrite: bool = True, expected_hash: str = "") -> Change:
         """A file gets this text, whether it is there or not, for `edit`. What is there keeps its encoding and line ends."""
         return whole(written(path, text, overwrite=overwrite, expected_hash=expected_hash), text)
+
+    def patch(self, path: str, diff: str, *, expected_hash: str = "") -> Change:
+        """What becomes of a file by a unified diff of it, for `edit`. Nothing is read yet."""
+        return edited(
+            path,
+            lambda data: planned(data, path, [Want(each) for each in hunks.edits(data, diff)], self._languages, self._grammars),
+            expected_hash=expected_hash,
+        )
+
+    def removal(self, path: str, *, expected_hash: str = "") -> Change:
+        """A file goes, for `edit`."""
+        return deleted(path, expected_hash=expected_hash)
+
+    def move(self, path: str, new_path: str, change: Change | None = None) -> tuple[Change, Change]:
+        """A file goes by another name, its content changed as `change` says, for `edit`. Raises: as `Editor.renaming`."""
+        return self._editor.renaming(path, new_path, change.plan if change else None)
 
     def edit(self, changes: Sequence[Change], *, dry_run: bool = False, session: str = "") -> Receipt:
         """Change files, all or none; a dry run writes nothing. What is written is indexed at once and can be undone.

@@ -18,15 +18,16 @@ import msgspec
 
 from context_engine.context.team import Remembered
 from context_engine.errors import Cancelled, InvalidArgument
-from context_engine.memory import importers, times
+from context_engine.memory import importers
 from context_engine.memory.discovery import Discovery
 from context_engine.memory.listing import Standing
 from context_engine.memory.meaning import nearness, prepare
 from context_engine.memory.memories import Memories
 from context_engine.memory.ranking import best, freshness, fused, weighed
 from context_engine.memory.shelf import Entry
-from context_engine.memory.times import DAY_S, Now
+from context_engine.store import times
 from context_engine.store.recall import Item, Page, Pages
+from context_engine.store.times import DAY_S, Now
 from context_engine.text.words import query_terms
 
 IMPORTERS_VERSION = b"1:"

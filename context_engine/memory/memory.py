@@ -21,8 +21,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from context_engine.memory import front_matter, times
-from context_engine.memory.ids import short, slug, uuid8
+from context_engine.memory import front_matter
+from context_engine.memory.ids import short, slug
+from context_engine.store import times
+from context_engine.text.ids import uuid8
 
 CATEGORIES = ("preferences", "decisions", "facts")
 PRIORITIES = ("critical", "helpful", "archive")
