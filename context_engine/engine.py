@@ -13,7 +13,7 @@ import os
 import platform
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -21,9 +21,7 @@ from pathlib import Path
 from typing import Self
 
 from context_engine import __version__
-from context_engine.context.budget import bound
 from context_engine.context.team import Team
-from context_engine.context.tokenizer import tokenizer
 from context_engine.edit import hunks
 from context_engine.edit.apply import Editor, Past, Receipt
 from context_engine.edit.change import Change, deleted, edited, written
@@ -53,6 +51,8 @@ from context_engine.index.roles import ROLES
 from context_engine.index.tracing import Tracer
 from context_engine.index.worker import Pool
 from context_engine.languages import Grammars, Languages, PathIndex
+from context_engine.memory.knowledge import Knowledge
+from context_engine.memory.memories import Memories
 from context_engine.model import (
     Answer,
     Definition,
@@ -77,16 +77,20 @@ from context_engine.model import (
     Trace,
     TreeEntry,
 )
+from context_engine.remembering import Remembering, Surroundings
 from context_engine.search.completing import Completer
 from context_engine.search.exporting import ExportReport, export, exported
+from context_engine.search.history import History
 from context_engine.search.landmarks import landmarks
 from context_engine.search.reading import Reader, Source
 from context_engine.search.scanner import Scanner
 from context_engine.search.searcher import Searcher
 from context_engine.settings import Settings
+from context_engine.store.access import Kind
 from context_engine.store.embedded import SCHEMA_VERSION, EmbeddedStore
-from context_engine.store.place import user_cache_folder, workspace_id
+from context_engine.store.place import user_cache_folder, user_data_folder, workspace_id
 from context_engine.store.state import FOLDER
+from context_engine.store.times import clock
 from context_engine.text.lines import count, cut_out
 from context_engine.text.secrets import mask_keys
 from context_engine.text.spans import LineSpan
@@ -170,8 +174,9 @@ class Engine:
             self._builder,
             self._builder.sweep,
             rest_s=settings.staleness_ms / 1_000,
-            done=self._embeddings.wake,
+            done=self._indexed,
         )
+        self._remembering = Remembering(self._surroundings(cache))
         self._lister = Lister(root, stale_s=settings.staleness_ms / 1_000, excludes_file=self._git.excludes_file)
         self._scanner = Scanner(self._root, self._lister, lambda: text_engine(root))
         self._watcher: Watcher | None = None
@@ -179,13 +184,29 @@ class Engine:
         self._searcher: Searcher | None = None
         self._graph: Graph | None = None
         self._completer: Completer | None = None
-        self._team: Team | None = None
         self._sources: dict[str, Source] = {}
         self._parses = Parses(self._languages, self._grammars, self._bytes)
         self._editor = Editor(self._root, root / FOLDER, on_write=self._wrote, flush=settings.flush)
         self._ledgers: OrderedDict[str, Ledger] = OrderedDict()
         self.mended: tuple[str, ...] = ()
         """What edits of killed processes had left half written when this was opened, a sentence for each."""
+
+    def _surroundings(self, cache: Path) -> Surroundings:
+        """What `remembering` needs of this Engine."""
+        return Surroundings(
+            root=self._root,
+            git=self._git,
+            cache=cache,
+            workspace_cache=self.cache_folder,
+            user_folder=self.settings.data_folder or user_data_folder(),
+            files=lambda: {path: state.sha256 for path, state in self._store.files().items()},
+            read=self._bytes_once,
+            searcher=self._current,
+            encoder=self._embeddings.encoder,
+            now=clock(os.environ.get("CTX_FAKE_NOW", "")),
+            counts_access=self.settings.access_scoring,
+            tokenizer_file=self.settings.tokenizer_file,
+        )
 
     @classmethod
     def open(cls, root: str | Path, *, settings: Settings | None = None) -> Engine:
@@ -223,6 +244,7 @@ class Engine:
         """Delete the index (never memories, plans or settings); bytes freed. Raises: StorageBusy."""
         with self._lock:
             self._searcher = self._graph = self._completer = None
+        self._remembering.clear()
         return self._store.clear()
 
     def watch(self) -> None:
@@ -232,6 +254,11 @@ class Engine:
             self._watcher.start()
             self._live.follow(self._watcher)
             self._lister.follow(self._watcher)
+
+    def _indexed(self) -> None:
+        """Something may have been indexed: who derives from it looks what is new."""
+        self._embeddings.wake()
+        self._remembering.wake()
 
     def _heard(self, paths: frozenset[str]) -> None:
         self._lister.note(paths)
@@ -244,6 +271,10 @@ class Engine:
         Without this call static vectors alone are asked: what lives for one answer should not load a model.
         """
         self._embeddings.start(after_s)
+
+    def start_learning(self, after_s: float = 0.0) -> None:
+        """Read history and discoveries in the background, `after_s` from now; else the first question for them begins it."""
+        self._remembering.start(after_s)
 
     def embed(
         self, *, progress: Callable[[Progress], None] | None = None, cancel: threading.Event | None = None
@@ -384,7 +415,7 @@ class Engine:
             if snapshot is None:
                 return None
             if self._searcher is None or self._searcher.snapshot is not snapshot:
-                self._searcher = Searcher(snapshot, ROLES, self._embeddings.meaning)
+                self._searcher = Searcher(snapshot, ROLES, self._embeddings.meaning, self._remembering.used)
                 self._graph = None
             return self._searcher
 
@@ -395,11 +426,34 @@ class Engine:
 
         Raises: UnsupportedHost, InvalidArgument (a tokenizer that the settings name and nobody can read).
         """
-        with self._lock:
-            if self._team is None:
-                file = self.settings.tokenizer_file
-                self._team = Team(count=tokenizer(file) if file else bound)
-            return self._team
+        return self._remembering.team()
+
+    @property
+    def memories(self) -> Memories:
+        """What was written down to be remembered."""
+        return self._remembering.memories
+
+    @property
+    def knowledge(self) -> Knowledge:
+        """That, and what the repository tells itself; what was never looked at here is waited for, a moment."""
+        return self._remembering.informed()
+
+    def history(self) -> History | None:
+        """The commits of what is checked out as numbers about files; None without any, and while they are first read."""
+        return self._remembering.history()
+
+    def used(self) -> Mapping[str, float]:
+        """How much each file was read and edited here of late, 0 to 1."""
+        return self._remembering.used()
+
+    def showed(self, paths: Iterable[str]) -> None:
+        """Hits in these files were shown to somebody."""
+        for path in dict.fromkeys(paths):
+            self._remembering.access.note(path, "hit")
+
+    def learn(self) -> None:
+        """Derive all that can be known of history and files now, instead of in the background. Raises: StorageBusy."""
+        self._remembering.settle()
 
     # -- searching text --
 
@@ -708,7 +762,10 @@ class Engine:
         """
         for change in changes:
             self._check_foreign(change.path)
-        return self._editor.apply(changes, dry_run=dry_run, session=session, ledger=self._ledger(session))
+        receipt = self._editor.apply(changes, dry_run=dry_run, session=session, ledger=self._ledger(session))
+        for change in () if dry_run else changes:
+            self._remembering.access.note(str(self._root.rel(change.path, must_exist=False)), "edit")
+        return receipt
 
     def undo(self, undo_id: str = "", *, session: str = "") -> Receipt:
         """Take back an edit: this one, else the session's newest that stands. Raises: as `Editor.undo`."""
@@ -722,8 +779,9 @@ class Engine:
         """What can be undone, or done again; newest first."""
         return self._editor.history(limit)
 
-    def saw(self, path: str, sha256: str, *, session: str) -> None:
-        """A session was shown a file, which had this hash (hex). Kept in memory."""
+    def saw(self, path: str, sha256: str, *, session: str, kind: Kind = "read") -> None:
+        """A session was shown a file, or a fragment of it, which had this hash (hex)."""
+        self._remembering.access.note(path, kind)
         if ledger := self._ledger(session):
             ledger.saw(path, sha256)
 
@@ -804,6 +862,7 @@ class Engine:
         if self._watcher is not None:
             self._watcher.stop()
         self._embeddings.close()
+        self._remembering.close()
         self._live.close()
         self._pool.close()
         self._editor.close()

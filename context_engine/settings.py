@@ -69,6 +69,10 @@ class Settings:
     result_chars_max: int = knob(
         36_000, "Longest reply of a tool; clients cut what is longer.", least=2_000, most=1_000_000
     )
+    data_folder: Path | None = knob(
+        None, "Where memories of scope user are kept; empty: the user's data folder of this system.", private=True
+    )
+    access_scoring: bool = knob(True, "Count which files are read and edited; those count a little more in answers.")
     tokenizer_file: Path | None = knob(
         None, "The tokenizer.json that token budgets are counted with; empty: an upper bound."
     )

@@ -82,7 +82,7 @@ def profile_texts(profile: str) -> list[str]:
 
     rows = [
         {
-            "tool": {"name": each.name, "description": each.description, "inputSchema": each.schema},
+            "tool": {"name": each.name, "description": each.description, "inputSchema": each.listed_schema},
             "touches": each.touches,
             "aliases": each.aliases,
         }

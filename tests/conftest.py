@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("quick", max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("thorough", max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
+os.environ["XDG_DATA_HOME"] = tempfile.mkdtemp(
+    prefix="ctx-tests-"
+)  # what the user of this machine remembers is no part of a test
 
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(

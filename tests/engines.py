@@ -36,7 +36,12 @@ def cache_for(root: Path) -> Path:
 
 def open_engine(root: Path, **knobs: Any) -> Engine:
     """An engine on `root` that looks at the workspace before every answer."""
-    chosen: dict[str, Any] = {"cache_folder": cache_for(root), "workers": 0, "staleness_ms": 0} | knobs
+    chosen: dict[str, Any] = {
+        "cache_folder": cache_for(root),
+        "data_folder": root.parent / f"{root.name}-home",
+        "workers": 0,
+        "staleness_ms": 0,
+    } | knobs
     return Engine.open(root, settings=Settings(**chosen))
 
 

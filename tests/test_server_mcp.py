@@ -47,7 +47,7 @@ def test_a_client_sees_the_catalogue_in_order_with_all_four_hints(era: str) -> N
             listed = (await client.list_tools()).tools
         assert [each.name for each in listed] == [each.name for each in tools.ALL]
         for shown, tool in zip(listed, tools.ALL, strict=True):
-            assert shown.input_schema == tool.schema
+            assert shown.input_schema == tool.listed_schema
             assert shown.input_schema["additionalProperties"] is False
             hints = shown.annotations
             assert hints

@@ -17,11 +17,6 @@ from context_engine.server.profiles import ALIASES, PROFILES, Shown, listed, pro
 from scripts import tokens
 from tests.promises import PROMISES
 
-TO_COME = ("get_context_for_prompt", "edit_file", "write_file", "context_search", "add_memory")
-"""Core tools of later releases, for which the budget must have room."""
-TO_COME_TOKENS = 138
-"""For each: what the others have on average."""
-
 
 def row(name: str, touches: str = "nothing", *, destructive: bool = False, aliases: tuple[str, ...] = ()) -> Any:
     schema = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
@@ -175,13 +170,6 @@ def test_a_profile_stays_inside_its_token_budget(profile: str) -> None:
     assert sum(map(tokens.bound, tokens.profile_texts(profile))) <= tokens.BUDGETS[profile]
 
 
-def test_the_core_leaves_room_for_the_tools_that_are_still_to_come() -> None:
-    texts = tokens.profile_texts("core")
-    there = {json.loads(text)["name"] for text in texts}
-    missing = [name for name in TO_COME if name not in there]
-    assert sum(map(tokens.bound, texts)) + TO_COME_TOKENS * len(missing) <= tokens.BUDGETS["core"]
-
-
 def test_the_bound_is_never_below_the_true_count() -> None:
     texts = tokens.profile_texts("all")
     true = tokens.counted(texts)
@@ -190,3 +178,9 @@ def test_the_bound_is_never_below_the_true_count() -> None:
     bounds = [tokens.bound(text) for text in texts]
     assert [json.loads(text)["name"] for text, has, most in zip(texts, true, bounds, strict=True) if has > most] == []
     assert sum(bounds) <= 1.08 * sum(true)
+
+
+def test_what_the_lists_leave_out_is_no_required_argument_and_stands_in_the_manifest() -> None:
+    for each in tools.ALL:
+        assert each.rare <= {parameter.name for parameter in each.parameters if not parameter.required}
+        assert each.listed_schema["properties"].keys() == each.schema["properties"].keys() - each.rare

@@ -32,13 +32,17 @@ class Patience:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Who is asked, for what, and what a person can do: `start` if nothing answers, `get_model` if it is not there."""
+    """Who is asked, for what, and what a person can do: `start` if nothing answers, `get_model` if it is not there.
+
+    `later` says what goes on meanwhile, when nobody has to do anything.
+    """
 
     provider: str
     url: str
     model: str
     start: str
     get_model: str
+    later: str = "Nothing needs to be done: it is asked again later, and search goes on by words."
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +111,7 @@ def refusal(answer: Answer, place: Place, *, now: float) -> HostError | None:
 
 def _diagnosis(answer: Answer, place: Place) -> tuple[str, str]:
     """What is wrong and what to do about it: the first row that fits."""
-    status, trouble, where = answer.status, answer.trouble, place.url
-    later = "Nothing needs to be done: it is asked again later, and search goes on by words."
+    status, trouble, where, later = answer.status, answer.trouble, place.url, place.later
     rows: list[tuple[bool, str, str]] = [
         (trouble == "refused", f"nothing answers at {where}", place.start),
         (trouble == "timeout", f"no answer from {where} in time", f"Is it busy, or loading {place.model}? {later}"),

@@ -33,7 +33,7 @@ LOOK_S = 0.02
 
 
 def url_of(address: str, path: str, provider: str) -> str:
-    """Where to ask. An address without a path gets all of `path`, one with a path only the last step, if it lacks it.
+    """Where to ask. An address without a path gets all of `path`, one with a path what follows its first step, if it lacks it.
 
     >>> url_of("http://127.0.0.1:1234", "/v1/embeddings", "x"), url_of("https://a.io/api/v1/", "/v1/embeddings", "x")
     ('http://127.0.0.1:1234/v1/embeddings', 'https://a.io/api/v1/embeddings')
@@ -51,9 +51,9 @@ def url_of(address: str, path: str, provider: str) -> str:
             f"{provider}: {shown or 'nothing'} is no address of an endpoint",
             suggestion=f"Configure it like http://127.0.0.1:1234{path}; a key goes into the environment.",
         )
-    root, _, step = path.rpartition("/")
+    root, step = path[: path.index("/", 1)], path[path.index("/", 1) :]
     stated = parts.path.rstrip("/") or root
-    return f"{parts.scheme}://{parts.netloc}{stated if stated.endswith('/' + step) else f'{stated}/{step}'}"
+    return f"{parts.scheme}://{parts.netloc}{stated if stated.endswith(step) else stated + step}"
 
 
 def is_loopback(url: str) -> bool:

@@ -133,7 +133,7 @@ class Filler:
     # -- the thread --
 
     def _work(self) -> None:
-        _step_back()
+        step_back()
         while not self._cancel.is_set():
             self._woken.clear()
             try:
@@ -260,7 +260,7 @@ def _that_still_are(texts: Sequence[str], wanted: Keys) -> tuple[list[str], Keys
     return [text for text, is_same in zip(texts, same.tolist(), strict=True) if is_same], keys[same]
 
 
-def _step_back() -> None:
+def step_back() -> None:
     """Give this thread, and no other, a low priority. Only Linux has one for each thread: elsewhere all would be slower."""
     if sys.platform == "linux":
         with suppress(OSError):  # it is lower already

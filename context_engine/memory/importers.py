@@ -266,6 +266,8 @@ _FIX = re.compile(
 _NO_FIX = re.compile(r"^(?:docs?|feat(?:ure)?|add|remove|update|chore|refactor|more)\b", re.IGNORECASE)
 _REVERT = re.compile(r'^revert\b[: ]+"?', re.IGNORECASE)
 _BREAKING = re.compile(r"^\w+(?:\([^)]*\))?!:\s|^BREAKING[ -]CHANGE\b", re.MULTILINE)
+TELLING = r"^(hot|bug)?fix|fix(e[sd])?:? [^ ]*#[0-9]|^revert|^[a-z]+(\([^)]*\))?!:|^BREAKING[ -]CHANGE"
+"""What git is asked for, POSIX: every message that one of these may find."""
 _BREAKING_BODY = re.compile(r"^BREAKING[ -]CHANGE:?\s*(.+?)(?:\n\n|\Z)", re.MULTILINE | re.DOTALL)
 
 

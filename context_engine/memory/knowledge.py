@@ -121,6 +121,7 @@ class Knowledge:
         self._now = now
         self._access = access
         self._lock = threading.Lock()
+        self._dated: dict[str, bytes] = {}  # files whose issues were dated, and the stamp they had
         self._seen: tuple[tuple[list[Entry], Pages, Pages], dict[int, Entry], dict[int, Known]] | None = None
 
     # -- learning --
@@ -163,6 +164,25 @@ class Knowledge:
         self._recall.put(LEARNED, {name: (wanted, _items(make()))})
         prepare(self._recall, self._memories.embed)
         return True
+
+    def date(self, blame: Blame, *, cancel: threading.Event | None = None) -> int:
+        """Ask since when issues are there whose day nobody knows yet, file by file; how many files were asked.
+
+        A line that is in no commit is asked for again by the next process. Raises: Cancelled, StorageBusy.
+        """
+        asked = 0
+        for path, page in sorted(self._recall.pages(IN_FILES).items()):
+            if self._dated.get(path) == page.stamp:
+                continue
+            found = [_decode(payload) for _, payload in page.items]
+            if any(each.type == "issue" and not each.date for each in found):
+                if cancel is not None and cancel.is_set():
+                    raise Cancelled("looking for dates was cancelled", suggestion="Call again; it goes on from here.")
+                asked += 1
+                if (told := importers.dated(found, blame)) != found:
+                    self._recall.put(IN_FILES, {path: (page.stamp, _items(told))})
+            self._dated[path] = page.stamp
+        return asked
 
     # -- finding --
 
@@ -270,9 +290,11 @@ def _items(found: Iterable[Discovery]) -> Sequence[Item]:
     return [Item(msgspec.msgpack.encode(each), each.title, each.content, each.path.replace("/", " ")) for each in found]
 
 
+_decode = msgspec.msgpack.Decoder(Discovery).decode
+
+
 def _decoded(pages: Iterable[Page]) -> dict[int, Known]:
-    decode = msgspec.msgpack.Decoder(Discovery).decode
-    return {number: _of_discovery(decode(payload)) for page in pages for number, payload in page.items}
+    return {number: _of_discovery(_decode(payload)) for page in pages for number, payload in page.items}
 
 
 def _of_discovery(found: Discovery) -> Known:

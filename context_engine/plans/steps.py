@@ -223,7 +223,7 @@ def _tests(task: Task, *, is_first: bool) -> Iterator[Draft]:
         return
     says = "Bring the tests up to what is now true, and test what is new."
     criteria = tuple(f"`{command}` passes" for command in task.command("test")) or ("all tests pass",)
-    title = _titled("Update the tests in", files) if files else f"Write a test: {creates[0]}"
+    title = _titled("Update the tests in", files) if files else f"Write a test: {task.new_test}"
     yield Draft(
         title, says, files, (), criteria, task.command("test"), TEST_H * (len(files) + len(creates)), "high", creates
     )

@@ -16,7 +16,6 @@ import msgspec
 
 from context_engine.plans.model import Plan
 from context_engine.plans.progress import Event
-from context_engine.plans.wire import parsed, wire
 
 Change = Literal["created", "refined", "modified", "approved", "executed", "rolled_back"]
 CHANGES: tuple[Change, ...] = get_args(Change)
@@ -47,24 +46,20 @@ class Version(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def sealed(version: Version, plan: Plan) -> bytes:
-    """A version and its plan as they are written: indented, so that git shows what changed."""
-    told = {**msgspec.to_builtins(version), "plan": wire(plan)}
-    return (json.dumps({**told, "seal": _seal(told)}, ensure_ascii=False, indent=1) + "\n").encode()
+    """A version and its plan as they are written: what is said and not what follows from it, a field a line, for git."""
+    told = {**msgspec.to_builtins(version), "plan": msgspec.to_builtins(plan)}
+    return msgspec.json.format(msgspec.json.encode({**told, "seal": _seal(told)}), indent=1) + b"\n"
 
 
 def opened(data: bytes) -> tuple[Version, Plan]:
     """What was written. Raises: ValueError, in words that go behind `it is damaged:`."""
     told = _told(data)
-    plan = told.pop("plan")
-    version = msgspec.convert(told, Version)  # a ValidationError is a ValueError
-    return version, msgspec.structs.replace(parsed(plan).plan, id=version.plan_id, version=version.version)
+    return msgspec.convert(told, Version), msgspec.convert(told["plan"], Plan)  # a ValidationError is a ValueError
 
 
 def told_of(data: bytes) -> Version:
     """The same without the plan. Raises: ValueError."""
-    told = _told(data)
-    del told["plan"]
-    return msgspec.convert(told, Version)
+    return msgspec.convert(_told(data), Version)
 
 
 def _told(data: bytes) -> dict[str, Any]:

@@ -6,7 +6,7 @@ that defines it comes first. Filters apply before anything is ranked.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,6 +18,7 @@ from context_engine.search.asked import Asked
 from context_engine.search.filters import Masks
 from context_engine.search.meaning import Meaning, Near, Ranked
 from context_engine.search.rankers import Signals, View, rank
+from context_engine.store.access import boost
 from context_engine.store.snapshot import Snapshot
 
 NEXT_CHUNK_FACTOR = 0.3
@@ -84,9 +85,18 @@ class Searcher:
     kept is written whole.
     """
 
-    def __init__(self, snapshot: Snapshot, roles: tuple[str, ...], meaning: Meaning | None = None) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        roles: tuple[str, ...],
+        meaning: Meaning | None = None,
+        used: Callable[[], Mapping[str, float]] = dict,
+    ) -> None:
+        """`used` tells how much each path is used, 0 to 1."""
         self.snapshot = snapshot
         self.meaning = meaning
+        self._used = used
+        self._boosts: tuple[Mapping[str, float], npt.NDArray[np.float32] | None] = ({}, None)
         self.view = View(snapshot)
         self.masks = Masks(self.view)
         self._roles = roles
@@ -97,9 +107,24 @@ class Searcher:
         prior = priors(self.view, self._roles, asked, query.filter)
         if role_power != 1.0:
             prior = np.power(prior, np.float32(role_power))
+        prior = self._lifted(prior)
         return search(
             self.view, query, asked, self.masks.of(query.filter), prior, weights=weights, meaning=self.meaning
         )
+
+    def _lifted(self, prior: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """The prior of each file times what use makes of it; worked out when another mapping comes."""
+        used = self._used()
+        if not used:
+            return prior
+        known, boosts = self._boosts
+        if boosts is None or known is not used:
+            boosts = np.ones(self.snapshot.files, np.float32)
+            for path, share in used.items():
+                if (file := self.snapshot.by_path.get(path)) is not None:
+                    boosts[file] = boost(share)
+            self._boosts = used, boosts
+        return prior * boosts
 
 
 def search(

@@ -26,6 +26,7 @@ from context_engine.errors import CallError, ContextEngineError, FileNotFound, U
 from context_engine.server import completions, profiles, prompts, resources
 from context_engine.server.about import INSTRUCTIONS, NAME, TITLE, VERSION
 from context_engine.server.asking import asked, forgotten
+from context_engine.server.eliciting import Unanswered, asker
 from context_engine.server.gate import Gate, Outcome
 from context_engine.server.life import Life
 from context_engine.server.profiles import Shown
@@ -113,7 +114,7 @@ def listed(tool: Tool) -> types.Tool:
         name=tool.name,
         title=title,
         description=tool.description,
-        input_schema=tool.schema,
+        input_schema=tool.listed_schema,
         annotations=types.ToolAnnotations(
             title=title,
             read_only_hint=hints.read_only,
@@ -132,6 +133,17 @@ def told(outcome: Outcome) -> types.CallToolResult:
         raise MCPError(types.INVALID_PARAMS, _sentence(error), error.as_dict())
     reply = outcome.reply
     return types.CallToolResult(content=[types.TextContent(type="text", text=reply.text)], is_error=reply.is_error)
+
+
+async def called(
+    gate: Gate, threads: Threads, context: Context, params: types.CallToolRequestParams, name: str = ""
+) -> types.CallToolResult | types.InputRequiredResult:
+    """What a call comes to: its reply, or what the client must ask somebody first. `name` is ours for the tool."""
+    work = partial(gate.call, name or params.name, params.arguments)
+    try:
+        return told(await threads.run(context, work, ask=asker(context, params, gate.mask)))
+    except Unanswered as unanswered:
+        return unanswered.required
 
 
 def _schema_of(name: str) -> Mapping[str, Any] | None:
@@ -165,7 +177,7 @@ class _Answers:
     ) -> types.CallToolResult | types.InputRequiredResult:
         if (more := await asked(context, params.input_responses, self._projects)) is not None:
             return more
-        return told(await self._threads.run(context, partial(self._gate.call, params.name, params.arguments)))
+        return await called(self._gate, self._threads, context, params)
 
     async def list_resources(
         self, _: Context, params: types.PaginatedRequestParams | None

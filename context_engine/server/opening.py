@@ -68,6 +68,7 @@ class Opening:
             if self._follow:
                 engine.index_in_background()  # before any call sees the Engine: it then answers "being built"
                 engine.start_model(READ_AFTER_S)
+                engine.start_learning(READ_AFTER_S)
         except ContextEngineError as error:
             self._failed(error)
         except Exception as error:  # noqa: BLE001 - a thread has no caller; the next call hears of it

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
@@ -26,7 +25,7 @@ from context_engine.errors import InvalidArgument
 from context_engine.server import profiles
 from context_engine.server.gate import Gate, alone
 from context_engine.server.life import Life
-from context_engine.server.mcp import rows, told
+from context_engine.server.mcp import called, rows
 from context_engine.server.profiles import Shown
 from context_engine.server.threads import Threads
 
@@ -85,7 +84,7 @@ class _Both:
     async def call_tool(self, context: ServerRequestContext[Any], params: types.CallToolRequestParams) -> HandlerResult:
         """Ours through the gate, the others as before."""
         if name := self.names.get(params.name):
-            return told(await self._threads.run(context, partial(self._gate.call, name, params.arguments)))
+            return await called(self._gate, self._threads, context, params, name)
         if self._their_call is None:
             raise MCPError(types.INVALID_PARAMS, f"no tool is called {params.name!r}")
         return await self._their_call(context, params)

@@ -14,9 +14,11 @@ import anyio
 import anyio.to_thread
 from mcp.server.context import ServerRequestContext
 
+from context_engine.server.eliciting import Ask, Unanswered
 from context_engine.server.life import Life
 from context_engine.server.progress import EVERY_S, Ticker
 from context_engine.tools import Call
+from context_engine.tools.questions import nobody
 
 AT_ONCE = 8
 """Calls that run at once; further ones wait. Answers are short; only indexing is long, and it has its own lock."""
@@ -35,15 +37,21 @@ class Threads:
         self._limiter = anyio.CapacityLimiter(AT_ONCE)
         self._pipe = uuid4().hex[:SESSION_CHARS]
 
-    async def run(self, context: ServerRequestContext[Any], work: Callable[[Call], Result]) -> Result:
-        """The result of `work`. Its call hears of a cancelled request; what it tells of its progress goes to the client."""
+    async def run(
+        self, context: ServerRequestContext[Any], work: Callable[[Call], Result], *, ask: Ask = nobody
+    ) -> Result:
+        """The result of `work`. Its call hears of a cancelled request; what it tells of its progress goes to the client.
+
+        Raises: what `work` raises, and Unanswered.
+        """
         newest: list[Any] = []  # the step last told by the worker; one slot, written there and read here
         call = Call(
             progress=lambda step: newest.__setitem__(slice(None), [step]),
             cancel=threading.Event(),
             session=self._session(context),
+            ask=ask,
         )
-        failure: Exception | None = None
+        failure: Exception | Unanswered | None = None
         try:
             async with anyio.create_task_group() as side:
                 side.start_soon(_tell_progress, context, newest)
@@ -51,7 +59,7 @@ class Threads:
                     result = await anyio.to_thread.run_sync(
                         partial(self._alive, work, call), abandon_on_cancel=True, limiter=self._limiter
                     )
-                except Exception as error:  # noqa: BLE001 - handed on below; the group would wrap it
+                except (Exception, Unanswered) as error:  # noqa: BLE001 - handed on below; the group would wrap it
                     failure = error
                 side.cancel_scope.cancel()
         finally:

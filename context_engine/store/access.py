@@ -144,7 +144,7 @@ class Access:
                     for key, counter in waiting.items():
                         self._add(key, counter)
 
-    def rename(self, names: Mapping[str, str]) -> None:
+    def follow(self, names: Mapping[str, str]) -> None:
         """Files go by other names now (old -> new); what the new names had already is added to."""
         names = {old: new for old, new in names.items() if _is_text(old + new)}
         if not names or not self._enabled:
@@ -181,10 +181,12 @@ class Access:
 
     # -- reading --
 
-    def scores(self, paths: Collection[str] | None = None) -> dict[str, float]:
-        """The score of each file that was accessed, now; of these files only, if given."""
+    def scores(
+        self, paths: Collection[str] | None = None, kinds: Collection[str] = frozenset(WEIGHTS)
+    ) -> dict[str, float]:
+        """The score of each file that was accessed, now; of these files and kinds of access only, if given."""
         strengths: dict[str, float] = {}
-        for row in self.export(paths):
+        for row in (each for each in self.export(paths) if each.kind in kinds):
             strengths[row.path] = strengths.get(row.path, 0.0) + row.strength
         return {path: score(strength) for path, strength in strengths.items()}
 

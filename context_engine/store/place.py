@@ -20,6 +20,11 @@ def user_cache_folder() -> Path:
     return folder
 
 
+def user_data_folder() -> Path:
+    """Where what belongs to the user, and to no workspace, is kept."""
+    return Path(platformdirs.user_data_dir("context-engine", appauthor=False))
+
+
 def workspace_id(root: Path) -> str:
     """A name for the index of a root: its own name and a hash of its path."""
     digest = hashlib.blake2b(str(root).encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()

@@ -18,6 +18,8 @@ from context_engine.tools.files import list_directory, read_file
 from context_engine.tools.fit import compact
 from context_engine.tools.fragments import read_fragment, read_regions
 from context_engine.tools.index_tools import clear_index, index_status, index_workspace, reindex_workspace
+from context_engine.tools.memories import add_memory, context_search, delete_memory, list_memories, update_memory
+from context_engine.tools.prompts import enhance_prompt, get_context_for_prompt
 from context_engine.tools.renaming import rename_symbol
 from context_engine.tools.retrieval import codebase_retrieval, cortex_search, find_symbol, semantic_search, trace
 from context_engine.tools.searching import grep_codebase, scout, search_files
@@ -30,6 +32,7 @@ __all__ = ["ALL", "Call", "Reply", "Tool", "call", "failure", "find", "is_malfor
 
 ALL: tuple[Tool, ...] = (
     codebase_retrieval,
+    get_context_for_prompt,
     find_symbol,
     trace,
     search_files,
@@ -42,6 +45,12 @@ ALL: tuple[Tool, ...] = (
     safe_replace,
     undo_edit,
     rename_symbol,
+    context_search,
+    add_memory,
+    list_memories,
+    update_memory,
+    delete_memory,
+    enhance_prompt,
     scout,
     grep_codebase,
     semantic_search,

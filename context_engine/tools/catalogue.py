@@ -34,7 +34,7 @@ def tool_manifest(
 ) -> Reply:
     """List all tools, hidden ones too, one line each, or find the tool for a task by words.
 
-    names or schemas: with their arguments.
+    names or schemas: with their arguments, rare ones too.
     """
     from context_engine.tools import ALL  # the catalogue names this tool too
 

@@ -24,7 +24,7 @@ LINE_CHARS_MAX = 160
 AROUND = "read_fragment shows it around a keyword"
 
 
-@tool(touches="nothing", aliases=("get_file",), always_load=True)
+@tool(touches="nothing", aliases=("get_file",), always_load=True, rare=("max_depth", "format"))
 def read_file(
     engine: "Engine",
     call: Call,
@@ -51,7 +51,7 @@ def read_file(
     return Reply(_file_json(engine, read, imported, notes))
 
 
-@tool(touches="nothing")
+@tool(touches="nothing", rare=("sizes",))
 def list_directory(
     engine: "Engine",
     call: Call,  # noqa: ARG001 - every tool takes it

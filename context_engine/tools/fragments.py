@@ -76,7 +76,7 @@ def read_fragment(
         return Reply(_outlines(engine, names, max_tokens))
     files, refused = _opened(engine, names, with_symbols=bool(symbols))
     for each in files:
-        engine.saw(each.read.path, each.read.sha256, session=call.session)
+        engine.saw(each.read.path, each.read.sha256, session=call.session, kind="fragment")
     places, missing = _found(
         engine, call, files, {"lines": lines, "symbol": symbols, "pattern": patterns, "keyword": keywords}
     )
@@ -104,7 +104,7 @@ def read_regions(
     lines = split(read.text)
     if wrong := [each for each in regions if not 1 <= each.first <= min(each.last, len(lines))]:
         raise _no_such_lines(read, wrong[0])
-    engine.saw(read.path, read.sha256, session=call.session)
+    engine.saw(read.path, read.sha256, session=call.session, kind="fragment")
     groups = group(regions, context=context_lines, last_line=len(lines))
     room = engine.settings.result_chars_max - NOTE_CHARS - len(read.path)
     kept, next_line = within(

@@ -52,7 +52,13 @@ Expires = Text("When it stops holding: 2027-01-31.", 0, 40)
 LinkedFiles = Texts("Files it speaks of: when they change, it is stale.")
 
 
-@tool(touches="records")
+@tool(
+    touches="records",
+    rare=(
+        *("subtype", "priority", "source", "linked_symbols", "linked_plans", "evidence", "owner"),
+        *("expires_at", "on_similar", "scope", "dry_run"),
+    ),
+)
 def add_memory(
     engine: "Remembers",
     call: Call,  # noqa: ARG001 - every tool takes it
@@ -106,7 +112,7 @@ def add_memory(
     return Reply(compact(head | thrifty(told) | {"redactions": added.redactions, "indexed": added.indexed}))
 
 
-@tool(touches="nothing")
+@tool(touches="nothing", rare=("linked_file", "sort", "full"))
 def list_memories(
     engine: "Remembers",
     call: Call,  # noqa: ARG001 - every tool takes it
@@ -137,7 +143,9 @@ def list_memories(
     return Reply(compact(head | thrifty(told) | {"memories": shown}))
 
 
-@tool(touches="records")
+@tool(
+    touches="records", rare=("category", "subtype", "priority", "evidence", "owner", "expires_at", "expected_version")
+)
 def update_memory(
     engine: "Remembers",
     call: Call,  # noqa: ARG001 - every tool takes it
@@ -174,7 +182,7 @@ def update_memory(
     return Reply(compact(told | {"version": updated.entry.version, "redactions": updated.redactions}))
 
 
-@tool(touches="records", destructive=True)
+@tool(touches="records", destructive=True, rare=("expected_version",))
 def delete_memory(
     engine: "Remembers",
     call: Call,  # noqa: ARG001 - every tool takes it
@@ -188,7 +196,7 @@ def delete_memory(
     return Reply(compact({"ok": True, "id": id, "deleted": deleted.path} | told))
 
 
-@tool(touches="nothing", instead="grep_codebase")
+@tool(touches="nothing", instead="grep_codebase", rare=("include_stale", "min_score"))
 def context_search(
     engine: "Remembers",
     call: Call,  # noqa: ARG001 - every tool takes it

@@ -31,7 +31,15 @@ Includes = Annotated[tuple[str, ...], Texts("Only these: globs such as src/** or
 Excludes = Annotated[tuple[str, ...], Texts("Not these: globs.")]
 
 
-@tool(touches="nothing", always_load=True, instead="codebase_retrieval")
+@tool(
+    touches="nothing",
+    always_load=True,
+    instead="codebase_retrieval",
+    rare=(
+        *("include_related", "include_memories", "include_summaries", "min_relevance", "exclude_paths"),
+        *("external_sources", "bypass_cache", "format"),
+    ),
+)
 def get_context_for_prompt(
     engine: "Engine",
     call: Call,  # noqa: ARG001 - every tool takes it
@@ -75,12 +83,13 @@ def get_context_for_prompt(
         external_sources,
     )
     best = bundle(wish, engine, engine.team(), excess)
+    engine.showed(file.path for file in best.files)
     tokens = count(mask(write(best, told)).text)
     ms = min(MS_MAX, round((time.perf_counter() - began) * 1_000))
     return Reply(write(best, told._replace(tokens=tokens, ms=ms)))
 
 
-@tool(touches="nothing", instead="get_context_for_prompt")
+@tool(touches="nothing", instead="get_context_for_prompt", rare=("include_paths", "exclude_paths", "assist"))
 def enhance_prompt(
     engine: "Engine",
     call: Call,  # noqa: ARG001 - every tool takes it

@@ -34,7 +34,9 @@ Kinds = Annotated[tuple[str, ...], Texts("Only these kinds.", CHUNK_KINDS)]
 Tags = Annotated[tuple[str, ...], Texts("Must carry all: language, path part, #tag.")]
 
 
-@tool(touches="nothing", always_load=True, instead="grep_codebase")
+@tool(
+    touches="nothing", always_load=True, instead="grep_codebase", rare=("chunk_types", "tags", "languages", "min_score")
+)
 def codebase_retrieval(
     engine: "Engine",
     call: Call,  # noqa: ARG001 - every tool takes it
@@ -57,6 +59,7 @@ def codebase_retrieval(
     answer = engine.search(Query(query, top_k, chosen, min_score))
     rows = [_row(hit, query, profile, place) for place, hit in enumerate(answer.hits)]
     shown = fitting_rows(rows, chars_max=_chars_max(engine), tokens_max=max_tokens, least=1)
+    engine.showed(hit.chunk.path for hit in answer.hits[: len(shown)])
     head = {"engine": answer.engine, "freshness": answer.freshness, "total": answer.total}
     if len(shown) < len(rows):
         head |= {
@@ -66,7 +69,7 @@ def codebase_retrieval(
     return Reply(compact(head | _silence(answer, chosen) | {"results": shown}))
 
 
-@tool(touches="nothing", instead="grep_codebase")
+@tool(touches="nothing", instead="grep_codebase", rare=("exclude_paths",))
 def semantic_search(
     engine: "Engine",
     call: Call,  # noqa: ARG001 - every tool takes it
@@ -84,6 +87,7 @@ def semantic_search(
     answer = engine.search(Query(query, top_k, chosen))
     sections = [_section(hits, query, deep=mode == "deep") for hits in _by_file(answer.hits)]
     count = how_many_fit(sections, chars_max=_chars_max(engine) - NOTE_CHARS, between=2)
+    engine.showed(hits[0].chunk.path for hits in _by_file(answer.hits)[:count])
     lines = [_headline(answer.engine, answer.freshness, counted(answer.total, "match", "matches")), *sections[:count]]
     if count < len(sections):
         lines.append(f"… {counted(len(sections) - count, 'more file')} did not fit: lower top_k or set include_paths.")
@@ -95,7 +99,7 @@ def semantic_search(
     return Reply("\n\n".join(lines))
 
 
-@tool(touches="nothing", instead="grep_codebase")
+@tool(touches="nothing", instead="grep_codebase", rare=("min_score",))
 def cortex_search(
     engine: "Engine",
     call: Call,
@@ -120,6 +124,7 @@ def cortex_search(
     hits = [hit for hit in answer.hits if hit.score >= min_score * best]  # outlines are ranked by a scale of their own
     rows = [{"chunk": _chunk_row(hit, stamp), "combined_score": round(hit.score / best, 3)} for hit in hits]
     shown = fitting_rows(rows, chars_max=_chars_max(engine))
+    engine.showed(hit.chunk.path for hit in hits[: len(shown)])
     reply: dict[str, Any] = {"results": shown, "total": len(rows), "engine": answer.engine}
     if len(shown) < len(rows):
         reply |= {

@@ -28,7 +28,7 @@ FILE_CHARS = 90
 INCOMPLETE = "some files vanished or could not be read during the search"
 
 
-@tool(touches="nothing", always_load=True, instead="codebase_retrieval")
+@tool(touches="nothing", always_load=True, instead="codebase_retrieval", rare=("excludes",))
 def search_files(
     engine: "Engine",
     call: Call,
@@ -61,7 +61,7 @@ def search_files(
     return Reply(_search_text(engine, scan, parts, lines, start, stamped))
 
 
-@tool(touches="nothing", instead="codebase_retrieval")
+@tool(touches="nothing", instead="codebase_retrieval", rare=("max_matches_per_file",))
 def scout(
     engine: "Engine",
     call: Call,

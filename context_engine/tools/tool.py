@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from context_engine.tools.arguments import REQUIRED, Parameter, bind, schema_of
+from context_engine.tools.questions import Answer, Question, nobody
 
 if TYPE_CHECKING:
     from context_engine.search.served_chunks import ServedChunks
@@ -44,6 +45,10 @@ class Call:
     `chunks` gives the folder of chunk files that is served beside the workspace, None when there is none. `listed` are the
     names the client was shown, None when nobody knows; `off` names the option that forbids a tool. `session` tells
     clients apart: what one of them has read and edited; empty when nobody knows who calls.
+
+    `ask` puts a question to the person behind the client: None when nobody can be asked, or nobody answers. Some clients
+    answer by repeating the call: then the tool is run again from its start, so whatever comes before a question must
+    change nothing, or nothing twice, and the question must come out the same, word for word.
     """
 
     progress: Callable[[Any], None] | None = None
@@ -53,6 +58,7 @@ class Call:
     listed: frozenset[str] | None = None
     off: Mapping[str, str] = field(default_factory=dict)
     session: str = ""
+    ask: Callable[[Question], Answer | None] = nobody
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +85,8 @@ class Tool:
     """One thing an agent can ask for. `aliases` are other names for exactly the same; `always_load`: see `meta`.
 
     `instead` is a tool that finds things another way: when this one is broken, that one may not be. `beside_error` is what
-    a seed wants to stand beside the error of a refusal.
+    a seed wants to stand beside the error of a refusal. `rare` names arguments that `tool_manifest` shows and the lists of a
+    client do not: each word there is paid for in every request.
     """
 
     name: str
@@ -92,11 +99,17 @@ class Tool:
     always_load: bool = False
     instead: str = ""
     beside_error: Mapping[str, Any] = field(default_factory=dict)
+    rare: frozenset[str] = frozenset()
 
     @property
     def schema(self) -> dict[str, Any]:
         """The JSON schema of its arguments."""
         return schema_of(self.parameters)
+
+    @property
+    def listed_schema(self) -> dict[str, Any]:
+        """The same without what is rarely needed, for the lists of a client."""
+        return schema_of(each for each in self.parameters if each.name not in self.rare)
 
     @property
     def hints(self) -> Hints:
@@ -127,6 +140,7 @@ def tool(
     always_load: bool = False,
     instead: str = "",
     beside_error: Mapping[str, Any] | None = None,
+    rare: tuple[str, ...] = (),
 ) -> Callable[[Callable[..., Reply]], Tool]:
     """Make a tool of a function `(engine, call, ...) -> Reply`."""
 
@@ -134,7 +148,19 @@ def tool(
         description = " ".join((run.__doc__ or "").split())
         name = getattr(run, "__name__", "")
         parameters, beside = _parameters(run), beside_error or {}
-        return Tool(name, description, parameters, touches, run, aliases, destructive, always_load, instead, beside)
+        return Tool(
+            name,
+            description,
+            parameters,
+            touches,
+            run,
+            aliases,
+            destructive,
+            always_load,
+            instead,
+            beside,
+            frozenset(rare),
+        )
 
     return made
 

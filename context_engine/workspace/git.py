@@ -85,6 +85,12 @@ class Git:
         top = enclosing_work_tree(self._root)
         return Path(top) if top else None
 
+    def below(self) -> str:
+        """Where the root lies in its work tree, as `packages/web`; empty at the top and without a repository."""
+        top = enclosing_work_tree(self._root)
+        path = os.path.relpath(self._root, top).replace(os.sep, "/") if top else "."
+        return "" if path == "." else path
+
     def git_dir(self) -> Path | None:
         """Where HEAD and the index of this work tree are; a linked work tree has its own."""
         top = enclosing_work_tree(self._root)

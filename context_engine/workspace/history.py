@@ -33,6 +33,7 @@ _LOG = (
     *("log", "--no-walk=unsorted", "--root", "-z", "--encoding=UTF-8", "--no-relative", "--ignore-submodules=all"),
     f"--format=tformat:{_MARK}%H%x00%ct%x00%aN%x00%s",
 )
+_MESSAGE = "--format=tformat:%H%x00%ct%x00%s%x00%b"
 _RENAMES = ("--name-status", "-M", f"-l{RENAMED_FILES_MAX}")
 _EXACT_RENAMES = ("--name-status", "-M100%")  # compares hashes alone: all that a clone without file contents can do
 _NO_FILES = ("--no-patch",)
@@ -96,6 +97,31 @@ def commits(
             if "exit" in error.details:
                 raise
             return  # it took longer than what was left
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What a commit says. `at` is when it was committed, in seconds since 1970."""
+
+    hash: str
+    at: int
+    subject: str
+    body: str
+
+
+def messages(git: Git, pattern: str, *, most: int) -> list[Message]:
+    """The newest commits of what is checked out whose message holds a pattern (POSIX, extended, any case); no merges.
+
+    Raises: AccessFailed (git refuses, or takes too long), TooLarge, UnsupportedHost.
+    """
+    head = git.head()
+    if head is None or head.commit is None:
+        return []
+    asked = ("--no-merges", "--extended-regexp", "--regexp-ignore-case", f"--grep={pattern}", f"--max-count={most}")
+    said = git.run("log", *asked, "-z", "--encoding=UTF-8", _MESSAGE, head.commit, "--", timeout_s=READ_S)
+    words = [_printable(word) for word in said.decode("utf-8", "surrogateescape").split("\0")]
+    rows = zip(*(words[at::4] for at in range(4)), strict=False)
+    return [Message(name, int(at), subject, body.strip()) for name, at, subject, body in rows]
 
 
 def parsed(said: bytes) -> list[Commit]:
