@@ -5,7 +5,7 @@ PYTHON := $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 CHECK := $(PYTHON) scripts/check.py --here
 
 .DEFAULT_GOAL := all
-.PHONY: all setup format-check format lint types imports docs docs-check test durability eval eval-functions bench bench-edit dist lowest lock clients clean help
+.PHONY: all setup format-check format lint types imports docs docs-check test durability eval eval-functions eval-plans bench bench-edit dist lowest lock clients clean help
 
 all: ## everything CI runs: format, lint, types, imports, docs, tests
 	@$(CHECK)
@@ -40,13 +40,17 @@ test: ## the tests; more arguments: make test ARGS="-k gitignore -n 2"
 
 durability: ## kill -9 trials: 25 of the index, 100 of edits; readers beside a writer for a minute, 16 editors at once
 	@CTX_TEST_KILLS=25 CTX_TEST_CROWD_S=60 CTX_TEST_EDIT_KILLS=100 CTX_TEST_EDITORS=16 \
-		$(CHECK) tests -- tests/test_durability.py tests/test_edit_durability.py $(ARGS)
+		CTX_TEST_PLAN_WRITES=100 CTX_TEST_PLAN_SAVES=200 \
+		$(CHECK) tests -- tests/test_durability.py tests/test_edit_durability.py tests/test_plans_durability.py $(ARGS)
 
 eval: ## ranking quality on the small offline corpus, against the golden ranks
 	@$(PYTHON) evals/retrieval/golden.py $(ARGS)
 
 eval-functions: ## is the function found that a sentence is about? packages fetched once, vectors kept in build/
 	@$(PYTHON) evals/functions/score.py $(ARGS)
+
+eval-plans: ## do plans name the files that the task changes? ARGS="--mirrors DIR", git directories with their whole history
+	@$(PYTHON) evals/planning/score.py $(ARGS)
 
 bench: ## speed, side by side with a peer (needs the extra `bench`)
 	@$(PYTHON) bench/speed.py $(ARGS)

@@ -18,7 +18,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from context_engine import __version__
 from context_engine.context.team import Team
@@ -102,6 +102,11 @@ from context_engine.workspace.ripgrep import text_engine
 from context_engine.workspace.walk import look
 from context_engine.workspace.watch import Watcher
 
+if TYPE_CHECKING:
+    from context_engine.planning import Planning
+    from context_engine.reviewing import Reviewing
+    from context_engine.validating import Validating
+
 __all__ = [
     "Answer", "Change", "Definition", "Direction", "Edge", "Engine", "FileOutline", "FileText", "Filter", "Found", "Hit",
     "IndexReport", "Landmarks", "Past", "Progress", "Query", "Receipt", "Scan", "Settings", "Skipped", "Status",
@@ -176,6 +181,7 @@ class Engine:
             rest_s=settings.staleness_ms / 1_000,
             done=self._indexed,
         )
+        self._now = clock(os.environ.get("CTX_FAKE_NOW", ""))
         self._remembering = Remembering(self._surroundings(cache))
         self._lister = Lister(root, stale_s=settings.staleness_ms / 1_000, excludes_file=self._git.excludes_file)
         self._scanner = Scanner(self._root, self._lister, lambda: text_engine(root))
@@ -184,6 +190,9 @@ class Engine:
         self._searcher: Searcher | None = None
         self._graph: Graph | None = None
         self._completer: Completer | None = None
+        self._planning: Planning | None = None
+        self._reviewing: Reviewing | None = None
+        self._validating: Validating | None = None
         self._sources: dict[str, Source] = {}
         self._parses = Parses(self._languages, self._grammars, self._bytes)
         self._editor = Editor(self._root, root / FOLDER, on_write=self._wrote, flush=settings.flush)
@@ -203,7 +212,7 @@ class Engine:
             read=self._bytes_once,
             searcher=self._current,
             encoder=self._embeddings.encoder,
-            now=clock(os.environ.get("CTX_FAKE_NOW", "")),
+            now=self._now,
             counts_access=self.settings.access_scoring,
             tokenizer_file=self.settings.tokenizer_file,
         )
@@ -454,6 +463,72 @@ class Engine:
     def learn(self) -> None:
         """Derive all that can be known of history and files now, instead of in the background. Raises: StorageBusy."""
         self._remembering.settle()
+
+    @property
+    def reviews(self) -> Reviewing:
+        """What is wrong with a change: checks, analysers, sessions."""
+        from context_engine.reviewing import Reviewing, World  # parsers of diffs and rules, for those who review
+
+        with self._lock:
+            if self._reviewing is None:
+                self._reviewing = Reviewing(
+                    World(
+                        root=self._root,
+                        git=self._git,
+                        languages=self._languages,
+                        grammars=self._grammars,
+                        read=self._bytes_once,
+                        history=self._remembering.history,
+                        state=self.root / FOLDER,
+                        now=self._now,
+                        importers=self.importers,
+                    )
+                )
+            return self._reviewing
+
+    @property
+    def plans(self) -> Planning:
+        """What is to be done here: plans, how far they are, who approved of them."""
+        from context_engine.planning import Place, Planning  # 20 ms, for those who plan
+
+        with self._lock:
+            if self._planning is None:
+                said = self.settings
+                place = Place(
+                    self._root,
+                    self._git,
+                    self._now,
+                    self,
+                    verify_commands=said.verify_commands,
+                    approval_needed=said.approvals_mode == "required",
+                    person_needed=said.approvals_require_human,
+                    evidence_needed=said.plan_evidence_required,
+                    retries_max=said.plan_retries_max,
+                    lease_hours=said.plan_lease_hours,
+                    flush=said.flush,
+                )
+                self._planning = Planning(place)
+            return self._planning
+
+    @property
+    def validation(self) -> Validating:
+        """Whether content can be trusted: secrets, parsers, habits, and what it says of this workspace."""
+        from context_engine.review.source import Parsers
+        from context_engine.validating import House, Validating, plan_reader  # 20 ms, for those who validate
+
+        with self._lock:
+            if self._validating is None:
+                self._validating = Validating(
+                    House(
+                        parsers=Parsers(self._languages, self._grammars),
+                        workspace=self,
+                        paths=self._file_paths,
+                        find=lambda text, path: self.reviews.scrubber.find(text, path),
+                        scrub=lambda text: self.reviews.scrubber.scrub(text),
+                        read_plan=plan_reader(lambda: self.plans.ground),
+                    )
+                )
+            return self._validating
 
     # -- searching text --
 
@@ -861,6 +936,8 @@ class Engine:
         """Stop the threads and processes and let go of files."""
         if self._watcher is not None:
             self._watcher.stop()
+        if self._reviewing is not None:
+            self._reviewing.close()
         self._embeddings.close()
         self._remembering.close()
         self._live.close()

@@ -178,6 +178,19 @@ class NeedsApproval(CallError):
     code = "NEEDS_APPROVAL"
 
 
+class ReviewNotFound(CallError):
+    """No review, and no session of one, has that id; or it is so old that it is gone."""
+
+    code = "REVIEW_NOT_FOUND"
+
+
+class ReviewBusy(CallError):
+    """As many reviews are running as one process takes on at once."""
+
+    code = "REVIEW_BUSY"
+    retryable = True
+
+
 class UnknownTool(CallError):
     """No tool has that name."""
 

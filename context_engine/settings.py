@@ -101,6 +101,22 @@ class Settings:
         least=10_000_000,
         private=True,
     )
+    approvals_mode: str = knob(
+        "optional",
+        "Whether a step of a plan may start before somebody approved of it.",
+        choices=("optional", "required"),
+    )
+    approvals_require_human: bool = knob(False, "Only a person may decide about a request for approval, no agent.")
+    plan_retries_max: int = knob(3, "How often a failed step of a plan may be tried again.", least=0, most=1_000)
+    plan_lease_hours: int = knob(
+        0, "After so many hours a step in progress is free again; 0: never.", least=0, most=8_760
+    )
+    plan_evidence_required: bool = knob(False, "A step of a plan is only completed with evidence that its checks ran.")
+    verify_commands: str = knob(
+        "",
+        "What execute_plan may run to verify a step, as `pytest -q; npm test`; nothing else is ever run.",
+        private=True,
+    )
     log_level: str = knob(
         "info", "What `ctx serve` writes to stderr.", choices=("debug", "info", "warning", "error", "off")
     )

@@ -40,6 +40,7 @@ TOUCHES_FILES = {
     "embedding/models.py": "makes those models, out of a package that pip fetched or the user brought",
     "embedding/static.py": "maps the table that this package brings along",
     "index/worker.py": "the pipes to the process that started it, no file",
+    "text/secrets/": "its own rules, a file of this package",
     "languages/language.py": "the language files of this package, and those the user adds",
     "languages/grammars.py": "the parsers of an installed package, unpacked into the user's cache",
 }

@@ -217,6 +217,54 @@ def undo(
 
 
 @app.command()
+def review(
+    rev: Annotated[
+        str | None, typer.Argument(help="A commit, a branch, a..b or a...b; default: all that is not committed.")
+    ] = None,
+    root: Root = None,
+    staged: Annotated[bool, typer.Option("--staged", help="What the next commit would hold.")] = False,
+    base: Annotated[str, typer.Option("--base", help="Compare with this; alone: what HEAD has since it left it.")] = "",
+    fail_on: Annotated[
+        Literal["none", "P0", "P1", "P2", "P3"],
+        typer.Option("--fail-on", help="Exit code 3 from this priority on.", case_sensitive=False),
+    ] = "none",
+    sarif: Annotated[Path | None, typer.Option("--sarif", help="Also write SARIF 2.1.0 into this file.")] = None,
+    format: Annotated[  # noqa: A002 - the word of the option
+        Literal["text", "markdown", "json", "sarif", "rdjson"], typer.Option("--format", help="What is printed.")
+    ] = "text",
+    number: Annotated[int, typer.Option("-n", "--number", min=1, max=100, help="How many findings.")] = 20,
+    confidence: Annotated[float, typer.Option("--confidence", min=0, max=1, help="Least confidence.")] = 0.7,
+    exclude: Annotated[list[str] | None, typer.Option("--exclude", help="No paths like this glob.")] = None,
+    invariants: Annotated[str, typer.Option("--invariants", help="Rules; default: .review-invariants.yml.")] = "",
+    analyzer: Annotated[
+        list[str] | None, typer.Option("--analyzer", help="Only this one; none for none; repeatable.")
+    ] = None,
+    untracked: Annotated[bool, typer.Option("--untracked", help="New files that git does not know, too.")] = False,
+) -> None:
+    """Review a change: what is wrong in its new lines, most pressing first. Needs no model, no network and no index.
+
+    Exit codes: 0 reviewed, 1 it could not be reviewed, 3 found what `--fail-on` names.
+
+    **Examples**
+
+    - `ctx review`
+    - `ctx review --staged --fail-on P1`
+    - `ctx review --base origin/main --sarif review.sarif`
+    - `ctx review HEAD~3..HEAD --format markdown`
+    """
+    from context_engine.cli.review import review as run_review
+    from context_engine.cli.review import wish
+    from context_engine.tools.review_options import options_of
+
+    chosen = {"fail_on": fail_on, "max_findings": number, "confidence_threshold": confidence}
+    chosen |= {"exclude_patterns": exclude or [], "invariants_path": invariants, "analyzers": analyzer or ["auto"]}
+    wanted = wish(
+        rev, staged=staged, base=base, options=options_of(chosen), format=format, sarif=sarif, untracked=untracked
+    )
+    raise typer.Exit(run_review(root, wanted))
+
+
+@app.command()
 def status(root: Root = None, as_json: AsJson = False) -> None:
     """Show what is indexed and how fresh it is.
 

@@ -1,9 +1,9 @@
-"""A file's bytes and a tree-sitter query -> what its captures hold, as plain tuples. Never raises: what cannot be parsed has none.
+r"""A file's bytes and a tree-sitter query -> what its captures hold, as plain tuples. Never raises: what cannot be parsed has none.
 
 So that whoever asks for a shape in the code ("a call of `eval`", "a default that is a list") need not know the parser.
 
 >>> python = Languages.builtin()["python"]
->>> calls = Captures(python, b"one()\\ntwo()\\n", Grammars(getfixture("tmp_path"))).of("(call function: (identifier) @name)")
+>>> calls = Captures(python, b"one()\ntwo()\n", Grammars(getfixture("tmp_path"))).of("(call function: (identifier) @name)")
 >>> [(found["name"].text, found["name"].first) for found in calls]
 [('one', 1), ('two', 2)]
 """
@@ -61,6 +61,12 @@ class Captures:
         """Why there is no tree; empty when there is one."""
         tree = self._parsed[1]
         return tree if isinstance(tree, str) else ""
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether its parser sees an error in it."""
+        tree = self._parsed[1]
+        return not isinstance(tree, str) and tree.root_node.has_error
 
     def of(self, query: str) -> list[Match]:
         """The matches of a query in the order of the file; none when the query does not fit the grammar."""

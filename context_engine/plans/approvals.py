@@ -7,11 +7,12 @@ has seen what is to be done now. The decision stays readable.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import msgspec
 
 from context_engine.errors import CallError, NeedsApproval
-from context_engine.plans.lifecycle import Approval, approval_moved
+from context_engine.plans.lifecycle import Approval, ApprovalMove, approval_moved
 from context_engine.plans.model import Plan, Step, numbers
 from context_engine.plans.progress import Event
 from context_engine.store import times
@@ -20,11 +21,19 @@ REQUESTED, DECIDED = "approval_requested", "approval_decided"
 BLOCKING = ("rejected", "modification_requested")
 
 
+class Rules(NamedTuple):
+    """What a team asks for: an approval before a step starts, a person to give it, and proof before a step is done."""
+
+    approval: bool = False
+    person: bool = False
+    evidence: bool = False
+
+
 class Decision(msgspec.Struct, frozen=True):
     """What somebody decided about a request; `decided_by` is `user`, `agent`, or who says to be it."""
 
     id: str
-    action: str
+    action: ApprovalMove
     decided_by: str
     comment: str = ""
     modifications: str = ""
@@ -61,14 +70,9 @@ def _expired(each: Approval, version: int, now: float) -> Approval:
     return each
 
 
-def covers(approval: Approval, uid: str) -> bool:
-    """Whether a request is about this step."""
-    return approval.type == "full_plan" or uid in approval.steps
-
-
 def deciding(known: Sequence[Approval], version: int, uid: str) -> Approval | None:
     """The request that has the say about a step: the one decided last, else one that is pending. None: nobody was asked."""
-    about = [each for each in known if each.plan_version == version and covers(each, uid)]
+    about = [each for each in known if each.plan_version == version and each.covers(uid)]
     decided = [each for each in about if each.status == "approved" or each.status in BLOCKING]
     pending = [each for each in about if each.status == "pending"]
     return (decided or pending or [None])[-1]

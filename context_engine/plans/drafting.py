@@ -19,7 +19,7 @@ from context_engine.context.team import Remembered
 from context_engine.errors import CallError
 from context_engine.plans.changeset import QUERY_CHARS_MAX, ChangeSet, change_set, tests_of
 from context_engine.plans.effort import effort_of
-from context_engine.plans.intent import Intent, intent, named
+from context_engine.plans.intent import Intent, bare, intent, named
 from context_engine.plans.model import Architecture, Milestone, Plan, Scope, Step, TestingStrategy
 from context_engine.plans.packages import folder_of, grouped
 from context_engine.plans.questions import questions
@@ -34,6 +34,8 @@ IMPORTS_READ_MAX = 40
 RECALLED_MAX = 12
 CONSTRAINTS_MAX = 6
 CONSTRAINT_CHARS_MAX = 240
+FOLDERS_MAX = 12
+"""With more of them the top ones say as much."""
 SIBLINGS_MAX = 10
 """Files beside a new one whose tests show where tests of this folder lie."""
 CONFIDENCE_MAX = 0.75
@@ -66,7 +68,7 @@ def drafted(asked: Asked, sources: Sources) -> Drafted:
     wanted = intent(asked.task)
     known = tuple(repository_commands(sources.code))
     change = change_set(asked, wanted, named(asked.task, wanted), known, sources)
-    told = tuple(clauses(asked.task)) or (objective(asked.task),)
+    told = tuple(clauses(bare(asked.task))) or (objective(bare(asked.task)),)
     task = Task(
         told, wanted, change, _imports(change, sources), known, _new_test(wanted, change, sources), asked.mvp_only
     )
@@ -88,8 +90,6 @@ def drafted(asked: Asked, sources: Sources) -> Drafted:
         questions=open_now,
         evidence=tuple(proof for each in change.files[: asked.files_max] for proof in each.evidence[:1]),
         provenance="core",
-        base_commit=asked.base_commit,
-        created_at=asked.now,
         uids_minted=len(made),
     )
     source = "names" if change.of("definition", "reference") else "search" if change.files else "none"
@@ -142,7 +142,7 @@ def _new_test(wanted: Intent, change: ChangeSet, sources: Sources) -> str:
     if not main or change.of("test") or wanted.kind in ("docs", "remove", "rename"):
         return ""
     folder, _, name = main[0].rpartition("/")
-    for sibling in _siblings(folder, sources):
+    for sibling in _siblings(folder, f".{name.rpartition('.')[2]}", sources):
         tests = tests_of(sibling, sources)
         stem, own = (path.rpartition("/")[2].partition(".")[0] for path in (sibling, name))
         if tests and stem and stem in tests[0].rpartition("/")[2]:
@@ -151,12 +151,14 @@ def _new_test(wanted: Intent, change: ChangeSet, sources: Sources) -> str:
     return ""
 
 
-def _siblings(folder: str, sources: Sources) -> list[str]:
+def _siblings(folder: str, suffix: str, sources: Sources) -> list[str]:
     try:
         entries = sources.code.list_directory(folder or ".", depth=1)
     except CallError:
         return []
-    files = [f"{folder}/{each.name}".lstrip("/") for each in entries if each.name and not each.is_folder]
+    files = [
+        f"{folder}/{each.name}".lstrip("/") for each in entries if each.name.endswith(suffix) and not each.is_folder
+    ]
     return [path for path in files if not is_test(path)][:SIBLINGS_MAX]
 
 
@@ -171,6 +173,8 @@ def _recalled(task: str, sources: Sources) -> list[Remembered]:
 
 def _scope(asked: Asked, change: ChangeSet, recalled: Iterable[Remembered]) -> Scope:
     folders = tuple(dict.fromkeys(folder_of(each.path) or "." for each in change.files))
+    if len(folders) > FOLDERS_MAX:
+        folders = tuple(dict.fromkeys(each.partition("/")[0] for each in folders))
     means = (
         f"`{each.text.strip('`')}` means {each.resolved[0]}"
         for each in change.references
@@ -180,7 +184,7 @@ def _scope(asked: Asked, change: ChangeSet, recalled: Iterable[Remembered]) -> S
         f"{' '.join((each.content or each.title).split())[:CONSTRAINT_CHARS_MAX]} [{each.id}, {each.place}]"
         for each in recalled
     )
-    included = asked.chosen.include_paths or folders
+    included = asked.chosen.include_paths or (folders if asked.with_scope else ())
     return Scope(included, asked.chosen.exclude_paths, tuple(means), tuple(binding)[:CONSTRAINTS_MAX])
 
 
@@ -195,7 +199,8 @@ def _notes(change: ChangeSet, task: Task) -> str:
         lines.append(
             f"{name}: {len(group.paths)} file{'s' * (len(group.paths) != 1)}{f'; imports {needs}' if needs else ''}"
         )
-    return "\n".join(lines)
+    more = [f"and {len(lines) - FOLDERS_MAX} more"] if len(lines) > FOLDERS_MAX else []
+    return "\n".join([*lines[:FOLDERS_MAX], *more])
 
 
 def _milestones(made: Sequence[Step]) -> tuple[Milestone, ...]:

@@ -5,8 +5,8 @@ Without git, or without the commit that a plan was made on, the answer says so i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 import msgspec
 
@@ -17,8 +17,8 @@ from context_engine.workspace import files
 from context_engine.workspace.git import Git
 from context_engine.workspace.paths import Root
 
-DIRTY_MAX = 300
-"""Files that had changed before a step began; more do not fit into the line of an event."""
+DIRTY_BYTES_MAX = 40_000
+"""Of the paths that had changed before a step began: they stand in the line of an event, which has 64 KiB."""
 _NO_GIT = (AccessFailed, UnsupportedHost, InvalidArgument, TooLarge)
 
 
@@ -33,11 +33,13 @@ class Drift:
 
 
 class Base(msgspec.Struct, frozen=True):
-    """The work tree as a step began: the commit, and what had changed by then. `whole`: no changed file was left out."""
+    """The work tree as a step began: the commit, and what had changed by then, each file with its size and time.
+
+    `dirty` is None where that was too much to keep.
+    """
 
     commit: str = ""
-    dirty: dict[str, str] = {}
-    whole: bool = True
+    dirty: dict[str, str] | None = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class Touched:
     """The files that changed since a step began; None where nobody can tell, and `why` says why."""
 
     files: frozenset[str] | None
-    why: str = field(default="")
+    why: str = ""
 
 
 class WorkTree:
@@ -84,23 +86,24 @@ class WorkTree:
         if not commit:
             return Base()
         try:
-            dirty = sorted(self._changed_since(commit))
+            dirty = {path: self._stamp(path) for path in sorted(self._changed_since(commit))}
         except _NO_GIT:
             return Base()
-        return Base(commit, {path: self._stamp(path) for path in dirty[:DIRTY_MAX]}, len(dirty) <= DIRTY_MAX)
+        return Base(commit, dirty if len(msgspec.json.encode(dirty)) <= DIRTY_BYTES_MAX else None)
 
     def touched_since(self, base: Base) -> Touched:
         """What changed since then, by whomever: files that differ from that commit, but not those that did so before."""
         if not base.commit:
             return Touched(None, "there was no git repository, or no commit in it, when the step began")
-        if not base.whole:
-            return Touched(None, f"more than {DIRTY_MAX} files had uncommitted changes when the step began")
+        if base.dirty is None:
+            return Touched(None, "too many files had uncommitted changes when the step began")
         try:
             now = self._changed_since(self._git.commit(base.commit))
         except _NO_GIT as error:
             return Touched(None, error.message)
-        taken_back = {path for path in base.dirty if path not in now}
-        return Touched(frozenset(taken_back | {path for path in now if base.dirty.get(path) != self._stamp(path)}))
+        before = base.dirty
+        taken_back = {path for path in before if path not in now}
+        return Touched(frozenset(taken_back | {path for path in now if before.get(path) != self._stamp(path)}))
 
     def _changed_since(self, commit: str) -> frozenset[str]:
         """Files of the workspace that differ from a commit, committed meanwhile or not, and those git does not know yet."""
@@ -128,13 +131,3 @@ def _names(said: bytes) -> set[str]:
 def _foreign(paths: Iterable[str]) -> set[str]:
     """Paths without those of our own state."""
     return {path for path in paths if not path.startswith(f"{FOLDER}/")}
-
-
-def compared(touched: Touched, planned: frozenset[str], named: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
-    """What a step changed, against what it was to change: `files`, `unexpected`, `missing`. `named`: said by who did it."""
-    changed = (touched.files or frozenset()) | frozenset(named)
-    return {
-        "files": tuple(sorted(changed)),
-        "unexpected": tuple(sorted(changed - planned)),
-        "missing": tuple(sorted(planned - changed)),
-    }

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
+from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
 from context_engine.plans.model import Plan, Step, numbers
@@ -94,14 +95,35 @@ def reach(needed_by: Mapping[str, Iterable[str]], uids: Iterable[str]) -> set[st
     return found
 
 
-def ancestors(drawn: Graph) -> dict[str, int]:
-    """All that a step waits for, directly or not, as bits by the place of a step in the plan: quick to intersect."""
-    place = {uid: number for number, uid in enumerate(drawn.depends)}
-    found = dict.fromkeys(drawn.depends, 0)
-    for uid in drawn.order:
-        for other in drawn.depends[uid]:
-            found[uid] |= found[other] | 1 << place[other]
+def closure(order: Iterable[str], edges: Mapping[str, Iterable[str]]) -> dict[str, int]:
+    """All that each step reaches over the edges, as bits: quick to count and to intersect, however wide the graph.
+
+    `order` has what an edge leads to before what it leads from; a bit is the place in that order.
+    """
+    bit: dict[str, int] = {}
+    found: dict[str, int] = {}
+    for place, uid in enumerate(order):
+        bit[uid] = 1 << place
+        found[uid] = 0
+        for other in edges[uid]:
+            found[uid] |= found.get(other, 0) | bit.get(other, 0)
     return found
+
+
+def in_plan_order(drawn: Graph) -> tuple[str, ...]:
+    """Every step after all that it waits for, and otherwise as the plan has them; what a circle holds up is left out."""
+    uids = tuple(drawn.depends)
+    place = {uid: number for number, uid in enumerate(uids)}
+    waits = {uid: len(drawn.depends[uid]) for uid in uids}
+    ready = [place[uid] for uid in uids if not waits[uid]]  # in order, and so a heap
+    order: list[str] = []
+    while ready:
+        order.append(uids[heappop(ready)])
+        for other in drawn.needed_by[order[-1]]:
+            waits[other] -= 1
+            if not waits[other]:
+                heappush(ready, place[other])
+    return tuple(order)
 
 
 def side_by_side(drawn: Graph, uid: str) -> tuple[str, ...]:

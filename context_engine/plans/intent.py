@@ -36,7 +36,7 @@ _SUBJECTS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     ("perf", re.compile(r"\b(?:performance|faster|slow(?:er)?|speed|latency|memory usage)\b", re.IGNORECASE)),
 )
 """What a task is about says more than its verb, when the verb is one of those that fit anything."""
-_FITS_ANYTHING = frozenset({"add", "fix", "refactor", "change", "upgrade"})
+_FITS_ANYTHING = frozenset({"add", "fix", "refactor", "change", "upgrade", "remove"})
 _TROUBLE = re.compile(
     r"\b(?:bug|crash(?:es|ing)?|fails?|failing|failure|broken|wrong|incorrect|regression|error when|raises? when)\b",
     re.IGNORECASE,
@@ -51,7 +51,7 @@ _NAMED = (
     re.compile(rf"(?:^|[\s(]){_NAME} {_NOUN}\b", re.IGNORECASE),
 )
 _RENAME = re.compile(
-    rf"\brename\s+(?:the\s+)?(?:{_NOUN}\s+)?{_NAME}(?:\s+{_NOUN})?(?:\s+(?:to|into|as|->|=>)\s+`?(?P<new>[\w$.:#]+?)(?:\(\))?`?(?=[\s.,;]|$))?",
+    rf"\brenam(?:e|es|ed|ing)\s+(?:the\s+)?(?:{_NOUN}\s+)?{_NAME}(?:\s+{_NOUN})?(?:\s+(?:to|into|as|->|=>)\s+`?(?P<new>[\w$.:#]+?)(?:\(\))?`?(?=[\s.,;]|$))?",
     re.IGNORECASE,
 )
 _REMOVE = re.compile(
@@ -60,7 +60,7 @@ _REMOVE = re.compile(
 )
 _PLAIN = frozenset(
     "a an the to for of in on with from that this these those some all any new old same other default optional missing is are be "
-    "unused deprecated every no name names its their our your first last each when where which it and or not no if by as at".split()
+    "unused deprecated everywhere again only also too every no name names its their our your first last each when where which it and or not no if by as at".split()
 )
 """Words that stand beside a noun and are no name."""
 _IS_NOUN = re.compile(_NOUN, re.IGNORECASE).fullmatch
@@ -97,6 +97,19 @@ def named(task: str, asked: Intent) -> list[Mention]:
         Mention(name, "symbol", name.replace("::", "."), certain=sure) for name in asked.names if name not in known
     ]
     return [each for each in found if not asked.new_name or each.name != asked.new_name] + plain
+
+
+def bare(task: str) -> str:
+    """A task without the prefix that commits carry.
+
+    >>> bare("fix(core): keep the order"), bare("Keep the order: it matters")
+    ('keep the order', 'Keep the order: it matters')
+    """
+    prefix = _PREFIX.match(task)
+    is_kind = prefix and (
+        _of_verb(prefix["kind"]) != "change" or prefix["kind"].lower() in ("chore", "style", "ci", "build")
+    )
+    return task[prefix.end() :] if prefix and is_kind else task
 
 
 def _kind(task: str) -> Kind:

@@ -23,7 +23,10 @@ STAMP_CHARS = 8
 
 
 class PlanRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One plan of a list. `progress` is a percentage; `problem` says what is wrong with its files."""
+    """One plan of a list. `progress` is a percentage; `problem` says what is wrong with its files.
+
+    `requests` are the ids of all requests for approval ever made about it.
+    """
 
     id: str
     name: str
@@ -36,6 +39,7 @@ class PlanRow(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: str
     tags: tuple[str, ...] = ()
     problem: str = ""
+    requests: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,8 @@ LEVELS: tuple[Level, ...] = ("high", "medium", "low")
 Texts = tuple[str, ...]
 Uid = Annotated[str, msgspec.Meta(pattern=r"\A(?:[A-Za-z][A-Za-z0-9_-]{0,39})?\Z")]
 """A letter first, so that it is never taken for a number; empty until it gets one."""
-Line = Annotated[str, msgspec.Meta(min_length=1, max_length=500)]
+TITLE_CHARS_MAX = 500
+Line = Annotated[str, msgspec.Meta(min_length=1, max_length=TITLE_CHARS_MAX)]
 """A title: what is longer is a description."""
 Hours = Annotated[float, msgspec.Meta(ge=0, le=100_000)]
 """The bound is fifty years of work: what lies beyond it is a mistake, and would not fit a calendar."""

@@ -28,18 +28,23 @@ TEXT_CHARS_MAX = 240
 
 def questions(task: str, wanted: Intent, change: ChangeSet, recalled: Sequence[Remembered]) -> tuple[Question, ...]:
     """What is open, what matters most first; ids count from q1."""
-    told = [*_of_names(change.references), *_of_ranking(change), *_of_rename(wanted), *_of_rules(task, recalled)]
+    told = [
+        *_of_names(wanted, change.references),
+        *_of_ranking(change),
+        *_of_rename(wanted),
+        *_of_rules(task, recalled),
+    ]
     return tuple(
-        Question(f"q{number}", text, tuple(candidates[:CANDIDATES_MAX]))
+        Question(id=f"q{number}", text=text, candidates=tuple(candidates[:CANDIDATES_MAX]))
         for number, (text, candidates) in enumerate(told[:QUESTIONS_MAX], 1)
     )
 
 
-def _of_names(references: Sequence[Reference]) -> Iterator[tuple[str, list[str]]]:
+def _of_names(wanted: Intent, references: Sequence[Reference]) -> Iterator[tuple[str, list[str]]]:
     for each in references:
         if each.is_ambiguous:
             yield f"Which `{each.text.strip('`')}` is meant?", [str(place) for place in each.resolved]
-        elif each.is_missing:
+        elif each.is_missing and wanted.kind != "add":  # what is to be added is not there yet
             yield f"`{each.text.strip('`')}` was not found: is it new, or called otherwise?", [*each.near]
 
 

@@ -7,9 +7,10 @@ here: a step that waits for one that is not there keeps saying so, for `validati
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -17,6 +18,8 @@ from context_engine.errors import InvalidArgument, InvalidPlan, TooLarge
 from context_engine.plans import model
 from context_engine.plans.effort import effort_of, estimate_of
 from context_engine.plans.model import NUMBER_DIGITS, Milestone, Plan, Question, Step
+
+Part = TypeVar("Part", bound=msgspec.Struct)
 
 BYTES_MAX = 2_000_000
 """Of a plan as JSON: what the tools' contract allows."""
@@ -87,6 +90,27 @@ def parsed(value: object, *, before: Plan | None = None) -> Parsed:
     return Parsed(plan, tuple(remarks))
 
 
+def read_part(kind: type[Part], sent: Mapping[str, Any], base: Part | None = None, *, where: str = "") -> Part:
+    """A part of a plan - a step, a risk - out of some of its fields; what is not said is as in `base`.
+
+    Raises: InvalidArgument, for a field that there is not too.
+    """
+    known = [field.name for field in msgspec.structs.fields(kind)]
+    for key in sent:
+        if key not in known:
+            close = difflib.get_close_matches(str(key)[:60], known, 1, 0.6)
+            way_on = f"Did you mean {close[0]}?" if close else f"It takes {', '.join(known)}."
+            raise InvalidArgument(
+                f"{where}.{str(key)[:60]} is no field", suggestion=way_on, details={"argument": where, "valid": known}
+            )
+    given = _loosened(sent, "")
+    before = {} if base is None else msgspec.to_builtins(base)
+    try:
+        return msgspec.convert(before | given, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise _unfit(error, where) from None
+
+
 def named(plan: Plan, before: Plan | None = None) -> Plan:
     """The plan in the form that all plans have: each step with a uid of its own, what it waits for in order.
 
@@ -122,6 +146,50 @@ def in_order(uids: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(set(uids), key=lambda uid: (len(uid), uid)))
 
 
+def draft_schema() -> dict[str, Any]:
+    """The JSON schema of a plan that somebody else is asked to write: what is said, and nothing that follows from it."""
+    level = {"type": "string", "enum": list(model.LEVELS)}
+    step = _closed(
+        uid=_described("string", "As it was; empty for a new step."),
+        title=_described("string", "An order, on one line."),
+        description={"type": "string"},
+        files_to_modify=_TEXTS,
+        files_to_create=_TEXTS,
+        files_to_delete=_TEXTS,
+        depends_on={"type": "array", "items": {"type": "integer"}, "description": "Numbers of steps; the first is 1."},
+        priority=level,
+        estimated_effort=_described("string", "Such as 2-4 hours."),
+        acceptance_criteria=_TEXTS,
+        checks={"type": "array", "items": {"type": "string"}, "description": "Commands."},
+    )
+    return _closed(
+        goal={"type": "string"},
+        steps={"type": "array", "items": step},
+        mvp_features=_TEXTS,
+        nice_to_have_features=_TEXTS,
+        risks={
+            "type": "array",
+            "items": _closed(issue={"type": "string"}, mitigation={"type": "string"}, likelihood=level),
+        },
+        questions_for_clarification=_TEXTS,
+        testing_strategy=_closed(
+            unit={"type": "string"}, integration={"type": "string"}, coverage_target={"type": "string"}
+        ),
+    )
+
+
+_TEXTS: Mapping[str, Any] = {"type": "array", "items": {"type": "string"}}
+
+
+def _described(kind: str, says: str) -> dict[str, Any]:
+    return {"type": kind, "description": says}
+
+
+def _closed(**fields: Any) -> dict[str, Any]:
+    """An object of just these fields, all of them: what an endpoint can hold a model to."""
+    return {"type": "object", "properties": fields, "required": [*fields], "additionalProperties": False}
+
+
 # -- from whatever was sent to an object ------------------------------------------------------------------------------
 
 
@@ -153,7 +221,7 @@ def _check_size(count: int) -> None:
 
 def _loosened(sent: Mapping[str, Any], where: str) -> dict[str, Any]:
     """The object with everything in its place that can only be meant one way; what is null was not said."""
-    found = {}
+    found: dict[str, Any] = {"id": ""} if where == "questions" else {}
     for key, value in sent.items():
         if value is not None and isinstance(key, str):
             found[key] = _loose(key, value, where)
@@ -211,9 +279,13 @@ def _converted(loose: Mapping[str, Any]) -> Plan:
     try:
         return msgspec.convert(loose, Plan, strict=False)
     except msgspec.ValidationError as error:
-        at, text = _AT.search(str(error)), _AT.sub("", str(error))
-        wanted = text.removeprefix("Expected ").replace("`", "").split(", got")[0]
-        raise _refused((at[1] if at else "").removeprefix("."), f"is wrong: {_plainly(text)}", wanted) from None
+        raise _unfit(error, "plan") from None
+
+
+def _unfit(error: msgspec.ValidationError, where: str) -> InvalidArgument:
+    at, text = _AT.search(str(error)), _AT.sub("", str(error))
+    wanted = text.removeprefix("Expected ").replace("`", "").split(", got")[0]
+    return _refused((at[1] if at else "").removeprefix("."), f"is wrong: {_plainly(text)}", wanted, where)
 
 
 _PLAINLY = {
@@ -237,12 +309,12 @@ def _plainly(text: str) -> str:
     return text[0].lower() + text[1:].replace("`", "")
 
 
-def _refused(path: str, why: str, expected: str) -> InvalidArgument:
-    field = f"plan.{path}" if path and not path.startswith("[") else f"plan{path}"
+def _refused(path: str, why: str, expected: str, where: str = "plan") -> InvalidArgument:
+    field = f"{where}.{path}" if path and not path.startswith("[") else f"{where}{path}"
     return InvalidArgument(
         f"{field} {why}",
-        suggestion=f"Send the plan with {field} as {expected}; load_plan shows how one looks.",
-        details={"argument": "plan", "path": path, "expected": expected},
+        suggestion=f"Send {field} as {expected}; load_plan shows how a plan looks.",
+        details={"argument": where, "path": path, "expected": expected},
     )
 
 

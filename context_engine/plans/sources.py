@@ -8,7 +8,7 @@ from typing import Protocol
 
 from context_engine.context.gathering import Workspace
 from context_engine.context.team import Partner, Team
-from context_engine.model import Direction, Filter, Trace
+from context_engine.model import Direction, Filter, RelPath, TextLine, TextPart, TextQuery, Trace
 
 
 class Code(Workspace, Protocol):
@@ -16,6 +16,12 @@ class Code(Workspace, Protocol):
 
     def trace(self, target: str, direction: Direction = "callers", *, depth: int = 1, limit: int = 100) -> Trace:
         """Who uses a symbol, with path:line evidence."""
+        ...
+
+    def grep(
+        self, query: TextQuery, parts: Sequence[TextPart], *, context: int = 0, chars_max: int = 300
+    ) -> dict[RelPath, list[TextLine]]:
+        """The lines of some files that match."""
         ...
 
 
@@ -65,12 +71,11 @@ class Sources:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A task, and how far the plan for it may go. `now` is the time of the plan, UTC ISO-8601."""
+    """A task, and how far the plan for it may go. Without `with_scope` only the caller's own globs say what it is about."""
 
     task: str
     files_max: int = 8
     chosen: Filter = field(default_factory=Filter)
     mvp_only: bool = False
     with_diagrams: bool = False
-    now: str = ""
-    base_commit: str = ""
+    with_scope: bool = True

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from context_engine.assist.commands import Command
-from context_engine.plans.changeset import MAIN_SHARE, ChangeSet, Touched
+from context_engine.plans.changeset import MAIN_SHARE, ChangeSet, Part, Touched
 from context_engine.plans.intent import Intent, Kind
 from context_engine.plans.model import Estimate, Level, Step
-from context_engine.plans.packages import Imports, grouped
+from context_engine.plans.packages import Imports, folder_of, grouped
 
 PLACES_MAX = 12
 """Files that a description lists one by one; the others stand in `files_to_modify`."""
@@ -24,6 +24,8 @@ MAIN_H, TEST_H, REFERENCE_H, LOOK_H, STEP_H = 0.5, 0.5, 0.15, 0.1, 0.25
 in quarters of an hour: what they are good for is which step is long beside the others; refine_plan sets better ones."""
 BEST, WORST = 0.5, 3.0
 """Of the likely time: half when nothing surprises, three times when something does."""
+FOCUS_MAX = 2
+"""Tests or documents that a task about them is likely to change, when none of them is sure."""
 REFERENCE_GROUPS_MAX = 8
 """With more folders than that the references are one step: nobody keeps twenty steps of the same kind apart."""
 
@@ -35,7 +37,7 @@ _DO: Mapping[Kind, str] = {
     "remove": "Remove it from",
     "upgrade": "Upgrade",
     "test": "Cover",
-    "docs": "Describe",
+    "docs": "Bring the comments up to date in",
     "perf": "Speed up",
     "security": "Close it in",
     "change": "Change",
@@ -77,23 +79,23 @@ class Draft(NamedTuple):
 def steps(task: Task) -> tuple[Step, ...]:
     """The steps, in an order in which they can be done. Uids count from s1."""
     drafts: list[Draft] = []
-    if task.wanted.kind == "fix":
-        drafts += _failing_test(task)
-    before = tuple(range(len(drafts)))
-    main = _add(drafts, _main(task, before), before)
+    first = _add(drafts, _first(task), ())
+    main = _add(drafts, _main(task, first), first)
     uses = _add(drafts, _references(task), main)
     beside = _add(drafts, _beside(task), main)
-    code = (*main, *uses, *beside) or before
-    _add(drafts, _tests(task, is_first=bool(before)), code)
+    code = (*main, *uses, *beside) or first
+    if task.wanted.kind != "test":
+        _add(drafts, _tests(task), code)
     if not task.mvp_only:
-        _add(drafts, _docs(task), code)
-        _add(drafts, _rest(task), main or before)
+        _add(drafts, _docs(task) if task.wanted.kind != "docs" else (), code)
+        _add(drafts, _rest(task), main or first)
     return tuple(_step(number, draft) for number, draft in enumerate(drafts, 1))
 
 
 def set_aside(task: Task) -> tuple[str, ...]:
     """What a plan of the least that works leaves for later."""
-    return tuple(draft.title for draft in (*_docs(task), *_rest(task))) if task.mvp_only else ()
+    later = (*(_docs(task) if task.wanted.kind != "docs" else ()), *_rest(task))
+    return tuple(draft.title for draft in later) if task.mvp_only else ()
 
 
 def is_likely(each: Touched) -> bool:
@@ -113,12 +115,22 @@ def _add(drafts: list[Draft], more: Sequence[Draft] | Iterator[Draft], after: tu
     return tuple(range(start, len(drafts)))
 
 
-def _failing_test(task: Task) -> Iterator[Draft]:
+def _first(task: Task) -> Iterator[Draft]:
+    """What stands before everything else: the test that fails, or what the task is really about."""
+    if task.wanted.kind == "fix":
+        yield _failing_test(task)
+    elif task.wanted.kind == "docs":
+        yield from _docs(task)
+    elif task.wanted.kind == "test":
+        yield from _tests(task)
+
+
+def _failing_test(task: Task) -> Draft:
     """A fix that no test has asked for is a guess."""
-    tests = _certain(task, "test")[:1]
+    tests = _nearest_test(task)
     creates = (task.new_test,) if not tests and task.new_test else ()
     where = tests[0].path if tests else task.new_test
-    yield Draft(
+    return Draft(
         f"Write a test that fails{f': {where}' if where else ''}",
         "Reproduce the trouble in a test before anything is changed.",
         tuple(tests),
@@ -131,8 +143,17 @@ def _failing_test(task: Task) -> Iterator[Draft]:
     )
 
 
-def _main(task: Task, before: tuple[int, ...]) -> list[Draft]:
-    """What the task is about, a step for each package."""
+def _nearest_test(task: Task) -> list[Touched]:
+    """The test in the folder of what is to be fixed, however it was found; else the surest one."""
+    folders = {folder_of(each.path) for each in task.change.main()}
+    tests = [each for each in task.change.of("test") if folder_of(each.path) in folders] or _certain(task, "test")
+    return tests[:1]
+
+
+def _main(task: Task, first: tuple[int, ...]) -> list[Draft]:
+    """What the task is about, a step for each package; a task about tests changes nothing else."""
+    if task.wanted.kind == "test" and first:
+        return []
     files = [*_certain(task, "definition"), *_certain(task, "source"), *_certain(task, "migration")]
     groups = grouped([each.path for each in files], task.imports)
     known = {each.path: each for each in files}
@@ -149,7 +170,7 @@ def _main(task: Task, before: tuple[int, ...]) -> list[Draft]:
         )
         for group in groups
     ]
-    done = ("the test of step 1 passes",) if before else ()
+    done = ("the test of step 1 passes",) if first and task.wanted.kind == "fix" else ()
     criteria = (*task.clauses, *_renamed(task), *done)[:CRITERIA_MAX]
     fallback = task.command("test") if not _has_tests(task) else ()
     checks = (*task.command("lint", "types"), *fallback)
@@ -215,10 +236,10 @@ def _beside(task: Task) -> Iterator[Draft]:
             )
 
 
-def _tests(task: Task, *, is_first: bool) -> Iterator[Draft]:
+def _tests(task: Task) -> Iterator[Draft]:
     """The tests of all that; one that had to fail first is done already."""
-    files = tuple(_certain(task, "test"))[1 if is_first else 0 :]
-    creates = (task.new_test,) if task.new_test and not files and not is_first else ()
+    files = tuple(each for each in _focus(task, "test") if each not in _done(task))
+    creates = (task.new_test,) if task.new_test and not files and task.wanted.kind != "fix" else ()
     if not files and not creates:
         return
     says = "Bring the tests up to what is now true, and test what is new."
@@ -230,7 +251,7 @@ def _tests(task: Task, *, is_first: bool) -> Iterator[Draft]:
 
 
 def _docs(task: Task) -> Iterator[Draft]:
-    files = tuple(_certain(task, "docs"))
+    files = tuple(_focus(task, "docs"))
     if files:
         says = "Say what is different for whoever uses it; a changelog gets its line."
         criterion = ("nothing in these files describes what was before",)
@@ -239,7 +260,8 @@ def _docs(task: Task) -> Iterator[Draft]:
 
 def _rest(task: Task) -> Iterator[Draft]:
     """What is likely and not certain."""
-    files = tuple(each for each in task.change.files if is_likely(each))
+    shown = {each.path for draft in _first(task) for each in draft.files}
+    files = tuple(each for each in task.change.files if _is_left(task, each) and each.path not in shown)
     if files:
         says = "Search and history make these likely, nothing more. Read the places below, and change what the task touches."
         criterion = ("each of them was looked at",)
@@ -255,7 +277,22 @@ def _rest(task: Task) -> Iterator[Draft]:
         )
 
 
-def _certain(task: Task, part: str) -> list[Touched]:
+def _is_left(task: Task, each: Touched) -> bool:
+    """Whether no other step has a file; a task about tests only reads what they test."""
+    return is_likely(each) or (task.wanted.kind == "test" and each.part != "docs")
+
+
+def _focus(task: Task, part: Part) -> list[Touched]:
+    """The certain files of a part; when the task is about that part, the likeliest of them at least."""
+    sure = _certain(task, part)
+    return sure or (task.change.of(part)[:FOCUS_MAX] if task.wanted.kind == part else [])
+
+
+def _done(task: Task) -> list[Touched]:
+    return _nearest_test(task) if task.wanted.kind == "fix" else []
+
+
+def _certain(task: Task, part: Part) -> list[Touched]:
     return [each for each in task.change.files if each.part == part and not is_likely(each)]
 
 

@@ -24,9 +24,9 @@ SEAL_CHARS = 32
 
 
 class Version(msgspec.Struct, frozen=True, kw_only=True):
-    """What is told of one version. `name` and `tags` are the plan's at that time; `event` is what it wrote into the log.
+    """What is told of one version. `name` and `tags` are the plan's at that time; `content_hash` names what it says.
 
-    `content_hash` says whether two versions hold the same plan.
+    `events` are what it appends to the log; the last of them, and no other, names the version.
     """
 
     plan_id: str
@@ -41,8 +41,9 @@ class Version(msgspec.Struct, frozen=True, kw_only=True):
     tags: tuple[str, ...] = ()
     reason: str = ""
     rolled_back_from: int = 0
+    rolled_back_to: int = 0
     submission_id: str = ""
-    event: Event
+    events: tuple[Event, ...]
 
 
 def sealed(version: Version, plan: Plan) -> bytes:

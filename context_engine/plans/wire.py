@@ -17,8 +17,13 @@ from context_engine.plans.effort import effort_of
 from context_engine.plans.graph import Graph, graph, side_by_side, wire_graph
 from context_engine.plans.model import Milestone, Plan, Step, numbers
 
-_FLEETING = ("id", "version", "created_at", "uids_minted")
+FLEETING = ("id", "version", "created_at", "uids_minted")
 """What may differ between two plans that say the same."""
+_WORK = (
+    *("uid", "title", "description", "files_to_modify", "files_to_create", "files_to_delete"),
+    *("acceptance_criteria", "checks"),
+)
+"""What of a step somebody carries out."""
 _SMALL = ("task", "base_commit", "created_at")
 """Texts that are left out when they are empty: they are ours, and nobody who reads a plan waits for them."""
 
@@ -42,15 +47,22 @@ def written(plan: Plan) -> bytes:
     return msgspec.json.format(msgspec.json.encode(wire(plan)), indent=1) + b"\n"
 
 
+def carried(target: Plan, current: Plan) -> Plan:
+    """An earlier version as the next one of the same plan: no uid that was given since is given again."""
+    minted = max(target.uids_minted, current.uids_minted)
+    return msgspec.structs.replace(target, id=current.id, created_at=current.created_at, uids_minted=minted)
+
+
 def content_hash(plan: Plan) -> str:
     """What names the content of a plan, whatever its id and version are."""
     said = msgspec.to_builtins(plan)
-    return _digest({key: value for key, value in said.items() if key not in _FLEETING})
+    return _digest({key: value for key, value in said.items() if key not in FLEETING})
 
 
 def step_hash(step: Step) -> str:
-    """What names the content of a step."""
-    return _digest(msgspec.to_builtins(step))
+    """What names the work of a step: with the same work, what was done still holds, whatever it waits for now."""
+    said = msgspec.to_builtins(step)
+    return _digest({key: said[key] for key in _WORK})
 
 
 def _digest(said: dict[str, Any]) -> str:

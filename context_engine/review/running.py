@@ -7,9 +7,9 @@ somebody else has taken over. What is lost with this process is what its workers
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from context_engine.errors import Cancelled, ContextEngineError
 from context_engine.review.lifecycle import OWNED, TERMINAL_UNITS, ending, moved
@@ -28,6 +28,13 @@ TRIES_MAX = 2
 ERROR_CHARS_MAX = 1_000
 
 
+class Conclusion(NamedTuple):
+    """What a review comes to, as JSON, and what a second look at it goes on from; empty when there can be none."""
+
+    outcome: bytes
+    kept: bytes = b""
+
+
 class Job(Protocol):
     """One change, as it is reviewed."""
 
@@ -35,8 +42,8 @@ class Job(Protocol):
         """Review some of its files. Raises: Cancelled soon after `cancel` is set."""
         ...
 
-    def conclude(self, units: Sequence[Unit], cancel: threading.Event) -> bytes:
-        """What all of it comes to, once every unit has ended. Raises: Cancelled."""
+    def conclude(self, bodies: Mapping[str, bytes], failed: Sequence[Unit], cancel: threading.Event) -> Conclusion:
+        """What all of it comes to, out of what was left of each path. Raises: Cancelled."""
         ...
 
 
@@ -66,7 +73,6 @@ class Runner:
         self._ended = ended
         self._cancel = threading.Event()
         self._wake = threading.Event()
-        self._is_stopping = False
         self._problem = ""
         self._beat_at = 0.0
         self._thread = threading.Thread(target=self._run, name=f"ctx-review-{self._id[-8:]}", daemon=True)
@@ -81,7 +87,6 @@ class Runner:
 
     def stop(self) -> None:
         """End in good order: what is under way goes back to the queue."""
-        self._is_stopping = True
         self._cancel.set()
         self._wake.set()
 
@@ -94,14 +99,16 @@ class Runner:
 
     def _run(self) -> None:
         try:
-            self._watched([self._work] * self._workers)
-            if self._is_to_be_concluded():
-                self._watched([self._conclude])
-            self._let_go()
+            while True:
+                self._watched([self._work] * self._workers)
+                if self._is_to_be_concluded():
+                    self._watched([self._conclude])
+                if self._has_let_go():
+                    return
         except ContextEngineError as error:  # the disk: the session stays as it is, and is seen to be nobody's
             self._problem = error.message
         finally:
-            self._ended(self._id)
+            self._ended(self._owner)
 
     def _watched(self, tasks: Sequence[Callable[[], None]]) -> None:
         """Run tasks side by side, and watch over the session until they have ended or nothing is to be done any more."""
@@ -177,10 +184,11 @@ class Runner:
 
     def _conclude(self) -> None:
         units = self._store.units(self._id)
+        failed = [unit for unit in units if unit.state == "failed"]
         happening = ending([unit.state for unit in units])
-        outcome, error = b"", next((unit.error for unit in units if unit.state == "failed"), "")
+        concluded, error = Conclusion(b""), next((unit.error for unit in failed), "")
         try:
-            outcome = self._job.conclude(units, self._cancel)
+            concluded = self._job.conclude(self._store.bodies(self._id), failed, self._cancel)
         except Cancelled:
             return
         except Exception as problem:  # noqa: BLE001 - told as the state of the session
@@ -188,29 +196,34 @@ class Runner:
 
         def over(session: Session) -> Session:
             after = moved(session.status, happening)
-            return replace(session, status=after, outcome=outcome, error=error, owner="", lease_until=0.0)
+            return replace(session, status=after, outcome=concluded.outcome, error=error, owner="", lease_until=0.0)
 
+        if concluded.kept:
+            self._store.keep(self._id, concluded.kept, self._pace.now())
         self._move(over)
         self._store.trim()
 
-    def _let_go(self) -> None:
-        """Leave a session that is not over as it must be found: paused, or for whoever takes it up."""
+    def _has_let_go(self) -> bool:
+        """Leave the session as it must be found: paused, failed, or for whoever takes it up. False if it goes on after all."""
 
-        def released(session: Session) -> Session:
+        def let_go(session: Session) -> Session:
             if session.status == "pausing":
                 return self._settled(session)
             if self._problem:
                 return replace(session, status=moved(session.status, "fail"), error=self._problem, owner="")
-            return replace(session, status=moved(session.status, "release"), owner="", lease_until=0.0)
+            if self._cancel.is_set():
+                return replace(session, status=moved(session.status, "release"), owner="", lease_until=0.0)
+            return session  # somebody resumed it while the last units ended
 
-        self._move(released, requeue=("running",))
+        session = self._move(let_go, requeue=("running",))
+        return session is None or session.owner != self._owner
 
     def _settled(self, session: Session) -> Session:
         if session.status != "pausing":
             return session
         return replace(session, status=moved(session.status, "settle"), owner="", lease_until=0.0)
 
-    def _move(self, decide: Callable[[Session], Session], *, requeue: Collection[str] = ()) -> None:
+    def _move(self, decide: Callable[[Session], Session], *, requeue: Collection[str] = ()) -> Session | None:
         """Change the session, if it is still ours and under way."""
         at = self._pace.now()
 
@@ -220,7 +233,7 @@ class Runner:
             after = decide(session)
             return after if after == session else replace(after, updated_at=at)
 
-        self._store.move(self._id, ours, requeue=requeue, at=at)
+        return self._store.move(self._id, ours, requeue=requeue, at=at)
 
 
 def told(error: Exception) -> str:

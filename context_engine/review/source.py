@@ -5,13 +5,18 @@ Nothing here reads a file: the bytes are handed in. Lines, tree and outline are 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import ast
+import re
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
+from context_engine.index.graph import qualified_names
 from context_engine.languages import Grammars, Language, Languages, Outline, outline, syntax_errors
 from context_engine.languages.captures import Captures, Match
+from context_engine.review.patching import hunks_only
 from context_engine.text.spans import LineSpan
 
 if TYPE_CHECKING:
@@ -23,16 +28,52 @@ PARSED_BYTES_MAX = 1_000_000
 BINARY_BYTES = 8_000
 """git's own rule: a NUL among so many first bytes makes a file binary."""
 HEAD_BYTES = 200
+CALLABLE = frozenset({"function", "method", "constructor"})
 MINIFIED_CHARS = 5_000
 """A line so long was written by a program."""
 
 
+class Secret(Protocol):
+    """A secret in a text, as whoever looks for them tells of it."""
+
+    @property
+    def title(self) -> str:
+        """What it is, in words."""
+        ...
+
+    @property
+    def tier(self) -> str:
+        """`strict`: next to never wrong; `broad`: it looks like one."""
+        ...
+
+    @property
+    def confidence(self) -> float:
+        """How often such a one is right."""
+        ...
+
+    @property
+    def line(self) -> int:
+        """Where it begins."""
+        ...
+
+    @property
+    def is_allowed(self) -> bool:
+        """Whether somebody said that it may stand there."""
+        ...
+
+
+def no_secrets(_text: str, _path: str) -> Sequence[Secret]:
+    """Where nobody looks for secrets."""
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Parsers:
-    """What turns bytes into trees."""
+    """What turns bytes into trees, and who knows secrets: `secrets(text, path)`."""
 
     languages: Languages
     grammars: Grammars
+    secrets: Callable[[str, str], Sequence[Secret]] = no_secrets
 
 
 class Source:
@@ -96,18 +137,46 @@ class Source:
 
     @cached_property
     def outline(self) -> Outline:
-        """What it defines, imports and uses; empty where there is no tree."""
+        """What it defines and imports; empty where there is no tree."""
         if self.unparsed or self.language is None:
             return Outline()
-        return outline(self.language, self.data, self._parsers.grammars, details=True)
+        return outline(self.language, self.data, self._parsers.grammars)
+
+    @cached_property
+    def functions(self) -> Mapping[str, Symbol]:
+        """Its functions by qualified name; of several with one name the last."""
+        symbols = self.outline.symbols
+        pairs = zip(qualified_names(symbols), symbols, strict=True)
+        return {name: symbol for name, symbol in pairs if symbol.kind in CALLABLE}
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """Every word in it, as names are words."""
+        return frozenset(re.findall(r"\w+", self.text))
+
+    @cached_property
+    def python(self) -> ast.Module | None:
+        """What Python itself reads of it; None when it is newer or older than this Python, or no Python at all."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return ast.parse(self.text)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
 
     @cached_property
     def errors(self) -> Sequence[Problem]:
         """The syntax errors that its parser sees; none where there is no tree."""
-        if self.unparsed or self.language is None:
+        if self.unparsed or self.language is None or not self._captures.is_broken:
             return ()
         found = syntax_errors(self.language, self.data, self._parsers.grammars)
         return () if isinstance(found, str) else found
+
+    @cached_property
+    def secrets(self) -> Sequence[Secret]:
+        """The secrets in it that nobody allowed."""
+        found = () if self.is_binary else self._parsers.secrets(self.text, self.path)
+        return [each for each in found if not each.is_allowed]
 
     def enclosing(self, line: int) -> Symbol | None:
         """The innermost function or class around a line."""
@@ -133,6 +202,25 @@ class ChangedFile:
     diff: FileDiff
     is_whole: bool = True
 
+    @classmethod
+    def of(
+        cls, diff: FileDiff, old: bytes | None, new: bytes | None, parsers: Parsers, *, is_whole: bool = True
+    ) -> ChangedFile:
+        """A file out of its diff and its two versions."""
+        before = None if old is None else Source(diff.old_path or diff.path, old, parsers)
+        after = None if new is None else Source(diff.path, new, parsers)
+        removed = frozenset(line.old for line in diff.removed)
+        return cls(diff.path, diff.old_path, diff.kind, before, after, diff.changed, removed, diff, is_whole)
+
     def touches(self, span: LineSpan) -> bool:
         """Whether a line of the span was added or changed."""
         return any(line in self.added for line in range(span.first, span.last + 1))
+
+
+def changed(diff: FileDiff, old: bytes | None, new: bytes | None, parsers: Parsers) -> ChangedFile:
+    """A file with its versions. Where one is missing that must be there, only the hunks are known."""
+    is_text = bool(diff.hunks) and not diff.is_submodule
+    lacks = is_text and ((diff.old_path and old is None) or (diff.new_path and new is None))
+    if lacks and diff.new_path:
+        return ChangedFile.of(diff, None, hunks_only(diff).encode(), parsers, is_whole=False)
+    return ChangedFile.of(diff, old, new, parsers)

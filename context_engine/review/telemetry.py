@@ -78,8 +78,10 @@ def measured(
     retries: int,
     tokens: tuple[int, int, int] | None = None,
 ) -> dict[str, Any]:
-    """The figures of a session as they are told; `found` is source and category of each finding, `tokens` are calls, prompt
-    and completion of a model."""
+    """The figures of a session as they are told.
+
+    `found` is source and category of each finding, `tokens` are calls, prompt and completion of a model.
+    """
     stages = _stages(figures)
     busy = busy_s(spans)
     worked = sum(span.ended_at - span.began_at for span in spans)

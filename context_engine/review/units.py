@@ -53,7 +53,7 @@ def units(parts: Iterable[Part], ties: Iterable[Tie] = ()) -> tuple[Unit, ...]:
 
 def _tied(parts: Sequence[Part], ties: Iterable[Tie]) -> list[Unit]:
     """Clusters along the ties, as long as they stay within the limits."""
-    cluster_of = {part.path: (part,) for part in parts}
+    cluster_of: dict[str, Unit] = {part.path: (part,) for part in parts}
     for one, other, _ in ties:
         left, right = cluster_of.get(one), cluster_of.get(other)
         if left is None or right is None or left is right or not _fits(left, right):

@@ -71,6 +71,10 @@ class Dossiers:
             return ()
         return tuple(part for each in facts for part in (each.st_ino, each.st_size, each.st_mtime_ns))
 
+    def shown(self, path: str) -> str:
+        """A path below the folder as replies name it: from the top of the workspace."""
+        return f"{self._home.name}/{self.folder.name}/{path}"
+
     def index(self) -> bytes:
         """What stands in the index; nothing when there is none, or it cannot be read."""
         data = whole.read(self.folder / "index.json", bytes_max=INDEX_BYTES_MAX)
@@ -98,6 +102,12 @@ class Dossiers:
         """Keep a rendering of a dossier in it, for people. Raises: WriteFailed, DiskFull, InvalidPath."""
         whole.replace(self._home, self.folder / name / file, data, flush=False)
 
-    def put_away(self, name: str, stamp: str) -> Path:
-        """Move a dossier into the trash; where it lies now. Raises: WriteFailed, DiskFull, InvalidPath."""
-        return trash.put_away(self._home, self.folder / name, stamp)
+    def put_away(self, name: str, stamp: str, *, purge: bool = False) -> str:
+        """Move a dossier into the trash, and out of it for good with `purge`; where it lies then, as replies name it.
+
+        Raises: WriteFailed, DiskFull, InvalidPath.
+        """
+        trashed = trash.put_away(self._home, self.folder / name, stamp)
+        if purge:
+            trash.purge(trashed)
+        return "" if purge else self.shown(f"{trash.FOLDER}/{trashed.name}")

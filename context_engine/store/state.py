@@ -12,10 +12,10 @@ from context_engine.errors import DiskFull, WriteFailed
 
 FOLDER = ".context-engine"
 DATABASES = ("journal.db", "state.db")
-OURS = (*(name + end for name in DATABASES for end in ("", "-wal", "-shm", "-journal")), "locks", "plans")
+OURS = (*(name + end for name in DATABASES for end in ("", "-wal", "-shm", "-journal")), "locks", "plans", "secrets.key")
 """Names in it that nobody else may write to, by an edit of ours least of all."""
 _DOOR = "# Written by Context Engine: what lies here for this machine alone.\n"
-_DERIVED = "/locks/\n/plans/index.json\n/plans/.trash/\n*.tmp\n"
+_DERIVED = "/locks/\n/secrets.key\n/plans/index.json\n/plans/.trash/\n*.tmp\n"
 _NOT_FOR_GIT = _DOOR + "/.gitignore\n" + "".join(f"/{name}*\n" for name in DATABASES) + _DERIVED
 
 

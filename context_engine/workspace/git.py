@@ -337,14 +337,17 @@ def _put_aside(content: bytes = b"") -> IO[bytes]:
     import tempfile  # with `subprocess` 10 ms, which reading HEAD can do without
 
     try:
-        file = tempfile.TemporaryFile()
-        file.write(content)
-        file.seek(0)
-        return file
+        return _holding(tempfile.TemporaryFile(), content)
     except OSError as error:
         if content:
             raise AccessFailed("no room for a temporary file", suggestion="free some disk space") from error
         return open(os.devnull, "w+b")
+
+
+def _holding(file: IO[bytes], content: bytes) -> IO[bytes]:
+    file.write(content)
+    file.seek(0)
+    return file
 
 
 def _collected(process: subprocess.Popen[bytes], timeout_s: float, bytes_max: int) -> tuple[bytes, bool]:

@@ -256,7 +256,9 @@ def _is_built_sql(text: str) -> bool:
     >>> _is_built_sql('f"SELECT a FROM b WHERE c = {d}"'), _is_built_sql('f"SELECT a FROM {table}"')
     (True, False)
     """
-    if not re.search(r"(?i)['\"]\s*(?:select\b.*\bfrom|insert\s+into|update\b.*\bset|delete\s+from)\b", text, re.DOTALL):
+    if not re.search(
+        r"(?i)['\"]\s*(?:select\b.*\bfrom|insert\s+into|update\b.*\bset|delete\s+from)\b", text, re.DOTALL
+    ):
         return False
     if re.match(r"[rR]?[fF][rR]?['\"]", text):
         return bool(re.search(r"(?i)(?:=|<|>|\blike\b|\bin\b|values\s*\()\s*\(?\s*['\"]?%?\{(?!(?-i:[A-Z_]+)\})", text))

@@ -2,6 +2,21 @@
 
 from __future__ import annotations
 
-from context_engine.review.checks import danger, golang, python, script
+from context_engine.review.checks import (
+    danger,
+    depending,
+    deploying,
+    golang,
+    growing,
+    parsing,
+    places,
+    python,
+    script,
+    symbols,
+    testing,
+    words,
+)
 
-TEXT = (*python.ALL, *script.ALL, *golang.ALL, *danger.ALL)
+TEXT = (*words.ALL, *python.ALL, *script.ALL, *golang.ALL, *danger.ALL, *deploying.ALL)
+FILE = (*parsing.ALL, *places.ALL, *symbols.FILE, *growing.ALL)
+CHANGE = (*symbols.CHANGE, *depending.ALL, *testing.ALL)

@@ -174,7 +174,9 @@ def equals_none(source: Source) -> Iterator[Note]:
 def nan_comparison(source: Source) -> Iterator[Note]:
     """`x == nan`."""
     for found in source.matches('(comparison_operator ["==" "!="] ) @it'):
-        if re.search(r"(?:[!=]=\s*|^)(?:float\(\s*['\"]nan['\"]\s*\)|(?:math|np|numpy)\.nan\b)", found["it"].text, re.I):
+        if re.search(
+            r"(?:[!=]=\s*|^)(?:float\(\s*['\"]nan['\"]\s*\)|(?:math|np|numpy)\.nan\b)", found["it"].text, re.IGNORECASE
+        ):
             yield at(found["it"])
 
 
@@ -261,7 +263,9 @@ def duplicate_key(source: Source) -> Iterator[Note]:
 def same_condition(source: Source) -> Iterator[Note]:
     """`elif` with a condition that an earlier branch has; one that calls something may differ the second time."""
     asked: dict[int, set[str]] = {}
-    for found in source.matches("(if_statement condition: (_) @first alternative: (elif_clause condition: (_) @next)) @if"):
+    for found in source.matches(
+        "(if_statement condition: (_) @first alternative: (elif_clause condition: (_) @next)) @if"
+    ):
         before = asked.setdefault(found["if"].start, {found["first"].text})
         said = found["next"].text
         if said in before and "(" not in said:

@@ -1,10 +1,11 @@
-"""PURE. Second looks: is this value drawn by chance, chosen by a person, or does it only show where one goes?"""
+"""PURE. Second looks: a value is drawn by chance, chosen by a person, or only shows where one goes."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections import Counter
+from itertools import pairwise
 
 DISTINCT_MIN = 8
 """A key of 20 characters has 12 or more different ones; `xxxxxxxx` and `0000` are placeholders."""
@@ -16,7 +17,9 @@ STAND_IN = re.compile(
 """Passwords made of nothing but these show where one goes (`apiKey`, `APP_TOKEN`, `pass2`)."""
 LABEL = re.compile(r"\[(?:masked [a-z0-9 ]+|REDACTED(?::[a-z0-9-]+)?(?::[0-9a-f]{6,12})?)\]")
 """What stands where a secret was."""
-TEMPLATE = re.compile(r"\$\{|\$\(|\$[A-Za-z_]|%\(|%[sd]\b|\{\{|\{[A-Za-z_]*\}|<[^>]*>|#\{|^%[A-Za-z_]+%$|^[*.\-_xX]+$")
+TEMPLATE = re.compile(
+    r"\$\{|\$\(|^\$[A-Za-z_]\w*$|%\(|^%[sd]|\{\{|\{[A-Za-z_]*\}|<[^>]*>|#\{|^%[A-Za-z_]+%$|^[*.\-_xX]+$"
+)
 """A value that is put in later."""
 UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 ENTROPY_BITS_MIN = 3.5
@@ -55,6 +58,8 @@ TURNS_MIN = 0.2
 TURNS_WITHOUT_DIGITS_MIN = 0.42
 """camelCase turns at a third of its places, random letters at half of them."""
 LETTERS_CHARS_MIN = 20
+LONG_CHARS, TURNS_OF_LONG_MIN, TURNS_OF_LONG_WITHOUT_DIGITS_MIN = 28, 0.14, 0.36
+"""Chance has room to come near its mean in a long value."""
 
 
 def is_drawn(value: str) -> bool:
@@ -66,15 +71,22 @@ def is_drawn(value: str) -> bool:
     if len(value) < DRAWN_CHARS_MIN or is_placeholder(value) or is_template(value) or entropy(value) < DRAWN_BITS_MIN:
         return False
     digits = sum(character.isdigit() for character in value)
-    if not digits:
-        return len(value) >= LETTERS_CHARS_MIN and _turns(value) >= TURNS_WITHOUT_DIGITS_MIN
-    return digits >= DIGITS_MIN and sum(map(str.isalpha, value)) >= DIGITS_MIN and _turns(value) >= TURNS_MIN
+    if digits < DIGITS_MIN:
+        turns_min = TURNS_WITHOUT_DIGITS_MIN if len(value) < LONG_CHARS else TURNS_OF_LONG_WITHOUT_DIGITS_MIN
+        return len(value) >= LETTERS_CHARS_MIN - 4 * digits and turns(value) >= turns_min
+    turns_min = TURNS_MIN if len(value) < LONG_CHARS else TURNS_OF_LONG_MIN
+    return sum(map(str.isalpha, value)) >= DIGITS_MIN and turns(value) >= turns_min
 
 
-def _turns(value: str) -> float:
+def turns(value: str) -> float:
+    """How many neighbours, of all, change between small letters, capitals and digits.
+
+    >>> turns("aB3d"), turns("word")
+    (1.0, 0.0)
+    """
     kinds = [_kind(character) for character in value]
-    turns = sum(before != after for before, after in zip(kinds, kinds[1:], strict=False) if before and after)
-    return turns / max(1, len(value) - 1)
+    changes = sum(before != after for before, after in pairwise(kinds) if before and after)
+    return changes / max(1, len(value) - 1)
 
 
 def _kind(character: str) -> str:
@@ -103,7 +115,10 @@ def is_chosen(value: str) -> bool:
     letters = "".join(character for character in value.lower() if character.isalpha())
     if not letters or len(set(value)) < 4 or STAND_IN.fullmatch(letters):
         return False
-    return any(character.isdigit() or character in SIGNS for character in value)
+    return (
+        any(character.isdigit() or character in SIGNS for character in value)
+        or turns(value) >= TURNS_WITHOUT_DIGITS_MIN
+    )
 
 
 def is_template(value: str) -> bool:

@@ -1,0 +1,151 @@
+"""ruff: the rules of it that find mistakes, none of those that have opinions. The project's own configuration is not asked.
+
+What a project wants of its style its own CI says; here counts only what is wrong wherever it stands.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from context_engine.review.analyzers.analyzer import Analyzer, Reported, UnreadableError, below
+from context_engine.review.finding import Suggestion
+
+if TYPE_CHECKING:
+    from context_engine.review.finding import Category
+
+SELECTED = (
+    *("E9", "F4", "F5", "F6", "F7", "F811", "F82", "F84", "F9", "PLE"),
+    *(
+        "B002",
+        "B003",
+        "B005",
+        "B006",
+        "B012",
+        "B015",
+        "B016",
+        "B018",
+        "B020",
+        "B021",
+        "B023",
+        "B025",
+        "B026",
+        "B029",
+        "B030",
+    ),
+    *("B031", "B032", "B033", "B035", "B039"),
+    *(
+        "S102",
+        "S301",
+        "S302",
+        "S306",
+        "S307",
+        "S323",
+        "S501",
+        "S502",
+        "S503",
+        "S504",
+        "S506",
+        "S508",
+        "S509",
+        "S602",
+        "S605",
+    ),
+    *("S608", "S611", "S612", "S701", "S702"),
+    *("ASYNC210", "ASYNC220", "ASYNC221", "ASYNC222", "ASYNC251"),
+    *(
+        "PLW0127",
+        "PLW0129",
+        "PLW0133",
+        "PLW0177",
+        "PLW0211",
+        "PLW0245",
+        "PLW1501",
+        "PLW1507",
+        "PLW1509",
+        "PLR0124",
+        "T100",
+    ),
+)
+LEFT_OUT = ("F405", "F403", "F406", "F407")
+"""Star imports: a style, and everything that follows from it."""
+
+Kind = tuple[int, "Category", float]
+KINDS: tuple[tuple[str, Kind], ...] = (
+    ("F401", (3, "maintainability", 0.7)),
+    ("F841", (3, "maintainability", 0.7)),
+    ("F541", (3, "style", 0.75)),
+    ("F811", (1, "correctness", 0.8)),
+    ("F82", (1, "correctness", 0.85)),
+    ("F", (1, "correctness", 0.85)),
+    ("E9", (0, "correctness", 0.9)),
+    ("invalid-syntax", (0, "correctness", 0.9)),
+    ("PLE", (1, "correctness", 0.85)),
+    ("B018", (2, "correctness", 0.7)),
+    ("B023", (2, "correctness", 0.7)),
+    ("B", (2, "correctness", 0.75)),
+    ("S301", (2, "security", 0.6)),
+    ("S602", (1, "security", 0.7)),
+    ("S605", (1, "security", 0.65)),
+    ("S608", (1, "security", 0.6)),
+    ("S", (1, "security", 0.75)),
+    ("ASYNC", (1, "performance", 0.75)),
+    ("PL", (2, "correctness", 0.8)),
+    ("T100", (1, "correctness", 0.9)),
+)
+"""Priority, category and confidence by the beginning of a rule; the first that fits."""
+
+
+def command(program: str, paths: Sequence[str]) -> Sequence[str]:
+    """`ruff check` without the project's settings, as the newest Python: what is too new for it is no mistake."""
+    return [
+        *(
+            program,
+            "check",
+            "--isolated",
+            "--no-cache",
+            "--exit-zero",
+            "--output-format=json",
+            "--target-version=py314",
+        ),
+        *(f"--select={','.join(SELECTED)}", f"--ignore={','.join(LEFT_OUT)}"),
+        *("--", *paths),
+    ]
+
+
+def read(out: bytes, complaint: str, folder: Path) -> Sequence[Reported]:
+    """Its JSON."""
+    try:
+        rows = json.loads(out or b"[]")
+        return [_reported(row, folder) for row in rows if not _is_custom(row)]
+    except (ValueError, KeyError, TypeError) as error:
+        raise UnreadableError(complaint or repr(error)) from error
+
+
+def _is_custom(row: Any) -> bool:
+    """What is no mistake where it stands: names that a type checker knows, and Python does not."""
+    return row["code"] == "F821" and any(name in row["message"] for name in CHECKERS_OWN)
+
+
+def _reported(row: Any, folder: Path) -> Reported:
+    rule = row["code"] or "invalid-syntax"
+    priority, category, confidence = next(kind for start, kind in (*KINDS, ("", OTHER)) if rule.startswith(start))
+    fix = (row.get("fix") or {}).get("message")
+    return Reported(
+        path=below(row["filename"], folder),
+        line=row["location"]["row"],
+        last=row["end_location"]["row"],
+        rule=rule,
+        message=row["message"],
+        priority=priority,
+        category=category,
+        confidence=confidence,
+        suggestion=Suggestion(fix, can_auto_fix=True) if fix else None,
+    )
+
+
+CHECKERS_OWN = ("`reveal_type`", "`reveal_locals`")
+OTHER: Kind = (2, "correctness", 0.7)
+RUFF = Analyzer("ruff", "ruff", (".py", ".pyi"), command, read)
