@@ -53,9 +53,9 @@ def _counts(parts: Sequence[Part], room: int) -> list[int]:
         room -= bound(part.title) + NOTE_TOKENS
         count = 0
         for line in part.lines:
-            room -= bound(f"\n- {line}")
-            if room < 0:
+            if (price := bound(f"\n- {line}")) > room:
                 break
+            room -= price
             count += 1
         counts.append(count)
     return counts

@@ -38,8 +38,8 @@ Check = Callable[[Any], str]
 class Tokens(NamedTuple):
     """What a model counted for us."""
 
-    prompt: int
-    completion: int
+    prompt_tokens: int
+    completion_tokens: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +188,7 @@ def tokens_of(answer: Any) -> Tokens | None:
     """What the endpoint counted; None when it does not say.
 
     >>> tokens_of({"usage": {"prompt_tokens": 812, "completion_tokens": 40}}), tokens_of({"usage": {}})
-    (Tokens(prompt=812, completion=40), None)
+    (Tokens(prompt_tokens=812, completion_tokens=40), None)
     """
     usage = answer.get("usage") if isinstance(answer, dict) else None
     counts = [usage.get(name) for name in ("prompt_tokens", "completion_tokens")] if isinstance(usage, dict) else []
@@ -201,4 +201,4 @@ def total(spent: Sequence[Tokens | None]) -> Tokens | None:
     known = [each for each in spent if each is not None]
     if not known or len(known) < len(spent):
         return None
-    return Tokens(sum(each.prompt for each in known), sum(each.completion for each in known))
+    return Tokens(sum(each.prompt_tokens for each in known), sum(each.completion_tokens for each in known))

@@ -94,7 +94,7 @@ class Enhanced:
 
 def enhanced(prompt: str, mode: Mode, chosen: Filter, workspace: Workspace, team: Team) -> Enhanced:
     """The prompt, and below it what is known, within the tokens of the mode. Raises: as `Engine.search`, but for no index."""
-    known = _commands(workspace)
+    known = known_commands(workspace)
     references = resolved(mentions(prompt), workspace, known)
     likely, warnings = _likely(prompt, mode, chosen, workspace, team)
     told = [*_of_references(references), *_of_files(likely, references)]
@@ -106,13 +106,6 @@ def enhanced(prompt: str, mode: Mode, chosen: Filter, workspace: Workspace, team
         kept.pop()
     text = prompt + _added(kept) if kept else prompt
     return Enhanced(text, prompt, objective(prompt), tuple(kept), tuple(references), len(told) - len(kept), warnings)
-
-
-def missing(draft: str, prompt: str, workspace: Workspace) -> list[Reference]:
-    """What somebody's own version of a prompt names and the repository does not have, though the prompt did not name it."""
-    asked = {mention.text for mention in mentions(prompt)}
-    found = resolved((each for each in mentions(draft) if each.text not in asked), workspace, ())
-    return [each for each in found if each.is_missing]
 
 
 def _added(lines: Sequence[Line]) -> str:
@@ -210,7 +203,7 @@ def lexical(hit: Hit) -> float:
     return sum(share for name, share in hit.why.items() if SIGNALS.get(name) not in ("semantic", "structure"))
 
 
-def _commands(workspace: Workspace) -> list[Command]:
+def known_commands(workspace: Workspace) -> list[Command]:
     """The commands that the files at the top of the workspace back."""
     entries = workspace.list_directory(".", depth=1, max_items=TOP_ITEMS_MAX, include_hidden=True)
     names = [each.name for each in entries if not each.is_folder and NAMES.fullmatch(each.name)]

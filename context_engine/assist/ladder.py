@@ -34,6 +34,7 @@ class SecondPass:
 
     `arguments` are what that call of `tool` repeats; its argument `draft` takes the draft. A tool that stores a draft is
     told which pass it answers, so that the same hand-in counts once; one that does not store says `is_stored=False`.
+    `host_brief` is a shorter brief for an agent that reads the facts in the same reply.
     """
 
     tool: str
@@ -42,6 +43,7 @@ class SecondPass:
     arguments: Mapping[str, Any]
     draft: str = "draft"
     is_stored: bool = True
+    host_brief: str = ""
 
     @property
     def submission_id(self) -> str:
@@ -52,7 +54,8 @@ class SecondPass:
         """The next step as a reply offers it to the calling agent."""
         template = {**self.arguments, self.draft: "<what keeps to schema>"}
         template |= {"submission_id": self.submission_id} if self.is_stored else {}
-        return {"tool": self.tool, "arguments_template": template, "schema": self.schema, "brief": self.brief}
+        told = self.host_brief or self.brief
+        return {"tool": self.tool, "arguments_template": template, "schema": self.schema, "brief": told}
 
 
 @dataclass(frozen=True, slots=True)
