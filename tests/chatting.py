@@ -58,7 +58,7 @@ def _trouble(body: Mapping[str, Any], *, schemas: bool) -> str:
     if form is None:
         return ""
     held = form["json_schema"]
-    if not schemas or form["type"] != "json_schema":
+    if not schemas or form["type"] != "json_schema" or "maxLength" in json.dumps(form):
         return "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model"
     if held["schema"].get("type") != "object" or (held["strict"] and not is_strict(held["schema"])):
         return f"Invalid schema for response_format '{held['name']}'"

@@ -124,6 +124,24 @@ def test_an_endpoint_that_knows_no_schemas_is_told_in_words() -> None:
     assert json.dumps(SCHEMA) in accepted["messages"][1]["content"]
 
 
+def test_that_an_endpoint_knows_no_schemas_is_found_out_once() -> None:
+    with model_that_says(GOOD, schemas=False) as server:
+        model = model_at(server)
+        assert [model.fill("Order.", SCHEMA, nothing_wrong).draft for _ in range(3)] == [GOOD] * 3
+        model.close()
+        assert len(server.asked) == 4
+
+
+def test_lengths_are_checked_here_and_not_asked_of_the_endpoint() -> None:
+    title = {"anyOf": [{"type": "string", "maxLength": 5}]}
+    schema = {"type": "object", "properties": {"title": title}, "required": ["title"], "additionalProperties": False}
+    with model_that_says({"title": "much too long"}, {"title": "short"}) as server:
+        assert filled(server, schema).draft == {"title": "short"}
+        assert "maxLength" not in json.dumps(server.asked[0].body) and "is not valid" in json.dumps(
+            server.asked[1].body
+        )
+
+
 def test_tokens_are_told_only_when_every_answer_told_them() -> None:
     with model_that_says(said({"steps": 1}, usage={}), GOOD) as server:
         assert filled(server).tokens is None

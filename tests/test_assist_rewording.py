@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.assist.enhancing import Enhanced, Mode, enhanced
-from context_engine.assist.rewording import Reworded, reworded, wanted
+from context_engine.assist.rewording import Reworded, reworded, wanted, with_words
 from context_engine.context.budget import bound
 from context_engine.context.team import Team
 from context_engine.engine import Engine
@@ -45,10 +45,11 @@ def test_a_draft_that_keeps_the_words_and_names_what_is_there_stands(made: Enhan
     assert not found.objections and not found.warnings and PROMPT in found.text
 
 
-@given(st.text(max_size=40), st.text(max_size=40))
-def test_the_user_s_words_are_put_where_the_draft_says(made: Enhanced, zoo: Engine, before: str, after: str) -> None:
-    found = own(f"{before}{{prompt}}{after}", made, zoo)
-    assert PROMPT in found.text and found.text.endswith(after)
+@given(st.text(max_size=40), st.text(max_size=40), st.text(min_size=1, max_size=20))
+def test_the_user_s_words_are_put_where_the_draft_says(before: str, after: str, words: str) -> None:
+    text = with_words(f"{before}{{prompt}}{after}", words)
+    assert words in text and text.startswith(before.partition("{prompt}")[0])
+    assert with_words(text, words) == text
 
 
 def test_a_prompt_that_speaks_of_the_mark_itself_is_left_alone(zoo: Engine) -> None:
@@ -95,4 +96,4 @@ def test_the_model_is_told_the_facts_and_the_agent_only_what_to_do(made: Enhance
 def test_a_prompt_of_any_length_leaves_the_facts_their_room(zoo: Engine) -> None:
     long = enhanced("fix `feed_cat` " + "\u4ee3\u7801 and more " * 700, "rich", Filter(), zoo, Team())
     brief = wanted(long, "rich").brief
-    assert bound(brief) <= 2_000 and "zoo/cats.py:4" in brief
+    assert bound(brief) <= 2_000 and "zoo/cats.py:4" in brief and "fix `feed_cat` \u4ee3" in brief

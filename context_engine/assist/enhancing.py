@@ -94,7 +94,7 @@ class Enhanced:
 
 def enhanced(prompt: str, mode: Mode, chosen: Filter, workspace: Workspace, team: Team) -> Enhanced:
     """The prompt, and below it what is known, within the tokens of the mode. Raises: as `Engine.search`, but for no index."""
-    known = known_commands(workspace)
+    known = repository_commands(workspace)
     references = resolved(mentions(prompt), workspace, known)
     likely, warnings = _likely(prompt, mode, chosen, workspace, team)
     told = [*_of_references(references), *_of_files(likely, references)]
@@ -203,7 +203,7 @@ def lexical(hit: Hit) -> float:
     return sum(share for name, share in hit.why.items() if SIGNALS.get(name) not in ("semantic", "structure"))
 
 
-def known_commands(workspace: Workspace) -> list[Command]:
+def repository_commands(workspace: Workspace) -> list[Command]:
     """The commands that the files at the top of the workspace back."""
     entries = workspace.list_directory(".", depth=1, max_items=TOP_ITEMS_MAX, include_hidden=True)
     names = [each.name for each in entries if not each.is_folder and NAMES.fullmatch(each.name)]

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from context_engine.assist.briefs import Part, brief
-from context_engine.assist.enhancing import ADDED_TOKENS_MAX, Enhanced, Mode, known_commands
+from context_engine.assist.briefs import Part, brief, cut
+from context_engine.assist.enhancing import ADDED_TOKENS_MAX, Enhanced, Mode, repository_commands
 from context_engine.assist.ladder import SecondPass
 from context_engine.assist.references import mentions
 from context_engine.assist.resolving import Reference, resolved
@@ -20,8 +20,8 @@ from context_engine.context.team import Team
 PROMPT = "{prompt}"
 """Stands in a draft for the user's own words, so that nobody has to repeat them."""
 SHOWN_CHARS_MAX = 80
-PROMPT_CHARS_MAX = 3_000
-"""Of the user's words in a brief: some 800 tokens, which leave the facts their room."""
+PROMPT_TOKENS_MAX = 1_000
+"""Of the user's words in a brief, which leaves the facts the other half."""
 SCHEMA: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": 20_000}
 TASK = (
     f"Write a better version of the prompt below for an agent that works on this repository. Write {PROMPT} exactly where the "
@@ -57,16 +57,15 @@ class Reworded:
 
 def wanted(made: Enhanced, mode: Mode) -> SecondPass:
     """The second pass over an enhanced prompt. The calling agent has read the facts; a model is told them."""
-    shown = made.original[:PROMPT_CHARS_MAX]
-    cut = f" … ({len(made.original) - len(shown):,} more characters)" if len(shown) < len(made.original) else ""
-    told = brief(TASK, [Part("The prompt", [shown + cut]), Part("Facts", [line.text for line in made.lines])])
+    words = cut(made.original, PROMPT_TOKENS_MAX)
+    told = brief(TASK, [Part("The prompt", [words]), Part("Facts", [line.text for line in made.lines])])
     arguments = {"prompt": "<the same prompt>", "mode": mode}
     return SecondPass("enhance_prompt", told, SCHEMA, arguments, is_stored=False, host_brief=TO_HOST)
 
 
 def reworded(draft: str, made: Enhanced, mode: Mode, workspace: Workspace, team: Team) -> Reworded:
     """What becomes of a draft. Raises: as `Engine.find_symbol`."""
-    text = draft if made.original.strip() in draft else draft.replace(PROMPT, made.original.strip(), 1)
+    text = with_words(draft, made.original.strip())
     objections, warnings = _of_names(text, made, workspace)
     if made.original.strip() not in text:
         shown = made.original.strip()[:SHOWN_CHARS_MAX]
@@ -77,13 +76,22 @@ def reworded(draft: str, made: Enhanced, mode: Mode, workspace: Workspace, team:
     return Reworded(text, tuple(objections), tuple(warnings))
 
 
+def with_words(draft: str, words: str) -> str:
+    """The draft with the user's words where it wants them; one that holds them already is left alone.
+
+    >>> with_words("Whole cents only: {prompt}", "round up"), with_words("fill {prompt} in", "fill {prompt}")
+    ('Whole cents only: round up', 'fill {prompt} in')
+    """
+    return draft if words in draft else draft.replace(PROMPT, words, 1)
+
+
 def _of_names(text: str, made: Enhanced, workspace: Workspace) -> tuple[list[Objection], list[str]]:
     """What a draft names beyond the prompt and the facts: objections to files and lines, warnings of the rest."""
     known = {mention.text for mention in mentions(made.text)}
     objections: list[Objection] = []
     warnings: list[str] = []
     new = (mention for mention in mentions(text) if mention.text not in known)
-    for each in resolved(new, workspace, known_commands(workspace)):
+    for each in resolved(new, workspace, repository_commands(workspace)):
         if each.kind == "path" and each.is_missing:
             objections.append(Objection(each.text, f"not found{_nearest(each)}"))
         elif each.kind == "path" and each.note:

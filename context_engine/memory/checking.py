@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 
 from context_engine.errors import InvalidArgument
 from context_engine.memory import times
-from context_engine.memory.memory import (
+from context_engine.memory.asking import (
     CONTENT_CHARS_MAX,
     PRIORITIES,
     SUBTYPES,
@@ -19,11 +19,8 @@ from context_engine.memory.memory import (
     TAGS_MAX,
     TITLE_CHARS_MAX,
     Draft,
-    Memory,
-    parsed,
-    title_of,
-    written,
 )
+from context_engine.memory.memory import Memory, parsed, title_of, written
 
 LINKS_MAX = 50
 """Of files, symbols or plans: a memory that speaks of more says nothing of each."""

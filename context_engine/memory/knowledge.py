@@ -19,11 +19,11 @@ import msgspec
 from context_engine.context.team import Remembered
 from context_engine.errors import Cancelled, InvalidArgument
 from context_engine.memory import importers, times
+from context_engine.memory.asking import PRIORITIES, QUERY_CHARS, RESULTS_MAX, TYPES, Sought
 from context_engine.memory.discovery import Discovery
 from context_engine.memory.listing import Standing
 from context_engine.memory.meaning import nearness, prepare
 from context_engine.memory.memories import Memories
-from context_engine.memory.memory import PRIORITIES
 from context_engine.memory.ranking import best, freshness, fused, weighed
 from context_engine.memory.shelf import Entry
 from context_engine.memory.times import DAY_S, Now
@@ -34,30 +34,15 @@ IMPORTERS_VERSION = b"1:"
 """Raise it when an importer finds something else: every file is asked again."""
 FILES_AT_ONCE = 500
 """One commit of the index, and as often it is looked whether somebody cancelled."""
-QUERY_CHARS = (3, 500)
-RESULTS_MAX = 20
 COMMITS_SHOWN = 2
 JUDGED_MAX = 200
 """So many are weighed and counted: age, standing and use lift nothing from beyond that among the first twenty."""
-TYPES = ("all", "pattern", "rule", "decision", "issue")
 IN_FILES, LEARNED = "discovery", "learned"
 """Sources of the index: pages named by path, and pages named by what was learned from."""
 USE_GREP = "grep_codebase and search_files find text; codebase_retrieval finds code."
 
 Blame = Callable[[str, int], tuple[str, str] | None]
 """The commit and the day (ISO-8601) that a line was written in; None where nobody knows."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sought:
-    """What somebody wants to know. `module`: a folder, a file or the name of either. `min_score`: 0 to 1."""
-
-    query: str
-    type: str = "all"
-    module: str = ""
-    limit: int = 5
-    include_stale: bool = False
-    min_score: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
