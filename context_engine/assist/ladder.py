@@ -12,11 +12,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from context_engine.assist.drafts import Schema, digest
-from context_engine.assist.endpoint import ChatModel, Check, Filled, Tokens
 from context_engine.errors import HostError
+
+if TYPE_CHECKING:
+    from context_engine.assist.endpoint import Check, Filled, Tokens
 
 Assist = Literal["auto", "host", "model", "off"]
 ASSISTS: tuple[Assist, ...] = ("auto", "host", "model", "off")
@@ -125,6 +127,8 @@ def ladder(address: str, model: str, key: str, *, wait_s: float) -> Ladder:
     missing = "CTX_ASSIST_MODEL" if address else "CTX_ASSIST_ADDRESS"
     if not (address and model):
         return Ladder(trouble=f"no model is asked: {missing} is not set")
+    from context_engine.assist.endpoint import ChatModel  # only those who named a model pay for the way to it
+
     try:
         return Ladder(ChatModel(address, model, key, wait_s=wait_s))
     except HostError as error:

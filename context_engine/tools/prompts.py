@@ -102,7 +102,7 @@ def enhance_prompt(
     assist: Annotated[str, Choice("A second pass: by a model, by you (next), or off.", ASSISTS)] = "auto",
     draft: Annotated[str, Text("Your own version, to be checked.", most=20_000)] = "",
 ) -> Reply:
-    """Enhance a prompt with facts of this repository: names resolved to path:line, likely files, rules, test commands.
+    """Enhance a prompt with facts of this repository: find the names in it (path:line), likely files, rules, test commands.
 
     Your words stay as they are; with nothing to add the prompt comes back unchanged.
     """
