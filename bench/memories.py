@@ -14,12 +14,12 @@ import time
 from pathlib import Path
 
 from context_engine.index.encoder import Encoder
-from context_engine.memory.knowledge import Knowledge, Sought
+from context_engine.memory.asking import Draft, Sought, Wanted
+from context_engine.memory.knowledge import Knowledge
 from context_engine.memory.linked import LinkedFiles
-from context_engine.memory.listing import Wanted
 from context_engine.memory.meaning import Embed
 from context_engine.memory.memories import Memories
-from context_engine.memory.memory import Draft, Link, Memory, written
+from context_engine.memory.memory import Link, Memory, written
 from context_engine.memory.shelf import Shelf
 from context_engine.store.recall import Recall
 from context_engine.store.records import Records

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from context_engine import __version__
+from context_engine.assist.ladder import Ladder, ladder
 from context_engine.context.team import Team
 from context_engine.edit import hunks
 from context_engine.edit.apply import Editor, Past, Receipt
@@ -197,6 +198,8 @@ class Engine:
         self._parses = Parses(self._languages, self._grammars, self._bytes)
         self._editor = Editor(self._root, root / FOLDER, on_write=self._wrote, flush=settings.flush)
         self._ledgers: OrderedDict[str, Ledger] = OrderedDict()
+        self.ladder = _ladder(settings)
+        """Takes what a tool found out further: a model that the user named, or the calling agent."""
         self.mended: tuple[str, ...] = ()
         """What edits of killed processes had left half written when this was opened, a sentence for each."""
 
@@ -939,6 +942,7 @@ class Engine:
         if self._reviewing is not None:
             self._reviewing.close()
         self._embeddings.close()
+        self.ladder.close()
         self._remembering.close()
         self._live.close()
         self._pool.close()
@@ -963,6 +967,12 @@ def _chosen(settings: Settings) -> Chosen:
         passage_prefix=settings.embedding_passage_prefix,
         bytes_max=settings.vectors_bytes_max,
     )
+
+
+def _ladder(settings: Settings) -> Ladder:
+    """The rungs that the user's environment gives."""
+    key = os.environ.get(settings.assist_key_variable, "") if settings.assist_key_variable else ""
+    return ladder(settings.assist_address, settings.assist_model, key, wait_s=settings.assist_wait_s)
 
 
 def _workers(asked: int) -> int:

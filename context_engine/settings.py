@@ -117,6 +117,14 @@ class Settings:
         "What execute_plan may run to verify a step, as `pytest -q; npm test`; nothing else is ever run.",
         private=True,
     )
+    assist_address: str = knob(
+        "", "Where a language model is asked for second passes (docs/guides/assist.md); empty: none is.", private=True
+    )
+    assist_model: str = knob("", "Its name, as that endpoint knows it.", private=True)
+    assist_key_variable: str = knob("", "The environment variable that holds its key.", private=True)
+    assist_wait_s: int = knob(
+        40, "Longest time a call gives the model, its repair included.", least=1, most=600, private=True
+    )
     log_level: str = knob(
         "info", "What `ctx serve` writes to stderr.", choices=("debug", "info", "warning", "error", "off")
     )

@@ -58,8 +58,9 @@ class EmbeddingServer(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self) -> None:
+    def __init__(self, answers: Callable[[Asked, str], Reply]) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
+        self.answers = answers
         self.asked: list[Asked] = []
         self.script: list[Reply | Callable[[Asked], Reply]] = []
         self.key = ""
@@ -88,7 +89,7 @@ class _Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         asked = Asked(self.path, {name.lower(): value for name, value in self.headers.items()}, body)
         self.here.asked.append(asked)
-        reply = self.here.script.pop(0) if self.here.script else proper(asked, self.here.key)
+        reply = self.here.script.pop(0) if self.here.script else self.here.answers(asked, self.here.key)
         self._send(reply if isinstance(reply, Reply) else reply(asked))
 
     def _send(self, reply: Reply) -> None:
@@ -146,9 +147,9 @@ def vectors(asked: Asked) -> list[list[float]]:
 
 
 @contextmanager
-def embedding_server() -> Generator[EmbeddingServer]:
+def embedding_server(answers: Callable[[Asked, str], Reply] = proper) -> Generator[EmbeddingServer]:
     """A server that listens until the end of the block."""
-    server = EmbeddingServer()
+    server = EmbeddingServer(answers)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
     try:

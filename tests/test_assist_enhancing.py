@@ -17,7 +17,6 @@ from context_engine.assist.enhancing import (
     Likely,
     Mode,
     enhanced,
-    missing,
 )
 from context_engine.context.budget import bound
 from context_engine.context.team import Remembered, Team
@@ -216,12 +215,6 @@ def test_what_has_no_room_is_left_out_from_the_end_and_counted(zoo: Engine) -> N
 
 def test_the_same_prompt_is_enhanced_the_same_way(zoo: Engine) -> None:
     assert told(zoo, "fix `feed_cat` and open_gate()") == told(zoo, "fix `feed_cat` and open_gate()")
-
-
-def test_a_draft_that_names_what_is_not_there_is_caught(zoo: Engine) -> None:
-    found = missing("fix `feed_cat` in zoo/cats.py and `feed_kat`, see zoo/dogs.py", "fix `feed_cat`", zoo)
-    assert [each.text for each in found] == ["feed_kat", "zoo/dogs.py"]
-    assert missing("fix `feed_kat` now", "fix `feed_kat`", zoo) == []  # the user's own word
 
 
 def test_without_an_index_files_are_still_resolved_and_nothing_is_called_missing(tmp_path: Path) -> None:

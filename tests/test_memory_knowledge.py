@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.errors import Cancelled, EmbedderFailed, InvalidArgument
+from context_engine.memory.asking import Draft, Sought
 from context_engine.memory.importers import LoggedCommit, from_commits
-from context_engine.memory.knowledge import Findings, Refreshed, Sought
+from context_engine.memory.knowledge import Findings, Refreshed
 from context_engine.memory.meaning import Embed
-from context_engine.memory.memory import Draft
 from context_engine.memory.ranking import best, freshness, fused, weighed
 from tests.remembering import Remembering
 

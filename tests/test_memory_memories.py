@@ -24,10 +24,9 @@ from context_engine.errors import (
     MemoryNotFound,
     StaleFile,
 )
-from context_engine.memory.listing import Wanted
+from context_engine.memory.asking import Draft, Revision, Wanted
 from context_engine.memory.meaning import Embed
-from context_engine.memory.memories import Added, Revision
-from context_engine.memory.memory import Draft
+from context_engine.memory.memories import Added
 from tests.remembering import FOLDER, Remembering
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"  # shaped like one, and never one
@@ -464,7 +463,6 @@ ADDER = """
     import sys
     from dataclasses import replace
     from pathlib import Path
-    from context_engine.memory.memory import Draft
     from tests.remembering import Remembering
 
     here, number = Remembering(Path(sys.argv[1])), int(sys.argv[2])

@@ -12,14 +12,16 @@ import numpy as np
 import pytest
 
 from context_engine import tools
+from context_engine.context.widening import widened
 from context_engine.embedding.embedder import unit
 from context_engine.engine import Query
 from context_engine.index.chunk_files import ChunkRow, written
 from context_engine.index.chunk_folder import ChunkFolder, write_folder
-from context_engine.model import Filter
+from context_engine.model import Definition, Filter, RelPath
 from context_engine.search.dense import cosines
 from context_engine.search.filters import Masks
 from context_engine.store.rows import quantised
+from context_engine.text.spans import LineSpan, merge
 from context_engine.tools.retrieval import _by_file
 from context_engine.workspace.ripgrep import PythonGrep
 from tests.engines import indexed, open_engine
@@ -135,3 +137,24 @@ def test_a_thousand_chunks_with_vectors_are_loaded_anew_in_half_a_second(tmp_pat
         assert folder.reload()
 
     assert least_ms(anew, tries=5) < 500
+
+
+def test_a_hundred_snippets_are_widened_and_joined_in_less_than_a_twentieth_of_a_second() -> None:
+    spans = [LineSpan(41 * n + 1, 41 * n + 5) for n in range(100)]
+    symbols = [
+        Definition(f"f{n}", f"f{n}", "function", RelPath("a.py"), LineSpan(9 * n + 1, 9 * n + 8), "", "", "python")
+        for n in range(500)
+    ]
+
+    def cut() -> list[LineSpan]:
+        return merge(widened(each, symbols, lines_max=200)[0] for each in spans)
+
+    assert len(cut()) == 100
+    assert least_ms(cut, 10, clock=time.thread_time) < 50
+
+
+def test_what_is_known_is_found_in_less_than_two_seconds(tmp_path: Path) -> None:
+    notes = "".join(f"# TODO: pool {n} is never drained\n" for n in range(40))
+    with indexed(tree(tmp_path / "w", {f"src/part_{n}.py": notes for n in range(50)})) as engine:
+        asked = {"query": "which pools are never drained"}
+        assert least_ms(lambda: tools.call(engine, "context_search", asked), 5) < 2_000

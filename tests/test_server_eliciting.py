@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -12,6 +12,7 @@ import anyio
 import mcp_types as types
 import pytest
 from mcp import Client
+from mcp.client.session import ElicitationFnT
 from mcp.shared.exceptions import MCPError
 
 from context_engine import tools
@@ -26,8 +27,6 @@ from tests.tools_stand_in import StandIn
 ERAS = pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
 APPROVAL = Question("Approve version 3?", ("approve", "reject"), with_comment=True)
 TOKEN = "ghp_" + "aB3dE5gH7jK9mN1pQ3rS5tU7vW9xY1zA3bC5"
-
-Person = Callable[[Any, types.ElicitRequestFormParams], Coroutine[Any, Any, types.ElicitResult | types.ErrorData]]
 
 
 class Asking:
@@ -66,14 +65,14 @@ def asking(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Asking]:
 
 
 @asynccontextmanager
-async def connected(era: str, person: Person | None) -> AsyncGenerator[Client]:
+async def connected(era: str, person: ElicitationFnT | None) -> AsyncGenerator[Client]:
     engine: Any = StandIn()
     gate = Gate(lambda _: engine)
     async with Client(mcp.build(gate), mode=era, elicitation_callback=person) as client:
         yield client
 
 
-def heard(era: str, person: Person | None) -> Any:
+def heard(era: str, person: ElicitationFnT | None) -> Any:
     """What the tool heard, after one call of a client."""
 
     async def body() -> Any:
@@ -93,9 +92,8 @@ class Somebody:
         self.results = list(results)
         self.asked: list[types.ElicitRequestFormParams] = []
 
-    async def __call__(
-        self, context: Any, params: types.ElicitRequestFormParams
-    ) -> types.ElicitResult | types.ErrorData:
+    async def __call__(self, context: Any, params: types.ElicitRequestParams) -> types.ElicitResult | types.ErrorData:
+        assert isinstance(params, types.ElicitRequestFormParams)
         self.asked.append(params)
         return self.results.pop(0)
 

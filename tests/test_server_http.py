@@ -17,6 +17,7 @@ import anyio
 import httpx2
 import pytest
 from mcp import Client
+from mcp.client.session import ElicitationFnT
 from mcp.client.streamable_http import streamable_http_client
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -68,11 +69,16 @@ def base() -> Generator[str]:
 
 
 @asynccontextmanager
-async def connected(base: str, era: str, token: str = "") -> AsyncGenerator[Client]:
+async def connected(
+    base: str, era: str, token: str = "", *, person: ElicitationFnT | None = None
+) -> AsyncGenerator[Client]:
+    """A client; `person` answers for whoever sits before it."""
     headers = {"authorization": f"Bearer {token}"} if token else {}
     async with (
         httpx2.AsyncClient(headers=headers, timeout=10) as sender,
-        Client(streamable_http_client(f"{base}/mcp", http_client=sender), mode=era) as client,
+        Client(
+            streamable_http_client(f"{base}/mcp", http_client=sender), mode=era, elicitation_callback=person
+        ) as client,
     ):
         yield client
 

@@ -56,7 +56,8 @@ async def text_of(client: Client, uri: str) -> str:
 def test_a_client_sees_the_resources_and_the_address_of_files(engine: Engine, era: str) -> None:
     async def body() -> None:
         async with connected(engine, era) as client:
-            assert [each.uri for each in (await client.list_resources()).resources] == ["ctx://status", "ctx://metrics"]
+            listed = [each.uri for each in (await client.list_resources()).resources]
+            assert listed == ["ctx://status", "ctx://rules", "ctx://metrics"]
             (template,) = (await client.list_resource_templates()).resource_templates
             assert template.uri_template == "ctx://file/{+path}"
 
@@ -175,7 +176,10 @@ def test_with_several_projects_the_address_says_which(engine: Engine) -> None:
         gate = Gate(named, shown=Shown(projects=("web", "a/b")))
         async with Client(mcp.build(gate), mode="legacy") as client:
             listed = [each.uri for each in (await client.list_resources()).resources]
-            assert listed == ["ctx://status?project=web", "ctx://status?project=a%2Fb", "ctx://metrics"]
+            assert listed == [
+                *("ctx://status?project=web", "ctx://status?project=a%2Fb"),
+                *("ctx://rules?project=web", "ctx://rules?project=a%2Fb", "ctx://metrics"),
+            ]
             (template,) = (await client.list_resource_templates()).resource_templates
             assert template.uri_template == "ctx://file/{+path}{?project}"
             assert "def run" in await text_of(client, "ctx://file/src/app.py?project=a%2Fb")

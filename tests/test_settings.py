@@ -99,10 +99,11 @@ def test_where_text_is_sent_is_decided_by_the_user_and_not_by_a_repository(tmp_p
     assert f"CTX_{name.upper()}" in caught.value.suggestion
 
 
-def test_the_private_knobs_are_those_of_embeddings_and_the_environment_sets_them() -> None:
+def test_where_text_is_sent_and_kept_is_private_and_the_environment_sets_it() -> None:
     assert {name for name, (_, knob) in knobs().items() if knob.private} == {
         *("embedder", "embedding_model", "embedding_address", "embedding_key_variable", "embedding_dimensions"),
-        *("embedding_query_prefix", "embedding_passage_prefix", "vectors_bytes_max"),
+        *("embedding_query_prefix", "embedding_passage_prefix", "vectors_bytes_max", "data_folder"),
+        *("assist_address", "assist_model", "assist_key_variable", "assist_wait_s"),
     }
     loaded = Settings.load("/nowhere", {"CTX_EMBEDDER": "ollama", "CTX_EMBEDDING_MODEL": " bge-M3 "})
     assert (loaded.embedder, loaded.embedding_model) == ("ollama", "bge-M3")

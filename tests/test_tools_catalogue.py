@@ -53,7 +53,16 @@ def test_only_tools_that_touch_nothing_are_read_only(tool: Tool) -> None:
 
 def test_what_may_lose_something_is_destructive_and_so_is_what_may_reach_it() -> None:
     assert [tool.name for tool in tools.ALL if tool.hints.destructive] == [
-        *("edit_file", "write_file", "safe_replace", "undo_edit", "rename_symbol", "clear_index", "call_tool"),
+        *(
+            "edit_file",
+            "write_file",
+            "safe_replace",
+            "undo_edit",
+            "rename_symbol",
+            "delete_memory",
+            "clear_index",
+            "call_tool",
+        ),
     ]
 
 

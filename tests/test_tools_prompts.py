@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from context_engine.assist.ladder import ASSISTS, ladder
 from context_engine.context.budget import bound
 from context_engine.context.team import Remembered, Team
 from context_engine.engine import Engine
@@ -19,6 +20,8 @@ from context_engine.errors import InvalidArgument
 from context_engine.tools.bundles import fence_for
 from context_engine.tools.prompts import enhance_prompt, get_context_for_prompt
 from context_engine.tools.tool import Call
+from tests.chatting import MODEL, model_that_says, refused
+from tests.endpoints import only_connecting_to
 from tests.engines import indexed, open_engine
 from tests.trees import tree
 
@@ -196,3 +199,56 @@ def test_an_agent_may_hand_back_its_own_version_and_it_is_checked(parcels: Engin
     bad = enhance(parcels, prompt, draft="round up in parcels/nothing.py")
     assert [each["text"] for each in bad["rejected"]] == [prompt, "parcels/nothing.py"]
     assert bad["enhanced_prompt"].startswith(prompt)
+
+
+def test_a_line_that_is_not_there_and_a_draft_that_grew_too_long_are_rejected(parcels: Engine) -> None:
+    prompt = "round up in parcels/pricing.py"
+    far = enhance(parcels, prompt, draft=f"{prompt}, see parcels/pricing.py:9999")
+    assert [each["text"] for each in far["rejected"]] == ["parcels/pricing.py:9999"]
+    assert far["meta"] == {"assist_used": "none"}
+    long = f"{prompt}. " + "Mind the rounding of grams. " * 200
+    assert "light allows 600" in enhance(parcels, prompt, draft=long)["rejected"][0]["reason"]
+    assert enhance(parcels, prompt, draft=long, mode="rich")["meta"] == {"assist_used": "host"}
+
+
+def test_what_is_offered_next_can_be_sent_back_as_it_is(parcels: Engine) -> None:
+    prompt = "round up in parcels/pricing.py"
+    step = enhance(parcels, prompt, assist="host")["next"]
+    assert step["schema"]["type"] == "string"
+    sent = step["arguments_template"] | {"prompt": prompt, "draft": "First read the tests. {prompt}"}
+    assert enhance(parcels, **sent)["enhanced_prompt"] == f"First read the tests. {prompt}"
+
+
+def test_a_model_rewords_a_prompt_when_the_user_named_one(parcels: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    prompt = "round up in parcels/pricing.py"
+    invented, good = "{prompt}, as in parcels/ghost.py", "Whole cents only. {prompt}"
+    with model_that_says({"draft": invented}, {"draft": good}) as server, only_connecting_to(server.server_address[1]):
+        monkeypatch.setattr(parcels, "ladder", ladder(server.address, MODEL, "", wait_s=20))
+        reply = enhance(parcels, prompt)
+        assert "parcels/ghost.py: not found" in server.asked[1].body["messages"][3]["content"]
+        assert "next" not in enhance(parcels, prompt, assist="off") and len(server.asked) == 2
+        parcels.ladder.close()
+    assert reply["enhanced_prompt"] == f"Whole cents only. {prompt}" and reply["changed"]
+    assert reply["meta"] == {"assist_used": "model", "model": {"prompt_tokens": 200, "completion_tokens": 40}}
+    assert "next" not in reply and reply["original"] == prompt
+
+
+def test_a_model_that_fails_leaves_the_facts_the_next_step_and_a_warning(
+    parcels: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prompt = "round up in parcels/pricing.py"
+    alone = enhance(parcels, prompt, assist="host")
+    with model_that_says(refused("overloaded", 503)) as server:
+        monkeypatch.setattr(parcels, "ladder", ladder(server.address, MODEL, "", wait_s=20))
+        reply = enhance(parcels, prompt, assist="model")
+        parcels.ladder.close()
+    assert "status 503" in reply.pop("warnings")[0]
+    assert reply == alone
+
+
+def test_by_default_no_assist_connects_to_anything(parcels: Engine) -> None:
+    with only_connecting_to():
+        for assist in ASSISTS:
+            assert enhance(parcels, "round up in parcels/pricing.py", assist=assist)["changed"]
+        asked = enhance(parcels, "round up in parcels/pricing.py", assist="model")
+    assert "CTX_ASSIST_ADDRESS" in asked["warnings"][0] and asked["meta"] == {"assist_used": "none"}

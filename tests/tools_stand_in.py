@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
@@ -85,6 +86,9 @@ class StandIn:
         found = self.hits[: query.limit]
         return Answer(found, "lexical", "fresh", len(self.hits), "" if found else self.reason, self.near_tags)
 
+    def showed(self, paths: Iterable[str]) -> None:
+        """Nobody counts here."""
+
     def status(self) -> Status:
         """The fixed status."""
         return self.state
@@ -127,6 +131,11 @@ class StandIn:
     def undo(self, undo_id: str, *, session: str) -> NoReturn:
         """Nothing was edited."""
         raise InvalidArgument("there is nothing to be undone", suggestion="Call undo_edit with list=true.")
+
+    @property
+    def memories(self) -> NoReturn:
+        """Nothing is remembered."""
+        raise InvalidArgument("nothing is remembered here", suggestion="Call add_memory.")
 
     def dependencies(self, path: str) -> tuple[RelPath, ...]:
         """One import."""

@@ -38,7 +38,7 @@ def brief(task: str, parts: Sequence[Part], *, tokens_max: int = TOKENS_MAX) -> 
     A task that is too long by itself is cut.
     """
     shown = [Part(part.title, [mask(line).text for line in part.lines]) for part in parts if part.lines]
-    head = _cut(mask(task).text, tokens_max - (bound(MATERIAL) if shown else 0))
+    head = cut(mask(task).text, tokens_max - (bound(MATERIAL) if shown else 0))
     counts = _counts(shown, tokens_max - bound(_written(head, shown, [0] * len(shown))))
     while bound(text := _written(head, shown, counts)) > tokens_max and any(counts):
         last = max(number for number, count in enumerate(counts) if count)
@@ -53,9 +53,9 @@ def _counts(parts: Sequence[Part], room: int) -> list[int]:
         room -= bound(part.title) + NOTE_TOKENS
         count = 0
         for line in part.lines:
-            room -= bound(f"\n- {line}")
-            if room < 0:
+            if (price := bound(f"\n- {line}")) > room:
                 break
+            room -= price
             count += 1
         counts.append(count)
     return counts
@@ -73,7 +73,7 @@ def _section(part: Part, count: int) -> Iterator[str]:
         yield f"… {len(part.lines) - count} more"
 
 
-def _cut(text: str, tokens_max: int) -> str:
+def cut(text: str, tokens_max: int) -> str:
     """The longest beginning of a text that costs no more than it may, and a mark where it was cut."""
     if bound(text) <= tokens_max:
         return text

@@ -2,7 +2,7 @@ r"""PURE. A draft as somebody hands it back: JSON out of a text, held against it
 
 >>> schema = {"type": "object", "required": ["title"], "properties": {"title": {"type": "string"}}}
 >>> taken('```json\n{"title": "Retry"}\n```', schema), problem({"title": 3}, schema)
-({'title': 'Retry'}, 'title: 3 is not of type 'string'')
+({'title': 'Retry'}, "title: 3 is not of type 'string'")
 """
 
 from __future__ import annotations
@@ -20,6 +20,11 @@ PROBLEM_CHARS_MAX = 200
 PROBLEMS_MAX = 5
 """Told at once; whoever mends these looks again."""
 ID_CHARS = 12
+
+NAMED = ("properties", "$defs")
+LISTED = ("anyOf", "oneOf", "allOf", "prefixItems")
+SINGLE = ("items", "not")
+"""Where schemas stand inside a schema: by a name, in a list, alone. Ours hold objects there, never `true` or `false`."""
 
 Schema = Mapping[str, Any]
 
@@ -121,10 +126,6 @@ def is_strict(schema: Schema) -> bool:
 
 def _inner(schema: Schema) -> Iterable[Schema]:
     """The schemas inside a schema."""
-    for name, value in schema.items():
-        if name in ("properties", "$defs", "definitions"):
-            yield from (each for each in value.values() if isinstance(each, Mapping))
-        elif name in ("items", "not", "if", "then", "else") and isinstance(value, Mapping):
-            yield value
-        elif name in ("anyOf", "oneOf", "allOf", "prefixItems"):
-            yield from (each for each in value if isinstance(each, Mapping))
+    yield from (each for name in NAMED for each in schema.get(name, {}).values())
+    yield from (each for name in LISTED for each in schema.get(name, ()))
+    yield from (schema[name] for name in SINGLE if name in schema)

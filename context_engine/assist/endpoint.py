@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from context_engine.assist.drafts import Schema, is_strict, parsed, problem
+from context_engine.assist.drafts import LISTED, NAMED, SINGLE, Schema, is_strict, parsed, problem
 from context_engine.embedding.answer import Patience, Place, message_in
 from context_engine.embedding.endpoint import Endpoint, url_of
 from context_engine.errors import ContextEngineError, HostError
@@ -29,6 +29,8 @@ ROLE = (
     "You fill in a form about a code base. Answer with one JSON value that keeps to the schema, and nothing else. "
     "Name only files, lines and names that the message shows. Where you do not know, leave lists empty and texts short."
 )
+UNHELD = frozenset(("minLength", "maxLength", "uniqueItems"))
+"""What no endpoint holds a model to while it writes, and some refuse a schema for; the draft is held to all of it."""
 HOST_GOES_ON = "The next step is offered to the agent instead."
 
 Check = Callable[[Any], str]
@@ -38,8 +40,8 @@ Check = Callable[[Any], str]
 class Tokens(NamedTuple):
     """What a model counted for us."""
 
-    prompt: int
-    completion: int
+    prompt_tokens: int
+    completion_tokens: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +72,13 @@ class ChatModel:
         self._endpoint = Endpoint(place, key, **world)
         self._model = model
         self._wait_s = wait_s
+        self._knows_schemas = True
 
     def fill(self, brief: str, schema: Schema, check: Check, cancel: threading.Event | None = None) -> Filled:
         """A draft that keeps to the schema and passes the check, or why there is none. Raises: Cancelled."""
         deadline = time.monotonic() + self._wait_s
-        asked, constrained = messages(brief, schema), True
+        constrained = self._knows_schemas
+        asked = messages(brief, schema, in_words=not constrained)
         spent: list[Tokens | None] = []
         wrong = ""
         while len(spent) < ASKS_MAX:
@@ -85,6 +89,7 @@ class ChatModel:
                     asked, constrained = messages(brief, schema, in_words=True), False
                     continue
                 return Filled(failure=_sentence(error), tokens=total(spent))
+            self._knows_schemas = constrained
             spent.append(tokens_of(answer))
             said, wrong = content_of(answer)
             draft, wrong = _draft(said, schema, check) if not wrong else (None, wrong)
@@ -127,7 +132,7 @@ def question(model: str, asked: Sequence[Mapping[str, str]], schema: Schema | No
     if schema is None:
         return body
     form = wrapped(schema)
-    held = {"name": "draft", "strict": is_strict(form), "schema": form}
+    held = {"name": "draft", "strict": is_strict(form), "schema": holdable(form)}
     return body | {"response_format": {"type": "json_schema", "json_schema": held}}
 
 
@@ -151,6 +156,23 @@ def wrapped(schema: Schema) -> Schema:
     if schema.get("type") == "object":
         return schema
     return {"type": "object", "properties": {"draft": schema}, "required": ["draft"], "additionalProperties": False}
+
+
+def holdable(schema: Schema) -> Schema:
+    """The schema without what only a check afterwards can hold; a field may be called like a keyword.
+
+    >>> holdable({"type": "string", "maxLength": 9}), holdable({"properties": {"maxLength": {"minLength": 1}}})
+    ({'type': 'string'}, {'properties': {'maxLength': {}}})
+    """
+    kept = {name: value for name, value in schema.items() if name not in UNHELD}
+    return kept | {name: _each(kept[name], name) for name in (*NAMED, *LISTED, *SINGLE) if name in kept}
+
+
+def _each(value: Any, name: str) -> Any:
+    """The same for the schemas inside one."""
+    if name in NAMED:
+        return {key: holdable(inner) for key, inner in value.items()}
+    return [holdable(inner) for inner in value] if name in LISTED else holdable(value)
 
 
 def unwrapped(value: Any, schema: Schema) -> Any:
@@ -188,7 +210,7 @@ def tokens_of(answer: Any) -> Tokens | None:
     """What the endpoint counted; None when it does not say.
 
     >>> tokens_of({"usage": {"prompt_tokens": 812, "completion_tokens": 40}}), tokens_of({"usage": {}})
-    (Tokens(prompt=812, completion=40), None)
+    (Tokens(prompt_tokens=812, completion_tokens=40), None)
     """
     usage = answer.get("usage") if isinstance(answer, dict) else None
     counts = [usage.get(name) for name in ("prompt_tokens", "completion_tokens")] if isinstance(usage, dict) else []
@@ -201,4 +223,4 @@ def total(spent: Sequence[Tokens | None]) -> Tokens | None:
     known = [each for each in spent if each is not None]
     if not known or len(known) < len(spent):
         return None
-    return Tokens(sum(each.prompt for each in known), sum(each.completion for each in known))
+    return Tokens(sum(each.prompt_tokens for each in known), sum(each.completion_tokens for each in known))

@@ -108,13 +108,6 @@ def enhanced(prompt: str, mode: Mode, chosen: Filter, workspace: Workspace, team
     return Enhanced(text, prompt, objective(prompt), tuple(kept), tuple(references), len(told) - len(kept), warnings)
 
 
-def missing(draft: str, prompt: str, workspace: Workspace) -> list[Reference]:
-    """What somebody's own version of a prompt names and the repository does not have, though the prompt did not name it."""
-    asked = {mention.text for mention in mentions(prompt)}
-    found = resolved((each for each in mentions(draft) if each.text not in asked), workspace, ())
-    return [each for each in found if each.is_missing]
-
-
 def _added(lines: Sequence[Line]) -> str:
     """What is put below the prompt."""
     parts = []

@@ -97,7 +97,7 @@ class Grounded:
 
 def grounded(claims: Sequence[Claim], ground: Ground) -> Grounded:
     """Which items stand. A file that one of them creates may be named by all."""
-    known = _Known(ground, frozenset(path for claim in claims for path in claim.creates if is_inside(path)))
+    known = _Known(ground, frozenset(path for claim in claims for path in claim.creates))
     kept: list[Any] = []
     rejected: list[Rejected] = []
     warnings: list[str] = []

@@ -12,11 +12,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from context_engine.assist.drafts import Schema, digest
-from context_engine.assist.endpoint import ChatModel, Check, Filled, Tokens
 from context_engine.errors import HostError
+
+if TYPE_CHECKING:
+    from context_engine.assist.endpoint import Check, Filled, Tokens
 
 Assist = Literal["auto", "host", "model", "off"]
 ASSISTS: tuple[Assist, ...] = ("auto", "host", "model", "off")
@@ -34,6 +36,7 @@ class SecondPass:
 
     `arguments` are what that call of `tool` repeats; its argument `draft` takes the draft. A tool that stores a draft is
     told which pass it answers, so that the same hand-in counts once; one that does not store says `is_stored=False`.
+    `host_brief` is a shorter brief for an agent that reads the facts in the same reply.
     """
 
     tool: str
@@ -42,6 +45,7 @@ class SecondPass:
     arguments: Mapping[str, Any]
     draft: str = "draft"
     is_stored: bool = True
+    host_brief: str = ""
 
     @property
     def submission_id(self) -> str:
@@ -52,7 +56,8 @@ class SecondPass:
         """The next step as a reply offers it to the calling agent."""
         template = {**self.arguments, self.draft: "<what keeps to schema>"}
         template |= {"submission_id": self.submission_id} if self.is_stored else {}
-        return {"tool": self.tool, "arguments_template": template, "schema": self.schema, "brief": self.brief}
+        told = self.host_brief or self.brief
+        return {"tool": self.tool, "arguments_template": template, "schema": self.schema, "brief": told}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +127,8 @@ def ladder(address: str, model: str, key: str, *, wait_s: float) -> Ladder:
     missing = "CTX_ASSIST_MODEL" if address else "CTX_ASSIST_ADDRESS"
     if not (address and model):
         return Ladder(trouble=f"no model is asked: {missing} is not set")
+    from context_engine.assist.endpoint import ChatModel  # only those who named a model pay for the way to it
+
     try:
         return Ladder(ChatModel(address, model, key, wait_s=wait_s))
     except HostError as error:

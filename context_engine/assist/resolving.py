@@ -147,14 +147,14 @@ def _symbol(mention: Mention, workspace: Workspace) -> Reference:
 def _definitions(name: str, workspace: Workspace) -> tuple[list[Definition], tuple[str, ...]]:
     """What a name means, and what comes close when it means nothing."""
     found = workspace.find_symbol(name, limit=CANDIDATES_MAX * 4)
-    listed = list(found.definitions) or _of_module(name, workspace)
+    listed = list(found.definitions) or of_module(name, workspace)
     last = name.replace("::", ".").replace("#", ".").rpartition(".")[2]
     exact = [each for each in listed if each.name == last] or listed
     main = [each for each in exact if role_of(each.path, "code") not in ASIDE]
     return main or (exact if len(exact) <= ASIDE_MAX else []), () if exact else found.near[:NEAR_MAX]
 
 
-def _of_module(name: str, workspace: Workspace) -> list[Definition]:
+def of_module(name: str, workspace: Workspace) -> list[Definition]:
     """`auth.login` where `auth` is no class but a file or folder."""
     owner, _, last = name.replace("::", ".").replace("#", ".").rpartition(".")
     if not owner:

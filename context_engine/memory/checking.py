@@ -10,7 +10,7 @@ from dataclasses import fields, replace
 from typing import Any, Protocol, TypeVar
 
 from context_engine.errors import InvalidArgument
-from context_engine.memory.memory import (
+from context_engine.memory.asking import (
     CONTENT_CHARS_MAX,
     PRIORITIES,
     SUBTYPES,
@@ -18,11 +18,8 @@ from context_engine.memory.memory import (
     TAGS_MAX,
     TITLE_CHARS_MAX,
     Draft,
-    Memory,
-    parsed,
-    title_of,
-    written,
 )
+from context_engine.memory.memory import Memory, parsed, title_of, written
 from context_engine.store import times
 
 LINKS_MAX = 50

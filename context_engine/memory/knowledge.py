@@ -19,6 +19,7 @@ import msgspec
 from context_engine.context.team import Remembered
 from context_engine.errors import Cancelled, InvalidArgument
 from context_engine.memory import importers
+from context_engine.memory.asking import PRIORITIES, QUERY_CHARS, RESULTS_MAX, TYPES, Sought
 from context_engine.memory.discovery import Discovery
 from context_engine.memory.listing import Standing
 from context_engine.memory.meaning import nearness, prepare
@@ -34,29 +35,15 @@ IMPORTERS_VERSION = b"1:"
 """Raise it when an importer finds something else: every file is asked again."""
 FILES_AT_ONCE = 500
 """One commit of the index, and as often it is looked whether somebody cancelled."""
-QUERY_CHARS = (3, 500)
-RESULTS_MAX = 20
+COMMITS_SHOWN = 2
 JUDGED_MAX = 200
 """So many are weighed and counted: age, standing and use lift nothing from beyond that among the first twenty."""
-TYPES = ("all", "pattern", "rule", "decision", "issue")
 IN_FILES, LEARNED = "discovery", "learned"
 """Sources of the index: pages named by path, and pages named by what was learned from."""
 USE_GREP = "grep_codebase and search_files find text; codebase_retrieval finds code."
 
 Blame = Callable[[str, int], tuple[str, str] | None]
 """The commit and the day (ISO-8601) that a line was written in; None where nobody knows."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sought:
-    """What somebody wants to know. `module`: a folder, a file or the name of either. `min_score`: 0 to 1."""
-
-    query: str
-    type: str = "all"
-    module: str = ""
-    limit: int = 5
-    include_stale: bool = False
-    min_score: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,13 +205,31 @@ class Knowledge:
     def remembered(self, text: str, limit: int) -> list[Remembered]:
         """What still holds about a text of any length, best first: for bundles and prompts, which show it beside code.
 
-        Nothing for a text that is too short to ask with. Raises: StorageBusy.
+        Of commits at most `COMMITS_SHOWN`: many say the same, and what they fixed is in the code. Nothing for a text that is too short to ask with. Raises: StorageBusy.
         """
         least, most = QUERY_CHARS
         query = " ".join(text.split())[:most]
         if len(query) < least:
             return []
-        return [_remembered(result) for result in self.search(Sought(query, limit=limit)).results]
+        found = self.search(Sought(query, limit=RESULTS_MAX)).results
+        commits = [result for result in found if result.known.source == "git"]
+        return [_remembered(result) for result in found if result not in commits[COMMITS_SHOWN:]][:limit]
+
+    def binding(self) -> list[Known]:
+        """The rules and decisions that hold: what people wrote down first, critical before helpful; then the surest, newest first.
+
+        Raises: StorageBusy.
+        """
+        entries, known = self._everything()
+        standing = self._memories.standings()
+        found = [(entries.get(number), each) for number, each in known.items() if each.type in ("rule", "decision")]
+        held = [
+            (entry, each) for entry, each in found if (standing(entry).status if entry else each.status) == "active"
+        ]
+        held.sort(key=lambda row: (row[1].place, row[1].id))
+        held.sort(key=lambda row: row[1].date, reverse=True)
+        held.sort(key=lambda row: _rank(row[0], row[1]))
+        return [each for _, each in held]
 
     def _everything(self) -> tuple[dict[int, Entry], dict[int, Known]]:
         """Every memory, and everything that is known, by the number of its item."""
@@ -355,6 +360,13 @@ def _remembered(result: Result) -> Remembered:
     known = result.known
     source: Literal["memory", "discovery"] = "memory" if known.source == "memory" else "discovery"
     return Remembered(known.id, source, known.type, known.title, known.content, known.place, result.score)
+
+
+def _rank(entry: Entry | None, known: Known) -> tuple[int, float]:
+    """How much something binds: its priority when somebody wrote it down, else how sure it is."""
+    if entry is not None and entry.memory:
+        return PRIORITIES.index(entry.memory.priority), 0.0
+    return len(PRIORITIES), -known.confidence
 
 
 def _best_first(result: Result) -> tuple[float, str, str]:

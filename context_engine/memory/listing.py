@@ -9,15 +9,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from context_engine.errors import InvalidArgument
+from context_engine.memory.asking import PRIORITIES, SORTS, STATUSES, Wanted
 from context_engine.memory.linked import WhyStale
-from context_engine.memory.memory import PRIORITIES
 from context_engine.memory.shelf import Entry
 from context_engine.search.grep import cursor, position
 from context_engine.store import times
 
 Status = Literal["active", "stale", "superseded", "expired", "invalid"]
-STATUSES = ("active", "stale", "superseded", "expired", "invalid", "all")
-SORTS = ("relevance", "updated", "priority", "access")
 STAMP_CHARS = 8
 
 
@@ -27,20 +25,6 @@ class Standing:
 
     status: Status
     why: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which memories are asked for; empty parts ask for nothing. `tags`: all of them. `sort` empty: by relevance with a query."""
-
-    category: str = ""
-    query: str = ""
-    tags: tuple[str, ...] = ()
-    status: str = "active"
-    linked_file: str = ""
-    sort: str = ""
-    limit: int = 50
-    cursor: str = ""
 
 
 @dataclass(frozen=True, slots=True)

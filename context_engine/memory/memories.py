@@ -16,11 +16,12 @@ from typing import Literal
 
 from context_engine.errors import InvalidArgument, MemoryNotFound, StaleFile, StorageBusy
 from context_engine.memory import checking, listing
+from context_engine.memory.asking import CATEGORIES, CONTENT_CHARS_MAX, ON_SIMILAR, Draft, Revision, Wanted
 from context_engine.memory.checking import Scrub
 from context_engine.memory.linked import LinkedFiles
-from context_engine.memory.listing import Listed, Standing, Wanted
+from context_engine.memory.listing import Listed, Standing
 from context_engine.memory.meaning import Embed, nearness
-from context_engine.memory.memory import CATEGORIES, CONTENT_CHARS_MAX, Draft, Link, Memory, parsed, rewritten, written
+from context_engine.memory.memory import Link, Memory, parsed, rewritten, written
 from context_engine.memory.ranking import fused
 from context_engine.memory.shelf import Entry, Shelf
 from context_engine.memory.similar import SAME_MEANING_MIN, SAME_WORDS_MIN, conflict, digest, said, sameness
@@ -38,7 +39,6 @@ SHOWN_SIMILAR_MAX = 5
 TRIES = 5
 """A file name is free unless somebody made one of the same title and the same 32 bits of chance."""
 
-ON_SIMILAR = ("warn", "reject", "merge", "supersede", "allow")
 Action = Literal["created", "merged", "superseded", "rejected", "duplicate"]
 
 
@@ -63,27 +63,6 @@ class Added:
     redactions: int = 0
     indexed: bool = False
     warnings: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Revision:
-    """What is to be different in a memory; None leaves a field as it is. `linked_files` are looked at anew when given."""
-
-    category: str | None = None
-    content: str | None = None
-    title: str | None = None
-    tags: tuple[str, ...] | None = None
-    subtype: str | None = None
-    priority: str | None = None
-    source: str | None = None
-    owner: str | None = None
-    evidence: str | None = None
-    expires_at: str | None = None
-    linked_files: tuple[str, ...] | None = None
-    linked_symbols: tuple[str, ...] | None = None
-    linked_plans: tuple[str, ...] | None = None
-    still_true: bool = False
-    """Its linked files are taken as they are now, so that it is no longer stale."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,20 +22,11 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from context_engine.memory import front_matter
+from context_engine.memory.asking import PRIORITIES, SUBTYPES
 from context_engine.memory.ids import short, slug
 from context_engine.store import times
 from context_engine.text.ids import uuid8
 
-CATEGORIES = ("preferences", "decisions", "facts")
-PRIORITIES = ("critical", "helpful", "archive")
-"""Most important first."""
-SUBTYPES = ("pattern", "rule", "decision", "issue")
-SCOPES = ("project", "user")
-
-CONTENT_CHARS_MAX = 5_000
-TITLE_CHARS_MAX = 200
-TAGS_MAX = 20
-TAG_CHARS_MAX = 50
 DERIVED_TITLE_CHARS_MAX = 80
 """Of a title that is taken from the first line of the content."""
 
@@ -85,27 +76,6 @@ class Memory:
     def file_name(self) -> str:
         """Where a new one lies below its folder of memories."""
         return f"{self.category}/{slug(self.title)}--{short(self.id)}.md"
-
-
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """What somebody wants to be remembered. `linked_files` are paths as they were typed, `supersedes` ids."""
-
-    category: str
-    content: str
-    title: str = ""
-    tags: tuple[str, ...] = ()
-    subtype: str = ""
-    priority: str = "helpful"
-    source: str = ""
-    owner: str = ""
-    evidence: str = ""
-    expires_at: str = ""
-    linked_files: tuple[str, ...] = ()
-    linked_symbols: tuple[str, ...] = ()
-    linked_plans: tuple[str, ...] = ()
-    supersedes: tuple[str, ...] = ()
-    scope: str = "project"
 
 
 def title_of(content: str) -> str:

@@ -98,8 +98,8 @@ def change_set(
     asked: Asked, wanted: Intent, names: Sequence[Mention], known: Sequence[Command], sources: Sources
 ) -> ChangeSet:
     """The files of a task. Raises: as `Engine.search` does, but never for a missing index."""
-    found = (_distinct(each) for each in resolved(names, sources.code, known))
-    looked_up = [each for each in found if each.kind in ("path", "symbol", "error")]
+    distinct = (_distinct(each) for each in resolved(names, sources.code, known))
+    looked_up = [each for each in distinct if each.kind in ("path", "symbol", "error")]
     sure = {each.text for each in names if each.certain}
     references = tuple(each for each in looked_up if each.text in sure or (len(each.resolved) == 1 and not each.more))
     ranking = _ranked(asked, sources)
@@ -111,8 +111,10 @@ def change_set(
     ]
     beside = [*_tests(main, sources), *_registries(asked, wanted, main, sources), *_partners(main, sources)]
     files = _merged([*certain, *likely, *beside, *_docs(wanted, references, sources)])
-    warnings = ranking.found.warnings
-    return ChangeSet(tuple(files), ranking.curve, references, ranking.found.freshness, ranking.left_out, warnings)
+    taken = {each.path for each in files}
+    left_out = tuple(path for path in ranking.left_out if path not in taken)
+    found = ranking.found
+    return ChangeSet(tuple(files), ranking.curve, references, found.freshness, left_out, found.warnings)
 
 
 def _distinct(reference: Reference) -> Reference:

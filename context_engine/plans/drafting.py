@@ -193,14 +193,13 @@ def _notes(change: ChangeSet, task: Task) -> str:
     files = [each.path for each in change.of("definition", "source", "reference")]
     groups = grouped(files, task.imports)
     names = [folder_of(group.paths[0]) or "the top folder" for group in groups]
-    lines = []
+    told = []
     for name, group in zip(names, groups, strict=True):
-        needs = ", ".join(names[at] for at in group.needs)
-        lines.append(
-            f"{name}: {len(group.paths)} file{'s' * (len(group.paths) != 1)}{f'; imports {needs}' if needs else ''}"
-        )
-    more = [f"and {len(lines) - FOLDERS_MAX} more"] if len(lines) > FOLDERS_MAX else []
-    return "\n".join([*lines[:FOLDERS_MAX], *more])
+        needs = " and ".join(names[at] for at in group.needs)
+        count = f"{len(group.paths)} file{'s' * (len(group.paths) != 1)}"
+        told.append(f"{name} ({count}{f', imports {needs}' if needs else ''})")
+    more = [f"and {len(told) - FOLDERS_MAX} more"] if len(told) > FOLDERS_MAX else []
+    return f"Touches {'; '.join([*told[:FOLDERS_MAX], *more])}." if told else ""
 
 
 def _milestones(made: Sequence[Step]) -> tuple[Milestone, ...]:

@@ -33,6 +33,8 @@ HEADS_SHARE = 0.5
 WIDENED_LINES_MAX = 60
 """Of a longer definition the lines around the place are shown."""
 CONTEXT_LINES = 3
+ABOVE_LINES = 40
+"""A definition is found at the first line of the comment above it."""
 HEAD_LINES = 20
 """Of a file that no place is known in, its beginning."""
 FILES_MAX = 40
@@ -129,19 +131,20 @@ def _spans(path: str, step: Step, code: Code) -> list[LineSpan]:
         outline = code.outline(path)
     except CallError:
         return []
-    lines = [each.line for each in step.evidence if each.path == path and 0 < each.line <= outline.lines]
-    if not lines:
+    places = [
+        (each.line, each.symbol) for each in step.evidence if each.path == path and 0 < each.line <= outline.lines
+    ]
+    if not places:
         return [LineSpan(1, min(HEAD_LINES, outline.lines))] if outline.lines else []
-    spans = (_around(line, outline) for line in dict.fromkeys(lines))
-    return list(dict.fromkeys(spans))
+    return list(dict.fromkeys(_around(*place, outline) for place in dict.fromkeys(places)))
 
 
-def _around(line: int, outline: FileOutline) -> LineSpan:
-    """The definition around a line, or some lines when that is long or there is none."""
+def _around(line: int, symbol: str, outline: FileOutline) -> LineSpan:
+    """The definition that begins at or below a line under this name, or the one around it; else some lines."""
     symbols = [each for _, each in outline.symbols]
-    own = [each.span for each in symbols if each.span.first == line and each.span.lines <= WIDENED_LINES_MAX]
-    if own:
-        return own[0]
+    own = [each.span for each in symbols if each.qualified == symbol and line <= each.span.first <= line + ABOVE_LINES]
+    if own and own[0].last - line < WIDENED_LINES_MAX:
+        return LineSpan(line, own[0].last)
     span, name = widened(LineSpan(line, line), symbols, lines_max=WIDENED_LINES_MAX)
     if name:
         return span

@@ -90,9 +90,10 @@ class Refining:
         Raises: PlanNotFound, Conflict (a stale version), InvalidArgument, PreconditionFailed (a step that is done), Cycle,
         DanglingDependency, and as `Desk.save`.
         """
-        loaded, before, remarks = self._before(asked)
+        loaded, before, remarks, expected = self._before(asked)
         if loaded and asked.submission_id and loaded.version.submission_id == asked.submission_id:
             return self._again(loaded)
+        _check_current(loaded, expected)
         if asked.draft is not None:
             return self._from_draft(asked, loaded, before)
         _check_something(asked)
@@ -108,20 +109,16 @@ class Refining:
         new = _new_errors(checked, self._checked(before, loaded, False, ()))
         return replace(made, status="draft_rejected") if new else self._kept(made, asked, loaded, changed.reopened)
 
-    def _before(self, asked: Asked) -> tuple[Loaded | None, Plan, tuple[Remark, ...]]:
-        """The plan that is to be changed, and how it lies on the desk, if it does. Raises: Conflict when it is stale."""
+    def _before(self, asked: Asked) -> tuple[Loaded | None, Plan, tuple[Remark, ...], int | None]:
+        """The plan that is to be changed, how it lies on the desk if it does, and the version that the change rests on."""
         if asked.plan is None:
             if not asked.plan_id:
                 raise InvalidArgument("which plan?", suggestion="Pass plan_id; list_plans shows ids and names.")
             loaded = self._desk.load(asked.plan_id)
-            _check_current(loaded, asked.expected_version)
-            return loaded, loaded.plan, ()
+            return loaded, loaded.plan, (), asked.expected_version
         read = self._desk.taken(asked.plan)
-        loaded = self._on_desk(read.plan.id)
-        if loaded:
-            said = asked.expected_version
-            _check_current(loaded, said if said is not None else read.plan.version)
-        return loaded, read.plan, read.remarks
+        expected = read.plan.version if asked.expected_version is None else asked.expected_version
+        return self._on_desk(read.plan.id), read.plan, read.remarks, expected
 
     def _on_desk(self, plan_id: str) -> Loaded | None:
         try:
@@ -198,10 +195,12 @@ def _check_something(asked: Asked) -> None:
         )
 
 
-def _check_current(loaded: Loaded, expected: int | None) -> None:
+def _check_current(loaded: Loaded | None, expected: int | None) -> None:
     """Raises: Conflict when a change rests on a version that is not the newest."""
+    if loaded is None or expected is None:
+        return
     newest = loaded.version.version
-    if expected is not None and expected != newest:
+    if expected != newest:
         raise Conflict(
             f"the plan is at version {newest}, not {expected}",
             suggestion="Load it again with load_plan, and repeat the change on what is there now.",

@@ -15,8 +15,6 @@ from context_engine.plans.intent import Intent, Kind
 from context_engine.plans.model import Estimate, Level, Step
 from context_engine.plans.packages import Imports, folder_of, grouped
 
-PLACES_MAX = 12
-"""Files that a description lists one by one; the others stand in `files_to_modify`."""
 EVIDENCE_MAX = 40
 CRITERIA_MAX = 6
 MAIN_H, TEST_H, REFERENCE_H, LOOK_H, STEP_H = 0.5, 0.5, 0.15, 0.1, 0.25
@@ -195,7 +193,7 @@ def _references(task: Task) -> list[Draft]:
     return [
         Draft(
             _titled("Adapt what uses it in", [known[path] for path in group.paths]),
-            "Change every place that names it, as the lines below and a search for the word show.",
+            "Change every place that names it; a search for the word finds all of them.",
             tuple(known[path] for path in group.paths),
             (),
             (f"no line of these files names `{name}` in its old sense",),
@@ -263,7 +261,7 @@ def _rest(task: Task) -> Iterator[Draft]:
     shown = {each.path for draft in _first(task) for each in draft.files}
     files = tuple(each for each in task.change.files if _is_left(task, each) and each.path not in shown)
     if files:
-        says = "Search and history make these likely, nothing more. Read the places below, and change what the task touches."
+        says = "Search and history make these likely, nothing more. Read the places, and change what the task touches."
         criterion = ("each of them was looked at",)
         yield Draft(
             _titled("Look through what may belong to it:", files),
@@ -321,7 +319,7 @@ def _step(number: int, draft: Draft) -> Step:
     return Step(
         uid=f"s{number}",
         title=draft.title,
-        description="\n".join([draft.says, *_listed(draft.files)]),
+        description=draft.says,
         files_to_modify=tuple(each.path for each in draft.files),
         files_to_create=draft.creates,
         depends_on=tuple(f"s{at + 1}" for at in draft.after),
@@ -331,31 +329,3 @@ def _step(number: int, draft: Draft) -> Step:
         checks=draft.checks,
         evidence=tuple(proofs[:EVIDENCE_MAX]),
     )
-
-
-def _listed(files: Sequence[Touched]) -> Iterator[str]:
-    """A line for each file: where to look, and why."""
-    for each in files[:PLACES_MAX]:
-        first = each.evidence[0]
-        line = f":{first.line}" if first.line else ""
-        symbol = f" `{first.symbol}`" if first.symbol and first.symbol != each.path else ""
-        yield f"- {each.path}{line}{symbol} ({', '.join(dict.fromkeys(map(_reason, each.evidence)))})"
-    if len(files) > PLACES_MAX:
-        yield f"- and {len(files) - PLACES_MAX} more"
-
-
-def _reason(proof: object) -> str:
-    return _REASONS.get(getattr(proof, "kind", ""), "found")
-
-
-_REASONS: Mapping[str, str] = {
-    "definition": "defines it",
-    "named": "the task names it",
-    "reference": "refers to it",
-    "search": "found by search",
-    "history": "changed for like tasks",
-    "test": "its test",
-    "registry": "lists it",
-    "co_change": "nearly always changed with it",
-    "mention": "speaks of it",
-}

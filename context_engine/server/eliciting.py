@@ -7,9 +7,10 @@ answered before travels along, sealed, so that a tool may ask twice.
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 import json
 from collections.abc import Callable, Mapping
-from concurrent.futures import CancelledError
 from dataclasses import asdict
 from functools import partial
 from hashlib import sha256
@@ -64,7 +65,7 @@ def _asked_now(context: ServerRequestContext[Any], mask: Mask, question: Questio
     """In a worker thread: the answer, once it is there. Raises: Cancelled."""
     try:
         return anyio.from_thread.run(_elicited, context, mask, question)
-    except CancelledError:
+    except (asyncio.CancelledError, concurrent.futures.CancelledError):  # it depends on who cancelled
         raise Cancelled("cancelled while a question was open") from None
 
 

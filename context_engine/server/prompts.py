@@ -17,6 +17,7 @@ from context_engine.errors import InvalidArgument, NotIndexed
 from context_engine.model import Query
 from context_engine.server.gate import Gate
 from context_engine.tools.arguments import near
+from context_engine.tools.rules import rules_page
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
@@ -28,6 +29,8 @@ QUERY_CHARS = 200
 ARGUMENT_CHARS_MAX = 4_000
 """A task may be a page; whatever is longer belongs into the conversation."""
 
+RULES_CHARS = 1_800
+"""The rules in a prompt, about 450 tokens; `ctx://rules` has all of them."""
 SENDER = "(prompt)"
 """Under this name the metrics count what was masked here."""
 
@@ -147,7 +150,7 @@ def _wrong(prompt: Prompt, what: str, suggestion: str) -> InvalidArgument:
     return InvalidArgument(f"the prompt {prompt.name} {what}", suggestion=suggestion)
 
 
-# -- the three of them --------------------------------------------------------------------------------------------
+# -- the four of them --------------------------------------------------------------------------------------------
 
 
 def _understand(engine: Engine, given: Mapping[str, str], calls: Calls) -> str:
@@ -202,6 +205,29 @@ def _change(engine: Engine, given: Mapping[str, str], calls: Calls) -> str:
     )
 
 
+def _begin(engine: Engine, given: Mapping[str, str], calls: Calls) -> str:
+    task = given.get("task", "")
+    asked = (calls.to("get_context_for_prompt", query=task[:QUERY_CHARS]), "what to read first") if task else ("", "")
+    return _text(
+        f"Before work begins{f' on this: {task}' if task else ''}, here is what holds in this project. Keep to it; where the "
+        "task asks for something else, say so and ask.",
+        rules_page(engine, chars_max=RULES_CHARS),
+        *([_nothing_known(engine, calls)] if engine.status().state != "ready" else []),
+        *_steps(
+            "Then:",
+            asked,
+            (
+                calls.to("context_search", query=task[:QUERY_CHARS] or "what the task is about"),
+                "known issues and patterns",
+            ),
+            (
+                calls.to("add_memory", category="decisions", content="what was decided, and why"),
+                "what the team should remember",
+            ),
+        ),
+    )
+
+
 def _steps(above: str, *steps: tuple[str, str]) -> Iterator[str]:
     """A paragraph with a line for each call that can be made, and what it is for."""
     told = [f"- {call} for {what}" for call, what in steps if call]
@@ -218,6 +244,13 @@ def _lines_of_a_file(calls: Calls) -> str:
 
 
 PROMPTS: tuple[Prompt, ...] = (
+    Prompt(
+        "begin",
+        "Begin with what the team knows",
+        "Start a task with the rules and decisions of this project before the agent's eyes.",
+        (Argument("task", "What is to be done; empty: the rules alone."),),
+        _begin,
+    ),
     Prompt(
         "understand",
         "Understand this code",

@@ -1,6 +1,7 @@
 """What a client may read by address: the state of the index, the metrics of the calls, and the files of the workspace.
 
     ctx://status                     what index_status says, as JSON
+    ctx://rules                      the rules and decisions that hold here, as Markdown
     ctx://metrics                    calls, errors and latencies per tool, as JSON
     ctx://file/src/app.py            the text of a file, under the rules of read_file
     ctx://file/src/app.py?project=web  the same where several projects are open; likewise ctx://status?project=web
@@ -20,8 +21,9 @@ import mcp_types as types
 from context_engine.errors import AccessDenied, FileNotFound
 from context_engine.server.gate import Gate
 from context_engine.tools import Call
+from context_engine.tools.rules import rules_page
 
-STATUS, METRICS, FILE = "ctx://status", "ctx://metrics", "ctx://file/"
+STATUS, RULES, METRICS, FILE = "ctx://status", "ctx://rules", "ctx://metrics", "ctx://file/"
 WHICH = "?project="
 SENDER = "(resource)"
 """Under this name the metrics count what was masked here."""
@@ -54,6 +56,7 @@ def listed(projects: Sequence[str]) -> list[types.Resource]:
     """The resources with an address of their own: a status for each project where there are several, and the metrics."""
     return [
         *(_status(project) for project in (projects if len(projects) > 1 else ("",))),
+        *(_rules(project) for project in (projects if len(projects) > 1 else ("",))),
         types.Resource(
             uri=METRICS,
             name="metrics",
@@ -83,12 +86,16 @@ def read(gate: Gate, uri: str, call: Call) -> Content:
     project = unquote(which)
     if address == STATUS:
         return _told(gate, project, call)
+    if address == RULES:
+        engine = gate.engine(project)
+        page = rules_page(engine, chars_max=engine.settings.result_chars_max)
+        return Content(MIME_TYPES["markdown"], gate.mask(page, SENDER))
     if uri == METRICS:
         return Content(JSON, gate.mask(json.dumps(gate.metrics.rows(), ensure_ascii=False), SENDER))
     if address.startswith(FILE):
         return _file(gate, unquote(address.removeprefix(FILE)), project)
     raise FileNotFound(
-        f"there is no resource {uri}", suggestion=f"There are {STATUS}, {METRICS} and {FILE}path/of/a/file."
+        f"there is no resource {uri}", suggestion=f"There are {STATUS}, {RULES}, {METRICS} and {FILE}path/of/a/file."
     )
 
 
@@ -115,6 +122,16 @@ def _file(gate: Gate, path: str, project: str) -> Content:
         raise AccessDenied("files are not read out: read_file is switched off with --exclude-tools")
     read = gate.engine(project).read(path)
     return Content(mime_type(read.language), gate.mask(read.text, SENDER))
+
+
+def _rules(project: str) -> types.Resource:
+    return types.Resource(
+        uri=RULES + (WHICH + quote(project, safe="") if project else ""),
+        name=f"rules of {project}" if project else "rules",
+        title=f"Rules and decisions of {project}" if project else "Rules and decisions",
+        description="What holds in this project, out of memories, agent rules, contributing guides and decision records.",
+        mime_type=MIME_TYPES["markdown"],
+    )
 
 
 def _status(project: str) -> types.Resource:

@@ -4,11 +4,24 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
-from context_engine.memory import memory as limits
-from context_engine.memory.knowledge import QUERY_CHARS, RESULTS_MAX, TYPES, Sought
-from context_engine.memory.listing import SORTS, STATUSES, Wanted
-from context_engine.memory.memories import ON_SIMILAR, Revision
-from context_engine.memory.memory import Draft
+from context_engine.memory.asking import (
+    CONTENT_CHARS_MAX,
+    ON_SIMILAR,
+    PRIORITIES,
+    QUERY_CHARS,
+    RESULTS_MAX,
+    SCOPES,
+    SORTS,
+    STATUSES,
+    SUBTYPES,
+    TAGS_MAX,
+    TITLE_CHARS_MAX,
+    TYPES,
+    Draft,
+    Revision,
+    Sought,
+    Wanted,
+)
 from context_engine.tools.arguments import Choice, Flag, Share, Text, Texts, Whole
 from context_engine.tools.fit import beginning, compact, fitting_rows, thrifty
 from context_engine.tools.tool import Call, Reply, tool
@@ -43,11 +56,11 @@ EXCERPT_CHARS = 240
 """Two or three lines: enough to know whether it is the one."""
 LIST_MAX = 200
 
-Content = Text("What to remember, in a few sentences.", 1, limits.CONTENT_CHARS_MAX)
-Title = Text("A headline; else its first line.", 0, limits.TITLE_CHARS_MAX)
-Tags = Texts("Words to find it by.", most=limits.TAGS_MAX)
-Subtype = Choice("What it tells.", ("", *limits.SUBTYPES))
-Priority = Choice("How much it matters.", limits.PRIORITIES)
+Content = Text("What to remember, in a few sentences.", 1, CONTENT_CHARS_MAX)
+Title = Text("A headline; else its first line.", 0, TITLE_CHARS_MAX)
+Tags = Texts("Words to find it by.", most=TAGS_MAX)
+Subtype = Choice("What it tells.", ("", *SUBTYPES))
+Priority = Choice("How much it matters.", PRIORITIES)
 Expires = Text("When it stops holding: 2027-01-31.", 0, 40)
 LinkedFiles = Texts("Files it speaks of: when they change, it is stale.")
 
@@ -77,7 +90,7 @@ def add_memory(
     expires_at: Annotated[str, Expires] = "",
     supersedes: Annotated[tuple[str, ...], Texts("Ids of memories that no longer hold.")] = (),
     on_similar: Annotated[str, Choice("When one says nearly the same.", ON_SIMILAR)] = "warn",
-    scope: Annotated[str, Choice("Who it is for.", limits.SCOPES)] = "project",
+    scope: Annotated[str, Choice("Who it is for.", SCOPES)] = "project",
     dry_run: Annotated[bool, Flag("Only say what would happen.")] = False,
 ) -> Reply:
     """Remember a decision, preference or fact across sessions, as a Markdown file that people can edit and git can merge.
@@ -163,7 +176,7 @@ def update_memory(
     still_true: Annotated[bool, Flag("Its linked files changed, but it holds: no longer stale.")] = False,
     expected_version: Annotated[str, Text("As listed; refused if it changed since.", 0, 40)] = "",
 ) -> Reply:
-    """Change a memory, or say that a stale one still holds. What is not named stays as it is, byte for byte."""
+    """Edit a memory, or say that a stale one still holds. What is not named stays as it is, byte for byte."""
     revision = Revision(
         category=category,
         content=content,

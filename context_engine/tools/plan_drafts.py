@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 FORMATS = ("json", "markdown")
 DIAGRAMS = ("dependencies", "architecture", "gantt", "progress")
 OPERATIONS_MAX = 200
+ROWS_SHOWN = 20
+"""Of each list in a reply beside the steps themselves: enough to see what happened."""
+ROOM_LEAST = 2_000
+"""Characters that a plan or a difference gets in any case; all that stands beside them takes less than the rest."""
 FILES_DRAWN_MAX = 12
 """Of a plan with more, folders are drawn instead: boxes for all its files could not be read."""
 YEARS = (0.0, 4_102_444_800.0)
@@ -130,11 +134,11 @@ def _told(engine: "Engine", made: "Refinement", climbed: Climbed, used: str, beg
         "ok": is_kept,
         "status": made.status,
         "version": made.plan.version,
-        "applied_operations": [
-            thrifty({"op": each.op, "said": each.said, "steps": list(each.steps)}) for each in made.applied
-        ],
+        **_rows("applied_operations", [thrifty(each._asdict()) for each in made.applied]),
         "open_feedback": list(made.plan.open_feedback),
-        "validation": made.checked.wire(),
+        "validation": {
+            key: row for name, rows in made.checked.wire().items() for key, row in _rows(name, rows).items()
+        },
         "persistence": _kept(made),
     }
     reply |= thrifty(
@@ -151,8 +155,8 @@ def _told(engine: "Engine", made: "Refinement", climbed: Climbed, used: str, beg
     meta = {"tool": "refine_plan", "ms": ms, "assist_used": used, "tokens": climbed.tokens and climbed.tokens._asdict()}
     reply["meta"] = thrifty(meta)
     room = engine.settings.result_chars_max - NOTE_CHARS
-    reply["diff"] = _difference_in(wire_difference(made.found), (room - size(compact(reply))) // 3)
-    plan, cut = shown_plan(made.plan, max(room - size(compact(reply)), room // 4))
+    reply["diff"] = _difference_in(wire_difference(made.found), max(room - size(compact(reply)), ROOM_LEAST) // 3)
+    plan, cut = shown_plan(made.plan, max(room - size(compact(reply)), ROOM_LEAST))
     return Reply(compact(reply | {"plan": plan} | cut))
 
 
@@ -165,11 +169,20 @@ def _kept(made: "Refinement") -> dict[str, Any]:
 
 
 def _difference_in(told: dict[str, Any], room: int) -> dict[str, Any]:
-    """The difference in so many characters: as many field changes as fit, and how many there are."""
-    changes = told.pop("field_changes")
-    shown = fitting_rows(changes, chars_max=room - size(compact(told)) + NOTE_CHARS)
+    """The difference in so many characters: the first rows of every list, and how many there are."""
+    changes, graph = told.pop("field_changes"), told.pop("graph_changes")
+    cut = {key: each for name, value in told.items() for key, each in _rows(name, value).items()}
+    cut["graph_changes"] = {key: each for name, value in graph.items() for key, each in _rows(name, value).items()}
+    shown = fitting_rows(changes, chars_max=room - size(compact(cut)) + NOTE_CHARS)
     left = len(changes) - len(shown)
-    return told | {"field_changes": list(shown)} | ({"field_changes_left_out": left} if left else {})
+    return cut | {"field_changes": list(shown)} | ({"field_changes_left_out": left} if left else {})
+
+
+def _rows(name: str, value: Any) -> dict[str, Any]:
+    """A field of a reply; of a long list the first rows, and how many there are."""
+    if not isinstance(value, list) or len(value) <= ROWS_SHOWN:
+        return {name: value}
+    return {name: value[:ROWS_SHOWN], f"{name}_left_out": len(value) - ROWS_SHOWN}
 
 
 # -- pictures ---------------------------------------------------------------------------------------------------------

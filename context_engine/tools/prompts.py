@@ -4,8 +4,10 @@ import time
 from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.assist.commands import Command
-from context_engine.assist.enhancing import Enhanced, Likely, enhanced, missing
+from context_engine.assist.enhancing import Enhanced, Likely, Mode, enhanced
+from context_engine.assist.ladder import ASSISTS, Climbed
 from context_engine.assist.resolving import Reference
+from context_engine.assist.rewording import Reworded, reworded, wanted
 from context_engine.context.bundle import Bundle, Wish, bundle
 from context_engine.context.team import Remembered
 from context_engine.model import Filter
@@ -92,20 +94,20 @@ def get_context_for_prompt(
 @tool(touches="nothing", instead="get_context_for_prompt", rare=("include_paths", "exclude_paths", "assist"))
 def enhance_prompt(
     engine: "Engine",
-    call: Call,  # noqa: ARG001 - every tool takes it
+    call: Call,
     prompt: Annotated[str, Text("The prompt to enhance.", 1, 10_000)],
-    mode: Annotated[str, Choice("light: 600 tokens more at most, rich: 2000.", ("light", "rich"))] = "light",
+    mode: Annotated[Mode, Choice("light: 600 tokens more at most, rich: 2000.", ("light", "rich"))] = "light",
     include_paths: Includes = (),
     exclude_paths: Excludes = (),
-    assist: Annotated[str, Choice("off: no next step for you.", ("auto", "host", "model", "off"))] = "auto",
+    assist: Annotated[str, Choice("A second pass: by a model, by you (next), or off.", ASSISTS)] = "auto",
     draft: Annotated[str, Text("Your own version, to be checked.", most=20_000)] = "",
 ) -> Reply:
-    """Enhance a prompt with facts of this repository: names resolved to path:line, likely files, rules, test commands.
+    """Enhance a prompt with facts of this repository: find the names in it (path:line), likely files, rules, test commands.
 
     Your words stay as they are; with nothing to add the prompt comes back unchanged.
     """
     chosen = Filter(include_paths=include_paths, exclude_paths=exclude_paths)
-    made = enhanced(prompt, "rich" if mode == "rich" else "light", chosen, engine, engine.team())
+    made = enhanced(prompt, mode, chosen, engine, engine.team())
     reply: dict[str, Any] = {
         "enhanced_prompt": made.text,
         "original": prompt,
@@ -114,14 +116,10 @@ def enhance_prompt(
         "references": [_reference(each) for each in made.references],
     }
     if draft:
-        reply |= _checked(draft, prompt, engine)
-    elif made.is_changed and assist != "off":
-        reply["next"] = {
-            "tool": "enhance_prompt",
-            "arguments_template": {"prompt": "as before", "draft": "your version"},
-            "brief": "To reword it, keep the original text whole and send your version as draft: its names are checked.",
-        }
-    warnings = [*made.warnings, *(["no model is configured: facts only"] if assist == "model" else [])]
+        reply |= _of_draft(draft, made, mode, engine)
+    elif made.is_changed:
+        reply |= _of_second_pass(made, mode, assist, engine, call)
+    warnings = [*made.warnings, *reply.pop("warnings", ())]
     return Reply(compact(reply | thrifty({"left_out": made.left_out or None, "warnings": warnings})))
 
 
@@ -154,12 +152,31 @@ def _reference(reference: Reference) -> dict[str, Any]:
     } | thrifty({"nearest": list(reference.near) if reference.is_missing else [], "note": reference.note})
 
 
-def _checked(draft: str, prompt: str, engine: "Engine") -> dict[str, Any]:
-    """What became of somebody's own version: it stands when it keeps the prompt and names nothing that is not there."""
-    wrong = [
-        {"text": each.text, "reason": "; nearest: ".join(["not found", *filter(None, [", ".join(each.near)])])}
-        for each in missing(draft, prompt, engine)
-    ]
-    if prompt.strip() not in draft:
-        wrong.insert(0, {"text": prompt[:80], "reason": "the draft must keep the original prompt as it is"})
-    return {"rejected": wrong} if wrong else {"enhanced_prompt": draft, "changed": draft != prompt, "rejected": []}
+def _of_draft(draft: str, made: Enhanced, mode: Mode, engine: "Engine") -> dict[str, Any]:
+    """What became of somebody's own version: it stands, or comes back with the reasons."""
+    own = reworded(draft, made, mode, engine, engine.team())
+    used = {"meta": {"assist_used": "none" if own.objections else "host"}, "warnings": own.warnings}
+    if own.objections:
+        return {"rejected": [each._asdict() for each in own.objections]} | used
+    return {"enhanced_prompt": own.text, "changed": own.text != made.original, "rejected": []} | used
+
+
+def _of_second_pass(made: Enhanced, mode: Mode, assist: str, engine: "Engine", call: Call) -> dict[str, Any]:
+    """What a model made of the facts, or the next step for the agent."""
+
+    def own(draft: str) -> Reworded:
+        return reworded(draft, made, mode, engine, engine.team())
+
+    climbed = engine.ladder.climb(
+        wanted(made, mode), assist, check=lambda draft: own(draft).problem, cancel=call.cancel
+    )
+    meta = {"assist_used": climbed.used} | thrifty({"model": spent(climbed)})
+    if climbed.draft is None:
+        return {"meta": meta, "warnings": climbed.warnings} | thrifty({"next": climbed.next})
+    best = own(climbed.draft)
+    return {"enhanced_prompt": best.text, "meta": meta, "warnings": (*climbed.warnings, *best.warnings)}
+
+
+def spent(climbed: Climbed) -> dict[str, int]:
+    """What a model counted, as replies tell it; nothing when nobody knows."""
+    return climbed.tokens._asdict() if climbed.tokens else {}

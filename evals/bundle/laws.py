@@ -67,7 +67,7 @@ def asked(engine: Engine, question: str, draw: random.Random) -> Asked:
 
 def broken(one: Asked, again: str) -> list[str]:
     """The laws that an answer breaks, in words."""
-    wrong = [] if timeless(one.text) == timeless(again) else ["asked twice, two answers"]
+    wrong = [] if timeless(one.text) == timeless(again) else [f"asked twice, two answers: {difference(one.text, again)}"]
     if one.arguments["format"] == "json":
         reply = json.loads(one.text)
         if reply["metadata"]["total_tokens"] > one.arguments["token_budget"]:
@@ -76,6 +76,13 @@ def broken(one: Asked, again: str) -> list[str]:
         wrong += [f"{path} is listed twice" for path in set(paths) if paths.count(path) > 1]
         wrong += [f"snippets of {file['path']} overlap" for file in reply["files"] if overlaps(file["snippets"])]
     return wrong
+
+
+def difference(one: str, other: str) -> str:
+    """Where two answers part, with what stands before."""
+    one, other = timeless(one), timeless(other)
+    at = next((at for at, (left, right) in enumerate(zip(one, other, strict=False)) if left != right), 0)
+    return f"{one[max(0, at - 120) : at + 80]!r} against {other[max(0, at - 120) : at + 80]!r}"
 
 
 def timeless(text: str) -> str:
@@ -106,6 +113,7 @@ def main() -> None:
             settings = Settings(cache_folder=chosen.cache or Path(scratch), workers=0, staleness_ms=600_000)
             with Engine.open(repository, settings=settings) as engine:
                 engine.index()
+                engine.learn()  # else history and dates arrive between the first answer and the second
                 for question in questions(engine, draw, share):
                     one = asked(engine, question, draw)
                     began = time.perf_counter()

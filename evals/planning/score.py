@@ -115,7 +115,8 @@ def shown(question: Question, row: Row) -> str:
     lines += [f"{row['status']}, confidence {row['confidence']}, {row['seconds']} s"]
     for number, step in enumerate(plan.steps, 1):
         lines += [f"{number}. {step.title} (after {', '.join(step.depends_on) or 'nothing'}; {step.priority})"]
-        lines += [f"   {line}" for line in step.description.split("\n")]
+        lines += [f"   {step.description}"]
+        lines += [f"   - {each.path}:{each.line} {each.symbol} ({each.kind})" for each in step.evidence]
         lines += [f"   done when: {'; '.join(step.acceptance_criteria)}; checks: {'; '.join(step.checks)}"]
     lines += [f"risk ({risk.likelihood}): {risk.issue}" for risk in plan.risks]
     lines += [f"question: {each.text} {list(each.candidates)}" for each in plan.questions]

@@ -25,6 +25,7 @@ PACKAGES = {
     "apsw": "apsw",
     "filelock": "filelock",
     "httpx2": "httpx2",
+    "jsonschema": "jsonschema",
     "mcp": "mcp",
     "msgspec": "msgspec",
     "numpy": "numpy",

@@ -1,0 +1,91 @@
+"""PURE. What may be asked of memories and of what is known, and the limits of it: values alone, so that a door needs nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+CATEGORIES = ("preferences", "decisions", "facts")
+PRIORITIES = ("critical", "helpful", "archive")
+"""Most important first."""
+SUBTYPES = ("pattern", "rule", "decision", "issue")
+SCOPES = ("project", "user")
+
+CONTENT_CHARS_MAX = 5_000
+TITLE_CHARS_MAX = 200
+TAGS_MAX = 20
+TAG_CHARS_MAX = 50
+ON_SIMILAR = ("warn", "reject", "merge", "supersede", "allow")
+"""What is done when something nearly the same is remembered already."""
+STATUSES = ("active", "stale", "superseded", "expired", "invalid", "all")
+SORTS = ("relevance", "updated", "priority", "access")
+TYPES = ("all", "pattern", "rule", "decision", "issue")
+QUERY_CHARS = (3, 500)
+RESULTS_MAX = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What somebody wants to be remembered. `linked_files` are paths as they were typed, `supersedes` ids."""
+
+    category: str
+    content: str
+    title: str = ""
+    tags: tuple[str, ...] = ()
+    subtype: str = ""
+    priority: str = "helpful"
+    source: str = ""
+    owner: str = ""
+    evidence: str = ""
+    expires_at: str = ""
+    linked_files: tuple[str, ...] = ()
+    linked_symbols: tuple[str, ...] = ()
+    linked_plans: tuple[str, ...] = ()
+    supersedes: tuple[str, ...] = ()
+    scope: str = "project"
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """What is to be different in a memory; None leaves a field as it is. `linked_files` are looked at anew when given."""
+
+    category: str | None = None
+    content: str | None = None
+    title: str | None = None
+    tags: tuple[str, ...] | None = None
+    subtype: str | None = None
+    priority: str | None = None
+    source: str | None = None
+    owner: str | None = None
+    evidence: str | None = None
+    expires_at: str | None = None
+    linked_files: tuple[str, ...] | None = None
+    linked_symbols: tuple[str, ...] | None = None
+    linked_plans: tuple[str, ...] | None = None
+    still_true: bool = False
+    """Its linked files are taken as they are now, so that it is no longer stale."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which memories are asked for; empty parts ask for nothing. `tags`: all of them. `sort` empty: by relevance with a query."""
+
+    category: str = ""
+    query: str = ""
+    tags: tuple[str, ...] = ()
+    status: str = "active"
+    linked_file: str = ""
+    sort: str = ""
+    limit: int = 50
+    cursor: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """What somebody wants to know. `module`: a folder, a file or the name of either. `min_score`: 0 to 1."""
+
+    query: str
+    type: str = "all"
+    module: str = ""
+    limit: int = 5
+    include_stale: bool = False
+    min_score: float = 0.0
