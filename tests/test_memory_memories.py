@@ -463,6 +463,7 @@ ADDER = """
     import sys
     from dataclasses import replace
     from pathlib import Path
+    from context_engine.memory.asking import Draft
     from tests.remembering import Remembering
 
     here, number = Remembering(Path(sys.argv[1])), int(sys.argv[2])
