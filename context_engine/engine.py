@@ -93,7 +93,7 @@ from context_engine.store.place import user_cache_folder, user_data_folder, work
 from context_engine.store.state import FOLDER
 from context_engine.store.times import clock
 from context_engine.text.lines import count, cut_out
-from context_engine.text.secrets import mask_keys
+from context_engine.text.secrets import Scrubbed, mask_keys
 from context_engine.text.spans import LineSpan
 from context_engine.workspace import files, roots, tree
 from context_engine.workspace.git import Git
@@ -153,19 +153,7 @@ class Engine:
         )
         self.cache_folder = cache / "workspaces" / workspace_id(root)
         self._store = EmbeddedStore(self.cache_folder)
-        self._embeddings = Embeddings(
-            _chosen(settings),
-            World(
-                cache=cache,
-                workspace_cache=self.cache_folder,
-                env=os.environ,
-                snapshot=self._store.snapshot,
-                read=self._bytes,
-                read_once=self._bytes_once,
-                languages=self._languages,
-                hold=lambda: self._live.is_building,
-            ),
-        )
+        self._embeddings = Embeddings(_chosen(settings), self._world(cache))
         self._builder = Builder(
             root,
             self._store,
@@ -193,7 +181,6 @@ class Engine:
         self._completer: Completer | None = None
         self._planning: Planning | None = None
         self._reviewing: Reviewing | None = None
-        self._validating: Validating | None = None
         self._sources: dict[str, Source] = {}
         self._parses = Parses(self._languages, self._grammars, self._bytes)
         self._editor = Editor(self._root, root / FOLDER, on_write=self._wrote, flush=settings.flush)
@@ -202,6 +189,19 @@ class Engine:
         """Takes what a tool found out further: a model that the user named, or the calling agent."""
         self.mended: tuple[str, ...] = ()
         """What edits of killed processes had left half written when this was opened, a sentence for each."""
+
+    def _world(self, cache: Path) -> World:
+        """What `embeddings` needs of this Engine."""
+        return World(
+            cache=cache,
+            workspace_cache=self.cache_folder,
+            env=os.environ,
+            snapshot=self._store.snapshot,
+            read=self._bytes,
+            read_once=self._bytes_once,
+            languages=self._languages,
+            hold=lambda: self._live.is_building,
+        )
 
     def _surroundings(self, cache: Path) -> Surroundings:
         """What `remembering` needs of this Engine."""
@@ -218,7 +218,12 @@ class Engine:
             now=self._now,
             counts_access=self.settings.access_scoring,
             tokenizer_file=self.settings.tokenizer_file,
+            scrub=self._scrub,
         )
+
+    def _scrub(self, text: str) -> Scrubbed:
+        """A text without its secrets, as it may be kept."""
+        return self.reviews.scrubber.scrub(text)
 
     @classmethod
     def open(cls, root: str | Path, *, settings: Settings | None = None) -> Engine:
@@ -433,6 +438,10 @@ class Engine:
 
     # -- what a team knows --
 
+    def now(self) -> float:
+        """What time it is here: seconds since 1970."""
+        return self._now()
+
     def team(self) -> Team:
         """What a team knows beside its code, and how tokens are counted, for bundles and prompts.
 
@@ -485,9 +494,16 @@ class Engine:
                         state=self.root / FOLDER,
                         now=self._now,
                         importers=self.importers,
+                        programs=tuple(each.strip() for each in self.settings.review_programs.split(",")),
                     )
                 )
             return self._reviewing
+
+    def _objections(self, diff: str) -> tuple[str, ...]:
+        """What a review finds pressing in a diff of files as they are now."""
+        from context_engine.review.options import Options
+
+        return self.reviews.review_diff(diff, Options(analyzers="none", fail_on="P1")).fail_reasons
 
     @property
     def plans(self) -> Planning:
@@ -503,12 +519,14 @@ class Engine:
                     self._now,
                     self,
                     verify_commands=said.verify_commands,
+                    objections=self._objections,
                     approval_needed=said.approvals_mode == "required",
                     person_needed=said.approvals_require_human,
                     evidence_needed=said.plan_evidence_required,
                     retries_max=said.plan_retries_max,
                     lease_hours=said.plan_lease_hours,
                     flush=said.flush,
+                    scrub=lambda text: self._scrub(text).text,
                 )
                 self._planning = Planning(place)
             return self._planning
@@ -519,19 +537,16 @@ class Engine:
         from context_engine.review.source import Parsers
         from context_engine.validating import House, Validating, plan_reader  # 20 ms, for those who validate
 
-        with self._lock:
-            if self._validating is None:
-                self._validating = Validating(
-                    House(
-                        parsers=Parsers(self._languages, self._grammars),
-                        workspace=self,
-                        paths=self._file_paths,
-                        find=lambda text, path: self.reviews.scrubber.find(text, path),
-                        scrub=lambda text: self.reviews.scrubber.scrub(text),
-                        read_plan=plan_reader(lambda: self.plans.ground),
-                    )
-                )
-            return self._validating
+        return Validating(
+            House(
+                parsers=Parsers(self._languages, self._grammars),
+                workspace=self,
+                paths=self._file_paths,
+                find=lambda text, path: self.reviews.scrubber.find(text, path),
+                scrub=lambda text: self.reviews.scrubber.scrub(text),
+                read_plan=plan_reader(lambda: self.plans.ground),
+            )
+        )
 
     # -- searching text --
 

@@ -11,6 +11,7 @@ engine.plans.executing.applied(...)
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from context_engine.context.team import Team
@@ -24,10 +25,11 @@ from context_engine.plans.keeping import Keeper
 from context_engine.plans.making import Making
 from context_engine.plans.progress import Policy
 from context_engine.plans.refining import Refining
+from context_engine.plans.register import Register
 from context_engine.plans.sources import Code, Sources
 from context_engine.plans.tracking import Tracking
 from context_engine.plans.validation import Ground
-from context_engine.plans.verifying import Verifier, allowed
+from context_engine.plans.verifying import Review, Verifier, allowed
 from context_engine.search.history import History
 from context_engine.store.dossiers import Dossiers
 from context_engine.store.state import FOLDER
@@ -64,12 +66,14 @@ class Place(NamedTuple):
     now: Now
     house: House
     verify_commands: str = ""
+    objections: Review | None = None
     approval_needed: bool = False
     person_needed: bool = False
     evidence_needed: bool = False
     retries_max: int = 3
     lease_hours: float = 0.0
     flush: bool = True
+    scrub: Callable[[str], str] = lambda text: mask(text).text
 
 
 class Planning:
@@ -81,15 +85,15 @@ class Planning:
         self.ground = ground(place.root)
         policy = Policy(place.retries_max, place.lease_hours)
         rules = Rules(place.approval_needed, place.person_needed, place.evidence_needed)
-        keeper = Keeper(dossiers, now=place.now, chance=os.urandom, scrub=lambda text: mask(text).text, policy=policy)
-        self.desk = Desk(keeper, tree, self.ground)
-        self.steps = Tracking(keeper, self.desk.resolve, tree, rules)
-        self.approvals = Approving(keeper, self.desk, rules)
-        self.policy = policy
+        keeper = Keeper(dossiers, now=place.now, chance=os.urandom, scrub=place.scrub, policy=policy)
+        register = Register(keeper)
+        self.desk = Desk(keeper, register, tree, self.ground)
+        self.steps = Tracking(keeper, self.desk.id_of, tree, rules)
+        self.approvals = Approving(keeper, register, self.desk, rules)
         self._house = place.house
         self.making = Making(self.sources, self.desk, self.ground)
         self.refining = Refining(self.desk, self.ground, self.making, lambda: self._house)
-        verifier = Verifier(place.root.path, place.house.syntax, allowed(place.verify_commands))
+        verifier = Verifier(place.root.path, place.house.syntax, allowed(place.verify_commands), place.objections)
         self.executing = Executing(place.house, self.steps, verifier)
 
     def sources(self) -> Sources:

@@ -14,13 +14,13 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from context_engine.errors import ContextEngineError, InvalidArgument, PreconditionFailed
 from context_engine.review.analyzers.listed import ALL as ANALYZERS
 from context_engine.review.analyzers.running import Analysed, Bench, Tree
+from context_engine.review.analyzers.shapes import unseen
 from context_engine.review.diff import GIT_DIFF_BYTES_MAX, parsed
 from context_engine.review.handed_in import Texts
 from context_engine.review.invariants import Rulebook
@@ -62,7 +62,7 @@ TIED_FILES_MAX = 500
 class World:
     """What it needs of the Engine. `read` gives a file of the work tree as it is now; `history` is None while it is read.
 
-    `programs` are analysers that the user allowed to run code of the project; `tools` the folders of programs of this workspace.
+    `programs` are analysers that the user allowed to run code of the project.
     `state` is the folder of what lasts, `importers` names the indexed files that import one.
     """
 
@@ -73,7 +73,6 @@ class World:
     read: Callable[[str], bytes | None]
     history: Callable[[], History | None]
     programs: tuple[str, ...] = ()
-    tools: tuple[str, ...] = ()
     state: Path | None = None
     now: Now = time.time
     importers: Callable[[str], Sequence[str]] = lambda _path: ()
@@ -85,7 +84,9 @@ class Reviewing:
     def __init__(self, world: World) -> None:
         self._world = world
         self.diffs = Diffs(world.git, world.root)
-        self.bench = Bench(ANALYZERS, frozenset(world.programs), world.tools)
+        modules = world.root.path / "node_modules"
+        self.bench = Bench(ANALYZERS, frozenset(world.programs), (str(modules / ".bin"),), {modules.name: str(modules)})
+        self._heat: tuple[History | None, frozenset[str]] = (None, frozenset())
         folder = world.state or world.root.path / FOLDER
         self.store = ReviewStore(folder)
         self.scrubber = Scrubber(folder, world.read)
@@ -204,13 +205,24 @@ class Reviewing:
             read=version.read,
             holding=version.holding,
             usually_with=history.usually_with if history else lambda _path: (),
-            hot=partial(_hot, history),
+            hot=lambda: self._hot(history),
         )
+
+    def _hot(self, history: History | None) -> frozenset[str]:
+        """The files that change most; counted once for a history."""
+        if history is None:
+            return frozenset()
+        known, found = self._heat
+        if known is not history:
+            count = max(1, int(len(history.paths) * HOT_SHARE))
+            found = frozenset(each.path for each in history.hot(count))
+            self._heat = history, found
+        return found
 
     def reviewer(self, options: Options) -> tuple[Reviewer, tuple[str, ...]]:
         """The reviewer with this workspace's rules, and what is wrong with those."""
         book = self._rulebook(options.invariants_path)
-        return Reviewer(book.invariants), book.warnings
+        return Reviewer(book.invariants), (*book.warnings, *unseen(book))
 
     # -- what sessions ask for --
 
@@ -290,9 +302,3 @@ def _tree(version: Version | None) -> Tree:
 def _text_of(version: Version | None, path: str) -> str | None:
     data = version.read([path]).get(path) if version else None
     return None if data is None else data.decode("utf-8", "replace")
-
-
-def _hot(history: History | None) -> frozenset[str]:
-    if history is None:
-        return frozenset()
-    return frozenset(each.path for each in history.hot(max(1, int(len(history.paths) * HOT_SHARE))))

@@ -125,6 +125,11 @@ class Settings:
     assist_wait_s: int = knob(
         40, "Longest time a call gives the model, its repair included.", least=1, most=600, private=True
     )
+    review_programs: str = knob(
+        "",
+        "Analysers that may run code of the project in a review, as `eslint, tsc, go vet, cargo check`.",
+        private=True,
+    )
     log_level: str = knob(
         "info", "What `ctx serve` writes to stderr.", choices=("debug", "info", "warning", "error", "off")
     )

@@ -14,8 +14,9 @@ from context_engine.context.gathering import Workspace
 from context_engine.errors import ContextEngineError
 from context_engine.languages import PathIndex
 from context_engine.review.source import Parsers
-from context_engine.review.validating.content import Scrubbed, Validated, Wanted, World, validated
+from context_engine.review.validating.content import Scrubbed, World, validated
 from context_engine.review.validating.structure import PlanRemark
+from context_engine.review.validating.wanted import Validated, Wanted
 from context_engine.text.secrets import Secret
 
 if TYPE_CHECKING:

@@ -27,7 +27,8 @@ class Desks:
         self.folder = root
         self._at = clock(NOON)
         nobody: Any = SimpleNamespace(syntax=None)  # no Engine: nothing here makes plans or changes files
-        self.plans = Planning(Place(Root(root), Git(root), self.now, nobody, **{"flush": False} | wishes))
+        said: dict[str, Any] = {"flush": False} | wishes
+        self.plans = Planning(Place(Root(root), Git(root), self.now, nobody, **said))
         self.settings = SimpleNamespace(result_chars_max=36_000)
 
     def now(self) -> float:
@@ -62,11 +63,12 @@ class Desks:
 
 def step(uid: str, *after: str, **told: Any) -> Step:
     """A step that waits for others."""
-    said = {"title": f"Do {uid}", "acceptance_criteria": (f"{uid} is done",)} | told
+    said: dict[str, Any] = {"title": f"Do {uid}", "acceptance_criteria": (f"{uid} is done",)} | told
     return Step(uid=uid, depends_on=tuple(after), **said)
 
 
 def plan(*steps: Step, **told: Any) -> Plan:
     """A plan; without steps of its own one step, and two that wait for it."""
     listed = steps or (step("s1"), step("s2", "s1"), step("s3", "s1"))
-    return Plan(**{"goal": "Money in cents", "steps": listed} | told)
+    said: dict[str, Any] = {"goal": "Money in cents", "steps": listed} | told
+    return Plan(**said)

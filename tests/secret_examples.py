@@ -36,7 +36,7 @@ class Drawn:
 
 def drawn(example: str, seed: str) -> Drawn:
     """The example with its marks filled in; the same seed draws the same."""
-    chance = random.Random(f"{seed}{example}")  # noqa: S311 - nothing is protected by these
+    chance = random.Random(f"{seed}{example}")
     parts: list[str] = []
 
     def one(match: re.Match[str]) -> str:
@@ -51,6 +51,8 @@ def _part(letter: str, count: int, chance: random.Random) -> str:
         return str(uuid.UUID(int=chance.getrandbits(128), version=4))
     if letter == "B":
         return base64.b64encode(f"user:{_part('w', count * 3 // 4 - 5, chance)}".encode()).decode()
-    ends = LETTERS["w"] if letter in "sb" else LETTERS[letter]  # what begins and ends with a mark is cut by who quotes it
+    ends = (
+        LETTERS["w"] if letter in "sb" else LETTERS[letter]
+    )  # what begins and ends with a mark is cut by who quotes it
     inner = "".join(chance.choice(LETTERS[letter]) for _ in range(count - 2))
     return (chance.choice(ends) + inner + chance.choice(ends))[:count]

@@ -10,8 +10,9 @@ from pathlib import Path
 import msgspec
 
 from context_engine.errors import AccessFailed, Cancelled
+from context_engine.review.request import Request
 from context_engine.review.running import Conclusion, Pace
-from context_engine.review.session import Request, Sessions
+from context_engine.review.session import Sessions
 from context_engine.review.units import Part, Tie
 from context_engine.store.presence import Presence
 from context_engine.store.reviews import Checkpoint, ReviewStore, Unit

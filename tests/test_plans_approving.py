@@ -16,9 +16,8 @@ from context_engine.errors import (
     PreconditionFailed,
 )
 from context_engine.plans.approvals import approvals, deciding, is_approved
-from context_engine.plans.approving import PERSON
+from context_engine.plans.asking import PERSON, Wanted
 from context_engine.plans.lifecycle import Approval
-from context_engine.plans.listing import Wanted
 from context_engine.plans.model import Plan
 from context_engine.plans.progress import Event
 from tests.desks import Desks, plan, step
@@ -210,7 +209,7 @@ def test_what_is_not_there_is_refused(here: Desks) -> None:
     asked = here.plans.approvals.request("Cents")
     with pytest.raises(InvalidArgument, match="shrug"):
         here.plans.approvals.respond(asked.approval.id, "shrug")
-    assert here.plans.desk.load("Cents").execution.seq == 2
+    assert here.plans.steps.current("Cents").seq == 2
 
 
 def test_the_files_and_steps_that_a_request_is_about_are_told(tmp_path: Path) -> None:
@@ -254,3 +253,9 @@ def test_requests_are_counted_in_no_list_but_found_by_it(here: Desks) -> None:
     asked = here.plans.approvals.request("Cents")
     (row,) = again(here).plans.desk.listed(Wanted()).rows
     assert row.requests == (asked.approval.id,)
+
+
+def test_it_is_the_order_of_decisions_that_counts_not_that_of_requests() -> None:
+    log = [_asked("whole"), _asked("one", "s1"), _decided("one", "approve"), _decided("whole", "reject")]
+    said = deciding(approvals(log, 1, 0), 1, "s1")
+    assert said is not None and said.id == "whole"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -21,9 +22,8 @@ from context_engine.errors import (
     StorageCorrupt,
     TooLarge,
 )
-from context_engine.plans.listing import Wanted
+from context_engine.plans.asking import Report, Wanted
 from context_engine.plans.model import Question
-from context_engine.plans.tracking import Report
 from context_engine.plans.wire import content_hash, wire
 from tests.desks import PLANS, Desks, plan, step
 
@@ -41,7 +41,7 @@ def again(here: Desks) -> Desks:
     return Desks(here.folder)
 
 
-def names(here: Desks, **wanted: object) -> list[str]:
+def names(here: Desks, **wanted: Any) -> list[str]:
     return [row.name for row in here.plans.desk.listed(Wanted(**wanted)).rows]
 
 
@@ -203,7 +203,7 @@ def test_a_done_step_that_is_to_be_done_differently_is_open_again(here: Desks) -
     changed = here.plans.desk.save(
         msgspec.structs.replace(saved.plan, steps=(reworded, retimed, third)), overwrite=True
     )
-    states = again(here).plans.desk.load(saved.plan.id).execution.steps
+    states = again(here).plans.steps.current(saved.plan.id).execution.steps
     assert {uid: state.status for uid, state in states.items()} == {"s1": "ready", "s2": "completed", "s3": "pending"}
     assert any("step 1" in warning for warning in changed.warnings)
 
@@ -285,7 +285,7 @@ def test_a_version_whose_writer_died_before_its_event_is_known_all_the_same(here
     whole = log.read_bytes()
     for cut in (len(before), len(before) + 40, whole.rindex(b"\n", 0, -1) + 1):
         log.write_bytes(whole[:cut])
-        found = again(here).plans.desk.load(saved.plan.id)
+        found = again(here).plans.steps.current(saved.plan.id)
         assert found.execution.steps["s1"].status == "ready", "the step was opened again by the version"
         assert [event.kind for event in found.events].count("plan_changed") == 1
     here.plans.steps.start(saved.plan.id, 1)
@@ -364,6 +364,14 @@ def test_status_follows_from_what_happened(here: Desks) -> None:
     assert status() == "completed"
 
 
+def test_an_archived_plan_is_over_until_something_happens_to_it_again(here: Desks) -> None:
+    here.plans.desk.save(plan(), name="Cents")
+    assert here.plans.desk.archive("Cents") == 0
+    assert names(here, status="archived") == ["Cents"]
+    here.plans.steps.start("Cents", 1)
+    assert (names(again(here), status="archived"), names(here, status="executing")) == ([], ["Cents"])
+
+
 def test_an_unknown_plan_is_refused_with_the_nearest_names(here: Desks) -> None:
     for name in ("Money in cents", "Money in bank", "Something else"):
         here.plans.desk.save(plan(), name=name)
@@ -412,7 +420,7 @@ def test_progress_goes_along_with_a_rollback(
         steps.complete(plan_id, uid)
     back = desk.rollback(plan_id, 1, execution=how)
     assert (back.kept, back.lost, back.reopened) == (kept, ("s4",), reopened)
-    states = again(here).plans.desk.load(plan_id).execution.steps
+    states = again(here).plans.steps.current(plan_id).execution.steps
     assert {uid for uid, state in states.items() if state.status == "completed"} == set(kept)
     assert states["s3"].status == "ready"
 
@@ -440,7 +448,7 @@ def test_a_deleted_plan_is_gone_from_the_list_and_moving_its_folder_brings_every
     with pytest.raises(PlanNotFound):
         here.plans.desk.load(saved.plan.id)
     (here.folder / deleted.trashed_to).rename(here.lie(saved.plan.id))
-    found = again(here).plans.desk.load("Cents")
+    found = again(here).plans.steps.current("Cents")
     assert (found.plan, found.execution.current) == (saved.plan, ("s1",))
     assert here.plans.desk.delete(saved.plan.id, purge=True, confirm=True).trashed_to == ""
     assert [path for path in here.lie().rglob("*") if path.is_file() and path.name != "index.json"] == []
@@ -452,7 +460,7 @@ def test_a_hundred_and_fifty_versions_can_all_be_had_packed_or_not(here: Desks) 
         here.plans.desk.save(msgspec.structs.replace(saved.plan, goal=f"Goal {number}"), overwrite=True)
     before = [here.plans.desk.load("Cents", number) for number in range(1, 151)]
     assert [each.plan.goal for each in before] == ["Money in cents", *(f"Goal {number}" for number in range(2, 151))]
-    assert here.plans.desk.pack("Cents") == 50
+    assert here.plans.desk.archive("Cents") == 50
     assert [again(here).plans.desk.load("Cents", number) for number in range(1, 151)] == before
     told, _ = here.plans.desk.history("Cents")
     assert [each.version for each in told] == list(range(150, 0, -1))

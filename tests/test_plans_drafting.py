@@ -6,6 +6,7 @@ import doctest
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -48,7 +49,7 @@ def zoo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 
 
 def planned(
-    engine: Engine, task: str, *, team: Team | None = None, past: History | None = None, **asked: object
+    engine: Engine, task: str, *, team: Team | None = None, past: History | None = None, **asked: Any
 ) -> Drafted:
     return drafted(Asked(task, **asked), Sources(engine, team or Team(), past))
 
@@ -196,6 +197,12 @@ def test_a_name_that_nobody_defines_is_asked_about_with_what_comes_near(zoo: Eng
     made = planned(zoo, "Fix `lock_gates` for the night")
     assert made.plan.questions[0].text == "`lock_gates` was not found: is it new, or called otherwise?"
     assert "lock_gate" in made.plan.questions[0].candidates
+
+
+def test_a_name_that_is_spelled_with_a_mark_behind_it_is_not_asked_about(tmp_path: Path) -> None:
+    files = {"lib/page.rb": "class Page\n  def accepts_html?\n    true\n  end\nend\n"}
+    with indexed(repository(tmp_path / "marks", files), watch=False) as engine:
+        assert planned(engine, "Call the right accepts_html method").plan.questions == ()
 
 
 def test_what_is_to_be_added_is_not_asked_about(zoo: Engine) -> None:

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.errors import CallError, Conflict
-from context_engine.plans.listing import Wanted
+from context_engine.plans.asking import Wanted
 from context_engine.plans.model import Plan
 from context_engine.plans.version import opened
 from tests.desks import Desks, plan, step
@@ -30,7 +31,9 @@ from tests.desks import Desks, plan, step
 WRITERS = 4
 WRITES = int(os.environ.get("CTX_TEST_PLAN_WRITES", "10"))
 """Of each: one in five makes a plan, two make a version of a plan that all share, two move a step of it."""
-SAVES = int(os.environ.get("CTX_TEST_PLAN_SAVES", "40"))
+KILLS_LEAST = 3
+SAVES = int(os.environ.get("CTX_TEST_PLAN_SAVES", "10"))
+"""Made by writers that are killed one after the other."""
 ROOT = Path(__file__).resolve().parent.parent
 
 # -- several at once ------------------------------------------------------------------------------------------------------
@@ -69,7 +72,7 @@ def test_four_processes_that_write_at_once_lose_none_of_their_writes(tmp_path: P
         each.join(300)
     assert [each.exitcode for each in writers] == [0] * WRITERS
     wanted = {f"{writer}.{number}" for writer in range(WRITERS) for number in range(WRITES // 5 * 2)}
-    shared = here.plans.desk.load("shared")
+    shared = here.plans.steps.current("shared")
     assert {here.plans.desk.load("shared", number).plan.goal for number in shared.versions[1:]} == wanted
     assert here.plans.desk.listed(Wanted(limit=200)).total == 1 + WRITERS * (WRITES // 5)
     moves = [event for event in shared.events if event.step]
@@ -118,7 +121,7 @@ def test_of_two_decisions_at_once_exactly_one_counts(tmp_path: Path) -> None:
     assert request.status in ("approved", "rejected")
 
 
-def _raced(target: object, tmp_path: Path) -> list[str]:
+def _raced(target: Callable[..., None], tmp_path: Path) -> list[str]:
     """What becomes of two processes that do the same at the same moment."""
     context, work, gate = multiprocessing.get_context("spawn"), tmp_path / "work", tmp_path / "gate"
     racers = [context.Process(target=target, args=(work, gate, number)) for number in range(2)]
@@ -173,12 +176,13 @@ def test_kills_while_plans_are_saved_and_steps_move_leave_every_file_whole_and_l
     here = Desks(tmp_path)
     plan_id = here.plans.desk.save(plan(step("s1")), name="Cents").plan.id
     chance = random.Random(7)
-    saves = 0
-    while saves < SAVES:
+    saves = kills = 0
+    while saves < SAVES or kills < KILLS_LEAST:
+        kills += 1
         said = _killed(tmp_path, chance.uniform(0.2, 0.6))
         versions = [int(number) for what, number in said[:-1] if what == "saved"]
         seqs = [int(number) for what, number in said[:-1] if what == "seq"]
-        loaded = Desks(tmp_path).plans.desk.load("Cents")
+        loaded = Desks(tmp_path).plans.steps.current("Cents")
         assert loaded.versions == tuple(range(1, loaded.versions[-1] + 1))
         assert loaded.versions[-1] >= max(versions, default=0)
         assert loaded.execution.seq >= max(seqs, default=0)
@@ -274,12 +278,12 @@ def test_progress_is_what_happened_no_more_and_no_less_wherever_the_log_ends(
     lines = whole[:cut].count(b"\n")
     if lines in known:  # not in the midst of a call that makes two events
         assert _shown(Desks(folder)) == known[lines]
-        assert Desks(folder).plans.desk.load("Cents").execution.seq == lines
+        assert Desks(folder).plans.steps.current("Cents").execution.seq == lines
 
 
 def _shown(here: Desks) -> dict[str, str]:
-    execution = here.plans.desk.load("Cents").execution
-    assert execution and execution.passed_over == 0
+    execution = here.plans.steps.current("Cents").execution
+    assert execution.passed_over == 0
     done = sum(state.status in ("completed", "skipped") for state in execution.steps.values())
     assert execution.percentage == 100 * done / len(STEPS)
     return {uid: state.status for uid, state in execution.steps.items()}

@@ -151,8 +151,16 @@ def test_no_bar_of_a_chart_begins_or_ends_outside_of_work(start: float, hours: l
 
 
 def test_a_chart_that_begins_on_a_weekend_begins_on_monday() -> None:
-    picture = gantt(plan_of(()), start=START + 5 * DAY_S)
-    assert "2024-01-08 09:00" in picture.mermaid
+    for day in (5, 6, 7):
+        assert ", 2024-01-08 09:00, 2024-01-08 10:00" in gantt(plan_of(()), start=START + day * DAY_S).mermaid
+
+
+def test_a_day_of_work_ends_in_the_evening_and_the_next_begins_in_the_morning() -> None:
+    plan = row(2)
+    steps = tuple(msgspec.structs.replace(step, estimate=Estimate(8, 8, 8)) for step in plan.steps)
+    picture = gantt(msgspec.structs.replace(plan, steps=steps)).mermaid
+    assert "n1, 2024-01-01 09:00, 2024-01-01 17:00" in picture
+    assert "n2, 2024-01-02 09:00, 2024-01-02 17:00" in picture
 
 
 def test_the_architecture_shows_touched_modules_and_those_beside_them() -> None:

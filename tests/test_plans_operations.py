@@ -200,6 +200,15 @@ def test_excluded_files_leave_the_steps_and_empty_steps_leave_the_plan() -> None
     assert plan.scope.excluded == ("docs/**",)
 
 
+def test_excluding_files_leaves_what_is_done_as_it_is() -> None:
+    rows = [
+        {"title": "a", "files_to_modify": ["docs/a.md", "src/a.py"]},
+        {"title": "b", "files_to_modify": ["docs/b.md", "src/b.py"]},
+    ]
+    plan = done(parsed({"goal": "g", "steps": rows}).plan, {"op": "exclude", "path": "docs/**"}, closed=("s1",))
+    assert [step.files_to_modify for step in plan.steps] == [("docs/a.md", "src/a.py"), ("src/b.py",)]
+
+
 def test_the_rest_of_a_plan_is_changed() -> None:
     plan = done(
         plan_of(open_feedback=("faster", "nicer")),

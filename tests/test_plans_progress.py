@@ -195,13 +195,28 @@ def test_a_pace_is_told_once_three_steps_are_done() -> None:
     assert after(plan, *two, "3 completed forced", hours=0.5).eta_hours is None
 
 
-def test_the_next_step_is_the_one_that_presses_most() -> None:
-    assert after(plan_of((), (), (2,))).next == "s2"  # the critical path
-    assert after(plan_of((), (), (2,), (2,), (), (5,))).next == "s2"  # then what most waits for
+def plan_taking(*hours: float, waits: tuple[tuple[int, ...], ...]) -> Plan:
+    plan = plan_of(*waits)
+    steps = (
+        msgspec.structs.replace(step, estimate=Estimate(h, h, h)) for step, h in zip(plan.steps, hours, strict=True)
+    )
+    return msgspec.structs.replace(plan, steps=tuple(steps))
+
+
+def test_the_next_step_is_on_the_critical_path() -> None:
+    assert after(plan_taking(1, 9, 1, 1, waits=((), (), (1,), (1,)))).next == "s2"
+
+
+def test_beside_the_critical_path_it_is_the_one_that_most_wait_for() -> None:
+    plan = plan_taking(1, 1, 1, 1, 1, 9, waits=((), (), (1,), (2,), (2,), ()))
+    assert after(plan, "6 started").next == "s2"
+
+
+def test_of_equals_it_is_the_more_important_and_then_the_first() -> None:
     plan = plan_of((), ())
     urgent = msgspec.structs.replace(plan.steps[1], priority="high")
-    assert after(msgspec.structs.replace(plan, steps=(plan.steps[0], urgent))).next == "s2"  # then priority
-    assert after(plan).next == "s1"  # then age
+    assert after(msgspec.structs.replace(plan, steps=(plan.steps[0], urgent))).next == "s2"
+    assert after(plan).next == "s1"
 
 
 # -- as it is told ----------------------------------------------------------------------------------------------------------

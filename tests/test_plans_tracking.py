@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from context_engine.errors import Conflict, InvalidArgument, PreconditionFailed, TooLarge
+from context_engine.plans.asking import Caller, Report
 from context_engine.plans.drift import DIRTY_BYTES_MAX
 from context_engine.plans.model import Plan
-from context_engine.plans.tracking import Caller, Report
 from tests.desks import Desks, plan, step
 
 CHAIN = plan(step("s1"), step("s2", "s1"), step("s3", "s2"))
@@ -77,6 +77,9 @@ def test_a_step_that_was_never_started_cannot_complete(here: Desks) -> None:
     assert statuses(here) == ["completed", "ready", "pending"]
     with pytest.raises(PreconditionFailed):
         here.plans.steps.complete("Cents", 1)
+    with pytest.raises(PreconditionFailed, match="completed already") as caught:
+        here.plans.steps.start("Cents", 1, force=True)
+    assert caught.value.details["next"] == 2
 
 
 def test_a_step_that_is_in_progress_is_not_started_twice(here: Desks) -> None:
@@ -182,7 +185,7 @@ def test_of_a_long_error_its_beginning_and_its_end_are_kept(here: Desks) -> None
 def test_an_event_that_would_be_too_long_for_its_line_changes_nothing(here: Desks) -> None:
     saved(here)
     here.plans.steps.start("Cents", 1)
-    log = here.lie(here.plans.desk.resolve("Cents")) / "events.jsonl"
+    log = here.lie(here.plans.desk.id_of("Cents")) / "events.jsonl"
     before = log.read_bytes()
     wordy = Report(criteria_met=tuple(f"{number} " + "x" * 3_900 for number in range(60)))
     with pytest.raises(TooLarge):

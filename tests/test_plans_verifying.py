@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from context_engine.edit.syntax import broken
+from context_engine.errors import InvalidArgument
 from context_engine.plans import verifying
-from context_engine.plans.verifying import NOT_ALLOWED, File, Verifier
+from context_engine.plans.verifying import NOT_ALLOWED, File, Review, Verifier
 from tests.engines import GRAMMARS, LANGUAGES
+from tests.trees import git, repository
 
 GOOD, BAD = b"def f():\n    return 1\n", b"def f(:\n    return 1\n"
 
@@ -69,6 +71,35 @@ def test_without_a_linter_nothing_is_claimed(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setenv("PATH", str(tmp_path))
     found = verifier(tmp_path).verified([File("a.py", GOOD, GOOD)], "lint")
     assert (found.passed, found.is_whole, found.checks[1].says) == (True, False, "ruff is not installed")
+
+
+def test_what_a_review_objects_to_fails_and_a_review_that_fails_is_unknown(tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    def review(diff: str) -> tuple[str, ...]:
+        seen.append(diff)
+        return ("P0 a.py:2: a secret",) if "secret" in diff else ()
+
+    def broken_review(diff: str) -> tuple[str, ...]:
+        raise InvalidArgument(f"{len(diff)} is no diff")
+
+    def checks(look: Review, after: bytes) -> list[tuple[bool | None, str]]:
+        found = Verifier(tmp_path, syntax, (), look).verified([File("a.txt", b"one\n", after)], "lint")
+        return [(each.passed, each.says) for each in found.checks if each.kind == "review"]
+
+    assert checks(review, b"one\nsecret\n") == [(False, "P0 a.py:2: a secret")]
+    assert checks(review, b"one\ntwo\n") == [(True, "")]
+    assert seen[1] == "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1,2 @@\n one\n+two\n"
+    assert checks(broken_review, b"two\n")[0][0] is None
+
+
+@pytest.mark.parametrize(("before", "after"), [(b"a\nb", b"a\nc\n"), (b"a\n", b"a"), (None, b"x"), (b"x\ny\n", None)])
+def test_a_diff_for_a_review_is_one_that_git_reads(tmp_path: Path, before: bytes | None, after: bytes | None) -> None:
+    root = repository(tmp_path / "repo", {"kept.txt": "kept\n"} | ({"a.txt": before} if before is not None else {}))
+    (tmp_path / "diff").write_text(verifying.diff_of(File("a.txt", before, after)))
+    git(root, "apply", str(tmp_path / "diff"))
+    found = root / "a.txt"
+    assert (found.read_bytes() if found.exists() else None) == after
 
 
 def test_commands_decide_by_how_they_end_and_say_their_last_words(tmp_path: Path) -> None:

@@ -10,13 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from context_engine.review.analyzers.analyzer import Analyzer, Reported, UnreadableError
+from context_engine.review.analyzers import typos
+from context_engine.review.analyzers.analyzer import Analyzer, Read, Reported, UnreadableError
+from context_engine.review.analyzers.compilers import cargo_read, vet_read
+from context_engine.review.analyzers.eslint import eslint_read, tsc_read
 from context_engine.review.analyzers.listed import ALL
 from context_engine.review.analyzers.ruff import RUFF
 from context_engine.review.analyzers.running import Analysed, Bench
+from context_engine.review.analyzers.shapes import shapes, unseen
 from context_engine.review.options import Options
+from context_engine.review.rulebook import rulebook
+from context_engine.review.source import Source
 from context_engine.workspace.programs import apart, found, run
-from tests.changes import changed_file
+from tests.changes import PARSERS, changed_file
 
 
 def reported(out: bytes, complaint: str, folder: Path) -> Sequence[Reported]:
@@ -85,7 +91,7 @@ def test_what_runs_code_of_the_project_runs_only_where_the_user_said_so() -> Non
     builds = program(SPEAKS, runs_project_code=True)
     refused = analysed(builds, "x\n", "BAD\n")
     assert (refused.runs[0].ran, refused.findings) == (False, ())
-    assert "review_programs" in refused.runs[0].why_not
+    assert "CTX_REVIEW_PROGRAMS" in refused.runs[0].why_not
     assert analysed(builds, "x\n", "BAD\n", bench=Bench((builds,), allowed=frozenset({"small"}))).findings
 
 
@@ -140,3 +146,65 @@ def test_ruff_does_not_hear_of_the_settings_of_the_project() -> None:
 
 def test_every_analyser_has_a_name_of_its_own() -> None:
     assert len({each.name for each in ALL}) == len(ALL)
+
+
+# -- what each program says, as it said it to us --
+
+ESLINT_SAYS = b"""[{"filePath":"/t/src/a.js","messages":[
+{"ruleId":"no-undef","severity":2,"message":"'bar' is not defined.","line":3,"column":1,"endLine":3,"endColumn":4},
+{"ruleId":null,"fatal":true,"severity":2,"message":"Parsing error: Unexpected token","line":4,"column":9},
+{"ruleId":null,"fatal":false,"severity":1,"message":"File ignored because of a matching ignore pattern."}]}]"""
+TSC_SAYS = b"src/a.ts(2,7): error TS2322: Type 'string' is not assignable to type 'number'.\n  A detail.\n"
+VET_SAYS = (
+    "# example.com/a\n./a.go:7:2: fmt.Printf format %d has arg s of wrong type string\nvet: b/b.go:3:1: undefined: x\n"
+)
+CARGO_SAYS = b"""{"reason":"compiler-artifact","target":{}}
+{"reason":"compiler-message","message":{"level":"error","message":"mismatched types","code":{"code":"E0308"},"spans":[{"is_primary":true,"file_name":"src/lib.rs","line_start":2,"line_end":2}]}}
+{"reason":"compiler-message","message":{"level":"error","message":"mismatched types","code":{"code":"E0308"},"spans":[{"is_primary":true,"file_name":"src/lib.rs","line_start":2,"line_end":2}]}}
+{"reason":"compiler-message","message":{"level":"error","message":"aborting due to 1 previous error","code":null,"spans":[]}}
+"""
+TYPOS_SAYS = b"""{"type":"typo","path":"./a.md","line_num":4,"byte_offset":2,"typo":"recieve","corrections":["receive"]}
+{"type":"binary_file","path":"./a.bin"}
+"""
+
+
+@pytest.mark.parametrize(
+    ("read", "out", "complaint", "said"),
+    [
+        (eslint_read, ESLINT_SAYS, "", [("src/a.js", 3, "no-undef", 2), ("src/a.js", 4, "syntax-error", 0)]),
+        (tsc_read, TSC_SAYS, "", [("src/a.ts", 2, "TS2322", 1)]),
+        (vet_read, b"", VET_SAYS, [("a.go", 7, "vet", 1), ("b/b.go", 3, "vet", 1)]),
+        (cargo_read, CARGO_SAYS, "", [("src/lib.rs", 2, "E0308", 0)]),
+        (typos.read, TYPOS_SAYS, "", [("a.md", 4, "typo", 3)]),
+    ],
+    ids=["eslint", "tsc", "go vet", "cargo check", "typos"],
+)
+def test_what_a_program_says_is_understood(
+    read: Read, out: bytes, complaint: str, said: list[tuple[str, int, str, int]]
+) -> None:
+    found = read(out, complaint, Path("/t"))
+    assert [(each.path, each.line, each.rule, each.priority) for each in found] == said
+
+
+@pytest.mark.parametrize("read", [each.read for each in ALL], ids=[each.name for each in ALL])
+def test_babble_is_never_taken_for_silence(read: Read) -> None:
+    with pytest.raises(UnreadableError):
+        read(b"panic: runtime error", "panic: runtime error", Path("/t"))
+
+
+def test_code_of_some_shape_is_found_by_a_query_of_the_parser() -> None:
+    source = Source("a.py", b"x = eval(t)\ny = 1\neval(z)\n", PARSERS)
+    assert shapes('(call function: (identifier) @name (#eq? @name "eval"))', source) == [1, 3]
+    assert shapes("(no_such_node)", source) == []
+
+
+@pytest.mark.skipif(not found("ast-grep"), reason="ast-grep is no dependency: 53 MB")
+def test_code_of_some_shape_is_found_by_a_pattern() -> None:
+    assert shapes("eval($TEXT)", Source("a.py", b"x = eval(t)\ny = 1\n", PARSERS)) == [1]
+
+
+def test_a_rule_that_nobody_can_look_for_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    book = rulebook("rules.yml", b"[{id: SHAPE, ast: 'eval($TEXT)'}, {id: QUERY, ast: '(call) @it'}]")
+    assert [each.id for each in book.invariants] == ["SHAPE", "QUERY"]
+    assert unseen(book) == ("invariant SHAPE: ast-grep is not installed: it is left out",)

@@ -203,7 +203,7 @@ def test_a_new_function_is_untested_only_where_the_others_are_tested() -> None:
     old = f"def one():{LONG}\ndef two():{LONG}"
     change = {"shop/prices.py": (old, f"{old}\ndef three():{LONG}")}
     (note,) = across(testing.untested, change, {"tests/test_prices.py": "one(); two()\n"})
-    assert (note.path, note.confidence) == ("shop/prices.py", 0.7)
+    assert (note.path, note.confidence) == ("shop/prices.py", 0.65)
     assert across(testing.untested, change, {"tests/test_other.py": "four()\n"}) == []
     assert across(testing.untested, change, {"tests/test_prices.py": "one(); two(); three()\n"}) == []
 
@@ -211,3 +211,13 @@ def test_a_new_function_is_untested_only_where_the_others_are_tested() -> None:
 def test_without_a_tree_nothing_is_said_of_it() -> None:
     files = [changed_file("src/cart.ts", "", "import { a } from './prices';\n")]
     assert [note for check in listed.CHANGE for note in check.run(files, Surroundings(PARSERS))] == []
+
+
+def test_every_marked_example_mentions_what_its_check_looks_for() -> None:
+    blind = {
+        check.rule
+        for check in listed.TEXT
+        for example in check.examples
+        if example.flagged and check.mentions and not any(each in example.text for each in check.mentions)
+    }
+    assert blind == set()

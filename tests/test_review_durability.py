@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from context_engine.engine import Engine
-from context_engine.review.session import Request
+from context_engine.review.request import Request
 from context_engine.tools.review_options import options_of
 from tests.engines import cache_for, open_engine
 from tests.pull_requests import FILES, NO_ANALYZERS, pull_request
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
 VICTIM = """
     import sys, threading
     from pathlib import Path
-    from context_engine.review.session import Request
+    from context_engine.review.request import Request
     from context_engine.tools.review_options import options_of
     from tests.engines import open_engine
     from tests.pull_requests import NO_ANALYZERS

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from context_engine.review.analyzers.shapes import shapes
 from context_engine.review.invariants import broken
 from context_engine.review.rulebook import rulebook
 from tests.changes import changed_file
@@ -96,3 +97,10 @@ def test_a_file_that_holds_no_rules_says_so(data: bytes) -> None:
 def test_a_pattern_that_would_take_forever_takes_no_time() -> None:
     slow = {"id": "SLOW", "deny": "(a+)+$"}
     assert lines(slow, "", "a" * 50_000 + "b\n") == []
+
+
+def test_a_rule_may_speak_of_the_shape_of_code() -> None:
+    book = rulebook("rules.yml", rules({"id": "NO-EVAL", "ast": '(call function: (identifier) @f (#eq? @f "eval"))'}))
+    change = changed_file("a.py", "eval(x)\n", "eval(x)\ny = '''\neval(x)'''\nz = eval(y)\n")
+    found = broken(book.invariants, change, shapes)
+    assert [(each.span.first, each.is_new) for each in found] == [(1, False), (4, True)]

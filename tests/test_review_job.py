@@ -15,11 +15,11 @@ from context_engine.errors import Cancelled, PreconditionFailed, RefNotFound
 from context_engine.review.finding import Finding
 from context_engine.review.job import GitChange, opened
 from context_engine.review.options import Options
+from context_engine.review.request import Request
 from context_engine.review.reviewer import Reviewer
-from context_engine.review.session import Request
 from context_engine.review.source import Parsers
 from context_engine.review.surroundings import Surroundings
-from context_engine.store.reviews import ReviewStore
+from context_engine.store.reviews import Checkpoint, ReviewStore, Session, Unit
 from context_engine.text.secrets import mask
 from context_engine.text.spans import LineSpan
 from context_engine.workspace.diffs import Diffs
@@ -113,8 +113,6 @@ def test_the_files_of_a_change_are_reviewed_and_the_second_time_known(root: Path
 
 def remember(store: ReviewStore, cache: dict[str, bytes]) -> None:
     """Put bodies into the cache, as a session does."""
-    from context_engine.store.reviews import Checkpoint, Session, Unit
-
     session = Session("rev_1", "key", "running", "me", 9e9, 0.0, 0.0, 1, b"{}")
     store.add(session, [Unit(1, ("a",), 1)])
     unit = store.claim("rev_1", "me", 0.0)
@@ -152,7 +150,8 @@ def test_what_is_found_is_told_and_nothing_secret_is_kept(root: Path) -> None:
     outcome = run(change(root))
     assert {"bare-except"} <= {each["rule"] for each in outcome["findings"]}
     assert outcome["coverage"]["files_reviewed"] == 5
-    made = change(root)
+    made = change(root, title=f"Use {KEY}", author=KEY, options=Options(custom_instructions=f"with {KEY}"))
+    assert KEY not in repr(made.request)
     left = made.job().look(["new.py"], threading.Event())
     everything = b"".join((*left.bodies.values(), *left.findings, *left.cache.values(), json.dumps(outcome).encode()))
     assert KEY.encode() not in everything
@@ -186,6 +185,14 @@ def test_findings_of_analysers_are_kept_with_their_file(root: Path) -> None:
     assert seen == ["src/f0.py", "src/f1.py"]
     by_file = {path: [each["source"] for each in json.loads(body)["findings"]] for path, body in left.bodies.items()}
     assert ("ruff" in by_file["src/f0.py"], "ruff" in by_file["src/f1.py"]) == (False, True)
+
+    def told(left_: Checkpoint) -> list[dict[str, Any]]:
+        return json.loads(made.job().conclude(left_.bodies, (), threading.Event()).outcome)["coverage"]["analyzers"]
+
+    ruff, tsc = told(left)
+    assert (ruff["ran"], ruff["ms"], ruff["findings"], tsc["why_not"]) == (True, 12, 1, "not installed")
+    remember(made.store, left.cache)
+    assert [each["ms"] for each in told(made.job().look(["src/f0.py", "src/f1.py"], threading.Event()))] == [0, 0]
 
 
 def test_only_named_files_are_reviewed_and_others_are_told_of(root: Path) -> None:

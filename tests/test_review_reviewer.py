@@ -70,6 +70,12 @@ def test_a_secret_is_found_in_hunks_and_in_generated_files_too() -> None:
     assert "secrets" in looked.coverage.partly
 
 
+def test_a_password_that_tests_made_up_is_less_sure_than_a_key_of_a_provider() -> None:
+    made_up = REVIEWER.look(changed_file("tests/test_login.py", "", "password = 'hV7#kq92LmZx'\n")).findings
+    assert [each.confidence for each in made_up] == [0.5]
+    assert found("", f"token = '{KEY}'\n", "tests/test_login.py")[0].priority == 0
+
+
 def test_what_breaks_a_file_is_blocking() -> None:
     assert rules("def f():\n    pass\n", "def f(:\n    pass\n") == [("syntax-error", 1)]
     assert rules('{"a": 1}\n', '{"a": 1,}\n', "a.json") == [("invalid-data", 1)]

@@ -92,6 +92,25 @@ def test_a_pause_holds_until_somebody_resumes(process: Process) -> None:
     assert findings(process, session) == EVERY_TODO
 
 
+def test_a_session_that_is_resumed_while_its_last_units_end_goes_on(process: Process) -> None:
+    process.gate.open(1)
+    session = process.start()
+    process.gate.await_begun(2)
+    (runner,) = process.sessions._runners.values()
+    decided = runner._is_to_be_concluded
+
+    def resumed_meanwhile() -> bool:
+        if process.sessions.status(session).status == "pausing":
+            assert process.sessions.resume(session).status == "running"
+        return decided()
+
+    runner._is_to_be_concluded = resumed_meanwhile  # type: ignore[method-assign]
+    process.sessions.pause(session)
+    process.gate.open()
+    assert process.ended(session) == "completed"
+    assert set(map(tuple, process.done(session).values())) == {tuple(ONCE)}
+
+
 def test_resuming_twice_repeats_nothing(process: Process, other: Process) -> None:
     process.gate.open(0)
     session = process.start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from typing import Any
 
 import pytest
@@ -14,11 +15,12 @@ from context_engine.languages import PathIndex
 from context_engine.languages.brackets import bracket_problem, c_brackets, first_problem
 from context_engine.languages.plain import code_only
 from context_engine.review.source import Parsers
-from context_engine.review.validating.content import KINDS, Validated, Wanted, World, validated
+from context_engine.review.validating.content import World, validated
 from context_engine.review.validating.diagrams import mermaid_faults
 from context_engine.review.validating.marks import conflicts
 from context_engine.review.validating.remark import Remark, added, ids
 from context_engine.review.validating.structure import PlanRemark
+from context_engine.review.validating.wanted import KINDS, Validated, Wanted
 from context_engine.review.validating.widths import line_length
 from context_engine.text.secrets import find, mask
 from tests.engines import GRAMMARS, LANGUAGES
@@ -127,6 +129,7 @@ def test_what_an_answer_was_wrapped_in_is_no_code(path: str, content: str) -> No
         ("a.js", "const r = /[(]/; const s = `(${[1]}`; // )\n"),
         ("a.ts", "export type * from './b'\n"),
         ("a.rs", 'fn f() { assert_eq!(x, str![[r#"("#]]); let c = \'(\'; let l: &\'static str = "}"; }'),
+        ("script.rs", '#!/usr/bin/env cargo\n---\n[dependencies]\nit\'s = "("\n---\nfn main() {}\n'),
         ("a.c", "#define OPEN {\n#if A\nint f(int a) {\n#else\nint f(void) {\n#endif\n  return '('; /* ( */\n}\n"),
         ("a.cpp", 'int n = 1\'000; auto s = R"(()"; auto t = R"x(()x";\n'),
         ("a.cs", "unsafe { value = *(float*)&intValue; }"),
@@ -340,11 +343,19 @@ def test_data_is_held_against_a_schema() -> None:
         assert rules(look(bad, kind=kind, schema=schema)) == {"schema"}
 
 
-def test_a_schema_that_is_none_is_refused_and_no_machine_is_asked() -> None:
+def test_a_schema_that_is_none_is_refused() -> None:
     with pytest.raises(InvalidArgument, match="no JSON Schema"):
         look("{}", kind="json", schema={"type": "nonsense"})
-    with pytest.raises(InvalidArgument, match="does not hold"):
-        look("{}", kind="json", schema={"$ref": "http://127.0.0.1:9/schema.json"})
+
+
+def test_no_machine_is_asked_for_a_part_of_a_schema() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.settimeout(0)
+        place = f"http://127.0.0.1:{listening.getsockname()[1]}/schema.json"
+        with pytest.raises(InvalidArgument, match="does not hold"):
+            look("{}", kind="json", schema={"$ref": place})
+        with pytest.raises(BlockingIOError):
+            listening.accept()
 
 
 def test_no_pattern_of_a_schema_takes_forever() -> None:

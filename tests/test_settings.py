@@ -104,6 +104,7 @@ def test_where_text_is_sent_and_kept_is_private_and_the_environment_sets_it() ->
         *("embedder", "embedding_model", "embedding_address", "embedding_key_variable", "embedding_dimensions"),
         *("embedding_query_prefix", "embedding_passage_prefix", "vectors_bytes_max", "data_folder"),
         *("assist_address", "assist_model", "assist_key_variable", "assist_wait_s"),
+        *("review_programs", "verify_commands"),  # what may be run here
     }
     loaded = Settings.load("/nowhere", {"CTX_EMBEDDER": "ollama", "CTX_EMBEDDING_MODEL": " bge-M3 "})
     assert (loaded.embedder, loaded.embedding_model) == ("ollama", "bge-M3")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.errors import StorageBusy, StorageCorrupt, TooLarge
+from context_engine.errors import DiskFull, StorageBusy, StorageCorrupt, TooLarge
 from context_engine.store import events as module
 from context_engine.store.events import BrokenChain, EventLog, Log, parsed
 
@@ -102,6 +104,31 @@ def test_blocks_of_the_last_line_that_never_reached_the_disk_count_as_torn(log: 
     found = log.read()
     assert (said(found), found.torn) == ([{"kind": "made"}], len(whole) - first)
     assert said(log.append(found, [{"kind": "closed"}])) == said(log.read()) == [{"kind": "made"}, {"kind": "closed"}]
+
+
+def test_a_log_that_git_wrote_with_other_line_ends_is_as_good_and_goes_on(log: EventLog) -> None:
+    whole = written(log, {"kind": "made"}, {"kind": "opened"})
+    log.path.write_bytes(whole.replace(b"\n", b"\r\n"))
+    log.append(log.read(), [{"kind": "closed"}])
+    assert [event["kind"] for event in log.read().events] == ["made", "opened", "closed"]
+    assert log.read().torn == 0
+
+
+def test_a_disk_that_fills_up_keeps_nothing_of_the_call(log: EventLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = log.append(log.read(), [{"kind": "made"}])
+    write, calls = os.write, []
+
+    def half(descriptor: int, data: memoryview) -> int:
+        calls.append(descriptor)
+        if len(calls) > 1:
+            raise OSError(errno.ENOSPC, "no space left on device")
+        return write(descriptor, bytes(data)[: len(data) - 5])
+
+    monkeypatch.setattr(os, "write", half)
+    with pytest.raises(DiskFull):
+        log.append(first, [{"kind": "one"}, {"kind": "two"}])
+    monkeypatch.undo()
+    assert log.read() == first
 
 
 def test_an_event_that_follows_on_an_older_state_is_refused(log: EventLog) -> None:

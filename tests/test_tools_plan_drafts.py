@@ -15,7 +15,6 @@ from context_engine.context.budget import bound
 from context_engine.engine import Engine
 from context_engine.errors import Conflict, ContextEngineError, Cycle, InvalidArgument, PlanNotFound, PreconditionFailed
 from context_engine.plans.difference import FieldChange, applied, value_of
-from context_engine.plans.progress import Policy
 from context_engine.tools.plan_desk import load_plan, save_plan, view_history
 from context_engine.tools.plan_drafts import compare_plan_versions, refine_plan, visualize_plan
 from context_engine.tools.plan_steps import complete_step, start_step
@@ -343,7 +342,3 @@ def test_replies_about_a_thousand_steps_fit(shop: Engine) -> None:
     assert len(text(compare_plan_versions, shop, plan_id=plan_id, from_version=1, to_version=2)) <= most
     for kind in ("dependencies", "progress", "gantt", "architecture"):
         assert len(text(visualize_plan, shop, plan_id=plan_id, diagram_type=kind)) <= most
-
-
-def test_nobody_gives_a_step_up_unless_a_lease_is_set(shop: Engine) -> None:
-    assert shop.plans.policy == Policy()

@@ -28,7 +28,9 @@ from context_engine.errors import (
     NoMatch,
     PreconditionFailed,
     StaleFile,
+    StorageCorrupt,
 )
+from context_engine.plans.tracking import Caller
 from context_engine.tools.editing import undo_edit
 from context_engine.tools.fit import compact
 from context_engine.tools.plan_making import create_plan, execute_plan
@@ -212,10 +214,12 @@ def with_model(engine: Engine, monkeypatch: pytest.MonkeyPatch, *drafts: dict[st
 
 def test_a_model_makes_a_plan_better_if_what_it_says_is_true(shop: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     untrue, good = steps({"files_to_modify": ["shop/nowhere.py"]}), steps({"files_to_modify": ["shop/prices.py"]})
-    model = with_model(shop, monkeypatch, untrue, good)
+    circle = steps({"depends_on": [2]}, {"depends_on": [1]})
+    model = with_model(shop, monkeypatch, untrue, circle, good)
     made = plan(shop, task="Fix tax: it must round up")
     assert (made["plan"]["version"], made["plan"]["provenance"], made["meta"]["assist_used"]) == (2, "model", "model")
     assert "shop/nowhere.py" in model.wrong[0]
+    assert "wait for each other" in model.wrong[1]
     assert "next" not in made
     assert made["planning_context"]["files_considered"]
 
@@ -374,6 +378,31 @@ def test_a_packet_holds_the_code_of_its_step_and_marks_nothing(shop: Engine) -> 
     assert (done["progress"]["current_steps"], done["next_ready_steps"]) == ([], [1])
 
 
+def test_a_packet_shows_a_whole_definition_from_the_comment_above_it(shop: Engine) -> None:
+    body = "".join(f"    value_{number} = {number}\n" for number in range(30))
+    (shop.root / "shop" / "rates.py").write_text(
+        f"# How rates are made.\n# They round up.\ndef rate(sum):\n{body}\n\ndef other(): ...\n"
+    )
+    proof = {"kind": "search", "path": "shop/rates.py", "line": 1, "symbol": "rate"}
+    plan_id = kept(shop, {"files_to_modify": ["shop/rates.py"], "evidence": [proof]})
+    (snippet,) = execute(shop, plan_id=plan_id)["packets"][0]["files"][0]["snippets"]
+    assert (snippet["lines"], snippet["symbol"]) == ("1-33", "rate")
+    assert snippet["text"].startswith("# How rates are made.") and snippet["text"].endswith("value_29 = 29\n")
+
+
+def test_a_planned_file_that_was_deleted_is_named_as_missing(shop: Engine) -> None:
+    plan_id = kept(shop, *THREE)
+    (shop.root / "shop" / "prices.py").unlink()
+    (file,) = execute(shop, plan_id=plan_id)["packets"][0]["files"]
+    assert (file["path"], file["note"]) == ("shop/prices.py", "it is not there now")
+
+
+def test_a_plan_of_a_thousand_steps_is_handed_out_in_parts(shop: Engine) -> None:
+    plan_id = kept(shop, *({"title": f"Step {number}"} for number in range(1_000)))
+    done = execute(shop, plan_id=plan_id, mode="all_ready", max_steps=20)
+    assert [packet["step"] for packet in done["packets"]] == [*range(1, 21)]
+
+
 def test_all_that_is_ready_after_a_step_is_done_comes_as_packets(shop: Engine) -> None:
     plan_id = kept(shop, *THREE)
     shop.plans.steps.start(plan_id, 1)
@@ -390,7 +419,7 @@ def test_a_full_plan_comes_in_the_order_in_which_it_can_be_done(shop: Engine) ->
 
 
 def test_a_packet_keeps_its_budget_whatever_its_files_hold(tmp_path: Path) -> None:
-    body = "\n".join(f"    value_{number} = compute_something_long({number})" for number in range(40))
+    body = "\n".join(f"    value_{number} = compute_something_long({number})" for number in range(12))
     files = {f"m{number}.py": f"def handle_{number}():\n{body}\n" for number in range(60)}
     with indexed(repository(tmp_path / "large", files), watch=False, flush=False) as engine:
         proofs = [{"kind": "reference", "path": path, "line": 3} for path in files]
@@ -398,7 +427,7 @@ def test_a_packet_keeps_its_budget_whatever_its_files_hold(tmp_path: Path) -> No
         (packet,) = execute(engine, plan_id=plan_id)["packets"]
     assert bound(compact(packet)) <= 2_000
     assert packet["files_left_out"] > 0
-    assert packet["files"][0]["snippets"]
+    assert [bool(file.get("snippets")) for file in packet["files"]].count(True) > 1
 
 
 def test_a_plan_that_nobody_kept_gives_packets_and_previews_and_no_more(shop: Engine) -> None:
@@ -436,6 +465,14 @@ def test_a_preview_shows_the_difference_and_writes_nothing(shop: Engine) -> None
     assert done["progress"]["current_steps"] == []
 
 
+def test_a_path_may_be_written_as_people_write_it(shop: Engine) -> None:
+    for path in ("./shop/prices.py", str(shop.root / "shop" / "prices.py")):
+        change = {"path": path, "edits": ROUND[0]["edits"]}
+        done = execute(shop, plan_id=kept(shop, *THREE), changes=[change], strict=True)
+        (row,) = done["results"][0]["would_apply"]
+        assert (row["path"], row["added"], row["removed"]) == ("shop/prices.py", 1, 1)
+
+
 def test_changes_are_applied_verified_and_complete_their_step(shop: Engine) -> None:
     plan_id = kept(shop, *THREE)
     done = execute(shop, plan_id=plan_id, changes=ROUND, apply_changes=True)
@@ -470,7 +507,7 @@ def test_one_bad_hunk_and_nothing_is_written(shop: Engine) -> None:
     with pytest.raises(NoMatch, match="nothing was written"):
         execute(shop, plan_id=plan_id, changes=changes, apply_changes=True)
     assert status(shop) == ""
-    assert shop.plans.desk.load(plan_id).execution.current == ()  # the step was not begun either
+    assert execute(shop, plan_id=plan_id)["progress"]["current_steps"] == []  # the step was not begun either
 
 
 def test_a_diff_is_applied(shop: Engine) -> None:
@@ -590,6 +627,26 @@ def test_a_step_is_open_as_long_as_a_file_of_it_was_not_touched(shop: Engine) ->
     assert done["progress"]["current_steps"] == [1]
 
 
+def test_who_works_on_somebody_elses_step_hears_of_it(shop: Engine) -> None:
+    plan_id = kept(shop, *THREE)
+    shop.plans.steps.start(plan_id, 1, caller=Caller(actor="Ada"))
+    done = execute(shop, plan_id=plan_id, step_number=1, changes=ROUND, apply_changes=True)
+    assert done["warnings"] == ["the step was begun by Ada"]
+    assert done["results"][0]["completed"]
+
+
+def test_a_damaged_log_stops_changes_and_no_packets(shop: Engine) -> None:
+    plan_id = kept(shop, *THREE)
+    shop.plans.steps.start(plan_id, 1)
+    shop.plans.steps.complete(plan_id, 1)
+    log = shop.root / ".context-engine" / "plans" / plan_id / "events.jsonl"
+    log.write_text("broken\n" + log.read_text())
+    assert execute(shop, plan_id=plan_id)["packets"]
+    with pytest.raises(StorageCorrupt):
+        execute(shop, plan_id=plan_id, step_number=1, changes=ROUND, apply_changes=True)
+    assert status(shop) == ""
+
+
 def test_a_step_that_waits_is_not_worked_on(shop: Engine) -> None:
     change = [{"path": "shop/orders.py", "edits": [{"old": "def order(items)", "new": "def order(things)"}]}]
     with pytest.raises(PreconditionFailed):
@@ -607,6 +664,17 @@ def test_nothing_is_written_before_an_approval_that_is_required(template: Path, 
         request = engine.plans.approvals.request(plan_id).approval.id
         engine.plans.approvals.respond(request, "approve", by="user")
         assert execute(engine, plan_id=plan_id, changes=ROUND, apply_changes=True)["results"][0]["completed"]
+
+
+def test_a_secret_in_a_change_is_objected_to_and_the_step_stays_open(shop: Engine) -> None:
+    token = "ghp_" + "aB3dE5gH7jK9" * 3
+    change = {"path": "shop/keys.py", "change_type": "create", "content": f"TOKEN = '{token}'\n"}
+    plan_id = kept(shop, {"files_to_create": ["shop/keys.py"]})
+    (result,) = execute(shop, plan_id=plan_id, changes=[change], apply_changes=True, verify="lint")["results"]
+    assert (result["success"], result["completed"]) == (False, False)
+    assert [each["passed"] for each in result["verification"] if each["kind"] == "review"] == [False]
+    assert "shop/keys.py" in result["error"]
+    assert token not in json.dumps(result)
 
 
 def test_only_commands_that_the_user_allowed_are_run(template: Path, tmp_path: Path) -> None:

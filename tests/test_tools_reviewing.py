@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Generator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from context_engine.assist.ladder import Ladder
+from context_engine.engine import Engine
 from context_engine.errors import (
     CallError,
     DiffCombinedUnsupported,
@@ -38,16 +37,16 @@ def here(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def engine(here: Path) -> Generator[Any]:
+def engine(here: Path) -> Generator[Engine]:
     with open_engine(here) as opened:
-        yield SimpleNamespace(reviews=opened.reviews, settings=opened.settings, ladder=Ladder())
+        yield opened
 
 
-def call(engine: Any, tool: Tool, **arguments: Any) -> dict[str, Any]:
+def call(engine: Engine, tool: Tool, **arguments: Any) -> dict[str, Any]:
     return json.loads(tool.call(engine, arguments, Call()).text)
 
 
-def test_a_diff_is_answered_with_findings_verdict_and_coverage(engine: Any) -> None:
+def test_a_diff_is_answered_with_findings_verdict_and_coverage(engine: Engine) -> None:
     told = call(engine, review_changes, diff=DIFF, assist="off")
     (finding,) = told["findings"]
     assert finding.keys() == {
@@ -78,7 +77,7 @@ def test_a_diff_is_answered_with_findings_verdict_and_coverage(engine: Any) -> N
     assert (told["meta"]["tool"], told["meta"]["assist_used"]) == ("review_changes", "none")
 
 
-def test_options_narrow_what_is_told_and_count_the_rest(engine: Any) -> None:
+def test_options_narrow_what_is_told_and_count_the_rest(engine: Engine) -> None:
     def filtered(**options: Any) -> dict[str, int]:
         told = call(engine, review_changes, diff=DIFF, assist="off", **options)
         assert told["findings"] == []
@@ -91,7 +90,7 @@ def test_options_narrow_what_is_told_and_count_the_rest(engine: Any) -> None:
     assert filtered(exclude_patterns=["shop/"]) == {}
 
 
-def test_a_finding_of_the_named_priority_fails_the_review(engine: Any) -> None:
+def test_a_finding_of_the_named_priority_fails_the_review(engine: Engine) -> None:
     told = call(engine, review_changes, diff=DIFF, assist="off", fail_on="P1")
     assert told["should_fail"]
     assert told["fail_reasons"] == ["P1 Mutable default argument at shop/cart.py:1"]
@@ -99,7 +98,7 @@ def test_a_finding_of_the_named_priority_fails_the_review(engine: Any) -> None:
 
 
 @pytest.mark.parametrize("shape", ["markdown", "sarif", "rdjson"])
-def test_a_review_is_rendered_for_people_and_for_other_programs(engine: Any, shape: str) -> None:
+def test_a_review_is_rendered_for_people_and_for_other_programs(engine: Engine, shape: str) -> None:
     text = review_changes.call(engine, {"diff": DIFF, "format": shape}, Call()).text
     assert "mutable-default" in text or "Mutable default" in text
     assert (shape == "markdown") is not text.startswith("{")
@@ -127,7 +126,7 @@ CUT = "--- a/a.py\n+++ b/a.py\n@@ -1,5 +1,5 @@\n x\n-y\n"
     ],
 )
 def test_what_cannot_be_reviewed_is_an_error_that_names_the_next_step(
-    engine: Any, arguments: dict[str, Any], error: type[CallError]
+    engine: Engine, arguments: dict[str, Any], error: type[CallError]
 ) -> None:
     with pytest.raises(error) as refused:
         review_changes.call(engine, arguments, Call())
@@ -137,7 +136,7 @@ def test_what_cannot_be_reviewed_is_an_error_that_names_the_next_step(
 # -- git --
 
 
-def test_git_says_what_is_reviewed_and_how_it_was_asked(here: Path, engine: Any) -> None:
+def test_git_says_what_is_reviewed_and_how_it_was_asked(here: Path, engine: Engine) -> None:
     git(here, "mv", "shop/é ü.py", "shop/renamed ü.py")
     write(here, {"shop/cart.py": FAULTY})
     git(here, "add", "-A")
@@ -149,7 +148,7 @@ def test_git_says_what_is_reviewed_and_how_it_was_asked(here: Path, engine: Any)
     assert [each["rule"] for each in told["review"]["findings"]] == ["mutable-default"]
 
 
-def test_a_branch_is_reviewed_from_where_it_left_the_default_branch(here: Path, engine: Any) -> None:
+def test_a_branch_is_reviewed_from_where_it_left_the_default_branch(here: Path, engine: Engine) -> None:
     git(here, "checkout", "-q", "-b", "topic")
     commit(here, {"shop/cart.py": FAULTY})
     git(here, "checkout", "-q", "main")
@@ -171,7 +170,7 @@ def test_a_branch_is_reviewed_from_where_it_left_the_default_branch(here: Path, 
     ],
 )
 def test_what_git_cannot_give_is_an_error_that_names_the_next_step(
-    engine: Any, arguments: dict[str, Any], error: type[CallError]
+    engine: Engine, arguments: dict[str, Any], error: type[CallError]
 ) -> None:
     with pytest.raises(error) as refused:
         review_git_diff.call(engine, arguments, Call())
@@ -179,7 +178,7 @@ def test_what_git_cannot_give_is_an_error_that_names_the_next_step(
 
 
 @pytest.mark.parametrize("setting", ["core.fsmonitor", "diff.external", "core.hooksPath"])
-def test_no_program_that_a_repository_names_is_started(here: Path, engine: Any, setting: str) -> None:
+def test_no_program_that_a_repository_names_is_started(here: Path, engine: Engine, setting: str) -> None:
     marker = here.parent / "ran"
     script = here.parent / "script.sh"
     script.write_text(f"#!/bin/sh\ntouch '{marker}'\n", encoding="utf-8")
@@ -198,7 +197,7 @@ LOGIC = {
 }  # fmt: skip
 
 
-def test_the_caller_is_offered_a_second_look_and_hands_it_in_to_the_same_tool(engine: Any) -> None:
+def test_the_caller_is_offered_a_second_look_and_hands_it_in_to_the_same_tool(engine: Engine) -> None:
     first = call(engine, review_changes, diff=DIFF)
     offered = first["next"]
     assert (offered["tool"], offered["arguments_template"]["review_id"]) == ("review_changes", first["review_id"])
@@ -212,7 +211,7 @@ def test_the_caller_is_offered_a_second_look_and_hands_it_in_to_the_same_tool(en
     assert again["findings"] == second["findings"]
 
 
-def test_a_finding_about_what_is_not_there_is_rejected_with_its_reason(engine: Any) -> None:
+def test_a_finding_about_what_is_not_there_is_rejected_with_its_reason(engine: Engine) -> None:
     first = call(engine, review_changes, diff=DIFF)
     invented = LOGIC | {"quote": "def remove(item):", "start_line": 1}
     elsewhere = LOGIC | {"file_path": "shop/other.py"}
@@ -222,7 +221,7 @@ def test_a_finding_about_what_is_not_there_is_rejected_with_its_reason(engine: A
     assert told["overall_correctness"] == "patch is incorrect"
 
 
-def test_without_a_second_look_nobody_is_told_that_a_patch_is_correct(engine: Any) -> None:
+def test_without_a_second_look_nobody_is_told_that_a_patch_is_correct(engine: Engine) -> None:
     calm = diff_text("shop/cart.py", SOUND, SOUND.replace("item)", "item)  # at the end"))
     first = call(engine, review_changes, diff=calm)
     assert (first["verdict"], first["overall_correctness"]) == ("no_deterministic_findings", "needs attention")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from context_engine.workspace import running
-from context_engine.workspace.running import run
+from context_engine.workspace.running import program, run
 
 PYTHON = sys.executable
 
@@ -37,6 +37,20 @@ def test_no_shell_reads_its_words(tmp_path: Path) -> None:
     ran = run([PYTHON, "-c", "import sys; print(sys.argv[1:])", "; touch x", "$HOME", "*"], tmp_path, limit_s=30)
     assert ran.tail.strip() == "['; touch x', '$HOME', '*']"
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="what may be run is told by its suffix there")
+def test_a_program_is_not_taken_from_the_folder_one_happens_to_be_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planted = tmp_path / "ruff"
+    planted.write_text("#!/bin/sh\n")
+    planted.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", ".")
+    assert program("ruff") == ""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert program("ruff") == str(planted)
 
 
 def test_only_the_end_of_what_it_says_is_kept_from_the_beginning_of_a_line(tmp_path: Path) -> None:

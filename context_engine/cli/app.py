@@ -1,6 +1,7 @@
 """The commands of `ctx`, in the order of `ctx --help`. Each says what it does, shows examples, and imports what it needs.
 
-Exit codes: 0 done, 1 it could not be done (one line says why and what to do), 2 wrong usage, 130 interrupted.
+Exit codes: 0 done, 1 it could not be done (one line says why and what to do), 2 wrong usage, 3 a review found what it was to
+fail on, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from typing import Annotated, Literal
 import typer
 
 from context_engine import __version__
-from context_engine.cli import completion
+from context_engine.cli import completion, memory_commands, plan_commands
+from context_engine.cli.options import AsJson, Root
 from context_engine.errors import BugError, ContextEngineError
 
 app = typer.Typer(
@@ -31,12 +33,6 @@ chunks_app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
 )
-
-Root = Annotated[
-    Path | None,
-    typer.Option("--root", help="The workspace; default: the nearest folder above with .git or a project file."),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
 def run() -> int:
@@ -192,6 +188,30 @@ def trace(
 
     named = "path" if "/" in target or (Path(target).suffix and Path(target).exists()) else "symbol"
     raise typer.Exit(show(root, "trace", {named: target, "direction": direction, "depth": depth}))
+
+
+@app.command()
+def context(
+    task: Annotated[str, typer.Argument(help="The task or question.")],
+    root: Root = None,
+    files: Annotated[int, typer.Option("-n", "--number", min=1, max=20, help="How many files.")] = 5,
+    budget: Annotated[int, typer.Option("--budget", min=500, max=100_000, help="Most tokens.")] = 8_000,
+    as_json: AsJson = False,
+) -> None:
+    """Print what to read before a task, within a budget: code, related files, tests, memories and facts, as Markdown.
+
+    **Examples**
+
+    - `ctx context "add a retry to the upload client"`
+    - `ctx context "why do sessions expire" --budget 3000 | pbcopy`
+    """
+    from context_engine.cli.memories import context as run_context
+
+    raise typer.Exit(run_context(root, task, files=files, budget=budget, as_json=as_json))
+
+
+app.add_typer(memory_commands.app)
+app.add_typer(plan_commands.app)
 
 
 @app.command()

@@ -1,14 +1,17 @@
 r"""A file's bytes with its comments and strings made blank: what is left is code. Never raises.
 
-Lines and offsets stay. What is interpolated into a string is code and stays as well.
+Lines and offsets stay. What is interpolated into a string is code and stays as well, but in Python.
 
 >>> python = Languages.builtin()["python"]
 >>> code_only(python, b'x = "print()"  # print()\n', Grammars(getfixture("tmp_path")))
 b'x =                     \n'
+
+Python is read by its tokens alone: its grammar needs time quadratic in a run of comments, five seconds for 5,000 lines of them.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from tree_sitter import Node
@@ -25,8 +28,17 @@ _CODE_INSIDE = ("interpolation", "substitution", "expansion")
 _BLANKS = bytes(byte if byte in b"\n\r" else 32 for byte in range(256))
 
 
+_PYTHON = re.compile(
+    rb"""#[^\n]*|(?:\b[rbuftRBUFT]{1,2})?(?:\'\'\'(?:\\.|[^\\])*?(?:\'\'\'|\Z)|\"\"\"(?:\\.|[^\\])*?(?:\"\"\"|\Z)"""
+    rb"""|\'(?:\\.|[^\'\\\n])*\'?|\"(?:\\.|[^\"\\\n])*\"?)""",
+    re.DOTALL,
+)
+
+
 def code_only(language: Language, data: bytes, grammars: Grammars) -> bytes | None:
     """The bytes without what is said in words; None when the file cannot be parsed."""
+    if language.name == "python":
+        return _PYTHON.sub(lambda found: found.group().translate(_BLANKS), data)
     data, tree = read_tree(language, data, grammars)
     if isinstance(tree, str):
         return None

@@ -16,17 +16,16 @@ import msgspec
 
 from context_engine.errors import ApprovalNotFound, Conflict, InvalidArgument, NeedsApproval
 from context_engine.plans.approvals import DECIDED, REQUESTED, Decision, Rules, is_approved
+from context_engine.plans.asking import AGENT, DECISIONS, PERSON
 from context_engine.plans.desk import Desk
 from context_engine.plans.keeping import Current, Keeper
 from context_engine.plans.lifecycle import Approval, ApprovalMove, approval_moved
 from context_engine.plans.model import Plan, Step, step_of
 from context_engine.plans.progress import Execution, status_of
+from context_engine.plans.register import Register
 from context_engine.store.times import iso
 
-DECISIONS: tuple[ApprovalMove, ...] = ("approve", "reject", "request_modification")
-PERSON, AGENT = "user", "agent"
 HOUR_S = 3_600
-HOURS_MAX = 24 * 365
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +56,10 @@ class Responded:
 class Approving:
     """Requests for approval of the plans of one workspace. Thread-safe; other processes may work on them, too."""
 
-    def __init__(self, keeper: Keeper, desk: Desk, rules: Rules) -> None:
+    def __init__(self, keeper: Keeper, register: Register, desk: Desk, rules: Rules) -> None:
         """Nothing is read yet."""
         self._keeper = keeper
+        self._register = register
         self._desk = desk
         self._rules = rules
 
@@ -76,7 +76,7 @@ class Approving:
 
         Raises: PlanNotFound, InvalidArgument (a step that is not there), StorageCorrupt, StorageBusy, WriteFailed, DiskFull.
         """
-        plan_id = self._desk.resolve(which)
+        plan_id = self._desk.id_of(which)
         with self._keeper.writing(plan_id):
             now = self._keeper.current(plan_id)
             wanted = tuple(dict.fromkeys(step_of(now.plan, each).uid for each in steps))
@@ -159,7 +159,7 @@ class Approving:
 
     def _holder(self, request_id: str) -> str:
         """The plan that a request belongs to. Raises: ApprovalNotFound."""
-        for row in self._desk.rows():
+        for row in self._register.rows():
             if request_id in row.requests:
                 return row.id
         raise _unknown(request_id)

@@ -1,6 +1,6 @@
 """The desk: where plans are laid down, found again, taken back to what they were, and thrown away.
 
-    desk = Desk(keeper, tree, ground)
+    desk = Desk(keeper, Register(keeper), tree, ground)
     saved = desk.save(plan, name="Money in cents")
     desk.load("money in cents").plan.steps
 
@@ -13,7 +13,6 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 
@@ -23,43 +22,34 @@ from context_engine.errors import (
     Conflict,
     InvalidArgument,
     InvalidPlan,
-    PlanNotFound,
     PreconditionFailed,
     StorageCorrupt,
     TooLarge,
 )
 from context_engine.plans import listing
-from context_engine.plans.approvals import is_approved
+from context_engine.plans.asking import CARRIED, Wanted
 from context_engine.plans.difference import difference, summary
 from context_engine.plans.drift import Drift, WorkTree
 from context_engine.plans.keeping import Current, Keeper, check_version, unknown
 from context_engine.plans.lifecycle import DONE, Approval
-from context_engine.plans.listing import DAMAGED, Listed, PlanRow, Wanted
+from context_engine.plans.listing import Listed
 from context_engine.plans.model import Plan, numbers
-from context_engine.plans.progress import Event, Execution, Policy, folded, status_of
+from context_engine.plans.progress import Event, Execution, Policy, folded
 from context_engine.plans.reading import BYTES_MAX, Parsed, named, parsed
+from context_engine.plans.register import ARCHIVED, NAME_CHARS_MAX, Register, headline
 from context_engine.plans.validation import Checked, Ground, refuse, validated
 from context_engine.plans.version import Change, Version
 from context_engine.plans.wire import carried, content_hash, step_hash
-from context_engine.store.dossiers import Stamp
 from context_engine.store.times import iso
 from context_engine.store.versions import name as file_of
 
-INDEX_FORMAT = 1
-"""1: rows beside the stamps of what they were made from."""
 NAMES = "names"
 """Held by who gives a plan a name: names are unique among all plans."""
-ARCHIVED, RESTORED = "plan_archived", "plan_restored"
-NAME_CHARS_MAX = 120
-"""A headline."""
 NEAR_MAX = 3
 KEPT_PLAIN = 100
 """The newest versions are left as git and people can read them when old ones are packed."""
 _ID = re.compile(r"plan_[a-z0-9][a-z0-9-]{0,63}")
 """Lower case: some file systems take `A` and `a` for one name."""
-
-CARRIED = ("keep", "reset", "reconcile")
-"""What becomes of progress when an old version comes back: all that still has a step, nothing, or what has the same content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +100,10 @@ class Deleted:
 class Desk:
     """The plans of one workspace. Thread-safe; other processes may work on them, too."""
 
-    def __init__(self, keeper: Keeper, tree: WorkTree, ground: Ground) -> None:
+    def __init__(self, keeper: Keeper, register: Register, tree: WorkTree, ground: Ground) -> None:
         """`ground` says which files there are, and which a plan may name."""
         self._keeper = keeper
+        self._register = register
         self._tree = tree
         self._ground = ground
 
@@ -151,7 +142,7 @@ class Desk:
         Raises: Conflict, InvalidPlan, Cycle, DanglingDependency, TooLarge, InvalidArgument, StorageCorrupt, StorageBusy,
         WriteFailed, DiskFull.
         """
-        plan_id, warnings = self._id_of(plan)
+        plan_id, warnings = self._own_id(plan)
         with self._keeper.writing(plan_id, NAMES):
             before = self._keeper.current(plan_id) if self._keeper.numbers(plan_id) else None
             self._check_wanted(plan_id, before, expected_version, overwrite=overwrite)
@@ -177,11 +168,11 @@ class Desk:
             }
             version = self._version(made, before, change if before else "created", told, again)
             self._keeper.add(version, made, before)
-        self.rows()
+        self._register.rows()
         warnings = (*warnings, *renamed, *_told_open(made, again))
         return Saved(made, version, self._shown(version), False, warnings, checked)
 
-    def _id_of(self, plan: Plan) -> tuple[str, tuple[str, ...]]:
+    def _own_id(self, plan: Plan) -> tuple[str, tuple[str, ...]]:
         """The id a plan is kept under; one that cannot be the name of a folder everywhere is replaced."""
         if _ID.fullmatch(plan.id):
             return plan.id, ()
@@ -230,8 +221,8 @@ class Desk:
         asked = " ".join(self._keeper.clean(name).split())[:NAME_CHARS_MAX]
         if before and asked in ("", before.version.name):
             return before.version.name, ()
-        asked = asked or _headline(plan.goal or plan.task)
-        taken = {row.name.casefold() for row in self.rows() if row.id != plan.id}
+        asked = asked or headline(plan.goal or plan.task)
+        taken = {row.name.casefold() for row in self._register.rows() if row.id != plan.id}
         free = next(each for each in _numbered(asked) if each.casefold() not in taken)
         warning = (f"another plan is called {asked!r}; this one is {free!r}",) if name and free != asked else ()
         return free, warning
@@ -260,12 +251,12 @@ class Desk:
 
     # -- finding --
 
-    def resolve(self, which: str) -> str:
+    def id_of(self, which: str) -> str:
         """The id of a plan, out of its id or name. Raises: PlanNotFound, with the nearest names."""
         asked = " ".join(which.split())
         if _ID.fullmatch(asked) and self._keeper.numbers(asked):
             return asked
-        rows = self.rows()
+        rows = self._register.rows()
         for row in rows:
             if asked and asked.casefold() in (row.name.casefold(), row.id):
                 return row.id
@@ -275,7 +266,7 @@ class Desk:
 
     def load(self, which: str, version: int | None = None) -> Loaded:
         """A plan, its newest version or another one. Raises: PlanNotFound, StorageCorrupt naming a damaged version."""
-        plan_id = self.resolve(which)
+        plan_id = self.id_of(which)
         numbers = self._keeper.numbers(plan_id)
         if not numbers:  # damaged beyond all versions, or deleted this moment
             raise unknown(which)
@@ -294,7 +285,7 @@ class Desk:
 
     def history(self, which: str) -> tuple[tuple[Version, ...], tuple[str, ...]]:
         """What is told of every version, newest first, and which files are damaged. Raises: PlanNotFound."""
-        plan_id = self.resolve(which)
+        plan_id = self.id_of(which)
         told: list[Version] = []
         damaged: list[str] = []
         for number in reversed(self._keeper.numbers(plan_id)):
@@ -306,7 +297,7 @@ class Desk:
 
     def listed(self, wanted: Wanted) -> Listed:
         """A page of the plans that pass a filter. Raises: InvalidArgument."""
-        return listing.listed(wanted, self.rows())
+        return listing.listed(wanted, self._register.rows())
 
     # -- going back, throwing away --
 
@@ -328,7 +319,7 @@ class Desk:
         """
         if execution not in CARRIED:
             raise InvalidArgument(f"execution is {execution[:40]!r}", suggestion=f"It is one of {', '.join(CARRIED)}.")
-        plan_id = self.resolve(which)
+        plan_id = self.id_of(which)
         with self._keeper.writing(plan_id):
             before = self._keeper.current(plan_id)
             check_version(before.version.version, expected_version)
@@ -349,7 +340,7 @@ class Desk:
                 version, rolled_back_from=before.version.version, rolled_back_to=target, events=(event,)
             )
             self._keeper.add(version, plan, before)
-        self.rows()
+        self._register.rows()
         return RolledBack(plan, version, kept, lost, reopened)
 
     def delete(self, which: str, *, purge: bool = False, confirm: bool = False) -> Deleted:
@@ -357,9 +348,9 @@ class Desk:
 
         Raises: PlanNotFound, PreconditionFailed (a plan under way, without `confirm`), WriteFailed, DiskFull, StorageBusy.
         """
-        plan_id = self.resolve(which)
+        plan_id = self.id_of(which)
         with self._keeper.writing(plan_id):
-            row = next((row for row in self.rows() if row.id == plan_id), None)
+            row = next((row for row in self._register.rows() if row.id == plan_id), None)
             if row is None:
                 raise unknown(which)
             if row.status == "executing" and not confirm:
@@ -369,113 +360,22 @@ class Desk:
                     details={"plan_id": plan_id, "status": row.status},
                 )
             trashed = self._keeper.dossiers.put_away(plan_id, _stamped(iso(self._keeper.now())), purge=purge)
-        self.rows()
+        self._register.rows()
         return Deleted(plan_id, row.name, trashed)
 
-    def pack(self, which: str, keep: int = KEPT_PLAIN) -> int:
-        """Compress all but the newest versions of a plan; how many. They are read as before."""
-        plan_id = self.resolve(which)
+    def archive(self, which: str, keep: int = KEPT_PLAIN, *, author: str = "agent") -> int:
+        """Put a plan among those that are over, until something happens to it again; how many old versions were packed.
+
+        Packed versions are read as before. Raises: PlanNotFound, StorageCorrupt, StorageBusy, WriteFailed, DiskFull.
+        """
+        plan_id = self.id_of(which)
         with self._keeper.writing(plan_id):
+            self._keeper.append(self._keeper.current(plan_id), self._keeper.event(ARCHIVED, actor=author))
             return self._keeper.dossiers.versions(plan_id).pack(keep)
-
-    # -- the list --
-
-    def rows(self) -> list[PlanRow]:
-        """Every plan, by id. Rows whose plans did not change since are taken from the index, which is mended where it is wrong."""
-        index = self._index()
-        rows: list[tuple[Stamp, PlanRow]] = []
-        names = self._keeper.dossiers.names()
-        for plan_id in names:
-            stamp, row = index.get(plan_id, ((), None))
-            now = self._keeper.dossiers.stamp(plan_id, file_of(row.version)) if row else ()
-            if row is None or not stamp or now != stamp:
-                stamp, row = self._row(plan_id)
-            if row is not None:
-                rows.append((stamp, row))
-        if rows != list(index.values()):
-            self._keep_index(rows)
-        return [row for _, row in rows]
-
-    def _row(self, plan_id: str) -> tuple[Stamp, PlanRow | None]:
-        """The row of a plan, and the stamp of what it was made from; None for a folder without a plan."""
-        numbers = self._keeper.numbers(plan_id)
-        if not numbers:
-            return (), None
-        stamp = self._keeper.dossiers.stamp(plan_id, file_of(numbers[-1]))
-        try:
-            now = self._keeper.current(plan_id)
-        except PlanNotFound:  # deleted in this moment
-            return (), None
-        except StorageCorrupt as error:
-            return stamp, self._damaged(plan_id, numbers, error.message)
-        archived = _is_archived(now.events)
-        status = status_of(now.plan, now.execution, approved=is_approved(now.approvals, now.plan), archived=archived)
-        at = max(now.version.created_at, now.events[-1].at if now.events else "")
-        row = _row_of(now.version, now.plan, status=status, progress=now.execution.percentage, updated_at=at)
-        return stamp, msgspec.structs.replace(row, requests=tuple(each.id for each in now.approvals))
-
-    def _damaged(self, plan_id: str, numbers: Sequence[int], problem: str) -> PlanRow:
-        """The row of a plan that cannot be read as it is: what its newest sound version says."""
-        for number in reversed(numbers):
-            with suppress(StorageCorrupt, PlanNotFound):
-                version, plan = self._keeper.kept(plan_id, number)
-                row = _row_of(version, plan, status=DAMAGED, progress=0.0, updated_at=version.created_at)
-                return msgspec.structs.replace(row, version=numbers[-1], problem=problem)
-        return PlanRow(
-            id=plan_id, name=plan_id, goal="", status=DAMAGED, version=numbers[-1], step_count=0, progress=0.0,
-            created_at="", updated_at="", problem=problem,
-        )  # fmt: skip
-
-    def _index(self) -> dict[str, tuple[Stamp, PlanRow]]:
-        """The rows that are kept, with the stamps of what they were made from; none when they are of another make."""
-        try:
-            index = msgspec.json.decode(self._keeper.dossiers.index() or b"{}", type=_Index)
-        except msgspec.DecodeError:
-            return {}
-        if (index.format, index.policy) != (INDEX_FORMAT, repr(self._keeper.policy)):
-            return {}
-        return {each.row.id: (each.stamp, each.row) for each in index.plans}
-
-    def _keep_index(self, rows: Sequence[tuple[Stamp, PlanRow]]) -> None:
-        index = _Index(INDEX_FORMAT, repr(self._keeper.policy), [_Entry(stamp, row) for stamp, row in rows])
-        self._keeper.dossiers.put_index(msgspec.json.format(msgspec.json.encode(index), indent=1))
 
     def _shown(self, version: Version) -> str:
         """Where a version lies, as replies name it."""
         return self._keeper.dossiers.shown(f"{version.plan_id}/{file_of(version.version)}")
-
-
-class _Entry(msgspec.Struct):
-    stamp: tuple[int, ...]
-    row: PlanRow
-
-
-class _Index(msgspec.Struct):
-    """What `index.json` holds. The stamps show whether a plan changed since; the policy has a say in what `failed` means."""
-
-    format: int = 0
-    policy: str = ""
-    plans: list[_Entry] = []
-
-
-def _row_of(version: Version, plan: Plan, *, status: str, progress: float, updated_at: str) -> PlanRow:
-    return PlanRow(
-        id=plan.id,
-        name=version.name,
-        goal=_headline(plan.goal or plan.task),
-        status=status,
-        version=version.version,
-        step_count=len(plan.steps),
-        progress=progress,
-        created_at=plan.created_at,
-        updated_at=updated_at,
-        tags=version.tags,
-    )
-
-
-def _is_archived(events: Iterable[Event]) -> bool:
-    said = [event.kind for event in events if event.kind in (ARCHIVED, RESTORED)]
-    return bool(said) and said[-1] == ARCHIVED
 
 
 def _check_size(plan: Plan) -> None:
@@ -545,12 +445,6 @@ _DONE_KINDS = frozenset({"step_completed", "step_skipped", "step_failed", "step_
 
 def _tags(tags: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(" ".join(tag.split()) for tag in tags if tag.strip()))
-
-
-def _headline(text: str) -> str:
-    """The first line of a text, cut where it would be no headline any more."""
-    line = " ".join(text.strip().split("\n", 1)[0].split())
-    return line if len(line) <= NAME_CHARS_MAX else line[: NAME_CHARS_MAX - 1].rstrip() + "…"
 
 
 def _numbered(name: str) -> Iterator[str]:

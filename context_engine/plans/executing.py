@@ -9,7 +9,7 @@ id is the rollback. A step is completed only when everything it declares was tou
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
@@ -170,9 +170,9 @@ class Executing:
 
     def tried(self, step: Step, changes: Sequence[FileChange], *, strict: bool = False) -> Executed:
         """What the changes would make of the files; nothing is written. Raises: as `Engine.edit`, and InvalidArgument."""
-        warnings = _undeclared(step, changes, strict=strict)
         old, planned = self._planned(changes)
         receipt = self._files.edit(planned, dry_run=True)
+        warnings = _undeclared(step, receipt, strict=strict)
         return Executed(step, _told(receipt, old), remaining=_remaining(step, receipt), warnings=warnings)
 
     def applied(
@@ -192,6 +192,8 @@ class Executing:
         """
         before = self.tried(step, changes, strict=strict)
         is_started = self._start(plan, execution, step, session)
+        actor = "" if is_started else execution.steps[step.uid].actor
+        others = (f"the step was begun by {actor}",) if actor not in ("", session) else ()
         try:
             old, planned = self._planned(changes)
             receipt = self._files.edit(planned, session=session)
@@ -200,7 +202,7 @@ class Executing:
                 with suppress(ContextEngineError):
                     self._tracking.fail(plan.id, step.uid, release=True, caller=Caller(actor=session))
             raise
-        files = [File(each.path, old.get(each.path), each.planned.data) for each in receipt.files]
+        files = [File(str(each.path), old[at], each.planned.data) for at, each in enumerate(receipt.files)]
         verified = self._verifier.verified(files, level)
         made = replace(
             before,
@@ -208,14 +210,15 @@ class Executing:
             verified=verified,
             backup_id=receipt.undo_id,
             remaining=_remaining(step, receipt),
+            warnings=(*before.warnings, *others),
         )
         return self._finished(plan, made, session)
 
-    def _planned(self, changes: Sequence[FileChange]) -> tuple[dict[str, bytes | None], list[Change]]:
-        """The changes, which remember what each file was before; the memory is filled when they are planned."""
-        old: dict[str, bytes | None] = {}
+    def _planned(self, changes: Sequence[FileChange]) -> tuple[dict[int, bytes | None], list[Change]]:
+        """The changes, which remember what each file was, by their place; the memory is filled when they are planned."""
+        old: dict[int, bytes | None] = {}
         listed = [made for change in changes for made in prepared(change, self._files)]
-        return old, [_remembering(each, old) for each in listed]
+        return old, [_remembering(each, at, old) for at, each in enumerate(listed)]
 
     def _start(self, plan: Plan, execution: Execution, step: Step, session: str) -> bool:
         """Start a step that is not in progress yet; whether that was needed."""
@@ -244,18 +247,17 @@ class Executing:
         return replace(made, completed=True)
 
 
-def _remembering(change: Change, old: dict[str, bytes | None]) -> Change:
+def _remembering(change: Change, at: int, old: dict[int, bytes | None]) -> Change:
     def plan(data: bytes | None) -> Outcome:
-        old[change.path] = data
+        old[at] = data
         return change.plan(data)
 
     return replace(change, plan=plan)
 
 
-def _undeclared(step: Step, changes: Sequence[FileChange], *, strict: bool) -> tuple[str, ...]:
+def _undeclared(step: Step, receipt: Receipt, *, strict: bool) -> tuple[str, ...]:
     """What is to be said of files that the step does not name. Raises: InvalidArgument when that is not allowed."""
-    named = dict.fromkeys(path for each in changes for path in (each.path, each.new_path) if path)
-    strange = [path for path in named if path.removeprefix("./") not in step.files]
+    strange = [str(each.path) for each in receipt.files if each.path not in step.files]
     if strange and strict:
         raise InvalidArgument(
             f"the step does not name {', '.join(strange)}; nothing was written",
@@ -269,10 +271,10 @@ def _remaining(step: Step, receipt: Receipt) -> tuple[str, ...]:
     return tuple(sorted(step.files - {str(each.path) for each in receipt.files}))
 
 
-def _told(receipt: Receipt, old: dict[str, bytes | None]) -> tuple[Applied, ...]:
+def _told(receipt: Receipt, old: Mapping[int, bytes | None]) -> tuple[Applied, ...]:
     return tuple(
-        _applied(str(each.path), each.before, each.after, old.get(each.path), each.planned.data)
-        for each in receipt.files
+        _applied(str(each.path), each.before, each.after, old[at], each.planned.data)
+        for at, each in enumerate(receipt.files)
     )
 
 

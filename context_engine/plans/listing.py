@@ -6,19 +6,13 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import get_args
 
 import msgspec
 
 from context_engine.errors import InvalidArgument
-from context_engine.plans.lifecycle import PlanStatus
+from context_engine.plans.asking import ORDERS, SORTS, STATUSES, Wanted
 from context_engine.search.grep import cursor, position
 
-SORTS = ("updated_at", "created_at", "name", "progress")
-ORDERS = ("desc", "asc")
-DAMAGED = "damaged"
-"""Stands where the status would, when a file of the plan cannot be read as it was written."""
-STATUSES: tuple[str, ...] = (*get_args(PlanStatus), DAMAGED)
 STAMP_CHARS = 8
 
 
@@ -40,19 +34,6 @@ class PlanRow(msgspec.Struct, frozen=True, kw_only=True):
     tags: tuple[str, ...] = ()
     problem: str = ""
     requests: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which plans are asked for; empty parts ask for nothing. `tags` and words of `query`: all of them."""
-
-    status: str = ""
-    tags: tuple[str, ...] = ()
-    query: str = ""
-    sort_by: str = "updated_at"
-    sort_order: str = "desc"
-    limit: int = 50
-    cursor: str = ""
 
 
 @dataclass(frozen=True, slots=True)

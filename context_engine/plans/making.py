@@ -207,7 +207,7 @@ def facts(code: Code, paths: Ground) -> Facts:
         except CallError:
             return ()
 
-    return Facts(paths.exists, text, has_symbol, near_paths, near_symbols)
+    return Facts(paths.has_path, text, has_symbol, near_paths, near_symbols)
 
 
 # -- the second pass --------------------------------------------------------------------------------------------------

@@ -91,9 +91,11 @@ class _Work:
     steps: list[Step] = field(default_factory=list)
     rest: dict[str, Any] = field(default_factory=dict)
     reopened: set[str] = field(default_factory=set)
+    number: dict[str, int] = field(default_factory=dict)
     minted: int = 0
 
     def __post_init__(self) -> None:
+        self.number = numbers(self.start)
         self.steps = list(self.start.steps)
         self.minted = self.start.uids_minted
 
@@ -127,11 +129,11 @@ class _Work:
         place = self.place(uid)
         self.steps[place] = msgspec.structs.replace(self.steps[place], **fields)
 
-    def open(self, *uids: str) -> None:
+    def unlock(self, *uids: str) -> None:
         """Make sure that these steps may be changed. Raises: PreconditionFailed."""
         done = [uid for uid in uids if uid in self.closed and uid not in self.reopened]
         if done and not self.force_reopen:
-            raise _is_closed([numbers(self.start)[uid] for uid in done])
+            raise _is_closed([self.number[uid] for uid in done])
         self.reopened.update(done)
 
     def mint(self) -> str:
@@ -219,7 +221,7 @@ def _estimated(step: Step) -> Estimate | None:
 
 def _remove_step(work: _Work, said: Mapping[str, Any]) -> Applied:
     uid = work.uid(said["step"])
-    work.open(uid)
+    work.unlock(uid)
     gone = work.step(uid)
     work.steps.remove(gone)
     work.now_waiting({uid}, gone.depends_on)
@@ -229,7 +231,7 @@ def _remove_step(work: _Work, said: Mapping[str, Any]) -> Applied:
 
 def _update_step(work: _Work, said: Mapping[str, Any]) -> Applied:
     uid = work.uid(said["step"])
-    work.open(uid)
+    work.unlock(uid)
     fields = {key: value for key, value in said.items() if key != "step"}
     if not fields:
         raise InvalidArgument("it changes nothing", suggestion=f"Name a field: {', '.join(_UPDATABLE)}.")
@@ -243,7 +245,7 @@ def _update_step(work: _Work, said: Mapping[str, Any]) -> Applied:
 def _split_step(work: _Work, said: Mapping[str, Any]) -> Applied:
     """The first part keeps the uid; the parts come one after the other, and who waited for the whole waits for the last."""
     uid = work.uid(said["step"])
-    work.open(uid)
+    work.unlock(uid)
     whole = work.step(uid)
     parts = [{"title": part} if isinstance(part, str) else part for part in _some(said.get("into", _parts(whole)))]
     if len(parts) < 2 or not all(isinstance(part, Mapping) for part in parts):
@@ -298,7 +300,7 @@ def _merge_steps(work: _Work, said: Mapping[str, Any]) -> Applied:
     uids = list(dict.fromkeys(work.uid(which) for which in _some(said["steps"])))
     if len(uids) < 2:
         raise InvalidArgument("steps must name two or more", suggestion='Write "steps": [2, 3].')
-    work.open(*uids)
+    work.unlock(*uids)
     uids.sort(key=work.place)
     merged = _merged([work.step(uid) for uid in uids], str(said.get("title", "")))
     for uid in uids[1:]:
@@ -366,7 +368,7 @@ def _set_dependencies(work: _Work, said: Mapping[str, Any]) -> Applied:
     uid = work.uid(said["step"])
     if not set(said) & {"depends_on", "add", "remove"}:
         raise InvalidArgument("it changes nothing", suggestion='Write "depends_on": [1, 2], or "add"/"remove".')
-    work.open(uid)
+    work.unlock(uid)
     waits = (
         [work.uid(which) for which in _some(said["depends_on"])]
         if "depends_on" in said
@@ -385,7 +387,7 @@ def _set_files(work: _Work, said: Mapping[str, Any]) -> Applied:
     fields = {key: value for key, value in said.items() if key != "step"}
     if not fields:
         raise InvalidArgument("it names no files", suggestion=f"It takes {', '.join(_FILES)}.")
-    work.open(uid)
+    work.unlock(uid)
     work.steps[work.place(uid)] = read_part(Step, fields, work.step(uid), where="step")
     return Applied("set_files", f"step {_number(work, uid)} touches {len(work.step(uid).files)} files", (uid,))
 
@@ -393,7 +395,7 @@ def _set_files(work: _Work, said: Mapping[str, Any]) -> Applied:
 def _set_estimate(work: _Work, said: Mapping[str, Any]) -> Applied:
     """Three numbers, hours alone, or an effort in words."""
     uid = work.uid(said["step"])
-    work.open(uid)
+    work.unlock(uid)
     if {"o", "m", "p"} <= set(said):
         estimate = read_part(Estimate, {key: said[key] for key in "omp"}, where="estimate")
     else:
@@ -518,7 +520,7 @@ def _some(value: object) -> list[Any]:
 
 def _number(work: _Work, uid: str) -> int | str:
     """The number of a step before the first operation; its uid when it is new."""
-    return numbers(work.start).get(uid, uid)
+    return work.number.get(uid, uid)
 
 
 def _is_closed(steps: Sequence[int]) -> PreconditionFailed:

@@ -231,6 +231,7 @@ def _leased(state: StepState, now: float, policy: Policy) -> StepState:
 
 def _derived(drawn: Graph, states: Mapping[str, StepState]) -> dict[str, StepState]:
     """The states with what each step waits for, and what failed before it: through whatever still waits itself."""
+    place = {uid: number for number, uid in enumerate(states)}
     found: dict[str, StepState] = {}
     for uid in drawn.order:
         state = states[uid]
@@ -243,7 +244,7 @@ def _derived(drawn: Graph, states: Mapping[str, StepState]) -> dict[str, StepSta
                 state,
                 status="pending" if unmet else "ready",
                 unmet=unmet,
-                blocked_by=tuple(other for other in states if other in because),
+                blocked_by=tuple(sorted(because, key=place.__getitem__)),
             )
         found[uid] = state
     return {uid: found[uid] for uid in states}

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from context_engine.assist.resolving import Reference
 from context_engine.context.team import Remembered
-from context_engine.plans.changeset import ChangeSet
+from context_engine.plans.changeset import ChangeSet, bare_name
 from context_engine.plans.intent import Intent
 from context_engine.plans.model import Question
 from context_engine.text.words import STOP_WORDS, words
@@ -44,8 +44,14 @@ def _of_names(wanted: Intent, references: Sequence[Reference]) -> Iterator[tuple
     for each in references:
         if each.is_ambiguous:
             yield f"Which `{each.text.strip('`')}` is meant?", [str(place) for place in each.resolved]
-        elif each.is_missing and wanted.kind != "add":  # what is to be added is not there yet
+        elif each.is_missing and wanted.kind != "add" and not _is_spelled_longer(each):  # what is to be added is new
             yield f"`{each.text.strip('`')}` was not found: is it new, or called otherwise?", [*each.near]
+
+
+def _is_spelled_longer(reference: Reference) -> bool:
+    """Whether the name is there with a mark at its end that people leave out: Ruby's `empty?`, `save!`, `name=`."""
+    name = bare_name(reference)
+    return any(near != name and near.rstrip("?!=") == name for near in reference.near)
 
 
 def _of_ranking(change: ChangeSet) -> Iterator[tuple[str, list[str]]]:

@@ -23,6 +23,7 @@ _STATES = {"in_progress": "in progress"}
 
 def plan_text(plan: Plan, execution: Execution | None = None) -> str:
     """A whole plan; with its execution, what is done of it."""
+    place = numbers(plan)
     parts = [
         f"# {line(plan.goal)}",
         _head(plan, execution),
@@ -30,7 +31,7 @@ def plan_text(plan: Plan, execution: Execution | None = None) -> str:
         _scope(plan),
         _listed("## Architecture", _architecture(plan)),
         "## Steps" if plan.steps else "No steps yet.",
-        *(_step(plan, step, number, execution) for number, step in enumerate(plan.steps, 1)),
+        *(_step(step, place, execution) for step in plan.steps),
         _milestones(plan),
         _risks(plan),
         _listed("## Testing", _testing(plan)),
@@ -149,11 +150,10 @@ def _architecture(plan: Plan) -> list[str]:
     return [line(each) for each in (plan.architecture.notes, *plan.architecture.patterns_used) if each.strip()]
 
 
-def _step(plan: Plan, step: Step, number: int, execution: Execution | None) -> str:
+def _step(step: Step, place: Mapping[str, int], execution: Execution | None) -> str:
     """A step with all that somebody needs who carries it out."""
     state = execution.steps[step.uid] if execution else None
     mark = f" - {_shown(state)}" if state and state.status not in ("pending", "ready") else ""
-    place = numbers(plan)
     waits = ", ".join(str(place.get(uid, uid)) for uid in sorted(step.depends_on, key=lambda uid: place.get(uid, 0)))
     facts = [
         f"after {waits}" if waits else "",
@@ -174,7 +174,7 @@ def _step(plan: Plan, step: Step, number: int, execution: Execution | None) -> s
     ]
     listed = "\n".join(row for row in rows if row)
     parts = (
-        f"### {number}. {line(step.title)}{mark}",
+        f"### {place[step.uid]}. {line(step.title)}{mark}",
         " · ".join(filter(None, facts)),
         step.description.strip(),
         listed,

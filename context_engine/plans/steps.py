@@ -5,7 +5,7 @@ A fix begins with a test that fails. What is only likely comes last, so that nob
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -42,6 +42,29 @@ _DO: Mapping[Kind, str] = {
 }
 
 
+_BESIDE: tuple[tuple[Part, str, str, str], ...] = (
+    (
+        "registry",
+        "Update what lists it in",
+        "Exports, routes and tables name the parts of a package.",
+        "it can be reached as before, or under its new name",
+    ),
+    (
+        "config",
+        "Update the configuration in",
+        "Change it where the task changes what is configured.",
+        "the files parse, and defaults are as before",
+    ),
+    (
+        "partner",
+        "Change what always changes with it:",
+        "Nearly every commit that changed the one changed the other.",
+        "each is changed, or looked at and rightly left alone",
+    ),
+)
+"""Part, the beginning of the title, what is to be done, and when it is done."""
+
+
 @dataclass(frozen=True, slots=True)
 class Task:
     """What steps are made of: the task in its own clauses, what kind it is, its files, their imports, how it is checked."""
@@ -76,24 +99,14 @@ class Draft(NamedTuple):
 
 def steps(task: Task) -> tuple[Step, ...]:
     """The steps, in an order in which they can be done. Uids count from s1."""
-    drafts: list[Draft] = []
-    first = _add(drafts, _first(task), ())
-    main = _add(drafts, _main(task, first), first)
-    uses = _add(drafts, _references(task), main)
-    beside = _add(drafts, _beside(task), main)
-    code = (*main, *uses, *beside) or first
-    if task.wanted.kind != "test":
-        _add(drafts, _tests(task), code)
-    if not task.mvp_only:
-        _add(drafts, _docs(task) if task.wanted.kind != "docs" else (), code)
-        _add(drafts, _rest(task), main or first)
-    return tuple(_step(number, draft) for number, draft in enumerate(drafts, 1))
+    drafts, later = _drafts(task)
+    return tuple(_step(number, draft) for number, draft in enumerate(drafts[: later if task.mvp_only else None], 1))
 
 
 def set_aside(task: Task) -> tuple[str, ...]:
     """What a plan of the least that works leaves for later."""
-    later = (*(_docs(task) if task.wanted.kind != "docs" else ()), *_rest(task))
-    return tuple(draft.title for draft in later) if task.mvp_only else ()
+    drafts, later = _drafts(task)
+    return tuple(draft.title for draft in drafts[later:]) if task.mvp_only else ()
 
 
 def is_likely(each: Touched) -> bool:
@@ -104,7 +117,22 @@ def is_likely(each: Touched) -> bool:
 # -- the drafts -------------------------------------------------------------------------------------------------------
 
 
-def _add(drafts: list[Draft], more: Sequence[Draft] | Iterator[Draft], after: tuple[int, ...]) -> tuple[int, ...]:
+def _drafts(task: Task) -> tuple[list[Draft], int]:
+    """All drafts, and the place from which on they can wait."""
+    drafts: list[Draft] = []
+    first = _add(drafts, _first(task), ())
+    main = _add(drafts, _main(task, first), first)
+    uses = _add(drafts, _references(task), main)
+    beside = _add(drafts, _beside(task), main)
+    code = (*main, *uses, *beside) or first
+    _add(drafts, _tests(task) if task.wanted.kind != "test" else (), code)
+    later = len(drafts)
+    _add(drafts, _docs(task) if task.wanted.kind != "docs" else (), code)
+    _add(drafts, _rest(task, drafts), main or first)
+    return drafts, later
+
+
+def _add(drafts: list[Draft], more: Iterable[Draft], after: tuple[int, ...]) -> tuple[int, ...]:
     """Add drafts that wait for others; `after` of each counts inside the group that is added. Their places."""
     start = len(drafts)
     for draft in more:
@@ -207,31 +235,11 @@ def _references(task: Task) -> list[Draft]:
 
 def _beside(task: Task) -> Iterator[Draft]:
     """Lists, configuration, and what always changes with it."""
-    for part, title, says, criterion in (
-        (
-            "registry",
-            "Update what lists it in",
-            "Exports, routes and tables name the parts of a package.",
-            "it can be reached as before, or under its new name",
-        ),
-        (
-            "config",
-            "Update the configuration in",
-            "Change it where the task changes what is configured.",
-            "the files parse, and defaults are as before",
-        ),
-        (
-            "partner",
-            "Change what always changes with it:",
-            "Nearly every commit that changed the one changed the other.",
-            "each is changed, or looked at and rightly left alone",
-        ),
-    ):
+    checks = task.command("lint")
+    for part, title, says, criterion in _BESIDE:
         files = tuple(_certain(task, part))
         if files:
-            yield Draft(
-                _titled(title, files), says, files, (), (criterion,), task.command("lint"), REFERENCE_H * len(files)
-            )
+            yield Draft(_titled(title, files), says, files, (), (criterion,), checks, REFERENCE_H * len(files))
 
 
 def _tests(task: Task) -> Iterator[Draft]:
@@ -256,28 +264,15 @@ def _docs(task: Task) -> Iterator[Draft]:
         yield Draft(_titled("Update the documents:", files), says, files, (), criterion, (), STEP_H * len(files), "low")
 
 
-def _rest(task: Task) -> Iterator[Draft]:
-    """What is likely and not certain."""
-    shown = {each.path for draft in _first(task) for each in draft.files}
-    files = tuple(each for each in task.change.files if _is_left(task, each) and each.path not in shown)
-    if files:
-        says = "Search and history make these likely, nothing more. Read the places, and change what the task touches."
-        criterion = ("each of them was looked at",)
-        yield Draft(
-            _titled("Look through what may belong to it:", files),
-            says,
-            files,
-            (),
-            criterion,
-            (),
-            LOOK_H * len(files),
-            "low",
-        )
-
-
-def _is_left(task: Task, each: Touched) -> bool:
-    """Whether no other step has a file; a task about tests only reads what they test."""
-    return is_likely(each) or (task.wanted.kind == "test" and each.part != "docs")
+def _rest(task: Task, drafts: Sequence[Draft]) -> list[Draft]:
+    """What no other step has: likely and not certain, or for a task about tests what they test."""
+    shown = {each.path for draft in drafts for each in draft.files}
+    files = tuple(each for each in task.change.files if each.path not in shown)
+    if not files:
+        return []
+    says = "Search and history make these likely, nothing more. Read the places, and change what the task touches."
+    title, criterion = _titled("Look through what may belong to it:", files), ("each of them was looked at",)
+    return [Draft(title, says, files, (), criterion, (), LOOK_H * len(files), "low")]
 
 
 def _focus(task: Task, part: Part) -> list[Touched]:

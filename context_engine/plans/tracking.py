@@ -17,6 +17,7 @@ import msgspec
 
 from context_engine.errors import Conflict, InvalidArgument, PreconditionFailed
 from context_engine.plans.approvals import Rules, check_approved
+from context_engine.plans.asking import NOBODY, NOTHING, Caller, Report
 from context_engine.plans.drift import Base, WorkTree
 from context_engine.plans.graph import graph, reach
 from context_engine.plans.keeping import Current, Keeper, check_seq
@@ -64,36 +65,13 @@ class Work:
     unmet_criteria: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """What all moves are told: the event the caller has seen last, who calls, and a key under which the call counts once."""
-
-    expected_seq: int | None = None
-    actor: str = ""
-    key: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """What is said of a completed step: by whoever did it, and whether git is asked as well."""
-
-    notes: str = ""
-    files_modified: tuple[str, ...] = ()
-    evidence: tuple[Mapping[str, Any], ...] = ()
-    criteria_met: tuple[str, ...] = ()
-    auto_detect_files: bool = True
-
-
-NOBODY, NOTHING = Caller(), Report()
-
-
 class Tracking:
     """The steps of the plans of one workspace. Thread-safe; other processes may work on them, too."""
 
-    def __init__(self, keeper: Keeper, resolve: Callable[[str], str], tree: WorkTree, rules: Rules) -> None:
-        """`resolve` gives the id of a plan, out of its id or name."""
+    def __init__(self, keeper: Keeper, id_of: Callable[[str], str], tree: WorkTree, rules: Rules) -> None:
+        """`id_of` gives the id of a plan, out of its id or name."""
         self._keeper = keeper
-        self._resolve = resolve
+        self._id_of = id_of
         self._tree = tree
         self._rules = rules
 
@@ -103,7 +81,7 @@ class Tracking:
         Raises: PlanNotFound, InvalidArgument, Conflict (in progress already, or another `expected_seq`), NeedsApproval,
         PreconditionFailed with what is `unmet`, StorageCorrupt, StorageBusy, WriteFailed, DiskFull.
         """
-        plan_id, base = self._resolve(which), self._tree.base()
+        plan_id, base = self._id_of(which), self._tree.base()
         with self._keeper.writing(plan_id):
             now = self._keeper.current(plan_id)
             wanted = step_of(now.plan, step)
@@ -133,7 +111,7 @@ class Tracking:
         Raises: PlanNotFound, InvalidArgument, Conflict, PreconditionFailed (not in progress, or evidence is asked for),
         StorageCorrupt, StorageBusy, WriteFailed, DiskFull.
         """
-        plan_id = self._resolve(which)
+        plan_id = self._id_of(which)
         seen = self._keeper.current(plan_id)
         work, warnings = self._work(seen, step_of(seen.plan, step), report)
         with self._keeper.writing(plan_id):
@@ -172,7 +150,7 @@ class Tracking:
         `release` gives back a step that was begun, as if it had not been. `skip_dependents` skips all that waits for it.
         Raises: as `complete`; PreconditionFailed when it was tried too often.
         """
-        plan_id = self._resolve(which)
+        plan_id = self._id_of(which)
         _check_one(retry=retry, skip=skip, release=release)
         with self._keeper.writing(plan_id):
             now = self._keeper.current(plan_id)
@@ -194,7 +172,7 @@ class Tracking:
 
     def current(self, which: str) -> Current:
         """How far a plan is. Raises: PlanNotFound, StorageCorrupt with the line of a broken log."""
-        return self._keeper.current(self._resolve(which))
+        return self._keeper.current(self._id_of(which))
 
     # -- putting events down --
 
@@ -339,6 +317,12 @@ def _check_startable(now: Current, step: Step, state: StepState, *, force: bool)
             f"{_named(now.plan, step)} failed: {state.error[:200] or 'nobody said why'}",
             suggestion="fail_step with retry: true opens it again.",
             details={"step": numbers(now.plan)[step.uid], "retries_left": state.retries_left},
+        )
+    if state.status in DONE:
+        raise PreconditionFailed(
+            f"{_named(now.plan, step)} is {state.status} already",
+            suggestion="view_progress names the next one; refine_plan with force_reopen opens this one again.",
+            details={"step": numbers(now.plan)[step.uid], "next": numbers(now.plan).get(now.execution.next)},
         )
     step_moved(state.status, "start", forced=force, what=_named(now.plan, step))
 

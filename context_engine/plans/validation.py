@@ -29,7 +29,7 @@ SHARED_MAX = 2_000
 class Ground(NamedTuple):
     """What there is: whether a file exists, the nearest to a name (empty: none), why a path must not be named (empty: it may)."""
 
-    exists: Callable[[str], bool]
+    has_path: Callable[[str], bool]
     nearest: Callable[[str], str]
     refusal: Callable[[str], str]
 
@@ -209,7 +209,7 @@ def _on_paths(plan: Plan, drawn: Graph, ground: Ground, closed: Collection[str])
 def _is_there(step: Step, path: str, touched: _Touched, ground: Ground) -> bool:
     """Whether a file exists, or will when the step begins."""
     makers = touched.makers.get(path, ())
-    return step.uid in makers or any(touched.comes_before(uid, step.uid) for uid in makers) or ground.exists(path)
+    return step.uid in makers or any(touched.comes_before(uid, step.uid) for uid in makers) or ground.has_path(path)
 
 
 def _missing(number: int, path: str, near: str, makers: Sequence[str]) -> Remark:
@@ -250,7 +250,7 @@ def _there_already(plan: Plan, ground: Ground, closed: Collection[str]) -> list[
         for number, step in enumerate(plan.steps, 1)
         if step.uid not in closed
         for path in sorted(step.files_to_create)
-        if not ground.refusal(path) and ground.exists(path)
+        if not ground.refusal(path) and ground.has_path(path)
     ]
 
 

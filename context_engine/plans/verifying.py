@@ -1,4 +1,4 @@
-"""Whether changes hold: does every file still parse, does a linter find what it did not find before, do the commands pass.
+"""Whether changes hold: does every file still parse, do a linter and a review object to what is new, do the commands pass.
 
 What cannot be looked at is said to be unknown and never counts as passed. Only commands that the user allowed are ever run:
 neither a plan nor a repository can add one.
@@ -10,9 +10,13 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import unified_diff
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from context_engine.edit.align import by_lines
+from context_engine.edit.content import content_of
+from context_engine.errors import CallError, ContextEngineError
 from context_engine.text.secrets import mask
 from context_engine.workspace.running import Ran, program, run, words_of
 
@@ -26,6 +30,11 @@ COMMAND_S = 600.0
 FINDINGS_MAX = 20
 NOT_ALLOWED = "no command is allowed here: the user can allow some, as CTX_VERIFY_COMMANDS='pytest -q; npm test'"
 
+REVIEWED_BYTES_MAX = 500_000
+"""Of a larger file nobody waits for a difference line by line."""
+
+Review = Callable[[str], Sequence[str]]
+"""What a review objects to in a diff of the files as they are now, a sentence each."""
 Syntax = Callable[[str, bytes | None, bytes | None], str]
 """What is to be said of a file's syntax: path, bytes before and after."""
 
@@ -67,10 +76,11 @@ class Verified:
 class Verifier:
     """Looks at changes in one workspace. `commands` are those that the user allowed."""
 
-    def __init__(self, root: Path, syntax: Syntax, commands: Sequence[str]) -> None:
+    def __init__(self, root: Path, syntax: Syntax, commands: Sequence[str], review: Review | None = None) -> None:
         self._root = root
         self._syntax = syntax
         self._commands = tuple(commands)
+        self._review = review
 
     def verified(self, files: Sequence[File], level: Level) -> Verified:
         """Look as far as the level goes; commands are run only when everything before them passed."""
@@ -78,7 +88,7 @@ class Verifier:
         if level != "none":
             checks += [self._parses(each) for each in files if each.after is not None]
         if level in ("lint", "tests"):
-            checks += self._linted(files)
+            checks += [*self._linted(files), *self._reviewed(files)]
         if level == "tests" and Verified(tuple(checks)).passed:
             checks += [self._ran(command) for command in self._commands] or [Check("tests", "", None, NOT_ALLOWED)]
         return Verified(tuple(checks))
@@ -117,6 +127,17 @@ class Verifier:
             raise ValueError(ran.why_not or ran.tail.strip()[-200:] or f"it ended with {ran.code}")
         return [(str(each.get("code")), str(each.get("message"))) for each in _rows(ran)]
 
+    def _reviewed(self, files: Sequence[File]) -> list[Check]:
+        """What a review finds pressing in the changes: a secret, a name that is gone and still used..."""
+        diff = "".join(map(diff_of, files))
+        if self._review is None or not diff:
+            return []
+        try:
+            reasons = self._review(diff)
+        except ContextEngineError as error:
+            return [Check("review", "", None, f"it could not look: {error.message}")]
+        return [Check("review", "", not reasons, "; ".join(reasons[:FINDINGS_MAX]))]
+
     def _ran(self, command: str) -> Check:
         ran = run(words_of(command), self._root, limit_s=COMMAND_S)
         ended = ran.why_not or f"it ended with {ran.code}"
@@ -127,6 +148,29 @@ class Verifier:
 def _rows(ran: Ran) -> list[Mapping[str, object]]:
     found = json.loads(ran.tail)
     return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
+
+
+def diff_of(file: File) -> str:
+    r"""A unified diff of a file, as programs read it; nothing for what is no text, or too large.
+
+    >>> print(diff_of(File("a.py", None, b"x = 1\n")), end="")
+    --- /dev/null
+    +++ b/a.py
+    @@ -0,0 +1 @@
+    +x = 1
+    """
+    if max(len(file.before or b""), len(file.after or b"")) > REVIEWED_BYTES_MAX:
+        return ""
+    try:
+        old, new = (by_lines(content_of(data or b"").norm) for data in (file.before, file.after))
+    except CallError:
+        return ""
+    names = (
+        "/dev/null" if file.before is None else f"a/{file.path}",
+        "/dev/null" if file.after is None else f"b/{file.path}",
+    )
+    lines = unified_diff(old, new, *names)
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
 def allowed(setting: str) -> tuple[str, ...]:

@@ -55,14 +55,8 @@ class Pattern(Protocol):
         ...
 
 
-class Shapes(Protocol):
-    """Who finds a piece of code by its shape: the lines of `text` where `pattern` stands; a sentence when it cannot."""
-
-    def __call__(self, pattern: str, source: Source) -> Sequence[int] | str:
-        """The numbers of the lines."""
-        ...
-
-
+Shapes = Callable[[str, "Source"], Sequence[int] | str]
+"""Who finds code by its shape: (shape, file) -> the lines where it stands, or why nobody knows."""
 Compile = Callable[[str, str], Pattern | str]
 """(pattern, flags) -> what searches a text, or why the pattern is wrong."""
 Fits = Callable[[str], bool]
@@ -184,9 +178,7 @@ def broken(invariants: Iterable[Invariant], file: ChangedFile, shapes: Shapes | 
 def _places(rule: Invariant, file: ChangedFile, new: Source, shapes: Shapes | None) -> list[tuple[int, bool]]:
     """The lines that break a rule, and whether each is new."""
     if rule.shape:
-        found = shapes(rule.shape, new) if shapes else ()
-        lines = [] if isinstance(found, str) else list(found)
-        return _marked(lines, rule, file, new)
+        return _shaped(rule.shape, file, new, shapes) if shapes else []
     if rule.deny is not None:
         return _denied(rule, rule.deny, file, new)
     if rule.when is None or rule.require is None or rule.require.search(new.text):
@@ -194,6 +186,15 @@ def _places(rule: Invariant, file: ChangedFile, new: Source, shapes: Shapes | No
     if rule.scope == "file":
         return _marked([n for n, line in enumerate(new.lines, 1) if rule.when.search(line)][:1], rule, file, new)
     return [(number, True) for number in sorted(file.added) if rule.when.search(new.line(number))]
+
+
+def _shaped(shape: str, file: ChangedFile, new: Source, shapes: Shapes) -> list[tuple[int, bool]]:
+    found = shapes(shape, new)
+    if isinstance(found, str) or not found:
+        return []
+    before = shapes(shape, file.old) if file.old else ()
+    then = [file.old.line(number) for number in before] if file.old and not isinstance(before, str) else []
+    return list(zip(found, fresh([(new.line(number), None) for number in found], then), strict=True))
 
 
 def _denied(rule: Invariant, deny: Pattern, file: ChangedFile, new: Source) -> list[tuple[int, bool]]:

@@ -24,10 +24,10 @@ from context_engine.review.diff import GIT_DIFF_BYTES_MAX, Diff, FileDiff, parse
 from context_engine.review.finding import Finding, Suggestion, identified, plain
 from context_engine.review.judging import judged, why_not
 from context_engine.review.replies import reply
+from context_engine.review.request import Request
 from context_engine.review.reviewer import Reviewer, parts_of
 from context_engine.review.running import Conclusion
 from context_engine.review.second import first_look, packed
-from context_engine.review.session import Request
 from context_engine.review.source import ChangedFile, Parsers, changed
 from context_engine.review.telemetry import Figures
 from context_engine.review.units import Part, Tie
@@ -138,6 +138,9 @@ def opened(request: Request, means: Means, store: ReviewStore) -> GitChange:
         base=taken.merge_base or taken.base_commit,
         paths=tuple(sorted(named & there)),
         warnings=(*request.warnings, *warnings),
+        title=means.scrub(request.title),
+        author=means.scrub(request.author),
+        options=replace(request.options, custom_instructions=means.scrub(request.options.custom_instructions)),
     )
     ms = (time.perf_counter() - began) * 1_000
     return GitChange(full, taken, diff, means, store, excluded=excluded, diff_ms=ms)
@@ -200,20 +203,19 @@ class ReviewJob:
         keys = {path: self.change.keys[path] for path in paths if path in self.change.keys}
         known = self.change.store.cached(keys.values())
         fresh = [path for path in paths if keys.get(path) not in known]
-        bodies = {path: known[keys[path]] for path in paths if path not in fresh}
+        found = {path: _of_old(_body(known[keys[path]])) for path in paths if path not in fresh}
         stages: Stages = {}
         read = 0
         if fresh:
             with _timed(stages, "blobs"):
                 files, whys = self._changed(fresh)
             read = sum(len(each.data) for file in files for each in (file.old, file.new) if each)
-            made = self._bodies(files, whys, stages, cancel)
-            bodies |= {path: msgspec.json.encode(body) for path, body in made.items()}
-        looked = [msgspec.json.decode(bodies[path], type=Body) for path in paths]
-        failures = {f"{run.name}: {run.why_not}" for body in looked for run in body.runs if run.is_failure}
+            found |= self._bodies(files, whys, stages, cancel)
+        bodies = {path: msgspec.json.encode(found[path]) for path in paths}
+        failures = {f"{run.name}: {run.why_not}" for body in found.values() for run in body.runs if run.is_failure}
         figures = Figures(stages, len(paths) - len(fresh), len(fresh), read, sorted(failures))
         options = self.change.request.options
-        told = [each for body in looked for each in body.findings if not why_not(each, options)]
+        told = [each for path in paths for each in found[path].findings if not why_not(each, options)]
         return Checkpoint(
             bodies=bodies,
             findings=[msgspec.json.encode(plain(each)) for each in told],
@@ -235,7 +237,7 @@ class ReviewJob:
             wide = reviewer.across(files, around)
         _check(cancel)
         with _timed(stages, "merge"):
-            looked = [msgspec.json.decode(bodies[path], type=Body) for path in sorted(bodies)]
+            looked = [_body(bodies[path]) for path in sorted(bodies)]
             findings = [each for body in looked for each in body.findings]
             findings += [scrubbed(each, means.scrub) for each in wide]
             coverage = self._coverage(looked, failed)
@@ -263,11 +265,11 @@ class ReviewJob:
         _check(cancel)
         with _timed(stages, "lint"):
             more = means.analysed(files, options, self.change.taken)
-        bodies = {}
+        bodies: dict[str, Body] = {}
         for path, each in looked.items():
             found = identified((*each.findings, *(one for one in more.findings if one.path == path)))
             kept = tuple(scrubbed(one, means.scrub) for one in found)
-            runs = tuple(_of_file(run, found) for run in more.runs)
+            runs = tuple(_of_file(run, found, is_first=not bodies) for run in more.runs)
             bodies[path] = Body(kept, because(each.coverage, whys.get(path, "")), runs)
         return bodies
 
@@ -305,9 +307,18 @@ def scrubbed(finding: Finding, scrub: Callable[[str], str]) -> Finding:
     )
 
 
-def _of_file(run: AnalyzerRun, found: Iterable[Finding]) -> AnalyzerRun:
-    """The run of an analyser over many files, as one of them keeps it; no time of its own can be told."""
-    return replace(run, ms=0, findings=sum(each.source == run.name for each in found))
+def _of_file(run: AnalyzerRun, found: Iterable[Finding], *, is_first: bool) -> AnalyzerRun:
+    """The run of an analyser over several files, as one of them keeps it; the first keeps the time that it took."""
+    return replace(run, ms=run.ms if is_first else 0, findings=sum(each.source == run.name for each in found))
+
+
+def _of_old(body: Body) -> Body:
+    """What was found another time: nothing took any time now."""
+    return replace(body, runs=tuple(replace(run, ms=0) for run in body.runs))
+
+
+def _body(stored: bytes) -> Body:
+    return msgspec.json.decode(stored, type=Body)
 
 
 def _key(facts: Iterable[str]) -> str:

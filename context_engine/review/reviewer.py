@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from context_engine.review.analyzers.shapes import shapes
 from context_engine.review.checks import listed
 from context_engine.review.checks.depending import LOCKS
 from context_engine.review.classification import Part
@@ -89,7 +90,7 @@ class Reviewer:
         read = self._now()
         found += self._compared(file, whole_only=not generated)
         compared = self._now()
-        found += broken(self._invariants, file)
+        found += broken(self._invariants, file, shapes)
         done = self._now()
         stages = (("text", read - began), ("compare", compared - read), ("invariants", done - compared))
         return Looked(
@@ -144,6 +145,8 @@ def _applies(check: Check[TextRun] | Check[FileRun], file: ChangedFile) -> bool:
     source = file.new or file.old
     language = source.language_name if source else ""
     if check.languages and language not in check.languages:
+        return False
+    if check.mentions and source is not None and not any(each in source.text for each in check.mentions):
         return False
     return check.in_tests or not TESTS.search(file.path)
 

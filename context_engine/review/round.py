@@ -72,7 +72,7 @@ class Round:
             [self._quoted(each) for each in (*findings, *analysed.findings)],
             self.options,
             Coverage(self._covered(change, looked), analysed.runs),
-            summary(parts_of(change.files), change.around.hot()),
+            summary(parts_of(wanted), change.around.hot()),
             warnings=(*self.warnings, *analysed.warnings),
             is_partial=is_partial,
             ms=(*added_up(looked), ("across", _ms(marks[0], marks[1])), ("analyzers", _ms(marks[1], marks[2]))),

@@ -6,19 +6,18 @@ its lease runs out when it hangs; then its units are queued again. This module d
 
 from __future__ import annotations
 
-import hashlib
 import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
 from context_engine.errors import Cancelled, InvalidArgument, ReviewBusy, ReviewNotFound, TooLarge
 from context_engine.review.lifecycle import AT_REST, OWNED, UNFINISHED, Progress, as_seen, moved, progress
-from context_engine.review.options import Options
+from context_engine.review.request import Request
 from context_engine.review.running import Job, Pace, Runner
 from context_engine.review.telemetry import Figures, Span, measured
 from context_engine.review.units import Part, Tie, cost, units
@@ -34,25 +33,6 @@ WAIT_POLL_S = 0.05
 CURSOR_DIGITS = 16
 STOP_WAIT_S = 5.0
 """A file is reviewed within a second; what takes longer is an analyser, and is killed with us."""
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What is to be reviewed, as it is kept: full hashes, so that it means the same tomorrow."""
-
-    commit: str
-    base: str
-    paths: tuple[str, ...] = ()
-    options: Options = field(default_factory=Options)
-    title: str = ""
-    author: str = ""
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def key(self) -> str:
-        """What makes two requests the same: the change and the options, not their titles."""
-        said = "\0".join((self.commit, self.base, self.options.key, *self.paths))
-        return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class Change(Protocol):

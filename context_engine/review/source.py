@@ -37,6 +37,11 @@ class Secret(Protocol):
     """A secret in a text, as whoever looks for them tells of it."""
 
     @property
+    def rule(self) -> str:
+        """The rule that found it."""
+        ...
+
+    @property
     def title(self) -> str:
         """What it is, in words."""
         ...

@@ -41,6 +41,7 @@ class Dossiers:
     def __init__(self, home: Path, name: str, *, flush: bool = True) -> None:
         """Nothing is created until something is written."""
         self.folder = home / name
+        self._top = str(self.folder)
         self._home = home
         self._flush = flush
         self._locks = PathLocks(home / "locks")
@@ -61,15 +62,19 @@ class Dossiers:
         return EventLog(self._home, self.folder / name / LOG, flush=self._flush)
 
     def stamp(self, name: str, newest: str) -> Stamp:
-        """The stamp of a dossier whose newest version lies in the file `newest`; empty while a change might not show in it."""
-        folder = f"{self.folder}{os.sep}{name}"
-        facts: list[os.stat_result] = []
-        for path in (folder, f"{folder}{os.sep}{newest}", f"{folder}{os.sep}{LOG}"):
-            with suppress(OSError):
-                facts.append(os.stat(path))
-        if time.time_ns() - max((each.st_mtime_ns for each in facts), default=0) < UNSETTLED_NS:
+        """The stamp of a dossier whose newest version lies in the file `newest`; empty while a change might not show in it.
+
+        Asked at each list, for every dossier: hence the plain words.
+        """
+        folder = f"{self._top}{os.sep}{name}{os.sep}"
+        try:
+            made, version, log = os.stat(folder), os.stat(folder + newest), os.stat(folder + LOG)
+        except OSError:  # one of them is not there: whoever reads the dossier says what that means
             return ()
-        return tuple(part for each in facts for part in (each.st_ino, each.st_size, each.st_mtime_ns))
+        if time.time_ns() - max(made.st_mtime_ns, version.st_mtime_ns, log.st_mtime_ns) < UNSETTLED_NS:
+            return ()
+        files = (version.st_ino, version.st_size, version.st_mtime_ns, log.st_ino, log.st_size, log.st_mtime_ns)
+        return made.st_mtime_ns, *files
 
     def shown(self, path: str) -> str:
         """A path below the folder as replies name it: from the top of the workspace."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -74,20 +75,34 @@ class EventLog:
         """
         lines, after = _chained(log, bodies)
         whole.make_place(self._home, self.path)
-        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | (whole.SAFE & ~getattr(os, "O_NONBLOCK", 0))
         is_new = not self.path.exists()
-        with whole.told(self.path), open(os.open(self.path, flags, 0o666), "ab", buffering=0) as file:
-            self._check_unchanged(log, os.fstat(file.fileno()).st_size)
-            if log.torn:
-                file.truncate(log.size)
-            file.write(lines)
-            if self._flush:
-                os.fsync(file.fileno())
+        with whole.told(self.path):
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | whole.SAFE, 0o666)
+            try:
+                self._check_unchanged(log, os.fstat(descriptor).st_size)
+                self._write(descriptor, log, lines)
+            finally:
+                os.close(descriptor)
         if is_new:
             owned_like(self._home.parent, self.path)
             if self._flush:
                 whole.flush_folder(self.path.parent)
         return after
+
+    def _write(self, descriptor: int, log: Log, lines: bytes) -> None:
+        """Put lines behind those that count; where that fails, as on a full disk, nothing of them stays."""
+        try:
+            if log.torn:
+                os.ftruncate(descriptor, log.size)
+            rest = memoryview(lines)
+            while rest:
+                rest = rest[os.write(descriptor, rest) :]
+            if self._flush:
+                os.fsync(descriptor)
+        except OSError:
+            with suppress(OSError):  # what is left of them is torn, and cut off by the next one
+                os.ftruncate(descriptor, log.size)
+            raise
 
     def _check_unchanged(self, log: Log, size: int) -> None:
         if size != log.size + log.torn:
@@ -132,7 +147,7 @@ def parsed(data: bytes) -> Log:
                 number, f"it does not follow on line {number - 1}" if number > 1 else "it is not the first"
             )
         events.append(event)
-        size, sha = size + len(line) + 1, _sha(line)
+        size, sha = size + len(line) + 1, _sha(line.rstrip(b"\r"))  # git may write other line ends
     return Log(tuple(events), size, sha, len(rest))
 
 

@@ -19,6 +19,7 @@ from context_engine.tools.fit import compact
 from context_engine.tools.fragments import read_fragment, read_regions
 from context_engine.tools.index_tools import clear_index, index_status, index_workspace, reindex_workspace
 from context_engine.tools.memories import add_memory, context_search, delete_memory, list_memories, update_memory
+from context_engine.tools.plan_drafts import compare_plan_versions, refine_plan, visualize_plan
 from context_engine.tools.prompts import enhance_prompt, get_context_for_prompt
 from context_engine.tools.renaming import rename_symbol
 from context_engine.tools.retrieval import codebase_retrieval, cortex_search, find_symbol, semantic_search, trace
@@ -51,6 +52,9 @@ ALL: tuple[Tool, ...] = (
     update_memory,
     delete_memory,
     enhance_prompt,
+    refine_plan,
+    visualize_plan,
+    compare_plan_versions,
     scout,
     grep_codebase,
     semantic_search,

@@ -4,13 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from context_engine.tools.arguments import Kind, Text, Texts, Whole, from_json, refused
+from context_engine.tools.arguments import ENDLESS, Kind, Text, Texts, Whole, from_json, refused
 
 STEPS_MAX = 2_000
 """More than any plan has."""
+PROSE_CHARS_MAX = 200_000
+"""Of an error or a note; more is a file."""
 UID = Text("Or its uid.", 0, 100)
-STEP = Whole("Its number.", 1, STEPS_MAX)
-PLAN_ID = Text("Id or name.", 1, 200)
+STEP = Whole("Its number.", 1, ENDLESS)
+PLAN_ID = Text("Id or name.", 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,17 @@ class Sent(Kind):
         if not isinstance(value, str | Mapping):
             raise refused(name, "must be an object or JSON in a text", "load_plan shows how a plan looks.")
         return value
+
+
+@dataclass(frozen=True, slots=True)
+class Prose(Kind):
+    """A text that may be a whole log: its middle is cut out when it is kept, so the limit is not worth a word in the schema."""
+
+    says: str
+
+    def read(self, name: str, value: Any) -> str:
+        """The text."""
+        return Text("", most=PROSE_CHARS_MAX).read(name, value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import msgspec
 
-from context_engine.plans.desk import CARRIED, NAME_CHARS_MAX
-from context_engine.plans.listing import ORDERS, SORTS, STATUSES, Wanted
+from context_engine.plans.asking import CARRIED, ORDERS, SORTS, STATUSES, Wanted
 from context_engine.plans.progress import wire_execution
 from context_engine.plans.rendering import history_text, plan_text
 from context_engine.store import times
-from context_engine.tools.arguments import Choice, Flag, Text, Texts, Whole, refused
+from context_engine.tools.arguments import ENDLESS, Choice, Flag, Text, Texts, Whole, refused
 from context_engine.tools.fit import NOTE_CHARS, compact, fitting_rows, size, thrifty
 from context_engine.tools.plan_arguments import PLAN_ID, STEPS_MAX, Sent
 from context_engine.tools.plan_replies import answer, shown_plan
@@ -52,14 +51,14 @@ def save_plan(
     engine: "Plans",
     call: Call,  # noqa: ARG001 - every tool takes it
     plan: Annotated[Any, Sent("The plan.")],
-    name: Annotated[str, Text("What to call it.", 0, NAME_CHARS_MAX)] = "",
+    name: Annotated[str, Text("Its name.")] = "",
     tags: Annotated[tuple[str, ...] | None, TagList] = None,
-    overwrite: Annotated[bool, Flag("Make it the next version of its id.")] = False,
+    overwrite: Annotated[bool, Flag("As next version.")] = False,
     expected_version: Annotated[int | None, Versions] = None,
     allow_invalid: Annotated[bool, Flag("Keep it although it cannot be carried out as it is.")] = False,
     reason: Annotated[str, Text("Why it changed.")] = "",
 ) -> Reply:
-    """Save a plan as a new one, or as the next version of an old one."""
+    """Save a plan, or its next version."""
     taken = engine.plans.desk.taken(plan)
     saved = engine.plans.desk.save(
         taken.plan,
@@ -89,14 +88,14 @@ def save_plan(
 def load_plan(
     engine: "Plans",
     call: Call,  # noqa: ARG001 - every tool takes it
-    plan_id: Annotated[str, Text("Id or name.", 0, 200)] = "",
-    name: Annotated[str, Text("Its name.", 0, NAME_CHARS_MAX)] = "",
-    version: Annotated[int | None, Whole("Else the newest.", 1, VERSIONS_MAX)] = None,
+    plan_id: Annotated[str, Text("Id or name.")] = "",
+    name: Annotated[str, Text("Its name.")] = "",
+    version: Annotated[int | None, Whole("Else the newest.", 1, ENDLESS)] = None,
     include_execution: Annotated[bool, Flag("With its progress.")] = True,
     format: Annotated[str, Choice("Rendering.", FORMATS)] = "json",  # noqa: A002 - the seed's word
     from_step: Annotated[int, Whole("Where to go on with a long plan.", 1, STEPS_MAX)] = 1,
 ) -> Reply:
-    """Load a plan with its progress, approvals, and what changed in its files since."""
+    """Load a plan with progress, approvals and file drift."""
     which = plan_id.strip() or name.strip()
     if not which:
         raise refused("plan_id", "is missing", "list_plans shows ids and names.")
@@ -117,12 +116,12 @@ def load_plan(
     return Reply(answer({"success": True, "plan": plan, **cut, **told}, kept=("execution",)))
 
 
-@tool(touches="nothing", rare=("tags", "sort_by", "sort_order", "cursor"))
+@tool(touches="nothing", rare=("tags", "sort_by", "sort_order", "limit", "cursor"))
 def list_plans(
     engine: "Plans",
     call: Call,  # noqa: ARG001 - every tool takes it
     status: Annotated[str, Choice("Only these.", ("", *STATUSES))] = "",
-    query: Annotated[str, Text("Words in name, goal or tags.", 0, 500)] = "",
+    query: Annotated[str, Text("Words in it.")] = "",
     tags: Annotated[tuple[str, ...], TagList] = (),
     sort_by: Annotated[str, Choice("By what.", SORTS)] = "updated_at",
     sort_order: Annotated[str, Choice("Which first.", ORDERS)] = "desc",
@@ -143,21 +142,21 @@ def list_plans(
     return Reply(answer(told, kept=("plans",)))
 
 
-@tool(touches="records", destructive=True)
+@tool(touches="records", destructive=True, rare=("purge", "confirm"))
 def delete_plan(
     engine: "Plans",
     call: Call,  # noqa: ARG001 - every tool takes it
     plan_id: Annotated[str, PLAN_ID],
     purge: Annotated[bool, Flag("For good, not into the trash.")] = False,
-    confirm: Annotated[bool, Flag("Also when it is under way.")] = False,
+    confirm: Annotated[bool, Flag("Though under way.")] = False,
 ) -> Reply:
-    """Delete a plan: into a trash folder, from where it can be moved back."""
+    """Move a plan into the trash."""
     deleted = engine.plans.desk.delete(plan_id, purge=purge, confirm=confirm)
     told = {"success": True, "plan_id": deleted.plan_id, "name": deleted.name}
     return Reply(answer(told | ({"trashed_to": deleted.trashed_to} if deleted.trashed_to else {"purged": True})))
 
 
-@tool(touches="nothing", rare=("since", "until", "include_plans", "include_events", "format"))
+@tool(touches="nothing", rare=("limit", "since", "until", "include_plans", "include_events", "format"))
 def view_history(
     engine: "Plans",
     call: Call,  # noqa: ARG001 - every tool takes it
@@ -169,7 +168,7 @@ def view_history(
     include_events: Annotated[bool, Flag("With what happened to its steps.")] = False,
     format: Annotated[str, Choice("Rendering.", FORMATS)] = "json",  # noqa: A002 - the seed's word
 ) -> Reply:
-    """Show the versions of a plan: when, by whom, what changed."""
+    """List the versions of a plan and what changed."""
     desk = engine.plans.desk
     versions, damaged = desk.history(plan_id)
     first, last = _moment("since", since, 0.0), _moment("until", until, float("inf"))
@@ -195,18 +194,18 @@ def view_history(
     return Reply(answer(told, kept=("versions",)))
 
 
-@tool(touches="records", rare=("expected_version", "force"))
+@tool(touches="records", rare=("execution", "expected_version", "force"))
 def rollback_plan(
     engine: "Plans",
     call: Call,  # noqa: ARG001 - every tool takes it
     plan_id: Annotated[str, PLAN_ID],
-    target_version: Annotated[int, Whole("Which one.", 1, VERSIONS_MAX)],
+    target_version: Annotated[int, Whole("Which one.", 1, ENDLESS)],
     reason: Annotated[str, Text("Why.")] = "",
     execution: Annotated[str, Choice("What becomes of progress.", CARRIED)] = "reconcile",
     expected_version: Annotated[int | None, Versions] = None,
     force: Annotated[bool, Flag("Also while a step is in progress.")] = False,
 ) -> Reply:
-    """Bring an earlier version of a plan back, as a new one; none is lost."""
+    """Bring an earlier version of a plan back, as a new one."""
     back = engine.plans.desk.rollback(
         plan_id, target_version, reason=reason, execution=execution, expected_version=expected_version, force=force
     )

@@ -11,7 +11,7 @@ from context_engine.plans.difference import difference, wire_difference
 from context_engine.plans.packages import folder_of
 from context_engine.plans.rendering import difference_text, plan_text
 from context_engine.store import times
-from context_engine.tools.arguments import Choice, Fields, Flag, Text, Texts, Whole, refused
+from context_engine.tools.arguments import ENDLESS, Choice, Fields, Flag, Text, Texts, Whole, refused
 from context_engine.tools.fit import NOTE_CHARS, compact, fitting_rows, size, thrifty
 from context_engine.tools.plan_arguments import PLAN_ID, Rows, Sent
 from context_engine.tools.plan_replies import answer, shown_plan
@@ -34,7 +34,7 @@ FILES_DRAWN_MAX = 12
 """Of a plan with more, folders are drawn instead: boxes for all its files could not be read."""
 YEARS = (0.0, 4_102_444_800.0)
 """1970 to 2100: when a chart may begin."""
-Version = Whole("Its number.", 1, 100_000)
+Version = Whole("Its number.", 1, ENDLESS)
 
 
 @tool(
@@ -56,7 +56,7 @@ def refine_plan(
     current_plan: Annotated[Any, Sent("A plan instead of an id.")] = None,
     clarifications: Annotated[Mapping[str, Any], Fields("Answers, by question or its id.")] = {},
     focus_steps: Annotated[tuple[str, ...], Texts("Steps the feedback is about.")] = (),
-    expected_version: Annotated[int | None, Whole("Refused unless this is the newest.", 0, 100_000)] = None,
+    expected_version: Annotated[int | None, Whole("Refused unless this is the newest.", 0, ENDLESS)] = None,
     auto_save: Annotated[bool, Flag("Keep it as the next version.")] = True,
     assist: Annotated[str, Choice("Who may take it further: a model, you (host), nobody.", ASSISTS)] = "auto",
     force_reopen: Annotated[bool, Flag("Change steps that are done, and open them again.")] = False,
@@ -200,7 +200,7 @@ def visualize_plan(
     max_label: Annotated[int, Whole("Characters of a title.", 20, 120)] = mermaid.LABEL_CHARS,
     start_date: Annotated[str, Text("Of the Gantt chart: 2026-11-21.", 0, 40)] = "",
 ) -> Reply:
-    """Draw a plan as a Mermaid diagram."""
+    """Draw a plan as a diagram: Mermaid of its steps or modules."""
     drawn, execution = _drawable(engine, plan_id, plan, version)
     way: mermaid.Direction = "LR" if direction == "lr" else "TD"
     warnings: list[str] = []
@@ -260,7 +260,7 @@ def _modules(engine: "Engine", plan: "Plan") -> tuple[dict[str, list[int]], list
             steps += [number] if number not in steps else []
     pairs: list[tuple[str, str]] = []
     warnings: list[str] = []
-    for path in sorted(path for path in plan.files if engine.plans.ground.exists(path)):
+    for path in sorted(path for path in plan.files if engine.plans.ground.has_path(path)):
         pairs += [(path, str(other)) for other in engine.dependencies(path)]
         try:
             pairs += [(str(other), path) for other in engine.importers(path)]

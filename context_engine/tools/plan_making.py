@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, cast
 
 from context_engine.assist.ladder import ASSISTS, Climbed
-from context_engine.errors import InvalidArgument, PlanNotFound
+from context_engine.errors import CallError, InvalidArgument, PlanNotFound
 from context_engine.model import Filter
 from context_engine.text.secrets import mask
 from context_engine.tools.arguments import Choice, Flag, Kind, Text, Texts, Whole, refused
 from context_engine.tools.edit_arguments import Content, Edits, fields, listed_objects
 from context_engine.tools.files import SHA_CHARS
 from context_engine.tools.fit import NOTE_CHARS, beginning, compact, size, thrifty
+from context_engine.tools.prompts import spent
 from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:
@@ -179,12 +180,19 @@ def _climbed(
     tried = replace(again, auto=False)
 
     def check(draft: Any) -> str:
-        return problem(engine.plans.making.taken(draft, tried, provenance="model", task=made.plan.task))
+        try:
+            return problem(engine.plans.making.taken(draft, tried, provenance="model", task=made.plan.task))
+        except CallError as error:
+            return error.message
 
     climbed = engine.ladder.climb(second, assist, check=check, cancel=call.cancel)
     if climbed.draft is None:
         return made, climbed
-    better = engine.plans.making.taken(climbed.draft, again, provenance="model", task=made.plan.task)
+    try:
+        better = engine.plans.making.taken(climbed.draft, again, provenance="model", task=made.plan.task)
+    except CallError as error:  # somebody else was quicker
+        told = (*climbed.warnings, f"the model's plan was not kept: {error.message}")
+        return made, replace(climbed, used="none", draft=None, warnings=told)
     return replace(better, base=made.base), climbed
 
 
@@ -206,7 +214,7 @@ def _planned(engine: "Engine", made: "Made", climbed: Climbed, began: float, use
         }
     )
     ms = round((time.perf_counter() - began) * 1_000)
-    meta = {"tool": "create_plan", "ms": ms, "assist_used": used, "tokens": climbed.tokens and climbed.tokens._asdict()}
+    meta = {"tool": "create_plan", "ms": ms, "assist_used": used, "model": spent(climbed)}
     reply["meta"] = thrifty(meta | {"index_freshness": made.base.change.freshness if made.base else ""})
     room = engine.settings.result_chars_max - NOTE_CHARS - size(compact(reply))
     return Reply(compact(reply | {"plan": _fitting(made.plan, room)}))
@@ -308,7 +316,8 @@ def execute_plan(
     reply |= {"packets": packets, **_progress(stand)}
     reply |= thrifty({"next": climbed.next, "warnings": warnings})
     ms = round((time.perf_counter() - began) * 1_000)
-    reply["meta"] = {"tool": "execute_plan", "ms": ms, "assist_used": climbed.used}
+    meta = {"tool": "execute_plan", "ms": ms, "assist_used": climbed.used}
+    reply["meta"] = meta | thrifty({"model": spent(climbed)})
     return Reply(_cut(reply, engine.settings.result_chars_max))
 
 
@@ -324,7 +333,7 @@ def _stand(engine: "Engine", plan: Any, plan_id: str) -> _Stand:
     if plan_id.strip():
         loaded = engine.plans.desk.load(plan_id)
         execution = loaded.execution or folded(loaded.plan, (), now=0.0)
-        return _Stand(loaded.plan, execution, loaded.execution is not None, loaded.warnings)
+        return _Stand(loaded.plan, execution, True, loaded.warnings)
     sent = parsed(plan).plan
     try:
         return _stand(engine, None, sent.id) if sent.id else _unkept(sent, engine)
@@ -450,6 +459,7 @@ def _packet(stand: _Stand, made: "Packet") -> dict[str, Any]:
                 "change": file.change,
                 "sha": file.sha[:SHA_CHARS],
                 "why": file.why,
+                "note": "it is not there now" if not file.sha and file.change != "create" else "",
                 "snippets": [
                     thrifty({"lines": str(each.span), "symbol": each.symbol, "text": mask(each.text).text})
                     for each in file.snippets

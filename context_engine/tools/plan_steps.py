@@ -4,14 +4,13 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.errors import NeedsApproval
-from context_engine.plans.approving import AGENT, DECISIONS, HOURS_MAX, PERSON
+from context_engine.plans.asking import AGENT, DECISIONS, HOURS_MAX, PERSON, Caller, Report
 from context_engine.plans.model import numbers
 from context_engine.plans.progress import wire_execution
 from context_engine.plans.rendering import plan_text, progress_text
-from context_engine.plans.tracking import Caller, Report
 from context_engine.tools.arguments import Choice, Flag, Text, Texts, Whole
 from context_engine.tools.fit import NOTE_CHARS, beginning, fitting_rows
-from context_engine.tools.plan_arguments import PLAN_ID, STEP, STEP_NUMBERS, UID, Rows, numbers_of, which_step
+from context_engine.tools.plan_arguments import PLAN_ID, STEP, STEP_NUMBERS, UID, Prose, Rows, numbers_of, which_step
 from context_engine.tools.plan_desk import FORMATS, approval_row
 from context_engine.tools.plan_replies import answer
 from context_engine.tools.questions import Question
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
 
 DETAILS_CHARS = 6_000
 """Of the plan beside a request for its approval: a screen or two, which a person reads before deciding."""
-TEXT_CHARS = 20_000
-"""Of an error or a note, which is cut in its middle when it is kept."""
 EVENTS_MAX = 10_000_000
 Seq = Whole("Refused unless this is the last event.", 0, EVENTS_MAX)
 Actor = Text("Who does it.", 0, 100)
@@ -46,7 +43,7 @@ def request_approval(
     expires_in_hours: Annotated[int | None, Whole("Else never.", 1, HOURS_MAX)] = None,
     ask_user: Annotated[bool, Flag("Ask the user at once, where the client can.")] = True,
 ) -> Reply:
-    """Ask for approval of a plan, or of some steps, as they are now."""
+    """Ask for approval of a plan or of steps."""
     asked = engine.plans.approvals.request(
         plan_id, steps=numbers_of(step_numbers), note=note, expires_in_hours=expires_in_hours
     )
@@ -59,17 +56,17 @@ def request_approval(
     return Reply(answer(told))
 
 
-@tool(touches="records", rare=("decided_by",))
+@tool(touches="records", rare=("comment", "decided_by"))
 def respond_approval(
     engine: "Plans",
     call: Call,
-    request_id: Annotated[str, Text("Its id.", 1, 100)],
+    request_id: Annotated[str, Text("Its id.", 1)],
     action: Annotated[str, Choice("The decision.", DECISIONS)],
     comment: Annotated[str, Text("Why.")] = "",
-    modifications: Annotated[str, Text("What is to be different.", 0, TEXT_CHARS)] = "",
+    modifications: Annotated[str, Text("What to change.")] = "",
     decided_by: Annotated[str, Text("On whose behalf.", 0, 100)] = "",
 ) -> Reply:
-    """Decide about a request for approval: approve, reject or request_modification."""
+    """Decide about a request for approval."""
     approvals = engine.plans.approvals
     try:
         by = f"{AGENT} for {decided_by.strip()}" if decided_by.strip() else AGENT
@@ -95,24 +92,25 @@ def start_step(
     actor: Annotated[str, Actor] = "",
     idempotency_key: Annotated[str, Key] = "",
 ) -> Reply:
-    """Start a step of a plan; one that waits for others is refused."""
+    """Start a step of a plan."""
     moved = engine.plans.steps.start(
         plan_id,
         which_step(step_number, step_uid),
         force=force,
         caller=Caller(expected_seq, actor, idempotency_key),
     )
-    return Reply(answer(_moved(moved)))
+    told = {"next": "execute_plan hands out what the step needs; complete_step or fail_step ends it."}
+    return Reply(answer(_moved(moved) | told))
 
 
-@tool(touches="records", rare=(*RARE, "evidence", "criteria_met", "auto_detect_files", "force"))
+@tool(touches="records", rare=(*RARE, "files_modified", "evidence", "criteria_met", "auto_detect_files", "force"))
 def complete_step(
     engine: "Plans",
     call: Call,  # noqa: ARG001 - every tool takes it
     plan_id: Annotated[str, PLAN_ID],
     step_number: Annotated[int, STEP] = 0,
     step_uid: Annotated[str, UID] = "",
-    notes: Annotated[str, Text("What was done.", 0, TEXT_CHARS)] = "",
+    notes: Annotated[str, Prose("What was done.")] = "",
     files_modified: Annotated[tuple[str, ...], Texts("Beside what git sees.", most=1_000)] = (),
     evidence: Annotated[tuple[Mapping[str, Any], ...], Rows("command, exit_code, output.", "output", 20)] = (),
     criteria_met: Annotated[tuple[str, ...], Texts("Criteria, or their numbers.")] = (),
@@ -122,7 +120,7 @@ def complete_step(
     actor: Annotated[str, Actor] = "",
     idempotency_key: Annotated[str, Key] = "",
 ) -> Reply:
-    """Complete a step that was started; says which steps can begin now, and which files changed unexpectedly."""
+    """Complete a started step: which can begin now, which files changed."""
     report = Report(notes, files_modified, evidence, criteria_met, auto_detect_files)
     caller = Caller(expected_seq, actor, idempotency_key)
     step = which_step(step_number, step_uid)
@@ -144,7 +142,7 @@ def fail_step(
     plan_id: Annotated[str, PLAN_ID],
     step_number: Annotated[int, STEP] = 0,
     step_uid: Annotated[str, UID] = "",
-    error: Annotated[str, Text("What went wrong.", 0, TEXT_CHARS)] = "",
+    error: Annotated[str, Prose("What went wrong.")] = "",
     retry: Annotated[bool, Flag("Open it again.")] = False,
     skip: Annotated[bool, Flag("Go on without it.")] = False,
     skip_dependents: Annotated[bool, Flag("And without all that waits for it.")] = False,
@@ -153,7 +151,7 @@ def fail_step(
     actor: Annotated[str, Actor] = "",
     idempotency_key: Annotated[str, Key] = "",
 ) -> Reply:
-    """Fail a step, open a failed one again (retry), or go on without it (skip)."""
+    """Fail a step, open it again, or skip it."""
     moved, skipped = engine.plans.steps.fail(
         plan_id,
         which_step(step_number, step_uid),
@@ -173,7 +171,7 @@ def fail_step(
     return Reply(answer(_moved(moved) | told, kept=("blocked", "skipped")))
 
 
-@tool(touches="nothing", rare=("format",))
+@tool(touches="nothing", rare=("include_steps", "format"))
 def view_progress(
     engine: "Plans",
     call: Call,  # noqa: ARG001 - every tool takes it
@@ -181,7 +179,7 @@ def view_progress(
     include_steps: Annotated[bool, Flag("Every step.")] = True,
     format: Annotated[str, Choice("Rendering.", FORMATS)] = "json",  # noqa: A002 - the seed's word
 ) -> Reply:
-    """Show how far a plan is: steps ready, running, blocked, what is next and how long it may take."""
+    """Show how far a plan is: steps ready, running, blocked, next."""
     now = engine.plans.steps.current(plan_id)
     if format == "markdown":
         return Reply(progress_text(now.plan, now.execution))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from context_engine.model import Progress
 from context_engine.review import lifecycle
 from context_engine.review.finding import PRIORITIES
-from context_engine.review.session import Request
+from context_engine.review.request import Request
 from context_engine.store.times import iso
 from context_engine.tools.arguments import Fields, Flag, Text, Texts, Whole
 from context_engine.tools.fit import compact, fitting_rows, thrifty
@@ -25,9 +25,8 @@ WAIT_S_MAX = 55
 FILES_NAMED_MAX = 5_000
 WORKERS_MAX = 4
 """Python threads share one core for most of a review; more of them wait for each other."""
-ID_CHARS = 100
 
-SessionId = Annotated[str, Text("Its id.", 1, ID_CHARS)]
+SessionId = Annotated[str, Text("Its id.")]
 WaitS = Annotated[int, Whole("Wait so many seconds.", 0, WAIT_S_MAX)]
 
 
@@ -50,7 +49,7 @@ def reactive_review_pr(
     wait_s: WaitS = 0,
     resume_if_same: Annotated[bool, Flag("Go on with an unfinished one.")] = True,
 ) -> Reply:
-    """Review a large pull request in the background, in durable units; findings come as they are found."""
+    """Review a large pull request in the background; get_review_status shows findings as they come."""
     began = time.monotonic()
     request = Request(commit_hash, base_ref, changed_files, options_of(options), title, author)
     sessions = engine.reviews.sessions
@@ -124,7 +123,7 @@ def pause_review(
     reason: Annotated[str, Text("Why.")] = "",
 ) -> Reply:
     """Pause a review session until resume_review; units under way end."""
-    return _standing(engine, engine.reviews.sessions.pause(session_id, reason))
+    return _standing(engine, engine.reviews.sessions.pause(session_id, engine.reviews.scrub(reason)))
 
 
 @tool(touches="records")
@@ -133,7 +132,7 @@ def resume_review(
     call: Call,  # noqa: ARG001 - every tool takes it
     session_id: SessionId,
 ) -> Reply:
-    """Resume a paused, failed or interrupted review session; nothing finished is repeated."""
+    """Resume a paused or interrupted review session; nothing finished is repeated."""
     return _standing(engine, engine.reviews.sessions.resume(session_id))
 
 

@@ -2,10 +2,14 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
-from context_engine.review.validating.content import KINDS, Validated, Wanted, by_severity
+from context_engine.assist.drafts import taken
+from context_engine.assist.ladder import ASSISTS, Ladder
+from context_engine.review.validating.critique import SCHEMA, second_pass, standing, wrong_with
 from context_engine.review.validating.remark import ids
+from context_engine.review.validating.wanted import KINDS, Validated, Wanted, by_severity
 from context_engine.tools.arguments import Choice, Fields, Flag, Text, Texts, Whole
 from context_engine.tools.fit import NOTE_CHARS, compact, counted, fitting_rows, size, thrifty
 from context_engine.tools.tool import Call, Reply, tool
@@ -17,6 +21,11 @@ if TYPE_CHECKING:
 
 class Validates(Protocol):
     """What this tool asks of the Engine."""
+
+    @property
+    def ladder(self) -> Ladder:
+        """Who makes a second pass."""
+        ...
 
     @property
     def settings(self) -> "Settings":
@@ -32,28 +41,39 @@ class Validates(Protocol):
 CONTENT_CHARS = 2_000_000
 """A larger text is hardly written by one call."""
 FINDINGS_MAX = 1_000
-TIERS = ("1", "2")
+TIERS = ("1", "2", "3")
 
 
 @tool(
     touches="nothing",
-    rare=("language", "scrub_secrets", "tiers", "schema", "stop_on_error", "max_findings", "base_content"),
+    rare=(
+        "language",
+        "scrub_secrets",
+        "tiers",
+        "schema",
+        "stop_on_error",
+        "max_findings",
+        "base_content",
+        "assist",
+    ),
 )
 def validate_content(
     engine: "Validates",
-    call: Call,  # noqa: ARG001 - every tool takes it
+    call: Call,
     content: Annotated[str, Text("What to check.", 0, CONTENT_CHARS)],
     content_type: Annotated[str, Choice("What it is.", KINDS)] = "raw_text",
     file_path: Annotated[str, Text("Where it belongs.")] = "",
     language: Annotated[str, Text("Else by file_path.", 0, 40)] = "",
     scrub_secrets: Annotated[bool, Flag("Look for secrets, return it without.")] = True,
-    tiers: Annotated[tuple[str, ...], Texts("1 parsers, 2 habits.", TIERS)] = TIERS,
+    tiers: Annotated[tuple[str, ...], Texts("1 parsers, 2 habits, 3 a second pass.", TIERS)] = ("1", "2"),
     schema: Annotated[Mapping[str, Any] | None, Fields("A JSON Schema that data must keep to.")] = None,
     stop_on_error: Annotated[bool, Flag("No further tier after an error.")] = False,
     max_findings: Annotated[int, Whole("Findings told.", 1, FINDINGS_MAX)] = 100,
     base_content: Annotated[str | None, Text("Older version: only new findings.", 0, CONTENT_CHARS)] = None,
+    assist: Annotated[str, Choice("Tier 3: by a model, by you (next), or off.", ASSISTS)] = "auto",
+    findings: Annotated[Mapping[str, Any] | None, Fields("As next asks.")] = None,
 ) -> Reply:
-    """Check generated code, data, diffs, plans or text: secrets, syntax by real parsers, placeholders, unknown files."""
+    """Check generated code, data, diffs, plans or text: secrets, syntax, placeholders, unknown files."""
     wanted = Wanted(
         kind=content_type,
         path=file_path.strip(),
@@ -65,9 +85,41 @@ def validate_content(
         base=base_content,
     )
     found = engine.validation.validated(content, wanted)
+    beside: dict[str, Any] = {}
+    if "3" in tiers or findings is not None:
+        found, beside = _second(found, content, wanted, assist, findings, engine, call)
     rows = [thrifty(row) for row in _rows(found, content.split("\n"))]
-    shown = fitting_rows(rows[:max_findings], chars_max=engine.settings.result_chars_max)
-    return Reply(compact(_told(found, len(rows), shown, engine.settings.result_chars_max)))
+    chars_max = engine.settings.result_chars_max - size(compact(beside))
+    shown = fitting_rows(rows[:max_findings], chars_max=chars_max)
+    told = _told(found, len(rows), shown, chars_max)
+    warnings = [*told.pop("warnings", ()), *beside.pop("warnings", ())]
+    return Reply(compact(told | beside | thrifty({"warnings": warnings})))
+
+
+def _second(
+    found: Validated,
+    content: str,
+    wanted: Wanted,
+    assist: str,
+    given: Mapping[str, Any] | None,
+    engine: "Validates",
+    call: Call,
+) -> tuple[Validated, dict[str, Any]]:
+    """Tier 3: what the agent hands in, else what a model says, else the next step for the agent."""
+    used, draft, beside = "host", taken(given, SCHEMA, "findings") if given is not None else None, {}
+    if draft is None:
+        asked = second_pass(found.scrubbed or content, wanted.kind, wanted.path, found.remarks)
+        climbed = engine.ladder.climb(asked, assist, check=lambda one: wrong_with(one, content), cancel=call.cancel)
+        used, draft = climbed.used, climbed.draft
+        beside = thrifty({"next": climbed.next, "warnings": list(climbed.warnings)})
+    beside |= {"meta": {"assist_used": used}}
+    if draft is None:
+        skipped = "" if beside.get("next") is None else "call again with findings, as next says"
+        return replace(found, skipped=(*found.skipped, (3, skipped or "nobody was asked"))), beside
+    stands = standing(draft, content)
+    rejected = [{"place": each.place, "reason": each.reason} for each in stands.rejected]
+    remarks = (*found.remarks, *sorted(stands.remarks, key=lambda remark: remark.order))
+    return replace(found, remarks=remarks, tiers_run=(*found.tiers_run, 3)), beside | {"rejected": rejected}
 
 
 def _rows(found: Validated, lines: Sequence[str]) -> list[Mapping[str, Any]]:

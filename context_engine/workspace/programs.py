@@ -11,8 +11,9 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 OUTPUT_BYTES_MAX = 16_000_000
@@ -46,6 +47,9 @@ KEPT = (
 """Of the environment: where programs and their own caches lie, and no token of anybody."""
 
 
+NO_LINKS: Mapping[str, str] = MappingProxyType({})
+
+
 class Outcome(NamedTuple):
     """What a program said. `problem` is why it could not be started, or that it took too long; then the rest says little."""
 
@@ -60,7 +64,9 @@ def found(name: str, *, beside: Sequence[str] = ()) -> str:
     for folder in beside:
         if here := shutil.which(name, path=folder):
             return here
-    return shutil.which(name) or ""
+    there = shutil.which(name)
+    # Windows looks into the current folder first, which may be a workspace.
+    return there if there and os.path.dirname(os.path.abspath(there)) != os.getcwd() else ""
 
 
 def identity(program: str) -> str:
@@ -73,8 +79,11 @@ def identity(program: str) -> str:
 
 
 @contextmanager
-def apart(files: Mapping[str, bytes]) -> Generator[Path]:
-    """A folder of its own that holds these files, gone afterwards. Paths that lead out of it are left out."""
+def apart(files: Mapping[str, bytes], links: Mapping[str, str] = NO_LINKS) -> Generator[Path]:
+    """A folder of its own that holds these files, gone afterwards. Paths that lead out of it are left out.
+
+    `links` are names in it that lead to other folders, which are there for reading.
+    """
     with tempfile.TemporaryDirectory(prefix="ctx-review-", ignore_cleanup_errors=True) as made:
         top = Path(made).resolve()
         for path, data in files.items():
@@ -86,6 +95,10 @@ def apart(files: Mapping[str, bytes]) -> Generator[Path]:
                 place.write_bytes(data)
             except OSError:  # a file where another path wants a folder, a name that this system cannot have
                 continue
+        for name, target in links.items():
+            if os.path.isdir(target) and not (top / name).exists():
+                with suppress(OSError):  # Windows wants a right for it that few people have
+                    (top / name).symlink_to(target, target_is_directory=True)
         yield top
 
 

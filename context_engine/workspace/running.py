@@ -42,10 +42,14 @@ def words_of(command: str) -> list[str]:
 
 
 def program(name: str) -> str:
-    """Where a program of this machine lies; empty when there is none of that name."""
+    """Where a program of this machine lies; empty when there is none of that name.
+
+    What lies in the folder one happens to be in does not count: a repository could bring it along.
+    """
     import shutil
 
-    return shutil.which(name) or ""
+    found = shutil.which(name) or ""
+    return found if os.path.isabs(found) else ""
 
 
 def run(words: Sequence[str], folder: Path, *, limit_s: float, stdin: bytes = b"", tail_bytes: int = TAIL_BYTES) -> Ran:

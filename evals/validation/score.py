@@ -25,7 +25,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from context_engine.languages import Grammars, Languages
 from context_engine.languages.plain import code_only
 from context_engine.review.source import Parsers
-from context_engine.review.validating.content import Validated, Wanted, World, validated
+from context_engine.review.validating.content import World, validated
+from context_engine.review.validating.wanted import Validated, Wanted
 from context_engine.store.place import user_cache_folder
 from context_engine.text.secrets import mask
 

@@ -64,10 +64,9 @@ class Analyzer:
 
 
 def below(path: str, folder: Path) -> str:
-    """A path as a program names it, relative to its folder."""
-    try:
-        return (
-            Path(path).resolve().relative_to(folder).as_posix() if Path(path).is_absolute() else Path(path).as_posix()
-        )
-    except ValueError:
-        return path
+    """A path as a program names it, relative to its folder.
+
+    >>> below("/tmp/x/src/a.py", Path("/tmp/x")), below("./a.py", Path("/tmp/x"))
+    ('src/a.py', 'a.py')
+    """
+    return path.replace("\\", "/").removeprefix(f"{folder.as_posix()}/").removeprefix("./")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from context_engine.review.analyzers.analyzer import Analyzer, Reported, UnreadableError
@@ -49,11 +49,16 @@ Tree = Callable[[], Mapping[str, bytes]]
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """The analysers there are, and which of them the user allowed to run code of the project. `tools` are folders of programs."""
+    """The analysers there are, and which of them the user allowed to run code of the project.
+
+    Only these are looked for in `tools`, folders of the workspace: a repository must not bring the ruff that is always asked.
+    `linked` are folders that they find beside the files (`node_modules`), by their names.
+    """
 
     analyzers: tuple[Analyzer, ...]
     allowed: frozenset[str] = frozenset()
     tools: tuple[str, ...] = ()
+    linked: Mapping[str, str] = field(default_factory=dict)
     analyzer_s: float = ANALYZER_S
 
     def analyse(
@@ -89,7 +94,7 @@ class Bench:
     def identity(self, options: Options, commit: str) -> str:
         """Which of them would be asked: another text when one is another program, or sees another tree."""
         asked = [each for each in self.analyzers if not self._why_not(each, options, 1.0)]
-        programs = [f"{each.name}={identity(found(each.program, beside=self.tools))}" for each in asked]
+        programs = [f"{each.name}={identity(self._program(each))}" for each in asked]
         return "\n".join([*programs, *([commit] if any(each.wants_all for each in asked) else [])])
 
     def _why_not(self, analyzer: Analyzer, options: Options, left_s: float) -> str:
@@ -97,10 +102,13 @@ class Bench:
         if wanted == "none" or (wanted != "auto" and analyzer.name not in wanted):
             return "not asked for"
         if analyzer.runs_project_code and analyzer.name not in self.allowed:
-            return "it runs code of the project: name it in review_programs of the settings to allow that"
-        if not found(analyzer.program, beside=self.tools):
+            return "it runs code of the project, which CTX_REVIEW_PROGRAMS does not allow"
+        if not self._program(analyzer):
             return "not installed"
         return NO_TIME if left_s <= 0 else ""
+
+    def _program(self, analyzer: Analyzer) -> str:
+        return found(analyzer.program, beside=self.tools if analyzer.runs_project_code else ())
 
     def _told(
         self, analyzer: Analyzer, files: Sequence[ChangedFile], before: Tree, after: Tree, left_s: float
@@ -112,6 +120,8 @@ class Bench:
             whole, was = after(), before()
             if len(whole) > TREE_FILES_MAX or sum(map(len, whole.values())) > TREE_BYTES_MAX or not whole:
                 return [], "wants the whole tree, which is not known here or too large"
+            if lacking := [name for name in analyzer.needs if name not in whole]:
+                return [], f"is not used here: there is no {lacking[0]}"
             new, old = {**whole, **new}, {**was, **old}
         ends = time.monotonic() + left_s
         now, problem = self._ran(analyzer, new, sorted(file.path for file in files), left_s)
@@ -129,8 +139,9 @@ class Bench:
         here = [path for path in paths if path in files]
         if not here:
             return (), ""
-        program = found(analyzer.program, beside=self.tools)
-        with apart(files) as folder:
+        program = self._program(analyzer)
+        links = self.linked if analyzer.runs_project_code else {}
+        with apart(files, links) as folder:
             outcome = run(analyzer.command(program, here), folder, timeout_s=left_s, offline=analyzer.offline)
             if outcome.problem:
                 return (), outcome.problem

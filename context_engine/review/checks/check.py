@@ -73,7 +73,7 @@ Run = TypeVar("Run", TextRun, FileRun, ChangeRun)
 class Check(Generic[Run]):
     """A check and its constants. `languages` are those it understands, none: every file; `in_tests`: also in tests.
 
-    `needs_whole`: it must see the file, hunks alone say nothing. `confidence` is how often it was right where it was tried.
+    `needs_whole`: it must see the file, hunks alone say nothing. `mentions`: a file in which none of these stands is fine. `confidence` is how often it was right where it was tried.
     """
 
     rule: str
@@ -87,6 +87,7 @@ class Check(Generic[Run]):
     examples: tuple[Example, ...] = ()
     in_tests: bool = True
     needs_whole: bool = True
+    mentions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,7 @@ class Rule:
     examples: tuple[Example, ...] = ()
     in_tests: bool = True
     needs_whole: bool = True
+    mentions: tuple[str, ...] = ()
 
     def text(self, run: TextRun) -> Check[TextRun]:
         """A check of one version of a file."""
@@ -129,6 +131,7 @@ class Rule:
             self.examples,
             self.in_tests,
             self.needs_whole,
+            self.mentions,
         )
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     category="security",
     languages=PYTHON,
     in_tests=False,
+    mentions=("eval(", "exec("),
     examples=(
         py("value = eval(text) «"),
         py("exec(source, scope) «"),
@@ -46,6 +47,7 @@ def eval_python(source: Source) -> Iterator[Note]:
     category="security",
     languages=SCRIPT,
     in_tests=False,
+    mentions=("eval(", "Function("),
     examples=(
         js("const value = eval(text); «"),
         js("const f = new Function('a', body); «"),
@@ -73,6 +75,7 @@ def eval_script(source: Source) -> Iterator[Note]:
     category="security",
     languages=PYTHON,
     in_tests=False,
+    mentions=("shell=", "os.system", "os.popen"),
     examples=(
         py("subprocess.run(f'rm {name}', shell=True) «"),
         py("os.system('rm ' + name) «"),
@@ -115,6 +118,7 @@ def _is_plain(kind: str, text: str) -> bool:
     category="security",
     languages=SCRIPT,
     in_tests=False,
+    mentions=("exec",),
     examples=(
         js("exec(`rm ${name}`); «"),
         js("child_process.execSync('rm ' + name); «"),
@@ -141,6 +145,7 @@ def shell_script(source: Source) -> Iterator[Note]:
     category="security",
     languages=PYTHON,
     in_tests=False,
+    mentions=("yaml.load",),
     examples=(
         py("config = yaml.load(file) «"),
         py("config = yaml.load(file, Loader=yaml.Loader) «"),
@@ -168,6 +173,7 @@ def unsafe_yaml(source: Source) -> Iterator[Note]:
     category="security",
     languages=PYTHON,
     in_tests=False,
+    mentions=("pickle", "dill", "marshal"),
     examples=(
         py("state = pickle.loads(data) «"),
         py("state = json.loads(data)\npickle.dumps(state)"),
@@ -191,6 +197,7 @@ def unsafe_pickle(source: Source) -> Iterator[Note]:
     category="security",
     languages=(*PYTHON, *SCRIPT, *GO),
     in_tests=False,
+    mentions=("verif", "rejectUnauthorized", "InsecureSkipVerify"),
     examples=(
         py("requests.get(url, verify=False) «"),
         py("context = ssl._create_unverified_context() «"),
@@ -231,6 +238,7 @@ _UNVERIFIED = {"python": _UNVERIFIED_PYTHON, "go": _UNVERIFIED_GO, **dict.fromke
     category="security",
     languages=PYTHON,
     in_tests=False,
+    mentions=("execute",),
     examples=(
         py("cursor.execute(f\"SELECT * FROM users WHERE name = '{name}'\") «"),
         py("db.execute('DELETE FROM users WHERE id = %s' % user) «"),
@@ -274,6 +282,7 @@ def _is_built_sql(text: str) -> bool:
     category="security",
     languages=(*PYTHON, *SCRIPT, *GO),
     in_tests=False,
+    mentions=("http://",),
     examples=(
         py("API = 'http://api.shop.io/v1' «"),
         py("API = 'http://localhost:8000'\nNS = 'http://www.w3.org/2000/svg'"),
@@ -283,8 +292,6 @@ def _is_built_sql(text: str) -> bool:
 ).text
 def plain_http(source: Source) -> Iterator[Note]:
     """A text that is an http:// address of another machine; names of XML spaces are none."""
-    if "http://" not in source.text:
-        return
     query = "(string) @it" if source.language_name != "go" else "(interpreted_string_literal) @it"
     for found in source.matches(query):
         address = re.match(r"[a-zA-Z]*['\"`]{1,3}http://([\w.-]+)", found["it"].text)
@@ -307,6 +314,7 @@ _LOCAL = re.compile(
     category="security",
     languages=PYTHON,
     in_tests=False,
+    mentions=("debug=",),
     examples=(
         py("app.run(host='0.0.0.0', debug=True) «"),
         py("app.run(debug=settings.debug)"),

@@ -51,6 +51,7 @@ def image_unpinned(source: Source) -> Iterator[Note]:
     confidence=0.75,
     category="security",
     needs_whole=False,
+    mentions=("pull_request_target",),
     examples=(
         Example(
             ".github/workflows/ci.yml",

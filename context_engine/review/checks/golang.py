@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     category="performance",
     languages=GO,
     in_tests=False,
+    mentions=("defer",),
     examples=(
         go("package a\nfunc f() {\n\tfor _, p := range ps {\n\t\tdefer p.Close() «\n\t}\n}"),
         go("package a\nfunc f() {\n\tfor _, p := range ps {\n\t\tfunc() {\n\t\t\tdefer p.Close()\n\t\t}()\n\t}\n}"),
@@ -87,6 +88,7 @@ def self_comparison(source: Source) -> Iterator[Note]:
     category="correctness",
     languages=GO,
     in_tests=False,
+    mentions=("return nil",),
     examples=(
         go("package a\nfunc f() error {\n\tif err != nil {\n\t\treturn nil «\n\t}\n\treturn nil\n}"),
         go("package a\nfunc f() error {\n\tif err != nil {\n\t\treturn err\n\t}\n\treturn nil\n}"),

@@ -64,6 +64,7 @@ _CHANGES = (
     confidence=0.8,
     category="correctness",
     languages=PYTHON,
+    mentions=("except:",),
     examples=(
         py("try:\n    work()\nexcept: «\n    pass"),
         py("try:\n    work()\nexcept ValueError:\n    pass"),
@@ -86,6 +87,7 @@ def bare_except(source: Source) -> Iterator[Note]:
     category="correctness",
     languages=PYTHON,
     in_tests=False,
+    mentions=("except Exception", "except BaseException"),
     examples=(
         py("try:\n    work()\nexcept Exception: «\n    pass"),
         py("try:\n    work()\nexcept Exception as e: «\n    pass"),
@@ -118,6 +120,7 @@ _SWALLOWED = """
     confidence=0.9,
     category="correctness",
     languages=PYTHON,
+    mentions=(" is ",),
     examples=(
         py("if kind is 'file': «\n    pass"),
         py("if count is not 0: «\n    pass"),
@@ -140,6 +143,7 @@ def is_literal(source: Source) -> Iterator[Note]:
     category="style",
     languages=PYTHON,
     in_tests=False,
+    mentions=("None",),
     examples=(
         py("if found == None: «\n    pass"),
         py("if found is None:\n    pass"),
@@ -164,6 +168,7 @@ def equals_none(source: Source) -> Iterator[Note]:
     confidence=0.95,
     category="correctness",
     languages=PYTHON,
+    mentions=("nan", "NaN"),
     examples=(
         py("if x == float('nan'): «\n    pass"),
         py("if x != np.nan: «\n    pass"),
@@ -188,6 +193,7 @@ def nan_comparison(source: Source) -> Iterator[Note]:
     confidence=0.95,
     category="correctness",
     languages=PYTHON,
+    mentions=("assert (", "assert("),
     examples=(
         py("assert (x == 1, 'wrong') «"),
         py("assert (x == 1), 'wrong'"),
@@ -208,6 +214,7 @@ def assert_tuple(source: Source) -> Iterator[Note]:
     confidence=0.95,
     category="correctness",
     languages=PYTHON,
+    mentions=("raise NotImplemented",),
     examples=(
         py("def area(self):\n    raise NotImplemented «"),
         py("def area(self):\n    raise NotImplemented('later') «"),
@@ -254,6 +261,7 @@ def duplicate_key(source: Source) -> Iterator[Note]:
     confidence=0.9,
     category="correctness",
     languages=PYTHON,
+    mentions=("elif",),
     examples=(
         py("if a == 1:\n    one()\nelif b:\n    two()\nelif a == 1: «\n    three()"),
         py("if a == 1:\n    one()\nelif a == 2:\n    two()"),
@@ -352,6 +360,7 @@ def unreachable(source: Source) -> Iterator[Note]:
     confidence=0.85,
     category="correctness",
     languages=PYTHON,
+    mentions=("finally",),
     examples=(
         py("def f():\n    try:\n        work()\n    finally:\n        return 1 «"),
         py("def f():\n    try:\n        work()\n    finally:\n        done()\n    return 1"),
@@ -372,6 +381,7 @@ def return_in_finally(source: Source) -> Iterator[Note]:
     category="performance",
     languages=PYTHON,
     in_tests=False,
+    mentions=("time.sleep",),
     examples=(
         py("import time\nasync def wait():\n    time.sleep(1) «"),
         py("import time\ndef wait():\n    time.sleep(1)"),
@@ -380,7 +390,7 @@ def return_in_finally(source: Source) -> Iterator[Note]:
 ).text
 def unawaited_sleep(source: Source) -> Iterator[Note]:
     """`time.sleep` whose nearest function is async."""
-    if "time.sleep" not in source.text or "async def" not in source.text:
+    if "async def" not in source.text:
         return
     functions = [found["it"] for found in source.matches("[(function_definition) (lambda)] @it")]
     for found in source.matches('(call function: (attribute) @_name (#eq? @_name "time.sleep")) @it'):

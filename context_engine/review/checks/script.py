@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     confidence=0.85,
     category="correctness",
     languages=SCRIPT,
+    mentions=("forEach",),
     examples=(
         js("files.forEach(async (file) => { «\n  await save(file);\n});"),
         js("await Promise.all(files.map(async (file) => save(file)));"),
@@ -50,6 +51,7 @@ _FOREACH = """
     category="correctness",
     languages=SCRIPT,
     in_tests=False,
+    mentions=("catch",),
     examples=(
         js("try {\n  work();\n} catch (e) {} «"),
         js("try {\n  work();\n} catch {\n  // the file may be gone\n}"),
@@ -71,6 +73,7 @@ def empty_catch(source: Source) -> Iterator[Note]:
     confidence=0.95,
     category="correctness",
     languages=SCRIPT,
+    mentions=("NaN",),
     examples=(
         js("if (x === NaN) stop(); «"),
         js("if (Number.NaN != x) stop(); «"),
@@ -93,6 +96,7 @@ def nan_comparison(source: Source) -> Iterator[Note]:
     confidence=0.9,
     category="correctness",
     languages=SCRIPT,
+    mentions=(".only", "fit(", "fdescribe("),
     examples=(
         Example("src/cart.test.ts", "it.only('adds', () => {}); «"),
         Example("src/cart.test.ts", "describe.only('cart', () => {}); «"),
@@ -126,6 +130,7 @@ def _focused(found: Match) -> Iterator[Note]:
     category="correctness",
     languages=SCRIPT,
     in_tests=False,
+    mentions=("debugger",),
     examples=(
         js("function f() {\n  debugger; «\n}"),
         js("const debugger_ = attach();"),
@@ -145,6 +150,7 @@ def debugger(source: Source) -> Iterator[Note]:
     confidence=0.75,
     category="correctness",
     languages=SCRIPT,
+    mentions=("if (", "if("),
     examples=(
         js("if (mode = 'fast') run(); «"),
         js("if ((match = pattern.exec(text))) use(match);"),
@@ -169,6 +175,7 @@ def assignment_condition(source: Source) -> Iterator[Note]:
     confidence=0.95,
     category="correctness",
     languages=SCRIPT,
+    mentions=("typeof",),
     examples=(
         js("if (typeof x === 'strnig') use(x); «"),
         js("if (typeof x === 'array') use(x); «"),
@@ -276,6 +283,7 @@ _HOISTED = frozenset({
     category="maintainability",
     languages=SCRIPT,
     in_tests=False,
+    mentions=("console.",),
     examples=(
         ts("export function load() {\n  console.log('here'); «\n}"),
         ts("export function load() {\n  console.error('cannot load');\n}"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from ast import walk
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -51,9 +52,10 @@ def duplicate_definition(file: ChangedFile) -> Iterator[Note]:
     """Two functions, methods or classes of one name directly in one block; told of the one that was added."""
     if file.new is None:
         return
-    before = Counter(key[1:] for key, found in _definitions(file.old).items() if len(found) > 1)
-    for key, found in _definitions(file.new).items():
-        if len(found) < 2 or key[1:] in before or _is_rebound(file.new, key[2], found):
+    now = {key: found for key, found in _definitions(file.new).items() if len(found) > 1}
+    before = {key[1:] for key, found in _definitions(file.old if now else None).items() if len(found) > 1}
+    for key, found in now.items():
+        if key[1:] in before or _is_rebound(file.new, key[2], found):
             continue
         added = [each.first for each in found if each.first in file.added]
         if added:
@@ -410,10 +412,10 @@ def _calls(source: Source, name: str) -> Iterator[ast.Call]:
     tree = source.python
     if tree is None:
         return
-    defined = [node for node in ast.walk(tree) if _binds(node, name)]
+    defined = [node for node in walk(tree) if _binds(node, name)]
     if len(defined) > 1:
         return
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name:
             yield node
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     confidence=0.97,
     category="correctness",
     needs_whole=False,
+    mentions=("<<<<<<<",),
     examples=(
         py("<<<<<<< HEAD «\nx = 1\n======= «\nx = 2\n>>>>>>> topic «"),
         Example("docs/a.rst", "Title\n=======\n\ntext"),
@@ -81,6 +82,7 @@ _TURNING = re.compile("[\u202a-\u202e\u2066-\u2069]")
 ).text
 def secret(source: Source) -> Iterator[Note]:
     """What the rules for secrets find; what only looks like one weighs less."""
+    is_sample = _is_sample(source.path)
     for each in source.secrets:
         strict = each.tier == "strict"
         yield Note(
@@ -88,12 +90,18 @@ def secret(source: Source) -> Iterator[Note]:
             f"{each.title}: once pushed it is known. Revoke it, and read it from the environment or a secret store.",
             title=f"{each.title} in the file",
             priority=0 if strict else 1,
-            confidence=each.confidence if strict or not _is_sample(source.path) else SAMPLE_CONFIDENCE,
+            confidence=SAMPLE_CONFIDENCE if is_sample and each.rule in UNSIGNED else each.confidence,
         )
 
 
 SAMPLE_CONFIDENCE = 0.5
 """In tests, docs and examples most of what looks like a password was made up."""
+UNSIGNED = frozenset({
+    *("assigned-secret", "password", "secret", "random-value", "token", "jwt", "encrypted-token", "session-cookie"),
+    *("password-in-address", "secret-in-address", "basic-authorization", "token-authorization", "curl-password"),
+    *("connection-password", "private-key", "putty-private-key"),
+})  # fmt: skip
+"""Kinds that no provider has signed with a beginning of its own: a made-up one looks the same."""
 
 
 def _is_sample(path: str) -> bool:
@@ -111,6 +119,7 @@ def _is_sample(path: str) -> bool:
     category="correctness",
     languages=PYTHON,
     in_tests=True,
+    mentions=("breakpoint", "set_trace"),
     examples=(
         py("def f():\n    breakpoint() «"),
         py("def f():\n    import pdb; pdb.set_trace() «"),
@@ -133,6 +142,7 @@ def left_breakpoint(source: Source) -> Iterator[Note]:
     category="maintainability",
     languages=PYTHON,
     in_tests=False,
+    mentions=("print(",),
     examples=(
         py("def load():\n    print('here') «"),
         py("def load():\n    print('no', file=sys.stderr)"),

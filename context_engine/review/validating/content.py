@@ -8,10 +8,10 @@ Errors come from tiers 0 and 1 alone. Whatever cannot be looked at is said to be
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Protocol
 
 from context_engine.assist.drafts import parsed as draft_of
 from context_engine.review.diff import GIT_DIFF_BYTES_MAX
@@ -32,6 +32,7 @@ from context_engine.review.validating.parsers import faults
 from context_engine.review.validating.remark import Fault, Remark, added
 from context_engine.review.validating.schemas import schema_remarks
 from context_engine.review.validating.structure import ReadPlan, diff_remarks, finding_remarks, plan_remarks
+from context_engine.review.validating.wanted import Validated, Wanted
 from context_engine.review.validating.widths import DEFAULT, line_length
 
 if TYPE_CHECKING:
@@ -41,34 +42,18 @@ if TYPE_CHECKING:
     from context_engine.review.source import Parsers
     from context_engine.text.secrets import Secret
 
-Kind = Literal[
-    "generated_code", "plan_output", "review_finding", "raw_text", "json", "yaml", "toml", "markdown", "diff", "mermaid"
-]
-KINDS: tuple[Kind, ...] = get_args(Kind)
 DATA: Mapping[str, Callable[[str], tuple[Fault, ...] | str]] = {
     "json": json_faults,
     "yaml": yaml_faults,
     "toml": toml_faults,
 }
 PROSE = frozenset({"markdown", "rst", "asciidoc", "text"})
+DIAGRAMS_MAX = 50
+"""Of one document; a longer one was written by a program."""
 HEAD_BYTES = 200
 """The first line says what a script is written in."""
 
 _DIAGRAM = re.compile(r"^[ \t]*```mermaid[^\n]*\n(.*?)^[ \t]*```", re.MULTILINE | re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a content is, and what is to be looked at. `base` is an older version: only what is new is told."""
-
-    kind: str = "raw_text"
-    path: str = ""
-    language: str = ""
-    scrubs: bool = True
-    tiers: frozenset[int] = frozenset({1, 2})
-    schema: Mapping[str, Any] | None = None
-    stops_on_error: bool = False
-    base: str | None = None
 
 
 class Scrubbed(Protocol):
@@ -97,22 +82,6 @@ class World:
     workspace: Workspace | None = None
     paths: Callable[[], PathIndex] | None = None
     read: Callable[[str], str | None] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Validated:
-    """What was found, most pressing first. `scrubbed` is the content without its secrets, None when it has none."""
-
-    remarks: tuple[Remark, ...]
-    tiers_run: tuple[int, ...] = ()
-    skipped: tuple[tuple[int, str], ...] = ()
-    scrubbed: str | None = None
-    secrets: int = 0
-
-    @property
-    def passed(self) -> bool:
-        """Whether nothing is certainly wrong."""
-        return not any(remark.severity == "error" for remark in self.remarks)
 
 
 def validated(content: str, wanted: Wanted, world: World) -> Validated:
@@ -348,7 +317,7 @@ def _syntax(found: Iterable[Fault]) -> Iterator[Remark]:
 
 def _diagrams(content: str) -> Iterator[Remark]:
     """Diagrams in a document; a broken one is shown as text, which breaks nothing else."""
-    for found in _DIAGRAM.finditer(content):
+    for found in islice(_DIAGRAM.finditer(content), DIAGRAMS_MAX):
         first = content.count("\n", 0, found.start(1))
         for fault in mermaid_faults(found[1]):
             says = f"the diagram cannot be drawn: {fault.message}"
@@ -360,9 +329,3 @@ def _diagrams(content: str) -> Iterator[Remark]:
 def _repeated(key: str) -> Remark:
     says = f"the key {key[:80]!r} stands twice in one object"
     return Remark(2, "warning", "data", "repeated-key", says, suggestion="Keep one: most readers take the last one.")
-
-
-def by_severity(remarks: Iterable[Remark]) -> dict[str, int]:
-    """How many there are of each."""
-    counts = Counter(remark.severity for remark in remarks)
-    return {severity: counts[severity] for severity in ("error", "warning", "info")}

@@ -94,19 +94,24 @@ def habits(
 
 def empty_bodies(text: str) -> Iterator[Remark]:
     """Python functions whose body is `...`: right in a stub, a protocol or an abstract class, else nobody wrote it."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            module = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return
-    for owner in ast.walk(module):
+    module = python_module(text)
+    for owner in ast.walk(module) if module else ():
         for node in getattr(owner, "body", ()) if isinstance(owner, ast.Module | ast.ClassDef) else ():
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _is_left_open(node, owner):
                 says = f"{node.name} has no body but ..."
                 yield Remark(
                     2, "warning", "unfinished", "empty-body", says, node.lineno, node.col_offset + 1, "Write it."
                 )
+
+
+def python_module(text: str) -> ast.Module | None:
+    """The tree of a text in Python, None when it is none."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an odd escape in a string is told by whoever runs it
+            return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
 
 
 def _is_left_open(node: ast.FunctionDef | ast.AsyncFunctionDef, owner: ast.AST) -> bool:

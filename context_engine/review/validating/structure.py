@@ -126,7 +126,7 @@ def _claim(row: Mapping[str, Any], at: str) -> Claim:
         path, span = row["file_path"], (row["start_line"], row["end_line"])
     else:
         where = row["code_location"]
-        path = where.get("file_path") or where.get("absolute_file_path") or ""
+        path = where.get("file_path", "")
         span = where["line_range"]["start"], where["line_range"]["end"]
     quotes = [Quote(path, row["quote"])] if row.get("quote") and path else []
     return Claim(row, at, lines=[Lines(path, *span)] if path else [], quotes=quotes)

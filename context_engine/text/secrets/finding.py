@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import binascii
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import NamedTuple
 
 from context_engine.text.secrets.given import Given, given, nearby
@@ -34,6 +36,8 @@ REST_OF_BLOB = re.compile(rb"[A-Za-z0-9+/_\-]*={0,2}")
 BLOB_BYTES_MAX = 100_000
 UNREADABLE_SHARE_MAX = 0.05
 """Of what a blob holds: keys are text, hashes and pictures are not."""
+LINE_BYTES = 1_000
+"""So far on both sides of a secret a comment is looked for that allows it: longer lines nobody writes by hand."""
 ALLOWED = (b"gitleaks:allow", b"pragma: allowlist secret")
 
 
@@ -235,8 +239,8 @@ def _assigned(data: bytes, rule: Rule) -> Iterator[Spot]:
 
 
 _DIGITS = b"0123456789"
-DIGITS_OF_VALUE_MIN = 3
-"""Random letters and digits at length 20 have three nineteen times of twenty; identifiers hardly ever."""
+DIGITS_OF_VALUE_MIN = 2
+"""Random letters and digits at length 20 have two nine times of ten, at 32 nearly always."""
 
 
 # -- from spots to secrets --------------------------------------------------------------------------------------------
@@ -270,10 +274,11 @@ _LABEL = re.compile(LABEL.pattern.encode())
 def _around(data: bytes, spot: Spot, labels: Sequence[tuple[int, int]]) -> Spot | None:
     """The spot with the labels whole that it cuts; None when nothing is left beside them."""
     start, stop = _characters(data, spot.start, spot.stop)
-    touched = [label for label in labels if label[0] < stop and start < label[1]]
-    if not touched:
+    first = bisect_right(labels, start, key=itemgetter(1))
+    last = bisect_left(labels, stop, key=itemgetter(0))
+    if first >= last:
         return spot._replace(start=start, stop=stop)
-    start, stop = min(start, touched[0][0]), max(stop, touched[-1][1])
+    start, stop = min(start, labels[first][0]), max(stop, labels[last - 1][1])
     rest = _LABEL.sub(b"", data[start:stop])
     return Spot(start, stop, spot.rule) if rest.strip(b" \t\r\n") else None
 
@@ -313,31 +318,35 @@ def _joined(parts: Sequence[tuple[int, int]]) -> Parts:
 
 
 def located(data: bytes, found: Sequence[Spot], rules: Rules, path: str = "") -> tuple[Secret, ...]:
-    """The spots as secrets of the text: characters instead of bytes, lines and columns."""
-    told, at, chars, line, line_start = [], 0, 0, 1, 0
+    """The spots as secrets of the text: characters instead of bytes, lines and columns. Each byte is looked at once."""
+    told: list[Secret] = []
+    at, chars, line, line_chars = 0, 0, 1, 0
     for spot in found:
+        if lines := data.count(b"\n", at, spot.start):
+            line += lines
+            line_chars = chars + _length(data[at : data.rfind(b"\n", at, spot.start) + 1])
         chars += _length(data[at : spot.start])
-        line += data.count(b"\n", at, spot.start)
-        line_start = data.rfind(b"\n", 0, spot.start) + 1
         at = spot.start
         parts = tuple((chars + _length(data[at:start]), chars + _length(data[at:stop])) for start, stop in _parts(spot))
-        rule = spot.rule
-        told.append(
-            Secret(
-                rule=rule.id,
-                title=rule.title,
-                kind=rule.kind,
-                tier=rule.tier,
-                confidence=rule.confidence,
-                start=chars,
-                stop=parts[-1][1],
-                line=line,
-                column=_length(data[line_start : spot.start]) + 1,
-                is_allowed=_is_allowed(data, spot, rules, path),
-                parts=parts,
-            )
-        )
+        is_allowed = _is_allowed(data, spot, rules, path)
+        told.append(_secret(spot.rule, parts, line, chars - line_chars + 1, is_allowed=is_allowed))
     return tuple(told)
+
+
+def _secret(rule: Rule, parts: Parts, line: int, column: int, *, is_allowed: bool) -> Secret:
+    return Secret(
+        rule=rule.id,
+        title=rule.title,
+        kind=rule.kind,
+        tier=rule.tier,
+        confidence=rule.confidence,
+        start=parts[0][0],
+        stop=parts[-1][1],
+        line=line,
+        column=column,
+        is_allowed=is_allowed,
+        parts=parts,
+    )
 
 
 def _length(data: bytes) -> int:
@@ -349,9 +358,9 @@ def _length(data: bytes) -> int:
 
 def _is_allowed(data: bytes, spot: Spot, rules: Rules, path: str) -> bool:
     """Whether a comment on its line, or an allowlist of the user, says that this is no secret."""
-    start = data.rfind(b"\n", 0, spot.start) + 1
-    stop = data.find(b"\n", spot.stop)
-    line = data[start : stop if stop >= 0 else len(data)]
+    before = data[max(0, spot.start - LINE_BYTES) : spot.start].rpartition(b"\n")[2]
+    after = data[spot.stop : spot.stop + LINE_BYTES].partition(b"\n")[0]
+    line = before + data[spot.start : spot.stop] + after
     if any(mark in line for mark in ALLOWED) or spot.rule.id in rules.off:
         return True
     value = data[spot.start : spot.stop]

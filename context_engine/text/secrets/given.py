@@ -120,7 +120,9 @@ def is_setting(data: bytes, start: int) -> bool:
 
 def _quoted(data: bytes, assigned: re.Match[bytes]) -> tuple[int, int] | None:
     """Up to the same quote as the one before it, on the same line."""
-    mark = LAST_QUOTE.search(assigned["open"]).group()
+    last = LAST_QUOTE.search(assigned["open"])
+    assert last is not None, "what opens a value is a quote"
+    mark = last.group()
     start = assigned.end()
     line = data.find(b"\n", start, start + VALUE_CHARS_MAX)
     limit = line if line >= 0 else min(len(data), start + VALUE_CHARS_MAX)

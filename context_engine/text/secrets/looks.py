@@ -189,30 +189,36 @@ UNLIKELY = (*COMPARED, b",", b">", b"is", b"-", b"==", b"===", b"")
 """Between the word password and its value: what stands there in code and in prose."""
 
 
+PARAMETERS = (b"?", b"&", b";")
+"""What stands before the name of a parameter in an address."""
+ESCAPED = re.compile(r"""\\(["'\\/])""")
+"""Signs of a password as JSON writes them."""
+
+
 def password(candidate: Candidate) -> bool:
     """A value that somebody may have chosen, given to a password: in quotes, or in a line that is a setting."""
     told = candidate.given
     if told is None or told.is_loose or not names_a_secret(told) or told.operator in UNLIKELY:
         return False
-    if not told.is_quoted and not is_setting(candidate.data, candidate.word_start - len(told.head)):
+    start = candidate.word_start - len(told.head)
+    if not told.is_quoted and not is_setting(candidate.data, start) and candidate.data[start - 1 : start] not in PARAMETERS:
         return is_literal(told) and is_drawn(candidate.value)
-    return is_chosen(candidate.value)
+    return is_chosen(ESCAPED.sub(r"\1", candidate.value))
 
 
 CONNECTION = re.compile(
-    rb"(?:server|data source|addr(?:ess)?|host|user id|uid|user(?:name)?|endpoint|database|catalog)\s{0,2}=[^\n]{1,160};\s{0,2}\Z",
-    re.IGNORECASE,
+    rb"(?:server|data source|addr(?:ess)?|host|user id|uid|user(?:name)?|endpoint|database|catalog) ?=", re.IGNORECASE
 )
 CONNECTION_CHARS = 200
 
 
 def connection(candidate: Candidate) -> bool:
-    """The password of a connection string: `Server=db;User Id=app;Password=...`."""
+    """The password of a connection string: `Server=db;User Id=app;Password=...`, `host=db user=app password=...`."""
     told, start = candidate.given, candidate.word_start
-    if told is None or told.operator != b"=" or b";" not in candidate.data[max(0, start - 3) : start]:
+    if told is None or told.operator != b"=" or candidate.data[start - 1 : start] not in (b";", b" ", b",", b'"'):
         return False
     before = candidate.data[max(0, start - CONNECTION_CHARS) : start]
-    return bool(CONNECTION.search(before)) and is_chosen(candidate.value)
+    return is_chosen(candidate.value) and CONNECTION.search(before) is not None
 
 
 SECRET_WORD = re.compile(rb"key|token|secret|auth|api|pass|pwd|pat|cred|sid|client|license", re.IGNORECASE)
@@ -307,14 +313,14 @@ def is_literal(told: Given) -> bool:
 
 
 NO_NAME = re.compile(
-    rb"hash|sha|md5|sum|digest|crc|etag|id\Z|uuid|guid|rev|commit|ref\Z|version|integrity|cid|node|blob|tree|signature|nonce|name|path"
+    rb"cache|sort|hash|sha|md5|sum|digest|crc|etag|id\Z|uuid|guid|rev|commit|ref\Z|version|integrity|cid|node|blob|tree|signature|nonce|name|path"
     rb"|file|url|uri|href|src|class|type|color|expected|result|data|bytes|public|cert|finger|resolved|import|package|module|test|version",
     re.IGNORECASE,
 )
 """Names of what may look random and is no secret."""
 NAME_BEFORE = re.compile(rb"""([A-Za-z][A-Za-z0-9_.\-]{1,40})["'`\]]{0,2}[ \t]{0,3}(?:=|:|=>|:=)[ \t]{0,3}[\"'`]?\Z""")
 NAME_BYTES = 52
-ALONE_TURNS_MIN, ALONE_MIXED_TURNS_MIN = 0.3, 0.4
+ALONE_TURNS_MIN, ALONE_MIXED_TURNS_MIN = 0.3, 0.38
 ALONE_BITS_MIN, ALONE_HEX_BITS_MIN = 3.7, 3.3
 HEX_CHARS = (24, 32, 48)
 """Lengths of hexadecimal keys that are not those of a checksum in a lock file."""

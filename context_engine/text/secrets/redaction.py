@@ -63,12 +63,12 @@ class How:
     show: tuple[int, int] = (0, 0)
 
 
-def mask(text: str) -> Masked:
-    """The text with every secret of the strict tier replaced by what it was, `[masked github token]`.
+def mask(text: str, mode: Tier = "strict") -> Masked:
+    """The text with every secret replaced by what it was, `[masked github token]`: in replies those of the strict tier.
 
     The same text is masked in the same way on every machine: no key goes into it.
     """
-    return _masked(text)
+    return _masked(text, mode)
 
 
 def mask_keys(text: str) -> str:
@@ -76,7 +76,7 @@ def mask_keys(text: str) -> str:
 
     The middle of such a key cannot be told from other data. Lines keep their numbers.
     """
-    return _masked(text, only="private-key").text if "PRIVATE KEY" in text else text
+    return _masked(text, "strict", only="private-key").text if "PRIVATE KEY" in text else text
 
 
 def masks(text: str) -> Counter[str]:
@@ -126,10 +126,10 @@ def fingerprint(value: str, key: bytes) -> str:
     return hmac.new(key, value.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()[:FINGERPRINT_HEX]
 
 
-def _masked(text: str, only: str = "") -> Masked:
+def _masked(text: str, mode: Tier, only: str = "") -> Masked:
     count = 0
     for _ in range(ROUNDS_MAX):
-        secrets = [(each, f"[masked {each.kind}]") for each in find(text, "strict") if only in ("", each.rule)]
+        secrets = [(each, f"[masked {each.kind}]") for each in find(text, mode) if only in ("", each.rule)]
         if not secrets:
             break
         text = replaced(text, secrets)
