@@ -64,6 +64,9 @@ validation: ## sound files must pass, damaged ones should not: make validation A
 diffs: ## real commits read as diffs, judged by git: make diffs ARGS="REPOSITORY ..."
 	@$(PYTHON) evals/diffs/replay.py $(ARGS)
 
+page: ## pages of random plans with hostile titles in headless Chromium, and pictures of one; apt-get install chromium
+	@$(PYTHON) evals/page/check.py $(ARGS)
+
 bench: ## speed, side by side with a peer (needs the extra `bench`)
 	@$(PYTHON) bench/speed.py $(ARGS)
 

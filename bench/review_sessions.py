@@ -80,7 +80,7 @@ def killed(work: Path, base: str, head: str, *, after_done: int) -> None:
         while True:
             session = next(iter(engine.reviews.store.sessions()), None)
             states = Counter(unit.state for unit in engine.reviews.store.units(session.id)) if session else Counter()
-            if states["done"] >= after_done and (states["running"] or not states["queued"] and states["done"]):
+            if states["done"] >= after_done and (states["running"] or (not states["queued"] and states["done"])):
                 break
             time.sleep(0.002)
         process.send_signal(signal.SIGKILL)

@@ -23,7 +23,7 @@ from context_engine.errors import (
     TooLarge,
 )
 from context_engine.plans.asking import Report, Wanted
-from context_engine.plans.model import Question
+from context_engine.plans.model import Plan, Question
 from context_engine.plans.wire import content_hash, wire
 from tests.desks import PLANS, Desks, plan, step
 
@@ -454,14 +454,19 @@ def test_a_deleted_plan_is_gone_from_the_list_and_moving_its_folder_brings_every
     assert [path for path in here.lie().rglob("*") if path.is_file() and path.name != "index.json"] == []
 
 
+def kept(here: Desks, number: int) -> Plan:
+    """A version of the plan."""
+    return here.plans.desk.load("Cents", number).plan
+
+
 def test_a_hundred_and_fifty_versions_can_all_be_had_packed_or_not(here: Desks) -> None:
     saved = here.plans.desk.save(plan(), name="Cents")
     for number in range(2, 151):
         here.plans.desk.save(msgspec.structs.replace(saved.plan, goal=f"Goal {number}"), overwrite=True)
-    before = [here.plans.desk.load("Cents", number) for number in range(1, 151)]
-    assert [each.plan.goal for each in before] == ["Money in cents", *(f"Goal {number}" for number in range(2, 151))]
+    before = [kept(here, number) for number in range(1, 151)]
+    assert [each.goal for each in before] == ["Money in cents", *(f"Goal {number}" for number in range(2, 151))]
     assert here.plans.desk.archive("Cents") == 50
-    assert [again(here).plans.desk.load("Cents", number) for number in range(1, 151)] == before
+    assert [kept(again(here), number) for number in range(1, 151)] == before
     told, _ = here.plans.desk.history("Cents")
     assert [each.version for each in told] == list(range(150, 0, -1))
     assert here.plans.desk.rollback("Cents", 3).plan.goal == "Goal 3"

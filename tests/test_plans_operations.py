@@ -273,6 +273,12 @@ def test_what_is_no_operation_or_too_many_is_refused() -> None:
         refined(plan_of(()), [{"op": "set_goal", "goal": "x"}] * (OPERATIONS_MAX + 1))
 
 
+@pytest.mark.parametrize("title", ["half \ud800", object()])
+def test_what_no_file_can_hold_is_refused(title: object) -> None:
+    with pytest.raises(InvalidArgument, match="cannot be written"):
+        done(plan_of(()), {"op": "update_step", "step": 1, "title": title})
+
+
 def test_every_operation_of_the_contract_is_there() -> None:
     assert set(OPERATIONS) >= {"add_step", "remove_step", "update_step", "split_step", "merge_steps", "move_step", "set_dependencies", "set_files", "answer_question", "set_scope", "set_estimate", "add_risk"}  # fmt: skip
 

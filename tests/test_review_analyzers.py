@@ -113,6 +113,7 @@ def test_a_file_that_it_does_not_read_is_not_given_to_it() -> None:
 def test_a_folder_apart_holds_the_files_and_nothing_leads_out_of_it(tmp_path: Path) -> None:
     with apart({"a/b.txt": b"1", "../out.txt": b"2", "/etc/x": b"3", "a": b"4"}) as folder:
         assert sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*")) == ["a", "a/b.txt"]
+        assert not (folder.parent / "out.txt").exists()
     assert not folder.exists()
     assert run([sys.executable, "-c", "print(1)"], tmp_path, timeout_s=20).out.strip() == b"1"
     assert run(["no-such-program-anywhere"], tmp_path, timeout_s=20).problem

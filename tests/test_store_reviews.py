@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from context_engine.errors import StorageCorrupt, WriteFailed
 from context_engine.store import reviews as module
+from context_engine.store.locks import PathLocks
 from context_engine.store.presence import Presence
 from context_engine.store.reviews import Checkpoint, ReviewStore, Session, Unit
 from context_engine.store.state import is_ours
@@ -105,6 +106,20 @@ def test_many_threads_and_processes_claim_no_unit_twice(tmp_path: Path) -> None:
     assert sorted(taken) == list(range(1, 61))
     assert {event.event for event in stores[1].log("rev_1")} == {"claimed", "done"}
     assert len(stores[1].log("rev_1")) == 120
+
+
+def test_two_processes_make_the_file_one_after_the_other(tmp_path: Path) -> None:
+    made = ReviewStore(tmp_path)
+    thread = threading.Thread(target=made.add, args=(session(), []))
+    with PathLocks(tmp_path / "locks").held(
+        ["state.db"]
+    ):  # as the other one does, for SQLite lets only one begin a log
+        thread.start()
+        thread.join(0.1)
+        assert thread.is_alive()
+        assert not made.path.exists()
+    thread.join()
+    assert made.session("rev_1") == session()
 
 
 def test_who_lost_a_unit_changes_nothing(tmp_path: Path) -> None:

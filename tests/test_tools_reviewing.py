@@ -122,6 +122,7 @@ CUT = "--- a/a.py\n+++ b/a.py\n@@ -1,5 +1,5 @@\n x\n-y\n"
         ({"diff": DIFF, "file_contexts": {"a": 1}}, InvalidArgument),
         ({"diff": DIFF, "invariants_path": "no.yml"}, InvalidArgument),
         ({"findings": {"findings": []}}, InvalidArgument),
+        ({"diff": DIFF, "review_id": "rev_no"}, InvalidArgument),
         ({"findings": {"findings": []}, "review_id": "rev_no"}, ReviewNotFound),
     ],
 )

@@ -286,6 +286,41 @@ def test_a_large_file_is_left_out_and_named(repo: Path) -> None:
     ]
 
 
+def test_a_file_that_becomes_a_link_is_one_file(repo: Path) -> None:
+    (repo / "a.py").unlink()
+    (repo / "a.py").symlink_to("b.py")
+    git(repo, "add", "--all")
+    found = taken(repo)
+    assert [each.status for each in found.files] == ["T"]
+    (change,) = read(found).files
+    assert (change.kind, change.old_mode, change.new_mode, change.is_symlink) == ("modified", "100644", "120000", True)
+    assert [line.text for line in change.added] == ["b.py"]
+    versions = diffs(repo).versions(found.files)
+    assert (versions.old, versions.new) == ({"a.py": b"one\ntwo\n"}, {"a.py": b"b.py"})
+
+
+def test_hashes_may_be_of_any_kind(tmp_path: Path) -> None:
+    root = tmp_path / "long"
+    root.mkdir()
+    git(root, "init", "--quiet", "--object-format=sha256", "--initial-branch=main")
+    tree(root, {"a": "1\n"})
+    git(root, "add", "a")
+    assert paths(root, "head") == ["a"]
+    commit(root, "first")
+    found = taken(root, "HEAD")
+    assert diffs(root).versions(found.files).new == {"a": b"1\n"}
+
+
+def test_of_a_folder_that_nobody_ignored_only_so_much_is_read(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("context_engine.workspace.diffs.UNTRACKED_MAX", 2)
+    tree(repo, {f"new/{number}": "x\n" for number in range(5)})
+    found = taken(repo, "unstaged", include_untracked=True)
+    assert [each.path for each in found.files] == ["new/0", "new/1"]
+    assert [(each.path, each.reason, each.detail) for each in found.left_out] == [
+        ("new/2", "too_many", "3 more untracked files")
+    ]
+
+
 def test_in_the_middle_of_a_merge_the_conflict_is_seen_from_our_side(repo: Path) -> None:
     git(repo, "checkout", "--quiet", "-b", "side")
     tree(repo, {"a.py": "side\n"})
@@ -298,6 +333,7 @@ def test_in_the_middle_of_a_merge_the_conflict_is_seen_from_our_side(repo: Path)
     assert ">>>>>>> side" in [line.text for each in read(taken(repo, "unstaged")).files for line in each.added]
     assert "U" in {each.status for each in taken(repo, "staged").files}
     assert {each.kind for each in read(taken(repo, "staged")).files} == {"unmerged"}
+    assert ">>>>>>> side" in taken(repo, "head").text
 
 
 # -- a repository with programs of its own ------------------------------------------------------------------------------

@@ -59,9 +59,21 @@ def refined(
             f"{len(operations):,} operations, at most {OPERATIONS_MAX} are carried out",
             suggestion="Send a whole draft instead.",
         )
+    _check_whole(operations)
     work = _Work(named(plan), frozenset(closed), force_reopen)
     applied = [_carried_out(work, place, operation) for place, operation in enumerate(operations)]
     return Refined(named(work.plan()), tuple(applied), tuple(sorted(work.reopened)))
+
+
+def _check_whole(operations: Sequence[Operation]) -> None:
+    """Raises: InvalidArgument for what no file could hold."""
+    try:
+        msgspec.json.encode(operations)
+    except (UnicodeEncodeError, TypeError, ValueError, OverflowError, RecursionError):
+        raise InvalidArgument(
+            "operations hold what cannot be written as JSON in UTF-8",
+            suggestion="Send whole characters and plain values.",
+        ) from None
 
 
 def answers(clarifications: Mapping[str, Any]) -> list[Operation]:

@@ -7,7 +7,7 @@ r"""PURE. A unified diff as values: files, hunks and lines with their numbers, w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -160,7 +160,29 @@ def parsed(text: str, *, bytes_max: int = DIFF_BYTES_MAX) -> Diff:
             "the text holds no change of a file in the unified format",
             suggestion="Send what git diff or diff -u writes: `--- a/x`, `+++ b/x`, `@@ -1 +1 @@`, then the lines.",
         )
-    return Diff(tuple(map(_file, found)))
+    return Diff(tuple(_joined(map(_file, found))))
+
+
+def _joined(files: Iterable[FileDiff]) -> Iterator[FileDiff]:
+    """A file that becomes a link is deleted and added in two sections: one file, of another mode."""
+    before: FileDiff | None = None
+    for change in files:
+        if before and (before.kind, change.kind, before.path) == ("deleted", "added", change.path):
+            before = replace(
+                before,
+                new_path=change.new_path,
+                kind="modified",
+                hunks=before.hunks + change.hunks,
+                new_mode=change.new_mode,
+                new_blob=change.new_blob,
+                new_ends=change.new_ends,
+            )
+            continue
+        if before:
+            yield before
+        before = change
+    if before:
+        yield before
 
 
 def _file(section: Section) -> FileDiff:

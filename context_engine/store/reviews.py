@@ -23,6 +23,7 @@ import apsw
 
 from context_engine.errors import DiskFull, StorageBusy, StorageCorrupt, WriteFailed
 from context_engine.store import state
+from context_engine.store.locks import PathLocks
 from context_engine.store.place import is_network_drive
 
 SCHEMA_VERSION = 1
@@ -131,6 +132,7 @@ class ReviewStore:
         """Nothing is opened or created until something is written."""
         self.path = folder / "state.db"
         self._lock = threading.RLock()
+        self._making = PathLocks(folder / "locks")
         self._db: apsw.Connection | None = None
         self._inode = 0
 
@@ -310,7 +312,8 @@ class ReviewStore:
         if self._db is not None and inode != self._inode:
             self.close()
         if self._db is None and (inode or create):
-            self._db = _opened(self.path)
+            with self._making.held([self.path.name]):  # two that make it at once would each find it locked
+                self._db = _opened(self.path)
             self._inode = _inode(self.path)
         return self._db
 

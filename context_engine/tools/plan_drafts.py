@@ -200,7 +200,7 @@ def visualize_plan(
     max_label: Annotated[int, Whole("Characters of a title.", 20, 120)] = mermaid.LABEL_CHARS,
     start_date: Annotated[str, Text("Of the Gantt chart: 2026-11-21.", 0, 40)] = "",
 ) -> Reply:
-    """Draw a plan as a diagram: Mermaid of its steps or modules."""
+    """Show a plan as a Mermaid diagram of its steps or modules."""
     drawn, execution = _drawable(engine, plan_id, plan, version)
     way: mermaid.Direction = "LR" if direction == "lr" else "TD"
     warnings: list[str] = []

@@ -24,6 +24,8 @@ VERSION_BYTES_MAX = 2_000_000
 """A larger file is hardly written by hand, and no checker gets through it in time."""
 RENAMED_FILES_MAX = 1_000
 """A change that adds and deletes more files than this is looked through for exact renames only, as git does by default."""
+UNTRACKED_MAX = 1_000
+"""More new files than this are a folder that somebody forgot to ignore."""
 ABSENT = "000000"
 SUBMODULE = "160000"
 SYMLINK = "120000"
@@ -210,7 +212,11 @@ class Diffs:
     def _untracked(self, left_out: list[Skipped]) -> Iterator[tuple[Touched, str]]:
         """Each untracked file that is not ignored, with the diff that adds it."""
         said = self._git.run("ls-files", "--others", "--exclude-standard", "-z").decode("utf-8", "surrogateescape")
-        for path in filter(None, said.split("\0")):
+        names = [*filter(None, said.split("\0"))]
+        if len(names) > UNTRACKED_MAX:
+            rest = f"{len(names) - UNTRACKED_MAX:,} more untracked files"
+            left_out.append(Skipped(_printable(names[UNTRACKED_MAX]), "too_many", rest))
+        for path in names[:UNTRACKED_MAX]:
             shown = _printable(path)
             touched = Touched("A", "", shown, "", "100644")
             content = self._in_work_tree(touched._replace(new_path=path), VERSION_BYTES_MAX)

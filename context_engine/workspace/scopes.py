@@ -12,11 +12,6 @@ from context_engine.errors import AccessFailed, InvalidArgument, PreconditionFai
 from context_engine.workspace.git import Git
 from context_engine.workspace.paths import near_names
 
-EMPTY_TREES = {
-    40: "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
-    64: "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
-}
-"""The tree without files, by the length of a hash: what a first commit is compared with."""
 DEFAULT_BRANCHES = ("refs/remotes/origin/HEAD", "refs/heads/main", "refs/heads/master", "refs/remotes/origin/main")
 NAMES_MAX = 10_000
 """Refs that are looked through for near names."""
@@ -84,7 +79,8 @@ def _uncommitted(git: Git, base: str, args: tuple[str, ...], nothing: str) -> Sc
     if base or (head and head.commit):
         commit = commit_of(git, base or "HEAD")
         return Scope((*args, commit), nothing, base or "HEAD", commit)
-    return Scope((*args, EMPTY_TREES[40]), nothing, "the empty tree", EMPTY_TREES[40])
+    empty = _empty_tree(git)
+    return Scope((*args, empty), nothing, "the empty tree", empty)
 
 
 def _between(git: Git, old: str, new: str) -> Scope:
@@ -122,9 +118,14 @@ def _one_commit(git: Git, name: str) -> Scope:
     try:
         parent = git.commit(f"{commit}^1")
     except InvalidArgument:
-        empty = EMPTY_TREES[len(commit)]
+        empty = _empty_tree(git)
         return Scope((empty, commit), nothing, "the empty tree", empty, commit)
     return Scope((parent, commit), nothing, f"{commit[:12]}^1", parent, commit)
+
+
+def _empty_tree(git: Git) -> str:
+    """The tree without files, which every repository knows by its kind of hash: what a first commit is compared with."""
+    return git.run("hash-object", "-t", "tree", "--stdin").decode("ascii").strip()
 
 
 # -- names ------------------------------------------------------------------------------------------------------------

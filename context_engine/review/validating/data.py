@@ -118,8 +118,10 @@ def repeated_keys(text: str) -> list[str]:
     found: list[str] = []
 
     def kept(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found.extend(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
-        return dict(pairs)
+        made = dict(pairs)
+        if len(made) < len(pairs):
+            found.extend(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        return made
 
     try:
         json.loads(text, object_pairs_hook=kept, parse_int=_whole)

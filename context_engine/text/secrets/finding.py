@@ -8,20 +8,19 @@ time grows with the text and with nothing else.
 
 from __future__ import annotations
 
-import binascii
 import re
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
-from typing import NamedTuple
 
+from context_engine.text.secrets.alone import is_random_alone
 from context_engine.text.secrets.given import Given, given, nearby
-from context_engine.text.secrets.likely import LABEL, entropy, is_template
-from context_engine.text.secrets.looks import LOOKS, Candidate, looks_random_alone
+from context_engine.text.secrets.likely import entropy, is_template
+from context_engine.text.secrets.looks import LOOKS, Candidate
 from context_engine.text.secrets.pem import Parts, key_lines
 from context_engine.text.secrets.prefilter import Words
 from context_engine.text.secrets.rules import Allowance, Rule, Rules, Tier, builtin, compiled, own
+from context_engine.text.secrets.settling import Spot, parts_of, settled, strength
+from context_engine.text.secrets.wrapping import BLOB, BLOB_BYTES_MAX, unwrapped, whole_blob
 
 REACH_BYTES = 4_096
 """How far from its word a secret goes on: the longest known kinds, signed tokens, have 2,000."""
@@ -30,12 +29,6 @@ NEAR_BYTES = (100, 400)
 WORD = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_")
 BEFORE = re.compile(rb"(?:\\[nrtbf\"'/]|\\u[0-9a-fA-F]{4}|%[0-9A-Fa-f]{2}|\x1b\[[0-9;]{0,8}m)\Z")
 """Ends in a letter and yet is no part of a word: an escape of a string, of an address, of a terminal."""
-BLOB = r"(?:[A-Za-f][A-HQ-Xg-nw-z0-3][ABEFIJMNQRUVYZcdghklopstwx014589][A-Za-z0-9+/_\-]){10,}"
-"""Forty letters of base64 that hold text: three in four letters then have no more than half of the alphabet, so hashes fail."""
-REST_OF_BLOB = re.compile(rb"[A-Za-z0-9+/_\-]*={0,2}")
-BLOB_BYTES_MAX = 100_000
-UNREADABLE_SHARE_MAX = 0.05
-"""Of what a blob holds: keys are text, hashes and pictures are not."""
 LINE_BYTES = 1_000
 """So far on both sides of a secret a comment is looked for that allows it: longer lines nobody writes by hand."""
 ALLOWED = (b"gitleaks:allow", b"pragma: allowlist secret")
@@ -60,15 +53,6 @@ class Secret:
     column: int
     is_allowed: bool
     parts: tuple[tuple[int, int], ...]
-
-
-class Spot(NamedTuple):
-    """The same in bytes, before overlaps are settled."""
-
-    start: int
-    stop: int
-    rule: Rule
-    parts: Parts = ()
 
 
 def find(text: str, mode: Tier = "broad", *, path: str = "", rules: Rules | None = None) -> tuple[Secret, ...]:
@@ -197,31 +181,11 @@ def ends(data: bytes, stop: int) -> bool:
 def _wrapped(data: bytes, rules: Rules) -> Iterator[Spot]:
     """Blobs that hold a secret, one level deep: what is wrapped twice is not looked into."""
     for match in compiled(BLOB).finditer(data):
-        start = match.start()
-        rest = REST_OF_BLOB.match(data, match.end())
-        stop = rest.end() if rest else match.end()
+        start, stop = whole_blob(data, *match.span())
         inner = unwrapped(data[start : min(stop, start + BLOB_BYTES_MAX)])
         found = list(_at_words(inner, rules.broad)) if inner else []
         if found:
-            yield Spot(start, stop, max(found, key=_strength).rule)
-
-
-def unwrapped(blob: bytes) -> bytes:
-    """The text that a blob holds, or nothing when that is no text.
-
-    >>> unwrapped(b"cGFzc3dvcmQgPSAiVHIwdWI0ZG9yLTIwMjYtVHIwdWI0ZG9yIg==")
-    b'password = "Tr0ub4dor-2026-Tr0ub4dor"'
-    """
-    plain = blob.translate(_TO_STANDARD, b"=")
-    if len(plain) % 4 == 1:
-        plain = plain[:-1]
-    inner = binascii.a2b_base64(plain + b"=" * (-len(plain) % 4))
-    unreadable = len(inner.translate(None, _READABLE))
-    return inner if unreadable <= UNREADABLE_SHARE_MAX * len(inner) else b""
-
-
-_TO_STANDARD = bytes.maketrans(b"-_", b"+/")
-_READABLE = bytes([9, 10, 13, *range(32, 127)])
+            yield Spot(start, stop, max(found, key=strength).rule)
 
 
 # -- any name at all --------------------------------------------------------------------------------------------------
@@ -232,7 +196,7 @@ def _assigned(data: bytes, rule: Rule) -> Iterator[Spot]:
     for match in compiled(rule.pattern).finditer(data):
         start, stop = match.span(1)
         value = match[1]
-        if len(value.translate(None, _DIGITS)) <= len(value) - DIGITS_OF_VALUE_MIN and looks_random_alone(
+        if len(value.translate(None, _DIGITS)) <= len(value) - DIGITS_OF_VALUE_MIN and is_random_alone(
             data, start, stop
         ):
             yield Spot(start, stop, rule)
@@ -246,77 +210,6 @@ DIGITS_OF_VALUE_MIN = 2
 # -- from spots to secrets --------------------------------------------------------------------------------------------
 
 
-def settled(data: bytes, found: Sequence[Spot]) -> list[Spot]:
-    """One spot for all that overlap: it covers them all and is called what the strongest is: strict first, then the longest.
-
-    A label of a former redaction is covered whole or not at all; what is nothing but labels is no secret.
-    """
-    if not found:
-        return []
-    labels = [match.span() for match in _LABEL.finditer(data)]
-    kept = sorted((spot for each in found if (spot := _around(data, each, labels))), key=_order)
-    merged: list[Spot] = []
-    for spot in kept:
-        if merged and spot.start < merged[-1].stop:
-            merged[-1] = _union(merged[-1], spot)
-        else:
-            merged.append(spot)
-    return merged
-
-
-def _order(spot: Spot) -> tuple[int, int, int]:
-    return spot.start, spot.stop, spot.rule.rank
-
-
-_LABEL = re.compile(LABEL.pattern.encode())
-
-
-def _around(data: bytes, spot: Spot, labels: Sequence[tuple[int, int]]) -> Spot | None:
-    """The spot with the labels whole that it cuts; None when nothing is left beside them."""
-    start, stop = _characters(data, spot.start, spot.stop)
-    first = bisect_right(labels, start, key=itemgetter(1))
-    last = bisect_left(labels, stop, key=itemgetter(0))
-    if first >= last:
-        return spot._replace(start=start, stop=stop)
-    start, stop = min(start, labels[first][0]), max(stop, labels[last - 1][1])
-    rest = _LABEL.sub(b"", data[start:stop])
-    return Spot(start, stop, spot.rule) if rest.strip(b" \t\r\n") else None
-
-
-def _characters(data: bytes, start: int, stop: int) -> tuple[int, int]:
-    """The bytes of whole characters."""
-    while start > 0 and data[start] & 0xC0 == 0x80:
-        start -= 1
-    while stop < len(data) and data[stop] & 0xC0 == 0x80:
-        stop += 1
-    return start, stop
-
-
-def _union(one: Spot, other: Spot) -> Spot:
-    strongest = max(one, other, key=_strength)
-    parts = _joined(sorted([*_parts(one), *_parts(other)])) if one.parts or other.parts else ()
-    return Spot(one.start, max(one.stop, other.stop), strongest.rule, parts)
-
-
-def _strength(spot: Spot) -> tuple[bool, int, int]:
-    return spot.rule.tier == "strict", spot.stop - spot.start, spot.rule.rank
-
-
-def _parts(spot: Spot) -> Parts:
-    return spot.parts or ((spot.start, spot.stop),)
-
-
-def _joined(parts: Sequence[tuple[int, int]]) -> Parts:
-    """Parts that overlap as one."""
-    joined: list[tuple[int, int]] = []
-    for start, stop in parts:
-        if joined and start <= joined[-1][1]:
-            joined[-1] = (joined[-1][0], max(stop, joined[-1][1]))
-        else:
-            joined.append((start, stop))
-    return tuple(joined)
-
-
 def located(data: bytes, found: Sequence[Spot], rules: Rules, path: str = "") -> tuple[Secret, ...]:
     """The spots as secrets of the text: characters instead of bytes, lines and columns. Each byte is looked at once."""
     told: list[Secret] = []
@@ -327,7 +220,9 @@ def located(data: bytes, found: Sequence[Spot], rules: Rules, path: str = "") ->
             line_chars = chars + _length(data[at : data.rfind(b"\n", at, spot.start) + 1])
         chars += _length(data[at : spot.start])
         at = spot.start
-        parts = tuple((chars + _length(data[at:start]), chars + _length(data[at:stop])) for start, stop in _parts(spot))
+        parts = tuple(
+            (chars + _length(data[at:start]), chars + _length(data[at:stop])) for start, stop in parts_of(spot)
+        )
         is_allowed = _is_allowed(data, spot, rules, path)
         told.append(_secret(spot.rule, parts, line, chars - line_chars + 1, is_allowed=is_allowed))
     return tuple(told)

@@ -19,7 +19,6 @@ from context_engine.text.secrets.likely import (
     is_drawn,
     is_placeholder,
     is_random,
-    turns,
 )
 
 
@@ -201,7 +200,11 @@ def password(candidate: Candidate) -> bool:
     if told is None or told.is_loose or not names_a_secret(told) or told.operator in UNLIKELY:
         return False
     start = candidate.word_start - len(told.head)
-    if not told.is_quoted and not is_setting(candidate.data, start) and candidate.data[start - 1 : start] not in PARAMETERS:
+    if (
+        not told.is_quoted
+        and not is_setting(candidate.data, start)
+        and candidate.data[start - 1 : start] not in PARAMETERS
+    ):
         return is_literal(told) and is_drawn(candidate.value)
     return is_chosen(ESCAPED.sub(r"\1", candidate.value))
 
@@ -239,12 +242,9 @@ def provided(candidate: Candidate) -> bool:
 def named_service(candidate: Candidate) -> bool:
     """The same where the provider has no shape of its own: the name must speak of a secret, the value must look drawn."""
     told = candidate.given
-    return (
-        told is not None
-        and SECRET_WORD.search(told.name) is not None
-        and is_literal(told)
-        and is_drawn_or_id(candidate.value)
-    )
+    if told is None or not SECRET_WORD.search(told.name) or not is_literal(told):
+        return False
+    return is_certain(told, candidate.value)
 
 
 def drawn(candidate: Candidate) -> bool:
@@ -281,13 +281,9 @@ def is_certain(told: Given, value: str) -> bool:
     """Whether a value looks drawn enough for the way in which it belongs to its name."""
     if not told.is_loose:
         return is_drawn_or_id(value)
-    digits = sum(map(str.isdigit, value))
-    return (
-        len(value) >= LOOSE_CHARS_MIN
-        and digits >= DIGITS_MIN
-        and entropy(value) >= LOOSE_BITS_MIN
-        and is_drawn_or_id(value)
-    )
+    if len(value) < LOOSE_CHARS_MIN or sum(map(str.isdigit, value)) < DIGITS_MIN:
+        return False
+    return entropy(value) >= LOOSE_BITS_MIN and is_drawn_or_id(value)
 
 
 def is_drawn_or_id(value: str) -> bool:
@@ -305,45 +301,9 @@ def is_literal(told: Given) -> bool:
     """Whether the value is written down there: no path, and without quotes no expression."""
     if PATH.match(told.value):
         return False
-    return (
-        told.is_quoted
-        or not DOTTED.fullmatch(told.value)
-        or any(is_drawn(part) for part in told.value.decode().split("."))
-    )
-
-
-NO_NAME = re.compile(
-    rb"cache|sort|hash|sha|md5|sum|digest|crc|etag|id\Z|uuid|guid|rev|commit|ref\Z|version|integrity|cid|node|blob|tree|signature|nonce|name|path"
-    rb"|file|url|uri|href|src|class|type|color|expected|result|data|bytes|public|cert|finger|resolved|import|package|module|test|version",
-    re.IGNORECASE,
-)
-"""Names of what may look random and is no secret."""
-NAME_BEFORE = re.compile(rb"""([A-Za-z][A-Za-z0-9_.\-]{1,40})["'`\]]{0,2}[ \t]{0,3}(?:=|:|=>|:=)[ \t]{0,3}[\"'`]?\Z""")
-NAME_BYTES = 52
-ALONE_TURNS_MIN, ALONE_MIXED_TURNS_MIN = 0.3, 0.38
-ALONE_BITS_MIN, ALONE_HEX_BITS_MIN = 3.7, 3.3
-HEX_CHARS = (24, 32, 48)
-"""Lengths of hexadecimal keys that are not those of a checksum in a lock file."""
-PIECES_MAX = 3
-"""Words are joined by more `_` and `-` than chance puts between letters."""
-NO_HEX = re.compile(r"[g-zG-Z]")
-
-
-def looks_random_alone(data: bytes, start: int, stop: int) -> bool:
-    """Whether a value is random beyond doubt, and its name does not say what else it is: for names that say nothing of secrets."""
-    value = data[start:stop].decode()
-    is_hex = not NO_HEX.search(value)
-    is_mixed = sum(map(str.isupper, value)) >= DIGITS_MIN and sum(map(str.islower, value)) >= DIGITS_MIN
-    if (is_hex and (len(value) not in HEX_CHARS or is_mixed)) or max(value.count("_"), value.count("-")) >= PIECES_MAX:
-        return False
-    if not is_hex and not is_mixed and len(NO_HEX.findall(value)) < PIECES_MAX:
-        return False
-    if turns(value) < (ALONE_MIXED_TURNS_MIN if is_mixed else ALONE_TURNS_MIN) or is_placeholder(value):
-        return False
-    if entropy(value) < (ALONE_HEX_BITS_MIN if is_hex else ALONE_BITS_MIN):
-        return False
-    name = NAME_BEFORE.search(data[max(0, start - NAME_BYTES) : start])
-    return name is not None and not NO_NAME.search(name[1])
+    if told.is_quoted or not DOTTED.fullmatch(told.value):
+        return True
+    return any(is_drawn(part) for part in told.value.decode().split("."))
 
 
 LOOKS: Mapping[str, Callable[[Candidate], bool]] = {
