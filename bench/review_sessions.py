@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,10 +22,12 @@ from typing import Any
 
 from context_engine.engine import Engine, Settings
 from context_engine.review.request import Request
+from context_engine.store.state import FOLDER
 from context_engine.tools.review_options import options_of
 
 OPTIONS = {"max_findings": 100, "confidence_threshold": 0}
 WAIT_S = 600
+KEY_FILE = "secrets.key"
 VICTIM = "import sys; from bench.review_sessions import begin; begin(sys.argv[1], sys.argv[2], sys.argv[3])"
 
 
@@ -46,6 +49,8 @@ def main() -> None:
         assert json.dumps(first["findings"]) == json.dumps(second["findings"]), "the second review finds something else"
         for number in range(asked.kills):
             other = cloned(asked.repository, Path(folder) / f"kill{number}")
+            (other / FOLDER).mkdir()
+            shutil.copy(work / FOLDER / KEY_FILE, other / FOLDER)  # labels of secrets in quotes are keyed by workspace
             with opened(other) as engine:
                 engine.learn()
             killed(other, asked.base, asked.head, after_done=number)

@@ -65,10 +65,10 @@ def test_of_several_places_none_is_taken_that_the_numbers_do_not_name() -> None:
         patched("a\nb\nc\na\nb\nc\n", "@@ -3,2 +3,2 @@\n a\n-b\n+B\n")
 
 
-def test_numbers_that_the_hunk_before_has_shifted_are_counted_on() -> None:
-    old = "head\nmore\na\nb\nc\na\nb\n"
-    diff = "@@ -1,2 +1,2 @@\n head\n-more\n+MORE\n@@ -6,2 +6,2 @@\n a\n-b\n+B\n"
-    assert patched(old, diff) == "head\nMORE\na\nb\nc\na\nB\n"
+def test_numbers_that_the_file_has_shifted_since_are_counted_on() -> None:
+    old = "new\nlines\nhead\nmore\nz\na\nb\nc\na\nb\n"
+    diff = "@@ -1,2 +1,2 @@\n head\n-more\n+MORE\n@@ -4,2 +4,2 @@\n a\n-b\n+B\n"
+    assert patched(old, diff) == "new\nlines\nhead\nMORE\nz\na\nB\nc\na\nb\n"
 
 
 def test_a_part_of_a_line_is_no_line() -> None:

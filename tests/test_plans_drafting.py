@@ -193,6 +193,18 @@ def test_a_name_with_several_meanings_is_asked_about(tmp_path: Path) -> None:
     ]
 
 
+def test_a_rename_of_what_is_defined_twice_begins_with_both_and_asks(tmp_path: Path) -> None:
+    files = {
+        "a.py": "def greet(): return 1\n",
+        "b/b.py": "def greet(): return 2\n",
+        "c/use.py": "from a import greet\ngreet()\n",
+    }
+    with indexed(repository(tmp_path / "twice", files), watch=False) as engine:
+        made = planned(engine, "rename greet to hail")
+    assert made.plan.questions[0].text == "Which `greet` is meant?"
+    assert [step.files_to_modify for step in made.plan.steps] == [("a.py",), ("b/b.py",), ("c/use.py",)]
+
+
 def test_a_name_that_nobody_defines_is_asked_about_with_what_comes_near(zoo: Engine) -> None:
     made = planned(zoo, "Fix `lock_gates` for the night")
     assert made.plan.questions[0].text == "`lock_gates` was not found: is it new, or called otherwise?"

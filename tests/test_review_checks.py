@@ -134,6 +134,17 @@ def test_an_export_that_is_gone_and_still_imported_is_found() -> None:
     assert not across(symbols.removed_symbol, gone, {"src/cart.ts": "import { total } from './others';\n"})
 
 
+def test_files_that_moved_together_still_find_each_other() -> None:
+    moved = "diff --git a/old/a.ts b/new/a.ts\nsimilarity index 100%\nrename from old/a.ts\nrename to new/a.ts\n"
+    text = "export function total() {}\n"
+    file = ChangedFile.of(parsed(moved).files[0], text.encode(), text.encode(), PARSERS)
+    beside = {"new/a.ts": text, "new/b.ts": "import { total } from './a';\n"}
+    assert list(symbols.removed_symbol.run([file], surroundings(beside))) == []
+    behind = {"new/a.ts": text, "old/b.ts": "import { total } from './a';\n"}
+    (note,) = symbols.removed_symbol.run([file], surroundings(behind))
+    assert note.evidence == ("old/b.ts:1: import { total } from './a';",)
+
+
 def test_a_call_that_no_longer_fits_is_found() -> None:
     resigned = {"shop/prices.py": ("def total(items, tax=0): ...\n", "def total(items, rate): ...\n")}
     calls = {"shop/__init__.py": "", "shop/cart.py": "from shop.prices import total\n\nbill = total([1])\n"}
@@ -160,6 +171,21 @@ def test_an_import_of_a_file_that_is_not_there_is_found() -> None:
     python = {"shop/cart.py": ("", "from .prices import a\nfrom .sums import b\nimport os\n")}
     (note,) = across(symbols.unresolved_import, python, {"shop/sums.py": "b = 1\n", "shop/__init__.py": ""})
     assert note.span.first == 1
+
+
+def test_what_a_module_makes_as_it_runs_lies_in_no_file() -> None:
+    added = {"shop/cart.py": ("", "from .six.moves.queue import Queue\nfrom .gone.moves import Queue\n")}
+    (note,) = across(symbols.unresolved_import, added, {"shop/six.py": "moves = 1\n", "shop/__init__.py": ""})
+    assert note.span.first == 2
+
+
+def test_a_file_that_stands_again_where_another_left_has_its_names() -> None:
+    moved = "diff --git a/shop/app.py b/shop/base/app.py\nsimilarity index 90%\nrename from shop/app.py\nrename to shop/base/app.py\n"
+    text = "class App: ...\n"
+    file = ChangedFile.of(parsed(moved).files[0], text.encode(), text.encode(), PARSERS)
+    tree = {"shop/__init__.py": "from .app import App\n", "shop/base/app.py": text, "shop/app.py": "class App: ...\n"}
+    assert list(symbols.removed_symbol.run([file], surroundings(tree))) == []
+    assert list(symbols.removed_symbol.run([file], surroundings(tree | {"shop/app.py": "class Other: ...\n"})))
 
 
 def test_what_a_package_offers_must_keep_its_signature() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Generator, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -55,7 +55,7 @@ def means(root: Path, **other: Any) -> Any:
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Generator[Path]:
+def root(tmp_path: Path) -> Path:
     """A repository with a branch that changes four files and adds one."""
     root = repository(tmp_path / "work", {f"src/f{number}.py": BEFORE for number in range(5)})
     git(root, "checkout", "--quiet", "-b", "topic")
@@ -111,7 +111,7 @@ def test_the_files_of_a_change_are_reviewed_and_the_second_time_known(root: Path
     assert (figures["hits"], figures["misses"], figures["bytes_read"]) == (5, 0, 0)
 
 
-def remember(store: ReviewStore, cache: dict[str, bytes]) -> None:
+def remember(store: ReviewStore, cache: Mapping[str, bytes]) -> None:
     """Put bodies into the cache, as a session does."""
     session = Session("rev_1", "key", "running", "me", 9e9, 0.0, 0.0, 1, b"{}")
     store.add(session, [Unit(1, ("a",), 1)])

@@ -17,10 +17,10 @@ unit_states = st.sampled_from(["queued", "running", "done", "failed"])
 @given(st.sampled_from(STATUSES), st.sampled_from(HAPPENINGS))
 def test_what_may_not_happen_is_refused_with_the_next_step(status: str, happening: str) -> None:
     if (status, happening) in MOVES:
-        assert moved(status, happening) == MOVES[status, happening]  # type: ignore[arg-type]
+        assert moved(status, happening) == MOVES[status, happening]  # ty: ignore[invalid-argument-type] - drawn
         return
     with pytest.raises(PreconditionFailed) as refused:
-        moved(status, happening)  # type: ignore[arg-type]
+        moved(status, happening)  # ty: ignore[invalid-argument-type] - drawn
     assert refused.value.suggestion
     assert refused.value.details == {"status": status}
 

@@ -104,7 +104,7 @@ def test_a_session_that_is_resumed_while_its_last_units_end_goes_on(process: Pro
             assert process.sessions.resume(session).status == "running"
         return decided()
 
-    runner._is_to_be_concluded = resumed_meanwhile  # type: ignore[method-assign]
+    runner._is_to_be_concluded = resumed_meanwhile
     process.sessions.pause(session)
     process.gate.open()
     assert process.ended(session) == "completed"
@@ -181,7 +181,7 @@ def test_a_process_that_hangs_loses_its_session_when_its_lease_is_over(process: 
     session = process.start()
     process.gate.await_begun(2)
     runner = next(iter(process.sessions._runners.values()))
-    runner._is_still_ours = lambda: True  # type: ignore[method-assign]
+    runner._is_still_ours = lambda: True
     clock.at += 29.0
     assert other.sessions.status(session).status == "running"
     clock.at += 2.0

@@ -167,6 +167,12 @@ def test_what_nobody_can_parse_is_skipped_with_its_reason() -> None:
     assert look("plain words").skipped == ()
 
 
+@pytest.mark.parametrize("language", ["python", "Python", "py"])
+def test_a_language_may_be_called_by_its_name_or_its_suffix(language: str) -> None:
+    assert not look("def f(:", kind="generated_code", language=language).passed
+    assert look("def f(:", kind="generated_code", language="no such").skipped
+
+
 def test_a_parser_that_stumbles_in_healthy_files_only_warns() -> None:
     found = look("fn main() { let x = = 1; }", "a.rs")
     assert found.passed

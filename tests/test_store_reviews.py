@@ -8,6 +8,8 @@ import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import apsw
 import pytest
@@ -25,12 +27,12 @@ from tests.trees import ordinary_user
 POSIX = pytest.mark.skipif(os.name != "posix", reason="only here there are such files")
 
 
-def session(name: str = "rev_1", **other: object) -> Session:
+def session(name: str = "rev_1", **other: Any) -> Session:
     made = Session(name, "key", "running", "me.1", 100.0, 1.0, 1.0, 2, b"{}")
-    return replace(made, **other)  # type: ignore[arg-type]
+    return replace(made, **other)
 
 
-def store(folder: Path, units: int = 3, **other: object) -> ReviewStore:
+def store(folder: Path, units: int = 3, **other: Any) -> ReviewStore:
     made = ReviewStore(folder)
     made.add(session(**other), [Unit(number, (f"{number}.py", "é\n.py"), 10) for number in range(1, units + 1)])
     return made
@@ -279,21 +281,11 @@ bodies = st.dictionaries(st.text(st.characters(codec="utf-8"), max_size=9), st.b
 @settings(max_examples=10)
 @given(bodies)
 def test_bodies_come_back_as_they_were(found: Mapping[str, bytes]) -> None:
-    with apsw_folder() as folder:
-        made = store(folder)
+    with TemporaryDirectory() as folder:
+        made = store(Path(folder))
         assert made.checkpoint("rev_1", claimed(made), Checkpoint(found, cache=found), 1.0)
         assert (made.bodies("rev_1"), made.cached(found)) == (found, found)
         made.close()
-
-
-def apsw_folder():
-    from tempfile import TemporaryDirectory
-
-    class Folder(TemporaryDirectory[str]):
-        def __enter__(self) -> Path:  # type: ignore[override]
-            return Path(super().__enter__())
-
-    return Folder()
 
 
 # -- who is alive -----------------------------------------------------------------------------------------------------

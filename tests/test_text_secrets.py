@@ -180,6 +180,7 @@ def test_a_secret_that_its_place_gives_away_is_masked(text: str, shown: str) -> 
         "see https://example.com:8080/a@b",
         "npm_config_registry=https://registry.npmjs.org/",
         "hf_hub_download(repo_id, filename)",
+        "yield 'missing token' => ['lox24://default?from=0611223344'];",
         "eyJ",
         "",
     ],

@@ -60,6 +60,8 @@ def test_what_may_lose_something_is_destructive_and_so_is_what_may_reach_it() ->
             "undo_edit",
             "rename_symbol",
             "delete_memory",
+            "execute_plan",
+            "delete_plan",
             "clear_index",
             "call_tool",
         ),

@@ -203,8 +203,11 @@ def test_a_draft_that_is_not_true_is_rejected_or_refused(shop: Engine) -> None:
     refused(InvalidArgument, refine_plan, shop, plan_id=plan_id, draft={"goal": "g"}, feedback="remove step 1")
     told(start_step, shop, plan_id=plan_id, step_number=1)
     told(complete_step, shop, plan_id=plan_id, step_number=1)
-    refused(PreconditionFailed, refine_plan, shop, plan_id=plan_id, draft={"goal": "g", "steps": [{"title": "Other"}]})
+    other = {"goal": "g", "steps": [{"title": "Other", "uid": "s1"}]}
+    refused(PreconditionFailed, refine_plan, shop, plan_id=plan_id, draft=other)
     assert told(load_plan, shop, plan_id=plan_id)["version"] == 1
+    assert told(refine_plan, shop, plan_id=plan_id, draft=other, force_reopen=True)["version"] == 2
+    assert told(load_plan, shop, plan_id=plan_id)["execution"]["ready_steps"] == [1]
 
 
 def test_a_model_takes_up_what_is_left(shop: Engine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -261,6 +261,27 @@ def test_a_long_plan_is_shown_in_parts_that_fit(here: Desks) -> None:
     assert len(here.run(load_plan, plan_id=plan_id).text) <= here.settings.result_chars_max
 
 
+def test_a_step_that_has_no_room_even_alone_is_shown_by_its_beginning(here: Desks) -> None:
+    long = {"title": "Long", "description": "x" * 90_000, "acceptance_criteria": ["y" * 900] * 80, "checks": ["z"]}
+    plan_id = call(here, save_plan, plan={"goal": "Long", "steps": [long, {"title": "Short"}]})["plan_id"]
+    text = here.run(load_plan, plan_id=plan_id).text
+    assert len(text) <= here.settings.result_chars_max
+    (first,) = json.loads(text)["plan"]["steps"]
+    assert (first["title"], first["checks"], first["cut"]) == ("Long", ["z"], ["acceptance_criteria", "description"])
+    assert first["description"].startswith("xxx") and first["description"].endswith("…")
+    rest = call(here, load_plan, plan_id=plan_id, from_step=json.loads(text)["next_step"])
+    assert [row["title"] for row in rest["plan"]["steps"]] == ["Short"]
+
+
+def test_a_long_rendering_ends_with_how_much_more_there_is(here: Desks) -> None:
+    steps = [{"title": f"Step {number}", "description": "x" * 300} for number in range(500)]
+    plan_id = call(here, save_plan, plan={"goal": "Long", "steps": steps})["plan_id"]
+    for tool in (load_plan, view_progress):
+        text = here.run(tool, plan_id=plan_id, format="markdown").text
+        assert len(text) <= here.settings.result_chars_max
+    assert "more lines" in here.run(load_plan, plan_id=plan_id, format="markdown").text.split("\n")[-1]
+
+
 def test_a_long_list_is_paged(here: Desks) -> None:
     for number in range(7):
         call(here, save_plan, plan={"goal": "x" * 100, "steps": []}, name=f"{number}")

@@ -228,3 +228,17 @@ def test_without_a_second_look_nobody_is_told_that_a_patch_is_correct(engine: En
     assert (first["verdict"], first["overall_correctness"]) == ("no_deterministic_findings", "needs attention")
     done = call(engine, review_changes, findings={"findings": []}, review_id=first["review_id"])
     assert done["overall_correctness"] == "patch is correct"
+
+
+def test_a_workspace_that_nobody_may_write_to_is_reviewed_all_the_same(here: Path) -> None:
+    (here / ".context-engine").write_text("a file where a folder belongs", encoding="utf-8")
+    with open_engine(here) as engine:
+        told = call(engine, review_changes, diff=DIFF)
+    assert [each["rule"] for each in told["findings"]] == ["mutable-default"]
+    assert "no second look" in told["warnings"][0]
+    assert "next" not in told
+
+
+def test_a_review_is_as_safe_as_reading() -> None:
+    assert review_changes.hints.read_only
+    assert review_git_diff.hints.read_only

@@ -330,15 +330,20 @@ def test_in_the_middle_of_a_merge_the_conflict_is_seen_from_our_side(repo: Path)
     commit(repo, "main")
     with pytest.raises(CalledProcessError):
         git(repo, "merge", "side")
-    assert ">>>>>>> side" in [line.text for each in read(taken(repo, "unstaged")).files for line in each.added]
-    assert "U" in {each.status for each in taken(repo, "staged").files}
+    for target in ("unstaged", "head"):
+        found = taken(repo, target)
+        assert paths(repo, target) == ["a.py"]
+        assert ">>>>>>> side" in [line.text for each in read(found).files for line in each.added]
+        assert b">>>>>>> side" in diffs(repo).versions(found.files).new["a.py"]
+    assert [(each.path, each.status) for each in taken(repo, "staged").files] == [("a.py", "U")]
+    assert diffs(repo).versions(taken(repo, "staged").files).new == {}
     assert {each.kind for each in read(taken(repo, "staged")).files} == {"unmerged"}
-    assert ">>>>>>> side" in taken(repo, "head").text
 
 
 # -- a repository with programs of its own ------------------------------------------------------------------------------
 
 
+@pytest.mark.skipif(os.name == "nt", reason="the traps are shell scripts")
 def test_no_program_that_a_repository_names_is_started(repo: Path, tmp_path: Path) -> None:
     traces = tmp_path / "traces"
     program = tmp_path / "program"

@@ -103,7 +103,7 @@ def change_set(
     sure = {each.text for each in names if each.certain}
     references = tuple(each for each in looked_up if each.text in sure or (len(each.resolved) == 1 and not each.more))
     ranking = _ranked(asked, sources)
-    certain = [*_definitions(references), *_references(wanted, references, sources)]
+    certain = [*_definitions(wanted, references), *_references(wanted, references, sources)]
     is_exact = wanted.kind in RENAMING and any(each.part != "definition" for each in certain)
     likely = [] if is_exact else list(_likely(ranking, asked.files_max))
     main = [each for each in certain if each.part == "definition"] or [
@@ -125,12 +125,11 @@ def _distinct(reference: Reference) -> Reference:
 # -- what the task names ----------------------------------------------------------------------------------------------
 
 
-def _definitions(references: Iterable[Reference]) -> Iterator[Touched]:
-    """The places that names and paths lead to, unless nobody can say which is meant."""
+def _definitions(wanted: Intent, references: Iterable[Reference]) -> Iterator[Touched]:
+    """The places that names and paths lead to; of a name with several all where each of them has to change, else none."""
     for each in references:
-        if each.is_ambiguous and each.kind == "path":
-            continue
-        for place in each.resolved[:1] if not each.is_ambiguous else ():
+        is_meant = not each.is_ambiguous or (wanted.kind in RENAMING and each.kind == "symbol")
+        for place in each.resolved if is_meant else ():
             kind = "named" if each.kind == "path" else "definition"
             proof = Evidence(kind, place.path, place.line, place.symbol, 1.0)
             yield Touched(place.path, _part_of(place.path, "definition"), 1.0, (proof,))

@@ -233,7 +233,7 @@ class Desk:
         """What is told of a new version, with the events that come with it: its own is the last."""
         told = self._keeper.clean(told)
         hashed = content_hash(plan)
-        changed = summary(difference(before.plan, plan)) if before else f"{len(plan.steps)} steps"
+        changed = summary(difference(before.plan, plan)) if before else _counted(len(plan.steps))
         data = {"version": plan.version, "hash": hashed, "change_type": change}
         kind = "plan_changed" if before else "plan_created"
         again = [self._keeper.event("step_reopened", actor=told["author"], step=uid) for uid in reopened]
@@ -441,6 +441,10 @@ def _carried_over(
 
 _DONE_KINDS = frozenset({"step_completed", "step_skipped", "step_failed", "step_started"})
 """Events that say in `hash` what the step was like then."""
+
+
+def _counted(steps: int) -> str:
+    return f"made with {steps} step{'s' * (steps != 1)}"
 
 
 def _tags(tags: Iterable[str]) -> tuple[str, ...]:

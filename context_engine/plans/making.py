@@ -79,10 +79,19 @@ class Making:
         made = Made(checked.plan, base.status, checked, base=base, warnings=base.warnings)
         return self._kept(made, saving, "created") if saving.auto else made
 
-    def taken(self, draft: object, saving: Saving, *, provenance: str, strict: bool = True, task: str = "") -> Made:
+    def taken(
+        self,
+        draft: object,
+        saving: Saving,
+        *,
+        provenance: str,
+        strict: bool = True,
+        task: str = "",
+        force_reopen: bool = False,
+    ) -> Made:
         """A draft of somebody who understood the task, if it is true; else `draft_rejected`, and nothing is kept.
 
-        Raises: InvalidArgument (no plan at all), Cycle and DanglingDependency, PlanNotFound, Conflict, TooLarge.
+        Without `force_reopen` it leaves what is done as it is. Raises: InvalidArgument (no plan at all), Cycle and DanglingDependency, PlanNotFound, Conflict, TooLarge.
         """
         kept = self._desk.load(saving.plan_id) if saving.plan_id else None
         if kept is not None and (stored := self._stored(kept, saving.submission_id)):
@@ -90,9 +99,10 @@ class Making:
         before = kept.plan if kept else None
         read = parsed(draft, before=before)
         plan = _completed(read.plan, before, task, provenance)
-        if kept is not None and kept.execution is not None:
-            check_kept(kept.plan, plan, _closed(kept.execution))
-        checked = validated(plan, self._paths, strict=strict, remarks=read.remarks)
+        closed = _closed(kept.execution) if kept is not None and kept.execution is not None else ()
+        if before is not None:
+            check_kept(before, plan, closed, force_reopen=force_reopen)
+        checked = validated(plan, self._paths, strict=strict, remarks=read.remarks, closed=closed)
         refuse(checked)
         plan, found = _grounded(checked.plan, facts(self._sources().code, self._paths))
         made = Made(plan, "ready", checked._replace(plan=plan), rejected=found.rejected, warnings=found.warnings)

@@ -7,7 +7,6 @@ like. The policy in its head allows this one style sheet and nothing else, so ev
 from __future__ import annotations
 
 import hashlib
-import unicodedata
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -15,11 +14,10 @@ from xml.etree.ElementTree import Element, tostring
 
 from context_engine.plans import pictures
 from context_engine.plans.effort import effort_of
-from context_engine.plans.graph import graph, timing
 from context_engine.plans.lifecycle import DONE, Approval
 from context_engine.plans.model import Evidence, Plan, Step, numbers
 from context_engine.plans.page_style import STYLE
-from context_engine.plans.pictures import Scene, look_of
+from context_engine.plans.pictures import Scene
 from context_engine.plans.progress import Execution
 from context_engine.plans.version import Version
 
@@ -41,8 +39,9 @@ class Room(NamedTuple):
     items: int
 
 
-ROOMS = (Room(20_000, 500), Room(4_000, 100), Room(1_000, 30), Room(300, 8), Room(120, 2), Room(60, 1))
-"""Tried in this order until the page is small enough: of 2,000 steps the last leaves 400 bytes each."""
+ROOMS = (Room(20_000, 500), Room(2_000, 60), Room(300, 8), Room(100, 2), Room(30, 0))
+"""Tried in this order until the page is small enough. The last has the titles of steps alone, whose 30 characters take at most
+150 bytes: 2,000 of them, the most that a plan has, stay below the limit."""
 
 
 def page(
@@ -52,19 +51,14 @@ def page(
     versions: Sequence[Version] = (),
 ) -> str:
     """The plan as HTML; with its execution, how far it is. `versions`: newest first. Always less than a megabyte."""
-    for room in ROOMS:
-        text = _written(plan, execution, approvals, versions, room)
-        if len(text.encode()) < BYTES_MAX:
-            return text
-    return _written(plan, None, (), (), Room(0, 0))
+    texts = (_written(plan, execution, approvals, versions, room) for room in ROOMS)
+    return next(text for text in texts if len(text.encode()) < BYTES_MAX)
 
 
 def _written(
     plan: Plan, execution: Execution | None, approvals: Sequence[Approval], versions: Sequence[Version], room: Room
 ) -> str:
-    drawn = graph(plan)
-    looks = {step.uid: look_of(execution, step.uid) for step in plan.steps}
-    scene = Scene(plan, drawn, timing(drawn, {step.uid: step.hours for step in plan.steps}), looks)
+    scene = pictures.scene(plan, execution)
     text = Texts(room)
     body = [
         *_head(scene, execution, text),
@@ -115,7 +109,9 @@ def el(tag: str, *content: Content | Iterable[Content], **told: str) -> Element:
 
 def _flat(content: Iterable[Content | Iterable[Content]]) -> Iterator[Element | str]:
     for each in content:
-        if isinstance(each, Element | str):
+        if isinstance(each, str):
+            yield pictures.shown(each)
+        elif isinstance(each, Element):
             yield each
         elif each is not None:
             yield from _flat(each)
@@ -127,18 +123,13 @@ class Texts(NamedTuple):
     room: Room
 
     def __call__(self, text: str) -> str:
-        """No controls, no marks that turn the direction of text; cut where there is no room."""
-        shown = "".join(char for char in text[: self.room.chars + 1] if _is_shown(char))
-        return shown if len(text) <= self.room.chars else shown[: self.room.chars].rstrip() + "…"
+        """The text, cut where there is no room."""
+        return text if len(text) <= self.room.chars else text[: self.room.chars].rstrip() + "…"
 
     def some(self, rows: Sequence[Element]) -> list[Element]:
         """The first rows, and how many there are beyond them."""
-        left = len(rows) - self.room.items
+        left = len(rows) - self.room.items if self.room.items else 0
         return [*rows[: self.room.items], *([el("li", f"and {left:,} more", kind="soft")] if left > 0 else [])]
-
-
-def _is_shown(char: str) -> bool:
-    return char in "\n\t\u200c\u200d" or unicodedata.category(char)[0] != "C"
 
 
 def _listed(rows: Iterable[Element], text: Texts, kind: str = "") -> Element | None:
@@ -178,7 +169,7 @@ def _head(scene: Scene, execution: Execution | None, text: Texts) -> Iterator[El
 
 
 def _trouble(scene: Scene) -> Iterator[Element]:
-    number = numbers(scene.plan)
+    number = scene.number
     if scene.drawn.cycle:
         circle = " → ".join(str(number[uid]) for uid in scene.drawn.cycle)
         yield el("p", f"Steps wait for each other in a circle: {circle}.", kind="warning")
@@ -187,7 +178,7 @@ def _trouble(scene: Scene) -> Iterator[Element]:
 
 
 def _facts(scene: Scene, execution: Execution | None) -> Element:
-    plan, number = scene.plan, numbers(scene.plan)
+    plan, number = scene.plan, scene.number
     path = " → ".join(str(number[uid]) for uid in scene.timed.critical_path[:12])
     facts = {
         "steps": f"{len(plan.steps):,}",
@@ -258,6 +249,8 @@ def _step(scene: Scene, execution: Execution | None, number: int, step: Step, te
     look = scene.looks[step.uid]
     chip = el("span", LOOKS[look], kind=f"chip {look}") if look in LOOKS else None
     head = el("header", el("span", str(number), kind="place"), el("h3", text(step.title), dir="auto"), chip)
+    if not text.room.items:
+        return el("article", head, kind=f"step {look}", id=f"step-{number}")
     description = step.description.strip()
     rows = [each for name, said in _rows(execution, step, text) for each in (el("dt", name), el("dd", said))]
     return el(
@@ -273,7 +266,7 @@ def _step(scene: Scene, execution: Execution | None, number: int, step: Step, te
 
 def _under(scene: Scene, step: Step) -> Iterator[Content]:
     """How long, how pressing, after what."""
-    number = numbers(scene.plan)
+    number = scene.number
     slack = scene.timed.slack[step.uid]
     yield f"{step.priority} priority"
     yield (
@@ -399,8 +392,8 @@ def _ways(approvals: Sequence[Approval], versions: Sequence[Version], plan: Plan
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]], text: Texts) -> Element | None:
-    if not rows:
+    if not (rows and text.room.items):
         return None
-    shown = rows[: max(1, text.room.items)]
+    shown = rows[: text.room.items]
     body = [el("tr", [el("td", cell, dir="auto") for cell in row]) for row in shown]
     return el("table", el("thead", el("tr", [el("th", name) for name in head])), el("tbody", body))

@@ -112,6 +112,7 @@ text.tick { stroke: none; font-size: 12px; fill: var(--soft); }
 .step.ready { border-left-color: var(--ready-line); }
 .step.failed, .step.blocked { border-left-color: var(--failed-line); }
 .step:target { box-shadow: 0 0 0 3px var(--accent-soft), 0 0 0 4px var(--accent); }
+.step > :last-child { margin-bottom: 0; }
 .step header { display: flex; gap: 14px; align-items: baseline; margin-bottom: 6px; }
 .step header h3 { flex: 1; }
 .step .place { color: var(--soft); font-weight: 700; font-variant-numeric: tabular-nums; min-width: 1.2em; }

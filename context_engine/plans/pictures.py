@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 from xml.etree.ElementTree import Element, SubElement
 
 from context_engine.plans.effort import effort_of
-from context_engine.plans.graph import Graph, Timing
+from context_engine.plans.graph import Graph, Timing, graph, timing
 from context_engine.plans.layers import Placed, Point, Sizes, placed
 from context_engine.plans.lifecycle import DONE
 from context_engine.plans.model import DAY_HOURS, Plan, numbers
@@ -24,12 +24,14 @@ STEPS_MAX = 80
 EDGES_MAX = 400
 BOX = (212.0, 58.0)
 """Width and height: two lines of a title."""
-LINE_CHARS = 25
+LINE_CHARS = 23
 """Of a title in a box, in characters of a Latin alphabet; wider ones count twice."""
 MARGIN = 6.0
 WIDE = 960.0
 """Of the chart of times; the page scales it."""
 LABELS = 300.0
+HOURS = 84.0
+"""What the times behind the bars need."""
 ROW = 30.0
 BAR = 16.0
 TICKS = (0.5, 1, 2, 4, 8, 16, 24, 40, 80, 160, 400, 800, 1_600, 4_000, 16_000)
@@ -44,6 +46,7 @@ class Scene(NamedTuple):
     drawn: Graph
     timed: Timing
     looks: Mapping[str, str]
+    number: Mapping[str, int]
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -54,6 +57,14 @@ class Scene(NamedTuple):
     def omitted(self) -> int:
         """How many do not."""
         return len(self.drawn.order) - len(self.shown)
+
+
+def scene(plan: Plan, execution: Execution | None) -> Scene:
+    """A plan as it is drawn."""
+    drawn = graph(plan)
+    looks = {step.uid: look_of(execution, step.uid) for step in plan.steps}
+    timed = timing(drawn, {step.uid: step.hours for step in plan.steps})
+    return Scene(plan, drawn, timed, looks, numbers(plan))
 
 
 def look_of(execution: Execution | None, uid: str) -> str:
@@ -71,11 +82,11 @@ def look_of(execution: Execution | None, uid: str) -> str:
 # -- what waits for what ----------------------------------------------------------------------------------------------
 
 
-def dependencies(scene: Scene) -> Element:
+def dependencies(view: Scene) -> Element:
     """Boxes and arrows, downwards; to the right where many steps stand side by side and few behind each other."""
-    shown = set(scene.shown)
-    levels = [kept for level in scene.drawn.levels if (kept := [uid for uid in level if uid in shown])]
-    edges = [(other, uid) for uid in scene.shown for other in scene.drawn.depends[uid] if other in shown][:EDGES_MAX]
+    shown = set(view.shown)
+    levels = [kept for level in view.drawn.levels if (kept := [uid for uid in level if uid in shown])]
+    edges = [(other, uid) for uid in view.shown for other in view.drawn.depends[uid] if other in shown][:EDGES_MAX]
     lies = len(levels) < max(map(len, levels), default=0)
     width, height = BOX
     sizes = Sizes(height, width, 22.0, 64.0) if lies else Sizes(width, height, 26.0, 46.0)
@@ -83,11 +94,11 @@ def dependencies(scene: Scene) -> Element:
     size = (found.along, found.across) if lies else (found.across, found.along)
     svg = _svg(size[0] + 2 * MARGIN, size[1] + 2 * MARGIN, "graph", f"What waits for what, in {len(shown)} steps")
     _arrowheads(svg)
-    critical = set(pairwise(scene.timed.critical_path))
+    critical = set(pairwise(view.timed.critical_path))
     for edge in sorted(found.lines, key=critical.__contains__):  # the critical path lies on top
         _arrow(svg, edge, found, sizes, lies=lies, is_critical=edge in critical)
-    for uid in scene.shown:
-        _box(svg, scene, uid, _turned(found.boxes[uid], lies))
+    for uid in view.shown:
+        _box(svg, view, uid, _turned(found.boxes[uid], lies))
     return svg
 
 
@@ -116,13 +127,13 @@ def _arrow(svg: Element, edge: tuple[str, str], found: Placed, sizes: Sizes, *, 
     _add(svg, "path", {"class": f"arrow {kind}", "d": "".join(path), "marker-end": f"url(#head-{kind})"})
 
 
-def _box(svg: Element, scene: Scene, uid: str, at: tuple[float, float]) -> None:
-    number = numbers(scene.plan)[uid]
-    step = scene.plan.steps[number - 1]
+def _box(svg: Element, view: Scene, uid: str, at: tuple[float, float]) -> None:
+    number = view.number[uid]
+    step = view.plan.steps[number - 1]
     width, height = BOX
     x, y = at[0] - width / 2, at[1] - height / 2
-    critical = " critical" if uid in scene.timed.critical_path else ""
-    link = _add(svg, "a", {"href": f"#step-{number}", "class": f"box {scene.looks[uid]}{critical}"})
+    critical = " critical" if uid in view.timed.critical_path else ""
+    link = _add(svg, "a", {"href": f"#step-{number}", "class": f"box {view.looks[uid]}{critical}"})
     _add(link, "title", {}, f"{number}. {step.title}")
     _add(link, "rect", {"x": x, "y": y, "width": width, "height": height, "rx": 9})
     _add(link, "text", {"class": "number", "x": x + 12, "y": at[1] + 5}, str(number))
@@ -145,12 +156,12 @@ def _arrowheads(svg: Element) -> None:
 # -- when it can happen -----------------------------------------------------------------------------------------------
 
 
-def times(scene: Scene) -> Element:
+def times(view: Scene) -> Element:
     """A bar for each step from its earliest start, with the time that it could wait behind it."""
-    hours = {step.uid: step.hours for step in scene.plan.steps}
-    shown = [uid for level in scene.drawn.levels for uid in level][:STEPS_MAX]
-    end = max((scene.timed.start[uid] + hours[uid] for uid in shown), default=0.0) or 1.0
-    scale = (WIDE - LABELS - 70) / end
+    hours = {step.uid: step.hours for step in view.plan.steps}
+    shown = [uid for level in view.drawn.levels for uid in level][:STEPS_MAX]
+    end = max((view.timed.start[uid] + hours[uid] for uid in shown), default=0.0) or 1.0
+    scale = (WIDE - LABELS - HOURS) / end
     height = ROW * len(shown) + 34
     svg = _svg(WIDE, height, "times", f"When each of {len(shown)} steps can happen, in working hours")
     for hour in ticks(end):
@@ -158,26 +169,25 @@ def times(scene: Scene) -> Element:
         _add(svg, "line", {"class": "tick", "x1": x, "x2": x, "y1": 22, "y2": height - 4})
         _add(svg, "text", {"class": "tick", "x": x, "y": 14, "text-anchor": "middle"}, moment(hour))
     for place, uid in enumerate(shown):
-        _bar(svg, scene, uid, 28 + ROW * place, scale, hours[uid])
+        _bar(svg, view, uid, 28 + ROW * place, scale, hours[uid])
     return svg
 
 
-def _bar(svg: Element, scene: Scene, uid: str, top: float, scale: float, hours: float) -> None:
-    number = numbers(scene.plan)[uid]
-    title = scene.plan.steps[number - 1].title
-    critical = " critical" if uid in scene.timed.critical_path else ""
-    link = _add(svg, "a", {"href": f"#step-{number}", "class": f"bar {scene.looks[uid]}{critical}"})
-    _add(link, "title", {}, f"{number}. {title}: {effort_of(hours)} from {moment(scene.timed.start[uid])}")
+def _bar(svg: Element, view: Scene, uid: str, top: float, scale: float, hours: float) -> None:
+    number = view.number[uid]
+    title = view.plan.steps[number - 1].title
+    critical = " critical" if uid in view.timed.critical_path else ""
+    link = _add(svg, "a", {"href": f"#step-{number}", "class": f"bar {view.looks[uid]}{critical}"})
+    _add(link, "title", {}, f"{number}. {title}: {effort_of(hours)} from {moment(view.timed.start[uid])}")
     _add(link, "rect", {"class": "row", "x": 0, "y": top - 4, "width": WIDE, "height": ROW - 4, "rx": 5})
     _add(link, "text", {"class": "number", "x": 26, "y": top + 13, "text-anchor": "end"}, str(number))
     _add(link, "text", {"x": 36, "y": top + 13}, wrapped(title, 36, 1)[0])
-    x, width = LABELS + scene.timed.start[uid] * scale, max(3.0, hours * scale)
-    slack = scene.timed.slack[uid] * scale
+    x, width = LABELS + view.timed.start[uid] * scale, max(3.0, hours * scale)
+    slack = view.timed.slack[uid] * scale
     if slack > 1:
         _add(link, "line", {"class": "slack", "x1": x + width, "x2": x + width + slack, "y1": top + 9, "y2": top + 9})
     _add(link, "rect", {"x": x, "y": top + 1, "width": width, "height": BAR, "rx": 4})
-    if not critical or x + width + 60 < WIDE:
-        _add(link, "text", {"class": "hours", "x": x + width + max(slack, 0.0) + 6, "y": top + 13}, effort_of(hours))
+    _add(link, "text", {"class": "hours", "x": x + width + max(slack, 0.0) + 6, "y": top + 13}, effort_of(hours))
 
 
 def ticks(end: float) -> list[float]:
@@ -210,7 +220,7 @@ def wrapped(text: str, chars: int, lines_max: int) -> list[str]:
     >>> wrapped("adapt what uses it", 10, 2), wrapped("unbreakable_name", 10, 2), wrapped("", 5, 1)
     (['adapt what', 'uses it'], ['unbreakab…'], [''])
     """
-    lines, rest = [""], text.split()
+    lines, rest = [""], shown(text).split()
     while rest:
         word = rest.pop(0)
         joined = f"{lines[-1]} {word}".strip()
@@ -226,9 +236,10 @@ def wrapped(text: str, chars: int, lines_max: int) -> list[str]:
 
 
 def _cut(text: str, chars: int) -> str:
-    while text and _width(text) > chars - 1:
-        text = text[:-1]
-    return text.rstrip() + "…"
+    """The beginning of a text that leaves room for an ellipsis."""
+    wide = accumulate(_width(char) for char in text[:chars])
+    kept = sum(each <= chars - 1 for each in wide)
+    return text[:kept].rstrip() + "…"
 
 
 def _width(text: str) -> int:
@@ -244,8 +255,21 @@ def _svg(width: float, height: float, name: str, label: str) -> Element:
 def _add(parent: Element, tag: str, told: Mapping[str, object], text: str = "") -> Element:
     """An element below another; numbers with one digit behind the point."""
     added = SubElement(parent, tag, {key: _written(value) for key, value in told.items()})
-    added.text = text or None
+    added.text = shown(text) or None
     return added
+
+
+def shown(text: str) -> str:
+    r"""A text as a page can show it: no controls, no marks that turn the direction of text, nothing that is no character.
+
+    >>> shown("a\x00\u202eb\ud800\n")
+    'ab\n'
+    """
+    return text if text.isprintable() else "".join(char for char in text if _is_shown(char))
+
+
+def _is_shown(char: str) -> bool:
+    return char in "\n\t\u200c\u200d" or unicodedata.category(char)[0] != "C"
 
 
 def _written(value: object) -> str:

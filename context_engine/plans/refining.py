@@ -137,7 +137,12 @@ class Refining:
         reopened = check_kept(before, read, done, force_reopen=asked.force_reopen)
         saving = Saving(auto=False, plan_id=before.id if loaded else "", submission_id=asked.submission_id)
         made = self._making.taken(
-            asked.draft, saving, provenance=asked.provenance, strict=asked.strict, task=before.task
+            asked.draft,
+            saving,
+            provenance=asked.provenance,
+            strict=asked.strict,
+            task=before.task,
+            force_reopen=asked.force_reopen,
         )
         plan = msgspec.structs.replace(made.plan, id=before.id, version=before.version, created_at=before.created_at)
         told = Refinement(before, plan, made.status, made.checked, difference(before, plan))

@@ -42,11 +42,6 @@ def wire(plan: Plan) -> dict[str, Any]:
     return {key: said[key] for key in ("id", "version", "goal")} | said
 
 
-def written(plan: Plan) -> bytes:
-    """The plan as a file holds it: one field on a line, so that git shows what changed."""
-    return msgspec.json.format(msgspec.json.encode(wire(plan)), indent=1) + b"\n"
-
-
 def carried(target: Plan, current: Plan) -> Plan:
     """An earlier version as the next one of the same plan: no uid that was given since is given again."""
     minted = max(target.uids_minted, current.uids_minted)

@@ -164,9 +164,11 @@ def parsed(text: str, *, bytes_max: int = DIFF_BYTES_MAX) -> Diff:
 
 
 def _joined(files: Iterable[FileDiff]) -> Iterator[FileDiff]:
-    """A file that becomes a link is deleted and added in two sections: one file, of another mode."""
+    """A file in two sections is one file: deleted and added, it becomes a link; in a conflict a word goes before the change."""
     before: FileDiff | None = None
     for change in files:
+        if before and before.kind == "unmerged" and before.path == change.path:
+            before = None
         if before and (before.kind, change.kind, before.path) == ("deleted", "added", change.path):
             before = replace(
                 before,

@@ -62,9 +62,9 @@ class Finding:
     related: tuple[str, ...] = ()
 
     @property
-    def order(self) -> tuple[int, float, str, int, str]:
-        """Most pressing first, then by confidence, path, line and rule."""
-        return (self.priority, -self.confidence, self.path, self.span.first, self.rule)
+    def order(self) -> tuple[int, float, str, int, str, str]:
+        """Most pressing first, then by confidence, path, line, rule and id."""
+        return (self.priority, -self.confidence, self.path, self.span.first, self.rule, self.id)
 
 
 def fingerprint(rule: str, path: str, line: str, occurrence: int) -> str:

@@ -157,7 +157,7 @@ def merged(findings: Iterable[Finding]) -> list[Finding]:
     """Findings without their doubles: of those that say the same of one line, the surest stays and names the others."""
     best: dict[tuple[str, int, str], Finding] = {}
     for finding in sorted(
-        findings, key=lambda each: (each.priority, -each.confidence, each.source != "builtin", each.rule)
+        findings, key=lambda each: (each.priority, -each.confidence, each.source != "builtin", each.order)
     ):
         key = (finding.path, finding.span.first, ALIKE.get(finding.rule, finding.rule))
         known = best.get(key)
@@ -194,7 +194,6 @@ ALIKE = {
     "F811": "duplicate-definition",
     "F821": "removed-symbol",
     "PLW0177": "nan-comparison",
-    "invalid-syntax": "syntax-error",
     "no-empty": "empty-catch",
     "use-isnan": "nan-comparison-js",
     "no-debugger": "debugger",

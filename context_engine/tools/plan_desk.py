@@ -12,7 +12,7 @@ from context_engine.store import times
 from context_engine.tools.arguments import ENDLESS, Choice, Flag, Text, Texts, Whole, refused
 from context_engine.tools.fit import NOTE_CHARS, compact, fitting_rows, size, thrifty
 from context_engine.tools.plan_arguments import PLAN_ID, STEPS_MAX, Sent
-from context_engine.tools.plan_replies import answer, shown_plan
+from context_engine.tools.plan_replies import answer, page, shown_plan
 from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def save_plan(
     allow_invalid: Annotated[bool, Flag("Keep it although it cannot be carried out as it is.")] = False,
     reason: Annotated[str, Text("Why it changed.")] = "",
 ) -> Reply:
-    """Save a plan, or its next version."""
+    """Write a plan down: a new one, or its next version."""
     taken = engine.plans.desk.taken(plan)
     saved = engine.plans.desk.save(
         taken.plan,
@@ -95,13 +95,14 @@ def load_plan(
     format: Annotated[str, Choice("Rendering.", FORMATS)] = "json",  # noqa: A002 - the seed's word
     from_step: Annotated[int, Whole("Where to go on with a long plan.", 1, STEPS_MAX)] = 1,
 ) -> Reply:
-    """Load a plan with progress, approvals and file drift."""
+    """Read a plan with progress, approvals and file drift."""
     which = plan_id.strip() or name.strip()
     if not which:
         raise refused("plan_id", "is missing", "list_plans shows ids and names.")
     loaded = engine.plans.desk.load(which, version)
     if format == "markdown":
-        return Reply(plan_text(loaded.plan, loaded.execution if include_execution else None))
+        text = plan_text(loaded.plan, loaded.execution if include_execution else None)
+        return Reply(page(text, engine.settings.result_chars_max))
     drift = engine.plans.desk.drift(loaded.plan)
     room = engine.settings.result_chars_max - NOTE_CHARS
     told = _told_beside(loaded, room // 3, include_execution=include_execution) | {
@@ -150,7 +151,7 @@ def delete_plan(
     purge: Annotated[bool, Flag("For good, not into the trash.")] = False,
     confirm: Annotated[bool, Flag("Though under way.")] = False,
 ) -> Reply:
-    """Move a plan into the trash."""
+    """Delete a plan: move it into the trash folder."""
     deleted = engine.plans.desk.delete(plan_id, purge=purge, confirm=confirm)
     told = {"success": True, "plan_id": deleted.plan_id, "name": deleted.name}
     return Reply(answer(told | ({"trashed_to": deleted.trashed_to} if deleted.trashed_to else {"purged": True})))
@@ -174,7 +175,7 @@ def view_history(
     first, last = _moment("since", since, 0.0), _moment("until", until, float("inf"))
     asked = [each for each in versions if first <= (times.seconds(each.created_at) or 0.0) <= last]
     if format == "markdown":
-        return Reply(history_text(asked[:limit]))
+        return Reply(page(history_text(asked[:limit]), engine.settings.result_chars_max))
     rows = [_version_row(each) for each in asked[:limit]]
     if include_plans:
         rows = [row | {"plan": desk.load(plan_id, row["version"]).plan} for row in rows]
@@ -194,7 +195,7 @@ def view_history(
     return Reply(answer(told, kept=("versions",)))
 
 
-@tool(touches="records", rare=("execution", "expected_version", "force"))
+@tool(touches="records", rare=("reason", "execution", "expected_version", "force"))
 def rollback_plan(
     engine: "Plans",
     call: Call,  # noqa: ARG001 - every tool takes it
@@ -205,7 +206,7 @@ def rollback_plan(
     expected_version: Annotated[int | None, Versions] = None,
     force: Annotated[bool, Flag("Also while a step is in progress.")] = False,
 ) -> Reply:
-    """Bring an earlier version of a plan back, as a new one."""
+    """Undo changes of a plan: an earlier version becomes the newest."""
     back = engine.plans.desk.rollback(
         plan_id, target_version, reason=reason, execution=execution, expected_version=expected_version, force=force
     )

@@ -139,7 +139,7 @@ def create_plan(
     submission_id: Annotated[str, Text("As next says it.", 0, 80)] = "",
     format: Annotated[str, Choice("Of the reply.", ("json", "markdown"))] = "json",  # noqa: A002 - the word that callers know
 ) -> Reply:
-    """Plan a task: steps with files, places, tests, risks and questions, out of this repository alone."""
+    """Plan a task: find its files, tests, risks and questions in this repository, as steps in order."""
     from context_engine.plans.making import Saving
 
     began = time.perf_counter()
@@ -293,7 +293,7 @@ def execute_plan(
     assist: Annotated[str, Choice("Who may write the changes: a model, you (host), nobody.", ASSISTS)] = "auto",
     strict: Annotated[bool, Flag("Refuse files that the step does not name.")] = False,
 ) -> Reply:
-    """Carry out a plan: get work packets of ready steps, then send changes to preview, apply and verify them."""
+    """Carry out a plan: read work packets of ready steps, then send changes to preview, apply and verify."""
     began = time.perf_counter()
     stand = _stand(engine, plan, plan_id)
     if apply_changes and not stand.is_kept:

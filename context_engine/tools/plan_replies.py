@@ -5,10 +5,13 @@ from typing import Any
 
 from context_engine.plans.model import Plan
 from context_engine.plans.wire import wire
-from context_engine.tools.fit import NOTE_CHARS, compact, fitting_rows, size, thrifty
+from context_engine.tools.fit import NOTE_CHARS, beginning, compact, fitting_rows, how_many_fit, size, thrifty
 
 SPARE = ("dependency_graph", "architecture", "evidence", "scope", "risks", "milestones", "testing_strategy")
 """Left out of a plan too long for a reply, in this order, before steps are: the graph follows from them."""
+
+LEAST_CHARS = 100
+"""Of each field of a step that has no room even alone."""
 
 
 def shown_plan(plan: Plan, room: int, *, from_step: int = 1) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -21,7 +24,8 @@ def shown_plan(plan: Plan, room: int, *, from_step: int = 1) -> tuple[dict[str, 
         return whole, {}
     rows = whole.pop("steps")
     left_out = _without_spare(whole, room // 2)
-    shown = fitting_rows(rows[from_step - 1 :], chars_max=room - size(compact(whole)) + NOTE_CHARS)
+    rest, space = rows[from_step - 1 :], room - size(compact(whole))
+    shown = fitting_rows(rest, chars_max=space + NOTE_CHARS) or [_cut(row, space) for row in rest[:1]]
     after = from_step - 1 + len(shown)
     told = {
         "steps_shown": len(shown),
@@ -41,6 +45,33 @@ def _without_spare(whole: dict[str, Any], room: int) -> list[str]:
         if whole.pop(name, None):
             left_out.append(name)
     return left_out
+
+
+def _cut(row: Mapping[str, Any], room: int) -> dict[str, Any]:
+    """A step that has no room even alone: its fields one after the other, the long ones by their beginnings."""
+    share = max(room // (2 * len(row)), LEAST_CHARS)
+    kept = {key: _beginning(value, share) for key, value in row.items()}
+    return kept | {"cut": sorted(key for key in row if kept[key] != row[key])}
+
+
+def _beginning(value: Any, room: int) -> Any:
+    """A text or a list up to so many characters; anything else as it is."""
+    if isinstance(value, str) and size(value) > room:
+        return beginning(value, room - 1) + "…"
+    if isinstance(value, list | tuple):
+        return value[: how_many_fit(map(compact, value), chars_max=room)]
+    return value
+
+
+def page(text: str, room: int) -> str:
+    """A rendering up to so many characters, by whole lines; its last line says how much more there is."""
+    lines = text.split("\n")
+    count = how_many_fit(lines, chars_max=room - NOTE_CHARS)
+    if count == len(lines):
+        return text
+    return "\n".join(
+        (*lines[:count], "", f"... {len(lines) - count:,} more lines: format json shows the rest in parts")
+    )
 
 
 def answer(told: Mapping[str, Any], kept: tuple[str, ...] = ()) -> str:

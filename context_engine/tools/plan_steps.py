@@ -12,7 +12,7 @@ from context_engine.tools.arguments import Choice, Flag, Text, Texts, Whole
 from context_engine.tools.fit import NOTE_CHARS, beginning, fitting_rows
 from context_engine.tools.plan_arguments import PLAN_ID, STEP, STEP_NUMBERS, UID, Prose, Rows, numbers_of, which_step
 from context_engine.tools.plan_desk import FORMATS, approval_row
-from context_engine.tools.plan_replies import answer
+from context_engine.tools.plan_replies import answer, page
 from context_engine.tools.questions import Question
 from context_engine.tools.tool import Call, Reply, tool
 
@@ -43,7 +43,7 @@ def request_approval(
     expires_in_hours: Annotated[int | None, Whole("Else never.", 1, HOURS_MAX)] = None,
     ask_user: Annotated[bool, Flag("Ask the user at once, where the client can.")] = True,
 ) -> Reply:
-    """Ask for approval of a plan or of steps."""
+    """Show the user a plan or steps to approve of."""
     asked = engine.plans.approvals.request(
         plan_id, steps=numbers_of(step_numbers), note=note, expires_in_hours=expires_in_hours
     )
@@ -66,7 +66,7 @@ def respond_approval(
     modifications: Annotated[str, Text("What to change.")] = "",
     decided_by: Annotated[str, Text("On whose behalf.", 0, 100)] = "",
 ) -> Reply:
-    """Decide about a request for approval."""
+    """Write down the decision about an approval request."""
     approvals = engine.plans.approvals
     try:
         by = f"{AGENT} for {decided_by.strip()}" if decided_by.strip() else AGENT
@@ -92,7 +92,7 @@ def start_step(
     actor: Annotated[str, Actor] = "",
     idempotency_key: Annotated[str, Key] = "",
 ) -> Reply:
-    """Start a step of a plan."""
+    """Start a step of a plan, before you edit files."""
     moved = engine.plans.steps.start(
         plan_id,
         which_step(step_number, step_uid),
@@ -120,7 +120,7 @@ def complete_step(
     actor: Annotated[str, Actor] = "",
     idempotency_key: Annotated[str, Key] = "",
 ) -> Reply:
-    """Complete a started step: which can begin now, which files changed."""
+    """Complete a started step: list what it unlocks and changed."""
     report = Report(notes, files_modified, evidence, criteria_met, auto_detect_files)
     caller = Caller(expected_seq, actor, idempotency_key)
     step = which_step(step_number, step_uid)
@@ -151,7 +151,7 @@ def fail_step(
     actor: Annotated[str, Actor] = "",
     idempotency_key: Annotated[str, Key] = "",
 ) -> Reply:
-    """Fail a step, open it again, or skip it."""
+    """Fail a step, open it again or skip it; list what is blocked."""
     moved, skipped = engine.plans.steps.fail(
         plan_id,
         which_step(step_number, step_uid),
@@ -182,7 +182,7 @@ def view_progress(
     """Show how far a plan is: steps ready, running, blocked, next."""
     now = engine.plans.steps.current(plan_id)
     if format == "markdown":
-        return Reply(progress_text(now.plan, now.execution))
+        return Reply(page(progress_text(now.plan, now.execution), engine.settings.result_chars_max))
     told = wire_execution(now.plan, now.execution, with_steps=include_steps)
     steps = told.pop("steps", [])
     shown = fitting_rows(steps, chars_max=engine.settings.result_chars_max - len(answer(told)))

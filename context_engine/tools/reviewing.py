@@ -1,4 +1,7 @@
-"""Tools that review a change: a diff as text, or what git says has changed. What checks find; then, perhaps, a second look."""
+"""Tools that review a change: a diff as text, or what git says has changed. What checks find; then, perhaps, a second look.
+
+They change nothing: what is kept for a second look is a copy of the reply, of which the newest two hundred stay.
+"""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -6,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine import __version__
 from context_engine.assist.ladder import ASSISTS, Climbed
-from context_engine.errors import InvalidArgument, TooLarge
+from context_engine.errors import HostError, InvalidArgument, TooLarge
 from context_engine.review.diff import DIFF_BYTES_MAX
 from context_engine.review.finding import CATEGORIES
 from context_engine.review.options import FAIL_ON, Options
@@ -55,7 +58,7 @@ ASKED_RARELY = (
 )
 
 
-@tool(touches="records", rare=(*ASKED_RARELY, "file_contexts", "base_ref", "format"))
+@tool(touches="nothing", rare=(*ASKED_RARELY, "file_contexts", "base_ref", "format"))
 def review_changes(
     engine: "Engine",
     call: Call,
@@ -108,7 +111,7 @@ def review_changes(
     return _reviewed(engine, call, "review_changes", change, options_of(fields), assist, format, began)
 
 
-@tool(touches="records", rare=("include_patterns", "context_lines", "include_untracked", "options", "format", "assist"))
+@tool(touches="nothing", rare=("include_patterns", "context_lines", "include_untracked", "options", "format", "assist"))
 def review_git_diff(
     engine: "Engine",
     call: Call,
@@ -158,17 +161,26 @@ def _reviewed(
     reviewed = engine.reviews.review(change, options, cancel=call.cancel)
     if assist == "off":
         return _reply(engine, name, reviewed, shape, began, git_info=git_info)
-    review_id = engine.reviews.keep(reviewed, options, change)
-    second = engine.reviews.second.offer("review_changes", review_id)
-    check = engine.reviews.wrong_with(review_id)
-    climbed = engine.ladder.climb(second, assist, check=check, cancel=call.cancel)
-    again = None
-    if climbed.draft is not None:
-        again = engine.reviews.second.take(review_id, climbed.draft, source="model", submission_id=second.submission_id)
-        reviewed = again.reviewed
+    try:
+        review_id = engine.reviews.keep(reviewed, options, change)
+    except HostError as error:  # a full disk, a workspace that nobody may write to: the review itself is done
+        alone = Climbed(warnings=(f"no second look can be taken: {error.message}",))
+        return _reply(engine, name, reviewed, shape, began, git_info=git_info, climbed=alone)
+    climbed, again = _climbed(engine, call, review_id, assist)
+    reviewed = again.reviewed if again else reviewed
     return _reply(
         engine, name, reviewed, shape, began, git_info=git_info, again=again, climbed=climbed, review_id=review_id
     )
+
+
+def _climbed(engine: "Engine", call: Call, review_id: str, assist: str) -> "tuple[Climbed, Again | None]":
+    """How far a model takes the review, and what it says then."""
+    second = engine.reviews.second.offer("review_changes", review_id)
+    climbed = engine.ladder.climb(second, assist, check=engine.reviews.wrong_with(review_id), cancel=call.cancel)
+    if climbed.draft is None:
+        return climbed, None
+    taken = engine.reviews.second.take(review_id, climbed.draft, source="model", submission_id=second.submission_id)
+    return climbed, taken
 
 
 def _again(engine: "Engine", findings: Any, review_id: str, submission_id: str) -> "Again":

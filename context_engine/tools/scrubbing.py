@@ -65,8 +65,9 @@ def scrub_secrets(
     show_start: Annotated[int, Whole("First characters that stay.", 0, SHOW_START_MAX)] = 0,
     show_end: Annotated[int, Whole("Accepted: the end never stays.", 0, SHOW_END_MAX)] = 0,
 ) -> Reply:
-    """Remove secrets from text: API keys, tokens, passwords, private keys. Lines stay in place."""
+    """Find secrets in a text and replace them: API keys, tokens, passwords, private keys. Lines stay in place."""
     _check_size(content)
+    scrubber = engine.reviews.scrubber
     started = time.perf_counter()
     how = How(
         mode="strict" if mode == "strict" else "broad",
@@ -75,7 +76,7 @@ def scrub_secrets(
         allowed=frozenset(allowlist),
         show=(show_start, show_end),
     )
-    scrubbed = engine.reviews.scrubber.scrub(content, how, path=path)
+    scrubbed = scrubber.scrub(content, how, path=path)
     took_ms = round((time.perf_counter() - started) * 1000, 2)
     head = {
         "ok": True,

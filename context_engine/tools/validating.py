@@ -73,7 +73,7 @@ def validate_content(
     assist: Annotated[str, Choice("Tier 3: by a model, by you (next), or off.", ASSISTS)] = "auto",
     findings: Annotated[Mapping[str, Any] | None, Fields("As next asks.")] = None,
 ) -> Reply:
-    """Check generated code, data, diffs, plans or text: secrets, syntax, placeholders, unknown files."""
+    """Find what is wrong in generated code, data, diffs, plans or text: secrets, syntax, placeholders, unknown files."""
     wanted = Wanted(
         kind=content_type,
         path=file_path.strip(),

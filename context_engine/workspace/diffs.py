@@ -129,7 +129,7 @@ class Diffs:
         blobs = self._blobs(_wanted(files, left_out), bytes_max)
         old: dict[str, bytes] = {}
         new: dict[str, bytes] = {}
-        for each in files:
+        for each in (each for each in files if each.status != "U"):
             if each.old_blob in blobs:
                 old[each.old_path] = blobs[each.old_blob]
             elif each.old_path and each.path not in left_out:
@@ -267,7 +267,12 @@ def told(said: str) -> tuple[tuple[Touched, ...], str]:
         at = end + 1
     text = said[at:].removeprefix("\n")
     shown = set(_HEADER.findall(text))
-    return tuple(each for each in files if _is_known(each) or _header(each.path) in shown), text
+    compared = {each.path for each in files if each.status != "U"}  # in a conflict, with our side
+    return tuple(
+        each
+        for each in files
+        if (_is_known(each) or _header(each.path) in shown) and not (each.status == "U" and each.path in compared)
+    ), text
 
 
 def adding(path: str, content: bytes) -> str:

@@ -284,9 +284,9 @@ def random_events(chance: random.Random, plan: Plan) -> list[Event]:
     return [Event(seq=seq, at="2026-11-21T12:00:00Z", kind=kind, step=uid) for seq, (uid, kind) in enumerate(told, 1)]
 
 
-def plain(text: str, chars: int = mermaid.LABEL_CHARS) -> str:
+def plain(text: str, chars_max: int = mermaid.LABEL_CHARS) -> str:
     """A label as most write it: on one line, cut, with its quotes coded."""
-    return " ".join(text.split())[:chars].replace('"', "#34;")
+    return " ".join(text.split())[:chars_max].replace('"', "#34;")
 
 
 def seen(text: str, chars: int) -> str:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from context_engine.review.finding import Category
 
 SELECTED = (
-    *("E9", "F4", "F5", "F6", "F7", "F811", "F82", "F84", "F9", "PLE"),
+    *("E9", "F4", "F5", "F6", "F7", "F82", "F84", "F9", "PLE"),
     *(
         "B002",
         "B003",
@@ -74,16 +74,14 @@ LEFT_OUT = ("F405", "F403", "F406", "F407")
 
 Kind = tuple[int, "Category", float]
 KINDS: tuple[tuple[str, Kind], ...] = (
-    ("F401", (3, "maintainability", 0.7)),
-    ("F841", (3, "maintainability", 0.7)),
+    ("F401", (3, "maintainability", 0.65)),
+    ("F841", (3, "maintainability", 0.65)),
     ("F541", (3, "style", 0.75)),
-    ("F811", (1, "correctness", 0.8)),
     ("F82", (1, "correctness", 0.85)),
     ("F", (1, "correctness", 0.85)),
     ("E9", (0, "correctness", 0.9)),
-    ("invalid-syntax", (0, "correctness", 0.9)),
     ("PLE", (1, "correctness", 0.85)),
-    ("B018", (2, "correctness", 0.7)),
+    ("B018", (2, "correctness", 0.65)),
     ("B023", (2, "correctness", 0.7)),
     ("B", (2, "correctness", 0.75)),
     ("S301", (2, "security", 0.6)),
@@ -125,12 +123,12 @@ def read(out: bytes, complaint: str, folder: Path) -> Sequence[Reported]:
 
 
 def _is_custom(row: Any) -> bool:
-    """What is no mistake where it stands: names that a type checker knows, and Python does not."""
-    return row["code"] == "F821" and any(name in row["message"] for name in CHECKERS_OWN)
+    """What is no mistake where it stands: names of type checkers and of Python 2; syntax, which our own check judges."""
+    return not row["code"] or (row["code"] == "F821" and any(f"`{name}`" in row["message"] for name in KNOWN_ELSEWHERE))
 
 
 def _reported(row: Any, folder: Path) -> Reported:
-    rule = row["code"] or "invalid-syntax"
+    rule = row["code"]
     priority, category, confidence = next(kind for start, kind in (*KINDS, ("", OTHER)) if rule.startswith(start))
     fix = (row.get("fix") or {}).get("message")
     return Reported(
@@ -146,6 +144,9 @@ def _reported(row: Any, folder: Path) -> Reported:
     )
 
 
-CHECKERS_OWN = ("`reveal_type`", "`reveal_locals`")
+KNOWN_ELSEWHERE = (
+    *("reveal_type", "reveal_locals"),
+    *("unicode", "basestring", "long", "xrange", "raw_input", "unichr", "reload", "reduce", "execfile", "file", "cmp"),
+)
 OTHER: Kind = (2, "correctness", 0.7)
 RUFF = Analyzer("ruff", "ruff", (".py", ".pyi"), command, read)

@@ -64,6 +64,7 @@ _CHANGES = (
     confidence=0.8,
     category="correctness",
     languages=PYTHON,
+    in_tests=False,
     mentions=("except:",),
     examples=(
         py("try:\n    work()\nexcept: «\n    pass"),

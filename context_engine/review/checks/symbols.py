@@ -135,10 +135,24 @@ def _leads_somewhere(source: Source, each: Import, surroundings: Surroundings) -
         return True
     if source.language_name == "python" and not each.target.strip("."):  # the package itself
         return True
+    if _hands_on_what_it_likes(source, each, surroundings):
+        return True
     # What a build makes lies in no tree; a folder of the target's name may hold it.
     stem = each.target.rstrip("/").rpartition("/")[2].rpartition(".")[2] or each.target
     made = re.search(r"(?:^|/)(?:dist|build|generated|lib|out|pkg)(?:/|$)|_version$|version$|_pb2", each.target)
     return bool(made) or any(stem in path for path in surroundings.paths.in_folder(source.path.rpartition("/")[0]))
+
+
+def _hands_on_what_it_likes(source: Source, each: Import, surroundings: Surroundings) -> bool:
+    """Whether a part of the path is a module, not a package: it makes what is below it as it runs (`six.moves`)."""
+    dots = each.target[: len(each.target) - len(each.target.lstrip("."))]
+    parts = each.target.lstrip(".").split(".") if source.language_name == "python" else []
+    for count in range(len(parts) - 1, 0, -1):
+        assert source.language  # `_leads_somewhere` has looked
+        above = dots + ".".join(parts[:count])
+        if found := resolve_import(source.language, source.path, above, surroundings.paths):
+            return not found[0].endswith(("/__init__.py", "/__init__.pyi"))
+    return False
 
 
 def _is_guarded(source: Source, line: int) -> bool:
@@ -182,12 +196,22 @@ def removed_symbol(files: Sequence[ChangedFile], surroundings: Surroundings) -> 
     for file in files:
         for name in removed.get(file.path, ()):
             holders = holding.get(name, ())
+            if _is_there_again(name, file, surroundings):
+                continue
             if len(holders) > HOLDERS_MAX:
                 continue
             surroundings.fetch(holders)
             uses = [use for path in holders for use in _uses(name, file, path, surroundings)]
             if uses:
                 yield _still_used(file, name, uses)
+
+
+def _is_there_again(name: str, file: ChangedFile, surroundings: Surroundings) -> bool:
+    """Whether the path that a file was moved from has another file now, which has the name."""
+    if file.old_path in ("", file.path) or file.old_path not in surroundings.paths:
+        return False
+    successor = surroundings.source(file.old_path)
+    return successor is not None and name in successor.words
 
 
 def _still_used(file: ChangedFile, name: str, uses: Sequence[Use]) -> Note:
@@ -267,10 +291,11 @@ def _says_all(source: Source | None) -> bool:
 
 
 def _means(target: str, other: Source, was: str, surroundings: Surroundings) -> bool:
-    """Whether an import means the file a name was taken from. Of a renamed file the old path counts."""
+    """Whether an import means the file a name was taken from; of a renamed or deleted file, where it leads nowhere now."""
     assert other.language  # `_uses` has looked
-    if was in surroundings.paths:
-        return resolve_import(other.language, other.path, target, surroundings.paths)[:1] == [was]
+    found = resolve_import(other.language, other.path, target, surroundings.paths)
+    if found or was in surroundings.paths:
+        return found[:1] == [was]
     module = re.sub(r"(?:/__init__|/index)?\.\w+$", "", was)
     plain = target.strip("./").replace(".", "/") if other.language_name == "python" else target.lstrip("./")
     return bool(plain) and f"/{module}".endswith(f"/{plain}")

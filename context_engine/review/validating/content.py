@@ -141,7 +141,8 @@ class _Look:
             if wanted.path.lower().endswith(JSON_LINES):
                 return known.get("json")
             if wanted.language:
-                return known.get(wanted.language.lower())
+                name = wanted.language.lower()
+                return known.get(name) or known.detect(f"x.{name}")  # `py` is what many call it
             return known.detect(wanted.path, self.content[:HEAD_BYTES].encode("utf-8", "replace"))
         return None
 

@@ -18,7 +18,7 @@ STAND_IN = re.compile(
 LABEL = re.compile(r"\[(?:masked [a-z0-9 ]+|REDACTED(?::[a-z0-9-]+)?(?::[0-9a-f]{6,12})?)\]")
 """What stands where a secret was."""
 TEMPLATE = re.compile(
-    r"\$\{|\$\(|^\$[A-Za-z_]\w*$|%\(|^%[sd]|\{\{|\{[A-Za-z_]*\}|<[^>]*>|#\{|^%[A-Za-z_]+%$|^[*.\-_xX]+$"
+    r"\$\{|\$\(|^\$[A-Za-z_][\w.]*$|^@[A-Z0-9_]+@?$|%\(|^%[sd]|\{\{|\{[A-Za-z_]*\}|<[^>]*>|#\{|^%[A-Za-z_]+%$|^[*.\-_xX]+$"
 )
 """A value that is put in later."""
 UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -110,7 +110,12 @@ def is_chosen(value: str) -> bool:
     """
     if len(value) not in CHOSEN_CHARS or any(character.isspace() or character in STRUCTURE for character in value):
         return False
-    if is_template(value) or any(word in value.lower() for word in PLACEHOLDERS) or LABEL.search(value):
+    if (
+        is_template(value)
+        or "://" in value
+        or any(word in value.lower() for word in PLACEHOLDERS)
+        or LABEL.search(value)
+    ):
         return False
     letters = "".join(character for character in value.lower() if character.isalpha())
     if not letters or len(set(value)) < 4 or STAND_IN.fullmatch(letters):

@@ -83,6 +83,9 @@ KEYS = (b"api", b"access", b"private", b"secret", b"auth", b"signing", b"encrypt
 """What stands before `key` where the key is a secret: most keys are those of a mapping."""
 STRICT_TAILS = (b"", b"base", b"_base")
 STRICT_OPERATORS = (b":=", b"=>", b"=", b":")
+BRACKET = re.compile(rb"[\[({]")
+OPENED_BYTES = 3
+"""What opens a list stands right before the quote of its first value."""
 STRICT_CHARS = range(16, 201)
 STRICT_VALUE = re.compile(r"""[^\s"'`\\${}<>()\[\]]+""")
 
@@ -93,6 +96,8 @@ def assigned(candidate: Candidate) -> bool:
     if told is None or not told.is_quoted or told.operator not in STRICT_OPERATORS or len(value) not in STRICT_CHARS:
         return False
     if told.tail.lower() not in STRICT_TAILS or not _is_secret_key(candidate, told, KEYS):
+        return False
+    if BRACKET.search(candidate.data, told.start - OPENED_BYTES, told.start) or not is_literal(told):
         return False
     return STRICT_VALUE.fullmatch(value) is not None and is_random(value)
 
@@ -109,6 +114,7 @@ TAIL = re.compile(
 )
 """What may follow the word in a name that still names a secret: `password_prod`, not `password_url`."""
 NO_SECRET = (
+    b"expected",
     b"public",
     b"foreign",
     b"primary",
@@ -178,8 +184,10 @@ def secret(candidate: Candidate) -> bool:
     told, value = candidate.given, candidate.value
     if told is None or not names_a_secret(told) or not is_literal(told) or told.operator in COMPARED:
         return False
+    if "&" in value and "=" in value:  # the query of an address
+        return False
     if not _is_secret_key(candidate, told, SECRET_KEYS):
-        return len(value) >= BARE_KEY_CHARS_MIN and is_random(value)
+        return len(value) >= BARE_KEY_CHARS_MIN and is_random(value) and is_drawn(value)
     return is_certain(told, value)
 
 
@@ -242,7 +250,7 @@ def provided(candidate: Candidate) -> bool:
 def named_service(candidate: Candidate) -> bool:
     """The same where the provider has no shape of its own: the name must speak of a secret, the value must look drawn."""
     told = candidate.given
-    if told is None or not SECRET_WORD.search(told.name) or not is_literal(told):
+    if told is None or not SECRET_WORD.search(told.name) or b"signature" in told.name.lower() or not is_literal(told):
         return False
     return is_certain(told, candidate.value)
 
@@ -254,7 +262,8 @@ def drawn(candidate: Candidate) -> bool:
 
 def wrapped_or_drawn(candidate: Candidate) -> bool:
     """What a package registry is logged in with."""
-    return drawn(candidate) or basic(candidate)
+    told = candidate.given
+    return told is not None and names_a_secret(told) and (drawn(candidate) or basic(candidate))
 
 
 def chosen(candidate: Candidate) -> bool:
@@ -293,7 +302,7 @@ def is_drawn_or_id(value: str) -> bool:
 
 DOTTED = re.compile(rb"[A-Za-z_][A-Za-z0-9_]*(?:(?:\.|->|::|\?\.)[A-Za-z_][A-Za-z0-9_]*)+")
 PATH = re.compile(
-    rb"(?:[A-Za-z]:)?[.~]{0,2}/|https?:|[A-Za-z0-9_.-]+/[A-Za-z0-9_./-]*\.[a-z]{1,5}\Z|sha(?:1|256|384|512)-"
+    rb"(?:[A-Za-z]:)?[.~]{0,2}/|[A-Za-z0-9+.-]{2,20}://|[A-Za-z0-9_.-]+/[A-Za-z0-9_./-]*\.[a-z]{1,5}\Z|sha(?:1|256|384|512)-"
 )
 
 
