@@ -23,6 +23,9 @@ LETTERS = {
     "r": string.ascii_lowercase + "234567",
     "Q": "QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L",
 }
+WITH_DIGITS = "waAsbTr"
+DIGITS_EVERY = 4
+"""A part of fewer characters need not have any."""
 DRAWN = re.compile(rf"<(?:([{''.join(LETTERS)}B])(\d+)|(u))>")
 
 
@@ -34,14 +37,22 @@ class Drawn:
     parts: tuple[str, ...]
 
 
-def drawn(example: str, seed: str) -> Drawn:
+DIGITS_MIN = 2
+"""Chance draws a key without digits once in fifty, which looks like a word to every reader; those are drawn again."""
+
+
+def drawn(example: str, seed: str, digits_min: int = DIGITS_MIN) -> Drawn:
     """The example with its marks filled in; the same seed draws the same."""
     chance = random.Random(f"{seed}{example}")
     parts: list[str] = []
 
     def one(match: re.Match[str]) -> str:
-        parts.append(_part(match[1] or match[3], int(match[2] or 0), chance))
-        return parts[-1]
+        letter, count = match[1] or match[3], int(match[2] or 0)
+        part = _part(letter, count, chance)
+        while letter in WITH_DIGITS and sum(map(str.isdigit, part)) < min(digits_min, count // DIGITS_EVERY):
+            part = _part(letter, count, chance)
+        parts.append(part)
+        return part
 
     return Drawn(DRAWN.sub(one, example), tuple(parts))
 

@@ -92,6 +92,7 @@ def _starting(folder: Path, gate: Path, writer: int) -> None:
     (folder / f"{writer}.outcome").write_text(outcome)
 
 
+@pytest.mark.slow
 def test_of_two_processes_that_start_one_step_one_hears_of_a_conflict(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     Desks(tmp_path / "work").plans.desk.save(plan(), name="Cents")
@@ -111,6 +112,7 @@ def _deciding(folder: Path, gate: Path, writer: int) -> None:
     (folder / f"{writer}.outcome").write_text(outcome)
 
 
+@pytest.mark.slow
 def test_of_two_decisions_at_once_exactly_one_counts(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     here = Desks(tmp_path / "work")

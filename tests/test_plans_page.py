@@ -172,7 +172,7 @@ def test_approvals_and_versions_are_told() -> None:
 def test_a_page_of_the_largest_plan_stays_below_a_megabyte_and_has_every_step() -> None:
     steps = tuple(
         Step(
-            title=f"Step {n} " + "<\"&'" * 100,
+            title="&" * 490,
             description="<" * 800,
             files_to_modify=tuple(f"src/{n}/{m}.py" for m in range(9)),
         )
@@ -183,6 +183,7 @@ def test_a_page_of_the_largest_plan_stays_below_a_megabyte_and_has_every_step() 
     read = Read(text)
     assert read.tags.count("article") == STEPS_MAX
     assert "The last 1,920 steps are not drawn." in read.said("p")
+    assert any(said.startswith("The plan is too large for a page") for said in read.said("p"))
 
 
 def test_texts_that_have_room_are_not_cut() -> None:

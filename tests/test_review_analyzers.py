@@ -145,6 +145,12 @@ def test_ruff_does_not_hear_of_the_settings_of_the_project() -> None:
     assert [each.rule for each in told.findings] == ["F821"]
 
 
+@pytest.mark.skipif(not found("ruff"), reason="ruff is in the extra `dev`, not in the product")
+def test_what_ruff_only_guesses_is_not_told() -> None:
+    assert analysed(RUFF, "x = 1\n", "try:\n    x = 1\nexcept ValueError, e:\n    print e\n").findings == ()
+    assert analysed(RUFF, "x = 1\n", "x = unicode('a')\nreveal_type(x)\n").findings == ()
+
+
 def test_every_analyser_has_a_name_of_its_own() -> None:
     assert len({each.name for each in ALL}) == len(ALL)
 

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from context_engine.errors import Cancelled, PreconditionFailed, RefNotFound
+from context_engine.review.analyzers.listed import ALL
+from context_engine.review.analyzers.running import Bench
 from context_engine.review.finding import Finding
 from context_engine.review.job import GitChange, opened
 from context_engine.review.options import Options
@@ -240,3 +242,25 @@ def test_a_stopped_review_ends_at_the_next_file(root: Path) -> None:
         made.job().look(["new.py"], stop)
     with pytest.raises(Cancelled):
         made.job().conclude({}, (), stop)
+
+
+def test_another_program_or_for_compilers_another_tree_is_another_identity(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    program = tmp_path / "ruff"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    linters, compilers = ([each for each in ALL if each.wants_all == wants_all] for wants_all in (False, True))
+    bench = Bench(tuple(linters))
+    first = bench.identity(Options(analyzers=("ruff",)), "commit")
+    assert str(program) in first
+    assert bench.identity(Options(analyzers=("ruff",)), "other commit") == first
+    assert bench.identity(Options(analyzers="none"), "commit") == ""
+    program.write_text("#!/bin/sh\n# another release\n")
+    assert bench.identity(Options(analyzers=("ruff",)), "commit") != first
+    for each in compilers:
+        (tmp_path / each.program).write_text("#!/bin/sh\n")
+        (tmp_path / each.program).chmod(0o755)
+    whole = Bench(tuple(compilers), frozenset(each.name for each in compilers))
+    assert whole.identity(Options(), "commit") != whole.identity(Options(), "other commit")

@@ -207,3 +207,16 @@ def plans_approve(
     action = "reject" if reject else "request_modification" if changes else "approve"
     said = Verdict(action, comment, changes, tuple(step or ()), version, yes)
     raise typer.Exit(approve(root, which, said, as_json=as_json))
+
+
+@app.command("archive")
+def plans_archive(plan: Which, root: Root = None) -> None:
+    """Put a plan away that nobody needs at hand: it and all its versions stay readable, old ones take less room.
+
+    **Examples**
+
+    - `ctx plans archive retries`
+    """
+    from context_engine.cli.plans import archive
+
+    raise typer.Exit(archive(root, plan))

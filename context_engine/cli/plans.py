@@ -49,7 +49,7 @@ def listed(root: Path | None, wanted: Wanted, *, as_json: bool) -> int:
         if as_json:
             asked = given(status=wanted.status, tags=wanted.tags, query=wanted.query, sort_by=wanted.sort_by)
             return printed(engine, "list_plans", asked | {"limit": wanted.limit})
-        rows, found, now = engine.plans.desk.rows(), engine.plans.desk.listed(wanted), engine.now()
+        rows, found, now = _all(engine), engine.plans.desk.listed(wanted), engine.now()
     if not found.rows:
         there = f"There are {len(rows)} others: ask for less." if rows else "ctx plans create makes one."
         err.print(f"[yellow]no plans[/yellow]: {there}")
@@ -146,7 +146,7 @@ def diff(root: Path | None, which: str, first: int | None, last: int | None, *, 
         since = first or until - 1
         if since < 1:
             raise InvalidArgument(
-                "the plan has one version, so there is nothing to compare", suggestion="ctx plans show shows it."
+                "the plan has one version, so there is nothing to compare", suggestion="See it with ctx plans show."
             )
         if as_json:
             asked = {"plan_id": plan_id, "from_version": since, "to_version": until}
@@ -170,6 +170,14 @@ def progress(root: Path | None, which: str, *, watch: bool, as_json: bool) -> in
         return watching.once(steps.current(plan_id), engine.now())
 
 
+def archive(root: Path | None, which: str) -> int:
+    """Put a plan away, its older versions packed; it stays readable; the exit code."""
+    with Engine.open(root_of(root)) as engine:
+        packed = engine.plans.desk.archive(_meant(engine, which), author="user")
+    out.print(f"archived; {packed} older versions were packed")
+    return 0
+
+
 # -- making -----------------------------------------------------------------------------------------------------------
 
 
@@ -190,7 +198,7 @@ def create(root: Path | None, task: str, told: dict[str, Any], *, as_json: bool)
             return 0
         reply = json.loads(made)
         loaded = engine.plans.desk.load(reply["persistence"]["plan_id"])
-        handle = handles((row.id, row.name) for row in engine.plans.desk.rows())[loaded.plan.id]
+        handle = handles((row.id, row.name) for row in _all(engine))[loaded.plan.id]
     read(plan_text(loaded.plan))
     for warning in reply.get("warnings", ()):
         err.print(f"[yellow]warning:[/yellow] {escape(harmless(warning))}")
@@ -300,9 +308,14 @@ def _tell(decided: Responded, *, as_json: bool) -> None:
 
 def _meant(engine: Engine, which: str) -> str:
     """The id of the plan that was typed; nothing typed means the one that changed last. Raises: PlanNotFound."""
-    rows = engine.plans.desk.rows()
+    rows = _all(engine)
     if which:
         return engine.plans.desk.id_of(meant(which, handles((row.id, row.name) for row in rows)))
     if not rows:
-        raise PlanNotFound("there is no plan yet", suggestion="ctx plans create makes one.")
-    return max(rows, key=lambda row: (row.updated_at, row.id)).id
+        raise PlanNotFound("there is no plan yet", suggestion="Make one with ctx plans create.")
+    return rows[0].id
+
+
+def _all(engine: Engine) -> tuple[PlanRow, ...]:
+    """Every plan, the one that changed last first."""
+    return engine.plans.desk.listed(Wanted(limit=sys.maxsize)).rows

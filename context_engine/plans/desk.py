@@ -454,8 +454,9 @@ def _tags(tags: Iterable[str]) -> tuple[str, ...]:
 def _numbered(name: str) -> Iterator[str]:
     """The name, then the name with 2, 3, ... behind it.
 
-    >>> [*islice(_numbered("cents"), 3)]
-    ['cents', 'cents (2)', 'cents (3)']
+    >>> names = _numbered("cents")
+    >>> next(names), next(names), next(names)
+    ('cents', 'cents (2)', 'cents (3)')
     """
     yield name
     yield from (f"{name} ({twin})" for twin in count(2))

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from context_engine.edit.wanted import Want
 
 ChangeType = Literal["create", "modify", "delete", "rename"]
-CHANGE_TYPES: tuple[ChangeType, ...] = ("create", "modify", "delete", "rename")
-CHANGES_MAX = 100
 DIFF_LINES_MAX = 400
 """Of one file; who made more of them knows what he made."""
 ALL_LINES = 1 << 40

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -74,13 +75,7 @@ class Keeper:
 
     def clean(self, value: Any) -> Any:
         """The value with every text in it free of secrets: all that is kept goes through here."""
-        if isinstance(value, str):
-            return self._scrub(value)
-        if isinstance(value, Mapping):
-            return {key: self.clean(each) for key, each in value.items()}
-        if isinstance(value, list | tuple):
-            return type(value)(self.clean(each) for each in value)
-        return value
+        return _each_text(value, cache(self._scrub))
 
     def clean_plan(self, plan: Plan) -> Plan:
         """The plan without secrets."""
@@ -203,6 +198,17 @@ def version_of(event: Event) -> int:
     """The version that an event tells of; 0 when it tells of none."""
     number = event.data.get("version")
     return number if isinstance(number, int) else 0
+
+
+def _each_text(value: Any, change: Callable[[str], str]) -> Any:
+    """The value with each text in it changed; keys stay."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, Mapping):
+        return {key: _each_text(each, change) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_each_text(each, change) for each in value)
+    return value
 
 
 def check_seq(current: Current, expected: int | None) -> None:

@@ -51,8 +51,12 @@ def page(
     versions: Sequence[Version] = (),
 ) -> str:
     """The plan as HTML; with its execution, how far it is. `versions`: newest first. Always less than a megabyte."""
-    texts = (_written(plan, execution, approvals, versions, room) for room in ROOMS)
-    return next(text for text in texts if len(text.encode()) < BYTES_MAX)
+    text = ""
+    for room in ROOMS:
+        text = _written(plan, execution, approvals, versions, room)
+        if len(text.encode()) < BYTES_MAX:
+            break
+    return text
 
 
 def _written(
@@ -162,6 +166,8 @@ def _head(scene: Scene, execution: Execution | None, text: Texts) -> Iterator[El
     )
     if plan.task.strip() not in ("", plan.goal.strip()):
         yield el("p", text(plan.task.strip()), kind="said", dir="auto")
+    if text.room != ROOMS[0]:
+        yield el("p", "The plan is too large for a page: long texts and lists are cut, or left out.", kind="warning")
     yield from _trouble(scene)
     yield _facts(scene, execution)
     if execution:

@@ -26,6 +26,8 @@ BOX = (212.0, 58.0)
 """Width and height: two lines of a title."""
 LINE_CHARS = 23
 """Of a title in a box, in characters of a Latin alphabet; wider ones count twice."""
+HINT_CHARS = 200
+"""Of the title that a browser shows over a box."""
 MARGIN = 6.0
 WIDE = 960.0
 """Of the chart of times; the page scales it."""
@@ -134,7 +136,7 @@ def _box(svg: Element, view: Scene, uid: str, at: tuple[float, float]) -> None:
     x, y = at[0] - width / 2, at[1] - height / 2
     critical = " critical" if uid in view.timed.critical_path else ""
     link = _add(svg, "a", {"href": f"#step-{number}", "class": f"box {view.looks[uid]}{critical}"})
-    _add(link, "title", {}, f"{number}. {step.title}")
+    _add(link, "title", {}, f"{number}. {step.title[:HINT_CHARS]}")
     _add(link, "rect", {"x": x, "y": y, "width": width, "height": height, "rx": 9})
     _add(link, "text", {"class": "number", "x": x + 12, "y": at[1] + 5}, str(number))
     lines = wrapped(step.title, LINE_CHARS, 2)
@@ -178,7 +180,7 @@ def _bar(svg: Element, view: Scene, uid: str, top: float, scale: float, hours: f
     title = view.plan.steps[number - 1].title
     critical = " critical" if uid in view.timed.critical_path else ""
     link = _add(svg, "a", {"href": f"#step-{number}", "class": f"bar {view.looks[uid]}{critical}"})
-    _add(link, "title", {}, f"{number}. {title}: {effort_of(hours)} from {moment(view.timed.start[uid])}")
+    _add(link, "title", {}, f"{number}. {title[:HINT_CHARS]}: {effort_of(hours)} from {moment(view.timed.start[uid])}")
     _add(link, "rect", {"class": "row", "x": 0, "y": top - 4, "width": WIDE, "height": ROW - 4, "rx": 5})
     _add(link, "text", {"class": "number", "x": 26, "y": top + 13, "text-anchor": "end"}, str(number))
     _add(link, "text", {"x": 36, "y": top + 13}, wrapped(title, 36, 1)[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from context_engine.errors import CallError
 from context_engine.plans.changeset import RENAMING, ChangeSet, Touched
@@ -116,8 +116,3 @@ def _lines(path: str, sources: Sources) -> int:
 
 def _files(count: int) -> str:
     return f"{count} file{'s' * (count != 1)}"
-
-
-def untested(main: Sequence[Touched], change: ChangeSet) -> bool:
-    """Whether nothing that was found tests what the task is about."""
-    return bool(main) and not change.of("test")

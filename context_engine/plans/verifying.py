@@ -21,7 +21,6 @@ from context_engine.text.secrets import mask
 from context_engine.workspace.running import Ran, program, run, words_of
 
 Level = Literal["none", "syntax", "lint", "tests"]
-LEVELS: tuple[Level, ...] = ("none", "syntax", "lint", "tests")
 """Each level looks at what those before it look at, too."""
 LINT_S = 20.0
 """One file; a linter takes a tenth of a second for it."""

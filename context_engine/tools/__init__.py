@@ -33,6 +33,14 @@ from context_engine.tools.plan_steps import (
 from context_engine.tools.prompts import enhance_prompt, get_context_for_prompt
 from context_engine.tools.renaming import rename_symbol
 from context_engine.tools.retrieval import codebase_retrieval, cortex_search, find_symbol, semantic_search, trace
+from context_engine.tools.review_sessions import (
+    get_review_status,
+    get_review_telemetry,
+    pause_review,
+    reactive_review_pr,
+    resume_review,
+)
+from context_engine.tools.reviewing import review_changes, review_git_diff
 from context_engine.tools.scrubbing import scrub_secrets
 from context_engine.tools.searching import grep_codebase, scout, search_files
 from context_engine.tools.tool import Call, Reply, Tool
@@ -81,6 +89,13 @@ ALL: tuple[Tool, ...] = (
     view_history,
     compare_plan_versions,
     rollback_plan,
+    review_changes,
+    review_git_diff,
+    reactive_review_pr,
+    get_review_status,
+    pause_review,
+    resume_review,
+    get_review_telemetry,
     scrub_secrets,
     validate_content,
     scout,

@@ -26,11 +26,13 @@ if TYPE_CHECKING:
 
 FILES_MAX = 30
 STEPS_MAX = 20
+"""Likely files of a plan and packets of a reply, at most: what the contract allows."""
 MODES = ("single_step", "all_ready", "full_plan")
 LEVELS = ("none", "syntax", "lint", "tests")
 CHANGE_EXAMPLE = 'Write {"path": "src/a.py", "change_type": "modify", "edits": [{"old": "x", "new": "y"}]}.'
 CHANGE_TYPES = ("create", "modify", "delete", "rename")
 CHANGES_MAX = 100
+"""Of one call, as many as edit_file takes."""
 PACKET_TOKENS = 200
 """What a packet costs beside the words of its step and its files: the names of its fields, how to take it back."""
 TRIES = 4

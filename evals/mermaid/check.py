@@ -176,7 +176,7 @@ def main(argv: list[str]) -> int:
     asked = parser.parse_args(argv)
     install()
     if asked.plain:
-        mermaid.label = plain  # the check must be able to fail
+        mermaid.label = plain  # ty: ignore[invalid-assignment] - the check must be able to fail
     diagrams = [each for number in range(asked.plans) for each in drawn(random.Random(f"{asked.seed} {number}"))]
     found = parsed([each.text for each in diagrams])
     wrong = [(each, why) for each, said in zip(diagrams, found, strict=True) if (why := difference(each, said))]

@@ -99,5 +99,5 @@ def written() -> Iterator[tuple[str, str]]:
     for writing in WRITINGS:
         for name in NAMES:
             for value in VALUES:
-                secret = drawn(value, writing + name).text
+                secret = drawn(value, writing + name, digits_min=0).text
                 yield writing.format(n=name, v=secret), secret
