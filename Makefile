@@ -5,7 +5,7 @@ PYTHON := $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 CHECK := $(PYTHON) scripts/check.py --here
 
 .DEFAULT_GOAL := all
-.PHONY: validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check test durability eval eval-functions eval-plans bench bench-edit bench-review dist lowest lock clients clean help
+.PHONY: validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check test durability eval eval-across eval-functions eval-plans bench bench-edit bench-review bench-worktrees bench-shared postgres dist lowest lock clients clean help
 
 all: ## everything CI runs: format, lint, types, imports, docs, tests
 	@$(CHECK)
@@ -46,6 +46,9 @@ durability: ## kill -9 trials: 25 of the index, 100 of edits; readers beside a w
 eval: ## ranking quality on the small offline corpus, against the golden ranks
 	@$(PYTHON) evals/retrieval/golden.py $(ARGS)
 
+eval-across: ## several repositories ranked together: make eval-across ARGS="--tasks FILE --corpus DIR"
+	@$(PYTHON) evals/retrieval/across.py $(ARGS)
+
 eval-functions: ## is the function found that a sentence is about? packages fetched once, vectors kept in build/
 	@$(PYTHON) evals/functions/score.py $(ARGS)
 
@@ -69,6 +72,15 @@ page: ## pages of random plans with hostile titles in headless Chromium, and pic
 
 bench: ## speed, side by side with a peer (needs the extra `bench`)
 	@$(PYTHON) bench/speed.py $(ARGS)
+
+bench-worktrees: ## a second work tree's index, begun with that of the first: make bench-worktrees ARGS="REPOSITORY ..."
+	@$(PYTHON) bench/worktrees.py $(ARGS)
+
+bench-shared: ## an index shared through a database and fetched by another machine: make bench-shared ARGS="REPOSITORY [--store URL]"
+	@$(PYTHON) bench/shared.py $(ARGS)
+
+postgres: ## the stores that machines share, with all their trouble, on a real PostgreSQL that is started and stopped
+	@CTX_TEST_SHARED_KILLS=20 $(CHECK) tests -- tests/contracts/test_store.py tests/contracts/test_shared_store.py $(ARGS)
 
 bench-review: ## a pull request as a review session, twice, and killed in the middle: make bench-review ARGS="REPOSITORY BASE HEAD"
 	@$(PYTHON) bench/review_sessions.py $(ARGS)

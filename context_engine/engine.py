@@ -14,7 +14,7 @@ import platform
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from contextlib import closing
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -79,18 +79,26 @@ from context_engine.model import (
     TreeEntry,
 )
 from context_engine.remembering import Remembering, Surroundings
+from context_engine.search.answering import Standing, answered
 from context_engine.search.completing import Completer
 from context_engine.search.exporting import ExportReport, export, exported
 from context_engine.search.history import History
 from context_engine.search.landmarks import landmarks
-from context_engine.search.reading import Reader, Source
+from context_engine.search.reading import Source
 from context_engine.search.scanner import Scanner
 from context_engine.search.searcher import Searcher
 from context_engine.settings import Settings
+from context_engine.store import archive
 from context_engine.store.access import Kind
+from context_engine.store.clones import is_clone
+from context_engine.store.copying import seed
 from context_engine.store.embedded import SCHEMA_VERSION, EmbeddedStore
+from context_engine.store.mending import Mended, examined, mend
+from context_engine.store.moving import moved
+from context_engine.store.opening import AnyStore, open_store
 from context_engine.store.place import user_cache_folder, user_data_folder, workspace_id
 from context_engine.store.state import FOLDER
+from context_engine.store.store import Stats
 from context_engine.store.times import clock
 from context_engine.text.lines import count, cut_out
 from context_engine.text.secrets import Scrubbed, mask_keys
@@ -98,10 +106,12 @@ from context_engine.text.spans import LineSpan
 from context_engine.workspace import files, roots, tree
 from context_engine.workspace.git import Git
 from context_engine.workspace.listing import Lister
+from context_engine.workspace.naming import shared_name
 from context_engine.workspace.paths import Root, is_sensitive
 from context_engine.workspace.ripgrep import text_engine
 from context_engine.workspace.walk import look
 from context_engine.workspace.watch import Watcher
+from context_engine.workspace.worktrees import siblings
 
 if TYPE_CHECKING:
     from context_engine.planning import Planning
@@ -124,8 +134,6 @@ RENAMED_FILES_MAX = 2_000
 """Parsing so many takes some ten seconds, and nobody looks through what may be meant in them."""
 WORKERS_MAX = 3
 """More processes than this wait for each other's disk and memory more than they gain."""
-OUTLINE_FACTOR = 0.35
-"""What a file's `symbols` chunk is worth beside the file's best chunk, when both are asked for."""
 SOURCES_KEPT = 200
 SOURCE_KEPT_BYTES_MAX = 100_000
 """Files of the last answers are kept, 20 MB at most: questions of one session circle around the same files."""
@@ -152,7 +160,7 @@ class Engine:
             _workers(settings.workers), grammars_folder=str(cache / "grammars"), languages_folder=str(own_languages)
         )
         self.cache_folder = cache / "workspaces" / workspace_id(root)
-        self._store = EmbeddedStore(self.cache_folder)
+        self._store = self._opened_store()
         self._embeddings = Embeddings(_chosen(settings), self._world(cache))
         self._builder = Builder(
             root,
@@ -162,6 +170,7 @@ class Engine:
             self._pool,
             bytes_max=settings.index_bytes_max,
             encoder=self._embeddings.encoder,
+            seed=self._seed,
         )
         self._live = Live(
             self._store,
@@ -189,6 +198,19 @@ class Engine:
         """Takes what a tool found out further: a model that the user named, or the calling agent."""
         self.mended: tuple[str, ...] = ()
         """What edits of killed processes had left half written when this was opened, a sentence for each."""
+
+    def _opened_store(self) -> AnyStore:
+        """Where the index is: in the cache of this machine, or on a database that a team shares."""
+        chosen = self.settings
+        name = chosen.store_repository or (shared_name(str(self.root)) if chosen.store_url else "")
+        return open_store(chosen.store_url, self.cache_folder, repository=name, shares=chosen.store_shares)
+
+    def _seed(self, identity: str) -> None:
+        """Begin the index with that of another work tree of this repository, where there is one and it is like ours."""
+        if isinstance(self._store, EmbeddedStore):
+            alike = siblings(str(self.root), unless=".context-engine/languages")
+            indexes = [self.cache_folder.parent / workspace_id(Path(each)) for each in alike]
+            seed(self._store, [each for each in indexes if each != self.cache_folder], identity)
 
     def _world(self, cache: Path) -> World:
         """What `embeddings` needs of this Engine."""
@@ -252,6 +274,11 @@ class Engine:
         """
         under = "" if path in (None, "", ".") else str(self._root.rel(path))
         return self._live.run(under="" if under == "." else under, force=force, progress=progress, cancel=cancel)
+
+    @property
+    def is_clone(self) -> bool:
+        """Whether this is a clone in our cache, which follows its remote: nobody edits it."""
+        return is_clone(self.root, self.settings.cache_folder or user_cache_folder())
 
     def index_in_background(self, *, force: bool = False) -> bool:
         """Start `index` in a thread; False when a run is under way. Its outcome shows in `status()`."""
@@ -339,13 +366,72 @@ class Engine:
             cache_folder=str(self.cache_folder),
             indexed_at=self.indexed_at() or None,
             watcher=self._watcher_state(),
-            last_error=self._live.last_error,
+            last_error=self._live.last_error or self._store.problem or None,
             versions=_versions(),
         )
 
     def problems(self) -> list[str]:
         """What is wrong with the stored index, in words; empty when it is sound. Reads all of it."""
-        return self._store.check()
+        return list(examined(self._store)) if isinstance(self._store, EmbeddedStore) else self._store.check()
+
+    def export_index(
+        self,
+        file: Path,
+        *,
+        progress: Callable[[Progress], None] = lambda _: None,
+        cancel: threading.Event | None = None,
+    ) -> archive.Manifest:
+        """Write the index into one file, for `import_index` elsewhere. Raises: as `archive.write`, InvalidArgument."""
+        head = self._git.head()
+        commit = (head.commit if head else "") or ""
+        return archive.write(
+            self._own_store(), file, name=self.root.name, commit=commit, now=self._now(), tell=progress, cancel=cancel
+        )
+
+    def import_index(
+        self,
+        file: Path,
+        *,
+        progress: Callable[[Progress], None] = lambda _: None,
+        cancel: threading.Event | None = None,
+    ) -> archive.Manifest:
+        """Put an exported index in the place of this one; `index` then compares it with the files.
+
+        Raises: as `archive.take_in`, InvalidArgument.
+        """
+        return archive.take_in(self._own_store(), file, tell=progress, cancel=cancel)
+
+    def mend(self) -> Mended:
+        """Forget what is damaged of the index; `index` then reads it again. Raises: as `mending.mend`, InvalidArgument."""
+        return mend(self._own_store())
+
+    def move_index(
+        self,
+        address: str,
+        *,
+        progress: Callable[[Progress], None] = lambda _: None,
+        cancel: threading.Event | None = None,
+    ) -> Stats:
+        """Put this index in the place of what lies at the address of a store, for all who use that; what is there then.
+
+        Raises: InvalidArgument, UnsupportedHost (no such store), NotIndexed, Cancelled, and what stores raise.
+        """
+        name = self.settings.store_repository or shared_name(str(self.root))
+        with closing(open_store(address, self.cache_folder, repository=name, shares=True)) as target:
+            if isinstance(self._store, EmbeddedStore) and isinstance(target, EmbeddedStore):
+                raise InvalidArgument(
+                    "the index is on this machine already", suggestion="name a database, as postgresql://host/database"
+                )
+            return moved(self._store, target, tell=progress, cancel=cancel)
+
+    def _own_store(self) -> EmbeddedStore:
+        """The index on this machine. Raises: InvalidArgument where a database that is shared holds it."""
+        if not isinstance(self._store, EmbeddedStore):
+            raise InvalidArgument(
+                "this index is on a store that is shared, which has no files of its own to move or mend",
+                suggestion="leave CTX_STORE_URL unset for the one of this machine",
+            )
+        return self._store
 
     def broken_parsers(self) -> dict[str, str]:
         """Each grammar that cannot be loaded, and why. Unpacks those that were not needed yet."""
@@ -372,37 +458,31 @@ class Engine:
         """
         if not query.text.strip():
             raise InvalidArgument("query is empty", suggestion="say what to find, in words or code")
+        standing = self.standing()
+        if standing is None:
+            return self._not_yet()
+        with self._embeddings.answering():
+            answer = answered(standing, query)
+        self._embeddings.wake(hit.chunk.path for hit in answer.hits)
+        return answer
+
+    def standing(self) -> Standing | None:
+        """What ranks here now, edits looked for; None without an index. Who ranks several workspaces together asks for it."""
         self._live.freshen()
         searcher = self._current()
         if searcher is None:
-            return self._not_yet()
-        with self._embeddings.answering():
-            hits, total, engine = self._hits(searcher, query)
-        self._embeddings.wake(hit.chunk.path for hit in hits)
-        freshness = self._live.freshness()
-        near = searcher.masks.near(query.filter.tags) if not hits and query.filter.tags else ()
-        reason = "" if hits else self._silence(searcher, query, freshness)
-        return Answer(tuple(hits), engine, freshness, total, reason, near)
+            return None
+        return Standing(searcher, self._source, self._live.freshness(), self._live.last_error or "")
 
-    def _hits(self, searcher: Searcher, query: Query) -> tuple[list[Hit], int, str]:
-        """Hits of all kinds asked for, how many chunks match, and what ranked; a `symbols` chunk is made from an outline."""
-        kinds = query.filter.kinds
-        reader = Reader(searcher.view, self._source)
-        tagged = "symbols" in query.filter.tags
-        if "symbols" not in kinds and not (tagged and not kinds):
-            ranking = searcher.rank(query)
-            return reader.hits(ranking.places), ranking.matching, ranking.engine
-        others = () if tagged else tuple(kind for kind in kinds if kind != "symbols")
-        any_kind = replace(query, filter=replace(query.filter, kinds=(), tags=_without(query.filter.tags, "symbols")))
-        by_file = searcher.rank(replace(any_kind, chunks_per_file=1))
-        hits = reader.outlines(by_file.places, OUTLINE_FACTOR if others else 1.0)
-        total = len(hits)
-        if others:
-            rest = searcher.rank(replace(query, filter=replace(query.filter, kinds=others)))
-            hits += reader.hits(rest.places)
-            total += rest.matching
-        hits.sort(key=lambda hit: (-hit.score, hit.chunk.path, hit.chunk.span))
-        return hits[: query.limit], total, by_file.engine
+    @property
+    def freshness(self) -> str:
+        """How true the index is to the files, as far as anybody has looked: `fresh`, `3 files edited since index`..."""
+        return self._live.freshness()
+
+    @property
+    def is_building(self) -> bool:
+        """Whether this process is indexing."""
+        return self._live.is_building
 
     def _not_yet(self) -> Answer:
         if not self._live.is_building:
@@ -412,18 +492,6 @@ class Engine:
                 details={"last_error": self._live.last_error} if self._live.last_error else {},
             )
         return Answer((), "lexical", self._live.freshness(), 0, "the index is being built: ask again in a moment", ())
-
-    def _silence(self, searcher: Searcher, query: Query, freshness: str) -> str:
-        """Why there is no hit."""
-        if not searcher.snapshot.living_files:
-            return "the index is empty: no readable text files were found (index_status says what was skipped)"
-        if not query.filter.is_empty:
-            unfiltered = searcher.rank(replace(query, filter=Filter(), min_score=0.0))
-            if unfiltered.places:
-                return f"the filter removed all of {unfiltered.matching} matching chunks"
-        trouble = [freshness] * (freshness != "fresh") + [self._live.last_error or ""] * bool(self._live.last_error)
-        ending = f" ({'; '.join(trouble)})" if trouble else ""
-        return f"no indexed text holds any word of the query{ending}"
 
     def _current(self) -> Searcher | None:
         """The searcher of the newest snapshot; kept until something is committed."""
@@ -1015,10 +1083,6 @@ def _asked_lines(first: int | None, last: int | None, lines: int, path: str) -> 
             details={"path": path, "lines": lines},
         )
     return LineSpan(start, min(stop, max(lines, 1)))
-
-
-def _without(tags: Sequence[str], tag: str) -> tuple[str, ...]:
-    return tuple(each for each in tags if each != tag)
 
 
 def _stamp(seconds: float) -> str:

@@ -325,6 +325,19 @@ class StorageBusy(HostError):
     code = "STORAGE_BUSY"
 
 
+class StoreUnavailable(HostError):
+    """The shared store does not answer now."""
+
+    code = "STORE_UNAVAILABLE"
+
+
+class StoreUnusable(HostError):
+    """The shared store cannot serve as it is: laid out by another version, no right to write, an address of no kind we know."""
+
+    code = "STORE_UNUSABLE"
+    retryable = False
+
+
 class EmbedderFailed(HostError):
     """An embedding endpoint does not deliver now: no answer in time, too many requests, an error of its own."""
 

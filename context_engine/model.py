@@ -75,12 +75,16 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A chunk and why it was found: `why` maps signal names to addends, and `score` is their sum."""
+    """A chunk and why it was found: `why` maps signal names to addends, and `score` is their sum.
+
+    `project` is the repository it is from, where several were asked; its path then begins with it: `web:src/app.py`.
+    """
 
     chunk: Chunk
     score: float
     why: Mapping[str, float]
     stale: bool = False
+    project: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,8 @@ CONFIG_BYTES_MAX = 100_000
 NOT_KNOBS = frozenset(
     {
         *("CTX_ROOT", "CTX_PROFILE", "CTX_TOOLS", "CTX_EXCLUDE_TOOLS", "CTX_READ_ONLY", "CTX_CHUNKS_DIR"),
-        *("CTX_HTTP", "CTX_HTTP_TOKEN", "CTX_HTTP_TOKEN_FILE", "CTX_HTTP_HOSTS"),
+        *("CTX_WORKSPACE", "CTX_HTTP", "CTX_HTTP_TOKEN", "CTX_HTTP_TOKEN_FILE", "CTX_HTTP_HOSTS"),
+        *("CTX_HTTP_TOKENS", "CTX_AUDIT_LOG", "CTX_HTTP_STATELESS", "CTX_HTTP_DRAIN_S", "CTX_OTEL"),
         *("CTX_FAKE_NOW", "CTX_DEBUG"),
     }
 )
@@ -100,6 +101,17 @@ class Settings:
         "Disk for vectors of all workspaces; the least recently used go first.",
         least=10_000_000,
         private=True,
+    )
+    store_url: str = knob(
+        "",
+        "Where a team shares its index, as `postgresql://user@host/database`; empty: on this machine.",
+        private=True,
+    )
+    store_repository: str = knob(
+        "", "What this workspace is called there; empty: where its repository comes from.", private=True
+    )
+    store_shares: bool = knob(
+        False, "Share what is indexed here with all who use that database; off: it stays here, over theirs.", private=True
     )
     approvals_mode: str = knob(
         "optional",

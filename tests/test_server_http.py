@@ -361,7 +361,7 @@ def test_it_tells_where_it_listens_and_ends_well_with_streams_open(tmp_path: Pat
     async def body(base: str, process: subprocess.Popen[str]) -> None:
         async with connected(base, "legacy") as older, connected(base, "2026-07-28") as newer:
             tool = (await older.list_tools()).tools[0]
-            assert tool.input_schema["properties"]["project"]["enum"] == ["till", "web"]
+            assert tool.input_schema["properties"]["project"]["enum"] == ["till", "web", "*"]
             assert not (await older.call_tool("list_directory", {"project": "web"})).is_error
             async with newer.listen(tools_list_changed=True) as listening:
                 process.send_signal(ending)

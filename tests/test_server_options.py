@@ -13,6 +13,7 @@ from context_engine.settings import NOT_KNOBS, knobs
 
 SAID = {
     "root": (["--root", "/a", "--root=/b"], f"/a{os.pathsep}/b", lambda asked: asked.roots, ("/a", "/b")),
+    "workspace": (["--workspace", "team"], "team", lambda asked: asked.workspace, "team"),
     "profile": (
         ["--profile", "core,plan", "--profile", "review"],
         "core, plan,review",
@@ -30,6 +31,11 @@ SAID = {
     "chunks-dir": (["--chunks-dir", "/c"], "/c", lambda asked: asked.chunks_dir, "/c"),
     "http": (["--http", "127.0.0.1:8000"], "127.0.0.1:8000", lambda asked: asked.http, "127.0.0.1:8000"),
     "token-file": (["--token-file", "/t"], "/t", lambda asked: asked.token_file, "/t"),
+    "tokens": (["--tokens", "/k"], "/k", lambda asked: asked.tokens, "/k"),
+    "audit-log": (["--audit-log", "/l"], "/l", lambda asked: asked.audit_log, "/l"),
+    "stateless": (["--stateless"], "on", lambda asked: asked.stateless, True),
+    "drain": (["--drain", "20"], "20", lambda asked: asked.drain, "20"),
+    "otel": (["--otel"], "1", lambda asked: asked.otel, True),
     "http-host": (["--http-host", "a.example,b"], "a.example, b", lambda asked: asked.http_hosts, ("a.example", "b")),
 }
 

@@ -74,6 +74,7 @@ class StandIn:
     near_tags: tuple[str, ...] = ()
     text: str = LOGIN
     root: Path = Path("/work")
+    is_clone: bool = False
     queries: list[Query] = field(default_factory=list)
     state: Status = field(default_factory=status)
     steps: tuple[Progress, ...] = ()

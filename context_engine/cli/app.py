@@ -13,8 +13,15 @@ from typing import Annotated, Literal
 import typer
 
 from context_engine import __version__
-from context_engine.cli import completion, memory_commands, plan_commands
-from context_engine.cli.options import AsJson, Root
+from context_engine.cli import (
+    completion,
+    memory_commands,
+    plan_commands,
+    store_commands,
+    token_commands,
+    workspace_commands,
+)
+from context_engine.cli.options import AsJson, Root, Together
 from context_engine.errors import BugError, ContextEngineError
 
 app = typer.Typer(
@@ -123,6 +130,7 @@ def search(
     exclude: Annotated[list[str] | None, typer.Option("--exclude", help="No paths like this glob.")] = None,
     as_json: AsJson = False,
     why: Annotated[bool, typer.Option("--why", help="Show what each score is made of.")] = False,
+    workspace: Together = "",
 ) -> None:
     """Find code by a question, by words or by a symbol. Indexes first when there is no index.
 
@@ -132,13 +140,15 @@ def search(
     - `ctx search RetryPolicy -n 3`
     - `ctx search "parse config" --lang python --exclude 'tests/**'`
     - `ctx search login --json | jq .results`
+    - `ctx search "retry policy" --workspace team`
     """
-    from context_engine.cli.search import Asked
+    from context_engine.cli.search import Asked, search_workspace
     from context_engine.cli.search import search as run_search
 
     filters = {"chunk_types": kind, "tags": tag, "languages": lang, "include_paths": include, "exclude_paths": exclude}
     chosen = {name: list(values) for name, values in filters.items() if values}
-    raise typer.Exit(run_search(root, Asked(query, number, chosen, as_json=as_json, why=why)))
+    asked = Asked(query, number, chosen, as_json=as_json, why=why)
+    raise typer.Exit(search_workspace(workspace, asked) if workspace else run_search(root, asked))
 
 
 @app.command()
@@ -212,6 +222,9 @@ def context(
 
 app.add_typer(memory_commands.app)
 app.add_typer(plan_commands.app)
+app.add_typer(workspace_commands.app)
+app.add_typer(store_commands.app)
+app.add_typer(token_commands.app)
 
 
 @app.command()
@@ -324,6 +337,7 @@ def call(
     ],
     arguments: Annotated[str, typer.Argument(help="Its arguments as JSON; - reads them from stdin.")] = "{}",
     root: Root = None,
+    workspace: Together = "",
 ) -> None:
     """Call one tool as an agent would and print its text. Exit code 1 with the error as JSON when it failed.
 
@@ -332,10 +346,12 @@ def call(
     - `ctx call index_status`
     - `ctx call codebase_retrieval '{"query": "retry policy", "top_k": 3}'`
     - `echo '{"path": "README.md"}' | ctx call read_file -`
+    - `ctx call find_symbol '{"name": "main"}' --workspace team`
     """
     from context_engine.cli.call import call as run_call
+    from context_engine.cli.call import call_workspace
 
-    raise typer.Exit(run_call(root, tool, arguments))
+    raise typer.Exit(call_workspace(workspace, tool, arguments) if workspace else run_call(root, tool, arguments))
 
 
 @app.command()

@@ -30,6 +30,21 @@ def call(root: Path | None, name: str, written: str) -> int:
         return 1
 
 
+def call_workspace(workspace: str, name: str, written: str) -> int:
+    """The same, put to the repositories of a workspace as a client of `ctx serve --workspace` does."""
+    from context_engine.cli import workspaces
+
+    try:
+        tools.find(name)
+        arguments = parsed(sys.stdin.read() if written == "-" else written)
+        with workspaces.opened(workspace) as engines:
+            reply = workspaces.gate_to(engines).call(name, arguments, Call()).reply
+    except ContextEngineError as error:
+        reply = tools.failure(error)
+    print(reply.text)
+    return int(reply.is_error)
+
+
 def show(root: Path | None, name: str, arguments: dict[str, Any]) -> int:
     """Call a tool and print its text; an error is raised for the terminal to tell."""
     with _opened(root) as engine:

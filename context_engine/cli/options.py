@@ -12,3 +12,8 @@ Root = Annotated[
     typer.Option("--root", help="The workspace; default: the nearest folder above with .git or a project file."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+
+Together = Annotated[
+    str,
+    typer.Option("--workspace", "-w", metavar="NAME", help="All repositories of this workspace; see ctx workspace."),
+]

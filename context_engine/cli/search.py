@@ -40,6 +40,27 @@ class Asked:
         return {"query": self.query, "top_k": self.number, **self.filters}
 
 
+def search_workspace(workspace: str, asked: Asked) -> int:
+    """Search all repositories of a workspace together, after indexing those that have no index; the exit code."""
+    from context_engine.across import Across
+    from context_engine.cli.workspaces import gate_to, index_missing, opened
+    from context_engine.tools import Call
+
+    with opened(workspace) as engines:
+        try:
+            index_missing(engines)
+        except Cancelled:
+            err.print("[yellow]interrupted[/yellow]: nothing searched; ctx workspace update goes on from there")
+            return INTERRUPTED
+        if asked.as_json:
+            reply = gate_to(engines).call("codebase_retrieval", asked.arguments, Call()).reply
+            print(reply.text)
+            return int(reply.is_error)
+        answer = Across(engines).search(question(asked.arguments))
+    _show(answer, asked)
+    return 0 if answer.hits else NOTHING_FOUND
+
+
 def search(root: Path | None, asked: Asked) -> int:
     """Search, after indexing when there is no index; the exit code."""
     workspace = root_of(root)

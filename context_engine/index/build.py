@@ -21,7 +21,8 @@ from context_engine.index.jobs import Job, Outcome, describe_all
 from context_engine.index.worker import Pool
 from context_engine.languages import Grammars, Languages
 from context_engine.model import IndexReport, Progress, Skipped
-from context_engine.store.embedded import PATIENT_SEGMENTS_MAX, SEGMENTS_MAX, UNFINISHED, EmbeddedStore, Writer
+from context_engine.store.embedded import PATIENT_SEGMENTS_MAX, SEGMENTS_MAX, UNFINISHED
+from context_engine.store.opening import AnyStore, AnyWriter
 from context_engine.workspace.git import Git
 from context_engine.workspace.walk import Walk, look, walk
 
@@ -49,14 +50,17 @@ class Builder:
     def __init__(
         self,
         root: Path,
-        store: EmbeddedStore,
+        store: AnyStore,
         languages: Languages,
         grammars: Grammars,
         pool: Pool,
         *,
         bytes_max: int,
         encoder: Encoder | None = None,
+        seed: Callable[[str], object] = lambda _: None,
     ) -> None:
+        """`seed` may begin an index that is not there yet with another's, whose static vectors are of the kind it is told."""
+        self._seed = seed
         self._root = root
         self._store = store
         self._languages = languages
@@ -89,6 +93,8 @@ class Builder:
     def _run(self, run: _Run, under: str, force: bool) -> IndexReport:
         began = time.perf_counter()
         run.tell("scanning", 0, 0)
+        if not force and self._store.snapshot() is None:
+            self._seed(self._identity())
         with self._store.writer(rebuild=force or (not under and self._lacks_vectors())) as writer:
             seen = self._walk(under)
             run.check()
@@ -152,7 +158,7 @@ class Builder:
             self._excludes_file = Git(self._root).excludes_file() or ""
         return self._excludes_file or None
 
-    def _changes(self, seen: Mapping[str, tuple[int, int]], writer: Writer, under: str) -> Changes:
+    def _changes(self, seen: Mapping[str, tuple[int, int]], writer: AnyWriter, under: str) -> Changes:
         if not under:
             return compare(writer.files(), seen, writer.kept_out())
         kept_out = {path: state for path, state in writer.kept_out().items() if is_under(path, under)}
@@ -171,7 +177,7 @@ class Builder:
         """What static vectors files are described with; empty: none."""
         return self._encoder.identity if self._encoder and self._encoder.opened() else ""
 
-    def _update(self, writer: Writer, facts: Mapping[str, tuple[int, int]], changes: Changes, run: _Run) -> None:
+    def _update(self, writer: AnyWriter, facts: Mapping[str, tuple[int, int]], changes: Changes, run: _Run) -> None:
         """Describe all that is new or suspect, round by round; the removed go with the first commit."""
         indexed = writer.states(changes.suspect)
         todo = sorted((*changes.added, *changes.suspect))
@@ -198,7 +204,7 @@ class Builder:
 
     def _round(
         self,
-        writer: Writer,
+        writer: AnyWriter,
         paths: Sequence[str],
         facts: Mapping[str, tuple[int, int]],
         known: Mapping[str, bytes],
@@ -227,7 +233,7 @@ class Builder:
         return describe_all(job, self._languages, self._grammars, self._encoder, each=run.step)
 
     def _commit(
-        self, writer: Writer, numbers: Sequence[int], outcomes: Sequence[Outcome], removed: Sequence[str]
+        self, writer: AnyWriter, numbers: Sequence[int], outcomes: Sequence[Outcome], removed: Sequence[str]
     ) -> None:
         writer.put(
             numbers,
@@ -237,14 +243,14 @@ class Builder:
             facts=UNFINISHED,
         )
 
-    def _merge(self, writer: Writer, moved: int, segments_max: int, *, anew: bool = False) -> None:
+    def _merge(self, writer: AnyWriter, moved: int, segments_max: int, *, anew: bool = False) -> None:
         """Merge segments, and compute the importance of all files when enough of them moved, or `anew`."""
         moved = max(writer.compact(segments_max=segments_max), moved)
         snapshot = writer.snapshot()
         if anew or moved * IMPORTANCE_SHARE > snapshot.files:
             writer.set_importance(importance(snapshot))
 
-    def _finish(self, writer: Writer, run: _Run, removed: int, *, anew: bool, patient: bool) -> None:
+    def _finish(self, writer: AnyWriter, run: _Run, removed: int, *, anew: bool, patient: bool) -> None:
         """The end of a run: all is weighed `anew` but when it looked at one folder or file only, which is `patient`."""
         run.tell("finishing", run.total, run.total)
         self._merge(writer, run.written + removed, PATIENT_SEGMENTS_MAX if patient else SEGMENTS_MAX, anew=anew)

@@ -70,12 +70,13 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One answer. `score` is 0 to 1, best first."""
+    """One answer. `score` is 0 to 1, best first. `project` names the repository it is from, where several were asked."""
 
     known: Known
     score: float
     status: str
     why: str = ""  # why it is stale
+    project: str = ""
 
 
 @dataclass(frozen=True, slots=True)

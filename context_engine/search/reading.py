@@ -75,7 +75,7 @@ class Reader:
 
     def _chunk(self, place: Place, kind: ChunkKind, span: LineSpan, title: str, text: str) -> Chunk:
         snapshot = self._snapshot
-        path = snapshot.paths[place.file]
+        path = snapshot.key(place.file)
         tags = tags_of(self._view, place.chunk)
         if kind == "symbols":
             tags = tuple(sorted({*(tag for tag in tags if tag not in CHUNK_KINDS), kind}))
@@ -101,7 +101,7 @@ class Reader:
         ]
         if len(stored.symbols) > OUTLINE_LINES_MAX:
             lines.append(f"... {len(stored.symbols) - OUTLINE_LINES_MAX} more")
-        path = self._snapshot.paths[place.file]
+        path = self._snapshot.key(place.file)
         if stored.imports:
             lines.insert(0, f"imports: {len(stored.imports)}")
         return self._chunk(place, "symbols", LineSpan(1, max(1, stored.lines)), f"{path} symbols", "\n".join(lines))
@@ -112,7 +112,7 @@ class Reader:
 
     def _source(self, file: int) -> Source | None:
         if file not in self._sources:
-            self._sources[file] = self._read(self._snapshot.paths[file])
+            self._sources[file] = self._read(self._snapshot.key(file))
         return self._sources[file]
 
     def _is_stale(self, file: int, source: Source) -> bool:

@@ -10,6 +10,7 @@
 | what a call passes | gate, profiles, limits, metrics, progress, threads |
 | the protocol | mcp, resources, prompts, completions, register |
 | over HTTP | http, guard, token, prometheus, records |
+| for a team | team, grants, token_file, doorman, visitors, seen, audit, spans |
 
 Those that start at once import the standard library alone, and of that little; a test holds them to it.
 """

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,9 +27,10 @@ from context_engine.errors import (
     RateLimited,
     TooLarge,
 )
+from context_engine.server.grants import OWNER, Grant, forbids, needed_for
 from context_engine.server.limits import Limits, longest_s, rates
 from context_engine.server.metrics import Metrics
-from context_engine.server.profiles import PROFILES, Shown, refusal
+from context_engine.server.profiles import ACROSS, EVERY, PROFILES, Shown, refusal
 from context_engine.text import secrets
 from context_engine.text.secrets import Masked
 from context_engine.tools import Call, Reply, Tool
@@ -38,6 +39,7 @@ from context_engine.tools.catalogue import ALL_TOLD, call_tool, reached
 from context_engine.tools.fit import compact, counted, how_many_fit, size
 
 if TYPE_CHECKING:
+    from context_engine.across import Across
     from context_engine.engine import Engine
     from context_engine.search.served_chunks import ServedChunks
     from context_engine.settings import Settings
@@ -49,6 +51,10 @@ REPLY_CHARS_MAX = 36_000
 REPORT = "This is a defect of ours; the log on stderr has the details worth reporting."
 MESSAGE_CHARS_MAX = 500
 """Of an error that is too long to be sent as it is."""
+
+
+PATH_ARGUMENTS = frozenset({"path", "file_path", "root_path"})
+"""Arguments that hold one path of a project."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +121,8 @@ class Gate:
     """The door to the tools. Thread-safe. `engine` gives the Engine of a project ("": the only one), or raises why not.
 
     `limits` are those of the settings unless they are handed in; `mask` sees every outgoing text; `chunks` gives the folder
-    of chunk files that the search for chunks answers from, where one is served.
+    of chunk files that the search for chunks answers from, where one is served. `grant` says what its callers may do;
+    `names` are the projects that exist for them, so that what can be asked of several at once is.
     """
 
     def __init__(
@@ -128,11 +135,18 @@ class Gate:
         mask: Callable[[str], Masked] = secrets.mask,
         chunks: Callable[[], ServedChunks] | None = None,
         clock: Callable[[], float] = time.monotonic,
+        grant: Grant = OWNER,
+        metrics: Metrics | None = None,
+        names: Callable[[], Sequence[str]] = tuple,
     ) -> None:
-        self.metrics = Metrics()
+        self.metrics = metrics or Metrics()
         self.shown = shown
         self.log = log
+        self.grant = grant
+        self._pace = Limits({grant.name: grant.per_minute}, burst_minutes=1)
         self._engine = engine
+        self._names = names
+        self._across: Across | None = None
         self._limits = limits
         self._mask = mask
         self._chunks = chunks
@@ -140,7 +154,32 @@ class Gate:
         self._lock = threading.Lock()
         self._chars_max = REPLY_CHARS_MAX
         self._listed = frozenset(each.name for each in tools.ALL if shown.lists(each.name))
-        self._off = {each.name: option for each in tools.ALL if (option := self._option_against(each, each.name))}
+        self.off: Mapping[str, str] = {each.name: option for each in tools.ALL if (option := self._option_against(each, each.name))}
+
+    def beside(
+        self,
+        engine: Callable[[str], Engine],
+        grant: Grant,
+        *,
+        log: Log,
+        metrics: Metrics,
+        names: Callable[[], Sequence[str]] = tuple,
+    ) -> Gate:
+        """A gate of the same server for the holder of a token: with the projects, role, rates, log and counts of his own.
+
+        The folder of chunk files belongs to no project, so it is there for those alone from whom no project is hidden.
+        """
+        return Gate(
+            engine,
+            shown=self.shown,
+            log=log,
+            mask=self._mask,
+            chunks=self._chunks if grant.sees_all else None,
+            clock=self._clock,
+            grant=grant,
+            metrics=metrics,
+            names=names,
+        )
 
     def call(self, name: str, arguments: Any, call: Call) -> Outcome:
         """Run one call to its end. Never raises for what a tool or its caller did wrong."""
@@ -169,6 +208,34 @@ class Gate:
                 self._limits = self._stated_limits(engine.settings)
         return engine
 
+    def _asked_of(self, asked: Asked) -> Engine | Across:
+        """What a call is put to: the project it names, or all of them where it names none and can be asked of several."""
+        names = self._names() if asked.tool.name in ACROSS and asked.project in ("", EVERY) else ()
+        if len(names) < 2:
+            engine = self.engine("" if asked.project == EVERY and asked.tool.name in ACROSS else asked.project)
+            _refuse_clone(engine, asked.tool)
+            return engine
+        return self._together(names)
+
+    def _together(self, names: Sequence[str]) -> Across:
+        """The projects asked as one; those that do not open are told in its answers. Raises: when none of them opens."""
+        from context_engine.across import Across
+
+        engines: dict[str, Engine] = {}
+        closed: dict[str, ContextEngineError] = {}
+        for name in names:
+            try:
+                engines[name] = self.engine(name)
+            except ContextEngineError as error:
+                closed[name] = error
+        if not engines:
+            raise next(iter(closed.values()))
+        absent = {name: f"not open: {error.message}" for name, error in closed.items()}
+        with self._lock:
+            if self._across is None or (self._across.engines, self._across.absent) != (engines, absent):
+                self._across = Across(engines, absent)
+            return self._across
+
     def _stated_limits(self, settings: Settings) -> Limits:
         stated = rates(settings.rate_limits_per_minute)
         for name in sorted(stated.keys() - {*PROFILES["all"], *(each.name for each in tools.ALL)}):
@@ -188,16 +255,19 @@ class Gate:
     def _run(self, asked: Asked, call: Call) -> Reply:
         """The call itself, if it is admitted. Raises: ContextEngineError, and whatever a bug raises."""
         self._refuse_switched_off(asked)
+        self._refuse_role(asked.tool)
         if call.cancel.is_set():
             raise Cancelled("cancelled before it began")
-        engine = self.engine(asked.project)
+        self._refuse_token_too_often()
+        asked = _with_project_of_path(asked, self._names())
+        engine = self._asked_of(asked)
         self._refuse_too_often(asked.tool.name)
-        known = replace(call, metrics=self.metrics.rows, chunks=self._chunks, listed=self._listed, off=self._off)
+        known = replace(call, metrics=self.metrics.rows, chunks=self._chunks, listed=self._listed, off=self.off)
         return asked.tool.call(engine, asked.arguments, known)
 
     def _refuse_switched_off(self, asked: Asked) -> None:
         for name in (asked.tool.name, asked.name, asked.via):
-            if option := self._option_against(asked.tool, name):
+            if option := refusal(self.shown, name, asked.tool.touches, destructive=asked.tool.hints.destructive):
                 raise AccessDenied(
                     f"{name} is switched off: the server was started with {option}",
                     suggestion=ALL_TOLD,
@@ -205,7 +275,26 @@ class Gate:
                 )
 
     def _option_against(self, tool: Tool, name: str) -> str:
-        return refusal(self.shown, name, tool.touches, destructive=tool.hints.destructive)
+        """What switches a tool off: an option of the server, or the role of who calls."""
+        destructive = tool.hints.destructive
+        option = refusal(self.shown, name, tool.touches, destructive=destructive)
+        beyond = forbids(self.grant.role, tool.touches, destructive=destructive)
+        return option or (f"the role {self.grant.role}" if beyond else "")
+
+    def _refuse_role(self, tool: Tool) -> None:
+        needed = needed_for(tool.touches, destructive=tool.hints.destructive)
+        if forbids(self.grant.role, tool.touches, destructive=tool.hints.destructive):
+            raise AccessDenied(
+                f"{tool.name} needs a token of the role {needed}, and this one is of the role {self.grant.role}",
+                suggestion="Ask who runs the server for such a token, or do without the tool.",
+                details={"tool": tool.name, "role": self.grant.role, "needs": needed},
+            )
+
+    def _refuse_token_too_often(self) -> None:
+        with self._lock:
+            wait_s = self._pace.wait_s(self.grant.name, self._clock())
+        if wait_s:
+            raise _too_often("this token", self.grant.per_minute, wait_s, {"token": self.grant.name})
 
     def _refuse_too_often(self, tool: str) -> None:
         limits = self._limits
@@ -213,12 +302,7 @@ class Gate:
         with self._lock:
             wait_s = limits.wait_s(tool, self._clock())
         if wait_s:
-            retry_after_s = math.ceil(wait_s)
-            raise RateLimited(
-                f"{tool} was called too often: its limit is {limits.per_minute[tool]} calls a minute in the long run",
-                suggestion=f"Wait {retry_after_s} s, then call it again.",
-                details={"tool": tool, "retry_after_s": retry_after_s, "per_minute": limits.per_minute[tool]},
-            )
+            raise _too_often(tool, limits.per_minute[tool], wait_s, {"tool": tool})
 
     def _bug(self, asked: Asked | None, name: str, error: Exception) -> Outcome:
         tool = _counted_as(asked, name)
@@ -276,10 +360,42 @@ def _without_project(arguments: Any) -> tuple[Any, str]:
     return {key: value for key, value in arguments.items() if key != "project"}, project or ""
 
 
+def _with_project_of_path(asked: Asked, names: Sequence[str]) -> Asked:
+    """Where a path begins with the name of a project, as answers over several write it, that is the project meant."""
+    given = asked.arguments
+    if asked.project or len(names) < 2 or asked.tool.name in ACROSS or not isinstance(given, Mapping):
+        return asked
+    for key, value in given.items():
+        name, between, rest = value.partition(":") if isinstance(value, str) else ("", "", "")
+        if between and name in names and snake(str(key)) in PATH_ARGUMENTS:
+            return replace(asked, arguments={**given, key: rest or "."}, project=name)
+    return asked
+
+
+def _refuse_clone(engine: Engine, tool: Tool) -> None:
+    """A clone is somebody else's repository: what is written there would be lost with the next update."""
+    if tool.touches in ("files", "records") and engine.is_clone:
+        raise AccessDenied(
+            f"this repository is a clone that only follows its remote, and {tool.name} would change it",
+            suggestion="Change it where you work on it, in a project of your own.",
+            details={"tool": tool.name},
+        )
+
+
 def _with_dependencies(arguments: Any) -> bool:
     """Whether a call that reads a file asks for what the file imports."""
     given = arguments if isinstance(arguments, Mapping) else {}
     return any(value not in (False, None, "false") for key, value in given.items() if snake(str(key)) == "include_deps")
+
+
+def _too_often(what: str, per_minute: int, wait_s: float, details: Mapping[str, Any]) -> RateLimited:
+    """What was called too often, and when it may be called again."""
+    retry_after_s = math.ceil(wait_s)
+    return RateLimited(
+        f"{what} was called too often: its limit is {per_minute} calls a minute in the long run",
+        suggestion=f"Wait {retry_after_s} s, then call it again.",
+        details={**details, "retry_after_s": retry_after_s, "per_minute": per_minute},
+    )
 
 
 def _counted_as(asked: Asked | None, name: str) -> str:

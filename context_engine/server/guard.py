@@ -18,8 +18,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-OPEN_PATHS = ("/health",)
-"""What needs no token: whoever watches over processes asks it, and it tells no names."""
+OPEN_PATHS = ("/health", "/ready")
+"""What needs no token: whoever watches over processes asks it, and neither tells a name."""
 NAMES_OF_THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 
 _HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\[\]:/@?#\s]+))(?::\d{1,5})?")

@@ -1,11 +1,13 @@
-"""`ctx serve --http`: streamable HTTP for any number of clients, with /health and /metrics beside it.
+"""`ctx serve --http`: streamable HTTP for any number of clients, with /health, /ready and /metrics beside it.
 
-It listens on this machine only unless told otherwise, and then asks for a token; the guard stands before every path. Both
-eras of the protocol are served at /mcp: the newer one without sessions, the older one with sessions that end when idle.
+It listens on this machine only unless told otherwise, and then asks for a token; the guard stands before every path, and
+behind it a team's doorman. Both eras of the protocol are served at /mcp: the newer one without sessions, the older one with
+sessions that end when idle, or without where several servers stand side by side.
 """
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import json
 import re
@@ -13,10 +15,11 @@ import socket
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 import uvicorn
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
 from mcp.server.subscriptions import ListenHandler
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.datastructures import Headers
@@ -29,10 +32,13 @@ from context_engine.errors import ContextEngineError, HostError, InvalidArgument
 from context_engine.server import mcp, prometheus, records, token
 from context_engine.server.about import VERSION
 from context_engine.server.gate import Gate
-from context_engine.server.guard import Guard, Hosts
+from context_engine.server.grants import Grant
+from context_engine.server.guard import Guard, Hosts, Refusal
 from context_engine.server.life import Life, wait_forever
 from context_engine.server.options import Options
 from context_engine.server.projects import Projects
+from context_engine.server.team import Team
+from context_engine.server.visitors import SCOPE_KEY
 
 PATH = "/mcp"
 BODY_BYTES_MAX = 4 * 1024 * 1024
@@ -41,9 +47,12 @@ SESSIONS_MAX = 500
 """Sessions of the older era at once; each holds some 50 KB and a task. Agents open one and keep it."""
 IDLE_S = 30 * 60
 """A session without a request for this long is over; its client is told to begin a new one."""
-GRACE_S = 0.6
-"""Replies under way get this long when the server ends."""
-ENDING_S = 0.9
+DRAIN_S = 0.6
+"""Calls under way get this long when the server ends, unless somebody says otherwise."""
+DRAIN_S_MAX = 3_600.0
+SENT_S = 0.2
+"""And their replies this long to leave."""
+ENDING_S = 0.3
 """And the library this long to wind up; with what `Life` takes afterwards all of it stays under two seconds."""
 BACKLOG = 128
 
@@ -55,23 +64,30 @@ _TROUBLE = {
 }
 
 
-def serve(options: Options, projects: Projects, gate: Gate, life: Life) -> None:
-    """Listen, tell where in one line on stderr, serve until a signal ends the process.
+def serve(options: Options, projects: Projects, gate: Gate, life: Life, *, team: Team | None = None) -> None:
+    """Listen, tell where in one line on stderr, serve until a signal ends the process. A `team` brings its own tokens.
 
     Raises: InvalidArgument, HostError before anything is served, with the next step.
     """
     host, port = address(options.http or "")
+    drain_s = seconds_of(options.drain)
     hosts = Hosts(host, tuple(options.http_hosts))
-    asked_for = token.chosen(given=options.http_token, file=options.token_file, is_loopback=hosts.is_loopback)
+    asked_for = (
+        token.Token("", team.place)
+        if team
+        else token.chosen(given=options.http_token, file=options.token_file, is_loopback=hosts.is_loopback)
+    )
     listening = bound(host, port)
     records.take(gate.log)
     projects.settle()  # clients come and go and share these projects: none of them is asked for its own
     projects.start()
     print(f"ctx: serving {url(listening)} (token {asked_for.place})", file=sys.stderr, flush=True)  # noqa: T201
     names = projects.names if len(projects.names) > 1 else ()
-    server = mcp.build(gate, shown=options.shown._replace(projects=names), projects=projects, life=life)
-    guarded = application(server, gate, projects, Guard(hosts, asked_for.value))
-    hosted(guarded, server, late=life.leave).run(sockets=[listening])
+    server = mcp.build(gate, shown=options.shown._replace(projects=names), projects=projects, life=life, team=team)
+    guarded = application(
+        server, gate, projects, Guard(hosts, asked_for.value), team=team, stateless=bool(options.stateless)
+    )
+    hosted(guarded, server, life=life, drain_s=drain_s).run(sockets=[listening])
     life.leave()
     wait_forever()  # a signal came first and is ending the process
 
@@ -94,6 +110,23 @@ def address(text: str) -> tuple[str, int]:
         )
     host = found["six"] or found["host"] or "127.0.0.1"
     return "127.0.0.1" if host == "localhost" else host, int(found["port"])
+
+
+def seconds_of(text: str | None) -> float:
+    """How long calls may take at the end. Raises: InvalidArgument.
+
+    >>> seconds_of(None), seconds_of("20")
+    (0.6, 20.0)
+    """
+    try:
+        seconds = DRAIN_S if text is None else float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= DRAIN_S_MAX:
+        raise InvalidArgument(
+            f"--drain {text!r} is no time", suggestion=f"Write seconds, 0 to {DRAIN_S_MAX:,.0f}, such as 20."
+        )
+    return seconds
 
 
 def bound(host: str, port: int) -> socket.socket:
@@ -120,25 +153,39 @@ def url(listening: socket.socket) -> str:
 # -- what ---------------------------------------------------------------------------------------------------------
 
 
-def application(server: mcp.Server[Any], gate: Gate, projects: Projects, guard: Guard) -> ASGIApp:
-    """The three paths - the protocol, health, metrics - with the guard before them."""
+def application(
+    server: mcp.Server[Any],
+    gate: Gate,
+    projects: Projects,
+    guard: Guard,
+    *,
+    team: Team | None = None,
+    stateless: bool = False,
+) -> ASGIApp:
+    """The four paths - the protocol, health, ready, metrics - with the guard before them, and a team's doorman."""
 
     def health(_: Request) -> Response:
         return _health(projects)
 
-    def metrics(_: Request) -> Response:
-        return Response(prometheus.told(gate.metrics.rows(), VERSION), media_type=prometheus.CONTENT_TYPE)
+    def ready(_: Request) -> Response:
+        return _ready(projects)
+
+    def metrics(request: Request) -> Response:
+        rows = team.visitors.rows(request.scope[SCOPE_KEY]) if team else {}
+        page = prometheus.told_by_role(rows, VERSION) if team else prometheus.told(gate.metrics.rows(), VERSION)
+        return Response(page, media_type=prometheus.CONTENT_TYPE)
 
     paths = server.streamable_http_app(
         streamable_http_path=PATH,
         max_request_body_size=BODY_BYTES_MAX,
         session_idle_timeout=IDLE_S,
         max_sessions=SESSIONS_MAX,
+        stateless_http=stateless,
         # The guard asks more than the library would.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
-        custom_starlette_routes=[Route("/health", health), Route("/metrics", metrics)],
+        custom_starlette_routes=[Route("/health", health), Route("/ready", ready), Route("/metrics", metrics)],
     )
-    return _Guarded(paths, guard)
+    return _Guarded(paths, guard, team)
 
 
 def _health(projects: Projects) -> Response:
@@ -150,27 +197,53 @@ def _health(projects: Projects) -> Response:
     return Response(json.dumps(told), 200 if told["status"] == "ok" else 503, media_type="application/json")
 
 
-class _Guarded:
-    """An application that answers only those whom the guard lets pass."""
+def _ready(projects: Projects) -> Response:
+    """Whether requests should be sent here: nothing is opening any more, and something is open. No name, no path."""
+    try:
+        counts = Counter(projects.states().values())
+    except ContextEngineError:
+        counts = Counter()
+    told = {"ready": bool(counts["open"]) and not counts["opening"], "projects": dict(counts)}
+    return Response(json.dumps(told), 200 if told["ready"] else 503, media_type="application/json")
 
-    def __init__(self, app: ASGIApp, guard: Guard) -> None:
+
+class _Guarded:
+    """An application that answers only those whom the guard lets pass, and the doorman of a team where there is one."""
+
+    def __init__(self, app: ASGIApp, guard: Guard, team: Team | None) -> None:
         self._app = app
         self._guard = guard
+        self._team = team
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The application's answer, or the refusal."""
-        refusal = self._guard.refusal(scope["path"], Headers(scope=scope)) if scope["type"] == "http" else None
-        if refusal is None:
-            await self._app(scope, receive, send)
+        who = self._who(scope["path"], Headers(scope=scope)) if scope["type"] == "http" else None
+        if isinstance(who, Refusal):
+            await Response(who.text + "\n", who.status, who.headers, "text/plain")(scope, receive, send)
         else:
-            await Response(refusal.text + "\n", refusal.status, refusal.headers, "text/plain")(scope, receive, send)
+            await self._app({**scope, **_identity(who)} if who else scope, receive, send)
+
+    def _who(self, path: str, headers: Headers) -> Grant | Refusal | None:
+        refusal = self._guard.refusal(path, headers)
+        return refusal or (self._team.doorman.who(path, headers) if self._team else None)
+
+
+def _identity(grant: Grant) -> dict[str, Any]:
+    """What a request carries from here on: its grant, and for the library whose sessions are whose."""
+    known = AccessToken(token="", client_id=grant.id, scopes=[grant.role])  # the token itself stays outside
+    return {SCOPE_KEY: grant, "user": AuthenticatedUser(known)}
 
 
 # -- how ----------------------------------------------------------------------------------------------------------
 
 
-def hosted(guarded: ASGIApp, server: mcp.Server[Any], *, late: Callable[[], None] = lambda: None) -> uvicorn.Server:
-    """What serves the application on a socket until SIGINT or SIGTERM. `late` is called when its own end takes too long."""
+def hosted(
+    guarded: ASGIApp, server: mcp.Server[Any], *, life: Life | None = None, drain_s: float = DRAIN_S
+) -> uvicorn.Server:
+    """What serves the application on a socket until SIGINT or SIGTERM, and then finishes the calls of a `life`.
+
+    Nobody new is let in; what runs has `drain_s`; then the streams that are still open are cut off.
+    """
     config = uvicorn.Config(
         guarded,
         http="h11",  # always there; a faster parser would serve clients that send a request a second no better
@@ -179,26 +252,39 @@ def hosted(guarded: ASGIApp, server: mcp.Server[Any], *, late: Callable[[], None
         log_config=None,
         access_log=False,
         server_header=False,
-        timeout_graceful_shutdown=GRACE_S,  # ty: ignore[invalid-argument-type] - parts of a second work as well
+        timeout_graceful_shutdown=drain_s + SENT_S,  # ty: ignore[invalid-argument-type] - parts of a second work as well
     )
     entry = server.get_request_handler("subscriptions/listen")
     assert entry is not None
     assert isinstance(entry.handler, ListenHandler)
-    return _Server(config, entry.handler, late)
+    return _Server(config, entry.handler, life, drain_s)
 
 
 class _Server(uvicorn.Server):
     """uvicorn, which knows nothing of our streams, and waits for ever for a task that does not end."""
 
-    def __init__(self, config: uvicorn.Config, streams: ListenHandler, late: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, streams: ListenHandler, life: Life | None, drain_s: float) -> None:
         super().__init__(config)
         self._streams = streams
-        self._late = late
+        self._life = life
+        self._drain_s = drain_s
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Tell those who listen that it is over, then as ever, but not for long."""
+        """Tell those who listen that it is over, then as ever; but nobody waits for a stream on which no call is answered."""
         self._streams.close()
-        patience = threading.Timer(ENDING_S, self._late)
+        leave = self._life.leave if self._life else lambda: None
+        patience = threading.Timer(self._drain_s + SENT_S + ENDING_S, leave)
         patience.daemon = True
         patience.start()
+        cutting = asyncio.create_task(self._cut_off())
         await super().shutdown(sockets)
+        cutting.cancel()
+
+    async def _cut_off(self) -> None:
+        """Once the last call is answered, or its time is over: end what is still connected."""
+        if self._life is None:
+            return
+        await asyncio.to_thread(self._life.wait_until_idle, self._drain_s)
+        await asyncio.sleep(SENT_S)
+        for task in list(self.server_state.tasks):
+            task.cancel()

@@ -46,6 +46,11 @@ class Life:
                 self._running.discard(cancel)
                 self._changed.notify_all()
 
+    def wait_until_idle(self, seconds: float) -> bool:
+        """Until no call is under way, or the time is over; whether none is."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._running, seconds)
+
     def leave_on_signals(self) -> None:
         """SIGINT, SIGTERM and their like end the process cleanly, also while nothing happens."""
         for name in SIGNALS:

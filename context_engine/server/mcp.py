@@ -6,8 +6,10 @@ request. Whatever touches an Engine runs in a worker thread; what goes wrong in 
 
 from __future__ import annotations
 
+import time
 import traceback
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -22,16 +24,19 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSI
 from pydantic import ValidationError
 
 from context_engine import tools
-from context_engine.errors import CallError, ContextEngineError, FileNotFound, UnknownTool
+from context_engine.errors import BugError, CallError, ContextEngineError, FileNotFound, UnknownTool
 from context_engine.server import completions, profiles, prompts, resources
 from context_engine.server.about import INSTRUCTIONS, NAME, TITLE, VERSION
 from context_engine.server.asking import asked, forgotten
 from context_engine.server.eliciting import Unanswered, asker
 from context_engine.server.gate import Gate, Outcome
+from context_engine.server.grants import Grant
 from context_engine.server.life import Life
 from context_engine.server.profiles import Shown
 from context_engine.server.projects import Projects
+from context_engine.server.team import Team
 from context_engine.server.threads import Threads
+from context_engine.server.visitors import SCOPE_KEY, Visitors
 from context_engine.tools import Tool
 
 LIST_TTL_MS = 3_600_000
@@ -43,22 +48,33 @@ LISTS: tuple[CacheableMethod, ...] = (
     "resources/templates/list",
     "server/discover",
 )
+READS = ("resources/read", "prompts/get", "completion/complete")
+"""What reads a project without being a tool."""
 RESOURCE_NOT_FOUND = -32002
 """The code of the older era; the newer one retired it and says invalid params."""
 Context = ServerRequestContext[Any]
 
 
 def build(
-    gate: Gate, *, shown: Shown | None = None, projects: Projects | None = None, life: Life | None = None
+    gate: Gate,
+    *,
+    shown: Shown | None = None,
+    projects: Projects | None = None,
+    life: Life | None = None,
+    team: Team | None = None,
 ) -> Server[Any]:
-    """A protocol server over the gate, with no stream yet. `shown` says which tools are listed; the gate's own by default."""
-    answers = _Answers(gate, shown or gate.shown, projects, Threads(life or Life(lambda: None)))
+    """A protocol server over the gate, with no stream yet. `shown` says which tools are listed; the gate's own by default.
+
+    With a `team` each request is answered as its token sees the server, and one that came without a grant not at all.
+    """
+    doors = Doors(gate, shown or gate.shown, team.visitors if team else None)
+    answers = _Answers(doors, projects, Threads(life or Life(lambda: None)))
     server: Server[Any] = Server(
         NAME,
         version=VERSION,
         title=TITLE,
         instructions=INSTRUCTIONS,
-        cache_hints=dict.fromkeys(LISTS, CacheHint(LIST_TTL_MS, "public")),
+        cache_hints=dict.fromkeys(LISTS, CacheHint(LIST_TTL_MS, "private" if team else "public")),
         get_tool_input_schema=_schema_of,
         on_list_tools=answers.list_tools,
         on_call_tool=answers.call_tool,
@@ -71,13 +87,22 @@ def build(
         on_subscriptions_listen=ListenHandler(InMemorySubscriptionBus()),
     )
     server.add_request_handler("server/discover", types.RequestParams, partial(_discover, server))
-    server.middleware.append(RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience=NAME))
+    server.middleware.append(RequestStateBoundary(_sealing(team), default_audience=NAME))
     server.middleware.append(partial(_crashes_told, gate))
+    if team:
+        server.middleware.append(partial(_reads_told, doors))
     if projects is not None:
         server.add_notification_handler(
             "notifications/roots/list_changed", types.NotificationParams, partial(forgotten, projects)
         )
     return server
+
+
+def _sealing(team: Team | None) -> RequestStateSecurity:
+    """How what a client carries from one round of a call to the next is sealed: for this process, or for a team's servers."""
+    if team is None:
+        return RequestStateSecurity.ephemeral()
+    return RequestStateSecurity(keys=[team.sealing_key], bind_principal=lambda context: grant_of(context).id)
 
 
 async def _discover(server: Server[Any], _: Context, __: types.RequestParams) -> types.DiscoverResult:
@@ -157,85 +182,136 @@ def _schema_of(name: str) -> Mapping[str, Any] | None:
 # -- answers ------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class Door:
+    """The server as one of those who ask sees it: a gate, the names of several projects, the tools that are listed."""
+
+    gate: Gate
+    named: tuple[str, ...]
+    tools: list[types.Tool]
+
+    @property
+    def shown(self) -> frozenset[str]:
+        """The names of the listed tools."""
+        return frozenset(tool.name for tool in self.tools)
+
+
+class Doors:
+    """The doors of one server: one for everybody, or one for each grant where a team shares it. Thread-safe."""
+
+    def __init__(self, gate: Gate, shown: Shown, visitors: Visitors | None = None) -> None:
+        self._shown = shown
+        self._visitors = visitors
+        self._everybody = _door(gate, shown)
+        self._known: dict[tuple[Grant, tuple[str, ...]], Door] = {}
+
+    def of(self, context: Context) -> Door:
+        """The door of a request. Raises: BugError where a request of a team's server came past the doorman."""
+        if self._visitors is None:
+            return self._everybody
+        grant = grant_of(context)
+        names = self._visitors.seen(grant).names
+        if (grant, names) not in self._known:
+            shown = self._shown._replace(projects=names if len(names) > 1 else ())
+            self._known[grant, names] = _door(self._visitors.gate(grant), shown)
+        return self._known[grant, names]
+
+
+def _door(gate: Gate, shown: Shown) -> Door:
+    allowed = [each for each in rows() if each["tool"]["name"] not in gate.off]
+    listed = [types.Tool.model_validate(wire) for wire in profiles.listed(allowed, shown)]
+    return Door(gate, tuple(shown.projects), listed)
+
+
+def grant_of(context: Context) -> Grant:
+    """Whose request it is. Raises: BugError."""
+    grant = context.request.scope.get(SCOPE_KEY) if context.request is not None else None
+    if not isinstance(grant, Grant):
+        raise BugError("a request reached a shared server without a grant")
+    return grant
+
+
 class _Answers:
     """What the server answers to each method."""
 
-    def __init__(self, gate: Gate, shown: Shown, projects: Projects | None, threads: Threads) -> None:
-        self._gate = gate
+    def __init__(self, doors: Doors, projects: Projects | None, threads: Threads) -> None:
+        self._doors = doors
         self._projects = projects
         self._threads = threads
-        self._named = shown.projects
-        self._tools = [types.Tool.model_validate(wire) for wire in profiles.listed(rows(), shown)]
-        self._shown = frozenset(tool.name for tool in self._tools)
 
-    async def list_tools(self, _: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+    async def list_tools(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         _one_page(params)
-        return types.ListToolsResult(tools=self._tools)
+        return types.ListToolsResult(tools=self._doors.of(context).tools)
 
     async def call_tool(
         self, context: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
         if (more := await asked(context, params.input_responses, self._projects)) is not None:
             return more
-        return await called(self._gate, self._threads, context, params)
+        return await called(self._doors.of(context).gate, self._threads, context, params)
 
     async def list_resources(
-        self, _: Context, params: types.PaginatedRequestParams | None
+        self, context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         _one_page(params)
-        return types.ListResourcesResult(resources=resources.listed(self._named))
+        return types.ListResourcesResult(resources=resources.listed(self._doors.of(context).named))
 
     async def list_templates(
-        self, _: Context, params: types.PaginatedRequestParams | None
+        self, context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
         _one_page(params)
-        return types.ListResourceTemplatesResult(resource_templates=[resources.template(self._named)])
+        return types.ListResourceTemplatesResult(resource_templates=[resources.template(self._doors.of(context).named)])
 
     async def read_resource(
         self, context: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult | types.InputRequiredResult:
         if (more := await asked(context, params.input_responses, self._projects)) is not None:
             return more
-        uri = str(params.uri)
+        gate, uri = self._doors.of(context).gate, str(params.uri)
         try:
-            content = await self._threads.run(context, partial(resources.read, self._gate, uri))
+            content = await self._threads.run(context, partial(resources.read, gate, uri))
         except FileNotFound as error:
-            raise self._refusal(error, _not_found_code(context), uri=uri) from None
+            raise _refusal(gate, error, _not_found_code(context), uri=uri) from None
         except ContextEngineError as error:
-            raise self._refusal(error, uri=uri) from None
+            raise _refusal(gate, error, uri=uri) from None
         text = types.TextResourceContents(uri=uri, mime_type=content.mime_type, text=content.text)
         return types.ReadResourceResult(contents=[text])
 
-    async def list_prompts(self, _: Context, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
+    async def list_prompts(
+        self, context: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListPromptsResult:
         _one_page(params)
-        return types.ListPromptsResult(prompts=prompts.listed(self._named))
+        return types.ListPromptsResult(prompts=prompts.listed(self._doors.of(context).named))
 
     async def get_prompt(
         self, context: Context, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult | types.InputRequiredResult:
         if (more := await asked(context, params.input_responses, self._projects)) is not None:
             return more
+        door = self._doors.of(context)
         write = partial(
-            prompts.written, self._gate, params.name, params.arguments or {}, shown=self._shown, projects=self._named
+            prompts.written, door.gate, params.name, params.arguments or {}, shown=door.shown, projects=door.named
         )
         try:
             text = await self._threads.run(context, lambda _: write())
         except ContextEngineError as error:
-            raise self._refusal(error) from None
+            raise _refusal(door.gate, error) from None
         message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
         return types.GetPromptResult(description=prompts.named(params.name).says, messages=[message])
 
     async def complete(self, context: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
-        find = partial(completions.completed, self._gate, params, self._named)
+        door = self._doors.of(context)
+        find = partial(completions.completed, door.gate, params, door.named)
         try:
             return types.CompleteResult(completion=await self._threads.run(context, lambda _: find()))
         except ContextEngineError as error:
-            raise self._refusal(error) from None
+            raise _refusal(door.gate, error) from None
 
-    def _refusal(self, error: ContextEngineError, code: int | None = None, **details: str) -> MCPError:
-        """An error of ours where the protocol has no reply for it: whose fault it is decides the code."""
-        whose = types.INVALID_PARAMS if isinstance(error, CallError) else types.INTERNAL_ERROR
-        return MCPError(code or whose, self._gate.mask(_sentence(error)), details | {"code": error.code})
+
+def _refusal(gate: Gate, error: ContextEngineError, code: int | None = None, **details: str) -> MCPError:
+    """An error of ours where the protocol has no reply for it: whose fault it is decides the code."""
+    whose = types.INVALID_PARAMS if isinstance(error, CallError) else types.INTERNAL_ERROR
+    return MCPError(code or whose, gate.mask(_sentence(error)), details | {"code": error.code})
 
 
 def _one_page(params: types.PaginatedRequestParams | None) -> None:
@@ -250,6 +326,36 @@ def _not_found_code(context: Context) -> int:
 
 def _sentence(error: ContextEngineError) -> str:
     return f"{error.message}. {error.suggestion}".strip()
+
+
+async def _reads_told(doors: Doors, ctx: Context, call_next: CallNext) -> HandlerResult:
+    """Middleware: what is read other than by a tool leaves a line of the audit log as well."""
+    if ctx.method not in READS:
+        return await call_next(ctx)
+    started, failure = time.perf_counter(), ""
+    try:
+        return await call_next(ctx)
+    except MCPError as error:
+        failure = str((error.error.data or {}).get("code", error.error.code))
+        raise
+    finally:
+        line = {"event": "read", "method": ctx.method, "project": project_in(ctx.method, ctx.params), "ok": not failure}
+        took = {"ms": round((time.perf_counter() - started) * 1000, 2)}
+        doors.of(ctx).gate.log(line | ({"error": failure} if failure else {}) | took)
+
+
+def project_in(method: str, params: Mapping[str, Any] | None) -> str:
+    """The project that a request names where it is no call of a tool; empty when it names none.
+
+    >>> project_in("resources/read", {"uri": "ctx://status?project=web"}), project_in("prompts/get", {"name": "find"})
+    ('web', '')
+    """
+    given = params or {}
+    if method == "resources/read":
+        return resources.project_in(str(given.get("uri", "")))
+    holder = given.get("context") if method == "completion/complete" else given
+    named = holder.get("arguments") if isinstance(holder, Mapping) else None
+    return str(named.get("project", "")) if isinstance(named, Mapping) else ""
 
 
 async def _crashes_told(gate: Gate, ctx: Context, call_next: CallNext) -> HandlerResult:

@@ -40,14 +40,17 @@ class _Row:
 
 
 class Metrics:
-    """Thread-safe. One per server, or one per `ctx call`."""
+    """Thread-safe. One per server, per token of a shared one, or per `ctx call`. What is counted is counted in `within`, too."""
 
-    def __init__(self) -> None:
+    def __init__(self, within: Metrics | None = None) -> None:
         self._lock = threading.Lock()
+        self._within = within
         self._rows: dict[str, _Row] = {}
 
     def add(self, tool: str, ms: float, error: str = "", *, slow: bool = False) -> None:
         """Count one call of a tool; `error` is its code, empty when all went well."""
+        if self._within is not None:
+            self._within.add(tool, ms, error, slow=slow)
         bucket = int(math.log(max(ms, LEAST_MS) / LEAST_MS, STEP))
         with self._lock:
             row = self._rows.setdefault(tool, _Row())
@@ -61,6 +64,8 @@ class Metrics:
 
     def add_masked(self, tool: str, count: int) -> None:
         """Count secrets that were masked in what a tool, or something else that speaks, sent out."""
+        if self._within is not None:
+            self._within.add_masked(tool, count)
         with self._lock:
             self._rows.setdefault(tool, _Row()).masked += count
 

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from context_engine.errors import BugError, ContextEngineError
+from context_engine.workspace import roots
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
+    from context_engine.settings import Settings
 
 AFTER_REPLY_S = 0.05
 """The Engine's imports would hold up the first reply: they start when it is on its way."""
@@ -21,10 +23,13 @@ READ_AFTER_S = 5.0
 class Opening:
     """An Engine that is, or will be, open. `start` returns at once; `engine` waits for the outcome."""
 
-    def __init__(self, root: str | Path, *, log: Callable[[dict[str, Any]], None], follow: bool = True) -> None:
+    def __init__(
+        self, root: str | Path, *, log: Callable[[dict[str, Any]], None], follow: bool = True, apart: bool = False
+    ) -> None:
         self.root = root
         self._log = log
         self._follow = follow
+        self._apart = apart
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._asked = threading.Event()
@@ -64,7 +69,7 @@ class Opening:
         try:
             from context_engine.engine import Engine
 
-            engine = Engine.open(self.root)
+            engine = Engine.open(self.root, settings=_of_its_own(self.root) if self._apart else None)
             if self._follow:
                 engine.index_in_background()  # before any call sees the Engine: it then answers "being built"
                 engine.start_model(READ_AFTER_S)
@@ -90,3 +95,18 @@ class Opening:
             engine.watch()
         except ContextEngineError as error:
             self._log({"event": "watch", "ok": False, "error": error.as_dict()})
+
+
+def _of_its_own(root: str | Path) -> Settings:
+    """The settings of a workspace, with the memories of its users in a folder that no other workspace reads.
+
+    Raises: UnsuitableRoot, FileNotFound, InvalidArgument.
+    """
+    from dataclasses import replace
+
+    from context_engine.settings import Settings
+    from context_engine.store.place import user_data_folder, workspace_id
+
+    chosen = roots.choose(root)
+    settings = Settings.load(chosen)
+    return replace(settings, data_folder=(settings.data_folder or user_data_folder()) / "shared" / workspace_id(chosen))

@@ -29,6 +29,10 @@ OPTIONS = (
         "A project to serve; repeatable. Default: the folders the client works in, else the project around this folder.",
     ),
     Option(
+        *("workspace", "text", "CTX_WORKSPACE", "NAME"),
+        "Serve all repositories of a workspace (ctx workspace), searched together where a call names no project.",
+    ),
+    Option(
         "profile", "names", "CTX_PROFILE", "NAMES", f"Which tools are listed: {', '.join(PROFILES)} (default core)."
     ),
     Option("tools", "names", "CTX_TOOLS", "NAMES", "List these tools; alone: only these, with --profile: these too."),
@@ -50,14 +54,41 @@ OPTIONS = (
         *("http-host", "names", "CTX_HTTP_HOSTS", "NAMES"),
         "With --http: further names this server is reached by, behind a proxy.",
     ),
+    Option(
+        *("tokens", "text", "CTX_HTTP_TOKENS", "PATH"),
+        "With --http, for a team: the file of tokens that ctx token makes; each has a role and the projects it may see.",
+    ),
+    Option(
+        *("audit-log", "text", "CTX_AUDIT_LOG", "PATH"),
+        "With --tokens: a line for each call, of who called what; - is stderr. Default: the log.",
+    ),
+    Option(
+        *("stateless", "flag", "CTX_HTTP_STATELESS", ""),
+        "With --http: keep no sessions, so that any of several servers can answer any request.",
+    ),
+    Option(
+        *("drain", "text", "CTX_HTTP_DRAIN_S", "SECONDS"),
+        "With --http: how long calls under way may take when the server is told to end (default 0.6).",
+    ),
+    Option(
+        *("otel", "flag", "CTX_OTEL", ""),
+        "With --http: send spans of the calls to where OpenTelemetry's own variables say. Needs the extra otel.",
+    ),
 )
 TOKEN_VARIABLE = "CTX_HTTP_TOKEN"  # noqa: S105 - the name of a variable; an option would show the token in every process list
 VARIABLES = (*(option.twin for option in OPTIONS), TOKEN_VARIABLE)
 """Every environment variable that is read here."""
 YES, NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
 
-Options = namedtuple("Options", "roots shown chunks_dir http token_file http_hosts http_token")  # noqa: PYI024 - as above
-"""What was asked for: `roots` as they were typed, `shown` as `profiles.Shown`, `None` for what was not said."""
+Options = namedtuple(  # noqa: PYI024 - as above
+    "Options",
+    "roots shown chunks_dir http token_file http_hosts http_token tokens audit_log stateless drain otel workspace called",
+    defaults=(None, None, False, None, False, None, ()),
+)
+"""What was asked for: `roots` as they were typed, `shown` as `profiles.Shown`, `None` for what was not said.
+
+`called` are the names that a workspace gives to its folders, (path, name) each; nothing until somebody looks it up.
+"""
 
 
 def parse(argv: Sequence[str], env: Mapping[str, str]) -> Options:
@@ -83,6 +114,12 @@ def parse(argv: Sequence[str], env: Mapping[str, str]) -> Options:
         said["token-file"],
         said["http-host"] or (),
         env.get(TOKEN_VARIABLE) or None,
+        said["tokens"],
+        said["audit-log"],
+        said["stateless"] or False,
+        said["drain"],
+        said["otel"] or False,
+        said["workspace"],
     )
 
 

@@ -58,6 +58,13 @@ PROFILES: Mapping[str, tuple[str, ...]] = {
 """Profile -> the tools it lists. Tools of a later release have their place already and are listed once they exist."""
 
 
+ACROSS = frozenset(
+    ("codebase_retrieval", "semantic_search", "search_files", "find_symbol", "get_context_for_prompt", "context_search")
+)
+"""The tools that can be asked of several projects at once; of the others a call must say which one is meant."""
+EVERY = "*"
+"""In place of a project's name: all of them."""
+
 OPTIONS = namedtuple(  # noqa: PYI024 - no annotations: see above
     "OPTIONS", "profiles tools exclude read_only projects", defaults=(("core",), (), (), False, ())
 )
@@ -142,8 +149,13 @@ def _with_project(wire: dict[str, Any], projects: Sequence[str]) -> dict[str, An
     schema = wire["inputSchema"]
     if len(projects) < 2 or not isinstance(schema, Mapping):
         return wire
-    which = {"type": "string", "enum": list(projects), "description": "Which project."}
-    required = ["project", *schema.get("required", ())]
+    across = wire["name"] in ACROSS
+    which = {
+        "type": "string",
+        "enum": [*projects, EVERY] if across else list(projects),
+        "description": "Which project; none: all." if across else "Which project.",
+    }
+    required = [*schema.get("required", ())] if across else ["project", *schema.get("required", ())]
     return {
         **wire,
         "inputSchema": {**schema, "properties": {**schema["properties"], "project": which}, "required": required},

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from context_engine.errors import CallError, InvalidArgument, UnsuitableRoot
@@ -21,6 +22,7 @@ from context_engine.workspace import roots
 if TYPE_CHECKING:
     from context_engine.engine import Engine
 
+NOT_CALLED: Mapping[str, str] = MappingProxyType({})
 CLIENT_VARIABLE = "CLAUDE_PROJECT_DIR"
 """Set by one client for the servers that it starts; the others say it over the protocol."""
 
@@ -35,8 +37,22 @@ def named_at_start(asked: Sequence[str], env: Mapping[str, str]) -> tuple[str, .
     return tuple(dict.fromkeys(roots.real(each) for each in named if each.strip()))
 
 
-def names_of(paths: Sequence[str]) -> dict[str, str]:
+def of_workspace(workspace: str) -> dict[str, str]:
+    """Path -> name of the repositories that the user has put into a workspace and that are there.
+
+    Raises: InvalidArgument (no such workspace), FileNotFound (none of its repositories is there), AccessFailed.
+    """
+    from context_engine.repositories import Repositories  # for those who name one
+    from context_engine.store.place import user_cache_folder, user_config_folder
+
+    members = Repositories(user_config_folder(), user_cache_folder()).roots(workspace)
+    return {roots.real(path): name for name, path in members.items()}
+
+
+def names_of(paths: Sequence[str], called: Mapping[str, str] = NOT_CALLED) -> dict[str, str]:
     """A short name for each folder, with as much of its path as tells it from the others; name -> path, in order.
+
+    `called` are names, by path, that somebody has given.
 
     >>> names_of(["/src/web", "/src/api"])
     {'web': '/src/web', 'api': '/src/api'}
@@ -46,6 +62,9 @@ def names_of(paths: Sequence[str]) -> dict[str, str]:
     parts = {path: path.replace("\\", "/").rstrip("/").split("/") for path in paths}
     named: dict[str, str] = {}
     for path in paths:
+        if path in called:
+            named[called[path]] = path
+            continue
         depth = 1
         while depth < len(parts[path]) and any(
             other != path and parts[other][-depth:] == parts[path][-depth:] for other in paths
@@ -59,20 +78,29 @@ class Projects:
     """The open workspaces of one server. Thread-safe.
 
     `named` is final when there is any. Without it the project around `here` is opened on suspicion, and kept unless
-    the client, once asked, names other folders.
+    the client, once asked, names other folders. `called` are names, by path, that somebody has given to some of them.
+    Projects that are `apart` share nothing of the user's, not even the memories that follow him from one to the next.
     """
 
     def __init__(
-        self, named: Sequence[str], *, here: str = "", log: Callable[[dict[str, Any]], None], follow: bool = True
+        self,
+        named: Sequence[str],
+        *,
+        here: str = "",
+        log: Callable[[dict[str, Any]], None],
+        follow: bool = True,
+        apart: bool = False,
+        called: Mapping[str, str] = NOT_CALLED,
     ) -> None:
         self._named = tuple(named)
         self._here = here
         self._log = log
         self._follow = follow
+        self._apart = apart
         self._lock = threading.Lock()
         self._openings: dict[str, Opening] = {}
         self._served: set[str] = set()
-        self._chosen = names_of(self._named)
+        self._chosen = names_of(self._named, called)
         self._settled = bool(self._named)
         self._closed = False
 
@@ -80,6 +108,11 @@ class Projects:
     def names(self) -> tuple[str, ...]:
         """What the `project` argument may be, the default first."""
         return tuple(self._chosen)
+
+    @property
+    def chosen(self) -> dict[str, str]:
+        """Name -> path of the projects, the default first."""
+        return dict(self._chosen)
 
     @property
     def is_settled(self) -> bool:
@@ -144,7 +177,7 @@ class Projects:
         if self._closed:
             raise CallError("the server is ending", suggestion="Start it again.")
         if path not in self._openings:
-            self._openings[path] = Opening(path, log=self._log, follow=self._follow)
+            self._openings[path] = Opening(path, log=self._log, follow=self._follow, apart=self._apart)
         return self._openings[path]
 
     def _path_of(self, project: str) -> str:
@@ -154,28 +187,44 @@ class Projects:
                 f"no project is open: the client named no folder, and {self._here or 'this process'} is in no project",
                 suggestion="Give the server --root PATH in the client's settings, or set CTX_ROOT.",
             )
-        listed = ", ".join(self._chosen)
-        if not project:
-            if len(self._chosen) == 1:
-                return next(iter(self._chosen.values()))
-            raise InvalidArgument(
-                f"{len(self._chosen)} projects are open and the call does not say which",
-                suggestion=f"Give project: one of {listed}.",
-                details={"argument": "project", "projects": self.names},
-            )
-        path = self._chosen.get(project) or roots.real(project)
-        if path not in self._chosen.values():
-            raise InvalidArgument(
-                f"no open project is called {project!r}",
-                suggestion=f"There {'is' if len(self._chosen) == 1 else 'are'} {listed}.",
-                details={"argument": "project", "projects": self.names},
-            )
-        return path
+        return path_of(self._chosen, project)
 
     def _around_here(self) -> list[str]:
         """The project that this process was started in, if it was."""
         found = roots.project_of_process(self._here) if self._here else None
         return [str(found)] if found else []
+
+
+def path_of(chosen: Mapping[str, str], project: str) -> str:
+    """The folder of a project, by its name or path, among those that are there; the only one when none is named.
+
+    Raises: InvalidArgument, which names those that are there.
+    """
+    listed = ", ".join(chosen)
+    if not project:
+        if len(chosen) == 1:
+            return next(iter(chosen.values()))
+        raise InvalidArgument(
+            f"{len(chosen)} projects are open and the call does not say which",
+            suggestion=f"Give project: one of {listed}.",
+            details={"argument": "project", "projects": tuple(chosen)},
+        )
+    path = chosen.get(project) or _real(project)
+    if path not in chosen.values():
+        raise InvalidArgument(
+            f"no open project is called {project!r}",
+            suggestion=f"There {'is' if len(chosen) == 1 else 'are'} {listed}.",
+            details={"argument": "project", "projects": tuple(chosen)},
+        )
+    return path
+
+
+def _real(path: str) -> str:
+    """The real path; nothing for a text that no path can be."""
+    try:
+        return roots.real(path)
+    except ValueError:
+        return ""
 
 
 def _usable(folders: Iterable[str]) -> list[str]:

@@ -13,7 +13,7 @@ ctx_tool_calls_total{tool="trace"} 2
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -28,32 +28,47 @@ ERRORS = ("ctx_tool_errors_total", "Failed calls of a tool by the code of their 
 DURATIONS = ("ctx_tool_duration_seconds", "How long calls of a tool took.")
 QUANTILES = {"p50_ms": "0.5", "p95_ms": "0.95", "p99_ms": "0.99"}
 
+Rows = Mapping[str, Mapping[str, Any]]
+"""What `Metrics.rows` says: tool -> its counts and times."""
+Row = tuple[Mapping[str, str], Mapping[str, Any]]
+"""Labels, and what was counted under them."""
 Value = tuple[str, Mapping[str, str], float]
 
 
-def told(rows: Mapping[str, Mapping[str, Any]], version: str) -> str:
+def told(rows: Rows, version: str) -> str:
     """The rows of `Metrics` in the text format, ending in a newline."""
+    return _page([({"tool": tool}, row) for tool, row in rows.items()], version)
+
+
+def told_by_role(roles: Mapping[str, Rows], version: str) -> str:
+    """The same for a shared server: each value says the role of the tokens that it is about."""
+    return _page(
+        [({"tool": tool, "role": role}, row) for role, rows in roles.items() for tool, row in rows.items()], version
+    )
+
+
+def _page(rows: Sequence[Row], version: str) -> str:
     lines = [*_metric("ctx_build_info", "The running version.", "gauge", [("", {"version": version}, 1)])]
     for key, (name, meaning) in COUNTERS.items():
-        values: list[Value] = [("", {"tool": tool}, row.get(key, 0)) for tool, row in rows.items()]
+        values: list[Value] = [("", labels, row.get(key, 0)) for labels, row in rows]
         lines += _metric(name, meaning, "counter", values)
     lines += _metric(*ERRORS, "counter", _errors(rows))
     lines += _metric(*DURATIONS, "summary", _durations(rows))
     return "\n".join(lines) + "\n"
 
 
-def _errors(rows: Mapping[str, Mapping[str, Any]]) -> Iterator[Value]:
-    for tool, row in rows.items():
+def _errors(rows: Sequence[Row]) -> Iterator[Value]:
+    for labels, row in rows:
         for code, count in row.get("errors", {}).items():
-            yield "", {"tool": tool, "code": code}, count
+            yield "", {**labels, "code": code}, count
 
 
-def _durations(rows: Mapping[str, Mapping[str, Any]]) -> Iterator[Value]:
-    for tool, row in rows.items():
+def _durations(rows: Sequence[Row]) -> Iterator[Value]:
+    for labels, row in rows:
         for key, quantile in QUANTILES.items():
-            yield "", {"tool": tool, "quantile": quantile}, row.get(key, 0) / 1000
-        yield "_sum", {"tool": tool}, row.get("total_ms", 0) / 1000
-        yield "_count", {"tool": tool}, row.get("calls", 0)
+            yield "", {**labels, "quantile": quantile}, row.get(key, 0) / 1000
+        yield "_sum", labels, row.get("total_ms", 0) / 1000
+        yield "_count", labels, row.get("calls", 0)
 
 
 def _metric(name: str, meaning: str, kind: str, values: Iterable[Value]) -> Iterator[str]:

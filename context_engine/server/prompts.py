@@ -122,7 +122,7 @@ def written(
     prompt = named(name)
     given = _checked(prompt, arguments, projects)
     project = given.pop("project", "")
-    return gate.mask(prompt.write(gate.engine(project), given, Calls(shown, gate.shown.exclude, project)), SENDER)
+    return gate.mask(prompt.write(gate.engine(project), given, Calls(shown, tuple(gate.off), project)), SENDER)
 
 
 def _checked(prompt: Prompt, arguments: Mapping[str, str], projects: Sequence[str]) -> dict[str, str]:

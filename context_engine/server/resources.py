@@ -82,8 +82,7 @@ def read(gate: Gate, uri: str, call: Call) -> Content:
 
     Raises: FileNotFound where there is nothing, and why it must not or cannot be read.
     """
-    address, _, which = uri.rpartition(WHICH) if WHICH in uri else (uri, "", "")
-    project = unquote(which)
+    address, project = uri.rpartition(WHICH)[0] if WHICH in uri else uri, project_in(uri)
     if address == STATUS:
         return _told(gate, project, call)
     if address == RULES:
@@ -97,6 +96,15 @@ def read(gate: Gate, uri: str, call: Call) -> Content:
     raise FileNotFound(
         f"there is no resource {uri}", suggestion=f"There are {STATUS}, {RULES}, {METRICS} and {FILE}path/of/a/file."
     )
+
+
+def project_in(uri: str) -> str:
+    """The project that an address names; empty when it names none.
+
+    >>> project_in("ctx://file/a.py?project=a%2Fweb"), project_in("ctx://status")
+    ('a/web', '')
+    """
+    return unquote(uri.rpartition(WHICH)[2]) if WHICH in uri else ""
 
 
 def mime_type(language: str) -> str:

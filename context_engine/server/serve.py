@@ -36,6 +36,11 @@ LOG_S = 0.1
 def main(argv: Sequence[str], env: Mapping[str, str]) -> int:
     """Serve as the command line says; the exit code, where the process does not end by itself."""
     options = parse(argv, env)
+    if options.workspace:
+        options, trouble = with_workspace(options)
+        if trouble:
+            sys.stderr.write(trouble)
+            return 1
     if options.chunks_dir and (trouble := chunks_trouble(options.chunks_dir)):
         sys.stderr.write(trouble)
         return 1
@@ -49,7 +54,7 @@ class Stdio:
     """One client over stdin and stdout."""
 
     def __init__(self, options: Options, env: Mapping[str, str]) -> None:
-        self._options = options._replace(shown=options.shown._replace(projects=project_names(options.roots, env)))
+        self._options = options._replace(shown=options.shown._replace(projects=project_names(options, env)))
         self._env = env
         self._projects: Projects | None = None
         self._chunks: ChunkOpening | None = None
@@ -111,13 +116,25 @@ class Stdio:
             sys.stderr.drain(LOG_S)
 
 
-def project_names(roots: Sequence[str], env: Mapping[str, str]) -> tuple[str, ...]:
+def project_names(options: Options, env: Mapping[str, str]) -> tuple[str, ...]:
     """The names of the projects, where more than one was named: they stand in the tools' schemas."""
-    if len(roots) < 2:
+    if len(options.roots) < 2:
         return ()
     from context_engine.server.projects import named_at_start, names_of
 
-    return tuple(names_of(named_at_start(roots, env)))
+    return tuple(names_of(named_at_start(options.roots, env), dict(options.called)))
+
+
+def with_workspace(options: Options) -> tuple[Options, str]:
+    """With the repositories of the workspace among the roots, under the names they have there; or why not, in a line."""
+    from context_engine.errors import ContextEngineError
+    from context_engine.server.projects import of_workspace
+
+    try:
+        called = of_workspace(options.workspace)
+    except ContextEngineError as error:
+        return options, _refusal(error)
+    return options._replace(roots=(*options.roots, *called), called=tuple(called.items())), ""
 
 
 def chunks_trouble(named: str) -> str:
@@ -133,9 +150,16 @@ def chunks_trouble(named: str) -> str:
 
 
 def opened(
-    options: Options, env: Mapping[str, str], *, failed: Callable[[ContextEngineError], None] = lambda _: None
+    options: Options,
+    env: Mapping[str, str],
+    *,
+    failed: Callable[[ContextEngineError], None] = lambda _: None,
+    apart: bool = False,
 ) -> tuple[Projects, Gate, ChunkOpening | None]:
-    """The projects and the chunk files, not yet open, and the gate before them. `failed` hears why chunks cannot be served."""
+    """The projects and the chunk files, not yet open, and the gate before them.
+
+    `failed` hears why chunks cannot be served; `apart` as `Projects` takes it.
+    """
     from context_engine.errors import ContextEngineError
     from context_engine.server.gate import LOGS, Gate
     from context_engine.server.projects import Projects, named_at_start
@@ -147,39 +171,54 @@ def opened(
     except ContextEngineError:
         settings = Settings()  # opening the workspace meets the same error, and tells it to the client with each call
     log = LOGS[settings.log_level]
-    projects = Projects(named, here=os.getcwd(), log=log)
+    if options.otel:
+        from context_engine.server.spans import noted
+
+        log = noted(log)
+    projects = Projects(named, here=os.getcwd(), log=log, called=dict(options.called), apart=apart)
     chunks = None
     if options.chunks_dir:
         from context_engine.server.chunks import ChunkOpening, folder_of
 
         chunks = ChunkOpening(folder_of(options.chunks_dir), settings, env, log=log, failed=failed)
-    gate = Gate(projects.engine, shown=options.shown, log=log, chunks=chunks.served if chunks else None)
+    served = chunks.served if chunks else None
+    gate = Gate(projects.engine, shown=options.shown, log=log, chunks=served, names=lambda: projects.names)
     return projects, gate, chunks
 
 
 def _over_http(options: Options, env: Mapping[str, str]) -> int:
     """Any number of clients, until a signal."""
     from context_engine.errors import ContextEngineError
-    from context_engine.server import http
 
-    projects, gate, chunks = opened(options, env)
-
-    def close() -> None:
-        projects.close()
-        if chunks:
-            chunks.close()
-
-    life = Life(close)
-    life.leave_on_signals()
     try:
-        if chunks:
-            chunks.start()
-            chunks.served()
-        http.serve(options, projects, gate, life)
+        _listening(options, env)
     except ContextEngineError as error:
         sys.stderr.write(_refusal(error))
         return 1
     return 0
+
+
+def _listening(options: Options, env: Mapping[str, str]) -> None:
+    """Serve over HTTP until a signal ends the process. Raises: whatever keeps it from starting, with the next step."""
+    from context_engine.server import http
+    from context_engine.server.spans import Spans
+    from context_engine.server.team import is_shared, team_of
+
+    shared = is_shared(options)
+    spans = Spans() if options.otel else None
+    projects, gate, chunks = opened(options, env, apart=shared)
+
+    def close() -> None:
+        for each in (projects, chunks, spans):
+            if each:
+                each.close()
+
+    life = Life(close)
+    life.leave_on_signals()
+    if chunks:
+        chunks.start()
+        chunks.served()
+    http.serve(options, projects, gate, life, team=team_of(options, gate, projects) if shared else None)
 
 
 def _refusal(error: ContextEngineError) -> str:

@@ -15,8 +15,10 @@ import anyio.to_thread
 from mcp.server.context import ServerRequestContext
 
 from context_engine.server.eliciting import Ask, Unanswered
+from context_engine.server.grants import OWNER
 from context_engine.server.life import Life
 from context_engine.server.progress import EVERY_S, Ticker
+from context_engine.server.visitors import SCOPE_KEY
 from context_engine.tools import Call
 from context_engine.tools.questions import nobody
 
@@ -71,11 +73,13 @@ class Threads:
     def _session(self, context: ServerRequestContext[Any]) -> str:
         """Who calls. Over a pipe there is one client; over HTTP the older era says which, and the newer keeps it to itself.
 
+        A token of a shared server is somebody as well: with one, calls of the newer era belong together, too.
         What a client shows to be let in is not kept as it is: the name of a session is written into the journal of edits.
         """
         if context.request is None:
             return self._pipe
-        shown = context.request.headers.get(SESSION_HEADER, "")
+        grant = context.request.scope.get(SCOPE_KEY, OWNER)
+        shown = f"{grant.id}{context.request.headers.get(SESSION_HEADER, '')}"
         return sha256(shown.encode()).hexdigest()[:SESSION_CHARS] if shown else ""
 
     def _alive(self, work: Callable[[Call], Result], call: Call) -> Result:

@@ -72,6 +72,9 @@ INSERT INTO fact VALUES ('schema', {schema}), ('epoch', 0);
 class EmbeddedStore:
     """The index of one work tree. Thread-safe; any number of processes may hold one on the same folder."""
 
+    problem = ""
+    """Why answers come from an older state: what lies here never is one."""
+
     def __init__(self, folder: Path) -> None:
         """Nothing is opened or created until it is needed."""
         self.folder = folder
@@ -113,15 +116,15 @@ class EmbeddedStore:
     def stats(self) -> Stats:
         """Counts and sizes of what is published."""
         snapshot = self.snapshot()
-        disk_bytes = _disk_bytes(self.folder)
+        taken = disk_bytes(self.folder)
         if snapshot is None:
-            return Stats(files=0, chunks=0, dead_files=0, segments=0, disk_bytes=disk_bytes, generation="", epoch=0)
+            return Stats(files=0, chunks=0, dead_files=0, segments=0, disk_bytes=taken, generation="", epoch=0)
         return Stats(
             files=snapshot.living_files,
             chunks=snapshot.living_chunks,
             dead_files=snapshot.files - snapshot.living_files,
             segments=len(snapshot.segments),
-            disk_bytes=disk_bytes,
+            disk_bytes=taken,
             generation=snapshot.generation,
             epoch=snapshot.epoch,
         )
@@ -239,7 +242,7 @@ class EmbeddedStore:
         """Delete the index; bytes freed. Raises: StorageBusy while another process writes."""
         if not self.folder.exists():
             return 0
-        freed = _disk_bytes(self.folder)
+        freed = disk_bytes(self.folder)
         with self.writer(wait_s=CLEAR_WAIT_S):
             self.close()
             (self.folder / "CURRENT").unlink(missing_ok=True)
@@ -420,7 +423,7 @@ class Writer:
         """
         rows = _rows(self._db, "SELECT id, files, chunks FROM segment ORDER BY id")
         dead = dict(_rows(self._db, "SELECT segment, count(*) FROM dead GROUP BY segment"))
-        chosen = [row[0] for row in rows] if everything else _to_merge(rows, dead, segments_max)
+        chosen = [row[0] for row in rows] if everything else to_merge(rows, dead, segments_max)
         if len(chosen) < 2 and not any(dead.get(number) for number in chosen):
             return 0
         touched = _touched(self._db)
@@ -540,7 +543,7 @@ class _Reader:
         return problems
 
 
-def _disk_bytes(folder: Path) -> int:
+def disk_bytes(folder: Path) -> int:
     """Bytes of all files below a folder, while others make and delete some."""
     total = 0
     for at, _, names in os.walk(folder):
@@ -591,7 +594,7 @@ def _touched(db: apsw.Connection) -> dict[int, list[tuple[int, int, int]]]:
     return found
 
 
-def _to_merge(rows: Sequence[tuple[int, int, int]], dead: Mapping[int, int], segments_max: int) -> list[int]:
+def to_merge(rows: Sequence[tuple[int, int, int]], dead: Mapping[int, int], segments_max: int) -> list[int]:
     """Which segments to merge.
 
     Mostly dead ones; and, when there are too many, the newest as long as they weigh enough beside their elder.
@@ -629,6 +632,21 @@ def _is_usable(path: Path) -> bool:
         raise  # the disk is full or closed to us: that is no reason to throw an index away
     except (apsw.Error, FileNotFoundError, NotADirectoryError, StorageCorrupt, LookupError, TypeError, ValueError):
         return False
+
+
+def problems_of(path: Path) -> list[str]:
+    """What is wrong with a generation, in words; empty when it is sound. Every byte of every segment is read."""
+    try:
+        damaged = [why for each in sorted(path.glob("*.seg")) if (why := segments.problem(each))]
+        if damaged:
+            return damaged
+        reader = _Reader(path)
+        try:
+            return reader.check()
+        finally:
+            reader.close()
+    except (apsw.Error, OSError, StorageCorrupt, LookupError, TypeError, ValueError) as error:
+        return [str(error)]
 
 
 def _connect(path: Path, flags: int) -> apsw.Connection:

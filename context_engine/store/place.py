@@ -25,6 +25,11 @@ def user_data_folder() -> Path:
     return Path(platformdirs.user_data_dir("context-engine", appauthor=False))
 
 
+def user_config_folder() -> Path:
+    """Where what the user has set up for all workspaces is kept."""
+    return Path(platformdirs.user_config_dir("context-engine", appauthor=False))
+
+
 def workspace_id(root: Path) -> str:
     """A name for the index of a root: its own name and a hash of its path."""
     digest = hashlib.blake2b(str(root).encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()

@@ -215,8 +215,8 @@ class Segment:
 def write(segment: Segment, path: Path) -> int:
     """Write the segment; bytes written. The caller publishes it afterwards.
 
-    A large one is flushed to the disk; a small one carries a checksum of its content instead, so that what a power cut
-    left half written is noticed when it is opened (a flush costs as much as indexing a file).
+    A large one is flushed to the disk; the checksum of a small one is compared whenever it is opened instead, so that what
+    a power cut left half written is noticed (a flush costs as much as indexing a file). `problem` compares that of any.
 
     Raises OSError as it comes (the caller knows whether the disk is full).
     """
@@ -232,7 +232,7 @@ def write(segment: Segment, path: Path) -> int:
         "static": segment.static.identity if segment.static else "",
         "arrays": index,
         "data_bytes": offset,
-        "crc": checksum if is_small else None,
+        "crc": checksum,
     }
     header = json.dumps(facts).encode()
     header += b" " * (-(len(header) + 16) % ALIGN_BYTES)
@@ -247,8 +247,17 @@ def write(segment: Segment, path: Path) -> int:
         return out.tell()
 
 
-def load(path: Path) -> Segment:
-    """Map a segment written by `write`.
+def problem(path: Path) -> str:
+    """What is wrong with a segment file, in words; empty when every byte of it is as it was written."""
+    try:
+        load(path, bytes_checked_max=None)
+    except (StorageCorrupt, OSError, ValueError, LookupError, TypeError) as error:
+        return error.message if isinstance(error, StorageCorrupt) else f"index file {path.name} cannot be used: {error}"
+    return ""
+
+
+def load(path: Path, *, bytes_checked_max: int | None = CHECKED_BYTES_MAX) -> Segment:
+    """Map a segment written by `write`. The content of larger ones than `bytes_checked_max` is not compared (None: of any is).
 
     Raises StorageCorrupt when the file is damaged or of another version: rebuild the index then.
     """
@@ -266,7 +275,8 @@ def load(path: Path) -> Segment:
         name: np.frombuffer(mapped, dtype, math.prod(shape), base + offset).reshape(shape)
         for name, (dtype, shape, offset) in facts["arrays"].items()
     }
-    if facts["crc"] is not None and _checksum(arrays) != facts["crc"]:
+    is_checked = bytes_checked_max is None or facts["data_bytes"] <= bytes_checked_max
+    if is_checked and facts["crc"] is not None and _checksum(arrays) != facts["crc"]:
         raise _corrupt(path, "its content is damaged")
     return _gather(tuple(facts["languages"]), facts["static"], arrays)
 

@@ -79,6 +79,15 @@ class Snapshot:
         self.all_alive = bool(self.file_alive.all())
         self.importance = _joined([np.asarray(part, np.float32) for part in importance], np.float32)
 
+    def key(self, file: int) -> str:
+        """The name of a file that no other one here has; what `by_path` knows it by."""
+        return self.paths[file]
+
+    @property
+    def touched(self) -> Sequence[Sequence[tuple[int, int, int]]]:
+        """Of each segment (file number, size, mtime_ns) of files that look different by now but hold what they held."""
+        return self._touched or [()] * len(self.segments)
+
     # -- counting --
 
     @property

@@ -273,6 +273,7 @@ def _memory_row(row: "Row", *, full: bool) -> dict[str, Any]:
 def _result(found: "Result") -> dict[str, Any]:
     known: Known = found.known
     row = {
+        "project": found.project,
         "id": known.id,
         "type": known.type,
         "title": known.title if known.title not in known.content else "",

@@ -267,7 +267,8 @@ def _row(hit: Hit, query: str, profile: str, place: int = 0) -> dict[str, Any]:
         span, text = telling_part(hit, query, place)
     return thrifty(
         {
-            "path": chunk.path,
+            "project": hit.project,
+            "path": chunk.path.removeprefix(f"{hit.project}:") if hit.project else chunk.path,
             "lines": _span(span),
             "chunk": _span(chunk.span) if span != chunk.span else "",
             "symbol": chunk.title if chunk.title != chunk.path else "",

@@ -6,6 +6,7 @@ import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -20,19 +21,44 @@ from context_engine.index.postings import SegmentBuilder
 from context_engine.store import segment as segments
 from context_engine.store.embedded import SCHEMA_VERSION, EmbeddedStore
 from context_engine.store.segment import term_hashes
+from context_engine.store.shared import SharedStore
 from context_engine.store.snapshot import Snapshot
+from tests.databases import new_database, qdrant_depot
 from tests.engines import GRAMMARS, LANGUAGES, found, indexed, open_engine
 from tests.trees import tree
 
-BACKENDS: dict[str, Callable[[Path], EmbeddedStore]] = {"embedded": EmbeddedStore}
+
+@cache
+def database() -> str:
+    """One for all stores of these tests."""
+    return new_database()
+
+
+def on_postgres(folder: Path, *, shares: bool) -> SharedStore:
+    """A store of its own repository for each test, in one database for all of them."""
+    from context_engine.store.postgres import PostgresDepot
+
+    return SharedStore(folder, PostgresDepot(database()), str(folder), shares=shares)
+
+
+def on_qdrant(folder: Path) -> SharedStore:
+    return SharedStore(folder, qdrant_depot(), str(folder))
+
+
+BACKENDS: dict[str, Callable[[Path], Any]] = {
+    "embedded": EmbeddedStore,
+    "postgres": partial(on_postgres, shares=True),
+    "postgres, kept here": partial(on_postgres, shares=False),
+    "qdrant": on_qdrant,
+}
 
 
 @pytest.fixture(params=list(BACKENDS))
 def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Any]]:
     """Opens the same store again and again, as other processes would."""
-    opened: list[EmbeddedStore] = []
+    opened: list[Any] = []
 
-    def open_one() -> EmbeddedStore:
+    def open_one() -> Any:
         opened.append(BACKENDS[request.param](tmp_path / "store"))
         return opened[-1]
 
@@ -500,9 +526,8 @@ def test_leftovers_of_a_killed_writer_are_cleaned_away(tmp_path: Path) -> None:
         assert found(engine, "lion") == ["a.py"]
 
 
-def test_all_settings_of_the_database_take_effect(make: Callable[[], Any]) -> None:
+def test_all_settings_of_the_database_take_effect(tmp_path: Path) -> None:
     """Behind a statement that answers with a row the rest of a list waits until somebody asks for it."""
-    store = make()
-    with store.writer() as writer:
+    with EmbeddedStore(tmp_path).writer() as writer:
         told = {name: writer._db.pragma(name) for name in ("journal_mode", "synchronous", "journal_size_limit")}
     assert told == {"journal_mode": "wal", "synchronous": 1, "journal_size_limit": 4_194_304}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -77,9 +77,9 @@ def repository(tmp_path: Path) -> Path:
     return planted(tmp_path / "till")
 
 
-def planted(root: Path) -> Path:
-    """The files of `FILES` in a new work tree."""
-    for name, text in FILES.items():
+def planted(root: Path, files: Mapping[str, str] = FILES) -> Path:
+    """These files in a new work tree."""
+    for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
     identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"]

@@ -1,0 +1,67 @@
+"""PURE. What a token of a shared server allows: a role, some projects, a time, so many calls a minute.
+
+A role may do what the ones before it may: `read` changes nothing, `write` changes files, records and the index, `admin` also
+empties the index and reads everybody's metrics. A project that a grant does not see does not exist for who holds it.
+
+>>> grant = Grant("1f", "ci", "read", ("web", "/src/api"))
+>>> grant.sees("web", "/src/web"), grant.sees("api", "/src/api"), grant.sees("till", "/src/till")
+(True, True, False)
+>>> needed_for("files", destructive=True), forbids("read", "files", destructive=True), forbids("admin", "files", destructive=True)
+('write', True, False)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+ROLES = ("read", "write", "admin")
+EVERY = "*"
+"""In place of projects: all of them, those of tomorrow included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What the holder of one token may do. `projects` are names or paths; `expires_s` is a moment, None for never.
+
+    `per_minute` is how many tools it may call in a minute, 0 for any number.
+    """
+
+    id: str
+    name: str
+    role: str
+    projects: tuple[str, ...]
+    expires_s: float | None = None
+    per_minute: int = 0
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether no project is hidden from it."""
+        return EVERY in self.projects
+
+    def sees(self, name: str, path: str) -> bool:
+        """Whether a project of that name, at that path, exists for it. Letter by letter: no pattern, no folder above."""
+        return self.sees_all or name in self.projects or path in self.projects
+
+    def is_over(self, now_s: float) -> bool:
+        """Whether its time has passed."""
+        return self.expires_s is not None and now_s >= self.expires_s
+
+
+OWNER = Grant("", "owner", "admin", (EVERY,))
+"""Who comes to a server that asks for one token for all, or for none."""
+
+
+def needed_for(touches: str, *, destructive: bool) -> str:
+    """The least role that may use a tool. `call_tool` itself touches nothing: what it reaches is judged for itself.
+
+    >>> [needed_for(touches, destructive=touches == "index") for touches in ("nothing", "anything", "records", "index")]
+    ['read', 'read', 'write', 'admin']
+    """
+    if touches in ("nothing", "anything"):
+        return "read"
+    return "admin" if touches == "index" and destructive else "write"
+
+
+def forbids(role: str, touches: str, *, destructive: bool) -> bool:
+    """Whether a tool is beyond a role."""
+    return ROLES.index(role) < ROLES.index(needed_for(touches, destructive=destructive))

@@ -1,0 +1,61 @@
+"""What one token sees of the open projects: fewer names over the same Engines, and for the others what is said of none.
+
+    seen = Seen(projects, grant.sees)
+    seen.names, seen.engine("web")
+
+A project that is hidden is not refused, it is not there: the sentence about it is the one about any name that nobody has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from context_engine.errors import ContextEngineError, UnsuitableRoot
+from context_engine.server.projects import Projects, path_of
+
+if TYPE_CHECKING:
+    from context_engine.engine import Engine
+
+Sees = Callable[[str, str], bool]
+"""Whether a project of this name, at this path, exists for whoever asks."""
+
+
+class Seen:
+    """The projects of a server as one token sees them. Thread-safe."""
+
+    def __init__(self, projects: Projects, sees: Sees) -> None:
+        self._projects = projects
+        self._sees = sees
+
+    @property
+    def chosen(self) -> dict[str, str]:
+        """Name -> path of the projects that exist here, the default first."""
+        return {name: path for name, path in self._projects.chosen.items() if self._sees(name, path)}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the `project` argument may be."""
+        return tuple(self.chosen)
+
+    def engine(self, project: str = "") -> Engine:
+        """The Engine of a project, as `Projects.engine` gives it. Raises: as that, over the projects that exist here."""
+        return self._projects.engine(self._path(project))
+
+    def named(self, project: str) -> str:
+        """The name of the project that a call means; empty when there is none such here."""
+        try:
+            path = self._path(project)
+        except ContextEngineError:
+            return ""
+        return next((name for name, each in self.chosen.items() if each == path), "")
+
+    def _path(self, project: str) -> str:
+        """The folder that is meant."""
+        chosen = self.chosen
+        if not chosen:
+            raise UnsuitableRoot(
+                "no project is open to this token",
+                suggestion="Ask who runs the server for a token of a project: ctx token create NAME --project PROJECT.",
+            )
+        return path_of(chosen, project)

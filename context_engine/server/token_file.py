@@ -1,0 +1,302 @@
+"""The tokens of a shared server: made, listed and revoked in one file, and recognised by what is kept of them.
+
+    ctx_1f0c9a52e7b4_Zk3...        what a client shows; the part in the middle says which one it is, and is no secret
+
+Of a token only a keyed hash is kept, so who reads the file cannot use what it names. A token is 256 random bits: there is
+nothing to guess, so the hash is a quick one (docs/decisions/0039-tokens.md). The file is looked at with each request and
+read again when it has changed: what is revoked is refused at once, by every server that shares the file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import re
+import secrets
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+import platformdirs
+from filelock import FileLock, Timeout
+
+from context_engine.errors import AccessFailed, Conflict, HostError, InvalidArgument, StorageBusy, StorageCorrupt
+from context_engine.server.grants import EVERY, ROLES, Grant
+from context_engine.store.times import Now, iso, seconds
+
+FORMAT = 1
+"""Of the file. A server that finds a higher one refuses it rather than guess what it may allow."""
+MARK = "ctx"
+ID_BYTES = 6
+"""Tells tokens of one file apart, and means nothing else."""
+SECRET_BYTES = 32
+"""256 bits: nobody guesses it, whatever the rate."""
+KEY_BYTES = 32
+FILE_BYTES_MAX = 10_000_000
+"""Some forty thousand tokens."""
+LOCK_WAIT_S = 5.0
+OTHERS_READ, OTHERS_WRITE = 0o077, 0o022
+"""What other users may not have: anything in our own file, writing in one that somebody named and is answerable for."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
+_SHOWN = re.compile(rf"{MARK}_([0-9a-f]{{{2 * ID_BYTES}}})_([A-Za-z0-9_-]{{43}})")
+"""43 characters are 32 bytes in base64 for addresses, which is what `secrets` makes."""
+
+Stamp = tuple[int, int, int]
+
+
+class Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the file keeps of one token."""
+
+    id: str
+    name: str
+    role: str
+    projects: tuple[str, ...]
+    made: str
+    digest: str
+    expires: str | None = None
+    per_minute: int = 0
+
+    @property
+    def grant(self) -> Grant:
+        """What it allows. A moment that nobody can read is one that has passed."""
+        over = None if self.expires is None else seconds(self.expires) or 0.0
+        return Grant(self.id, self.name, self.role, self.projects, over, self.per_minute)
+
+
+class Page(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The whole file. `key` is for the hashes, and for what servers side by side seal for each other."""
+
+    format: int
+    key: str
+    tokens: tuple[Kept, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A token to be made."""
+
+    name: str
+    role: str
+    projects: Sequence[str]
+    expires_s: float | None = None
+    per_minute: int = 0
+
+
+@dataclass(slots=True)
+class _Read:
+    """The file as it was when it was last read."""
+
+    stamp: Stamp | None = None
+    page: Page | None = None
+    by_id: dict[str, Kept] = field(default_factory=dict)
+
+
+def own_file() -> Path:
+    """Where the tokens lie when nobody names a file."""
+    return Path(platformdirs.user_config_dir("context-engine", appauthor=False)) / "tokens.json"
+
+
+class TokenFile:
+    """One file of tokens, for who makes them and for a server that asks for them. Thread-safe."""
+
+    def __init__(self, path: Path, *, now: Now) -> None:
+        """Nothing is read yet."""
+        self.path = path
+        self._forbidden = OTHERS_READ if path == own_file() else OTHERS_WRITE
+        self._now = now
+        self._read = _Read()
+        self._lock = threading.Lock()
+
+    # -- for a person -----------------------------------------------------------------------------------------------
+
+    def create(self, wish: Wish) -> tuple[Grant, str]:
+        """A new token: what it allows, and the token itself, which is not kept.
+
+        Raises: InvalidArgument, Conflict (the name is taken), and as `page`.
+        """
+        _check(wish, self._now())
+        token_id, secret = secrets.token_hex(ID_BYTES), secrets.token_urlsafe(SECRET_BYTES)
+
+        def with_one_more(page: Page) -> Page:
+            if any(each.name == wish.name for each in page.tokens):
+                raise Conflict(
+                    f"there is a token called {wish.name} already",
+                    suggestion=f"Choose another name, or revoke it first: ctx token revoke {wish.name}.",
+                )
+            return msgspec.structs.replace(page, tokens=(*page.tokens, self._kept(wish, token_id, secret, page.key)))
+
+        page = self._change(with_one_more)
+        return page.tokens[-1].grant, f"{MARK}_{token_id}_{secret}"
+
+    def revoke(self, name: str) -> Grant:
+        """Forget a token. Raises: InvalidArgument when there is none of that name, and as `page`."""
+        gone: list[Kept] = []
+
+        def without(page: Page) -> Page:
+            gone.extend(each for each in page.tokens if each.name == name)
+            return msgspec.structs.replace(page, tokens=tuple(each for each in page.tokens if each.name != name))
+
+        self._change(without, wanted=lambda: bool(gone))
+        if not gone:
+            raise InvalidArgument(f"no token is called {name}", suggestion="See ctx token list.")
+        return gone[0].grant
+
+    def page(self) -> Page:
+        """The file; an empty one where there is none.
+
+        Raises: StorageCorrupt, AccessFailed, HostError (others could change it, or read our own).
+        """
+        with self._lock:
+            return self._current().page or Page(FORMAT, "")
+
+    # -- for a server -----------------------------------------------------------------------------------------------
+
+    def held(self, shown: str) -> Grant | None:
+        """What the token that somebody shows allows, expired or not; None when it is none of ours. Raises: as `page`.
+
+        It takes as long for an id that is not there as for a secret that is not right.
+        """
+        parts = _SHOWN.fullmatch(shown)
+        with self._lock:
+            read = self._current()
+        if parts is None or read.page is None:
+            return None
+        kept = read.by_id.get(parts[1])
+        digest = _digest(parts[2], parts[1], read.page.key)
+        same = hmac.compare_digest(digest, kept.digest if kept else "0" * len(digest))
+        return kept.grant if kept and same else None
+
+    def sealing_key(self) -> bytes:
+        """A key that every server with this file has, and nobody else. Makes the file where there is none. Raises: as `page`."""
+        page = self.page()
+        key = page.key or self._change(lambda made: made).key
+        return hashlib.blake2b(b"", key=bytes.fromhex(key), person=b"ctx sealing", digest_size=KEY_BYTES).digest()
+
+    # -- the file ---------------------------------------------------------------------------------------------------
+
+    def _kept(self, wish: Wish, token_id: str, secret: str, key: str) -> Kept:
+        return Kept(
+            id=token_id,
+            name=wish.name,
+            role=wish.role,
+            projects=tuple(dict.fromkeys(wish.projects)),
+            made=iso(self._now()),
+            digest=_digest(secret, token_id, key),
+            expires=None if wish.expires_s is None else iso(wish.expires_s),
+            per_minute=wish.per_minute,
+        )
+
+    def _current(self) -> _Read:
+        """The file as it is now; read only when it is another one than before. The lock is held."""
+        stamp = self._stamp()
+        if stamp != self._read.stamp:
+            self._read = _Read()  # what cannot be read lets nobody in, whatever it said before
+            page = self._parsed() if stamp else None
+            self._read = _Read(stamp, page, {each.id: each for each in page.tokens} if page else {})
+        return self._read
+
+    def _stamp(self) -> Stamp | None:
+        """What changes when the file does; None where there is none."""
+        try:
+            facts = self.path.stat()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise self._closed(error) from error
+        if os.name == "posix" and facts.st_mode & self._forbidden:
+            raise HostError(
+                f"other users can {'read' if self._forbidden == OTHERS_READ else 'change'} the tokens in {self.path}",
+                suggestion=f"Close it to them: chmod 600 {self.path}",
+            )
+        return facts.st_mtime_ns, facts.st_size, facts.st_ino
+
+    def _parsed(self) -> Page:
+        try:
+            with self.path.open("rb") as source:
+                page = msgspec.json.decode(source.read(FILE_BYTES_MAX), type=Page)
+        except OSError as error:
+            raise self._closed(error) from error
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise self._damaged(str(error)) from error
+        if page.format != FORMAT:
+            raise self._damaged(f"it is of the format {page.format}, and this release reads {FORMAT}")
+        if not re.fullmatch(rf"[0-9a-f]{{{2 * KEY_BYTES}}}", page.key) or any(
+            each.role not in ROLES for each in page.tokens
+        ):
+            raise self._damaged("it has no key, or a role that there is not")
+        return page
+
+    def _change(self, change: Callable[[Page], Page], *, wanted: Callable[[], bool] = lambda: True) -> Page:
+        """Read, change, replace: nobody else in between, and no reader ever sees a part."""
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with FileLock(f"{self.path}.lock", timeout=LOCK_WAIT_S, mode=0o600):
+                page = self.page()
+                page = page if page.key else msgspec.structs.replace(page, key=secrets.token_hex(KEY_BYTES))
+                changed = change(page)
+                if wanted():
+                    self._write(msgspec.json.format(msgspec.json.encode(changed), indent=1) + b"\n")
+                return changed
+        except Timeout:
+            raise StorageBusy(f"somebody else is changing {self.path}", suggestion="Call again in a moment.") from None
+        except OSError as error:
+            raise HostError(
+                f"the tokens cannot be written to {self.path}: {error.strerror or error}",
+                suggestion="Name a file that you may write with --tokens.",
+            ) from error
+
+    def _write(self, data: bytes) -> None:
+        """The new content in the old place, in one step; only its user can read it."""
+        beside = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}")
+        try:
+            with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
+                out.write(data)
+                out.flush()
+                os.fsync(out.fileno())
+            beside.replace(self.path)
+        finally:
+            with suppress(FileNotFoundError):
+                beside.unlink()
+
+    def _closed(self, error: OSError) -> AccessFailed:
+        return AccessFailed(
+            f"the tokens in {self.path} cannot be read: {error.strerror or error}",
+            suggestion="Let the user that runs the server read the file.",
+        )
+
+    def _damaged(self, why: str) -> StorageCorrupt:
+        return StorageCorrupt(
+            f"the tokens in {self.path} cannot be taken: {why}",
+            suggestion="Bring back a copy of the file, or delete it and make the tokens anew.",
+        )
+
+
+def _digest(secret: str, token_id: str, key: str) -> str:
+    """What is kept of a secret: BLAKE2b under the key of the file, salted with the token's own id."""
+    salt = bytes.fromhex(token_id)
+    return hashlib.blake2b(secret.encode(), key=bytes.fromhex(key), salt=salt, person=b"ctx token").hexdigest()
+
+
+def _check(wish: Wish, now_s: float) -> None:
+    """Raises: InvalidArgument for what no token can be."""
+    if not _NAME.fullmatch(wish.name):
+        raise InvalidArgument(
+            f"{wish.name[:64]!r} is no name for a token",
+            suggestion="Up to 64 letters, digits and . _ @ -: it stands in the audit log.",
+        )
+    if wish.role not in ROLES:
+        raise InvalidArgument(f"no role is called {wish.role!r}", suggestion=f"There are {', '.join(ROLES)}.")
+    if not wish.projects or not all(each.strip() for each in wish.projects):
+        raise InvalidArgument(
+            "a token must name the projects that it may see",
+            suggestion=f"--project NAME, as often as needed, or --project '{EVERY}' for every project.",
+        )
+    if wish.expires_s is not None and wish.expires_s <= now_s:
+        raise InvalidArgument("the token would be expired already", suggestion="--expires 90d, a date, or never.")
+    if wish.per_minute < 0:
+        raise InvalidArgument("a rate below zero", suggestion="--per-minute 0 sets no limit.")

@@ -1,0 +1,101 @@
+"""The depot: what a database must be able to do to hold the indexes of a team. Values in, values out; it understands none.
+
+For each repository it keeps one manifest with a revision, and the segments that the manifest names. A commit puts both in
+place at once or not at all; what a reader sees is a revision and all that belongs to it, or `FileNotFoundError` when a newer
+one took its place meanwhile. Every call names the repository, and no call reaches another one's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from context_engine.errors import StorageBusy, StoreUnavailable
+
+PIECE_BYTES = 8_000_000
+"""Segments travel in pieces of this size: no message, and no copy in memory, is larger."""
+
+
+class Held(NamedTuple):
+    """What a depot holds of a repository. Revision 0: nothing ever; `manifest` None: nothing now."""
+
+    revision: int
+    manifest: bytes | None
+
+
+class Depot(Protocol):
+    """A database that several machines share. Thread-safe.
+
+    All calls raise StoreUnavailable when it does not answer, StoreUnusable when it cannot serve as it is.
+    """
+
+    name: str
+    """How to speak of it: its address without a password."""
+
+    def revision(self, repository: str) -> int:
+        """Rises with every change, clearing included; one quick question."""
+        ...
+
+    def held(self, repository: str) -> Held:
+        """The manifest and its revision."""
+        ...
+
+    def fetch(self, repository: str, name: str, target: Path) -> None:
+        """Write a segment to a file. Raises: FileNotFoundError when it is not there, or no longer."""
+        ...
+
+    def writing(self, repository: str, wait_s: float) -> AbstractContextManager[object]:
+        """The right to write, of one process on one machine at a time; ends when that dies. Raises: StorageBusy."""
+        ...
+
+    def commit(
+        self, repository: str, revision: int, manifest: bytes, added: Mapping[str, Path], dropped: Collection[str]
+    ) -> int:
+        """Put a manifest with its new segments in place of `revision`, and drop some; the new revision.
+
+        Raises: StorageBusy when it is no longer at `revision`, DiskFull.
+        """
+        ...
+
+    def clear(self, repository: str) -> int:
+        """Drop manifest and segments; bytes freed."""
+        ...
+
+    def sizes(self, repository: str) -> dict[str, int]:
+        """Bytes of each segment that is there as a whole."""
+        ...
+
+    def repositories(self) -> list[str]:
+        """Those that have something on it, sorted."""
+        ...
+
+    def close(self) -> None:
+        """Let go of connections; it can be used again afterwards."""
+        ...
+
+
+def busy(repository: str) -> StorageBusy:
+    """Somebody else writes, or wrote in between."""
+    return StorageBusy(
+        f"somebody else is indexing {repository} into the shared store",
+        suggestion="search as usual; the result appears by itself, or call again in a moment",
+    )
+
+
+def unavailable(name: str, error: object) -> StoreUnavailable:
+    """The database does not answer."""
+    why = " ".join(str(error).split())[:300]
+    return StoreUnavailable(
+        f"the shared store {name} does not answer: {why}",
+        suggestion="call again in a moment; if it stays so, check CTX_STORE_URL and whether the database runs",
+        details={"store": name},
+    )
+
+
+def digest(path: Path) -> str:
+    """The name of a segment: the SHA-256 of its bytes."""
+    with open(path, "rb") as source:
+        return hashlib.file_digest(source, "sha256").hexdigest()

@@ -1,0 +1,466 @@
+"""The shared store: a team's index lies in a depot, and every machine keeps its segments and ranks over them by itself.
+
+    <folder>/base.manifest   the last state of the depot that was seen here; serves while the depot does not answer
+    <folder>/here.manifest   what was indexed here over that state, and is nobody else's business
+    <folder>/<sha256>.seg    segments, by what is in them; one that is missing or damaged is fetched
+    <folder>/writer.lock     one writing process of this machine
+
+Who `shares` writes to the depot, and everybody sees it: a job that follows a branch. Who does not keeps what differs in this
+work tree over what the others share; when the depot moves on, that begins anew, and what was looked at stays known. Because
+all read the same segments, all answer alike. The folder is a cache: deleting it costs the time to fetch.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from secrets import token_hex
+from typing import Any, NamedTuple
+
+import msgspec
+from filelock import FileLock, Timeout
+
+from context_engine.errors import ContextEngineError, StorageCorrupt, StoreUnavailable
+from context_engine.store import segment as segments
+from context_engine.store.depot import Depot, Held, busy, digest
+from context_engine.store.embedded import CLEAR_WAIT_S, READ_TRIES, SCHEMA_VERSION, disk_bytes, disk_errors
+from context_engine.store.manifest import Manifest, decoded, encoded
+from context_engine.store.segment import Segment
+from context_engine.store.shared_writer import SharedWriter, file_states, looks_again
+from context_engine.store.snapshot import Snapshot
+from context_engine.store.store import FileState, Stats
+
+DOWN_REST_S = 30.0
+"""A depot that did not answer is asked again after this long: asking may take seconds, and an answer waits for it."""
+LEFT_S = 3_600.0
+"""Nobody works on a file for so long: who began it was killed."""
+NOTHING = Held(0, None)
+
+
+class SharedStore:
+    """One repository in a depot, as this machine sees it. Thread-safe; any number of processes may share the folder.
+
+    `rest_s`: an answer may rest on a look at the depot this old.
+    """
+
+    def __init__(
+        self, folder: Path, depot: Depot, repository: str, *, shares: bool = True, rest_s: float = 0.0
+    ) -> None:
+        """Nothing is opened, asked or created until it is needed."""
+        self.folder = folder
+        self.depot = depot
+        self.repository = f"{SCHEMA_VERSION}/{repository}"
+        self.shares = shares
+        self.problem = ""
+        """Why answers come from what was here already; empty while the depot answers."""
+        self._rest_s = rest_s
+        self._lock = threading.RLock()
+        self._ask_at = 0.0
+        self._base = NOTHING
+        self._base_file = _KeptFile(folder / "base.manifest")
+        self._here_file = _KeptFile(folder / "here.manifest")
+        self._manifests: dict[tuple[str, int, int], Manifest] = {}
+        self._snapshot: Snapshot | None = None
+
+    # -- reading --
+
+    def snapshot(self) -> Snapshot | None:
+        """The newest published state; None when there is none. The same object as long as nothing was committed.
+
+        Raises: StoreUnavailable when who shares has seen nothing yet, StoreUnusable, StorageCorrupt, DiskFull.
+        """
+        with self._lock, disk_errors(self.folder):
+            for _ in range(READ_TRIES):
+                manifest = self._manifest()
+                if manifest is None:
+                    self._snapshot = None
+                    return None
+                known = self._snapshot
+                if known is not None and (known.generation, known.epoch) == (manifest.generation, manifest.epoch):
+                    return known
+                with suppress(FileNotFoundError):  # a newer state took its place while we fetched: look again
+                    self._snapshot = manifest.snapshot(self._segments(manifest))
+                    return self._snapshot
+                self._ask_at = 0.0
+        raise _incomplete(self.depot.name)
+
+    def files(self) -> dict[str, FileState]:
+        """What the index knows of each file, by path."""
+        snapshot = self.snapshot()
+        return {} if snapshot is None else file_states(snapshot)
+
+    def skipped(self) -> list[tuple[str, str, str, int, int]]:
+        """(path, reason, detail, size, mtime_ns) of files whose content kept them out."""
+        manifest = self._now()
+        return [] if manifest is None else sorted((path, *kept) for path, kept in manifest.skipped.items())
+
+    def kept_out(self) -> dict[str, tuple[int, int]]:
+        """(size, mtime_ns) of files whose content kept them out."""
+        return {path: (size, mtime_ns) for path, _, _, size, mtime_ns in self.skipped()}
+
+    def fact(self, name: str) -> Any:
+        """A fact that was committed with the index; None when unknown."""
+        manifest = self._now()
+        return None if manifest is None else manifest.facts.get(name)
+
+    def stats(self) -> Stats:
+        """Counts of what is published; the bytes are those that it takes on this machine."""
+        snapshot = self.snapshot()
+        taken = disk_bytes(self.folder)
+        if snapshot is None:
+            return Stats(files=0, chunks=0, dead_files=0, segments=0, disk_bytes=taken, generation="", epoch=0)
+        return Stats(
+            files=snapshot.living_files,
+            chunks=snapshot.living_chunks,
+            dead_files=snapshot.files - snapshot.living_files,
+            segments=len(snapshot.segments),
+            disk_bytes=taken,
+            generation=snapshot.generation,
+            epoch=snapshot.epoch,
+        )
+
+    def generation(self) -> str:
+        """The name of the generation that serves; empty when there is none."""
+        manifest = self._now()
+        return "" if manifest is None else manifest.generation
+
+    def check(self) -> list[str]:
+        """What is wrong, in the depot or here, in words; empty when it is sound."""
+        try:
+            with self._lock, disk_errors(self.folder):
+                self._ask_at = 0.0
+                manifest = self._manifest()
+                if manifest is None:
+                    return [self.problem] if self.problem else []
+                problems = [self.problem, *self._check_depot(), *self._check_here(manifest)]
+                return [problem for problem in problems if problem]
+        except ContextEngineError as error:
+            return [error.message]
+
+    def _check_depot(self) -> list[str]:
+        base = self._parsed(self._base, "base")
+        if base is None or self.problem:
+            return []
+        sizes = self.depot.sizes(self.repository)
+        wrong = [part for part in base.parts if sizes.get(part.name) != part.size]
+        return [
+            f"segment {part.number} lies in the depot with {sizes.get(part.name, 0):,} of {part.size:,} bytes"
+            for part in wrong
+        ]
+
+    def _check_here(self, manifest: Manifest) -> list[str]:
+        problems = []
+        for part in manifest.parts:
+            try:
+                segment = self._segment(part.name)
+            except FileNotFoundError:
+                return [f"segment {part.number} is missing, here and in the depot"]
+            if digest(self._path(part.name)) != part.name:
+                problems.append(f"segment {part.number} is damaged on this machine")
+            if (segment.files, segment.chunks) != (part.files, part.chunks):
+                problems.append(f"segment {part.number} has {segment.files} files, not {part.files}")
+        snapshot = manifest.snapshot(self._segments(manifest))
+        if len(snapshot.by_path) != snapshot.living_files:
+            problems.append(f"{snapshot.living_files} files are searchable under {len(snapshot.by_path)} names")
+        return problems
+
+    # -- what is published --
+
+    def _now(self) -> Manifest | None:
+        with self._lock, disk_errors(self.folder):
+            return self._manifest()
+
+    def _manifest(self) -> Manifest | None:
+        """What this machine shows: what was indexed here over the state of the depot, else that state."""
+        base = self._look()
+        here = None if self.shares else self._here_file.read()
+        if here is not None and here.revision == base.revision:
+            return self._parsed(here, "here")
+        return self._parsed(base, "base")
+
+    def _look(self) -> Held:
+        """The state of the depot: asked now, or within the rest, or as it was seen last while it does not answer."""
+        if time.monotonic() < self._ask_at:
+            return self._base
+        try:
+            self._base = self._asked()
+            self.problem = ""
+            self._ask_at = time.monotonic() + self._rest_s
+        except StoreUnavailable as error:
+            if self._base == NOTHING and self.shares:
+                raise  # who only looks here can do without: what is not there is indexed from the files
+            self.problem = error.message
+            self._ask_at = time.monotonic() + max(self._rest_s, DOWN_REST_S)
+        return self._base
+
+    def _asked(self) -> Held:
+        if self._base == NOTHING:
+            self._base = self._seen_before()
+        revision = self.depot.revision(self.repository)
+        if revision == self._base.revision:
+            return self._base
+        base = self.depot.held(self.repository)
+        self._keep_base(base)
+        return base
+
+    def _seen_before(self) -> Held:
+        """The last state that a process saw here; nothing when that cannot be read any more."""
+        held = self._base_file.read() or NOTHING
+        try:
+            self._parsed(held, "base")
+        except StorageCorrupt:
+            return NOTHING
+        return held
+
+    def _keep_base(self, base: Held) -> None:
+        if base.manifest is None:
+            self._base_file.remove()
+        else:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._base_file.write(base)
+
+    def _parsed(self, held: Held, which: str) -> Manifest | None:
+        """The manifest, read once for each revision and content."""
+        if held.manifest is None:
+            return None
+        mark = which, held.revision, hash(held.manifest)
+        if mark not in self._manifests:
+            try:
+                manifest = decoded(held.manifest)
+            except msgspec.MsgspecError as error:
+                raise _unreadable(self.depot.name, error) from error
+            self._manifests = {each: known for each, known in self._manifests.items() if each[0] != which}
+            self._manifests[mark] = manifest
+        return self._manifests[mark]
+
+    # -- segments --
+
+    def _segments(self, manifest: Manifest) -> dict[str, Segment]:
+        return {part.name: self._segment(part.name) for part in manifest.parts}
+
+    def _segment(self, name: str) -> Segment:
+        """A segment as it lies here; fetched when it does not, or is damaged. Raises: FileNotFoundError."""
+        with suppress(FileNotFoundError, StorageCorrupt):
+            return segments.load(self._path(name))
+        self._fetch(name)
+        return segments.load(self._path(name))
+
+    def _fetch(self, name: str) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        part = self.folder / f"{name[:16]}-{token_hex(4)}.part"
+        try:
+            self.depot.fetch(self.repository, name, part)
+            if digest(part) != name:
+                raise _damaged(self.depot.name, name)
+            os.replace(part, self._path(name))
+        finally:
+            part.unlink(missing_ok=True)
+
+    def _path(self, name: str) -> Path:
+        return self.folder / f"{name}.seg"
+
+    def close(self) -> None:
+        """Let go of files and connections; the store can be used again afterwards."""
+        with self._lock:
+            self._snapshot = None
+            self._manifests = {}
+            self.depot.close()
+
+    # -- writing --
+
+    @contextmanager
+    def writer(self, *, rebuild: bool = False, wait_s: float = 0.0) -> Generator[SharedWriter]:
+        """The right to write, for one process at a time. `rebuild` starts an empty generation that `publish` puts in place.
+
+        Raises: StorageBusy, StoreUnavailable, StoreUnusable, DiskFull, StorageCorrupt.
+        """
+        with self._right_to_write(wait_s), disk_errors(self.folder):
+            writer = self._open_writer(rebuild)
+            try:
+                yield writer
+            finally:
+                writer.close()
+
+    @contextmanager
+    def _right_to_write(self, wait_s: float) -> Generator[None]:
+        """Of this machine always, of all of them when what is written is shared."""
+        with disk_errors(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(self.folder / "writer.lock", timeout=wait_s)
+            try:
+                lock.acquire()
+            except Timeout:
+                raise busy(self.repository) from None
+        try:
+            if self.shares:
+                with self.depot.writing(self.repository, wait_s):
+                    yield
+            else:
+                yield
+        finally:
+            lock.release()
+
+    def _open_writer(self, rebuild: bool) -> SharedWriter:
+        with self._lock:
+            self._ask_at = 0.0
+            base = self._base = self._asked() if self.shares else self._look()
+            before = self._usable()
+            manifest, looks = (None, ()) if rebuild else (before, ())
+            if manifest is not None and not self.shares and self._here_revision() != base.revision:
+                manifest, looks = self._begun_over(manifest)
+            self._remove_leftovers(before)
+            known = {} if self._snapshot is None else self._snapshot.by_number
+            writer = SharedWriter(
+                self.folder,
+                self._keeper(base, before),
+                manifest or Manifest(self._new_generation(base)),
+                published=manifest is not None,
+                fetched=self._segment,
+                known=known if self._snapshot and manifest and self._snapshot.generation == manifest.generation else {},
+            )
+        if looks:
+            writer.put([], touched=looks)
+        return writer
+
+    def _usable(self) -> Manifest | None:
+        """What is published; None when it cannot be read and is built anew."""
+        try:
+            manifest = self._manifest()
+            if manifest is not None:
+                self._segments(manifest)
+        except (StorageCorrupt, FileNotFoundError):
+            return None
+        return manifest
+
+    def _here_revision(self) -> int | None:
+        here = self._here_file.read()
+        return None if here is None else here.revision
+
+    def _begun_over(self, base: Manifest) -> tuple[Manifest, list[tuple[str, int, int]]]:
+        """What is indexed here begins anew over a newer state; times that were looked at stay known."""
+        manifest = msgspec.structs.replace(base, generation=f"{base.generation}-{token_hex(4)}")
+        here = self._here_file.read()
+        if here is None:
+            return manifest, []
+        with suppress(FileNotFoundError, StorageCorrupt, StoreUnavailable):
+            old = self._parsed(here, "here")
+            if old is not None:
+                before = file_states(old.snapshot(self._segments(old)))
+                now = file_states(base.snapshot(self._segments(base)))
+                return manifest, looks_again(before, now)
+        return manifest, []
+
+    def _new_generation(self, base: Held) -> str:
+        """A name that nothing was called before: a revision is given once."""
+        return f"g-{base.revision + 1:06d}" if self.shares else f"g-{base.revision + 1:06d}-{token_hex(4)}"
+
+    def _keeper(self, base: Held, before: Manifest | None) -> Callable[[Manifest, Mapping[str, Path]], None]:
+        """Puts a manifest where readers look: in the depot with its new segments, or in the file of this folder."""
+        state = _State(base.revision, before.names if before else frozenset())
+
+        def share(manifest: Manifest, added: Mapping[str, Path]) -> None:
+            nonlocal state
+            dropped = state.names - manifest.names
+            revision = self.depot.commit(self.repository, state.revision, encoded(manifest), added, dropped)
+            state = _State(revision, manifest.names)
+            with self._lock:
+                self._base = Held(revision, encoded(manifest))
+                self._keep_base(self._base)
+
+        def keep(manifest: Manifest, _: Mapping[str, Path]) -> None:
+            self._here_file.write(Held(base.revision, encoded(manifest)))
+
+        return share if self.shares else keep
+
+    def _remove_leftovers(self, shown: Manifest | None) -> None:
+        """What no state names: only a writer does this, because only writers make what is not named yet."""
+        named = set() if shown is None else set(shown.names)
+        for held, which in ((self._base, "base"), (self._here_file.read() or NOTHING, "here")):
+            with suppress(StorageCorrupt):
+                manifest = self._parsed(held, which)
+                named |= set() if manifest is None else manifest.names
+        for path in (*self.folder.glob("*.seg"), *self.folder.glob("*.part")):
+            with suppress(OSError):  # still mapped by a reader on Windows
+                is_left = path.stem not in named
+                if path.suffix == ".part":  # a reader may be fetching
+                    is_left = path.stat().st_mtime < time.time() - LEFT_S
+                if is_left:
+                    path.unlink()
+
+    def clear(self) -> int:
+        """Delete the index: for all when it is shared, else what is here; bytes freed. Raises: StorageBusy, StoreUnavailable."""
+        with self._right_to_write(CLEAR_WAIT_S), self._lock:
+            freed = self.depot.clear(self.repository) if self.shares else 0
+            for path in (*self.folder.glob("*.seg"), *self.folder.glob("*.manifest")):
+                with suppress(OSError):
+                    size = path.stat().st_size
+                    path.unlink()
+                    freed += size
+            self._base, self._snapshot, self._ask_at = NOTHING, None, 0.0
+        return freed
+
+
+class _State(NamedTuple):
+    revision: int
+    names: frozenset[str]
+
+
+class _KeptFile:
+    """A manifest with its revision in a file that is replaced as a whole; read again when it is another file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._mark: tuple[int, int, int] | None = None
+        self._held: Held | None = None
+
+    def read(self) -> Held | None:
+        try:
+            facts = os.stat(self._path)
+        except (FileNotFoundError, NotADirectoryError):
+            self._mark, self._held = None, None
+            return None
+        mark = facts.st_ino, facts.st_mtime_ns, facts.st_size
+        if mark != self._mark:
+            try:
+                content = self._path.read_bytes()
+            except FileNotFoundError:  # cleared between two looks
+                return None
+            self._held = Held(int.from_bytes(content[:8], "little"), content[8:]) if len(content) > 8 else None
+            self._mark = mark
+        return self._held
+
+    def write(self, held: Held) -> None:
+        part = self._path.with_name(f"{self._path.name}-{token_hex(4)}.part")
+        try:
+            part.write_bytes(held.revision.to_bytes(8, "little") + (held.manifest or b""))
+            os.replace(part, self._path)
+        finally:
+            part.unlink(missing_ok=True)
+
+    def remove(self) -> None:
+        self._path.unlink(missing_ok=True)
+
+
+def _damaged(store: str, name: str) -> StorageCorrupt:
+    return StorageCorrupt(
+        f"segment {name[:12]} on the shared store {store} is not what was put there",
+        suggestion="run `ctx index --force` where the index is shared from",
+    )
+
+
+def _unreadable(store: str, error: Exception) -> StorageCorrupt:
+    return StorageCorrupt(
+        f"the list of segments on the shared store {store} cannot be read: {error}",
+        suggestion="run `ctx index --force` where the index is shared from",
+    )
+
+
+def _incomplete(store: str) -> StorageCorrupt:
+    return StorageCorrupt(
+        f"segments are missing on the shared store {store}",
+        suggestion="run `ctx index --force` where the index is shared from",
+    )

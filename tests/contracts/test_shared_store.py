@@ -1,0 +1,651 @@
+"""What stores that machines share keep beside the promise of all stores: nobody's data is another's, and trouble has a name."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from context_engine.engine import Query
+from context_engine.errors import (
+    Cancelled,
+    InvalidArgument,
+    NotIndexed,
+    StorageBusy,
+    StorageCorrupt,
+    StoreUnavailable,
+    StoreUnusable,
+    UnsupportedHost,
+)
+from context_engine.model import Progress
+from context_engine.store import opening, shared
+from context_engine.store.depot import Depot
+from context_engine.store.embedded import EmbeddedStore
+from context_engine.store.moving import moved
+from context_engine.store.opening import open_store
+from context_engine.store.shared import SharedStore
+from tests.contracts.test_store import fill, holding, put
+from tests.databases import forbid, in_memory, new_database, qdrant_depot, sever, sql
+from tests.engines import answers, open_engine
+from tests.trees import repository, tree
+
+
+@cache
+def database() -> str:
+    return new_database()
+
+
+def on_postgres() -> Depot:
+    from context_engine.store.postgres import PostgresDepot
+
+    return PostgresDepot(database())
+
+
+DEPOTS: dict[str, Callable[[], Depot]] = {"postgres": on_postgres, "qdrant": qdrant_depot}
+
+
+@pytest.fixture(params=list(DEPOTS))
+def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., SharedStore]]:
+    """Opens a repository as a machine of some name sees it."""
+    opened: list[SharedStore] = []
+
+    def open_one(name: str = "one", repository: str = "app", *, shares: bool = True) -> SharedStore:
+        folder = tmp_path / name / repository
+        opened.append(SharedStore(folder, DEPOTS[request.param](), f"{tmp_path}/{repository}", shares=shares))
+        return opened[-1]
+
+    yield open_one
+    for store in opened:
+        store.close()
+
+
+# -- machines --
+
+
+def test_what_one_machine_shares_another_finds(machine: Callable[..., SharedStore]) -> None:
+    fill(machine("ci"), {"a.py": "lion", "b.py": "tiger"}, facts={"colour": "red"})
+    server = machine("server", shares=False)
+    assert holding(server.snapshot(), "lion") == ["a.py"]
+    assert (set(server.files()), server.fact("colour"), server.check()) == ({"a.py", "b.py"}, "red", [])
+    fill(machine("ci"), {"a.py": "lynx"}, removed=["b.py"])
+    assert (holding(server.snapshot(), "lynx"), set(server.files())) == (["a.py"], {"a.py"})
+
+
+def test_what_is_indexed_here_is_seen_here_alone(machine: Callable[..., SharedStore]) -> None:
+    fill(machine("ci"), {"a.py": "lion", "b.py": "tiger"})
+    mine, theirs = machine("mine", shares=False), machine("theirs", shares=False)
+    fill(mine, {"a.py": "lynx"})
+    assert holding(mine.snapshot(), "lynx") == holding(theirs.snapshot(), "lion") == ["a.py"]
+    assert holding(theirs.snapshot(), "lynx") == holding(mine.snapshot(), "lion") == []
+    assert holding(machine("mine", shares=False).snapshot(), "lynx") == ["a.py"], "it outlives the process"
+
+
+def test_when_the_depot_moves_on_what_was_looked_at_stays_known(machine: Callable[..., SharedStore]) -> None:
+    ci, mine = machine("ci"), machine("mine", shares=False)
+    fill(ci, {"a.py": "lion", "b.py": "tiger"})
+    fill(mine, {"a.py": "lynx"}, touched=[("b.py", 5, 77)])
+    fill(ci, {"c.py": "new"})
+    assert holding(mine.snapshot(), "lynx") == [], "theirs serves until this work tree is compared with it"
+    with mine.writer() as writer:
+        assert writer.files()["b.py"].mtime_ns == 77
+    assert {path: state.mtime_ns for path, state in mine.files().items()} == {"a.py": 1, "b.py": 77, "c.py": 1}
+    assert mine.check() == []
+
+
+def test_generations_of_machines_are_never_called_the_same(machine: Callable[..., SharedStore]) -> None:
+    """Caches know a segment by generation and number."""
+    ci = machine("ci")
+    fill(ci, {"a.py": "lion"})
+    mine, theirs = machine("mine", shares=False), machine("theirs", shares=False)
+    fill(mine, {"b.py": "lynx"})
+    fill(theirs, {"b.py": "puma"})
+    names = [each.generation() for each in (ci, mine, theirs)]
+    assert len(set(names)) == 3
+    ci.clear()
+    fill(ci, {"a.py": "lion"})
+    assert ci.generation() == mine.generation() == theirs.generation() not in names
+
+
+def test_a_machine_fetches_each_segment_once(
+    machine: Callable[..., SharedStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(machine("ci"), {"a.py": "lion"})
+    server = machine("server")
+    fetched: list[str] = []
+    fetch = server.depot.fetch
+
+    def noted(repository: str, name: str, target: Path) -> None:
+        fetched.append(name)
+        fetch(repository, name, target)
+
+    monkeypatch.setattr(server.depot, "fetch", noted)
+    server.snapshot()
+    fill(machine("ci"), {"b.py": "tiger"})
+    server.snapshot()
+    server.close()
+    server.snapshot()
+    assert len(fetched) == len(set(fetched)) == 2
+
+
+def test_the_same_question_has_the_same_answer_everywhere(tmp_path: Path) -> None:
+    """Ties included: 60 files hold the same words."""
+    files = {f"src/part_{n:02}.py": f"def part(zebra):\n    return zebra  # {n % 3}\n" for n in range(60)}
+    files |= {f"docs/page_{n}.md": f"# Page {n}\n\nAbout part {n} and the zebra.\n" for n in range(20)}
+    asked = ("zebra", "part", "page about the zebra", "part_07", "return")
+    told = []
+    for number, knobs in enumerate(({}, {"store_shares": True}, {"store_shares": False})):
+        root = repository(tmp_path / f"machine{number}" / "app", files)
+        chosen: dict[str, Any] = {"store_url": database(), "store_repository": f"{tmp_path}/same"} if knobs else {}
+        with open_engine(root, embedder="static", **chosen, **knobs) as engine:
+            report = engine.index()
+            assert report.files == 80
+            assert knobs != {"store_shares": False} or (report.added, report.changed) == (0, 0), "all was there already"
+            told.append(answers(engine, asked, limit=40))
+    assert told[0] == told[1] == told[2]
+
+
+def test_an_edit_on_one_machine_is_found_there_and_does_not_disturb_the_others(tmp_path: Path) -> None:
+    chosen: dict[str, Any] = {"store_url": database(), "store_repository": f"{tmp_path}/edited", "embedder": "static"}
+    ci, laptop = (repository(tmp_path / name / "app", {"a.py": "def lion(): ...\n"}) for name in ("ci", "laptop"))
+    with open_engine(ci, store_shares=True, **chosen) as shares, open_engine(laptop, **chosen) as keeps:
+        shares.index()
+        tree(laptop, {"a.py": "def lynx(): ...\n"})
+        keeps.index()
+        assert [len(each.search(Query("lynx")).hits) for each in (shares, keeps)] == [0, 1]
+        assert [len(each.search(Query("lion")).hits) for each in (shares, keeps)] == [1, 0]
+
+
+def test_without_the_database_a_workspace_is_indexed_and_searched_all_the_same(tmp_path: Path) -> None:
+    root = repository(tmp_path / "app", {"a.py": "def lion(): ...\n"})
+    away: dict[str, Any] = {"store_url": "postgresql://127.0.0.1:9/team", "embedder": "none"}
+    with open_engine(root, **away) as engine:
+        assert engine.index().added == 1
+        assert [str(hit.chunk.path) for hit in engine.search(Query("lion")).hits] == ["a.py"]
+        assert "does not answer" in (engine.status().last_error or "")
+    with open_engine(root, store_shares=True, **away) as engine, pytest.raises(StoreUnavailable):
+        engine.index()
+
+
+def test_a_store_is_moved_to_another_and_back(machine: Callable[..., SharedStore], tmp_path: Path) -> None:
+    with closing(EmbeddedStore(tmp_path / "here")) as here, closing(EmbeddedStore(tmp_path / "back")) as back:
+        fill(here, {"a.py": "lion", "b.py": "lion lion", "c.py": "gone"}, facts={"walked_at": 7.0})
+        fill(
+            here,
+            {"a.py": "tiger"},
+            removed=["c.py"],
+            skipped=[("d.bin", "binary", "", 7, 8)],
+            touched=[("b.py", 9, 99)],
+        )
+        with here.writer() as writer:
+            writer.set_importance(np.array([0.0, 0.5, 0.0, 0.25]))
+        there = machine("one")
+        fill(there, {"old.py": "old"})
+        steps: list[Progress] = []
+        for source, target in ((here, there), (there, back)):
+            assert moved(source, target, tell=steps.append).files == 2
+            snapshot = target.snapshot()
+            assert (holding(snapshot, "lion"), holding(snapshot, "tiger"), holding(snapshot, "old")) == (
+                ["b.py"],
+                ["a.py"],
+                [],
+            )
+            assert (target.files(), target.kept_out()) == (here.files(), {"d.bin": (7, 8)})
+            assert (target.fact("walked_at"), target.check()) == (7.0, [])
+            assert snapshot is not None
+            assert {path: float(snapshot.importance[at]) for path, at in snapshot.by_path.items()} == {
+                "a.py": 0.25,
+                "b.py": 0.5,
+            }
+        assert len(steps) == 4
+
+
+def test_an_index_that_moved_into_a_database_need_not_be_built_by_others(tmp_path: Path) -> None:
+    files = {"a.py": "def lion(): ...\n", "b.md": "# Lions\n\nAbout lions.\n"}
+    mine, theirs = (repository(tmp_path / name / "app", files) for name in ("mine", "theirs"))
+    name: dict[str, Any] = {"store_repository": f"{tmp_path}/moved", "embedder": "static"}
+    with open_engine(mine, **name) as engine:
+        engine.index()
+        assert engine.move_index(database()).files == 2
+        told = answers(engine, ("lion", "about"))
+        with pytest.raises(InvalidArgument):
+            engine.move_index("embedded")
+    with open_engine(theirs, store_url=database(), **name) as engine:
+        assert engine.index().added == 0
+        assert answers(engine, ("lion", "about")) == told
+
+
+def test_moving_that_is_broken_off_changes_nothing(machine: Callable[..., SharedStore], tmp_path: Path) -> None:
+    with closing(EmbeddedStore(tmp_path / "here")) as here:
+        there = machine("one")
+        with pytest.raises(NotIndexed):
+            moved(here, there)
+        fill(here, {"a.py": "lion"})
+        fill(there, {"a.py": "tiger"})
+        cancel = threading.Event()
+        cancel.set()
+        with pytest.raises(Cancelled):
+            moved(here, there, cancel=cancel)
+        assert (holding(there.snapshot(), "tiger"), there.check()) == (["a.py"], [])
+
+
+# -- repositories --
+
+
+def test_no_repository_sees_another(machine: Callable[..., SharedStore]) -> None:
+    chance = random.Random(9)
+    stores = [machine("server", f"repository{number}") for number in range(8)]
+    for number, store in enumerate(stores):
+        fill(store, {f"{file}.py": f"lion only{number} word{chance.randrange(20)}" for file in range(5)})
+    for _ in range(200):
+        at, of = chance.randrange(8), chance.randrange(8)
+        found = holding(stores[at].snapshot(), f"only{of}")
+        assert len(found) == (5 if at == of else 0)
+        assert len(holding(stores[at].snapshot(), "lion")) == 5
+    assert stores[0].clear() > 0
+    assert stores[0].snapshot() is None
+    assert len(holding(stores[1].snapshot(), "lion")) == 5
+
+
+def test_the_segment_of_another_repository_cannot_be_fetched_by_its_name(machine: Callable[..., SharedStore]) -> None:
+    mine, theirs = machine("one", "mine"), machine("one", "theirs")
+    fill(theirs, {"a.py": "secret"})
+    (name,) = theirs.depot.sizes(theirs.repository)
+    with pytest.raises(FileNotFoundError):
+        mine.depot.fetch(mine.repository, name, mine.folder.parent / "stolen")
+    assert mine.depot.sizes(mine.repository) == {}
+
+
+def test_repositories_are_listed_until_they_are_cleared(machine: Callable[..., SharedStore]) -> None:
+    stores = [machine("one", name) for name in ("b", "a")]
+    for store in stores:
+        fill(store, {"a.py": "lion"})
+    names = [store.repository for store in stores]
+    assert [each for each in stores[0].depot.repositories() if each in names] == sorted(names)
+    stores[0].clear()
+    assert [each for each in stores[0].depot.repositories() if each in names] == [stores[1].repository]
+
+
+# -- two at once --
+
+
+def test_two_machines_never_write_one_repository_at_once(machine: Callable[..., SharedStore]) -> None:
+    first, second = machine("one"), machine("two")
+    with first.writer(), pytest.raises(StorageBusy) as refused, second.writer():
+        pass
+    assert refused.value.retryable
+    with second.writer() as writer:
+        put(writer, {"a.py": "lion"})
+
+
+def test_a_writer_that_lost_its_place_changes_nothing(machine: Callable[..., SharedStore]) -> None:
+    """Its connection was cut and another one wrote meanwhile: what it knew is no longer so."""
+    slow, quick = machine("slow"), machine("quick")
+    fill(slow, {"a.py": "lion"})
+    held = slow.depot.held(slow.repository)
+    fill(quick, {"a.py": "tiger"})
+    with slow.depot.writing(slow.repository, 0), pytest.raises(StorageBusy):
+        slow.depot.commit(slow.repository, held.revision, held.manifest or b"", {}, [])
+    assert holding(machine("third").snapshot(), "tiger") == ["a.py"]
+
+
+def test_readers_elsewhere_see_whole_states_while_one_writes(machine: Callable[..., SharedStore]) -> None:
+    ci = machine("ci")
+    fill(ci, {"a.py": "version number0", "b.py": "other"})
+    wrong: list[object] = []
+    stop = threading.Event()
+
+    def look(store: SharedStore) -> None:
+        while not stop.is_set():
+            snapshot = store.snapshot()
+            held = [path for n in range(21) for path in holding(snapshot, f"number{n}")]
+            if held != ["a.py"] or holding(snapshot, "other") != ["b.py"]:
+                wrong.append(held)
+
+    threads = [threading.Thread(target=look, args=(machine(f"reader{n}"),)) for n in range(2)]
+    for thread in threads:
+        thread.start()
+    for number in range(1, 21):
+        with ci.writer(rebuild=number % 7 == 0) as writer:
+            put(writer, {"a.py": f"version number{number}", "b.py": "other"})
+            writer.compact(everything=number % 5 == 0)
+            writer.publish()
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+# -- trouble --
+
+
+def test_a_damaged_segment_is_fetched_anew(machine: Callable[..., SharedStore]) -> None:
+    fill(machine("ci"), {"a.py": "lion"})
+    server = machine("server")
+    server.snapshot()
+    server.close()
+    for damage in (b"", b"garbage" * 100):
+        next(server.folder.glob("*.seg")).write_bytes(damage)
+        again = machine("server")
+        assert holding(again.snapshot(), "lion") == ["a.py"]
+        assert again.check() == []
+
+
+def test_a_damaged_list_of_segments_is_fetched_anew(machine: Callable[..., SharedStore]) -> None:
+    fill(machine("ci"), {"a.py": "lion"})
+    server = machine("server")
+    server.snapshot()
+    kept = server.folder / "base.manifest"
+    for damage in (b"", kept.read_bytes()[:8] + b"\xc1garbage"):
+        kept.write_bytes(damage)
+        assert holding(machine("server").snapshot(), "lion") == ["a.py"]
+
+
+def test_a_folder_that_was_emptied_is_filled_again(machine: Callable[..., SharedStore]) -> None:
+    fill(machine("ci"), {"a.py": "lion"})
+    server = machine("server")
+    server.snapshot()
+    for path in server.folder.iterdir():
+        path.unlink()
+    assert holding(machine("server").snapshot(), "lion") == ["a.py"]
+
+
+def test_a_writer_takes_nothing_from_under_a_reader_that_fetches(machine: Callable[..., SharedStore]) -> None:
+    store = machine("one")
+    fill(store, {"a.py": "lion"})
+    fresh, old = (store.folder / f"{name}.part" for name in ("fresh", "old"))
+    for path in (fresh, old):
+        path.write_bytes(b"half")
+    os.utime(old, (1, 1))
+    fill(machine("one"), {"b.py": "lion"})
+    assert (fresh.exists(), old.exists()) == (True, False)
+    store.clear()
+    assert fresh.exists()
+
+
+def test_an_address_of_no_kind_is_refused(tmp_path: Path) -> None:
+    for address in ("nonsense", "mysql://host/db", "://"):
+        with pytest.raises(InvalidArgument) as refused:
+            open_store(address, tmp_path)
+        assert "postgresql://" in refused.value.suggestion
+    assert isinstance(open_store("", tmp_path), EmbeddedStore)
+
+
+def test_a_library_that_is_missing_is_named_with_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(opening.KINDS, "postgresql", ("context_engine.store.no_such_module", "Depot", "postgres"))
+    with pytest.raises(UnsupportedHost) as refused:
+        open_store("postgresql://host/db", tmp_path)
+    assert "[postgres]" in refused.value.suggestion
+
+
+# -- a PostgreSQL in trouble --
+
+
+def store_at(folder: Path, address: str, *, shares: bool = True) -> SharedStore:
+    from context_engine.store.postgres import PostgresDepot
+
+    return SharedStore(folder, PostgresDepot(address), "app", shares=shares)
+
+
+@pytest.fixture
+def postgres_store() -> Iterator[Callable[..., SharedStore]]:
+    opened: list[SharedStore] = []
+
+    def open_one(folder: Path, address: str, *, shares: bool = True) -> SharedStore:
+        opened.append(store_at(folder, address, shares=shares))
+        return opened[-1]
+
+    yield open_one
+    for store in opened:
+        store.close()
+
+
+def test_a_database_that_is_not_there_is_told_and_no_password_with_it(
+    tmp_path: Path, postgres_store: Callable[..., SharedStore]
+) -> None:
+    store = postgres_store(tmp_path, "postgresql://me:hunter2@127.0.0.1:9/team")
+    for ask in (store.snapshot, store.files, store.clear, lambda: fill(store, {"a.py": "lion"})):
+        with pytest.raises(StoreUnavailable) as refused:
+            ask()
+        assert refused.value.retryable and refused.value.suggestion
+        assert "hunter2" not in str(refused.value.as_dict())
+    assert "does not answer" in store.check()[0]
+
+
+def test_while_the_database_is_away_what_was_seen_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, postgres_store: Callable[..., SharedStore]
+) -> None:
+    monkeypatch.setattr(shared, "DOWN_REST_S", 0.0)
+    address = new_database()
+    store = postgres_store(tmp_path / "one", address)
+    fill(store, {"a.py": "lion"})
+    with forbid(address):
+        for again in (store, postgres_store(tmp_path / "one", address)):
+            assert holding(again.snapshot(), "lion") == ["a.py"]
+            assert "does not answer" in again.problem and again.check() == [again.problem]
+        with pytest.raises(StoreUnavailable):
+            fill(store, {"b.py": "tiger"})
+        kept = postgres_store(tmp_path / "one", address, shares=False)
+        fill(kept, {"b.py": "tiger"})
+        assert holding(kept.snapshot(), "tiger") == ["b.py"], "what stays here needs no database"
+    assert (holding(store.snapshot(), "lion"), store.problem) == (["a.py"], "")
+    fill(store, {"b.py": "tiger"})
+
+
+def test_a_connection_that_was_cut_is_made_anew(tmp_path: Path, postgres_store: Callable[..., SharedStore]) -> None:
+    address = new_database()
+    store = postgres_store(tmp_path, address)
+    fill(store, {"a.py": "lion"})
+    sever(address)
+    assert holding(store.snapshot(), "lion") == ["a.py"]
+    assert store.problem == ""
+
+
+def test_a_commit_whose_connection_is_cut_is_not_half_there(
+    tmp_path: Path, postgres_store: Callable[..., SharedStore]
+) -> None:
+    address = new_database()
+    store = postgres_store(tmp_path / "one", address)
+    fill(store, {"a.py": "lion"})
+    with store.writer() as writer:
+        sever(address)
+        with pytest.raises(StoreUnavailable):
+            put(writer, {"a.py": "tiger"})
+    for each in (store, postgres_store(tmp_path / "two", address)):
+        assert (holding(each.snapshot(), "lion"), each.check()) == (["a.py"], [])
+    fill(store, {"a.py": "tiger"})
+
+
+def test_tables_of_another_version_are_not_touched(tmp_path: Path, postgres_store: Callable[..., SharedStore]) -> None:
+    address = new_database()
+    fill(postgres_store(tmp_path / "one", address), {"a.py": "lion"})
+    sql(address, "UPDATE context_engine.layout SET version = 99")
+    with pytest.raises(StoreUnusable) as refused:
+        postgres_store(tmp_path / "two", address).snapshot()
+    assert (refused.value.details, refused.value.retryable) == ({"found": 99, "known": 1}, False)
+    assert "same release" in refused.value.suggestion
+
+
+def test_who_may_only_read_can_search_and_is_told_why_it_cannot_share(
+    tmp_path: Path, postgres_store: Callable[..., SharedStore]
+) -> None:
+    address = new_database()
+    fill(postgres_store(tmp_path / "one", address), {"a.py": "lion"})
+    sql(
+        address,
+        "DROP ROLE IF EXISTS ctx_reader; CREATE ROLE ctx_reader LOGIN; GRANT USAGE ON SCHEMA context_engine TO ctx_reader;"
+        "GRANT SELECT ON ALL TABLES IN SCHEMA context_engine TO ctx_reader",
+    )
+    reader = postgres_store(tmp_path / "two", address.replace("postgres:@", "ctx_reader:@"))
+    assert holding(reader.snapshot(), "lion") == ["a.py"]
+    with pytest.raises(StoreUnusable) as refused:
+        fill(reader, {"b.py": "tiger"})
+    assert "grant" in refused.value.suggestion
+    sql(address, "DROP OWNED BY ctx_reader; DROP ROLE ctx_reader")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE context_engine.piece SET content = '\\x00'",
+        "DELETE FROM context_engine.piece",
+        "UPDATE context_engine.manifest SET content = '\\xc1', revision = revision + 1",
+    ],
+)
+def test_damage_in_the_depot_is_told_and_mended_by_a_rebuild(
+    damage: str, tmp_path: Path, postgres_store: Callable[..., SharedStore]
+) -> None:
+    address = new_database()
+    ci = postgres_store(tmp_path / "one", address)
+    fill(ci, {"a.py": "lion"})
+    sql(address, damage)
+    other = postgres_store(tmp_path / "two", address)
+    with pytest.raises(StorageCorrupt) as refused:
+        other.snapshot()
+    assert "ctx index --force" in refused.value.suggestion
+    assert other.check() != []
+    fill(ci, {"a.py": "tiger"}, rebuild=True)
+    assert (holding(other.snapshot(), "tiger"), other.check()) == (["a.py"], [])
+
+
+KILLED = """
+    import sys
+    from pathlib import Path
+    from tests.contracts.test_shared_store import store_at
+    from tests.contracts.test_store import fill
+    folder, address = Path(sys.argv[1]), sys.argv[2]
+    store = store_at(folder, address)
+    print("go", flush=True)
+    for number in range(1, 10_000):
+        fill(store, {"a.py": f"version number{number}", "b.py": "other " * 20_000}, rebuild=number % 4 == 0)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
+def test_a_writer_that_is_killed_at_any_moment_leaves_a_whole_state(
+    tmp_path: Path, postgres_store: Callable[..., SharedStore]
+) -> None:
+    address = new_database()
+    fill(postgres_store(tmp_path / "ci", address), {"a.py": "version number0", "b.py": "other"})
+    reader = postgres_store(tmp_path / "reader", address)
+    for trial in range(int(os.environ.get("CTX_TEST_SHARED_KILLS", "3"))):
+        with subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(KILLED), str(tmp_path / "ci"), address],
+            cwd=Path(__file__).resolve().parents[2],
+            stdout=subprocess.PIPE,
+        ) as process:
+            assert process.stdout is not None
+            process.stdout.readline()
+            threading.Event().wait(0.05 + 0.11 * trial)
+            process.send_signal(signal.SIGKILL)
+        snapshot = reader.snapshot()
+        assert [path for n in range(300) for path in holding(snapshot, f"number{n}")] == ["a.py"]
+        assert set(holding(snapshot, "other")) == {"b.py"}
+        assert reader.check() == []
+        manifest = reader._now()
+        assert manifest is not None
+        assert set(reader.depot.sizes(reader.repository)) == manifest.names, "a segment that nobody names"
+    with postgres_store(tmp_path / "ci", address).writer(wait_s=5.0) as writer:
+        put(writer, {"a.py": "back"})
+    assert holding(reader.snapshot(), "back") == ["a.py"]
+
+
+# -- a Qdrant in trouble --
+
+
+@pytest.fixture
+def qdrant_client() -> Any:
+    """An engine of its own in memory, to which anything may be done."""
+    pytest.importorskip("qdrant_client")
+    return in_memory()
+
+
+def qdrant_store(folder: Path, client: Any) -> SharedStore:
+    from context_engine.store.qdrant import QdrantDepot
+
+    return SharedStore(folder, QdrantDepot("qdrant://memory", lambda: client), "app")
+
+
+def failing(client: Any, name: str, after: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cluster goes away before the call of this name that comes after so many."""
+    from qdrant_client.http.exceptions import ResponseHandlingException
+
+    left, call = [after], getattr(client, name)
+
+    def fail(*arguments: Any, **more: Any) -> Any:
+        left[0] -= 1
+        if left[0] < 0:
+            raise ResponseHandlingException(ConnectionError("connection refused"))
+        return call(*arguments, **more)
+
+    monkeypatch.setattr(client, name, fail)
+
+
+@pytest.mark.parametrize("after", range(4))
+def test_a_writer_that_dies_between_any_two_steps_leaves_a_whole_state(
+    after: int, tmp_path: Path, qdrant_client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Upserts of one commit: the lease, the segment, the manifest; what comes after those is the next commit's."""
+    fill(qdrant_store(tmp_path / "ci", qdrant_client), {"a.py": "lion"})
+    with monkeypatch.context() as patch:
+        failing(qdrant_client, "upsert", after, patch)
+        if after < 3:
+            with pytest.raises(StoreUnavailable):
+                fill(qdrant_store(tmp_path / "ci", qdrant_client), {"a.py": "tiger"})
+        else:
+            fill(qdrant_store(tmp_path / "ci", qdrant_client), {"a.py": "tiger"})
+    reader = qdrant_store(tmp_path / "reader", qdrant_client)
+    assert (holding(reader.snapshot(), "lion" if after < 3 else "tiger"), reader.check()) == (["a.py"], [])
+    fill(qdrant_store(tmp_path / "ci", qdrant_client), {"a.py": "lynx"}, rebuild=True)
+    assert (holding(reader.snapshot(), "lynx"), reader.check()) == (["a.py"], [])
+    assert len(reader.depot.sizes(reader.repository)) == 1, "what nobody names is gone"
+
+
+def test_a_writer_that_was_killed_holds_up_the_next_for_its_lease_only(
+    tmp_path: Path, qdrant_client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from context_engine.store import qdrant
+
+    first, second = (qdrant_store(tmp_path / name, qdrant_client) for name in ("one", "two"))
+    killed = first.depot.writing(first.repository, 0)
+    killed.__enter__()
+    with pytest.raises(StorageBusy):
+        fill(second, {"a.py": "lion"})
+    now = qdrant.time.time()
+    monkeypatch.setattr(qdrant.time, "time", lambda: now + qdrant.LEASE_S + 1)
+    fill(second, {"a.py": "lion"})
+    with pytest.raises(StorageBusy):
+        first.depot.commit(first.repository, 0, b"late", {}, [])
+    killed.__exit__(None, None, None)
+    assert holding(second.snapshot(), "lion") == ["a.py"]
+
+
+def test_a_qdrant_that_cannot_serve_is_told_from_one_that_is_away(tmp_path: Path, qdrant_client: Any) -> None:
+    from qdrant_client import models
+
+    qdrant_client.create_collection("ctx_depot_v9", vectors_config={})
+    newer = models.CreateAlias(collection_name="ctx_depot_v9", alias_name="ctx_depot")
+    qdrant_client.update_collection_aliases([models.CreateAliasOperation(create_alias=newer)])
+    with pytest.raises(StoreUnusable) as refused:
+        qdrant_store(tmp_path, qdrant_client).snapshot()
+    assert "ctx_depot_v9" in refused.value.message
+    qdrant_client.info = lambda: models.VersionInfo(title="qdrant", version="1.15.4")
+    with pytest.raises(StoreUnusable) as refused:
+        qdrant_store(tmp_path, qdrant_client).snapshot()
+    assert "1.16" in refused.value.suggestion
+    with pytest.raises(StoreUnavailable) as away:
+        open_store("https://hunter2@127.0.0.1:9", tmp_path, shares=True).snapshot()
+    with pytest.raises(InvalidArgument):
+        open_store("http://hunter2@127.0.0.1:9", tmp_path)
+    assert "hunter2" not in str(away.value.as_dict())
