@@ -280,6 +280,8 @@ def test_no_more_sessions_run_at_once_than_a_machine_bears(process: Process) -> 
         process.start(commit=str(number))
     with pytest.raises(ReviewBusy):
         process.start(commit="one too many")
+    assert process.start(commit="0") in {session.id for session in process.store.sessions()}, "it is one of them"
+    assert len(process.store.sessions()) == SESSIONS_MAX
     process.gate.open()
 
 

@@ -107,6 +107,7 @@ class Runner:
                     return
         except ContextEngineError as error:  # the disk: the session stays as it is, and is seen to be nobody's
             self._problem = error.message
+            self._cancel.set()
         finally:
             self._ended(self._owner)
 

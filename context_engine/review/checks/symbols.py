@@ -298,6 +298,11 @@ def _means(target: str, other: Source, was: str, surroundings: Surroundings) -> 
         return found[:1] == [was]
     module = re.sub(r"(?:/__init__|/index)?\.\w+$", "", was)
     plain = target.strip("./").replace(".", "/") if other.language_name == "python" else target.lstrip("./")
+    suffix = was.rpartition(".")[2]
+    if not target.startswith(".") and any(
+        surroundings.paths.by_suffix(f"{plain}{end}.{suffix}") for end in ("", "/__init__", "/index")
+    ):
+        return False  # it may mean that one: whoever runs it chooses where its imports begin
     return bool(plain) and f"/{module}".endswith(f"/{plain}")
 
 
