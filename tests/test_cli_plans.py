@@ -17,7 +17,7 @@ from context_engine.plans.model import Plan
 from context_engine.plans.tracking import Report
 from tests.desks import plan, step
 from tests.engines import cache_for
-from tests.trees import repository, tree
+from tests.trees import tree
 
 CODE = "def hash_password(text):\n    return text\n"
 USES = "from src.auth import hash_password\n\n\ndef login(text):\n    return hash_password(text)\n"
@@ -25,8 +25,8 @@ USES = "from src.auth import hash_password\n\n\ndef login(text):\n    return has
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A repository, and somebody at a terminal in it."""
-    root = repository(
+    """A project, and somebody at a terminal in it."""
+    root = tree(
         tmp_path / "w", {"src/auth.py": CODE, "src/login.py": USES, "pyproject.toml": '[project]\nname="w"\n'}
     )
     monkeypatch.setenv("CTX_CACHE_FOLDER", str(cache_for(root)))
@@ -60,10 +60,10 @@ class Terminal(io.StringIO):
 Run = Callable[..., tuple[int, str, str]]
 
 
-def kept(root: Path, *plans: Plan, **told: str) -> list[str]:
+def kept(root: Path, *plans: Plan) -> list[str]:
     """Save plans, one after the other; their ids."""
     with Engine.open(root) as engine:
-        return [engine.plans.desk.save(each, **told).plan.id for each in plans]
+        return [engine.plans.desk.save(each).plan.id for each in plans]
 
 
 def changed(root: Path, plan_id: str, **told: object) -> None:
@@ -79,7 +79,7 @@ def changed(root: Path, plan_id: str, **told: object) -> None:
 
 
 def test_plans_are_listed_with_how_they_stand(root: Path, ctx: Run) -> None:
-    assert ctx("list") == (1, "", "no plans: Make one with ctx plans create.\n")
+    assert ctx("list") == (1, "", "no plans: make one with ctx plans create\n")
     kept(root, plan(), plan(goal="Über-Größe"))
     with Engine.open(root) as engine:
         engine.plans.steps.start("money in cents", 1)

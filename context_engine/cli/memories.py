@@ -6,13 +6,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
 from rich.markup import escape
 
 from context_engine.cli.call import answered, given, printed
 from context_engine.cli.handles import ending
 from context_engine.cli.places import root_of
-from context_engine.cli.screen import Cell, ago, err, harmless, note, out, read, rows, table
+from context_engine.cli.screen import Cell, ago, err, harmless, note, out, read, rows, sure, table
 from context_engine.engine import Engine
 from context_engine.errors import InvalidArgument
 from context_engine.memory.asking import Draft, Revision, Sought, Wanted
@@ -222,15 +221,15 @@ def edit(root: Path | None, which: str, revision: Revision) -> int:
     return 0
 
 
-def delete(root: Path | None, which: str, *, sure: bool) -> int:
+def delete(root: Path | None, which: str, *, is_sure: bool) -> int:
     """Delete a memory for good, after asking; the exit code. Raises: InvalidArgument where nobody can be asked."""
     with Engine.open(root_of(root)) as engine:
         entry = _meant(engine, which)
         held = entry.memory
         assert held
-        if not (sure or sys.stdin.isatty()):
+        if not (is_sure or sys.stdin.isatty()):
             raise InvalidArgument("this is no terminal, so nobody can be asked", suggestion="Repeat it with --yes.")
-        if not sure and not typer.confirm(f"Delete {harmless(held.title)!r} for good?", err=True):
+        if not is_sure and not sure(f"Delete {held.title!r} for good?"):
             err.print("nothing was deleted")
             return NOTHING_FOUND
         engine.memories.delete(held.id, expected_version=entry.version)

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
 from rich.markup import escape
 
 from context_engine.cli.call import answered, given, printed
 from context_engine.cli.handles import handles, meant
 from context_engine.cli.places import root_of
-from context_engine.cli.screen import Cell, ago, err, harmless, indexed, note, out, read, table
+from context_engine.cli.screen import Cell, ago, err, harmless, indexed, note, out, read, sure, table
 from context_engine.engine import Engine
 from context_engine.errors import Cancelled, Conflict, InvalidArgument, PlanNotFound
 from context_engine.plans.difference import difference
@@ -51,7 +50,7 @@ def listed(root: Path | None, wanted: Wanted, *, as_json: bool) -> int:
             return printed(engine, "list_plans", asked | {"limit": wanted.limit})
         rows, found, now = _all(engine), engine.plans.desk.listed(wanted), engine.now()
     if not found.rows:
-        there = f"There are {len(rows)} others: ask for less." if rows else "ctx plans create makes one."
+        there = f"There are {len(rows)} others: ask for less." if rows else "make one with ctx plans create"
         err.print(f"[yellow]no plans[/yellow]: {there}")
         return NOTHING_FOUND
     by_id = handles((row.id, row.name) for row in rows)
@@ -286,7 +285,7 @@ def _is_sure(asked: Requested, action: str) -> bool:
     err.print(f"  touches {_drifted(files, f'{len(files)} files:')}" if files else "  touches no files")
     for risk in risks:
         err.print(f"  [yellow]risk[/yellow] {escape(harmless(risk.issue))}")
-    return typer.confirm(f"{action.replace('_', ' ').capitalize()}?", err=True)
+    return sure(f"{action.replace('_', ' ').capitalize()}?")
 
 
 def _tell(decided: Responded, *, as_json: bool) -> None:

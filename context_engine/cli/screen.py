@@ -43,6 +43,12 @@ def note(text: str) -> None:
     err.print(f"[dim]{escape(text)}[/dim]")
 
 
+def sure(question: str) -> bool:
+    """Ask whoever sits at the terminal; what is not a yes is a no."""
+    err.print(f"{harmless(question)} [y/N] ", end="", markup=False)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
 def rows(pairs: Iterable[tuple[str, str]]) -> None:
     """Name and value, a line each: aligned, wrapped to a terminal's width, never wrapped in a pipe."""
     told = [(name, value) for name, value in pairs if value]
