@@ -26,9 +26,7 @@ USES = "from src.auth import hash_password\n\n\ndef login(text):\n    return has
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project, and somebody at a terminal in it."""
-    root = tree(
-        tmp_path / "w", {"src/auth.py": CODE, "src/login.py": USES, "pyproject.toml": '[project]\nname="w"\n'}
-    )
+    root = tree(tmp_path / "w", {"src/auth.py": CODE, "src/login.py": USES, "pyproject.toml": '[project]\nname="w"\n'})
     monkeypatch.setenv("CTX_CACHE_FOLDER", str(cache_for(root)))
     monkeypatch.setenv("CTX_WORKERS", "0")
     monkeypatch.setenv("CTX_FLUSH", "false")

@@ -66,6 +66,7 @@ def outcome(engine: Engine, session: str) -> dict[str, Any]:
     return told
 
 
+@pytest.mark.slow
 def test_a_review_killed_in_the_middle_goes_on_where_it_stopped(tmp_path: Path) -> None:
     root = pull_request(tmp_path / "work")
     session = killed_in_the_middle(root)

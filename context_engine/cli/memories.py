@@ -11,7 +11,7 @@ from rich.markup import escape
 from context_engine.cli.call import answered, given, printed
 from context_engine.cli.handles import ending
 from context_engine.cli.places import root_of
-from context_engine.cli.screen import Cell, ago, err, harmless, note, out, read, rows, sure, table
+from context_engine.cli.screen import Cell, ago, err, harmless, note, out, read, ready, rows, sure, table
 from context_engine.engine import Engine
 from context_engine.errors import InvalidArgument
 from context_engine.memory.asking import Draft, Revision, Sought, Wanted
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from context_engine.memory.memories import Added, Similar
     from context_engine.memory.shelf import Entry
 
+INTERRUPTED = 130
 NOTHING_FOUND = 1
 """As grep: an empty answer is exit code 1."""
 PAGE_CHARS = 100_000
@@ -72,6 +73,8 @@ def _row(row: Row, now: float) -> list[Cell]:
 def search(root: Path | None, sought: Sought, *, as_json: bool) -> int:
     """What is known about something, best first: memories, rules, decisions and issues; the exit code."""
     with Engine.open(root_of(root)) as engine:
+        if not _learned(engine):
+            return INTERRUPTED
         if as_json:
             asked = given(type=sought.type, module=sought.module, limit=sought.limit)
             return printed(
@@ -154,14 +157,26 @@ def rules(root: Path | None) -> int:
     from context_engine.tools.rules import rules_page
 
     with Engine.open(root_of(root)) as engine:
+        if not _learned(engine):
+            return INTERRUPTED
         page = rules_page(engine, chars_max=PAGE_CHARS)
     read(page)
     return 0
 
 
+def _learned(engine: Engine) -> bool:
+    """Have all derived that files and commits tell; False when somebody interrupted the index."""
+    if not ready(engine, "searched"):
+        return False
+    engine.learn()
+    return True
+
+
 def context(root: Path | None, task: str, *, files: int, budget: int, as_json: bool) -> int:
     """What to read before a task, within a budget of tokens; the exit code."""
     with Engine.open(root_of(root)) as engine:
+        if not ready(engine, "bundled"):
+            return INTERRUPTED
         asked = {"query": task, "max_files": files, "token_budget": budget}
         if as_json:
             return printed(engine, "get_context_for_prompt", asked)

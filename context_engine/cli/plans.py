@@ -14,9 +14,9 @@ from rich.markup import escape
 from context_engine.cli.call import answered, given, printed
 from context_engine.cli.handles import handles, meant
 from context_engine.cli.places import root_of
-from context_engine.cli.screen import Cell, ago, err, harmless, indexed, note, out, read, sure, table
+from context_engine.cli.screen import Cell, ago, err, harmless, note, out, read, ready, sure, table
 from context_engine.engine import Engine
-from context_engine.errors import Cancelled, Conflict, InvalidArgument, PlanNotFound
+from context_engine.errors import Conflict, InvalidArgument, PlanNotFound
 from context_engine.plans.difference import difference
 from context_engine.plans.listing import Wanted
 from context_engine.plans.rendering import difference_text, history_text, plan_text
@@ -182,15 +182,9 @@ def archive(root: Path | None, which: str) -> int:
 
 def create(root: Path | None, task: str, told: dict[str, Any], *, as_json: bool) -> int:
     """Make a plan out of the repository, keep it and show it; the exit code."""
-    workspace = root_of(root)
-    with Engine.open(workspace) as engine:
-        if engine.status().state == "absent":
-            note(f"no index of {workspace} yet: building it once, later plans start at once")
-            try:
-                indexed(engine)
-            except Cancelled:
-                err.print("[yellow]interrupted[/yellow]: nothing planned; ctx index goes on from there")
-                return INTERRUPTED
+    with Engine.open(root_of(root)) as engine:
+        if not ready(engine, "planned"):
+            return INTERRUPTED
         made = answered(engine, "create_plan", task=task, **told)
         if as_json:
             print(made)

@@ -138,6 +138,19 @@ def indexed(engine: Engine, *, path: str | None = None, force: bool = False) -> 
     return told(lambda tell, cancel: engine.index(path=path, force=force, progress=tell, cancel=cancel), "indexing")
 
 
+def ready(engine: Engine, nothing: str) -> bool:
+    """Build the index where there is none, and say so; whether there is one now. `nothing`: what an interrupt leaves undone."""
+    if engine.status().state != "absent":
+        return True
+    note(f"no index of {engine.root} yet: building it once, later it answers at once")
+    try:
+        indexed(engine)
+    except Cancelled:
+        err.print(f"[yellow]interrupted[/yellow]: nothing {nothing}; ctx index goes on from there")
+        return False
+    return True
+
+
 def told(
     work: Callable[[Callable[[Progress], None], threading.Event], Outcome], name: str, *, unit: str = "files"
 ) -> Outcome:
