@@ -353,7 +353,7 @@ S2 = (
         P("S2-tool-37-scrub_secrets", "`scrub_secrets` removes secrets from text.", kept=("tests/test_tools_scrubbing.py::test_the_text_comes_back_without_its_secrets_and_says_what_was_where", "tests/test_tools_scrubbing.py::test_scrubbing_again_changes_nothing_and_labels_are_the_same_in_every_call", "tests/test_text_secrets_redaction.py::test_a_secret_goes_however_it_is_written")),
         P("S2-tool-38-validate_content", "`validate_content` checks content in several tiers.", kept=("tests/test_tools_validating.py::test_the_reply_says_what_was_found_where_and_how_it_is_called", "tests/test_review_validating.py::test_content_that_its_parser_refuses_fails", "tests/test_tools_validating.py::test_secrets_are_found_and_taken_out_unless_the_caller_says_no")),
         P("S2-validate-real-parsers", "The first tier uses real parsers: brackets inside strings are no error.", kept=("tests/test_tools_validating.py::test_brackets_inside_strings_are_no_error", "tests/test_review_validating.py::test_sound_content_passes_whatever_its_strings_and_macros_hold")),
-        P("S2-thirty-eight", "All thirty-eight names can be called.", pending=8),
+        P("S2-thirty-eight", "All thirty-eight names can be called.", kept=("tests/test_server_profiles.py::test_every_name_of_the_documents_is_a_tool_that_can_be_called",)),
     ),
     section("S2", "Layer 4: agent clients",
         P("S2-no-answers", "The system writes no answers and takes no decisions for the agent.", kept=("tests/test_promised_search.py::test_every_text_of_an_answer_stands_in_the_workspace",)),
