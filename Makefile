@@ -5,7 +5,7 @@ PYTHON := $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 CHECK := $(PYTHON) scripts/check.py --here
 
 .DEFAULT_GOAL := all
-.PHONY: validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check test durability eval eval-functions eval-plans bench bench-edit bench-review dist lowest lock clients clean help
+.PHONY: noise validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check test durability eval eval-functions eval-plans bench bench-edit bench-review dist lowest lock clients clean help
 
 all: ## everything CI runs: format, lint, types, imports, docs, tests
 	@$(CHECK)

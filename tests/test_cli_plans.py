@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,6 +21,7 @@ from tests.desks import plan, step
 from tests.engines import cache_for
 from tests.trees import tree
 
+HERE = Path(__file__).resolve().parents[1]
 CODE = "def hash_password(text):\n    return text\n"
 USES = "from src.auth import hash_password\n\n\ndef login(text):\n    return hash_password(text)\n"
 
@@ -113,6 +116,15 @@ def test_a_plan_is_found_by_whatever_names_it(root: Path, ctx: Run) -> None:
     assert "Money in cents" in err
 
 
+def test_plans_whose_words_are_the_same_are_told_apart(root: Path, ctx: Run) -> None:
+    ids = kept(root, plan(), plan(goal="Money, in cents!"))
+    shown = [line.split()[0] for line in ctx("list")[1].splitlines()[1:]]
+    assert sorted(shown) == sorted(plan_id[-8:] for plan_id in ids)
+    for word in shown:
+        assert ctx("show", word)[0] == 0
+    assert ctx("show", "money-in")[0] == 1
+
+
 def test_without_a_name_the_plan_that_changed_last_is_meant(
     root: Path, ctx: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,7 +191,7 @@ def test_progress_says_of_each_step_where_it_stands(root: Path, ctx: Run) -> Non
     lines = ctx("progress", "money")[1].splitlines()
     assert lines[1].endswith(" 0 %, 0 of 4 steps, executing")
     assert [" ".join(line.split()) for line in lines[3:7]] == [
-        "▶ 1. Do s1 in progress for 0 min",
+        "▶ 1. Do s1 in progress for 0 s",
         "✗ 2. Do s2 failed no",
         "· 3. Do s3 blocked by step 2",
         "· 4. Do s4 blocked by step 2",
@@ -258,6 +270,23 @@ def test_on_a_terminal_the_picture_is_drawn_anew(root: Path, monkeypatch: pytest
     assert "100 %, 2 of 2 steps, completed" in drawn
     assert drawn.count("Do s2") >= 6  # once for each look
     assert "\x1b[1A" in drawn  # upwards, over what was drawn before
+
+
+def test_of_a_long_plan_the_screen_shows_what_is_under_way(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    screen_of = Console(file=io.StringIO(), force_terminal=True, width=80, height=20, highlight=False)
+    for room in (watching, screen):
+        monkeypatch.setattr(room, "out", screen_of)
+    (plan_id,) = kept(root, plan(*(step(f"s{n}") for n in range(1, 61))))
+    with Engine.open(root) as engine:
+        for number in range(1, 41):
+            engine.plans.steps.start(plan_id, number)
+            engine.plans.steps.complete(plan_id, number, Report(auto_detect_files=False))
+        steps = engine.plans.steps
+        assert watching.watch(lambda: steps.current(plan_id), engine.now, lambda _: interrupted()) == 130
+    drawn = screen_of.file.getvalue()  # ty: ignore[missing-attribute]
+    assert "41. Do s41" in drawn
+    assert "1. Do s1 " not in drawn
+    assert "46 more steps" in drawn
 
 
 # -- deciding ---------------------------------------------------------------------------------------------------------
@@ -393,3 +422,20 @@ def test_the_shell_is_offered_the_short_names_of_plans(root: Path, ctx: Run, mon
         assert ctx("show", word)[1].startswith(f"# {name}\n")
     tree(root, {".context-engine/plans/index.json": "{]"})
     assert completion.plans("") == []
+
+
+def test_offering_plans_to_the_shell_loads_no_engine(root: Path) -> None:
+    kept(root, plan())
+    code = (
+        "import sys; sys.argv = ['ctx']\n"
+        "from context_engine.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print([name for name in ('numpy', 'mcp', 'apsw', 'tree_sitter', 'rich') if name in sys.modules], file=sys.stderr)"
+    )
+    asked = {"_CTX_COMPLETE": "complete_bash", "COMP_WORDS": "ctx plans show mon", "COMP_CWORD": "3"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | asked | {"PYTHONPATH": str(HERE)}, cwd=root,
+        capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    assert (done.stdout.split(), done.stderr) == (["money-in-cents"], "[]\n")

@@ -180,7 +180,7 @@ def context(root: Path | None, task: str, *, files: int, budget: int, as_json: b
         asked = {"query": task, "max_files": files, "token_budget": budget}
         if as_json:
             return printed(engine, "get_context_for_prompt", asked)
-        told = answered(engine, "get_context_for_prompt", **asked, format="markdown")
+        told = answered(engine, "get_context_for_prompt", asked | {"format": "markdown"})
     read(told)
     return 0
 

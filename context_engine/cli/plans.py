@@ -110,12 +110,12 @@ def show(root: Path | None, which: str, version: int | None, html: Path | None, 
     read(plan_text(loaded.plan, loaded.execution))
     if drift.files_missing or drift.files_changed:
         note(
-            f"since the plan was made: {_drifted(drift.files_missing, 'gone')}{_drifted(drift.files_changed, 'changed')}"
+            f"since the plan was made: {_told_paths(drift.files_missing, 'gone')}{_told_paths(drift.files_changed, 'changed')}"
         )
     return 0
 
 
-def _drifted(paths: Sequence[str], what: str) -> str:
+def _told_paths(paths: Sequence[str], what: str) -> str:
     more = f" and {len(paths) - FILES_SHOWN} more" if len(paths) > FILES_SHOWN else ""
     return f"{what} {', '.join(paths[:FILES_SHOWN])}{more}  " if paths else ""
 
@@ -185,7 +185,7 @@ def create(root: Path | None, task: str, told: dict[str, Any], *, as_json: bool)
     with Engine.open(root_of(root)) as engine:
         if not ready(engine, "planned"):
             return INTERRUPTED
-        made = answered(engine, "create_plan", task=task, **told)
+        made = answered(engine, "create_plan", {"task": task, **told})
         if as_json:
             print(made)
             return 0
@@ -276,7 +276,9 @@ def _is_sure(asked: Requested, action: str) -> bool:
     err.print(f"[bold]{escape(harmless(asked.plan.goal))}[/bold], version {asked.plan.version}")
     for step in asked.steps:
         err.print(f"  {asked.plan.steps.index(step) + 1}. {escape(harmless(step.title))}")
-    err.print(f"  touches {_drifted(files, f'{len(files)} files:')}" if files else "  touches no files")
+    err.print(
+        f"  touches {escape(_told_paths(files, f'{len(files)} files:'))}".rstrip() if files else "  touches no files"
+    )
     for risk in risks:
         err.print(f"  [yellow]risk[/yellow] {escape(harmless(risk.issue))}")
     return sure(f"{action.replace('_', ' ').capitalize()}?")
