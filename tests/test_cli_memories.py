@@ -13,7 +13,7 @@ import pytest
 from context_engine.cli import app, completion
 from context_engine.engine import Engine
 from context_engine.memory.asking import CATEGORIES
-from context_engine.memory.ids import short
+from context_engine.text.names import short
 from tests.engines import cache_for
 from tests.trees import tree
 

@@ -15,6 +15,7 @@ from rich.console import Console
 
 from context_engine.cli import app, completion, screen, watching
 from context_engine.engine import Engine
+from context_engine.errors import PlanNotFound
 from context_engine.plans.model import Plan
 from context_engine.plans.tracking import Report
 from tests.desks import plan, step
@@ -111,6 +112,10 @@ def test_a_plan_is_found_by_whatever_names_it(root: Path, ctx: Run) -> None:
     kept(root, plan(goal="Another one"))
     for name in ("money-in-cents", "money", "Money in cents", "MONEY IN CENTS", plan_id, plan_id[-8:]):
         assert ctx("show", name)[1].startswith("# Money in cents\n"), name
+    with Engine.open(root) as engine:
+        assert [engine.plans.desk.id_of(name) for name in ("money-in-cents", plan_id[-8:])] == [plan_id, plan_id]
+        with pytest.raises(PlanNotFound):
+            engine.plans.desk.id_of("money-in")  # a beginning is for people
     code, out, err = ctx("show", "mony-in-cents")
     assert (code, out) == (1, "")
     assert "Money in cents" in err

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 
 from context_engine.cli.call import answered, given, printed
-from context_engine.cli.handles import ending
 from context_engine.cli.places import root_of
 from context_engine.cli.screen import Cell, ago, err, harmless, note, out, read, ready, rows, sure, table
 from context_engine.engine import Engine
 from context_engine.errors import InvalidArgument
 from context_engine.memory.asking import Draft, Revision, Sought, Wanted
-from context_engine.memory.ids import short
 from context_engine.store import times
+from context_engine.text.names import ending, short
 
 if TYPE_CHECKING:
     from context_engine.memory.knowledge import Result

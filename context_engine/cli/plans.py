@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 
 from context_engine.cli.call import answered, given, printed
-from context_engine.cli.handles import handles, meant
 from context_engine.cli.places import root_of
 from context_engine.cli.screen import Cell, ago, err, harmless, note, out, read, ready, sure, table
 from context_engine.engine import Engine
 from context_engine.errors import Conflict, InvalidArgument, PlanNotFound
 from context_engine.plans.difference import difference
+from context_engine.plans.handles import handles, meant
 from context_engine.plans.listing import Wanted
 from context_engine.plans.rendering import difference_text, history_text, plan_text
 from context_engine.store import times
@@ -305,7 +305,7 @@ def _meant(engine: Engine, which: str) -> str:
     """The id of the plan that was typed; nothing typed means the one that changed last. Raises: PlanNotFound."""
     rows = _all(engine)
     if which:
-        return engine.plans.desk.id_of(meant(which, handles((row.id, row.name) for row in rows)))
+        return engine.plans.desk.id_of(meant(which, handles((row.id, row.name) for row in rows), is_begun=True))
     if not rows:
         raise PlanNotFound("there is no plan yet", suggestion="Make one with ctx plans create.")
     return rows[0].id

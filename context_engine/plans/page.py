@@ -348,7 +348,7 @@ def _around(plan: Plan, text: Texts) -> Iterator[Element]:
     yield from _section("Risks", _table(("risk", "likelihood", "what to do"), _risks(plan, text), text))
     scope = plan.scope
     columns = [
-        column("Included", scope.included), column("Left alone", scope.excluded), column("Assumed", scope.assumptions),
+        column("Included", ("the top folder" if each == "." else each for each in scope.included)), column("Left alone", scope.excluded), column("Assumed", scope.assumptions),
         column("Held to", scope.constraints), column("Has to be there", plan.mvp_features),
         column("Would be nice", plan.nice_to_have_features),
     ]  # fmt: skip
