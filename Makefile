@@ -5,7 +5,7 @@ PYTHON := $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 CHECK := $(PYTHON) scripts/check.py --here
 
 .DEFAULT_GOAL := all
-.PHONY: all setup format-check format lint types imports docs docs-check test durability eval eval-functions bench bench-edit dist lowest lock clients clean help
+.PHONY: noise validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check test durability eval eval-functions eval-plans bench bench-edit bench-review dist lowest lock clients clean help
 
 all: ## everything CI runs: format, lint, types, imports, docs, tests
 	@$(CHECK)
@@ -40,7 +40,8 @@ test: ## the tests; more arguments: make test ARGS="-k gitignore -n 2"
 
 durability: ## kill -9 trials: 25 of the index, 100 of edits; readers beside a writer for a minute, 16 editors at once
 	@CTX_TEST_KILLS=25 CTX_TEST_CROWD_S=60 CTX_TEST_EDIT_KILLS=100 CTX_TEST_EDITORS=16 \
-		$(CHECK) tests -- tests/test_durability.py tests/test_edit_durability.py $(ARGS)
+		CTX_TEST_PLAN_WRITES=100 CTX_TEST_PLAN_SAVES=200 \
+		$(CHECK) tests -- tests/test_durability.py tests/test_edit_durability.py tests/test_plans_durability.py $(ARGS)
 
 eval: ## ranking quality on the small offline corpus, against the golden ranks
 	@$(PYTHON) evals/retrieval/golden.py $(ARGS)
@@ -48,11 +49,35 @@ eval: ## ranking quality on the small offline corpus, against the golden ranks
 eval-functions: ## is the function found that a sentence is about? packages fetched once, vectors kept in build/
 	@$(PYTHON) evals/functions/score.py $(ARGS)
 
+eval-plans: ## do plans name the files that the task changes? ARGS="--mirrors DIR", git directories with their whole history
+	@$(PYTHON) evals/planning/score.py $(ARGS)
+
+mermaid: ## diagrams of random plans with hostile titles, read by the real parser; npm fetches it into build/ once
+	@$(PYTHON) evals/mermaid/check.py $(ARGS)
+
+secrets: ## secrets found and leaked, false alarms and speed, beside detect-secrets: make secrets ARGS="--mirrors DIR"
+	@$(PYTHON) evals/secrets/run.py $(ARGS)
+
+validation: ## sound files must pass, damaged ones should not: make validation ARGS="REPOSITORY ..."
+	@$(PYTHON) evals/validation/score.py $(ARGS)
+
+diffs: ## real commits read as diffs, judged by git: make diffs ARGS="REPOSITORY ..."
+	@$(PYTHON) evals/diffs/replay.py $(ARGS)
+
+page: ## pages of random plans with hostile titles in headless Chromium, and pictures of one; apt-get install chromium
+	@$(PYTHON) evals/page/check.py $(ARGS)
+
 bench: ## speed, side by side with a peer (needs the extra `bench`)
 	@$(PYTHON) bench/speed.py $(ARGS)
 
+bench-review: ## a pull request as a review session, twice, and killed in the middle: make bench-review ARGS="REPOSITORY BASE HEAD"
+	@$(PYTHON) bench/review_sessions.py $(ARGS)
+
 bench-edit: ## replayed edits, side by side with three peers; where the bench lies: make bench-edit ARGS=DIR
 	@$(PYTHON) evals/edit/side_by_side.py $(ARGS)
+
+noise: ## what a review says of real commits, and how long it takes: make noise ARGS="REPOSITORY ... [--show]"
+	@$(PYTHON) evals/noise/noise.py $(ARGS)
 
 dist: ## build wheel, sdist and desktop extension, and try each on a bare machine (needs the extra `dist`)
 	@$(PYTHON) scripts/dist.py $(ARGS)

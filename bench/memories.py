@@ -15,7 +15,6 @@ from pathlib import Path
 
 from context_engine.index.encoder import Encoder
 from context_engine.memory.asking import Draft, Sought, Wanted
-from context_engine.memory.ids import uuid7
 from context_engine.memory.knowledge import Knowledge
 from context_engine.memory.linked import LinkedFiles
 from context_engine.memory.meaning import Embed
@@ -24,6 +23,7 @@ from context_engine.memory.memory import Link, Memory, written
 from context_engine.memory.shelf import Shelf
 from context_engine.store.recall import Recall
 from context_engine.store.records import Records
+from context_engine.text.ids import uuid7
 from context_engine.workspace.paths import Root
 
 SEED = 1

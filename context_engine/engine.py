@@ -18,13 +18,14 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from context_engine import __version__
 from context_engine.assist.ladder import Ladder, ladder
 from context_engine.context.team import Team
+from context_engine.edit import hunks
 from context_engine.edit.apply import Editor, Past, Receipt
-from context_engine.edit.change import Change, edited, written
+from context_engine.edit.change import Change, deleted, edited, written
 from context_engine.edit.ledger import Ledger
 from context_engine.edit.renaming import Renamer, Renaming, bare_name
 from context_engine.edit.syntax import broken
@@ -53,7 +54,6 @@ from context_engine.index.worker import Pool
 from context_engine.languages import Grammars, Languages, PathIndex
 from context_engine.memory.knowledge import Knowledge
 from context_engine.memory.memories import Memories
-from context_engine.memory.times import clock
 from context_engine.model import (
     Answer,
     Definition,
@@ -91,8 +91,9 @@ from context_engine.store.access import Kind
 from context_engine.store.embedded import SCHEMA_VERSION, EmbeddedStore
 from context_engine.store.place import user_cache_folder, user_data_folder, workspace_id
 from context_engine.store.state import FOLDER
+from context_engine.store.times import clock
 from context_engine.text.lines import count, cut_out
-from context_engine.text.secrets import mask_keys
+from context_engine.text.secrets import Scrubbed, mask_keys
 from context_engine.text.spans import LineSpan
 from context_engine.workspace import files, roots, tree
 from context_engine.workspace.git import Git
@@ -101,6 +102,11 @@ from context_engine.workspace.paths import Root, is_sensitive
 from context_engine.workspace.ripgrep import text_engine
 from context_engine.workspace.walk import look
 from context_engine.workspace.watch import Watcher
+
+if TYPE_CHECKING:
+    from context_engine.planning import Planning
+    from context_engine.reviewing import Reviewing
+    from context_engine.validating import Validating
 
 __all__ = [
     "Answer", "Change", "Definition", "Direction", "Edge", "Engine", "FileOutline", "FileText", "Filter", "Found", "Hit",
@@ -147,19 +153,7 @@ class Engine:
         )
         self.cache_folder = cache / "workspaces" / workspace_id(root)
         self._store = EmbeddedStore(self.cache_folder)
-        self._embeddings = Embeddings(
-            _chosen(settings),
-            World(
-                cache=cache,
-                workspace_cache=self.cache_folder,
-                env=os.environ,
-                snapshot=self._store.snapshot,
-                read=self._bytes,
-                read_once=self._bytes_once,
-                languages=self._languages,
-                hold=lambda: self._live.is_building,
-            ),
-        )
+        self._embeddings = Embeddings(_chosen(settings), self._world(cache))
         self._builder = Builder(
             root,
             self._store,
@@ -176,6 +170,7 @@ class Engine:
             rest_s=settings.staleness_ms / 1_000,
             done=self._indexed,
         )
+        self._now = clock(os.environ.get("CTX_FAKE_NOW", ""))
         self._remembering = Remembering(self._surroundings(cache))
         self._lister = Lister(root, stale_s=settings.staleness_ms / 1_000, excludes_file=self._git.excludes_file)
         self._scanner = Scanner(self._root, self._lister, lambda: text_engine(root))
@@ -184,6 +179,8 @@ class Engine:
         self._searcher: Searcher | None = None
         self._graph: Graph | None = None
         self._completer: Completer | None = None
+        self._planning: Planning | None = None
+        self._reviewing: Reviewing | None = None
         self._sources: dict[str, Source] = {}
         self._parses = Parses(self._languages, self._grammars, self._bytes)
         self._editor = Editor(self._root, root / FOLDER, on_write=self._wrote, flush=settings.flush)
@@ -192,6 +189,19 @@ class Engine:
         """Takes what a tool found out further: a model that the user named, or the calling agent."""
         self.mended: tuple[str, ...] = ()
         """What edits of killed processes had left half written when this was opened, a sentence for each."""
+
+    def _world(self, cache: Path) -> World:
+        """What `embeddings` needs of this Engine."""
+        return World(
+            cache=cache,
+            workspace_cache=self.cache_folder,
+            env=os.environ,
+            snapshot=self._store.snapshot,
+            read=self._bytes,
+            read_once=self._bytes_once,
+            languages=self._languages,
+            hold=lambda: self._live.is_building,
+        )
 
     def _surroundings(self, cache: Path) -> Surroundings:
         """What `remembering` needs of this Engine."""
@@ -205,10 +215,15 @@ class Engine:
             read=self._bytes_once,
             searcher=self._current,
             encoder=self._embeddings.encoder,
-            now=clock(os.environ.get("CTX_FAKE_NOW", "")),
+            now=self._now,
             counts_access=self.settings.access_scoring,
             tokenizer_file=self.settings.tokenizer_file,
+            scrub=self._scrub,
         )
+
+    def _scrub(self, text: str) -> Scrubbed:
+        """A text without its secrets, as it may be kept."""
+        return self.reviews.scrubber.scrub(text)
 
     @classmethod
     def open(cls, root: str | Path, *, settings: Settings | None = None) -> Engine:
@@ -423,6 +438,10 @@ class Engine:
 
     # -- what a team knows --
 
+    def now(self) -> float:
+        """What time it is here: seconds since 1970."""
+        return self._now()
+
     def team(self) -> Team:
         """What a team knows beside its code, and how tokens are counted, for bundles and prompts.
 
@@ -456,6 +475,78 @@ class Engine:
     def learn(self) -> None:
         """Derive all that can be known of history and files now, instead of in the background. Raises: StorageBusy."""
         self._remembering.settle()
+
+    @property
+    def reviews(self) -> Reviewing:
+        """What is wrong with a change: checks, analysers, sessions."""
+        from context_engine.reviewing import Reviewing, World  # parsers of diffs and rules, for those who review
+
+        with self._lock:
+            if self._reviewing is None:
+                self._reviewing = Reviewing(
+                    World(
+                        root=self._root,
+                        git=self._git,
+                        languages=self._languages,
+                        grammars=self._grammars,
+                        read=self._bytes_once,
+                        history=self._remembering.history,
+                        state=self.root / FOLDER,
+                        now=self._now,
+                        importers=self.importers,
+                        programs=tuple(each.strip() for each in self.settings.review_programs.split(",")),
+                    )
+                )
+            return self._reviewing
+
+    def _objections(self, diff: str) -> tuple[str, ...]:
+        """What a review finds pressing in a diff of files as they are now."""
+        from context_engine.review.options import Options
+
+        return self.reviews.review_diff(diff, Options(analyzers="none", fail_on="P1")).fail_reasons
+
+    @property
+    def plans(self) -> Planning:
+        """What is to be done here: plans, how far they are, who approved of them."""
+        from context_engine.planning import Place, Planning  # 20 ms, for those who plan
+
+        with self._lock:
+            if self._planning is None:
+                said = self.settings
+                place = Place(
+                    self._root,
+                    self._git,
+                    self._now,
+                    self,
+                    verify_commands=said.verify_commands,
+                    objections=self._objections,
+                    approval_needed=said.approvals_mode == "required",
+                    person_needed=said.approvals_require_human,
+                    evidence_needed=said.plan_evidence_required,
+                    retries_max=said.plan_retries_max,
+                    lease_hours=said.plan_lease_hours,
+                    flush=said.flush,
+                    scrub=lambda text: self._scrub(text).text,
+                )
+                self._planning = Planning(place)
+            return self._planning
+
+    @property
+    def validation(self) -> Validating:
+        """Whether content can be trusted: secrets, parsers, habits, and what it says of this workspace."""
+        from context_engine.review.source import Parsers
+        from context_engine.validating import House, Validating, plan_reader  # 20 ms, for those who validate
+
+        return Validating(
+            House(
+                parsers=Parsers(self._languages, self._grammars),
+                workspace=self,
+                paths=self._file_paths,
+                find=lambda text, path: self.reviews.scrubber.find(text, path),
+                scrub=lambda text: self.reviews.scrubber.scrub(text),
+                read_plan=plan_reader(lambda: self.plans.ground),
+            )
+        )
 
     # -- searching text --
 
@@ -740,6 +831,24 @@ class Engine:
         """A file gets this text, whether it is there or not, for `edit`. What is there keeps its encoding and line ends."""
         return whole(written(path, text, overwrite=overwrite, expected_hash=expected_hash), text)
 
+    def patch(self, path: str, diff: str, *, expected_hash: str = "") -> Change:
+        """What becomes of a file by a unified diff of it, for `edit`. Nothing is read yet."""
+        return edited(
+            path,
+            lambda data: planned(
+                data, path, [Want(each) for each in hunks.edits(data, diff)], self._languages, self._grammars
+            ),
+            expected_hash=expected_hash,
+        )
+
+    def removal(self, path: str, *, expected_hash: str = "") -> Change:
+        """A file goes, for `edit`."""
+        return deleted(path, expected_hash=expected_hash)
+
+    def move(self, path: str, new_path: str, change: Change | None = None) -> tuple[Change, Change]:
+        """A file goes by another name, its content changed as `change` says, for `edit`. Raises: as `Editor.renaming`."""
+        return self._editor.renaming(path, new_path, change.plan if change else None)
+
     def edit(self, changes: Sequence[Change], *, dry_run: bool = False, session: str = "") -> Receipt:
         """Change files, all or none; a dry run writes nothing. What is written is indexed at once and can be undone.
 
@@ -847,6 +956,8 @@ class Engine:
         """Stop the threads and processes and let go of files."""
         if self._watcher is not None:
             self._watcher.stop()
+        if self._reviewing is not None:
+            self._reviewing.close()
         self._embeddings.close()
         self.ladder.close()
         self._remembering.close()

@@ -131,7 +131,7 @@ class FuzzyUnsafe(CallError):
 
 
 class Conflict(CallError):
-    """Two edits of one call change the same lines."""
+    """Two things exclude each other: edits of the same lines, or a call and what somebody else did before it."""
 
     code = "CONFLICT"
 
@@ -160,6 +160,37 @@ class MemoryNotFound(CallError):
     code = "MEMORY_NOT_FOUND"
 
 
+class PlanNotFound(CallError):
+    """No plan has that id or name, or it has no such version."""
+
+    code = "PLAN_NOT_FOUND"
+
+
+class ApprovalNotFound(CallError):
+    """No request for approval has that id."""
+
+    code = "APPROVAL_NOT_FOUND"
+
+
+class NeedsApproval(CallError):
+    """It may only be done once somebody has approved of it, or a person must be the one to say so."""
+
+    code = "NEEDS_APPROVAL"
+
+
+class ReviewNotFound(CallError):
+    """No review, and no session of one, has that id; or it is so old that it is gone."""
+
+    code = "REVIEW_NOT_FOUND"
+
+
+class ReviewBusy(CallError):
+    """As many reviews are running as one process takes on at once."""
+
+    code = "REVIEW_BUSY"
+    retryable = True
+
+
 class UnknownTool(CallError):
     """No tool has that name."""
 
@@ -170,6 +201,30 @@ class NotConfirmed(CallError):
     """A destructive call lacks its explicit confirmation."""
 
     code = "NOT_CONFIRMED"
+
+
+class PreconditionFailed(CallError):
+    """The call makes sense, but not in the state that things are in: nothing is staged, a step waits for another one."""
+
+    code = "PRECONDITION_FAILED"
+
+
+class InvalidPlan(CallError):
+    """The plan contradicts itself or the workspace: a uid given twice, a file to change that is not there."""
+
+    code = "INVALID_PLAN"
+
+
+class Cycle(CallError):
+    """Steps of a plan wait for each other in a circle, which the details name."""
+
+    code = "CYCLE"
+
+
+class DanglingDependency(CallError):
+    """A step waits for one that the plan does not have."""
+
+    code = "DANGLING_DEPENDENCY"
 
 
 class NotIndexed(CallError):
@@ -196,6 +251,30 @@ class SearchTimeout(CallError):
     """A text search took too long and was stopped; a narrower one may not."""
 
     code = "SEARCH_TIMEOUT"
+
+
+class DiffInvalid(CallError):
+    """The text is no unified diff, or contradicts itself."""
+
+    code = "DIFF_INVALID"
+
+
+class DiffTruncated(CallError):
+    """The diff ends, or goes on with something else, before a hunk has all the lines that its header announces."""
+
+    code = "DIFF_TRUNCATED"
+
+
+class DiffCombinedUnsupported(CallError):
+    """A combined diff (`diff --cc`, `@@@`) compares with several parents at once, and says not which line is new to whom."""
+
+    code = "DIFF_COMBINED_UNSUPPORTED"
+
+
+class RefNotFound(CallError):
+    """No branch, tag or commit of the repository has that name."""
+
+    code = "REF_NOT_FOUND"
 
 
 class Cancelled(CallError):
@@ -263,6 +342,13 @@ class InvalidVectors(HostError):
     """Vectors do not fit where they are to be kept or compared: another size, another model, or not finite."""
 
     code = "INVALID_VECTORS"
+    retryable = False
+
+
+class GitUnavailable(HostError):
+    """What was asked needs git and a repository, and one of them is not there."""
+
+    code = "GIT_UNAVAILABLE"
     retryable = False
 
 

@@ -15,13 +15,13 @@ from context_engine.context.budget import bound
 from context_engine.context.team import Ranked, Team
 from context_engine.context.tokenizer import tokenizer
 from context_engine.index.encoder import Encoder
+from context_engine.memory.checking import Scrub
 from context_engine.memory.knowledge import Knowledge
 from context_engine.memory.learning import Learning, Sources
 from context_engine.memory.linked import LinkedFiles
 from context_engine.memory.meaning import Embed
 from context_engine.memory.memories import Memories
 from context_engine.memory.shelf import Shelf
-from context_engine.memory.times import Now
 from context_engine.model import Query
 from context_engine.search.history import History
 from context_engine.search.localising import localised
@@ -30,6 +30,8 @@ from context_engine.store.access import Access
 from context_engine.store.recall import Recall
 from context_engine.store.records import Records
 from context_engine.store.state import FOLDER
+from context_engine.store.times import Now
+from context_engine.text.secrets import mask
 from context_engine.workspace.git import Git
 from context_engine.workspace.paths import Root
 
@@ -46,6 +48,7 @@ class Surroundings:
 
     `files` are the indexed files with what changes when their content does; `searcher` is that of the newest snapshot, None
     while there is none. `user_folder` holds the memories of this person; `tokenizer_file` None counts by an upper bound.
+    `scrub` takes secrets out of what is kept.
     """
 
     root: Root
@@ -60,6 +63,7 @@ class Surroundings:
     now: Now
     counts_access: bool = True
     tokenizer_file: Path | None = None
+    scrub: Scrub = mask
 
 
 class Remembering:
@@ -77,7 +81,9 @@ class Remembering:
             ),
         }
         self.access = Access(world.workspace_cache / "access.db", clock=world.now, enabled=world.counts_access)
-        self.memories = Memories(shelves, LinkedFiles(world.root), recall, now=world.now, embed=_embed(world.encoder))
+        self.memories = Memories(
+            shelves, LinkedFiles(world.root), recall, now=world.now, embed=_embed(world.encoder), scrub=world.scrub
+        )
         self.knowledge = Knowledge(self.memories, now=world.now, access=lambda path: self.used().get(path, 0.0))
         self._learning = Learning(
             Sources(

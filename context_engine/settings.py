@@ -20,6 +20,8 @@ from typing import Any
 from context_engine.errors import InvalidArgument
 
 CONFIG_FILE = Path(".context-engine") / "config.yml"
+PLACES = ("cache_folder", "data_folder", "tokenizer_file")
+"""Knobs that are paths."""
 CONFIG_BYTES_MAX = 100_000
 """A settings file is a screenful; whatever is larger is not one."""
 NOT_KNOBS = frozenset(
@@ -101,6 +103,22 @@ class Settings:
         least=10_000_000,
         private=True,
     )
+    approvals_mode: str = knob(
+        "optional",
+        "Whether a step of a plan may start before somebody approved of it.",
+        choices=("optional", "required"),
+    )
+    approvals_require_human: bool = knob(False, "Only a person may decide about a request for approval, no agent.")
+    plan_retries_max: int = knob(3, "How often a failed step of a plan may be tried again.", least=0, most=1_000)
+    plan_lease_hours: int = knob(
+        0, "After so many hours a step in progress is free again; 0: never.", least=0, most=8_760
+    )
+    plan_evidence_required: bool = knob(False, "A step of a plan is only completed with evidence that its checks ran.")
+    verify_commands: str = knob(
+        "",
+        "What execute_plan may run to verify a step, as `pytest -q; npm test`; nothing else is ever run.",
+        private=True,
+    )
     assist_address: str = knob(
         "", "Where a language model is asked for second passes (docs/guides/assist.md); empty: none is.", private=True
     )
@@ -108,6 +126,11 @@ class Settings:
     assist_key_variable: str = knob("", "The environment variable that holds its key.", private=True)
     assist_wait_s: int = knob(
         40, "Longest time a call gives the model, its repair included.", least=1, most=600, private=True
+    )
+    review_programs: str = knob(
+        "",
+        "Analysers that may run code of the project in a review, as `eslint, tsc, go vet, cargo check`.",
+        private=True,
     )
     log_level: str = knob(
         "info", "What `ctx serve` writes to stderr.", choices=("debug", "info", "warning", "error", "off")
@@ -181,8 +204,8 @@ def _from_environment(env: Mapping[str, str]) -> dict[str, Any]:
 def _checked(place: object, name: str, value: Any) -> Any:
     """The value as the knob's type and inside its limits."""
     default, known = knobs()[name]
-    if name == "cache_folder":
-        return _folder(place, name, value)
+    if name in PLACES:
+        return _path(place, name, value)
     if name == "rate_limits_per_minute":
         return _rates(place, name, value)
     if isinstance(default, bool):
@@ -199,15 +222,15 @@ def _checked(place: object, name: str, value: Any) -> Any:
     return word
 
 
-def _folder(place: object, name: str, value: Any) -> Path | None:
+def _path(place: object, name: str, value: Any) -> Path | None:
     if value is None:
         return None
     if not isinstance(value, str) or "\0" in value or not value.strip():
-        raise _wrong(place, f"sets {name} to {value!r}", "It is the path of a folder.")
-    folder = Path(value).expanduser()
-    if not folder.is_absolute():
+        raise _wrong(place, f"sets {name} to {value!r}", f"It is the path of a {name.rpartition('_')[2]}.")
+    path = Path(value).expanduser()
+    if not path.is_absolute():
         raise _wrong(place, f"sets {name} to {value!r}", "The path must be absolute (or start with ~).")
-    return folder
+    return path
 
 
 def _rates(place: object, name: str, value: Any) -> str:

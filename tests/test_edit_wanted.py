@@ -11,7 +11,7 @@ from context_engine.edit.model import Edit
 from context_engine.edit.symbols import SymbolEdit
 from context_engine.edit.wanted import Want, check_masks, planned, settled, whole
 from context_engine.errors import CallError, InvalidEdit, MultipleMatches, NoMatch
-from context_engine.text.secrets import RULES, mask, masks
+from context_engine.text.secrets import builtin, mask, masks
 from tests.engines import GRAMMARS, LANGUAGES
 
 MASK = "[masked password]"
@@ -95,7 +95,7 @@ def test_a_whole_file_may_hold_as_many_masks_as_before() -> None:
 
 
 def test_every_kind_of_mask_is_known() -> None:
-    kinds = {rule.kind for rule in RULES} | {"secret"}
+    kinds = builtin().kinds
     assert masks(" ".join(f"[masked {kind}]" for kind in kinds)).keys() == {f"[masked {kind}]" for kind in kinds}
     assert not masks("[masked ball], [masked], masked password")
     assert masks(mask("postgres://app:Tr0ub4dor@db/app, password = 'aB3dE5gH7jK9mN1pQ3'").text).total() == 2

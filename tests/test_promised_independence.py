@@ -54,7 +54,7 @@ def test_no_credential_stands_in_the_code() -> None:
     found = [
         f"{file.relative_to(ROOT)}: {match[0]}"
         for file in sorted((ROOT / "context_engine").rglob("*"))
-        if file.suffix in (".py", ".toml") and file.name != "secrets.py"  # it says what credentials look like
+        if file.suffix in (".py", ".toml") and "secrets" not in file.parts  # they say what credentials look like
         for pattern in SECRETS
         for match in re.finditer(pattern, file.read_text(encoding="utf-8"))
     ]

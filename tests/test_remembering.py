@@ -15,6 +15,8 @@ from mcp import Client
 
 from context_engine import tools
 from context_engine.engine import Engine, Query
+from context_engine.errors import PlanNotFound
+from context_engine.plans.model import Plan, Step
 from context_engine.server import mcp, prompts
 from context_engine.server.gate import Gate, alone
 from context_engine.server.profiles import Shown
@@ -205,3 +207,22 @@ def test_where_nothing_is_known_the_page_says_how_to_begin(tmp_path: Path) -> No
         text = prompts.written(Gate(alone(engine)), "begin", {}, shown=frozenset(), projects=())
         assert "No rule and no decision is known yet." in text
         assert "add_memory" in text
+
+
+# -- a plan's step ----------------------------------------------------------------------------------------------------
+
+
+def test_a_bundle_for_a_plan_holds_what_its_current_step_needs(engine: Engine) -> None:
+    steps = (
+        Step(uid="s1", title="Send the message in a thread", files_to_modify=("src/mail.py",), acceptance_criteria=("tests pass",)),
+        Step(uid="s2", title="Round invoices", files_to_modify=("src/invoice.py",), depends_on=("s1",)),
+    )  # fmt: skip
+    saved = engine.plans.desk.save(Plan(goal="Faster mail", steps=steps))
+    plain = ask(engine, "get_context_for_prompt", query="what is next", max_files=1)
+    told = ask(engine, "get_context_for_prompt", query="what is next", max_files=1, plan_id=saved.plan.id)
+    assert told["files"][0]["path"] == "src/mail.py"
+    assert told["hints"][0] == f"{saved.plan.id}, step 1: Send the message in a thread; done when: tests pass"
+    assert not [hint for hint in plain["hints"] if "step 1" in hint]
+    assert told["query"] == "what is next"
+    with pytest.raises(PlanNotFound):
+        ask(engine, "get_context_for_prompt", query="what is next", plan_id="nope")

@@ -31,6 +31,15 @@ def test_the_file_wins_over_the_defaults_and_the_environment_over_the_file(tmp_p
     assert loaded.cache_folder == Path("/var/cache/x")
 
 
+@pytest.mark.parametrize("name", ["cache_folder", "data_folder", "tokenizer_file"])
+def test_a_path_is_a_path_and_absolute(tmp_path: Path, name: str) -> None:
+    loaded = Settings.load(tmp_path, {f"CTX_{name.upper()}": "~/x"})
+    assert getattr(loaded, name) == Path("~/x").expanduser()
+    with pytest.raises(InvalidArgument) as refused:
+        Settings.load(tmp_path, {f"CTX_{name.upper()}": "x/y"})
+    assert "absolute" in refused.value.suggestion
+
+
 @pytest.mark.parametrize("text", ["", "# nothing yet\n", "---\n"])
 def test_an_empty_file_changes_nothing(tmp_path: Path, text: str) -> None:
     written(tmp_path, text)
@@ -104,6 +113,7 @@ def test_where_text_is_sent_and_kept_is_private_and_the_environment_sets_it() ->
         *("embedder", "embedding_model", "embedding_address", "embedding_key_variable", "embedding_dimensions"),
         *("embedding_query_prefix", "embedding_passage_prefix", "vectors_bytes_max", "data_folder"),
         *("assist_address", "assist_model", "assist_key_variable", "assist_wait_s"),
+        *("review_programs", "verify_commands"),  # what may be run here
     }
     loaded = Settings.load("/nowhere", {"CTX_EMBEDDER": "ollama", "CTX_EMBEDDING_MODEL": " bge-M3 "})
     assert (loaded.embedder, loaded.embedding_model) == ("ollama", "bge-M3")

@@ -238,5 +238,6 @@ def test_where_nothing_can_be_recorded_it_says_what_to_do() -> None:
 def test_what_is_ours_is_known_in_any_spelling() -> None:
     assert is_ours(".context-engine/journal.db-wal")
     assert is_ours(".Context-Engine/LOCKS/07.lock")
-    assert not is_ours(".context-engine/plans/index.json")
+    assert is_ours(".context-engine/plans/plan_1/v0001.json")
+    assert not is_ours(".context-engine/memories/decisions/use-tabs--0c07398f.md")
     assert not is_ours("src/.context-engine/journal.db")

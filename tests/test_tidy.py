@@ -40,6 +40,7 @@ TOUCHES_FILES = {
     "embedding/models.py": "makes those models, out of a package that pip fetched or the user brought",
     "embedding/static.py": "maps the table that this package brings along",
     "index/worker.py": "the pipes to the process that started it, no file",
+    "text/secrets/": "its own rules, a file of this package",
     "languages/language.py": "the language files of this package, and those the user adds",
     "languages/grammars.py": "the parsers of an installed package, unpacked into the user's cache",
 }
@@ -119,6 +120,8 @@ def touches_files(called: ast.expr) -> bool:
             return module in OPENERS or module[:1].islower()  # `path.open()`, but not `Engine.open()`
         case ast.Attribute(value=ast.Name(id=module)) if module in WHOLE_MODULES:
             return True
+        case ast.Attribute(value=ast.Name(id="ast"), attr="walk"):
+            return False  # over a syntax tree
         case ast.Attribute(attr=name):
             return name in PATH_METHODS
     return False

@@ -20,7 +20,7 @@ from tests.tools_stand_in import StandIn
 
 EACH = pytest.mark.parametrize("tool", tools.ALL, ids=lambda tool: tool.name)
 AGENT_WORDS = {"find", "search", "read", "list", "index", "show", "trace", "symbol", "references", "delete", "rebuild"}
-AGENT_WORDS |= {"edit", "replace", "write", "undo"}
+AGENT_WORDS |= {"edit", "replace", "write", "undo", "review"}
 
 
 @EACH
@@ -60,6 +60,8 @@ def test_what_may_lose_something_is_destructive_and_so_is_what_may_reach_it() ->
             "undo_edit",
             "rename_symbol",
             "delete_memory",
+            "execute_plan",
+            "delete_plan",
             "clear_index",
             "call_tool",
         ),
@@ -128,7 +130,9 @@ def test_the_manifest_gives_full_schemas_by_name() -> None:
     told = json.loads(manifest(names=["get_file"]))
     assert told["tools"][0]["inputSchema"] == tools.find("read_file").schema
     assert told["tools"][0]["aliases"] == ["get_file"]
-    assert len(json.loads(manifest(schemas=True))["tools"]) == len(tools.ALL)
+    roomy: Any = StandIn(settings=Settings(result_chars_max=200_000))
+    told = json.loads(tools.call(roomy, "tool_manifest", {"schemas": True}).text)
+    assert len(told["tools"]) == len(tools.ALL)
 
 
 def test_schemas_that_do_not_fit_one_reply_are_named() -> None:

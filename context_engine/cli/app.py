@@ -1,6 +1,7 @@
 """The commands of `ctx`, in the order of `ctx --help`. Each says what it does, shows examples, and imports what it needs.
 
-Exit codes: 0 done, 1 it could not be done (one line says why and what to do), 2 wrong usage, 130 interrupted.
+Exit codes: 0 done, 1 it could not be done (one line says why and what to do), 2 wrong usage, 3 a review found what it was to
+fail on, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from typing import Annotated, Literal
 import typer
 
 from context_engine import __version__
-from context_engine.cli import completion
+from context_engine.cli import completion, memory_commands, plan_commands
+from context_engine.cli.options import AsJson, Root
 from context_engine.errors import BugError, ContextEngineError
 
 app = typer.Typer(
@@ -31,12 +33,6 @@ chunks_app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
 )
-
-Root = Annotated[
-    Path | None,
-    typer.Option("--root", help="The workspace; default: the nearest folder above with .git or a project file."),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
 def run() -> int:
@@ -195,6 +191,30 @@ def trace(
 
 
 @app.command()
+def context(
+    task: Annotated[str, typer.Argument(help="The task or question.")],
+    root: Root = None,
+    files: Annotated[int, typer.Option("-n", "--number", min=1, max=20, help="How many files.")] = 5,
+    budget: Annotated[int, typer.Option("--budget", min=500, max=100_000, help="Most tokens.")] = 8_000,
+    as_json: AsJson = False,
+) -> None:
+    """Print what to read before a task, within a budget: code, related files, tests, memories and facts, as Markdown.
+
+    **Examples**
+
+    - `ctx context "add a retry to the upload client"`
+    - `ctx context "why do sessions expire" --budget 3000 | pbcopy`
+    """
+    from context_engine.cli.memories import context as run_context
+
+    raise typer.Exit(run_context(root, task, files=files, budget=budget, as_json=as_json))
+
+
+app.add_typer(memory_commands.app)
+app.add_typer(plan_commands.app)
+
+
+@app.command()
 def undo(
     root: Root = None,
     steps: Annotated[int, typer.Option("-n", "--steps", min=1, max=100, help="How many edits, newest first.")] = 1,
@@ -214,6 +234,60 @@ def undo(
     from context_engine.cli.call import show
 
     raise typer.Exit(show(root, "undo_edit", {"steps": steps, "redo": redo, "list": only_list}))
+
+
+@app.command()
+def review(
+    rev: Annotated[
+        str | None, typer.Argument(help="A commit, a branch, a..b or a...b; default: all that is not committed.")
+    ] = None,
+    root: Root = None,
+    staged: Annotated[bool, typer.Option("--staged", help="What the next commit would hold.")] = False,
+    base: Annotated[str, typer.Option("--base", help="Compare with this; alone: what HEAD has since it left it.")] = "",
+    fail_on: Annotated[
+        Literal["none", "P0", "P1", "P2", "P3"],
+        typer.Option("--fail-on", help="Exit code 3 from this priority on.", case_sensitive=False),
+    ] = "none",
+    sarif: Annotated[Path | None, typer.Option("--sarif", help="Also write SARIF 2.1.0 into this file.")] = None,
+    format: Annotated[  # noqa: A002 - the word of the option
+        Literal["text", "markdown", "json", "sarif", "rdjson"], typer.Option("--format", help="What is printed.")
+    ] = "text",
+    number: Annotated[int, typer.Option("-n", "--number", min=1, max=100, help="How many findings.")] = 20,
+    confidence: Annotated[float, typer.Option("--confidence", min=0, max=1, help="Least confidence.")] = 0.7,
+    exclude: Annotated[list[str] | None, typer.Option("--exclude", help="No paths like this glob.")] = None,
+    invariants: Annotated[str, typer.Option("--invariants", help="Rules; default: .review-invariants.yml.")] = "",
+    analyzer: Annotated[
+        list[str] | None, typer.Option("--analyzer", help="Only this one; none for none; repeatable.")
+    ] = None,
+    untracked: Annotated[bool, typer.Option("--untracked", help="New files that git does not know, too.")] = False,
+) -> None:
+    """Review a change: what is wrong in its new lines, most pressing first. Needs no model, no network and no index.
+
+    Exit codes: 0 reviewed, 1 it could not be reviewed, 3 found what `--fail-on` names.
+
+    **Examples**
+
+    - `ctx review`
+    - `ctx review --staged --fail-on P1`
+    - `ctx review --base origin/main --sarif review.sarif`
+    - `ctx review HEAD~3..HEAD --format markdown`
+    """
+    from context_engine.cli.review import review as run_review
+    from context_engine.cli.review import wish
+    from context_engine.tools.review_options import options_of
+
+    chosen = {
+        "fail_on": fail_on,
+        "max_findings": number,
+        "confidence_threshold": confidence,
+        "exclude_patterns": exclude or [],
+        "invariants_path": invariants,
+        "analyzers": analyzer or ["auto"],
+    }
+    wanted = wish(
+        rev, staged=staged, base=base, options=options_of(chosen), format=format, sarif=sarif, untracked=untracked
+    )
+    raise typer.Exit(run_review(root, wanted))
 
 
 @app.command()

@@ -33,11 +33,21 @@ def call(root: Path | None, name: str, written: str) -> int:
 def show(root: Path | None, name: str, arguments: dict[str, Any]) -> int:
     """Call a tool and print its text; an error is raised for the terminal to tell."""
     with _opened(root) as engine:
-        outcome = gate_to(engine).call(name, arguments, Call())
+        print(answered(engine, name, arguments))
+    return 0
+
+
+def answered(engine: Engine, name: str, arguments: dict[str, Any]) -> str:
+    """The text that a tool answers with. Raises: what the tool does."""
+    outcome = gate_to(engine).call(name, arguments, Call())
     if outcome.error:
         raise outcome.error
-    print(outcome.reply.text)
-    return 0
+    return outcome.reply.text
+
+
+def given(**arguments: Any) -> dict[str, Any]:
+    """Those arguments that say something."""
+    return {name: value for name, value in arguments.items() if value not in (None, "", [], ())}
 
 
 def printed(engine: Engine, name: str, arguments: Any) -> int:

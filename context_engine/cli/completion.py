@@ -13,6 +13,7 @@ from typer.core import TyperCommand
 
 SHELLS = ("bash", "zsh", "fish", "powershell")
 CHUNK_KINDS = ("documentation", "symbols", "definitions", "data")
+MEMORY_CATEGORIES = ("preferences", "decisions", "facts")
 DIRECTIONS = ("callers", "callees", "imports", "importers", "impact")
 
 Offers = list[tuple[str, str]]
@@ -66,6 +67,42 @@ def kinds(incomplete: str) -> Offers:
 def directions(incomplete: str) -> Offers:
     """Ways along the code graph."""
     return _starting(incomplete, ((each, "") for each in DIRECTIONS))
+
+
+def memory_categories(incomplete: str) -> Offers:
+    """Categories of memories."""
+    return _starting(incomplete, ((each, "") for each in MEMORY_CATEGORIES))
+
+
+def plan_statuses(incomplete: str) -> Offers:
+    """How a plan may stand."""
+    from context_engine.plans.listing import STATUSES
+
+    return _starting(incomplete, ((each, "") for each in STATUSES))
+
+
+def plans(incomplete: str) -> Offers:
+    """Short names of the plans around here, as they were when the plans were last looked at."""
+    from pathlib import Path
+
+    from context_engine.cli.places import project_around
+    from context_engine.plans.handles import handles
+    from context_engine.store.dossiers import Dossiers
+    from context_engine.store.state import FOLDER
+
+    names = _plan_names(Dossiers(project_around(Path.cwd()) / FOLDER, "plans").index() or b"{}")
+    return _starting(incomplete, ((handle, names[plan_id]) for plan_id, handle in handles(names.items()).items()))
+
+
+def _plan_names(index: bytes) -> dict[str, str]:
+    """Ids and names of plans, out of the list that is kept beside them; none when it cannot be read."""
+    import json
+
+    try:
+        rows = [each["row"] for each in json.loads(index).get("plans", ())]
+        return {str(row["id"]): str(row["name"]) for row in rows}
+    except (ValueError, TypeError, LookupError, AttributeError):
+        return {}
 
 
 def shells(incomplete: str) -> Offers:

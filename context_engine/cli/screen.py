@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from rich.console import Console
@@ -14,6 +15,8 @@ from rich.markup import escape
 from context_engine.errors import Cancelled, ContextEngineError
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from context_engine.engine import Engine
     from context_engine.model import IndexReport, Progress
 
@@ -21,6 +24,8 @@ PLAIN_EVERY_S = 1.0
 """Without a terminal a line of progress is written this often."""
 
 Outcome = TypeVar("Outcome")
+Cell = str | tuple[str, str]
+"""A text, or a text and its style."""
 
 out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -36,6 +41,12 @@ def complain(error: ContextEngineError) -> None:
 def note(text: str) -> None:
     """A dim line about the work."""
     err.print(f"[dim]{escape(text)}[/dim]")
+
+
+def sure(question: str) -> bool:
+    """Ask whoever sits at the terminal; what is not a yes is a no."""
+    err.print(f"{harmless(question)} [y/N] ", end="", markup=False)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def rows(pairs: Iterable[tuple[str, str]]) -> None:
@@ -54,9 +65,90 @@ def rows(pairs: Iterable[tuple[str, str]]) -> None:
     out.print(table)
 
 
+def table(head: Sequence[str], cells: Iterable[Sequence[Cell]]) -> None:
+    """Rows below a head: on a terminal wrapped to its width, in a pipe aligned and each on its line."""
+    rows = list(cells)
+    if out.is_terminal:
+        out.print(drawn(head, rows), soft_wrap=False)
+        return
+    lines = [tuple(head), *(tuple(" ".join(_plain(cell)[0].split()) for cell in row) for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        print("  ".join(f"{text:<{width}}" for text, width in zip(line, widths, strict=True)).rstrip())
+
+
+def drawn(head: Sequence[str], cells: Iterable[Sequence[Cell]]) -> Table:
+    """Those rows for a terminal; the first column is never wrapped."""
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for number, name in enumerate(head):
+        made.add_column(name, no_wrap=number == 0)
+    for row in cells:
+        made.add_row(*(Text(*_plain(cell)) for cell in row))
+    return made
+
+
+def _plain(cell: Cell) -> tuple[str, str]:
+    text, style = cell if isinstance(cell, tuple) else (cell, "")
+    return harmless(text), style
+
+
+def read(markdown: str) -> None:
+    """A text to read: laid out on a terminal, as it is in a pipe."""
+    text = harmless(markdown)
+    if not out.is_terminal:
+        print(text, end="" if text.endswith("\n") else "\n")
+        return
+    from rich.markdown import Markdown
+
+    out.print(Markdown(text, hyperlinks=False), soft_wrap=False)
+
+
+def harmless(text: str) -> str:
+    r"""A text without what would steer the terminal: escapes, and marks that turn the direction of what follows.
+
+    >>> harmless("a\x1b[31m b\u202e\tc\n")
+    'a[31m b\tc\n'
+    """
+    return "".join(char for char in text if char in _KEPT or unicodedata.category(char) not in ("Cc", "Cf", "Cs"))
+
+
+_KEPT = "\n\t\u200c\u200d"
+"""Controls that texts need: some scripts join letters by them, and so do emoji of several."""
+
+
+def ago(then_s: float | None, now_s: float) -> str:
+    """How long ago it was, in the largest unit of which there is one.
+
+    >>> ago(0, 59), ago(0, 7_300), ago(0, 90_000), ago(9, 0), ago(None, 0)
+    ('just now', '2 h ago', '1 d ago', 'just now', '')
+    """
+    if then_s is None:
+        return ""
+    for name, length_s in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if now_s - then_s >= length_s:
+            return f"{int((now_s - then_s) // length_s)} {name} ago"
+    return "just now"
+
+
 def indexed(engine: Engine, *, path: str | None = None, force: bool = False) -> IndexReport:
     """Index with a progress bar, or plain lines without a terminal. Raises: Cancelled on Ctrl-C, when all is put away."""
     return told(lambda tell, cancel: engine.index(path=path, force=force, progress=tell, cancel=cancel), "indexing")
+
+
+def ready(engine: Engine, nothing: str) -> bool:
+    """Build the index where there is none, and say so; whether there is one now. `nothing`: what an interrupt leaves undone."""
+    if engine.status().state != "absent":
+        return True
+    note(f"no index of {engine.root} yet: building it once, later it answers at once")
+    try:
+        indexed(engine)
+    except Cancelled:
+        err.print(f"[yellow]interrupted[/yellow]: nothing {nothing}; ctx index goes on from there")
+        return False
+    return True
 
 
 def told(

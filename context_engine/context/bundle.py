@@ -77,7 +77,7 @@ COCHANGE_SUPPORT = 3
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What somebody wants to know, and how much of what he may get."""
+    """What somebody wants to know, and how much of what he may get. `known` are facts of his own, told before all others."""
 
     text: str
     files_max: int = 5
@@ -88,6 +88,7 @@ class Wish:
     with_memories: bool = True
     with_summaries: bool = True
     addresses: tuple[str, ...] = ()
+    known: tuple[str, ...] = ()
 
 
 class Snippet(NamedTuple):
@@ -300,7 +301,8 @@ def _within(extras: Sequence[_Extra], room: int, team: Team) -> list[_Extra]:
 
 
 def _extras(opened: Sequence[_Opened], workspace: Workspace, team: Team, wish: Wish) -> Iterator[_Extra]:
-    """What the team remembers, then what belongs to each file, then where addresses are mentioned, then facts."""
+    """What the caller knows, what the team remembers, what belongs to each file, where addresses are mentioned, then facts."""
+    yield from (_Extra(each, -1) for each in wish.known)
     if wish.with_memories and team.recall:
         for each in team.recall(wish.text, REMEMBERED_MAX):
             yield _Extra(each._replace(content=_beginning(each.content), score=round(each.score, 3)), -1)

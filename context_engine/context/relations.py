@@ -29,7 +29,7 @@ class Related(NamedTuple):
     why: str
 
 
-_TEST_MARK = re.compile(r"^(?:tests?_)?(?P<stem>.+?)(?:[_.-](?:test|tests|spec|specs)|Tests?|Spec|TestCase)?$")
+_TEST_MARK = re.compile(r"^(?:tests?_|spec_)?(?P<stem>.+?)(?:[_.-](?:test|tests|spec|specs)|Tests?|Spec|TestCase)?$")
 
 
 def is_test(path: str) -> bool:
@@ -51,7 +51,12 @@ def partner_names(path: str) -> frozenset[str]:
         match = _TEST_MARK.fullmatch(stem)
         bare = match["stem"] if match else stem
         return frozenset({f"{bare}.{suffix}"} - {name})
-    lower = (f"test_{stem}", f"tests_{stem}", *(f"{stem}{mark}{word}" for mark in "_.-" for word in ("test", "spec")))
+    lower = (
+        f"test_{stem}",
+        f"tests_{stem}",
+        f"spec_{stem}",
+        *(f"{stem}{mark}{word}" for mark in "_.-" for word in ("test", "spec")),
+    )
     upper = (f"{stem}{word}" for word in ("Test", "Tests", "Spec", "TestCase")) if stem[:1].isupper() else ()
     return frozenset(f"{each}.{suffix}" for each in (*lower, *upper))
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from context_engine.edit.change import Change, Outcome, delta_of, hash_of, turned
+from context_engine.edit.change import Change, Outcome, Plan, delta_of, hash_of, renamed, turned
 from context_engine.edit.content import BYTES_MAX
 from context_engine.edit.ledger import Ledger
 from context_engine.edit.transaction import Step, Transactions
@@ -113,6 +113,15 @@ class Editor:
             differing = [step for step in steps if step.op.before != step.op.after]
             number = self._transactions.write(differing, at=self._now(), session=session) if differing else 0
         return self._told(_receipt(number, steps, ledger), ledger)
+
+    def renaming(self, path: str, new_path: str, plan: Plan | None = None) -> tuple[Change, Change]:
+        """What gives a file another name for `apply`, its content changed as `plan` says; its permissions stay.
+
+        Raises: what the plan raises; FileNotFound, InvalidPath, AccessDenied, TooLarge.
+        """
+        seen = writing.look(self._root, self._path(path, must_exist=True), bytes_max=BYTES_MAX)
+        new = plan(seen.data).data if plan else None
+        return renamed(path, new_path, seen.data, new=new, mode=seen.mode)
 
     def undo(self, undo_id: str = "", *, session: str = "", ledger: Ledger | None = None) -> Receipt:
         """Take back this call, else the newest one that still stands: of this session, if it made any.

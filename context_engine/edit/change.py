@@ -91,6 +91,14 @@ def deleted(path: str, *, expected_hash: str = "") -> Change:
     return Change(path, _nothing, expected_hash)
 
 
+def renamed(
+    path: str, new_path: str, old: bytes, *, new: bytes | None = None, mode: int | None = None
+) -> tuple[Change, Change]:
+    """A file of these bytes goes by another name, which must be free, and holds what it held, or `new`."""
+    gone = deleted(path, expected_hash=hash_of(old))
+    return gone, Change(new_path, partial(_made, new_path, old if new is None else new), creates=True, mode=mode)
+
+
 def turned(op: Op) -> Change:
     """What an op of the journal did is turned back: as it was, else by its pieces where each stands exactly once."""
     return Change(op.path, partial(_turned, op), creates=True, mode=op.mode, leaves=() if op.before else op.folders)
@@ -117,6 +125,16 @@ def hash_of(data: bytes | None) -> str:
 
 def _nothing(_: bytes | None) -> Whole:
     return Whole(None)
+
+
+def _made(path: str, data: bytes, old: bytes | None) -> Whole:
+    if old is not None:
+        raise InvalidArgument(
+            f"{path} exists already; nothing was written",
+            suggestion="Choose another name, or delete that file first.",
+            details={"path": path},
+        )
+    return Whole(data)
 
 
 def _rewritten(path: str, text: str, overwrite: bool, old: bytes | None) -> Whole:

@@ -10,7 +10,6 @@ from dataclasses import fields, replace
 from typing import Any, Protocol, TypeVar
 
 from context_engine.errors import InvalidArgument
-from context_engine.memory import times
 from context_engine.memory.asking import (
     CONTENT_CHARS_MAX,
     PRIORITIES,
@@ -21,6 +20,7 @@ from context_engine.memory.asking import (
     Draft,
 )
 from context_engine.memory.memory import Memory, parsed, title_of, written
+from context_engine.store import times
 
 LINKS_MAX = 50
 """Of files, symbols or plans: a memory that speaks of more says nothing of each."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from context_engine.memory.ids import uuid8
+from context_engine.text.ids import uuid8
 
 Type = Literal["pattern", "rule", "decision", "issue"]
 Source = Literal["discovery", "git", "plan", "review"]

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from context_engine.errors import InvalidArgument
-from context_engine.memory import times
 from context_engine.memory.asking import PRIORITIES, SORTS, STATUSES, Wanted
 from context_engine.memory.linked import WhyStale
 from context_engine.memory.shelf import Entry
 from context_engine.search.grep import cursor, position
+from context_engine.store import times
 
 Status = Literal["active", "stale", "superseded", "expired", "invalid"]
 STAMP_CHARS = 8

@@ -18,7 +18,6 @@ from context_engine.errors import InvalidArgument, MemoryNotFound, StaleFile, St
 from context_engine.memory import checking, listing
 from context_engine.memory.asking import CATEGORIES, CONTENT_CHARS_MAX, ON_SIMILAR, Draft, Revision, Wanted
 from context_engine.memory.checking import Scrub
-from context_engine.memory.ids import CHANCE_BYTES, uuid7
 from context_engine.memory.linked import LinkedFiles
 from context_engine.memory.listing import Listed, Standing
 from context_engine.memory.meaning import Embed, nearness
@@ -26,8 +25,9 @@ from context_engine.memory.memory import Link, Memory, parsed, rewritten, writte
 from context_engine.memory.ranking import fused
 from context_engine.memory.shelf import Entry, Shelf
 from context_engine.memory.similar import SAME_MEANING_MIN, SAME_WORDS_MIN, conflict, digest, said, sameness
-from context_engine.memory.times import Now, iso
 from context_engine.store.recall import Item, Recall
+from context_engine.store.times import Now, iso
+from context_engine.text.ids import CHANCE_BYTES, uuid7
 from context_engine.text.secrets import mask
 from context_engine.text.words import query_terms
 

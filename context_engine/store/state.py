@@ -11,11 +11,17 @@ from pathlib import Path
 from context_engine.errors import DiskFull, WriteFailed
 
 FOLDER = ".context-engine"
-OURS = ("journal.db", "journal.db-wal", "journal.db-shm", "journal.db-journal", "locks")
-"""Names in it that nobody else may write to, by an edit of ours least of all."""
-_NOT_FOR_GIT = (
-    "# Written by Context Engine: what lies here for this machine alone.\n/.gitignore\n/journal.db*\n/locks/\n"
+DATABASES = ("journal.db", "state.db")
+OURS = (
+    *(name + end for name in DATABASES for end in ("", "-wal", "-shm", "-journal")),
+    "locks",
+    "plans",
+    "secrets.key",
 )
+"""Names in it that nobody else may write to, by an edit of ours least of all."""
+_DOOR = "# Written by Context Engine: what lies here for this machine alone.\n"
+_DERIVED = "/locks/\n/secrets.key\n/plans/index.json\n/plans/.trash/\n*.tmp\n"
+_NOT_FOR_GIT = _DOOR + "/.gitignore\n" + "".join(f"/{name}*\n" for name in DATABASES) + _DERIVED
 
 
 def is_ours(path: str) -> bool:
@@ -38,6 +44,18 @@ def make_folder(folder: Path) -> None:
         with suppress(FileExistsError), open(folder / ".gitignore", "x", encoding="utf-8") as file:
             file.write(_NOT_FOR_GIT)
         owned_like(folder.parent, folder / ".gitignore")
+
+
+def renew_ignored(folder: Path) -> None:
+    """Add to that list what a former release did not know; a list that somebody made his own stays as it is.
+
+    Raises: WriteFailed, DiskFull.
+    """
+    path = folder / ".gitignore"
+    with told(folder), suppress(FileNotFoundError):
+        said = path.read_text(encoding="utf-8", errors="replace")
+        if said.startswith(_DOOR) and set(said.split()) < set(_NOT_FOR_GIT.split()):
+            path.write_text(_NOT_FOR_GIT, encoding="utf-8")
 
 
 def owned_like(model: Path, path: Path) -> None:

@@ -19,11 +19,32 @@ from context_engine.tools.fit import compact
 from context_engine.tools.fragments import read_fragment, read_regions
 from context_engine.tools.index_tools import clear_index, index_status, index_workspace, reindex_workspace
 from context_engine.tools.memories import add_memory, context_search, delete_memory, list_memories, update_memory
+from context_engine.tools.plan_desk import delete_plan, list_plans, load_plan, rollback_plan, save_plan, view_history
+from context_engine.tools.plan_drafts import compare_plan_versions, refine_plan, visualize_plan
+from context_engine.tools.plan_making import create_plan, execute_plan
+from context_engine.tools.plan_steps import (
+    complete_step,
+    fail_step,
+    request_approval,
+    respond_approval,
+    start_step,
+    view_progress,
+)
 from context_engine.tools.prompts import enhance_prompt, get_context_for_prompt
 from context_engine.tools.renaming import rename_symbol
 from context_engine.tools.retrieval import codebase_retrieval, cortex_search, find_symbol, semantic_search, trace
+from context_engine.tools.review_sessions import (
+    get_review_status,
+    get_review_telemetry,
+    pause_review,
+    reactive_review_pr,
+    resume_review,
+)
+from context_engine.tools.reviewing import review_changes, review_git_diff
+from context_engine.tools.scrubbing import scrub_secrets
 from context_engine.tools.searching import grep_codebase, scout, search_files
 from context_engine.tools.tool import Call, Reply, Tool
+from context_engine.tools.validating import validate_content
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
@@ -51,6 +72,32 @@ ALL: tuple[Tool, ...] = (
     update_memory,
     delete_memory,
     enhance_prompt,
+    create_plan,
+    refine_plan,
+    visualize_plan,
+    execute_plan,
+    save_plan,
+    load_plan,
+    list_plans,
+    delete_plan,
+    request_approval,
+    respond_approval,
+    start_step,
+    complete_step,
+    fail_step,
+    view_progress,
+    view_history,
+    compare_plan_versions,
+    rollback_plan,
+    review_changes,
+    review_git_diff,
+    reactive_review_pr,
+    get_review_status,
+    pause_review,
+    resume_review,
+    get_review_telemetry,
+    scrub_secrets,
+    validate_content,
     scout,
     grep_codebase,
     semantic_search,

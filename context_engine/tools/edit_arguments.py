@@ -159,7 +159,7 @@ class Edits(Kind):
 
     def read(self, name: str, value: Any) -> "tuple[Want, ...]":
         """A list, one written as JSON in a text, or an edit alone."""
-        listed = _objects(name, value, EDITS_MAX, EDIT_EXAMPLE)
+        listed = listed_objects(name, value, EDITS_MAX, EDIT_EXAMPLE)
         return tuple(_want(f"{name}[{number}]", each) for number, each in enumerate(listed, 1))
 
 
@@ -185,7 +185,7 @@ class Files(Kind):
 
     def read(self, name: str, value: Any) -> tuple[FileEdits, ...]:
         """A list, or one written as JSON in a text."""
-        listed = _objects(name, value, FILES_MAX, 'Write {"path": "src/a.py", "edits": [...]}.')
+        listed = listed_objects(name, value, FILES_MAX, 'Write {"path": "src/a.py", "edits": [...]}.')
         return tuple(self._file(f"{name}[{number}]", each) for number, each in enumerate(listed, 1))
 
     def _file(self, name: str, value: Mapping[str, Any]) -> FileEdits:
@@ -259,8 +259,8 @@ def _wanted(edit: "Edit | SymbolEdit", occurrence: int = 0) -> "Want":
     return Want(edit, occurrence)
 
 
-def _objects(name: str, value: Any, most: int, example: str) -> Sequence[Mapping[str, Any]]:
-    """A list of objects, one written as JSON in a text, or an object alone."""
+def listed_objects(name: str, value: Any, most: int, example: str) -> Sequence[Mapping[str, Any]]:
+    """A list of objects, one written as JSON in a text, or an object alone. Raises: InvalidArgument."""
     listed = from_json(value) if isinstance(value, str) else value
     listed = [listed] if isinstance(listed, Mapping) else listed
     listed = [from_json(each) if isinstance(each, str) else each for each in listed] if _is_list(listed) else listed

@@ -1,7 +1,7 @@
 """Tools that prepare somebody for a task: a bundle of what to read first, and a prompt with its references resolved."""
 
 import time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from context_engine.assist.commands import Command
 from context_engine.assist.enhancing import Enhanced, Likely, Mode, enhanced
@@ -39,7 +39,7 @@ Excludes = Annotated[tuple[str, ...], Texts("Not these: globs.")]
     instead="codebase_retrieval",
     rare=(
         *("include_related", "include_memories", "include_summaries", "min_relevance", "exclude_paths"),
-        *("external_sources", "bypass_cache", "format"),
+        *("external_sources", "plan_id", "bypass_cache", "format"),
     ),
 )
 def get_context_for_prompt(
@@ -55,6 +55,7 @@ def get_context_for_prompt(
     include_paths: Includes = (),
     exclude_paths: Excludes = (),
     external_sources: Annotated[tuple[str, ...], Texts("URLs: where they are mentioned.", most=10)] = (),
+    plan_id: Annotated[str, Text("Also what its current step needs.")] = "",
     bypass_cache: Annotated[bool, Flag("Accepted: nothing is cached.")] = False,  # noqa: ARG001 - an old argument
     format: Annotated[str, Choice("Of the reply.", ("json", "markdown"))] = "json",  # noqa: A002 - the word that callers know
 ) -> Reply:
@@ -73,8 +74,9 @@ def get_context_for_prompt(
         text = mask(write(made, told)).text
         return max(count(text) - token_budget, -(-(size(text) - chars_max) // CHARS_PER_TOKEN))
 
+    step = _step(engine, plan_id) if plan_id else None
     wish = Wish(
-        query,
+        f"{query}\n{step.words}" if step else query,
         max_files,
         min(token_budget, chars_max // CHARS_PER_TOKEN),
         Filter(include_paths=include_paths, exclude_paths=exclude_paths),
@@ -83,6 +85,7 @@ def get_context_for_prompt(
         include_memories,
         include_summaries,
         external_sources,
+        (step.fact,) if step else (),
     )
     best = bundle(wish, engine, engine.team(), excess)
     engine.showed(file.path for file in best.files)
@@ -121,6 +124,26 @@ def enhance_prompt(
         reply |= _of_second_pass(made, mode, assist, engine, call)
     warnings = [*made.warnings, *reply.pop("warnings", ())]
     return Reply(compact(reply | thrifty({"left_out": made.left_out or None, "warnings": warnings})))
+
+
+class _PlanStep(NamedTuple):
+    """The step of a plan that is being worked on: the words to search with, and what to tell."""
+
+    words: str
+    fact: str
+
+
+def _step(engine: "Engine", plan_id: str) -> _PlanStep | None:
+    """The step in progress, else the one that is best begun next; None when none is left. Raises: PlanNotFound."""
+    loaded = engine.plans.desk.load(plan_id)
+    now = loaded.execution
+    uid = (*now.current, now.next, *now.ready)[0] if now and (now.current or now.ready) else ""
+    for number, step in enumerate(loaded.plan.steps, 1):
+        if step.uid == uid:
+            criteria = "; ".join(step.acceptance_criteria)
+            told = f"{loaded.plan.id}, step {number}: {step.title}" + (f"; done when: {criteria}" if criteria else "")
+            return _PlanStep(f"{step.title} {' '.join(sorted(step.files))}", told)
+    return None
 
 
 def _sections(made: Enhanced) -> dict[str, Any]:

@@ -13,8 +13,9 @@ import os
 import re
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from context_engine.errors import AccessFailed, InvalidArgument, TooLarge, UnsupportedHost
@@ -49,6 +50,8 @@ SHOWS_DIFFERENCES = frozenset({"diff", "diff-files", "diff-index", "diff-tree", 
 
 KEPT_VARIABLES = frozenset({"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_EXEC_PATH"})
 """Where git and the user's own settings lie. All other `GIT_*` are dropped: a hook that starts us sets GIT_DIR."""
+
+NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
 
 _HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _LINKS_MAX = 5  # symbolic refs that name one another, as git allows
@@ -134,14 +137,33 @@ class Git:
             )
         return found
 
-    def run(self, *args: str, timeout_s: float = TIMEOUT_S, bytes_max: int = OUTPUT_BYTES_MAX) -> bytes:
+    def cut(self) -> frozenset[str]:
+        """The commits at which a shallow clone was cut: they look as if they had added every file."""
+        try:
+            with open(
+                os.path.join(self.common_dir() or os.devnull, "shallow"), encoding="ascii", errors="replace"
+            ) as file:
+                return frozenset(file.read().split())
+        except OSError:  # a whole clone has no such file
+            return frozenset()
+
+    def run(
+        self,
+        *args: str,
+        given: bytes = b"",
+        settings: Mapping[str, str] = NO_SETTINGS,
+        timeout_s: float = TIMEOUT_S,
+        bytes_max: int = OUTPUT_BYTES_MAX,
+    ) -> bytes:
         """The output of one git command, run in the root. Refs among `args` must have come from `commit`.
+
+        `given` is what it reads; `settings` go before those of the repository, for names that no option could spell.
 
         Raises: AccessFailed (git refused, `details` has `exit` and `stderr`; or it took too long), TooLarge,
         UnsupportedHost (no git on this machine).
         """
-        with _put_aside() as complaints:
-            process = self._started(args, complaints)
+        with _put_aside() as complaints, _put_aside(given) as standard_input:
+            process = self._started(args, standard_input, complaints, settings)
             said, in_time = _collected(process, timeout_s, bytes_max)
             complaints.seek(0)
             complaint = complaints.read(POINTER_BYTES_MAX).decode("utf-8", "replace").strip()
@@ -163,7 +185,9 @@ class Git:
             )
         return said
 
-    def _started(self, args: tuple[str, ...], complaints: IO[bytes]) -> subprocess.Popen[bytes]:
+    def _started(
+        self, args: tuple[str, ...], standard_input: IO[bytes], complaints: IO[bytes], settings: Mapping[str, str]
+    ) -> subprocess.Popen[bytes]:
         import subprocess
 
         safe = NO_PROGRAMS if args[0] in SHOWS_DIFFERENCES else ()
@@ -171,8 +195,8 @@ class Git:
             return subprocess.Popen(
                 ["git", *OPTIONS, args[0], *safe, *args[1:]],
                 cwd=self._root,
-                env=_environment(),
-                stdin=subprocess.DEVNULL,
+                env=_environment() | _set(settings),
+                stdin=standard_input,
                 stdout=subprocess.PIPE,
                 stderr=complaints,
                 start_new_session=os.name == "posix",  # so that what git starts ends with it
@@ -295,14 +319,35 @@ def _environment() -> dict[str, str]:
     }
 
 
-def _put_aside() -> IO[bytes]:
-    """A file for what git complains of; where there is no room for temporary files, its exit code must do."""
+def _set(settings: Mapping[str, str]) -> dict[str, str]:
+    """Settings as git reads them from its environment, where a name may hold whatever it likes."""
+    numbered = {
+        f"GIT_CONFIG_{part}_{number}": said
+        for number, pair in enumerate(settings.items())
+        for part, said in zip(("KEY", "VALUE"), pair, strict=True)
+    }
+    return numbered | {"GIT_CONFIG_COUNT": str(len(settings))} if settings else {}
+
+
+def _put_aside(content: bytes = b"") -> IO[bytes]:
+    """A file for what git reads or complains of. Where there is no room for one, its exit code must do for complaints.
+
+    Raises: AccessFailed when content finds no room.
+    """
     import tempfile  # with `subprocess` 10 ms, which reading HEAD can do without
 
     try:
-        return tempfile.TemporaryFile()
-    except OSError:
+        return _holding(tempfile.TemporaryFile(), content)
+    except OSError as error:
+        if content:
+            raise AccessFailed("no room for a temporary file", suggestion="free some disk space") from error
         return open(os.devnull, "w+b")
+
+
+def _holding(file: IO[bytes], content: bytes) -> IO[bytes]:
+    file.write(content)
+    file.seek(0)
+    return file
 
 
 def _collected(process: subprocess.Popen[bytes], timeout_s: float, bytes_max: int) -> tuple[bytes, bool]:

@@ -10,7 +10,6 @@ left out, since what they bring stands in the commits they merge.
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -67,7 +66,7 @@ def listing(git: Git, *, most: int = COMMITS_MAX) -> Listing:
     except (AccessFailed, UnsupportedHost) as error:
         return Listing(head.commit, reason=error.message)
     hashes = said.decode("ascii").split()
-    cut = _cut(git)
+    cut = git.cut()
     whole = tuple(each for each in hashes[:most] if each not in cut)
     reason = "" if whole else "the clone is shallow and holds no whole commit" if cut else "there are only merges"
     return Listing(head.commit, whole, len(hashes) > most, bool(cut), reason)
@@ -170,13 +169,3 @@ def _log(git: Git, files: Sequence[str], hashes: Sequence[str], seconds: float) 
 def _printable(text: str) -> str:
     """Without the bytes that were no UTF-8."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-
-
-def _cut(git: Git) -> frozenset[str]:
-    """The commits at which a shallow clone was cut: they look as if they had added every file."""
-    common = git.common_dir()
-    try:
-        with open(os.path.join(common or os.devnull, "shallow"), encoding="ascii", errors="replace") as file:
-            return frozenset(file.read().split())
-    except OSError:  # a whole clone has no such file
-        return frozenset()

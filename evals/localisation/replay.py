@@ -43,6 +43,7 @@ class Question:
     source: frozenset[str]  # those that are neither tests nor documents nor data
     searcher: Searcher
     history: History
+    engine: Engine
 
 
 def is_task(commit: Commit) -> bool:
@@ -93,7 +94,7 @@ def _question(engine: Engine, commit: Commit, miner: Miner) -> Question:
     source = frozenset(path for path in files if ROLES[searcher.view.roles[alive[path]]] not in NOT_SOURCE)
     mined = miner.mined()
     assert commit.hash not in {mined.facts.hashes[row] for row in mined.facts.heads[mined.head].rows}
-    return Question(commit, files, source, searcher, History(mined.facts, mined.head))
+    return Question(commit, files, source, searcher, History(mined.facts, mined.head), engine)
 
 
 def _git(folder: Path, *words: str) -> None:

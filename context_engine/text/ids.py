@@ -1,13 +1,9 @@
-"""PURE. Names of memories and discoveries: ids that sort by time, ids that follow from content, and file names people can read."""
+"""PURE. Ids: ones that sort by the time they were made, and ones that follow from facts. Time and chance are handed in."""
 
 from __future__ import annotations
 
 import hashlib
-import re
-import unicodedata
 
-SLUG_CHARS_MAX = 48
-"""With the id it stays under the 64 characters that a file listing shows without wrapping."""
 CHANCE_BYTES = 10
 """What `uuid7` needs: 74 bits, in whole bytes."""
 
@@ -37,29 +33,3 @@ def uuid8(*facts: str) -> str:
 def _dashed(bits: int) -> str:
     digits = f"{bits:032x}"
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
-
-
-def short(name: str) -> str:
-    """The last eight digits of an id, which are chance: the first ones are the same for a minute.
-
-    >>> short("mem_017f22e2-79b0-7cc3-98c4-dc0c0c07398f")
-    '0c07398f'
-    """
-    return name[-8:]
-
-
-def slug(title: str) -> str:
-    """A title as a part of a file name: lower-case letters, digits and dashes, whatever the title holds.
-
-    >>> slug("../../x"), slug("Use UTF-8, always!"), slug("Größe: 10 µm"), slug("?"), slug("日本語")
-    ('x', 'use-utf-8-always', 'grosse-10-m', 'memory', 'memory')
-    """
-    plain = unicodedata.normalize("NFKD", title.replace("ß", "ss")).encode("ascii", "ignore").decode("ascii").lower()
-    parts = re.findall(r"[a-z0-9]+", plain)
-    name = ""
-    for part in parts:
-        longer = f"{name}-{part}" if name else part[:SLUG_CHARS_MAX]
-        if len(longer) > SLUG_CHARS_MAX:
-            break
-        name = longer
-    return name or "memory"

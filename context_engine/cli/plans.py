@@ -1,0 +1,316 @@
+"""`ctx plans`: what a team wants to do, as tables; how far it is, as it happens; and the yes or no of a person."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.markup import escape
+
+from context_engine.cli.call import answered, given, printed
+from context_engine.cli.places import root_of
+from context_engine.cli.screen import Cell, ago, err, harmless, note, out, read, ready, sure, table
+from context_engine.engine import Engine
+from context_engine.errors import Conflict, InvalidArgument, PlanNotFound
+from context_engine.plans.difference import difference
+from context_engine.plans.handles import handles, meant
+from context_engine.plans.listing import Wanted
+from context_engine.plans.rendering import difference_text, history_text, plan_text
+from context_engine.store import times
+
+if TYPE_CHECKING:
+    from context_engine.plans.approving import Requested, Responded
+    from context_engine.plans.listing import PlanRow
+
+INTERRUPTED = 130
+NOTHING_FOUND = 1
+"""As `ctx search`: an empty list is exit code 1."""
+BAR_CHARS = 10
+REQUEST = "apr_"
+"""How the id of a request for approval begins."""
+FILES_SHOWN = 8
+STYLES = {
+    "executing": "blue", "completed": "green", "failed": "red", "stalled": "red", "damaged": "red",
+    "needs_clarification": "yellow", "approved": "cyan", "archived": "dim", "draft": "dim",
+}  # fmt: skip
+
+
+# -- looking ----------------------------------------------------------------------------------------------------------
+
+
+def listed(root: Path | None, wanted: Wanted, *, as_json: bool) -> int:
+    """Plans, newest change first; the exit code."""
+    with Engine.open(root_of(root)) as engine:
+        if as_json:
+            asked = given(status=wanted.status, tags=wanted.tags, query=wanted.query, sort_by=wanted.sort_by)
+            return printed(engine, "list_plans", asked | {"limit": wanted.limit})
+        rows, found, now = _all(engine), engine.plans.desk.listed(wanted), engine.now()
+    if not found.rows:
+        there = f"There are {len(rows)} others: ask for less." if rows else "make one with ctx plans create"
+        err.print(f"[yellow]no plans[/yellow]: {there}")
+        return NOTHING_FOUND
+    by_id = handles((row.id, row.name) for row in rows)
+    table(
+        ("plan", "status", "progress", "steps", "changed", "goal"),
+        [_row(row, by_id[row.id], ago(times.seconds(row.updated_at), now)) for row in found.rows],
+    )
+    if len(found.rows) < found.total:
+        note(f"{len(found.rows)} of {found.total:,} plans")
+    for row in found.rows:
+        if row.problem:
+            err.print(f"[yellow]warning:[/yellow] {escape(harmless(f'{row.id}: {row.problem}'))}")
+    return 0
+
+
+def _row(row: PlanRow, handle: str, changed: str) -> list[Cell]:
+    status = row.status.replace("_", " ")
+    return [
+        (handle, "bold cyan"),
+        (status, STYLES.get(row.status, "")),
+        bar(row.progress),
+        str(row.step_count),
+        changed,
+        row.goal or row.name,
+    ]
+
+
+def bar(percentage: float) -> str:
+    """How far something is, at a glance.
+
+    >>> bar(0), bar(43.2), bar(99.9)
+    ('░░░░░░░░░░   0 %', '████░░░░░░  43 %', '█████████░  99 %')
+    """
+    filled = int(percentage * BAR_CHARS / 100)
+    return f"{'█' * filled}{'░' * (BAR_CHARS - filled)} {int(percentage):>3} %"
+
+
+def show(root: Path | None, which: str, version: int | None, html: Path | None, *, as_json: bool) -> int:
+    """One plan to read, or as a page for the browser; the exit code."""
+    with Engine.open(root_of(root)) as engine:
+        plan_id = _meant(engine, which)
+        if as_json:
+            return printed(engine, "load_plan", given(plan_id=plan_id, version=version))
+        loaded = engine.plans.desk.load(plan_id, version)
+        drift = engine.plans.desk.drift(loaded.plan)
+        versions, _ = engine.plans.desk.history(plan_id) if html else ((), ())
+    for warning in (*loaded.warnings, *drift.warnings):
+        err.print(f"[yellow]warning:[/yellow] {escape(harmless(warning))}")
+    if html:
+        from context_engine.plans.page import page
+        from context_engine.workspace.writing import write_atomic
+
+        written = page(loaded.plan, loaded.execution, loaded.approvals, versions).encode()
+        write_atomic(html.expanduser().absolute(), written)
+        note(f"{html}: {len(written) // 1000:,} kB, opens in any browser, needs no network")
+        return 0
+    read(plan_text(loaded.plan, loaded.execution))
+    if drift.files_missing or drift.files_changed:
+        note(
+            f"since the plan was made: {_told_paths(drift.files_missing, 'gone')}{_told_paths(drift.files_changed, 'changed')}"
+        )
+    return 0
+
+
+def _told_paths(paths: Sequence[str], what: str) -> str:
+    more = f" and {len(paths) - FILES_SHOWN} more" if len(paths) > FILES_SHOWN else ""
+    return f"{what} {', '.join(paths[:FILES_SHOWN])}{more}  " if paths else ""
+
+
+def history(root: Path | None, which: str, number: int, *, as_json: bool) -> int:
+    """The versions of a plan, newest first; the exit code."""
+    with Engine.open(root_of(root)) as engine:
+        plan_id = _meant(engine, which)
+        if as_json:
+            return printed(engine, "view_history", {"plan_id": plan_id, "limit": number})
+        versions, damaged = engine.plans.desk.history(plan_id)
+    read(history_text(versions[:number]))
+    if len(versions) > number:
+        note(f"{number} of {len(versions):,} versions")
+    for each in damaged:
+        err.print(f"[yellow]warning:[/yellow] {escape(harmless(each))}")
+    return 0
+
+
+def diff(root: Path | None, which: str, first: int | None, last: int | None, *, as_json: bool) -> int:
+    """What changed between two versions: by default the newest and the one before; the exit code."""
+    with Engine.open(root_of(root)) as engine:
+        desk = engine.plans.desk
+        plan_id = _meant(engine, which)
+        newest = desk.load(plan_id).versions[-1]
+        until = last or newest
+        since = first or until - 1
+        if since < 1:
+            raise InvalidArgument(
+                "the plan has one version, so there is nothing to compare", suggestion="See it with ctx plans show."
+            )
+        if as_json:
+            asked = {"plan_id": plan_id, "from_version": since, "to_version": until}
+            return printed(engine, "compare_plan_versions", asked)
+        found = difference(desk.load(plan_id, since).plan, desk.load(plan_id, until).plan)
+    read(difference_text(found))
+    return 0
+
+
+def progress(root: Path | None, which: str, *, watch: bool, as_json: bool) -> int:
+    """How far a plan is; the exit code."""
+    from context_engine.cli import watching
+
+    with Engine.open(root_of(root)) as engine:
+        plan_id = _meant(engine, which)
+        if as_json:
+            return printed(engine, "view_progress", {"plan_id": plan_id})
+        steps = engine.plans.steps
+        if watch:
+            return watching.watch(lambda: steps.current(plan_id), engine.now)
+        return watching.once(steps.current(plan_id), engine.now())
+
+
+def archive(root: Path | None, which: str) -> int:
+    """Put a plan away, its older versions packed; it stays readable; the exit code."""
+    with Engine.open(root_of(root)) as engine:
+        packed = engine.plans.desk.archive(_meant(engine, which), author="user")
+    out.print(f"archived; {packed} older versions were packed")
+    return 0
+
+
+# -- making -----------------------------------------------------------------------------------------------------------
+
+
+def create(root: Path | None, task: str, told: dict[str, Any], *, as_json: bool) -> int:
+    """Make a plan out of the repository, keep it and show it; the exit code."""
+    with Engine.open(root_of(root)) as engine:
+        if not ready(engine, "planned"):
+            return INTERRUPTED
+        made = answered(engine, "create_plan", {"task": task, **told})
+        if as_json:
+            print(made)
+            return 0
+        reply = json.loads(made)
+        loaded = engine.plans.desk.load(reply["persistence"]["plan_id"])
+        handle = handles((row.id, row.name) for row in _all(engine))[loaded.plan.id]
+    read(plan_text(loaded.plan))
+    for warning in reply.get("warnings", ()):
+        err.print(f"[yellow]warning:[/yellow] {escape(harmless(warning))}")
+    note(f"kept as {handle}: ctx plans show {handle} --html plan.html; ctx plans approve {handle}")
+    return 0
+
+
+# -- deciding ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What somebody at the terminal says about a request. `version`: refused unless that is the plan's newest."""
+
+    action: str = "approve"
+    comment: str = ""
+    changes: str = ""
+    steps: tuple[str, ...] = ()
+    version: int | None = None
+    sure: bool = False
+
+
+def approve(root: Path | None, which: str, said: Verdict, *, as_json: bool) -> int:
+    """Decide about a request for approval, or about a plan for which nobody asked; the exit code.
+
+    What is decided where no terminal is, counts as the word of a program. Raises: InvalidArgument when nobody can be asked.
+    """
+    from context_engine.plans.approving import AGENT, PERSON
+
+    is_person = sys.stdin.isatty()
+    if not (is_person or said.sure):
+        raise InvalidArgument(
+            "this is no terminal, so nobody can be asked",
+            suggestion="Repeat it with --yes; it is recorded as an agent's.",
+        )
+    with Engine.open(root_of(root)) as engine:
+        asked = _request(engine, which, said)
+        if said.version not in (None, asked.plan.version):
+            raise Conflict(
+                f"the plan is at version {asked.plan.version}, not {said.version}",
+                suggestion=f"See what changed: ctx plans diff {which} {said.version} {asked.plan.version}.",
+                details={"current": asked.plan.version},
+            )
+        if not said.sure and not _is_sure(asked, said.action):
+            err.print("nothing was decided")
+            return NOTHING_FOUND
+        decided = engine.plans.approvals.respond(
+            asked.approval.id,
+            said.action,
+            comment=said.comment,
+            modifications=said.changes,
+            by=PERSON if is_person else AGENT,
+        )
+    _tell(decided, as_json=as_json)
+    return 0
+
+
+def _request(engine: Engine, which: str, said: Verdict) -> Requested:
+    """The request that is meant: by its id, the one that is pending for a plan, or one that is made now.
+
+    Raises: InvalidArgument when several are pending, ApprovalNotFound, PlanNotFound.
+    """
+    approvals = engine.plans.approvals
+    if which.startswith(REQUEST):
+        return approvals.get(which)
+    plan_id = _meant(engine, which)
+    pending = [each.id for each in engine.plans.desk.load(plan_id).approvals if each.status == "pending"]
+    if said.steps or not pending:
+        return approvals.request(plan_id, steps=said.steps, actor="user")
+    if len(pending) > 1:
+        raise InvalidArgument(
+            f"{len(pending)} requests are pending for this plan: {', '.join(pending)}",
+            suggestion="Name one of them, or the steps: --step 2.",
+            details={"requests": pending},
+        )
+    return approvals.get(pending[0])
+
+
+def _is_sure(asked: Requested, action: str) -> bool:
+    """Show what is to be decided, and ask."""
+    files, risks = asked.affected_files, asked.plan.risks
+    err.print(f"[bold]{escape(harmless(asked.plan.goal))}[/bold], version {asked.plan.version}")
+    for step in asked.steps:
+        err.print(f"  {asked.plan.steps.index(step) + 1}. {escape(harmless(step.title))}")
+    err.print(
+        f"  touches {escape(_told_paths(files, f'{len(files)} files:'))}".rstrip() if files else "  touches no files"
+    )
+    for risk in risks:
+        err.print(f"  [yellow]risk[/yellow] {escape(harmless(risk.issue))}")
+    return sure(f"{action.replace('_', ' ').capitalize()}?")
+
+
+def _tell(decided: Responded, *, as_json: bool) -> None:
+    from context_engine.tools.fit import compact
+    from context_engine.tools.plan_desk import approval_row
+
+    request = approval_row(decided.approval, decided.plan)
+    if as_json:
+        print(compact({"ok": True, "request": request, "plan_status": decided.plan_status}))
+        return
+    about = f"steps {', '.join(map(str, request['steps']))}" if "steps" in request else "the whole plan"
+    status = decided.approval.status.replace("_", " ")
+    out.print(f"{status}: {about}, version {decided.approval.plan_version}, by {decided.approval.decided_by}")
+    out.print(f"[dim]the plan is {decided.plan_status.replace('_', ' ')}[/dim]")
+
+
+# -- which plan -------------------------------------------------------------------------------------------------------
+
+
+def _meant(engine: Engine, which: str) -> str:
+    """The id of the plan that was typed; nothing typed means the one that changed last. Raises: PlanNotFound."""
+    rows = _all(engine)
+    if which:
+        return engine.plans.desk.id_of(meant(which, handles((row.id, row.name) for row in rows), is_begun=True))
+    if not rows:
+        raise PlanNotFound("there is no plan yet", suggestion="Make one with ctx plans create.")
+    return rows[0].id
+
+
+def _all(engine: Engine) -> tuple[PlanRow, ...]:
+    """Every plan, the one that changed last first."""
+    return engine.plans.desk.listed(Wanted(limit=sys.maxsize)).rows

@@ -1,0 +1,126 @@
+r"""Whether the brackets and quotes of a text close: evidence that does not depend on a parser knowing every construct.
+
+A grammar lags behind its language, and macros belong to no grammar, so a parser finds errors in healthy files. A bracket that
+nothing closes is an error in every language. Those in strings and comments are none.
+
+>>> c_brackets('if (x) { puts("}"); /* ) */')
+Problem(line=1, column=8, message="'{' is never closed")
+>>> c_brackets("#if A\nf(a) {\n#else\nf(b) {\n#endif\n}") is None
+True
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+from tree_sitter import Node
+
+from context_engine.languages.details import position
+from context_engine.languages.grammars import Grammars
+from context_engine.languages.language import Language
+from context_engine.languages.parts import Problem
+from context_engine.languages.trees import read_tree
+
+PREPROCESSED = frozenset({"c", "cpp", "objc"})
+"""Their parser sees macros it does not know; the brackets of one branch of each `#if` must close all the same."""
+
+TOKEN_CHARS_MAX = 3
+"""`${`, `#[`, `{{`, `]]`: a longer token is a word."""
+
+_PAIRS = {"(": ")", "[": "]", "{": "}"}
+_QUOTES = frozenset("\"'`")
+_BRACKETS = frozenset((*_PAIRS, *_PAIRS.values()))
+_NEVER = re.compile(r"\s*#\s*if\s+0\b")
+_C_TOKEN = re.compile(
+    r"""//(?:\\\n|[^\n])*|/\*.*?(?:\*/|\Z)           # comments
+    |(?:u8|[uUL])?R"([^()\\\s]{0,16})\(.*?\)\1"      # raw strings
+    |"(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])*'?       # strings and characters
+    |\b\d[\w.']*                                     # numbers, since 1'000 is one
+    |^[ \t]*\#[ \t]*(\w*)(?:\\\r?\n|/\*.*?\*/|[^\n])*         # the preprocessor's own lines
+    |[()\[\]{}]""",
+    re.DOTALL | re.MULTILINE | re.VERBOSE,
+)
+
+Bracket = tuple[str, int, int]
+"""The character, its line and its column. A quote is one only when nothing ends its string."""
+Branch = Literal["now", "later", "done"]
+
+
+def bracket_problem(language: Language, data: bytes, grammars: Grammars) -> Problem | None:
+    """The first bracket that does not close, or closes what is not open; None as well when the file cannot be parsed."""
+    if language.name in PREPROCESSED:
+        return c_brackets(data.decode("utf-8", "replace"))
+    data, tree = read_tree(language, data, grammars)
+    if isinstance(tree, str):
+        return None
+    return first_problem(_of_tree(data, tree.root_node))
+
+
+def c_brackets(text: str) -> Problem | None:
+    """The same for C and its kin, without a parser: of each `#if` the first branch counts, unless it is `#if 0`."""
+    return first_problem(_of_c(text))
+
+
+def first_problem(brackets: Iterable[Bracket]) -> Problem | None:
+    """What is wrong with brackets in their order.
+
+    >>> first_problem([("(", 1, 5), ("]", 2, 1)])
+    Problem(line=2, column=1, message="']' closes the '(' of line 1")
+    """
+    opened: list[Bracket] = []
+    for character, line, column in brackets:
+        if character in _PAIRS:
+            opened.append((character, line, column))
+        elif character in _QUOTES:
+            return Problem(line, column, f"the string that begins with {character} is never ended")
+        elif not opened:
+            return Problem(line, column, f"{character!r} closes nothing")
+        elif _PAIRS[(last := opened.pop())[0]] != character:
+            return Problem(line, column, f"{character!r} closes the {last[0]!r} of line {last[1]}")
+    return Problem(opened[-1][1], opened[-1][2], f"{opened[-1][0]!r} is never closed") if opened else None
+
+
+def _of_tree(data: bytes, root: Node) -> Iterator[Bracket]:
+    """The brackets among the tokens of a tree, in their order."""
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        if node.child_count:
+            waiting += reversed(node.children)
+        elif not (node.is_named or node.is_missing) and len(node.type) <= TOKEN_CHARS_MAX:
+            token = data[node.start_byte : node.end_byte].decode("latin-1")
+            if token in _QUOTES and node.parent is not None and node.parent.is_error:
+                yield (token, *position(data, node))
+            for character in token if token == node.type else "":
+                if character in _BRACKETS:
+                    yield (character, *position(data, node))
+
+
+def _of_c(text: str) -> Iterator[Bracket]:
+    line = done = 0
+    branches: list[Branch] = []
+    for token in _C_TOKEN.finditer(text):
+        line += text.count("\n", done, token.start())
+        done = token.start()
+        said = token.group()
+        if token[2] is not None:
+            _follow(branches, token[2], said)
+        elif (said in _BRACKETS or _is_open(said)) and all(branch == "now" for branch in branches):
+            yield said[0], line + 1, done - text.rfind("\n", 0, done)
+
+
+def _is_open(said: str) -> bool:
+    """Whether a string does not end on its line."""
+    return said.startswith('"') and (len(said) == 1 or not said.endswith('"'))
+
+
+def _follow(branches: list[Branch], directive: str, said: str) -> None:
+    """One line of the preprocessor: of each `#if` that is open, whether its lines count now, later, or not any more."""
+    if directive in ("if", "ifdef", "ifndef"):
+        branches.append("later" if _NEVER.match(said) else "now")
+    elif directive in ("else", "elif", "elifdef", "elifndef") and branches:
+        branches[-1] = "now" if branches[-1] == "later" else "done"
+    elif directive == "endif" and branches:
+        branches.pop()

@@ -1,0 +1,89 @@
+r"""A file's bytes and a tree-sitter query -> what its captures hold, as plain tuples. Never raises: what cannot be parsed has none.
+
+So that whoever asks for a shape in the code ("a call of `eval`", "a default that is a list") need not know the parser.
+
+>>> python = Languages.builtin()["python"]
+>>> calls = Captures(python, b"one()\ntwo()\n", Grammars(getfixture("tmp_path"))).of("(call function: (identifier) @name)")
+>>> [(found["name"].text, found["name"].first) for found in calls]
+[('one', 1), ('two', 2)]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from context_engine.languages.details import position
+from context_engine.languages.grammars import Grammars
+from context_engine.languages.language import Language, Languages
+from context_engine.languages.trees import read_tree
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Tree
+
+__all__ = ["Captured", "Captures", "Grammars", "Languages"]
+
+MATCHES_MAX = 20_000
+"""A file with more of anything was written by a program."""
+
+
+class Captured(NamedTuple):
+    """One captured node: its lines (1-based, both included), the column it starts in, its bytes' offsets and its text."""
+
+    first: int
+    last: int
+    column: int
+    start: int
+    stop: int
+    kind: str
+    text: str
+
+
+Match = Mapping[str, Captured]
+"""The captures of one match by name, without the `@`; of a repeated capture the first."""
+
+
+class Captures:
+    """One parsed file, asked by queries. Parsed when first asked."""
+
+    def __init__(self, language: Language, data: bytes, grammars: Grammars) -> None:
+        self._language = language
+        self._given = data
+        self._grammars = grammars
+
+    @cached_property
+    def _parsed(self) -> tuple[bytes, Tree | str]:
+        return read_tree(self._language, self._given, self._grammars)
+
+    @property
+    def problem(self) -> str:
+        """Why there is no tree; empty when there is one."""
+        tree = self._parsed[1]
+        return tree if isinstance(tree, str) else ""
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether its parser sees an error in it."""
+        tree = self._parsed[1]
+        return not isinstance(tree, str) and tree.root_node.has_error
+
+    def of(self, query: str) -> list[Match]:
+        """The matches of a query in the order of the file; none when the query does not fit the grammar."""
+        data, tree = self._parsed
+        cursor = self._grammars.cursor(self._language.grammar or "", query)
+        if cursor is None or isinstance(tree, str):
+            return []
+        found = []
+        for _, nodes in cursor.matches(tree.root_node):
+            found.append({name: captured(data, each[0]) for name, each in nodes.items() if each})
+            if len(found) >= MATCHES_MAX:
+                break
+        return sorted(found, key=lambda match: min((each.start, each.stop) for each in match.values()))
+
+
+def captured(data: bytes, node: Node) -> Captured:
+    """What a node holds."""
+    line, column = position(data, node)
+    text = data[node.start_byte : node.end_byte].decode("utf-8", "replace")
+    return Captured(line, node.end_point[0] + 1, column, node.start_byte, node.end_byte, node.type, text)

@@ -1,0 +1,203 @@
+"""PURE. What waits for what: generations, cycles, the critical path, and what can be done side by side.
+
+A graph is made of any plan, however wrong: what waits for a step that is not there waits for nothing, and what waits in a circle
+comes last. Nothing here can hang, and the order of the steps decides wherever the graph does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from heapq import heappop, heappush
+from typing import Any, NamedTuple
+
+from context_engine.plans.model import Plan, Step, numbers
+
+SIDE_BY_SIDE_MAX = 20
+"""Named per step; whole groups stand in the graph. A thousand steps that wait for nothing would make a million names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """The steps of a plan by uid. Each step of a level waits for one of the level before; `groups` touch disjoint files.
+
+    `cycle` are the uids of one circle, the first one again at its end; empty when there is none.
+    """
+
+    levels: tuple[tuple[str, ...], ...]
+    groups: tuple[tuple[str, ...], ...]
+    depends: Mapping[str, tuple[str, ...]]
+    needed_by: Mapping[str, tuple[str, ...]]
+    cycle: tuple[str, ...]
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """Every step after all that it waits for."""
+        return tuple(uid for level in self.levels for uid in level)
+
+
+class Timing(NamedTuple):
+    """When each step can start, and how long it can wait without the whole taking longer: hours by uid."""
+
+    start: Mapping[str, float]
+    slack: Mapping[str, float]
+    duration_h: float
+    critical_path: tuple[str, ...]
+
+
+def graph(plan: Plan) -> Graph:
+    """The graph of a plan."""
+    depends = dependencies(plan.steps)
+    needed_by: dict[str, list[str]] = {uid: [] for uid in depends}
+    for uid, waits_for in depends.items():
+        for other in waits_for:
+            needed_by[other].append(uid)
+    levels, cycle = _levels(depends)
+    files = {step.uid: step.files for step in plan.steps}
+    groups = tuple(group for level in levels for group in _disjoint(level, files) if len(group) > 1)
+    return Graph(levels, groups, depends, {uid: tuple(others) for uid, others in needed_by.items()}, cycle)
+
+
+def dependencies(steps: Sequence[Step]) -> dict[str, tuple[str, ...]]:
+    """What each step waits for, in the order of the steps, as far as it is there."""
+    place = {step.uid: number for number, step in enumerate(steps)}
+    return {
+        step.uid: tuple(sorted((uid for uid in set(step.depends_on) if uid in place), key=place.__getitem__))
+        for step in steps
+    }
+
+
+def timing(drawn: Graph, hours: Mapping[str, float]) -> Timing:
+    """The critical path method: forward for the earliest start, backward for the latest. What has no hours takes none."""
+    place = {uid: number for number, uid in enumerate(drawn.order)}
+    start: dict[str, float] = {}
+    for uid in drawn.order:
+        earlier = (other for other in drawn.depends[uid] if place[other] < place[uid])
+        start[uid] = max((start[other] + hours.get(other, 0.0) for other in earlier), default=0.0)
+    duration = max((at + hours.get(uid, 0.0) for uid, at in start.items()), default=0.0)
+    latest: dict[str, float] = {}
+    for uid in reversed(drawn.order):
+        later = (other for other in drawn.needed_by[uid] if place[other] > place[uid])
+        latest[uid] = min((latest[other] for other in later), default=duration) - hours.get(uid, 0.0)
+    slack = {uid: round(latest[uid] - start[uid], 6) + 0.0 for uid in drawn.depends}
+    return Timing(start, slack, duration, _critical_path(drawn, start, hours, place))
+
+
+def reach(needed_by: Mapping[str, Iterable[str]], uids: Iterable[str]) -> set[str]:
+    """All that waits for any of these steps, directly or not."""
+    found: set[str] = set()
+    waiting = list(uids)
+    while waiting:
+        fresh = [other for other in needed_by.get(waiting.pop(), ()) if other not in found]
+        found.update(fresh)
+        waiting += fresh
+    return found
+
+
+def closure(order: Iterable[str], edges: Mapping[str, Iterable[str]]) -> dict[str, int]:
+    """All that each step reaches over the edges, as bits: quick to count and to intersect, however wide the graph.
+
+    `order` has what an edge leads to before what it leads from; a bit is the place in that order.
+    """
+    bit: dict[str, int] = {}
+    found: dict[str, int] = {}
+    for place, uid in enumerate(order):
+        bit[uid] = 1 << place
+        found[uid] = 0
+        for other in edges[uid]:
+            found[uid] |= found.get(other, 0) | bit.get(other, 0)
+    return found
+
+
+def in_plan_order(drawn: Graph) -> tuple[str, ...]:
+    """Every step after all that it waits for, and otherwise as the plan has them; what a circle holds up is left out."""
+    uids = tuple(drawn.depends)
+    place = {uid: number for number, uid in enumerate(uids)}
+    waits = {uid: len(drawn.depends[uid]) for uid in uids}
+    ready = [place[uid] for uid in uids if not waits[uid]]  # in order, and so a heap
+    order: list[str] = []
+    while ready:
+        order.append(uids[heappop(ready)])
+        for other in drawn.needed_by[order[-1]]:
+            waits[other] -= 1
+            if not waits[other]:
+                heappush(ready, place[other])
+    return tuple(order)
+
+
+def side_by_side(drawn: Graph, uid: str) -> tuple[str, ...]:
+    """The other steps of its group, the first few."""
+    group = next((group for group in drawn.groups if uid in group), ())
+    return tuple(other for other in group if other != uid)[:SIDE_BY_SIDE_MAX]
+
+
+def wire_graph(plan: Plan, drawn: Graph) -> dict[str, Any]:
+    """The graph as JSON can carry it: step numbers everywhere, but `slack` by uid."""
+    number = numbers(plan)
+    timed = timing(drawn, {step.uid: step.hours for step in plan.steps})
+    return {
+        "nodes": [{"id": step.uid, "step_number": number[step.uid]} for step in plan.steps],
+        "edges": [{"from": number[one], "to": number[uid]} for uid in drawn.depends for one in drawn.depends[uid]],
+        "critical_path": [number[uid] for uid in timed.critical_path],
+        "parallel_groups": [[number[uid] for uid in group] for group in drawn.groups],
+        "execution_order": [number[uid] for uid in drawn.order],
+        "levels": [[number[uid] for uid in level] for level in drawn.levels],
+        "slack": {uid: round(hours, 2) for uid, hours in timed.slack.items()},
+        "duration_h": round(timed.duration_h, 2),
+    }
+
+
+def _levels(depends: Mapping[str, tuple[str, ...]]) -> tuple[tuple[tuple[str, ...], ...], tuple[str, ...]]:
+    """The generations, then one by one what a circle holds up, and the circle."""
+    place = {uid: number for number, uid in enumerate(depends)}
+    sorter, cycle = TopologicalSorter(depends), ()
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        cycle = _from_first(error.args[1][:0:-1], place)
+    levels, left = [], dict(place)
+    while ready := sorter.get_ready():
+        levels.append(tuple(sorted(ready, key=place.__getitem__)))
+        sorter.done(*ready)
+        for uid in ready:
+            del left[uid]
+    return (*levels, *((uid,) for uid in left)), cycle
+
+
+def _from_first(circle: Sequence[str], place: Mapping[str, int]) -> tuple[str, ...]:
+    """A circle told from its first step on, and back to it: each waits for the next.
+
+    >>> _from_first(["b", "c", "a"], {"a": 0, "b": 1, "c": 2})
+    ('a', 'b', 'c', 'a')
+    """
+    at = min(range(len(circle)), key=lambda index: place[circle[index]])
+    return (*circle[at:], *circle[: at + 1])
+
+
+def _disjoint(level: Sequence[str], files: Mapping[str, frozenset[str]]) -> list[tuple[str, ...]]:
+    """A level in groups that touch no file twice, each step in the first group that has room for it."""
+    groups: list[tuple[list[str], set[str]]] = []
+    for uid in level:
+        fit = next((group for group in groups if group[1].isdisjoint(files[uid])), None)
+        if fit is None:
+            fit = ([], set())
+            groups.append(fit)
+        fit[0].append(uid)
+        fit[1].update(files[uid])
+    return [tuple(uids) for uids, _ in groups]
+
+
+def _critical_path(
+    drawn: Graph, start: Mapping[str, float], hours: Mapping[str, float], place: Mapping[str, int]
+) -> tuple[str, ...]:
+    """The longest chain from the end back to a start; of equal ones, through the first steps."""
+    if not start:
+        return ()
+    done = {uid: at + hours.get(uid, 0.0) for uid, at in start.items()}
+    uid = max(drawn.order, key=lambda each: (done[each], -place[each]))
+    path = [uid]
+    while earlier := [other for other in drawn.depends[uid] if place[other] < place[uid]]:
+        uid = max(earlier, key=lambda each: (done[each], -place[each]))
+        path.append(uid)
+    return tuple(reversed(path))

@@ -1,0 +1,331 @@
+"""PURE. Pictures of a plan in Mermaid: what waits for what, how far it is, when it happens, which modules it touches.
+
+Titles are other people's text and may hold anything: `label` lets no character through that Mermaid could take for its own,
+and nothing but our own names stands where Mermaid expects one. The same plan is always the same picture.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from context_engine.plans.graph import Graph, Timing, graph, timing
+from context_engine.plans.lifecycle import DONE
+from context_engine.plans.model import DAY_HOURS, Plan, numbers
+from context_engine.plans.progress import Execution
+from context_engine.store.times import DAY_S, iso
+
+Direction = Literal["TD", "LR"]
+
+NODES_MAX = 80
+"""Beyond it nobody finds a step, and some viewers refuse to draw; what is done is taken together first."""
+LABEL_CHARS = 50
+EDGES_MAX = 400
+"""Mermaid refuses to draw more than 500 unless it is configured to."""
+QUARTER_H = 0.25
+"""The shortest bar: a thinner one cannot be seen."""
+MORNING_H = 9
+CHART_HOURS_MAX = 1_000_000
+"""Five centuries of work: what would end later ends there, since calendars have an end too."""
+START = 1_704_067_200.0
+"""2024-01-01, a Monday: where a chart begins when nobody says when the plan does."""
+STATES = ("done", "active", "ready", "failed", "blocked", "waiting")
+_STYLES = {
+    "done": "fill:#d5f5e3,stroke:#1e8449,color:#145a32",
+    "active": "fill:#d6eaf8,stroke:#2874a6,color:#1b4f72",
+    "ready": "fill:#fef9e7,stroke:#b7950b,color:#7d6608",
+    "failed": "fill:#fadbd8,stroke:#b03a2e,color:#78281f",
+    "blocked": "fill:#f2f3f4,stroke:#b03a2e,color:#515a5a,stroke-dasharray:4",
+    "waiting": "fill:#f2f3f4,stroke:#909497,color:#515a5a",
+    "critical": "stroke:#b03a2e,stroke-width:3px",
+    "touched": "fill:#d6eaf8,stroke:#2874a6,color:#1b4f72",
+    "beside": "fill:#f2f3f4,stroke:#909497,color:#515a5a",
+}
+_PLAIN = frozenset(" .,-/+=!?")
+_ABOVE_LATIN = 0x2000
+"""From here on there are symbols and emoji, and none that Mermaid knows; below, punctuation it may know."""
+_DIRECTION = "direction "
+"""The one word that Mermaid's lexer looks for inside a quoted label too: `direction LR` there takes the whole line away."""
+_JOINS = "\u200d\ufe0f"
+"""What holds an emoji of several together."""
+
+
+class Drawing(NamedTuple):
+    """A picture, how to read it, and the numbers of the steps that it shows only together."""
+
+    mermaid: str
+    legend: str
+    omitted: tuple[int, ...] = ()
+
+
+def dependencies(
+    plan: Plan, execution: Execution | None = None, *, direction: Direction = "TD", label_chars: int = LABEL_CHARS
+) -> Drawing:
+    """What waits for what; the critical path stands out."""
+    view = _view(plan, execution)
+    critical = set(view.timed.critical_path)
+    lines = [
+        f"flowchart {direction}",
+        *_boxes(plan, view, label_chars),
+        *_arrows(view),
+        *_classes({"critical": [view.names[uid] for uid in view.shown if uid in critical]}),
+    ]
+    legend = (
+        f"An arrow leads from a step to one that waits for it. Red border: critical path, {view.timed.duration_h:g} h."
+    )
+    return Drawing("\n".join(lines) + "\n", legend + view.told, view.omitted)
+
+
+def progress(
+    plan: Plan, execution: Execution, *, direction: Direction = "TD", label_chars: int = LABEL_CHARS
+) -> Drawing:
+    """How far it is: the same picture, coloured by state."""
+    view = _view(plan, execution)
+    members: dict[str, list[str]] = {state: [] for state in STATES}
+    for uid in view.shown:
+        members[_state(execution, uid)].append(view.names[uid])
+    members["done"] += [DONE_NODE] if view.done else []
+    members["waiting"] += [LATER_NODE] if view.later else []
+    lines = [f"flowchart {direction}", *_boxes(plan, view, label_chars), *_arrows(view), *_classes(members)]
+    counted = ", ".join(f"{count} {state.replace('_', ' ')}" for state, count in sorted(execution.counts.items()))
+    legend = (
+        f"{execution.percentage:g} % done: {counted or 'no steps'}. Green: done, blue: in progress, yellow: ready, "
+        "red: failed, red dashes: held up by a failure, grey: waiting."
+    )
+    return Drawing("\n".join(lines) + "\n", legend + view.told, view.omitted)
+
+
+def gantt(
+    plan: Plan, execution: Execution | None = None, *, start: float = START, label_chars: int = LABEL_CHARS
+) -> Drawing:
+    """When it happens, at the earliest: working days of eight hours from nine, Monday to Friday, as many hands as needed."""
+    view = _view(plan, execution)
+    number, critical = numbers(plan), set(view.timed.critical_path)
+    title = {each.uid: each.title for each in plan.steps}
+    lines = [
+        "gantt",
+        f"  title {label(plan.goal, label_chars) or 'Plan'}",
+        "  dateFormat YYYY-MM-DD HH:mm",
+        "  axisFormat %m-%d",
+    ]
+    lines += _together(view, view.done, "Done", f"{len(view.done)} steps done", "done, ", DONE_NODE, start)
+    for place, level in enumerate(view.drawn.levels, 1):
+        shown = [uid for uid in level if uid in view.names]
+        lines += [f"  section Stage {place}"] if shown else []
+        for uid in shown:
+            state = _state(execution, uid) if execution else ""
+            tags = {"done": "done, ", "active": "active, "}.get(state, "") + ("crit, " if uid in critical else "")
+            span = _span(view.timed.start[uid], view.timed.start[uid] + view.hours[uid], start)
+            lines.append(f"  {_named(number[uid], title[uid], label_chars)} :{tags}{view.names[uid]}, {span}")
+    lines += _together(view, view.later, "Later", f"{len(view.later)} later steps", "", LATER_NODE, start)
+    legend = f"Earliest times in working hours; red: critical path, {view.timed.duration_h:g} h."
+    return Drawing("\n".join(lines) + "\n", legend + view.told_together, view.omitted)
+
+
+def architecture(
+    touched: Mapping[str, Sequence[int]],
+    imports: Iterable[tuple[str, str]],
+    *,
+    direction: Direction = "TD",
+    label_chars: int = LABEL_CHARS,
+) -> Drawing:
+    """The modules that a plan touches, with the numbers of the steps that do, and those they import or are imported by."""
+    edges = sorted({(one, other) for one, other in imports if one != other and (one in touched or other in touched)})
+    beside = sorted({name for edge in edges for name in edge} - set(touched))
+    shown = [*sorted(touched), *beside][:NODES_MAX]
+    names = {name: f"m{place}" for place, name in enumerate(shown, 1)}
+    arrows = [(names[one], names[other]) for one, other in edges if one in names and other in names][:EDGES_MAX]
+    lines = [
+        f"flowchart {direction}",
+        *(f'  {names[name]}["{_module(name, touched.get(name, ()), label_chars)}"]' for name in shown),
+        *(f"  {one} --> {other}" for one, other in arrows),
+        *_classes(
+            {
+                "touched": [names[n] for n in shown if n in touched],
+                "beside": [names[n] for n in shown if n not in touched],
+            }
+        ),
+    ]
+    left = len(touched) + len(beside) - len(shown)
+    told = f" {left} more modules are not shown." if left else ""
+    legend = "An arrow leads from a module to one that it imports. Blue: touched by the plan, grey: beside it."
+    return Drawing("\n".join(lines) + "\n", legend + told)
+
+
+def label(text: str, chars_max: int = LABEL_CHARS) -> str:
+    """A text of somebody else as Mermaid may have it: shortened, and coded wherever it could be taken for syntax.
+
+    >>> label('say "end" [x]; %%{init}%% <b>')
+    'say #34;end#34; #91;x#93;#59; #37;#37;#123;init#125;#37;#37; #60;b#62;'
+    >>> label("a long title", 6)
+    'a lon…'
+    """
+    plain = " ".join("".join(_seen(char) for char in text).split())
+    shown = plain if len(plain) <= chars_max else plain[: chars_max - 1].rstrip() + "…"
+    coded = "".join(char if _is_harmless(char) else f"#{ord(char)};" for char in shown)
+    return coded.replace(_DIRECTION, "direction#32;")
+
+
+def _seen(char: str) -> str:
+    """A character as it can be shown: no controls, no marks that turn the direction of text, nothing that is no character."""
+    kind = unicodedata.category(char)
+    if kind in ("Cc", "Zs", "Zl", "Zp"):
+        return " "
+    return char if kind[0] != "C" or char in _JOINS else ""
+
+
+def _is_harmless(char: str) -> bool:
+    return char in _PLAIN or char.isalnum() or ord(char) >= _ABOVE_LATIN or unicodedata.category(char)[0] == "M"
+
+
+# -- what is shown ----------------------------------------------------------------------------------------------------------
+
+DONE_NODE, LATER_NODE = "allDone", "later"
+"""Names that no chart takes for a tag of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """The steps that get a box of their own, by name, and those that share one: what is done, what comes last."""
+
+    drawn: Graph
+    timed: Timing
+    names: Mapping[str, str]
+    done: tuple[str, ...]
+    later: tuple[str, ...]
+    omitted: tuple[int, ...]
+    hours: Mapping[str, float]
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        return tuple(self.names)
+
+    @property
+    def told_together(self) -> str:
+        return f" {len(self.omitted)} steps are shown together." if self.omitted else ""
+
+    @property
+    def told(self) -> str:
+        left = len(self.arrows) - EDGES_MAX
+        return self.told_together + (f" {left} arrows are not shown." if left > 0 else "")
+
+    @property
+    def arrows(self) -> tuple[tuple[str, str], ...]:
+        """Every pair of boxes one of which waits for the other, once."""
+        shared = dict.fromkeys(self.done, DONE_NODE) | dict.fromkeys(self.later, LATER_NODE)
+        node = {**shared, **self.names}
+        pairs = ((node[other], node[uid]) for uid in self.drawn.order for other in self.drawn.depends[uid])
+        return tuple(dict.fromkeys(pair for pair in pairs if pair[0] != pair[1]))
+
+
+def _view(plan: Plan, execution: Execution | None) -> _View:
+    """All steps, or as many as can be read: generations that are done share a box, and so do the last ones."""
+    drawn, number = graph(plan), numbers(plan)
+    hours = {step.uid: step.hours for step in plan.steps}
+    timed = timing(drawn, hours)
+    done: tuple[str, ...] = ()
+    open_ones = drawn.order
+    if len(open_ones) > NODES_MAX and execution:
+        finished = [level for level in drawn.levels if all(execution.steps[uid].status in DONE for uid in level)]
+        done = tuple(uid for level in finished for uid in level)
+        open_ones = tuple(uid for uid in drawn.order if uid not in set(done))
+    room = NODES_MAX - bool(done)
+    shown = open_ones if len(open_ones) <= room else open_ones[: room - 1]
+    later = open_ones[len(shown) :]
+    names = {uid: f"n{number[uid]}" for uid in shown}
+    omitted = tuple(sorted(number[uid] for uid in (*done, *later)))
+    return _View(drawn, timed, names, done, later, omitted, hours)
+
+
+def _boxes(plan: Plan, view: _View, label_chars: int) -> Iterable[str]:
+    number = numbers(plan)
+    title = {step.uid: step.title for step in plan.steps}
+    if view.done:
+        yield f'  {DONE_NODE}["{len(view.done)} steps done"]'
+    for uid in view.shown:
+        yield f'  {view.names[uid]}["{_named(number[uid], title[uid], label_chars)}"]'
+    if view.later:
+        yield f'  {LATER_NODE}["{len(view.later)} later steps"]'
+
+
+def _arrows(view: _View) -> Iterable[str]:
+    for one, other in view.arrows[:EDGES_MAX]:
+        yield f"  {one} --> {other}"
+
+
+def _classes(members: Mapping[str, Collection[str]]) -> Iterable[str]:
+    for name, nodes in members.items():
+        if nodes:
+            yield f"  classDef {name}Style {_STYLES[name]}"
+            yield f"  class {','.join(nodes)} {name}Style"
+
+
+def _state(execution: Execution, uid: str) -> str:
+    """One of `STATES`."""
+    state = execution.steps[uid]
+    if state.status in DONE:
+        return "done"
+    if state.status == "pending":
+        return "blocked" if state.blocked_by else "waiting"
+    return {"in_progress": "active"}.get(state.status, state.status)
+
+
+def _named(number: int, title: str, label_chars: int) -> str:
+    """A step as it is called: its number first, so that no title is taken for a keyword, a date or a list."""
+    return f"{number} · {label(title, label_chars)}"
+
+
+def _module(name: str, steps: Sequence[int], label_chars: int) -> str:
+    told = f" · {'step' if len(steps) == 1 else 'steps'} {', '.join(str(each) for each in steps[:8])}" if steps else ""
+    more = "…" if len(steps) > 8 else ""
+    return label(name or "the top folder", label_chars) + told + more
+
+
+# -- working hours ----------------------------------------------------------------------------------------------------------
+
+
+def _together(
+    view: _View, uids: Sequence[str], section: str, said: str, tags: str, name: str, start: float
+) -> Iterable[str]:
+    """One bar for steps that share one: from the first start to the last end."""
+    if uids:
+        first = min(view.timed.start[uid] for uid in uids)
+        last = max(view.timed.start[uid] + view.hours[uid] for uid in uids)
+        yield f"  section {section}"
+        yield f"  {said} :{tags}{name}, {_span(first, last, start)}"
+
+
+def _span(begin_h: float, end_h: float, start: float) -> str:
+    """Two moments in working hours after the start, as Mermaid reads them.
+
+    >>> _span(6, 10, START), _span(8, 8, START), _span(38, 42, START)
+    ('2024-01-01 15:00, 2024-01-02 11:00', '2024-01-02 09:00, 2024-01-02 09:15', '2024-01-05 15:00, 2024-01-08 11:00')
+    """
+    end_h = max(end_h, begin_h + QUARTER_H)
+    return f"{_moment(begin_h, start)}, {_moment(end_h, start, is_end=True)}"
+
+
+def _moment(hours: float, start: float, *, is_end: bool = False) -> str:
+    """A working hour on the calendar; the end of a day is that day's evening, its beginning the next morning."""
+    minutes = round(min(hours, CHART_HOURS_MAX) * 60)
+    days, rest = divmod(minutes, round(DAY_HOURS * 60))
+    if is_end and days and not rest:
+        days, rest = days - 1, round(DAY_HOURS * 60)
+    midnight = _working_day(start, days)
+    return iso(midnight + MORNING_H * 3600 + rest * 60)[:16].replace("T", " ")
+
+
+def _working_day(start: float, days: int) -> float:
+    """The midnight that begins a working day so many after the one the start falls on, or the next after it.
+
+    >>> [iso(_working_day(START + 5 * DAY_S, days))[:10] for days in (0, 1, 5)]
+    ['2024-01-08', '2024-01-09', '2024-01-15']
+    """
+    day = int(start // DAY_S)
+    weekday = (day + 3) % 7  # the first day of 1970 was a Thursday
+    if weekday > 4:
+        day, weekday = day + 7 - weekday, 0
+    weeks, left = divmod(weekday + days, 5)
+    return (day - weekday + 7 * weeks + left) * DAY_S

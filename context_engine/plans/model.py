@@ -1,0 +1,207 @@
+"""PURE. A plan: an ordered way to do a task, in steps that know what they wait for.
+
+What is said about a plan stands here and nowhere else: steps name what they wait for by `uid`, which stays theirs in every
+version. What follows from it - step numbers, `blocks`, `can_parallel_with`, the dependency graph - is never kept: `wire.py`
+adds it when a plan is written and passes over it when one is read.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from context_engine.errors import InvalidArgument
+
+Level = Literal["high", "medium", "low"]
+LEVELS: tuple[Level, ...] = ("high", "medium", "low")
+"""Of a priority or a likelihood; the most pressing first."""
+Texts = tuple[str, ...]
+Uid = Annotated[str, msgspec.Meta(pattern=r"\A(?:[A-Za-z][A-Za-z0-9_-]{0,39})?\Z")]
+"""A letter first, so that it is never taken for a number; empty until it gets one."""
+TITLE_CHARS_MAX = 500
+Line = Annotated[str, msgspec.Meta(min_length=1, max_length=TITLE_CHARS_MAX)]
+"""A title: what is longer is a description."""
+Hours = Annotated[float, msgspec.Meta(ge=0, le=100_000)]
+"""The bound is fifty years of work: what lies beyond it is a mistake, and would not fit a calendar."""
+
+UNKNOWN_HOURS = 1.0
+"""What a step without an estimate counts as: with no estimates at all, hours are then simply steps."""
+DAY_HOURS = 8.0
+"""A working day."""
+NUMBER_DIGITS = 7
+"""No plan has so many steps; and Python is slow to read thousands of digits."""
+
+
+class Estimate(msgspec.Struct, frozen=True):
+    """The hours a step may take: optimistic, most likely, pessimistic."""
+
+    o: Hours
+    m: Hours
+    p: Hours
+
+    @property
+    def hours(self) -> float:
+        """The expected time (PERT).
+
+        >>> Estimate(1, 2, 9).hours
+        3.0
+        """
+        return (self.o + 4 * self.m + self.p) / 6
+
+
+class Evidence(msgspec.Struct, frozen=True):
+    """Why a file or a step is in the plan. `kind` is a word such as definition, reference, test, co_change."""
+
+    kind: str
+    path: str = ""
+    line: int = 0
+    symbol: str = ""
+    score: float = 0.0
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """One part of a plan. Its number is its place in the plan; `depends_on` are uids of other steps."""
+
+    uid: Uid = ""
+    title: Line
+    description: str = ""
+    files_to_modify: Texts = ()
+    files_to_create: Texts = ()
+    files_to_delete: Texts = ()
+    depends_on: Texts = ()
+    priority: Level = "medium"
+    estimated_effort: str = ""
+    estimate: Estimate | None = None
+    acceptance_criteria: Texts = ()
+    checks: Texts = ()
+    evidence: tuple[Evidence, ...] = ()
+
+    @property
+    def files(self) -> frozenset[str]:
+        """Every path it touches."""
+        return frozenset((*self.files_to_modify, *self.files_to_create, *self.files_to_delete))
+
+    @property
+    def hours(self) -> float:
+        """How long it is expected to take."""
+        return self.estimate.hours if self.estimate else UNKNOWN_HOURS
+
+
+class Scope(msgspec.Struct, frozen=True):
+    """What a plan is about and what it leaves alone."""
+
+    included: Texts = ()
+    excluded: Texts = ()
+    assumptions: Texts = ()
+    constraints: Texts = ()
+
+
+class Diagram(msgspec.Struct, frozen=True):
+    """A picture of a plan, as Mermaid writes it."""
+
+    type: str
+    mermaid: str
+
+
+class Architecture(msgspec.Struct, frozen=True):
+    """How the plan sits in the code."""
+
+    notes: str = ""
+    patterns_used: Texts = ()
+    diagrams: tuple[Diagram, ...] = ()
+
+
+class Risk(msgspec.Struct, frozen=True):
+    """What may go wrong, and what to do about it."""
+
+    issue: str
+    mitigation: str = ""
+    likelihood: Level = "medium"
+
+
+class Milestone(msgspec.Struct, frozen=True):
+    """Steps that are worth something together; `steps_included` are uids."""
+
+    name: str
+    steps_included: Texts = ()
+    estimated_time: str = ""
+
+
+class TestingStrategy(msgspec.Struct, frozen=True):
+    """How it will be known that the plan worked."""
+
+    __test__ = False  # pytest takes the name for a class of tests
+
+    unit: str = ""
+    integration: str = ""
+    coverage_target: str = ""
+
+
+class Question(msgspec.Struct, frozen=True):
+    """What has to be known first. `candidates` are answers that would fit; an empty `answer` is none yet."""
+
+    id: str
+    text: str
+    candidates: Texts = ()
+    answer: str = ""
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """A way to do a task. `uids_minted` counts the uids ever given, so that none is given twice."""
+
+    goal: Annotated[str, msgspec.Meta(min_length=1, max_length=10_000)]
+    id: str = ""
+    version: Annotated[int, msgspec.Meta(ge=0)] = 0
+    task: str = ""
+    scope: Scope = Scope()
+    mvp_features: Texts = ()
+    nice_to_have_features: Texts = ()
+    architecture: Architecture = Architecture()
+    risks: tuple[Risk, ...] = ()
+    milestones: tuple[Milestone, ...] = ()
+    steps: tuple[Step, ...] = ()
+    testing_strategy: TestingStrategy = TestingStrategy()
+    confidence_score: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
+    questions: tuple[Question, ...] = ()
+    open_feedback: Texts = ()
+    evidence: tuple[Evidence, ...] = ()
+    provenance: Literal["core", "host", "model"] = "host"
+    base_commit: str = ""
+    created_at: str = ""
+    uids_minted: Annotated[int, msgspec.Meta(ge=0)] = 0
+
+    @property
+    def files(self) -> frozenset[str]:
+        """Every path that a step touches."""
+        return frozenset().union(*(step.files for step in self.steps))
+
+    @property
+    def open_questions(self) -> tuple[Question, ...]:
+        """Those without an answer."""
+        return tuple(each for each in self.questions if not each.answer)
+
+
+def numbers(plan: Plan) -> dict[str, int]:
+    """The number of each step, by its uid; the first is 1."""
+    return {step.uid: number for number, step in enumerate(plan.steps, 1)}
+
+
+def step_of(plan: Plan, which: int | str) -> Step:
+    """The step of a number or a uid; `"3"` is a number too. Raises: InvalidArgument, which names those there are."""
+    text = str(which).strip()
+    if text.isdecimal() and len(text) < NUMBER_DIGITS and 1 <= int(text) <= len(plan.steps):
+        return plan.steps[int(text) - 1]
+    for step in plan.steps:
+        if step.uid == text:
+            return step
+    there = (
+        f"Steps go from 1 to {len(plan.steps)}."
+        if plan.steps
+        else "The plan has no steps yet: add one with refine_plan."
+    )
+    raise InvalidArgument(
+        f"the plan has no step {text[:60]!r}",
+        suggestion=there,
+        details={"step": text[:60], "steps": len(plan.steps), "uids": [step.uid for step in plan.steps[:50]]},
+    )

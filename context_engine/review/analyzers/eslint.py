@@ -1,0 +1,80 @@
+"""eslint and tsc of the project itself, from its own `node_modules`: its configuration is code, so the user has to allow them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from context_engine.review.analyzers.analyzer import Analyzer, Reported, UnreadableError, below
+
+SUFFIXES = (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts")
+SERIOUS, MILD = 0.8, 0.7
+"""What a project calls an error is one for it; what it only warns of is often left."""
+TYPE_CONFIDENCE = 0.85
+
+
+def eslint_command(program: str, paths: Sequence[str]) -> Sequence[str]:
+    """The changed files, and nothing else."""
+    return [program, "--format=json", "--no-error-on-unmatched-pattern", "--", *paths]
+
+
+def eslint_read(out: bytes, complaint: str, folder: Path) -> Sequence[Reported]:
+    """Its JSON. What has no rule is about eslint itself: that a file is none of its own."""
+    try:
+        rows = [(below(file["filePath"], folder), row) for file in json.loads(out) for row in file["messages"]]
+        return [_message(path, row) for path, row in rows if row.get("ruleId") or row.get("fatal")]
+    except (ValueError, KeyError, TypeError) as error:
+        raise UnreadableError(complaint or repr(error)) from error
+
+
+def _message(path: str, row: Any) -> Reported:
+    serious = row.get("severity") == 2
+    line = row.get("line") or 1
+    return Reported(
+        path=path,
+        line=line,
+        last=row.get("endLine") or line,
+        rule=row.get("ruleId") or "syntax-error",
+        message=row["message"],
+        priority=0 if row.get("fatal") else 2 if serious else 3,
+        category="correctness" if serious else "style",
+        confidence=SERIOUS if serious else MILD,
+    )
+
+
+def tsc_command(program: str, paths: Sequence[str]) -> Sequence[str]:  # noqa: ARG001 - it reads what tsconfig.json names
+    """The compiler over the whole project, writing nothing."""
+    return [program, "--noEmit", "--pretty", "false", "--incremental", "false"]
+
+
+def tsc_read(out: bytes, complaint: str, folder: Path) -> Sequence[Reported]:
+    """Its lines `path(line,column): error TS2322: why`."""
+    text = out.decode("utf-8", "replace")
+    found = [
+        Reported(below(path, folder), int(line), int(line), rule, why, 1, "correctness", TYPE_CONFIDENCE)
+        for path, line, rule, why in _DIAGNOSTIC.findall(text)
+    ]
+    if not found and text.strip():
+        raise UnreadableError(complaint or text)
+    return found
+
+
+_DIAGNOSTIC = re.compile(r"^(.+?)\((\d+),\d+\): error (TS\d+): (.*)$", re.MULTILINE)
+
+ESLINT = Analyzer(
+    "eslint", "eslint", SUFFIXES, eslint_command, eslint_read, runs_project_code=True, wants_all=True, good_exits=(0, 1)
+)
+TSC = Analyzer(
+    "tsc",
+    "tsc",
+    (".ts", ".tsx", ".mts", ".cts"),
+    tsc_command,
+    tsc_read,
+    runs_project_code=True,
+    wants_all=True,
+    needs=("tsconfig.json",),
+    good_exits=(0, 1, 2),
+)

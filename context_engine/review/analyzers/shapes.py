@@ -1,0 +1,50 @@
+"""Where a piece of code of some shape stands: a tree-sitter query, which we read ourselves, or a pattern of ast-grep where that is installed.
+
+(call function: (identifier) @name (#eq? @name "eval"))      a query: it begins with a bracket
+eval($TEXT)                                                  a pattern
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from context_engine.review.invariants import Rulebook
+from context_engine.review.source import Source
+from context_engine.workspace.programs import apart, found, run
+
+PROGRAM = "ast-grep"
+PATTERN_S = 5.0
+"""One pattern over one file takes some ten milliseconds."""
+NOT_THERE = "ast-grep is not installed"
+
+
+def is_query(shape: str) -> bool:
+    """Whether a shape is written for the parser itself."""
+    return shape.lstrip().startswith(("(", "["))
+
+
+def unseen(book: Rulebook) -> tuple[str, ...]:
+    """A sentence for each rule of a book that nobody can look for on this machine."""
+    lost = [each.id for each in book.invariants if each.shape and not is_query(each.shape)]
+    return (
+        () if not lost or found(PROGRAM) else tuple(f"invariant {name}: {NOT_THERE}: it is left out" for name in lost)
+    )
+
+
+def shapes(shape: str, source: Source) -> Sequence[int] | str:
+    """The lines on which the shape begins, or why nobody knows."""
+    if is_query(shape):
+        return sorted({min(each.first for each in match.values()) for match in source.matches(shape) if match})
+    program = found(PROGRAM)
+    if not program:
+        return NOT_THERE
+    if source.unparsed:
+        return ()
+    args = [program, "run", "--pattern", shape, "--lang", source.language_name, "--json=compact", "--stdin"]
+    with apart({}) as folder:
+        outcome = run(args, folder, timeout_s=PATTERN_S, given=source.data)
+    try:
+        return sorted({row["range"]["start"]["line"] + 1 for row in json.loads(outcome.out or b"[]")})
+    except (ValueError, KeyError, TypeError):
+        return outcome.problem or "ast-grep said something that cannot be read"

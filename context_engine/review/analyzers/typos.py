@@ -1,0 +1,45 @@
+"""typos: words that are spelled wrong, in names and in prose."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from context_engine.review.analyzers.analyzer import Analyzer, Reported, UnreadableError, below
+from context_engine.review.finding import Suggestion
+
+CONFIDENCE = 0.7
+
+
+def command(program: str, paths: Sequence[str]) -> Sequence[str]:
+    """Its report as JSON, a line for each."""
+    return [program, "--isolated", "--format=json", "--", *paths]
+
+
+def read(out: bytes, complaint: str, folder: Path) -> Sequence[Reported]:
+    """Its lines; those of other kinds (a binary file) are no typos."""
+    try:
+        rows = [json.loads(line) for line in out.splitlines() if line.strip()]
+        return [_reported(row, folder) for row in rows if row.get("type") == "typo"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise UnreadableError(complaint or repr(error)) from error
+
+
+def _reported(row: Any, folder: Path) -> Reported:
+    corrections = ", ".join(row.get("corrections") or ())
+    return Reported(
+        path=below(row["path"], folder),
+        line=row.get("line_num", 1),
+        last=row.get("line_num", 1),
+        rule="typo",
+        message=f"{row['typo']} is spelled {corrections or 'otherwise'}.",
+        priority=3,
+        category="documentation",
+        confidence=CONFIDENCE,
+        suggestion=Suggestion(f"write {corrections}") if corrections else None,
+    )
+
+
+TYPOS = Analyzer("typos", "typos", (), command, read, good_exits=(0, 2))

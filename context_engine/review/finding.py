@@ -1,0 +1,145 @@
+"""PURE. What a review says: a `Finding` at a place of the new version, how sure it is, and what may be done about it.
+
+>>> one = Finding("bare-except", "builtin", "Bare except", "It catches KeyboardInterrupt.", 2, "correctness", 0.8, "a.py",
+...     LineSpan(3, 3), "except:")
+>>> plain(one)["code_location"]
+{'file_path': 'a.py', 'line_range': {'start': 3, 'end': 3}}
+>>> read(plain(one)) == one
+True
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
+
+from context_engine.text.spans import LineSpan
+
+Category = Literal["correctness", "security", "performance", "maintainability", "style", "documentation"]
+CATEGORIES: tuple[Category, ...] = get_args(Category)
+
+PRIORITIES = ("P0", "P1", "P2", "P3")
+"""P0 must not be merged, P1 should not, P2 is worth a look, P3 is a hint."""
+ID_CHARS = 16
+"""64 bits of a hash: a repository never has so many findings that two of them meet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """What to do. `replacement` is the text for the finding's lines, when there is one that fits."""
+
+    description: str
+    replacement: str = ""
+    can_auto_fix: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong, or may be, in the new version of a file.
+
+    `source` is `builtin`, `invariant`, the name of an analyser, `host` or `model`; `quote` is the line that `span` begins
+    with, as it stands; `confidence` is a constant of the check. `id` stays the same while the line moves.
+    """
+
+    rule: str
+    source: str
+    title: str
+    body: str
+    priority: int
+    category: Category
+    confidence: float
+    path: str
+    span: LineSpan
+    quote: str = ""
+    id: str = ""
+    is_on_changed_line: bool = False
+    is_new: bool = True
+    evidence: tuple[str, ...] = ()
+    suggestion: Suggestion | None = None
+    related: tuple[str, ...] = ()
+
+    @property
+    def order(self) -> tuple[int, float, str, int, str, str]:
+        """Most pressing first, then by confidence, path, line, rule and id."""
+        return (self.priority, -self.confidence, self.path, self.span.first, self.rule, self.id)
+
+
+def fingerprint(rule: str, path: str, line: str, occurrence: int) -> str:
+    """What a finding is known by: rule, path, the words of its line, and which of equal ones it is.
+
+    >>> fingerprint("x", "a.py", "  y  =  1", 0) == fingerprint("x", "a.py", "y = 1", 0)
+    True
+    """
+    said = "\0".join((rule, path, " ".join(line.split()), str(occurrence)))
+    return hashlib.sha1(said.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()[:ID_CHARS]
+
+
+def identified(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The same findings, each with its id, in order of path, line and rule."""
+    seen: Counter[tuple[str, str, str]] = Counter()
+    named = []
+    for finding in sorted(findings, key=lambda each: (each.path, each.span.first, each.rule, each.title)):
+        key = (finding.rule, finding.path, " ".join(finding.quote.split()))
+        named.append(replace(finding, id=fingerprint(*key, seen[key])))
+        seen[key] += 1
+    return tuple(named)
+
+
+def plain(finding: Finding) -> dict[str, Any]:
+    """A finding as it goes over the wire, and into a database."""
+    suggestion = finding.suggestion
+    return {
+        "id": finding.id,
+        "rule": finding.rule,
+        "source": finding.source,
+        "title": finding.title,
+        "body": finding.body,
+        "priority": finding.priority,
+        "category": finding.category,
+        "confidence_score": finding.confidence,
+        "code_location": {
+            "file_path": finding.path,
+            "line_range": {"start": finding.span.first, "end": finding.span.last},
+        },
+        "quote": finding.quote,
+        "is_on_changed_line": finding.is_on_changed_line,
+        "is_new": finding.is_new,
+        "evidence": list(finding.evidence),
+        "suggestion": _suggested(suggestion) if suggestion else None,
+        "related": list(finding.related),
+    }
+
+
+def _suggested(suggestion: Suggestion) -> dict[str, Any]:
+    return {
+        "description": suggestion.description,
+        "replacement": suggestion.replacement,
+        "can_auto_fix": suggestion.can_auto_fix,
+    }
+
+
+def read(row: Mapping[str, Any]) -> Finding:
+    """The finding that `plain` wrote."""
+    place = row["code_location"]
+    suggested = row.get("suggestion")
+    return Finding(
+        rule=row["rule"],
+        source=row["source"],
+        title=row["title"],
+        body=row["body"],
+        priority=row["priority"],
+        category=row["category"],
+        confidence=row["confidence_score"],
+        path=place["file_path"],
+        span=LineSpan(place["line_range"]["start"], place["line_range"]["end"]),
+        quote=row["quote"],
+        id=row["id"],
+        is_on_changed_line=row["is_on_changed_line"],
+        is_new=row["is_new"],
+        evidence=tuple(row["evidence"]),
+        suggestion=Suggestion(**suggested) if suggested else None,
+        related=tuple(row["related"]),
+    )

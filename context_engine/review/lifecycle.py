@@ -1,0 +1,126 @@
+"""PURE. The states of a review session, and what leads from one to the other: this table and nothing else.
+
+    queued     nobody runs it; whoever ran it has ended in good order
+    running    its owner works on its units, as long as the owner lives
+    pausing    no unit is begun any more; those under way end
+    paused     nothing happens until somebody resumes it
+    completed  every unit was reviewed
+    partial    some units could not be reviewed; resuming tries those again
+    failed     none could, or the end of it went wrong; resuming tries again
+
+>>> moved("running", "pause"), moved("pausing", "settle"), moved("paused", "run")
+('pausing', 'paused', 'running')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Literal, NamedTuple
+
+from context_engine.errors import PreconditionFailed
+
+Status = Literal["queued", "running", "pausing", "paused", "completed", "partial", "failed"]
+Happening = Literal["run", "pause", "settle", "release", "complete", "part", "fail"]
+
+MOVES: Mapping[tuple[str, str], Status] = {
+    ("queued", "run"): "running",
+    ("paused", "run"): "running",
+    ("partial", "run"): "running",
+    ("failed", "run"): "running",
+    ("pausing", "run"): "running",
+    ("running", "run"): "running",
+    ("queued", "pause"): "paused",
+    ("running", "pause"): "pausing",
+    ("pausing", "pause"): "pausing",
+    ("paused", "pause"): "paused",
+    ("pausing", "settle"): "paused",
+    ("running", "release"): "queued",
+    ("pausing", "release"): "paused",
+    ("running", "complete"): "completed",
+    ("running", "part"): "partial",
+    ("running", "fail"): "failed",
+    ("pausing", "complete"): "completed",  # everything was reviewed before the pause took hold
+    ("pausing", "part"): "partial",
+    ("pausing", "fail"): "failed",
+}
+UNFINISHED: frozenset[str] = frozenset({"queued", "running", "pausing", "paused"})
+"""Asking for the same review again means one of these, not a new one."""
+AT_REST: frozenset[str] = frozenset({"paused", "completed", "partial", "failed"})
+"""Waiting for one of these to change is in vain until somebody acts."""
+OVER: frozenset[str] = frozenset({"completed", "partial", "failed"})
+OWNED: frozenset[str] = frozenset({"running", "pausing"})
+TERMINAL_UNITS: frozenset[str] = frozenset({"done", "failed"})
+_NEXT_STEP = {
+    ("completed", "pause"): "Nothing is left to pause: get_review_status shows what was found.",
+    ("completed", "run"): "Every unit was reviewed: get_review_status shows what was found. To review anew, call "
+    "reactive_review_pr.",
+    ("partial", "pause"): "Nothing is under way: resume_review tries what could not be reviewed again.",
+    ("failed", "pause"): "Nothing is under way: resume_review tries it again.",
+}
+
+
+def moved(status: str, happening: Happening) -> Status:
+    """The status after something happened. Raises: PreconditionFailed when it cannot happen in this one."""
+    after = MOVES.get((status, happening))
+    if after is None:
+        raise PreconditionFailed(
+            f"the review is {status}",
+            suggestion=_NEXT_STEP.get((status, happening), "Call get_review_status to see what it waits for."),
+            details={"status": status},
+        )
+    return after
+
+
+def ending(unit_states: Collection[str]) -> Happening:
+    """What the end of all units makes of a session.
+
+    >>> ending(["done", "done"]), ending(["done", "failed"]), ending(["failed"])
+    ('complete', 'part', 'fail')
+    """
+    if "failed" not in unit_states:
+        return "complete"
+    return "part" if "done" in unit_states else "fail"
+
+
+def as_seen(status: str, *, is_alive: bool) -> tuple[str, str]:
+    """The status as others should take it, and why: what a dead process ran is not running.
+
+    >>> as_seen("running", is_alive=False)[0], as_seen("pausing", is_alive=False)[0], as_seen("running", is_alive=True)
+    ('failed', 'paused', ('running', ''))
+    """
+    if status not in OWNED or is_alive:
+        return status, ""
+    if status == "pausing":
+        return "paused", ""
+    return "failed", "the process that ran it has ended; resume_review goes on where it stopped"
+
+
+class Progress(NamedTuple):
+    """How far a session is. `percentage` is 100 exactly when every unit has ended."""
+
+    units_done: int
+    units_failed: int
+    units_running: int
+    units_total: int
+    files_done: int
+    files_total: int
+    percentage: int
+
+
+def progress(units: Collection[tuple[str, int]]) -> Progress:
+    """How far, from the state and the number of files of each unit.
+
+    >>> progress([("done", 10), ("failed", 5), ("queued", 3)])
+    Progress(units_done=1, units_failed=1, units_running=0, units_total=3, files_done=10, files_total=18, percentage=66)
+    """
+    states = [state for state, _ in units]
+    terminal = sum(state in TERMINAL_UNITS for state in states)
+    return Progress(
+        units_done=states.count("done"),
+        units_failed=states.count("failed"),
+        units_running=states.count("running"),
+        units_total=len(states),
+        files_done=sum(files for state, files in units if state == "done"),
+        files_total=sum(files for _, files in units),
+        percentage=100 * terminal // len(states) if states else 100,
+    )

@@ -1,0 +1,118 @@
+"""Dossiers: folders of ours below `.context-engine/`, each with the versions of one thing and the log of what happened to it.
+
+    <home>/<name>/index.json              derived from the dossiers; whoever finds that it disagrees makes it anew
+    <home>/<name>/<dossier>/v0001.json    immutable versions, see `versions`
+    <home>/<name>/<dossier>/events.jsonl  the log, see `events`
+    <home>/<name>/.trash/                 what was deleted and may be moved back
+    <home>/locks/                         one writer at a time a dossier, among all processes of this machine
+
+This module knows nothing of what stands in a version or an event.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from context_engine.errors import DiskFull, InvalidPath, WriteFailed
+from context_engine.store import trash, whole
+from context_engine.store.events import EventLog
+from context_engine.store.locks import PathLocks
+from context_engine.store.versions import Versions
+
+INDEX_BYTES_MAX = 64_000_000
+LOG = "events.jsonl"
+UNSETTLED_NS = 20_000_000
+"""A file system's clock ticks every 4 to 10 ms: what was read so soon after a change may change again unseen."""
+
+Stamp = tuple[int, ...]
+"""What changes when a dossier does: times, sizes and inodes of its folder, its newest version and its log."""
+
+
+class Dossiers:
+    """All dossiers of one kind. Thread-safe; any number of processes may hold one on the same folder.
+
+    `flush=False` gives up on surviving a power cut, for what can be had again.
+    """
+
+    def __init__(self, home: Path, name: str, *, flush: bool = True) -> None:
+        """Nothing is created until something is written."""
+        self.folder = home / name
+        self._top = str(self.folder)
+        self._home = home
+        self._flush = flush
+        self._locks = PathLocks(home / "locks")
+
+    # -- reading --
+
+    def names(self) -> list[str]:
+        """Every dossier, sorted."""
+        found = (entry for entry in whole.entries(self.folder) if not entry.name.startswith("."))
+        return sorted(entry.name for entry in found if entry.is_dir(follow_symlinks=False))
+
+    def versions(self, name: str) -> Versions:
+        """The versions of a dossier, whether there is one or not."""
+        return Versions(self._home, self.folder / name, flush=self._flush)
+
+    def log(self, name: str) -> EventLog:
+        """The log of a dossier, whether there is one or not."""
+        return EventLog(self._home, self.folder / name / LOG, flush=self._flush)
+
+    def stamp(self, name: str, newest: str) -> Stamp:
+        """The stamp of a dossier whose newest version lies in the file `newest`; empty while a change might not show in it.
+
+        Asked at each list, for every dossier: hence the plain words.
+        """
+        folder = f"{self._top}{os.sep}{name}{os.sep}"
+        try:
+            made, version, log = os.stat(folder), os.stat(folder + newest), os.stat(folder + LOG)
+        except OSError:  # one of them is not there: whoever reads the dossier says what that means
+            return ()
+        if time.time_ns() - max(made.st_mtime_ns, version.st_mtime_ns, log.st_mtime_ns) < UNSETTLED_NS:
+            return ()
+        files = (version.st_ino, version.st_size, version.st_mtime_ns, log.st_ino, log.st_size, log.st_mtime_ns)
+        return made.st_mtime_ns, *files
+
+    def shown(self, path: str) -> str:
+        """A path below the folder as replies name it: from the top of the workspace."""
+        return f"{self._home.name}/{self.folder.name}/{path}"
+
+    def index(self) -> bytes:
+        """What stands in the index; nothing when there is none, or it cannot be read."""
+        data = whole.read(self.folder / "index.json", bytes_max=INDEX_BYTES_MAX)
+        return data if isinstance(data, bytes) else b""
+
+    # -- writing --
+
+    @contextmanager
+    def writing(self, *names: str) -> Generator[None]:
+        """Be the only writer of some dossiers until the block ends; what killed writers left half done there is cleared away.
+
+        Raises: StorageBusy, WriteFailed, DiskFull.
+        """
+        with self._locks.held([f"{self.folder.name}/{name}" for name in names]):
+            for name in names:
+                whole.sweep(self.folder / name)
+            yield
+
+    def put_index(self, data: bytes) -> None:
+        """Keep what is derived; where that is not possible it is derived again."""
+        with suppress(WriteFailed, DiskFull, InvalidPath):
+            whole.replace(self._home, self.folder / "index.json", data, flush=False)
+
+    def put_mirror(self, name: str, file: str, data: bytes) -> None:
+        """Keep a rendering of a dossier in it, for people. Raises: WriteFailed, DiskFull, InvalidPath."""
+        whole.replace(self._home, self.folder / name / file, data, flush=False)
+
+    def put_away(self, name: str, stamp: str, *, purge: bool = False) -> str:
+        """Move a dossier into the trash, and out of it for good with `purge`; where it lies then, as replies name it.
+
+        Raises: WriteFailed, DiskFull, InvalidPath.
+        """
+        trashed = trash.put_away(self._home, self.folder / name, stamp)
+        if purge:
+            trash.purge(trashed)
+        return "" if purge else self.shown(f"{trash.FOLDER}/{trashed.name}")

@@ -1,0 +1,182 @@
+r"""An append-only log of events, a line of JSON each, in which every line holds the hash of the one before it.
+
+    {"seq":1,"prev_sha":"","kind":"created",...}
+    {"seq":2,"prev_sha":"9f86d081884c7d65...","kind":"started",...}
+
+A line counts when it is whole. What a killed writer left unfinished at the end does not, and the next one cuts it off. A line
+that was changed or lost before the end breaks the chain: then nothing is read and nothing appended until somebody mends the
+file, for what comes after may rest on it. This module knows nothing of what an event means.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from context_engine.errors import StorageBusy, StorageCorrupt, TooLarge
+from context_engine.store import whole
+from context_engine.store.state import owned_like
+
+LINE_BYTES_MAX = 65_536
+"""An event says what happened; what is longer belongs into a file."""
+BYTES_MAX = 256_000_000
+"""A million events."""
+SHA_CHARS = 32
+"""128 bits: enough to notice any accident."""
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """What stands in a log. `size` are the bytes of its whole lines, `sha` belongs to the last one, `torn` bytes follow."""
+
+    events: tuple[Mapping[str, Any], ...] = ()
+    size: int = 0
+    sha: str = ""
+    torn: int = 0
+
+
+class EventLog:
+    """One log below the home. Who appends must be the only writer; readers may come at any time.
+
+    `flush=False` gives up on surviving a power cut.
+    """
+
+    def __init__(self, home: Path, path: Path, *, flush: bool = True) -> None:
+        """Nothing is created until something is appended."""
+        self.path = path
+        self._home = home
+        self._flush = flush
+
+    def read(self) -> Log:
+        """All events; none when there is no file. Raises: StorageCorrupt with the line that breaks the chain."""
+        data = whole.read(self.path, bytes_max=BYTES_MAX)
+        if isinstance(data, str):
+            raise StorageCorrupt(
+                f"{self.path.name} of {self.path.parent.name} cannot be read: {data}",
+                suggestion="Make it a file that this user may read.",
+                details={"path": str(self.path)},
+            )
+        try:
+            return parsed(data or b"")
+        except BrokenChain as broken:
+            raise self._corrupt(*broken.args) from broken
+
+    def append(self, log: Log, bodies: Sequence[Mapping[str, Any]]) -> Log:
+        """Put events behind those of a log that was just read; what the log holds then. They count all or from the front.
+
+        Raises: TooLarge, StorageBusy (somebody else wrote meanwhile), WriteFailed, DiskFull, InvalidPath.
+        """
+        lines, after = _chained(log, bodies)
+        whole.make_place(self._home, self.path)
+        is_new = not self.path.exists()
+        with whole.told(self.path):
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | whole.SAFE, 0o666)
+            try:
+                self._check_unchanged(log, os.fstat(descriptor).st_size)
+                self._write(descriptor, log, lines)
+            finally:
+                os.close(descriptor)
+        if is_new:
+            owned_like(self._home.parent, self.path)
+            if self._flush:
+                whole.flush_folder(self.path.parent)
+        return after
+
+    def _write(self, descriptor: int, log: Log, lines: bytes) -> None:
+        """Put lines behind those that count; where that fails, as on a full disk, nothing of them stays."""
+        try:
+            if log.torn:
+                os.ftruncate(descriptor, log.size)
+            rest = memoryview(lines)
+            while rest:
+                rest = rest[os.write(descriptor, rest) :]
+            if self._flush:
+                os.fsync(descriptor)
+        except OSError:
+            with suppress(OSError):  # what is left of them is torn, and cut off by the next one
+                os.ftruncate(descriptor, log.size)
+            raise
+
+    def _check_unchanged(self, log: Log, size: int) -> None:
+        if size != log.size + log.torn:
+            raise StorageBusy(
+                f"{self.path.name} of {self.path.parent.name} was written by somebody else meanwhile",
+                suggestion="Call again.",
+                details={"path": str(self.path)},
+            )
+
+    def _corrupt(self, line: int, why: str) -> StorageCorrupt:
+        return StorageCorrupt(
+            f"{self.path.name} of {self.path.parent.name} is damaged at line {line}: {why}; until it is mended it is not read"
+            " and nothing is written to it",
+            suggestion=f"Take {self.path.name} back from git or a backup, or cut it off before line {line}: what stood there"
+            " from that line on is lost then.",
+            details={"path": str(self.path), "line": line},
+        )
+
+
+class BrokenChain(Exception):  # noqa: N818 - it is no error of ours yet, but what one is made of
+    """Which line breaks the chain, and why."""
+
+
+def parsed(data: bytes) -> Log:
+    r"""What stands in the bytes of a log. Raises: BrokenChain.
+
+    >>> parsed(b'{"seq":1,"prev_sha":"","kind":"created"}\n{"seq":2,"pre')
+    Log(events=({'seq': 1, 'prev_sha': '', 'kind': 'created'},), size=41, sha='6301c52d4f9c93297b507709efd98add', torn=13)
+    """
+    events: list[Mapping[str, Any]] = []
+    size, sha = 0, ""
+    *lines, rest = data.split(b"\n")
+    for number, line in enumerate(lines, 1):
+        event = _event(line)
+        if event is None and number == len(lines) and not rest:
+            rest = line + b"\n"  # blocks of the last line reached the disk in another order
+            break
+        if event is None:
+            raise BrokenChain(number, "it is no JSON object")
+        if event.get("seq") != number or event.get("prev_sha") != sha:
+            raise BrokenChain(
+                number, f"it does not follow on line {number - 1}" if number > 1 else "it is not the first"
+            )
+        events.append(event)
+        size, sha = size + len(line) + 1, _sha(line.rstrip(b"\r"))  # git may write other line ends
+    return Log(tuple(events), size, sha, len(rest))
+
+
+def _chained(log: Log, bodies: Sequence[Mapping[str, Any]]) -> tuple[bytes, Log]:
+    """The lines of new events, and the log with them. Raises: TooLarge."""
+    lines, events, sha = [], list(log.events), log.sha
+    for body in bodies:
+        event = {"seq": len(events) + 1, "prev_sha": sha, **body}
+        line = msgspec.json.encode(event)
+        if len(line) > LINE_BYTES_MAX:
+            raise TooLarge(
+                f"an event of {len(line):,} bytes, at most {LINE_BYTES_MAX:,} are kept",
+                suggestion="Shorten notes, evidence and errors; name the file that holds the rest.",
+                details={"bytes": len(line), "limit": LINE_BYTES_MAX},
+            )
+        sha = _sha(line)
+        lines.append(line + b"\n")
+        events.append(event)
+    data = b"".join(lines)
+    return data, Log(tuple(events), log.size + len(data), sha)
+
+
+def _event(line: bytes) -> dict[str, Any] | None:
+    try:
+        event = msgspec.json.decode(line)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return None
+    return event if isinstance(event, dict) else None
+
+
+def _sha(line: bytes) -> str:
+    return hashlib.sha256(line).hexdigest()[:SHA_CHARS]

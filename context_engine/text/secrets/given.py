@@ -1,0 +1,156 @@
+r"""PURE. What a name is given, however a language writes it: `x = "v"`, `"x": "v"`, `X=v`, `x := v`, `x => v`, `<x>v</x>`, `f("x", "v")`.
+
+    password: "hunter2"          --password=hunter2          os.environ["PASSWORD"] = 'hunter2'
+
+Every pattern here is tried at one place and reads a bounded number of characters from there.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+NAME_CHARS_MAX = 60
+VALUE_CHARS_MAX = 512
+"""Longer values are files or texts, which other rules know."""
+LINE_CHARS_MAX = 80
+"""How far the beginning of a line is looked for, which tells a setting from code."""
+
+NAME_CHARS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
+TAIL = re.compile(rb"[A-Za-z0-9_.\-]{0,%d}" % NAME_CHARS_MAX)
+ASSIGNED = re.compile(
+    rb"""
+    (?: \\{0,3}["'`\]\)>] | &quot; | \s(?=\() ){0,3}                          # what closes the name
+    (?: [ ]{0,2}:[ ]{0,2} [&*]?(?:'static[ ])?[A-Za-z.]{3,20}[?]? (?=[ ]{0,2}=)   # a type: `x: str =`
+      | [ ]{1,3} [*]?(?:string|String) (?=[ ]{0,2}=) )?
+    (?P<space>[ \t]{0,16})
+    (?P<op> => | := | -> | <- | (?:\?\?|\|\||[.?+:!=<|])={1,2} | = | : | , | \|\| | \?\? | > | -(?=[ ]) | is(?=[ ]) | value= | %3[DA]
+      | \((?=[ ]{0,2}["'`]) | \n[ \t]{0,24}["']?value["']?[ ]{0,2}: | (?<=[ \t])(?=["'`A-Za-z0-9]) )
+    (?: [ \t]{0,16} [|>][-+]? (?=\r?\n) )?
+    (?: [ \t]{0,16}(?:\\n|\r?\n)[ \t]{0,24} | [ \t]{0,24} )
+    (?: [\[({] (?=[ ]{0,2}["'`]) [ ]{0,2} )?
+    (?P<open> (?:[bBrRuU@] (?=["']))? (?: (?:\\{0,3} ["'`]){1,3} | &quot; )? )
+    """,
+    re.VERBOSE,
+)
+NEARBY = re.compile(
+    rb"""
+    [^A-Za-z0-9/@#]{1,24} (?: (?:values?|is|are|was|string|str|to|as|of|key|token|secret|here) [^A-Za-z0-9]{1,8} ){0,2}
+    (?P<value> [A-Za-z0-9][A-Za-z0-9+/=_.~-]{14,300} )
+    """,
+    re.VERBOSE,
+)
+"""Something long after a name, with nothing but marks and small words between them."""
+PLAIN = re.compile(rb"""[^\s"'`,;<>()\[\]{}\\]{1,%d}""" % VALUE_CHARS_MAX)
+"""A value without quotes."""
+LAST_QUOTE = re.compile(rb"""&quot;|\\{0,3}["'`]\Z""")
+END = re.compile(rb"""\Z|[\s"'`,;<&)}\]\\]""")
+"""What may follow it; a bracket would make it a call."""
+SETTING = re.compile(
+    rb"""[ \t]*(?:[-+*#>$]\s{0,3}|//?\s{0,2}|export\s+|set\s+|env\s+|ENV\s+|ARG\s+|-D|SET\s+|\$env:)?[A-Za-z0-9_.\-/:@ ]{0,60}\Z"""
+)
+"""What stands before the name on its line where the line is nothing but a setting."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A name and its value: where they stand, and how the value is written. A loose one merely comes after the name."""
+
+    name: bytes
+    head: bytes
+    tail: bytes
+    value: bytes
+    start: int
+    stop: int
+    operator: bytes
+    is_quoted: bool
+    is_loose: bool = False
+
+
+def given(data: bytes, start: int, stop: int) -> Given | None:
+    """What is given to the name in which a word stands, if anything is."""
+    tail = TAIL.match(data, stop)
+    assert tail is not None, "it may be empty"
+    assigned = ASSIGNED.match(data, tail.end())
+    if assigned is None:
+        return None
+    operator = assigned["op"].strip()
+    value = _quoted(data, assigned) if assigned["open"] else _plain(data, start, assigned)
+    if value is None or (not operator and not assigned["open"] and not _is_option(data, start)):
+        return None
+    head = head_of(data, start)
+    first, last = value
+    name = head + data[start : tail.end()]
+    return Given(name, head, tail.group(), data[first:last], first, last, operator, bool(assigned["open"]))
+
+
+def nearby(data: bytes, start: int, stop: int) -> Given | None:
+    """What comes after the name in which a word stands, however it may belong to it."""
+    tail = TAIL.match(data, stop)
+    assert tail is not None, "it may be empty"
+    match = NEARBY.match(data, tail.end())
+    if match is None or not END.match(data, match.end()):
+        return None
+    head = head_of(data, start)
+    first, last = match.span("value")
+    return Given(
+        head + data[start : tail.end()],
+        head,
+        tail.group(),
+        match["value"],
+        first,
+        last,
+        b"",
+        is_quoted=False,
+        is_loose=True,
+    )
+
+
+def head_of(data: bytes, start: int) -> bytes:
+    """What of a name stands before a place in it."""
+    before = data[max(0, start - NAME_CHARS_MAX) : start]
+    return before[len(before.rstrip(NAME_CHARS)) :]
+
+
+def is_setting(data: bytes, start: int) -> bool:
+    """Whether nothing but a name stands on the line before this place in it, as in a settings file."""
+    line = max(data.rfind(b"\n", max(0, start - LINE_CHARS_MAX), start) + 1, start - LINE_CHARS_MAX, 0)
+    return bool(SETTING.match(data[line:start]))
+
+
+def _quoted(data: bytes, assigned: re.Match[bytes]) -> tuple[int, int] | None:
+    """Up to the same quote as the one before it, on the same line."""
+    last = LAST_QUOTE.search(assigned["open"])
+    assert last is not None, "what opens a value is a quote"
+    mark = last.group()
+    start = assigned.end()
+    line = data.find(b"\n", start, start + VALUE_CHARS_MAX)
+    limit = line if line >= 0 else min(len(data), start + VALUE_CHARS_MAX)
+    stop = data.find(mark, start, limit)
+    while stop > start and data[stop - 1 : stop] == b"\\" and not mark.startswith(b"\\") and not _even(data, stop):
+        stop = data.find(mark, stop + 1, limit)
+    return (start, stop) if stop > start else None
+
+
+def _even(data: bytes, stop: int) -> bool:
+    """Whether the backslashes before a quote escape each other."""
+    before = data[max(0, stop - 20) : stop]
+    return (len(before) - len(before.rstrip(b"\\"))) % 2 == 0
+
+
+def _plain(data: bytes, start: int, assigned: re.Match[bytes]) -> tuple[int, int] | None:
+    """Up to a blank or a mark of the language, if nothing makes it an expression."""
+    match = PLAIN.match(data, assigned.end())
+    if match is None:
+        return None
+    first, last = match.span()
+    if data[start - 1 : start] in (b"?", b"&") or b"&" in data[max(0, start - 30) : start]:
+        last = min(last, (data.find(b"&", first, last) + 1 or last + 1) - 1)
+    while last > first and data[last - 1] in b".:":
+        last -= 1
+    return (first, last) if last > first and END.match(data, last) else None
+
+
+def _is_option(data: bytes, start: int) -> bool:
+    """Whether the word stands in an option of a command: `--token abc`."""
+    return head_of(data, start).startswith(b"--")

@@ -1,0 +1,283 @@
+"""What a rule is, and how a file of rules is read: ours, and a user's `gitleaks.toml`, which has the same schema.
+
+A rule of ours also says where its words stand: at the `start` of the secret, in the `name` that it is given to, `near` it, or
+nowhere in particular (`anywhere`, as in gitleaks). Patterns are run by RE2, whose time grows with the text and with nothing
+else; where that is not installed, by `re`. Patterns that cannot be read are skipped and named.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from importlib import resources
+from typing import Any, Literal, Protocol
+
+from context_engine.errors import InvalidArgument
+from context_engine.text.secrets.prefilter import Words, aho_corasick
+
+Tier = Literal["strict", "broad"]
+Place = Literal["start", "name", "near", "any name", "anywhere"]
+
+CONFIDENCE: Mapping[Tier, float] = {"strict": 0.95, "broad": 0.75}
+"""How often each tier is right: strict rules know the shape of a key, broad ones what stands around it."""
+PLACES: tuple[Place, ...] = ("start", "name", "near", "any name", "anywhere")
+THEIRS = 1_000_000
+"""The rank of a user's rules: above all of ours."""
+USER_PATTERN_CHARS_MAX = 2_000
+"""The longest pattern of a known rule file has 700."""
+
+
+class Pattern(Protocol):
+    """A compiled pattern over bytes, of RE2 or of `re`."""
+
+    @property
+    def groups(self) -> int:
+        """How many groups it has."""
+        ...
+
+    def finditer(self, text: bytes, /) -> Iterator[Any]:
+        """Every place where it matches, in order."""
+        ...
+
+    def search(self, text: bytes, /) -> Any:
+        """The first of them, or None."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """When a finding is none: its value, its line or its path is one of these."""
+
+    patterns: tuple[str, ...] = ()
+    stop_words: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    target: str = "secret"
+    rules: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One kind of secret: words one of which must occur, a pattern, and a second look at what it found.
+
+    `rank` is its place in the file: what comes later knows more, and gives its name to what several rules find.
+    """
+
+    id: str
+    title: str
+    pattern: str
+    words: tuple[str, ...] = ()
+    place: Place = "anywhere"
+    tier: Tier = "broad"
+    confidence: float = 0.75
+    kind: str = ""
+    group: int = 0
+    entropy: float = 0.0
+    look: str = ""
+    rank: int = 0
+    path: str = ""
+    allowances: tuple[Allowance, ...] = ()
+    examples: tuple[str, ...] = ()
+    counter_examples: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What is searched for. `skipped` names what could not be read; `allowances` hold for every rule."""
+
+    rules: tuple[Rule, ...]
+    skipped: tuple[str, ...] = ()
+    allowances: tuple[Allowance, ...] = ()
+    off: frozenset[str] = field(default_factory=frozenset)
+
+    def and_also(self, more: Rules) -> Rules:
+        """These rules and those of a user. Nothing of ours is switched off where secrets are taken out."""
+        return Rules(
+            (*self.rules, *more.rules),
+            (*self.skipped, *more.skipped),
+            (*self.allowances, *more.allowances),
+            self.off | more.off,
+        )
+
+    @cached_property
+    def by_id(self) -> Mapping[str, Rule]:
+        """Each rule by its id."""
+        return {rule.id: rule for rule in self.rules}
+
+    @cached_property
+    def values(self) -> tuple[Rule, ...]:
+        """Those that go by a value alone, whatever its name is."""
+        return tuple(rule for rule in self.rules if rule.place == "any name")
+
+    @cached_property
+    def strict(self) -> Words[Rule]:
+        """Where words of strict rules stand."""
+        return _placed(rule for rule in self.rules if rule.tier == "strict")
+
+    @cached_property
+    def broad(self) -> Words[Rule]:
+        """Where words of any rule stand."""
+        return _placed(self.rules)
+
+    @cached_property
+    def kinds(self) -> frozenset[str]:
+        """What masks of these rules say."""
+        return frozenset(rule.kind for rule in self.rules)
+
+
+def _placed(rules: Iterable[Rule]) -> Words[Rule]:
+    rules = tuple(rules)
+    exact = [(word, rule) for rule in rules if rule.place in ("start", "near") for word in rule.words]
+    loose = [(word, rule) for rule in rules if rule.place == "name" for word in rule.words]
+    return Words(exact, loose)
+
+
+@lru_cache(maxsize=1)
+def builtin() -> Rules:
+    """The rules that this package brings along."""
+    text = (resources.files("context_engine.text.secrets") / "rules" / "secrets.toml").read_text("utf-8")
+    return Rules(tuple(_own(row, rank) for rank, row in enumerate(tomllib.loads(text)["rules"])))
+
+
+def _own(row: Mapping[str, Any], rank: int) -> Rule:
+    return Rule(
+        id=row["id"],
+        title=row["description"],
+        pattern=row["regex"],
+        words=tuple(row.get("keywords", ())),
+        place=row["place"],
+        tier=row.get("tier", "broad"),
+        confidence=row.get("confidence", CONFIDENCE[row.get("tier", "broad")]),
+        kind=row.get("kind", row["id"].replace("-", " ")),
+        group=row.get("secretGroup", 0),
+        entropy=row.get("entropy", 0.0),
+        look=row.get("look", ""),
+        rank=rank,
+        examples=tuple(row["examples"]),
+        counter_examples=tuple(row.get("counter_examples", ())),
+    )
+
+
+# -- a user's rules ---------------------------------------------------------------------------------------------------
+
+
+def read_rules(text: str, name: str) -> Rules:
+    """The rules of a `gitleaks.toml`. Raises: InvalidArgument when it is no TOML; a rule that cannot be read is skipped."""
+    try:
+        told = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise InvalidArgument(f"{name} is no TOML: {error}", suggestion=f"Mend {name}, or delete it.") from None
+    rules, skipped = [], []
+    for number, row in enumerate(_tables(told.get("rules")), 1):
+        label = str(row.get("id") or f"rule {number}")
+        try:
+            rules.append(_theirs(row, label))
+        except (re.error, ValueError, TypeError) as error:
+            skipped.append(f"{name}: {label}: {error}")
+    extend = told.get("extend")
+    off = extend.get("disabledRules", ()) if isinstance(extend, Mapping) else ()
+    return Rules(tuple(rules), tuple(skipped), _allowances(told), frozenset(map(str, off)))
+
+
+def _theirs(row: Mapping[str, Any], label: str) -> Rule:
+    """One rule of a user. Raises: ValueError, TypeError or re.error for what cannot be run."""
+    pattern = row.get("regex", "")
+    if not isinstance(pattern, str) or not pattern:
+        raise ValueError("it has no regex")
+    if len(pattern) > USER_PATTERN_CHARS_MAX:
+        raise ValueError(f"its regex is longer than {USER_PATTERN_CHARS_MAX:,} characters")
+    groups = compiled(pattern).groups
+    group = int(row.get("secretGroup", 1 if groups else 0))
+    if not 0 <= group <= groups:
+        raise ValueError(f"its secretGroup is {group}, its regex has {groups} groups")
+    path = str(row.get("path", ""))
+    compiled(path)
+    return Rule(
+        id=label,
+        title=str(row.get("description") or label),
+        pattern=pattern,
+        words=tuple(str(word) for word in row.get("keywords", ())),
+        kind=label,
+        rank=THEIRS,
+        group=group,
+        entropy=float(row.get("entropy", 0)),
+        path=path,
+        allowances=_allowances(row),
+    )
+
+
+def _allowances(row: Mapping[str, Any]) -> tuple[Allowance, ...]:
+    """What an `[allowlist]` or `[[allowlists]]` says; what it says wrongly is left out."""
+    return tuple(
+        Allowance(
+            _runnable(each.get("regexes")),
+            tuple(word.lower() for word in _texts(each.get("stopwords"))),
+            _runnable(each.get("paths")),
+            str(each.get("regexTarget", "secret")),
+            frozenset(_texts(each.get("targetRules"))),
+        )
+        for each in (*_tables([row.get("allowlist")]), *_tables(row.get("allowlists")))
+    )
+
+
+def _tables(value: Any) -> list[Mapping[str, Any]]:
+    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, Sequence) else []
+
+
+def _texts(value: Any) -> list[str]:
+    return [each for each in value if isinstance(each, str)] if isinstance(value, Sequence) else []
+
+
+def _runnable(value: Any) -> tuple[str, ...]:
+    return tuple(pattern for pattern in _texts(value) if _compiles(pattern))
+
+
+def _compiles(pattern: str) -> bool:
+    try:
+        compiled(pattern)
+    except (re.error, ValueError):
+        return False
+    return True
+
+
+# -- patterns ---------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1024)
+def own(pattern: str) -> re.Pattern[bytes]:
+    """A pattern of ours. It is tried only at places where a word stands, and reads a bounded number of characters from there.
+
+    So `re` is as safe as RE2, and ten times as fast to compile and to call.
+    """
+    return re.compile(pattern.encode())
+
+
+@lru_cache(maxsize=1024)
+def compiled(pattern: str) -> Pattern:
+    """A pattern that runs over a whole text, by RE2. Raises: ValueError for one that cannot be run."""
+    engine = re2()
+    if engine is None:
+        return re.compile(pattern.encode())
+    options = engine.Options()
+    options.log_errors = False
+    try:
+        return engine.compile(pattern.encode(), options)
+    except engine.error as error:
+        told = error.args[0] if error.args else error
+        raise ValueError(told.decode("utf-8", "replace") if isinstance(told, bytes) else str(told)) from None
+
+
+def engines() -> dict[str, str]:
+    """What looks for patterns and for words on this machine."""
+    return {"patterns": "re2" if re2() else "re", "words": "aho-corasick" if aho_corasick() else "one by one"}
+
+
+def re2() -> Any:
+    """The module of RE2, or None where it is not installed."""
+    try:
+        import re2
+    except ImportError:
+        return None
+    return re2

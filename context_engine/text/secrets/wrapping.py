@@ -1,0 +1,37 @@
+"""PURE. Texts wrapped in base64: where they may stand, and what they hold."""
+
+from __future__ import annotations
+
+import binascii
+import re
+
+BLOB = r"(?:[A-Za-f][A-HQ-Xg-nw-z0-3][ABEFIJMNQRUVYZcdghklopstwx014589][A-Za-z0-9+/_\-]){10,}"
+"""Forty letters of base64 that hold text: three in four letters then have no more than half of the alphabet, so hashes fail."""
+REST_OF_BLOB = re.compile(rb"[A-Za-z0-9+/_\-]*={0,2}")
+BLOB_BYTES_MAX = 100_000
+UNREADABLE_SHARE_MAX = 0.05
+"""Of what a blob holds: keys are text, hashes and pictures are not."""
+
+
+def whole_blob(data: bytes, start: int, stop: int) -> tuple[int, int]:
+    """The blob of which this is the beginning."""
+    rest = REST_OF_BLOB.match(data, stop)
+    return start, rest.end() if rest else stop
+
+
+def unwrapped(blob: bytes) -> bytes:
+    """The text that a blob holds, or nothing when that is no text.
+
+    >>> unwrapped(b"cGFzc3dvcmQgPSAiVHIwdWI0ZG9yLTIwMjYtVHIwdWI0ZG9yIg==")
+    b'password = "Tr0ub4dor-2026-Tr0ub4dor"'
+    """
+    plain = blob.translate(_TO_STANDARD, b"=")
+    if len(plain) % 4 == 1:
+        plain = plain[:-1]
+    inner = binascii.a2b_base64(plain + b"=" * (-len(plain) % 4))
+    unreadable = len(inner.translate(None, _READABLE))
+    return inner if unreadable <= UNREADABLE_SHARE_MAX * len(inner) else b""
+
+
+_TO_STANDARD = bytes.maketrans(b"-_", b"+/")
+_READABLE = bytes([9, 10, 13, *range(32, 127)])
