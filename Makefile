@@ -5,7 +5,7 @@ PYTHON := $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 CHECK := $(PYTHON) scripts/check.py --here
 
 .DEFAULT_GOAL := all
-.PHONY: validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check test durability eval eval-across eval-functions eval-plans bench bench-edit bench-review bench-worktrees bench-shared postgres dist lowest lock clients clean help
+.PHONY: noise page validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check test durability eval eval-across eval-functions eval-plans bench bench-edit bench-review bench-worktrees bench-shared postgres dist lowest lock clients clean help
 
 all: ## everything CI runs: format, lint, types, imports, docs, tests
 	@$(CHECK)

@@ -903,7 +903,9 @@ class Engine:
         """What becomes of a file by a unified diff of it, for `edit`. Nothing is read yet."""
         return edited(
             path,
-            lambda data: planned(data, path, [Want(each) for each in hunks.edits(data, diff)], self._languages, self._grammars),
+            lambda data: planned(
+                data, path, [Want(each) for each in hunks.edits(data, diff)], self._languages, self._grammars
+            ),
             expected_hash=expected_hash,
         )
 

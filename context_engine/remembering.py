@@ -81,7 +81,9 @@ class Remembering:
             ),
         }
         self.access = Access(world.workspace_cache / "access.db", clock=world.now, enabled=world.counts_access)
-        self.memories = Memories(shelves, LinkedFiles(world.root), recall, now=world.now, embed=_embed(world.encoder), scrub=world.scrub)
+        self.memories = Memories(
+            shelves, LinkedFiles(world.root), recall, now=world.now, embed=_embed(world.encoder), scrub=world.scrub
+        )
         self.knowledge = Knowledge(self.memories, now=world.now, access=lambda path: self.used().get(path, 0.0))
         self._learning = Learning(
             Sources(

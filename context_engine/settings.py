@@ -20,6 +20,8 @@ from typing import Any
 from context_engine.errors import InvalidArgument
 
 CONFIG_FILE = Path(".context-engine") / "config.yml"
+PLACES = ("cache_folder", "data_folder", "tokenizer_file")
+"""Knobs that are paths."""
 CONFIG_BYTES_MAX = 100_000
 """A settings file is a screenful; whatever is larger is not one."""
 NOT_KNOBS = frozenset(
@@ -111,7 +113,9 @@ class Settings:
         "", "What this workspace is called there; empty: where its repository comes from.", private=True
     )
     store_shares: bool = knob(
-        False, "Share what is indexed here with all who use that database; off: it stays here, over theirs.", private=True
+        False,
+        "Share what is indexed here with all who use that database; off: it stays here, over theirs.",
+        private=True,
     )
     approvals_mode: str = knob(
         "optional",
@@ -214,8 +218,8 @@ def _from_environment(env: Mapping[str, str]) -> dict[str, Any]:
 def _checked(place: object, name: str, value: Any) -> Any:
     """The value as the knob's type and inside its limits."""
     default, known = knobs()[name]
-    if name == "cache_folder":
-        return _folder(place, name, value)
+    if name in PLACES:
+        return _path(place, name, value)
     if name == "rate_limits_per_minute":
         return _rates(place, name, value)
     if isinstance(default, bool):
@@ -232,15 +236,15 @@ def _checked(place: object, name: str, value: Any) -> Any:
     return word
 
 
-def _folder(place: object, name: str, value: Any) -> Path | None:
+def _path(place: object, name: str, value: Any) -> Path | None:
     if value is None:
         return None
     if not isinstance(value, str) or "\0" in value or not value.strip():
-        raise _wrong(place, f"sets {name} to {value!r}", "It is the path of a folder.")
-    folder = Path(value).expanduser()
-    if not folder.is_absolute():
+        raise _wrong(place, f"sets {name} to {value!r}", f"It is the path of a {name.rpartition('_')[2]}.")
+    path = Path(value).expanduser()
+    if not path.is_absolute():
         raise _wrong(place, f"sets {name} to {value!r}", "The path must be absolute (or start with ~).")
-    return folder
+    return path
 
 
 def _rates(place: object, name: str, value: Any) -> str:

@@ -30,7 +30,7 @@ CHECKS: dict[str, list[list[str]]] = {
     "types": [["{bin}/ty", "check", "--output-format", "concise", "--python", "{prefix}"]],
     "imports": [["{bin}/lint-imports", "--no-logo"]],
     "docs": [["{python}", "scripts/docs.py", "--check"]],
-    "tests": [["{python}", "-m", "pytest"]],
+    "tests": [["{python}", "-m", "pytest", "-n", "auto", "--maxprocesses", "4"]],
 }
 
 

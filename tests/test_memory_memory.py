@@ -9,10 +9,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from context_engine.memory.ids import SLUG_CHARS_MAX, short, slug
 from context_engine.memory.memory import Link, Memory, parsed, rewritten, title_of, written
 from context_engine.store import times
 from context_engine.text.ids import CHANCE_BYTES, uuid7
+from context_engine.text.names import SLUG_CHARS_MAX, short, slug
 
 PLAIN = st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=30).map(lambda text: " ".join(text.split()))
 WORDS = PLAIN.filter(bool).filter(lambda text: text not in ("null", "~"))

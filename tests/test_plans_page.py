@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 from context_engine.plans import pictures
 from context_engine.plans.layers import LINE, Sizes, placed
 from context_engine.plans.lifecycle import Approval
-from context_engine.plans.model import Diagram, Estimate, Plan, Risk, Step
+from context_engine.plans.model import Diagram, Estimate, Plan, Risk, Scope, Step
 from context_engine.plans.page import BYTES_MAX, page
 from context_engine.plans.pictures import wrapped
 from context_engine.plans.progress import Event, Execution, folded
 from context_engine.plans.reading import STEPS_MAX, named
+from context_engine.plans.rendering import plan_text
 from tests.planned import plan_of, plans
 
 HOSTILE = (
@@ -107,8 +108,8 @@ def test_no_text_becomes_markup(text: str) -> None:
 
 
 def _shape(read: Read) -> list[str]:
-    """The elements of a page; a title in a picture may take two lines."""
-    return [tag for tag in read.tags if tag != "text"]
+    """The elements of a page; a title in a picture may take two lines, and a text may hold code."""
+    return [tag for tag in read.tags if tag not in ("text", "code")]
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -184,6 +185,20 @@ def test_a_page_of_the_largest_plan_stays_below_a_megabyte_and_has_every_step() 
     assert read.tags.count("article") == STEPS_MAX
     assert "The last 1,920 steps are not drawn." in read.said("p")
     assert any(said.startswith("The plan is too large for a page") for said in read.said("p"))
+
+
+def test_the_folder_of_the_workspace_itself_has_a_name() -> None:
+    plan = msgspec.structs.replace(plan_of(()), scope=Scope((".", "src")))
+    assert {"the top folder", "src"} <= set(Read(page(plan)).said("li"))
+    assert "- Included: the top folder\n- Included: src" in plan_text(plan)
+
+
+def test_what_stands_between_backticks_is_code() -> None:
+    step = Step(title="One", description="call `a < b` now", acceptance_criteria=("`x` is `y", "`` is nothing"))
+    read = Read(page(named(Plan(goal="Ship", steps=(step,)))))
+    assert "a < b" in read.said("code")
+    assert "`x` is `y" in read.said("li")
+    assert "call " in read.said("p")
 
 
 def test_texts_that_have_room_are_not_cut() -> None:

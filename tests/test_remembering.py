@@ -159,13 +159,13 @@ def test_what_is_read_and_edited_counts_more_in_answers_and_what_was_shown_does_
     twins = {f"{name}.py": "def parcel_price(parcel):\n    return parcel.weight\n" for name in "abc"}
     root = tree(tmp_path / "w", twins)
     with indexed(root) as engine:
-        plain = {hit.chunk.path: hit.score for hit in engine.search(Query("parcel price")).hits}
+        plain = {str(hit.chunk.path): hit.score for hit in engine.search(Query("parcel price")).hits}
         assert [*plain] == ["a.py", "c.py", "b.py"]  # alike but for their names
         for _ in range(20):
             tools.call(engine, "codebase_retrieval", {"query": "parcel price", "include_paths": ["c.py"]})
             tools.call(engine, "read_file", {"path": "b.py"})
     with open_engine(root) as engine:
-        lifted = {hit.chunk.path: hit.score for hit in engine.search(Query("parcel price")).hits}
+        lifted = {str(hit.chunk.path): hit.score for hit in engine.search(Query("parcel price")).hits}
         assert [*lifted] == ["b.py", "a.py", "c.py"]
         assert plain["b.py"] < lifted["b.py"] <= plain["b.py"] * (1 + BOOST_MAX)
         assert lifted["c.py"] == plain["c.py"]

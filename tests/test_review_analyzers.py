@@ -148,6 +148,7 @@ def test_ruff_does_not_hear_of_the_settings_of_the_project() -> None:
 @pytest.mark.skipif(not found("ruff"), reason="ruff is in the extra `dev`, not in the product")
 def test_what_ruff_only_guesses_is_not_told() -> None:
     assert analysed(RUFF, "x = 1\n", "try:\n    x = 1\nexcept ValueError, e:\n    print e\n").findings == ()
+    assert analysed(RUFF, "x = 1\n", "try:\n    x = 1\nexcept ValueError, e:\n    print(e)\n").findings == ()
     assert analysed(RUFF, "x = 1\n", "x = unicode('a')\nreveal_type(x)\n").findings == ()
 
 

@@ -179,6 +179,14 @@ def test_what_a_module_makes_as_it_runs_lies_in_no_file() -> None:
     assert note.span.first == 2
 
 
+def test_a_package_that_moved_as_a_whole_is_found_wherever_its_program_begins() -> None:
+    moved = "diff --git a/old/app/__init__.py b/new/app/__init__.py\nsimilarity index 100%\nrename from old/app/__init__.py\nrename to new/app/__init__.py\n"
+    text = "total = 1\n"
+    file = ChangedFile.of(parsed(moved).files[0], text.encode(), text.encode(), PARSERS)
+    tree = {"new/app/__init__.py": text, "new/run.py": "from app import total\n"}
+    assert list(symbols.removed_symbol.run([file], surroundings(tree))) == []
+
+
 def test_a_file_that_stands_again_where_another_left_has_its_names() -> None:
     moved = "diff --git a/shop/app.py b/shop/base/app.py\nsimilarity index 90%\nrename from shop/app.py\nrename to shop/base/app.py\n"
     text = "class App: ...\n"

@@ -66,6 +66,7 @@ def outcome(engine: Engine, session: str) -> dict[str, Any]:
     return told
 
 
+@pytest.mark.slow
 def test_a_review_killed_in_the_middle_goes_on_where_it_stopped(tmp_path: Path) -> None:
     root = pull_request(tmp_path / "work")
     session = killed_in_the_middle(root)
@@ -80,7 +81,7 @@ def test_a_review_killed_in_the_middle_goes_on_where_it_stopped(tmp_path: Path) 
         ended = Counter((event.unit, event.event) for event in sessions.log(session))
         assert {ended[unit.number, "done"] for unit in seen.units} == {1}, "each unit exactly once"
         assert [unit for unit, event in ended if event == "lost"] == [3]
-        assert sum(count for (_, event), count in ended.items() if event == "claimed") == len(seen.units) + 1
+        assert sum(count for (_, event), count in ended.items() if event == "taken") == len(seen.units) + 1
         resumed = outcome(engine, session)
     whole = pull_request(tmp_path / "other")
     with open_engine(whole) as engine:

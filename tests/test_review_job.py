@@ -117,7 +117,7 @@ def remember(store: ReviewStore, cache: Mapping[str, bytes]) -> None:
     """Put bodies into the cache, as a session does."""
     session = Session("rev_1", "key", "running", "me", 9e9, 0.0, 0.0, 1, b"{}")
     store.add(session, [Unit(1, ("a",), 1)])
-    unit = store.claim("rev_1", "me", 0.0)
+    unit = store.take("rev_1", "me", 0.0)
     assert unit
     assert store.checkpoint("rev_1", unit, Checkpoint({}, cache=cache), 1.0)
 

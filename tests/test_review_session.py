@@ -12,7 +12,7 @@ from context_engine.errors import InvalidArgument, PreconditionFailed, ReviewBus
 from context_engine.review.session import SESSIONS_MAX
 from tests.small_reviews import WAIT_S, Clock, Process, change
 
-ONCE = ["claimed", "done"]
+ONCE = ["taken", "done"]
 
 
 @pytest.fixture
@@ -169,7 +169,7 @@ def test_what_a_dead_process_ran_is_seen_as_failed_and_goes_on_elsewhere(process
     for thread in [each for each in threading.enumerate() if each.name.startswith("ctx-review")]:
         thread.join(WAIT_S)
     happened = process.done(session)
-    assert happened[2] == ["claimed", "lost", "claimed", "done"]
+    assert happened[2] == ["taken", "lost", "taken", "done"]
     assert [events.count("done") for events in happened.values()] == [1] * 5
     assert findings(other, session) == EVERY_TODO
 
@@ -221,7 +221,7 @@ def test_a_session_with_a_file_that_cannot_be_reviewed_is_partial_and_can_be_tri
         "src/part1/f012.py cannot be read",
     )
     assert [events for events in process.done(session).values() if "failed" in events] == [
-        ["claimed", "again", "claimed", "failed"]
+        ["taken", "again", "taken", "failed"]
     ]
     with pytest.raises(PreconditionFailed):
         process.sessions.pause(session)
@@ -270,7 +270,7 @@ def test_closing_leaves_a_session_to_whoever_resumes_it(tmp_path: Path, process:
     assert other.sessions.status(session).status == "queued"
     other.sessions.resume(session)
     assert other.ended(session) == "completed"
-    assert process.done(session)[3] == ["claimed", "given back", "claimed", "done"]
+    assert process.done(session)[3] == ["taken", "given back", "taken", "done"]
     assert [path.name for path in (tmp_path / ".context-engine" / "locks").glob("alive-*")] == ["alive-two.lock"]
 
 
@@ -280,6 +280,8 @@ def test_no_more_sessions_run_at_once_than_a_machine_bears(process: Process) -> 
         process.start(commit=str(number))
     with pytest.raises(ReviewBusy):
         process.start(commit="one too many")
+    assert process.start(commit="0") in {session.id for session in process.store.sessions()}, "it is one of them"
+    assert len(process.store.sessions()) == SESSIONS_MAX
     process.gate.open()
 
 

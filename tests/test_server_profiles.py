@@ -184,3 +184,9 @@ def test_what_the_lists_leave_out_is_no_required_argument_and_stands_in_the_mani
     for each in tools.ALL:
         assert each.rare <= {parameter.name for parameter in each.parameters if not parameter.required}
         assert each.listed_schema["properties"].keys() == each.schema["properties"].keys() - each.rare
+
+
+def test_every_name_of_the_documents_is_a_tool_that_can_be_called() -> None:
+    assert [name for name in PROFILES["seeds"] if name not in {each.name for each in tools.ALL} | set(ALIASES)] == []
+    assert {tools.find(name).name for name in PROFILES["seeds"]} >= set(PROFILES["seeds"]) - set(ALIASES)
+    assert set(PROFILES["all"]) == {each.name for each in tools.ALL}

@@ -31,6 +31,15 @@ def test_the_file_wins_over_the_defaults_and_the_environment_over_the_file(tmp_p
     assert loaded.cache_folder == Path("/var/cache/x")
 
 
+@pytest.mark.parametrize("name", ["cache_folder", "data_folder", "tokenizer_file"])
+def test_a_path_is_a_path_and_absolute(tmp_path: Path, name: str) -> None:
+    loaded = Settings.load(tmp_path, {f"CTX_{name.upper()}": "~/x"})
+    assert getattr(loaded, name) == Path("~/x").expanduser()
+    with pytest.raises(InvalidArgument) as refused:
+        Settings.load(tmp_path, {f"CTX_{name.upper()}": "x/y"})
+    assert "absolute" in refused.value.suggestion
+
+
 @pytest.mark.parametrize("text", ["", "# nothing yet\n", "---\n"])
 def test_an_empty_file_changes_nothing(tmp_path: Path, text: str) -> None:
     written(tmp_path, text)

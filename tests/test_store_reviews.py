@@ -1,4 +1,4 @@
-"""The store of reviews: who claimed a unit and no other says how it ended, and nothing of it is lost."""
+"""The store of reviews: who took a unit and no other says how it ended, and nothing of it is lost."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def store(folder: Path, units: int = 3, **other: Any) -> ReviewStore:
     return made
 
 
-def claimed(made: ReviewStore, owner: str = "me.1") -> Unit:
-    unit = made.claim("rev_1", owner, 2.0)
+def taken(made: ReviewStore, owner: str = "me.1") -> Unit:
+    unit = made.take("rev_1", owner, 2.0)
     assert unit
     return unit
 
@@ -62,7 +62,7 @@ def test_nothing_is_created_before_something_is_kept(tmp_path: Path) -> None:
 
 def test_what_was_written_is_read_by_another_process(tmp_path: Path) -> None:
     made = store(tmp_path)
-    unit = claimed(made)
+    unit = taken(made)
     assert (unit.number, unit.paths, unit.state, unit.tries, unit.owner, unit.began_at) == (
         1,
         ("1.py", "é\n.py"),
@@ -79,24 +79,24 @@ def test_what_was_written_is_read_by_another_process(tmp_path: Path) -> None:
     assert (other.bodies("rev_1"), other.cached(["k", "z"])) == ({"1.py": b"body"}, {"k": b"kept"})
     assert [body for _, body in other.findings("rev_1")] == [b"one", b"two"]
     assert other.findings("rev_1", after=other.findings("rev_1", limit=1)[0][0]) == other.findings("rev_1")[1:]
-    assert [(event.unit, event.event) for event in other.log("rev_1")] == [(1, "claimed"), (1, "done")]
+    assert [(event.unit, event.event) for event in other.log("rev_1")] == [(1, "taken"), (1, "done")]
 
 
-def test_units_are_claimed_in_order_each_once_by_the_owner_of_a_running_session(tmp_path: Path) -> None:
+def test_units_are_taken_in_order_each_once_by_the_owner_of_a_running_session(tmp_path: Path) -> None:
     made = store(tmp_path)
-    assert made.claim("rev_1", "somebody.1", 2.0) is None
-    assert [claimed(made).number for _ in range(3)] == [1, 2, 3]
-    assert made.claim("rev_1", "me.1", 2.0) is None
+    assert made.take("rev_1", "somebody.1", 2.0) is None
+    assert [taken(made).number for _ in range(3)] == [1, 2, 3]
+    assert made.take("rev_1", "me.1", 2.0) is None
     paused = store(tmp_path / "paused", status="pausing")
-    assert paused.claim("rev_1", "me.1", 2.0) is None
+    assert paused.take("rev_1", "me.1", 2.0) is None
 
 
-def test_many_threads_and_processes_claim_no_unit_twice(tmp_path: Path) -> None:
+def test_many_threads_and_processes_take_no_unit_twice(tmp_path: Path) -> None:
     stores = [store(tmp_path, 60), *(ReviewStore(tmp_path) for _ in range(3))]
     taken: list[int] = []
 
     def work(made: ReviewStore) -> None:
-        while unit := made.claim("rev_1", "me.1", 2.0):
+        while unit := made.take("rev_1", "me.1", 2.0):
             taken.append(unit.number)
             made.checkpoint("rev_1", unit, Checkpoint({}), 3.0)
 
@@ -106,7 +106,7 @@ def test_many_threads_and_processes_claim_no_unit_twice(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert sorted(taken) == list(range(1, 61))
-    assert {event.event for event in stores[1].log("rev_1")} == {"claimed", "done"}
+    assert {event.event for event in stores[1].log("rev_1")} == {"taken", "done"}
     assert len(stores[1].log("rev_1")) == 120
 
 
@@ -126,10 +126,10 @@ def test_two_processes_make_the_file_one_after_the_other(tmp_path: Path) -> None
 
 def test_who_lost_a_unit_changes_nothing(tmp_path: Path) -> None:
     made = store(tmp_path)
-    lost = claimed(made)
+    lost = taken(made)
     made.move("rev_1", lambda each: replace(each, owner="you.1"), requeue=("running",), at=5.0)
     assert states(made) == ["queued"] * 3
-    again = claimed(made, "you.1")
+    again = taken(made, "you.1")
     assert (again.number, again.tries, again.queued_at) == (1, 2, 5.0)
     left = Checkpoint({"1.py": b"old"}, [b"old"], {"k": b"old"})
     assert not made.checkpoint("rev_1", lost, left, 6.0)
@@ -138,25 +138,25 @@ def test_who_lost_a_unit_changes_nothing(tmp_path: Path) -> None:
     assert (made.bodies("rev_1"), made.findings("rev_1"), made.cached(["k"])) == ({}, [], {})
     assert made.units("rev_1")[0] == again
     assert [(event.owner, event.event) for event in made.log("rev_1")] == [
-        ("me.1", "claimed"),
+        ("me.1", "taken"),
         ("me.1", "lost"),
-        ("you.1", "claimed"),
+        ("you.1", "taken"),
     ]
 
 
 def test_a_unit_goes_back_is_tried_again_or_fails(tmp_path: Path) -> None:
     made = store(tmp_path)
-    assert made.give_back("rev_1", claimed(made), 3.0)
-    assert made.fail("rev_1", claimed(made), "hm", 4.0, again=True)
-    assert made.fail("rev_1", claimed(made), "no", 5.0, again=False)
+    assert made.give_back("rev_1", taken(made), 3.0)
+    assert made.fail("rev_1", taken(made), "hm", 4.0, again=True)
+    assert made.fail("rev_1", taken(made), "no", 5.0, again=False)
     unit = made.units("rev_1")[0]
     assert (unit.state, unit.tries, unit.error, unit.ended_at) == ("failed", 3, "no", 5.0)
     assert [event.event for event in made.log("rev_1")] == [
-        "claimed",
+        "taken",
         "given back",
-        "claimed",
+        "taken",
         "again",
-        "claimed",
+        "taken",
         "failed",
     ]
 
@@ -175,7 +175,7 @@ def test_a_refused_change_leaves_all_as_it_was(tmp_path: Path) -> None:
     def refuse(_: Session) -> Session:
         raise WriteFailed("no", suggestion="Do not.")
 
-    claimed(made)
+    taken(made)
     with pytest.raises(WriteFailed):
         made.move("rev_1", refuse, requeue=("running",))
     assert made.move("rev_1", lambda each: each, requeue=("running",)) == session(), (
@@ -198,7 +198,7 @@ def test_old_sessions_go_with_all_they_hold_and_running_ones_stay(
 ) -> None:
     monkeypatch.setattr(module, "SESSIONS_MAX", 2)
     made = store(tmp_path)
-    claimed(made)
+    taken(made)
     for number in range(2, 6):
         made.add(session(f"rev_{number}", status="completed", created_at=float(number)), [Unit(1, ("a",), 1)])
     assert [each.id for each in made.sessions()] == ["rev_5", "rev_4", "rev_1"]
@@ -210,8 +210,8 @@ def test_old_sessions_go_with_all_they_hold_and_running_ones_stay(
 def test_the_cache_keeps_what_was_used_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = store(tmp_path)
     bodies = {f"k{number}": os.urandom(1_000) for number in range(4)}
-    assert made.checkpoint("rev_1", claimed(made), Checkpoint({}, cache=bodies), 1.0)
-    assert made.checkpoint("rev_1", claimed(made), Checkpoint({}, used=("k1", "k3")), 2.0)
+    assert made.checkpoint("rev_1", taken(made), Checkpoint({}, cache=bodies), 1.0)
+    assert made.checkpoint("rev_1", taken(made), Checkpoint({}, used=("k1", "k3")), 2.0)
     monkeypatch.setattr(module, "CACHE_BYTES_MAX", 2_500)
     made.trim()
     assert made.cached(bodies) == {name: bodies[name] for name in ("k1", "k3")}
@@ -283,7 +283,7 @@ bodies = st.dictionaries(st.text(st.characters(codec="utf-8"), max_size=9), st.b
 def test_bodies_come_back_as_they_were(found: Mapping[str, bytes]) -> None:
     with TemporaryDirectory() as folder:
         made = store(Path(folder))
-        assert made.checkpoint("rev_1", claimed(made), Checkpoint(found, cache=found), 1.0)
+        assert made.checkpoint("rev_1", taken(made), Checkpoint(found, cache=found), 1.0)
         assert (made.bodies("rev_1"), made.cached(found)) == (found, found)
         made.close()
 

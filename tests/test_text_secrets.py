@@ -176,6 +176,8 @@ def test_a_secret_that_its_place_gives_away_is_masked(text: str, shown: str) -> 
         "'somethingElse://userLogin:apiKey@host.test'",
         "http://foo:b%3Dar@localhost:8057",
         "https://untrusted.com:80?@trusted.com/",
+        "http://tobi:ferret9@example.com/x",
+        "http://tobi:ferret9@api.shop.example/x",
         "git@github.com:owner/repo.git",
         "see https://example.com:8080/a@b",
         "npm_config_registry=https://registry.npmjs.org/",

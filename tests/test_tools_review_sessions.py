@@ -161,7 +161,7 @@ def test_a_paused_review_stays_paused_and_a_resumed_one_repeats_nothing(engine: 
     assert (over["session"]["status"], over["coverage"]["files_reviewed"]) == ("completed", FILES)
     assert len([each for each in over["findings"] if each["rule"] == "bare-except"]) == FAULTY
     events = [event.event for event in engine.reviews.sessions.log(session)]
-    assert events.count("done") == events.count("claimed") == over["progress"]["units_total"]
+    assert events.count("done") == events.count("taken") == over["progress"]["units_total"]
 
 
 def test_findings_come_while_it_runs(engine: Engine) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError, InvalidArgument, TooLarge
+from context_engine.review.scrubbing import Scrubber
 from context_engine.settings import Settings
 from context_engine.tools.memories import add_memory
 from context_engine.tools.scrubbing import scrub_secrets
@@ -156,3 +157,18 @@ def test_what_is_remembered_is_scrubbed_by_both_tiers_with_the_same_labels(engin
     assert label in kept
     assert "Tr0ub4dor" not in kept
     assert TOKEN not in kept
+
+
+def test_the_rules_of_a_workspace_are_not_read_for_each_of_many_texts(tmp_path: Path) -> None:
+    reads: list[str] = []
+    moment = [0.0]
+
+    def read(path: str) -> bytes | None:
+        reads.append(path)
+        return THEIRS.encode() if path == "gitleaks.toml" and len(reads) > 3 else None
+
+    scrubber = Scrubber(tmp_path, read, clock=lambda: moment[0])
+    assert [scrubber.scrub("acme-4f5g6h7j8k9l").count for _ in range(3)] == [0, 0, 0]
+    assert len(reads) == 3
+    moment[0] = 1.5
+    assert scrubber.scrub("acme-4f5g6h7j8k9l").count == 1

@@ -138,6 +138,21 @@ class StandIn:
         """Nothing is remembered."""
         raise InvalidArgument("nothing is remembered here", suggestion="Call add_memory.")
 
+    @property
+    def plans(self) -> NoReturn:
+        """Nothing is planned."""
+        raise InvalidArgument("nothing is planned here", suggestion="Call create_plan.")
+
+    @property
+    def reviews(self) -> NoReturn:
+        """Nothing is reviewed."""
+        raise InvalidArgument("nothing is reviewed here", suggestion="Call review_changes.")
+
+    @property
+    def validation(self) -> NoReturn:
+        """Nothing is validated."""
+        raise InvalidArgument("nothing is validated here", suggestion="Call validate_content.")
+
     def dependencies(self, path: str) -> tuple[RelPath, ...]:
         """One import."""
         return (RelPath("src/hashing.py"),)

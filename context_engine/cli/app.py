@@ -289,8 +289,14 @@ def review(
     from context_engine.cli.review import wish
     from context_engine.tools.review_options import options_of
 
-    chosen = {"fail_on": fail_on, "max_findings": number, "confidence_threshold": confidence}
-    chosen |= {"exclude_patterns": exclude or [], "invariants_path": invariants, "analyzers": analyzer or ["auto"]}
+    chosen = {
+        "fail_on": fail_on,
+        "max_findings": number,
+        "confidence_threshold": confidence,
+        "exclude_patterns": exclude or [],
+        "invariants_path": invariants,
+        "analyzers": analyzer or ["auto"],
+    }
     wanted = wish(
         rev, staged=staged, base=base, options=options_of(chosen), format=format, sarif=sarif, untracked=untracked
     )

@@ -48,11 +48,11 @@ def call_workspace(workspace: str, name: str, written: str) -> int:
 def show(root: Path | None, name: str, arguments: dict[str, Any]) -> int:
     """Call a tool and print its text; an error is raised for the terminal to tell."""
     with _opened(root) as engine:
-        print(answered(engine, name, **arguments))
+        print(answered(engine, name, arguments))
     return 0
 
 
-def answered(engine: Engine, name: str, **arguments: Any) -> str:
+def answered(engine: Engine, name: str, arguments: dict[str, Any]) -> str:
     """The text that a tool answers with. Raises: what the tool does."""
     outcome = gate_to(engine).call(name, arguments, Call())
     if outcome.error:

@@ -85,8 +85,8 @@ def plans(incomplete: str) -> Offers:
     """Short names of the plans around here, as they were when the plans were last looked at."""
     from pathlib import Path
 
-    from context_engine.cli.handles import handles
     from context_engine.cli.places import project_around
+    from context_engine.plans.handles import handles
     from context_engine.store.dossiers import Dossiers
     from context_engine.store.state import FOLDER
 

@@ -6,18 +6,16 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
 from rich.markup import escape
 
 from context_engine.cli.call import answered, given, printed
-from context_engine.cli.handles import ending
 from context_engine.cli.places import root_of
-from context_engine.cli.screen import Cell, ago, err, harmless, note, out, read, rows, table
+from context_engine.cli.screen import Cell, ago, err, harmless, note, out, read, ready, rows, sure, table
 from context_engine.engine import Engine
 from context_engine.errors import InvalidArgument
 from context_engine.memory.asking import Draft, Revision, Sought, Wanted
-from context_engine.memory.ids import short
 from context_engine.store import times
+from context_engine.text.names import ending, short
 
 if TYPE_CHECKING:
     from context_engine.memory.knowledge import Result
@@ -25,6 +23,7 @@ if TYPE_CHECKING:
     from context_engine.memory.memories import Added, Similar
     from context_engine.memory.shelf import Entry
 
+INTERRUPTED = 130
 NOTHING_FOUND = 1
 """As grep: an empty answer is exit code 1."""
 PAGE_CHARS = 100_000
@@ -73,6 +72,8 @@ def _row(row: Row, now: float) -> list[Cell]:
 def search(root: Path | None, sought: Sought, *, as_json: bool) -> int:
     """What is known about something, best first: memories, rules, decisions and issues; the exit code."""
     with Engine.open(root_of(root)) as engine:
+        if not _learned(engine):
+            return INTERRUPTED
         if as_json:
             asked = given(type=sought.type, module=sought.module, limit=sought.limit)
             return printed(
@@ -155,18 +156,30 @@ def rules(root: Path | None) -> int:
     from context_engine.tools.rules import rules_page
 
     with Engine.open(root_of(root)) as engine:
+        if not _learned(engine):
+            return INTERRUPTED
         page = rules_page(engine, chars_max=PAGE_CHARS)
     read(page)
     return 0
 
 
+def _learned(engine: Engine) -> bool:
+    """Have all derived that files and commits tell; False when somebody interrupted the index."""
+    if not ready(engine, "searched"):
+        return False
+    engine.learn()
+    return True
+
+
 def context(root: Path | None, task: str, *, files: int, budget: int, as_json: bool) -> int:
     """What to read before a task, within a budget of tokens; the exit code."""
     with Engine.open(root_of(root)) as engine:
+        if not ready(engine, "bundled"):
+            return INTERRUPTED
         asked = {"query": task, "max_files": files, "token_budget": budget}
         if as_json:
             return printed(engine, "get_context_for_prompt", asked)
-        told = answered(engine, "get_context_for_prompt", **asked, format="markdown")
+        told = answered(engine, "get_context_for_prompt", asked | {"format": "markdown"})
     read(told)
     return 0
 
@@ -222,15 +235,15 @@ def edit(root: Path | None, which: str, revision: Revision) -> int:
     return 0
 
 
-def delete(root: Path | None, which: str, *, sure: bool) -> int:
+def delete(root: Path | None, which: str, *, is_sure: bool) -> int:
     """Delete a memory for good, after asking; the exit code. Raises: InvalidArgument where nobody can be asked."""
     with Engine.open(root_of(root)) as engine:
         entry = _meant(engine, which)
         held = entry.memory
         assert held
-        if not (sure or sys.stdin.isatty()):
+        if not (is_sure or sys.stdin.isatty()):
             raise InvalidArgument("this is no terminal, so nobody can be asked", suggestion="Repeat it with --yes.")
-        if not sure and not typer.confirm(f"Delete {harmless(held.title)!r} for good?", err=True):
+        if not is_sure and not sure(f"Delete {held.title!r} for good?"):
             err.print("nothing was deleted")
             return NOTHING_FOUND
         engine.memories.delete(held.id, expected_version=entry.version)

@@ -185,7 +185,7 @@ def memories_delete(
     """
     from context_engine.cli.memories import delete
 
-    raise typer.Exit(delete(root, memory, sure=yes))
+    raise typer.Exit(delete(root, memory, is_sure=yes))
 
 
 @app.command("rules")

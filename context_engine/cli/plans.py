@@ -9,16 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
 from rich.markup import escape
 
 from context_engine.cli.call import answered, given, printed
-from context_engine.cli.handles import handles, meant
 from context_engine.cli.places import root_of
-from context_engine.cli.screen import Cell, ago, err, harmless, indexed, note, out, read, table
+from context_engine.cli.screen import Cell, ago, err, harmless, note, out, read, ready, sure, table
 from context_engine.engine import Engine
-from context_engine.errors import Cancelled, Conflict, InvalidArgument, PlanNotFound
+from context_engine.errors import Conflict, InvalidArgument, PlanNotFound
 from context_engine.plans.difference import difference
+from context_engine.plans.handles import handles, meant
 from context_engine.plans.listing import Wanted
 from context_engine.plans.rendering import difference_text, history_text, plan_text
 from context_engine.store import times
@@ -51,7 +50,7 @@ def listed(root: Path | None, wanted: Wanted, *, as_json: bool) -> int:
             return printed(engine, "list_plans", asked | {"limit": wanted.limit})
         rows, found, now = _all(engine), engine.plans.desk.listed(wanted), engine.now()
     if not found.rows:
-        there = f"There are {len(rows)} others: ask for less." if rows else "ctx plans create makes one."
+        there = f"There are {len(rows)} others: ask for less." if rows else "make one with ctx plans create"
         err.print(f"[yellow]no plans[/yellow]: {there}")
         return NOTHING_FOUND
     by_id = handles((row.id, row.name) for row in rows)
@@ -111,12 +110,12 @@ def show(root: Path | None, which: str, version: int | None, html: Path | None, 
     read(plan_text(loaded.plan, loaded.execution))
     if drift.files_missing or drift.files_changed:
         note(
-            f"since the plan was made: {_drifted(drift.files_missing, 'gone')}{_drifted(drift.files_changed, 'changed')}"
+            f"since the plan was made: {_told_paths(drift.files_missing, 'gone')}{_told_paths(drift.files_changed, 'changed')}"
         )
     return 0
 
 
-def _drifted(paths: Sequence[str], what: str) -> str:
+def _told_paths(paths: Sequence[str], what: str) -> str:
     more = f" and {len(paths) - FILES_SHOWN} more" if len(paths) > FILES_SHOWN else ""
     return f"{what} {', '.join(paths[:FILES_SHOWN])}{more}  " if paths else ""
 
@@ -183,16 +182,10 @@ def archive(root: Path | None, which: str) -> int:
 
 def create(root: Path | None, task: str, told: dict[str, Any], *, as_json: bool) -> int:
     """Make a plan out of the repository, keep it and show it; the exit code."""
-    workspace = root_of(root)
-    with Engine.open(workspace) as engine:
-        if engine.status().state == "absent":
-            note(f"no index of {workspace} yet: building it once, later plans start at once")
-            try:
-                indexed(engine)
-            except Cancelled:
-                err.print("[yellow]interrupted[/yellow]: nothing planned; ctx index goes on from there")
-                return INTERRUPTED
-        made = answered(engine, "create_plan", task=task, **told)
+    with Engine.open(root_of(root)) as engine:
+        if not ready(engine, "planned"):
+            return INTERRUPTED
+        made = answered(engine, "create_plan", {"task": task, **told})
         if as_json:
             print(made)
             return 0
@@ -283,10 +276,12 @@ def _is_sure(asked: Requested, action: str) -> bool:
     err.print(f"[bold]{escape(harmless(asked.plan.goal))}[/bold], version {asked.plan.version}")
     for step in asked.steps:
         err.print(f"  {asked.plan.steps.index(step) + 1}. {escape(harmless(step.title))}")
-    err.print(f"  touches {_drifted(files, f'{len(files)} files:')}" if files else "  touches no files")
+    err.print(
+        f"  touches {escape(_told_paths(files, f'{len(files)} files:'))}".rstrip() if files else "  touches no files"
+    )
     for risk in risks:
         err.print(f"  [yellow]risk[/yellow] {escape(harmless(risk.issue))}")
-    return typer.confirm(f"{action.replace('_', ' ').capitalize()}?", err=True)
+    return sure(f"{action.replace('_', ' ').capitalize()}?")
 
 
 def _tell(decided: Responded, *, as_json: bool) -> None:
@@ -310,7 +305,7 @@ def _meant(engine: Engine, which: str) -> str:
     """The id of the plan that was typed; nothing typed means the one that changed last. Raises: PlanNotFound."""
     rows = _all(engine)
     if which:
-        return engine.plans.desk.id_of(meant(which, handles((row.id, row.name) for row in rows)))
+        return engine.plans.desk.id_of(meant(which, handles((row.id, row.name) for row in rows), is_begun=True))
     if not rows:
         raise PlanNotFound("there is no plan yet", suggestion="Make one with ctx plans create.")
     return rows[0].id

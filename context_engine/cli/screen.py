@@ -43,6 +43,12 @@ def note(text: str) -> None:
     err.print(f"[dim]{escape(text)}[/dim]")
 
 
+def sure(question: str) -> bool:
+    """Ask whoever sits at the terminal; what is not a yes is a no."""
+    err.print(f"{harmless(question)} [y/N] ", end="", markup=False)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
 def rows(pairs: Iterable[tuple[str, str]]) -> None:
     """Name and value, a line each: aligned, wrapped to a terminal's width, never wrapped in a pipe."""
     told = [(name, value) for name, value in pairs if value]
@@ -130,6 +136,19 @@ def ago(then_s: float | None, now_s: float) -> str:
 def indexed(engine: Engine, *, path: str | None = None, force: bool = False) -> IndexReport:
     """Index with a progress bar, or plain lines without a terminal. Raises: Cancelled on Ctrl-C, when all is put away."""
     return told(lambda tell, cancel: engine.index(path=path, force=force, progress=tell, cancel=cancel), "indexing")
+
+
+def ready(engine: Engine, nothing: str) -> bool:
+    """Build the index where there is none, and say so; whether there is one now. `nothing`: what an interrupt leaves undone."""
+    if engine.status().state != "absent":
+        return True
+    note(f"no index of {engine.root} yet: building it once, later it answers at once")
+    try:
+        indexed(engine)
+    except Cancelled:
+        err.print(f"[yellow]interrupted[/yellow]: nothing {nothing}; ctx index goes on from there")
+        return False
+    return True
 
 
 def told(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 
 from context_engine.cli.places import root_of
-from context_engine.cli.screen import err, indexed, note, out
+from context_engine.cli.screen import err, note, out, ready
 from context_engine.engine import Engine
 from context_engine.errors import Cancelled
 from context_engine.model import Hit
@@ -63,15 +63,9 @@ def search_workspace(workspace: str, asked: Asked) -> int:
 
 def search(root: Path | None, asked: Asked) -> int:
     """Search, after indexing when there is no index; the exit code."""
-    workspace = root_of(root)
-    with Engine.open(workspace) as engine:
-        if engine.status().state == "absent":
-            note(f"no index of {workspace} yet: building it once, later searches start at once")
-            try:
-                indexed(engine)
-            except Cancelled:
-                err.print("[yellow]interrupted[/yellow]: nothing searched; ctx index goes on from there")
-                return INTERRUPTED
+    with Engine.open(root_of(root)) as engine:
+        if not ready(engine, "searched"):
+            return INTERRUPTED
         if asked.as_json:
             from context_engine.cli.call import printed
 

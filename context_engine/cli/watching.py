@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from context_engine.cli.screen import Cell, drawn, err, harmless, out, table
@@ -23,9 +23,12 @@ EVERY_S = 1.0
 BAR_CHARS = 24
 ENDED = frozenset({"completed", "failed", "stalled", "archived"})
 """Nothing moves any more unless somebody opens a step again."""
+MINUTE_S, HOUR_S = 60, 3_600
 NOT_DONE = 1
 """Exit code of a plan that has ended without being done: `ctx plans progress --watch && next`."""
 INTERRUPTED = 130
+AROUND = 6
+"""Lines of a screen that are no step: name, bar, head, outlook, the prompt, and one that wraps."""
 HEAD = ("", "step", "state", "", "takes")
 MARKS = {
     "completed": ("✓", "green"), "skipped": ("↷", "dim"), "in_progress": ("▶", "bold blue"), "failed": ("✗", "bold red"),
@@ -90,10 +93,26 @@ def _code(now: Current) -> int:
 
 
 def _picture(now: Current, at: float) -> RenderableType:
+    """What fits a screen: where more steps are, those around the first that is not done."""
     from rich.console import Group
     from rich.text import Text
 
-    return Group(_headline(now), drawn(HEAD, _rows(now, at)), Text(harmless(_outlook(now)), style="dim"))
+    rows = _rows(now, at)
+    shown = window([now.execution.steps[step.uid].status in DONE for step in now.plan.steps], out.height - AROUND)
+    left = f"{len(rows) - len(rows[shown])} more steps" if len(rows[shown]) < len(rows) else ""
+    told = " · ".join(part for part in (_outlook(now), left) if part)
+    return Group(_headline(now), drawn(HEAD, rows[shown]), Text(harmless(told), style="dim"))
+
+
+def window(are_done: Sequence[bool], room: int) -> slice:
+    """So many steps as there is room for: from the one before the first that is not done.
+
+    >>> window([True, True, True, False, False, False], 3), window([True, False], 9)
+    (slice(2, 5, None), slice(0, 9, None))
+    """
+    first_open = next((place for place, is_done in enumerate(are_done) if not is_done), 0)
+    start = max(0, min(first_open - 1, len(are_done) - room))
+    return slice(start, start + max(1, room))
 
 
 def _headline(now: Current) -> str:
@@ -132,11 +151,20 @@ def _state(state: StepState, number: dict[str, int], at: float) -> tuple[str, st
         return "failed", state.error.strip().partition("\n")[0][:120]
     if state.status == "in_progress":
         since = times.seconds(state.started_at)
-        lasting = f"for {effort_of(max(0.0, at - since) / 3_600)}" if since is not None else ""
+        lasting = f"for {_lasting(at - since)}" if since is not None else ""
         return "in progress", " ".join(part for part in (state.actor, lasting) if part)
     if state.duration_ms is not None and state.status == "completed":
-        return "completed", f"in {effort_of(state.duration_ms / 3_600_000)}"
+        return "completed", f"in {_lasting(state.duration_ms / 1_000)}"
     return state.status, ""
+
+
+def _lasting(length_s: float) -> str:
+    """How long something takes or took.
+
+    >>> _lasting(2.4), _lasting(300)
+    ('2 s', '5 min')
+    """
+    return f"{max(0.0, length_s):.0f} s" if length_s < MINUTE_S else effort_of(length_s / HOUR_S)
 
 
 def _listed(uids: tuple[str, ...], number: dict[str, int]) -> str:
@@ -146,6 +174,8 @@ def _listed(uids: tuple[str, ...], number: dict[str, int]) -> str:
 def _outlook(now: Current) -> str:
     """What comes next, and what holds the whole up."""
     execution, number = now.execution, numbers(now.plan)
+    if execution.status in ENDED:
+        return ""
     path = " → ".join(str(number[uid]) for uid in execution.critical_path_remaining)
     told = (
         f"next: step {number[execution.next]}" if execution.next else "",

@@ -123,7 +123,9 @@ def sendable(text: str, tokens_max: int) -> str:
     >>> sendable("pass" + "word = 'hL9#kd82jsQp0x7Z'", 512)
     "password = '[masked secret]'"
     """
-    sent = encodable(cut(secrets.mask(text, "broad").text, tokens_max))  # in this order: half a key is known to nobody as a key
+    sent = encodable(
+        cut(secrets.mask(text, "broad").text, tokens_max)
+    )  # in this order: half a key is known to nobody as a key
     return sent if sent.strip() else ""
 
 

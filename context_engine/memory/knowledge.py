@@ -9,7 +9,9 @@ Discoveries are derived: they lie in the index alone, are made anew as often as 
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -153,12 +155,13 @@ class Knowledge:
         prepare(self._recall, self._memories.embed)
         return True
 
-    def date(self, blame: Blame, *, cancel: threading.Event | None = None) -> int:
-        """Ask since when issues are there whose day nobody knows yet, file by file; how many files were asked.
+    def date(self, blame: Blame, *, seconds: float = math.inf, cancel: threading.Event | None = None) -> int:
+        """Ask since when issues are there whose day nobody knows yet, file by file; how many files were asked in this time.
 
         A line that is in no commit is asked for again by the next process. Raises: Cancelled, StorageBusy.
         """
         asked = 0
+        ends = time.monotonic() + seconds
         for path, page in sorted(self._recall.pages(IN_FILES).items()):
             if self._dated.get(path) == page.stamp:
                 continue
@@ -166,6 +169,8 @@ class Knowledge:
             if any(each.type == "issue" and not each.date for each in found):
                 if cancel is not None and cancel.is_set():
                     raise Cancelled("looking for dates was cancelled", suggestion="Call again; it goes on from here.")
+                if time.monotonic() >= ends:
+                    return asked
                 asked += 1
                 if (told := importers.dated(found, blame)) != found:
                     self._recall.put(IN_FILES, {path: (page.stamp, _items(told))})

@@ -6,6 +6,7 @@ indexed: the history first, then what files tell, then, slowly, since when. Who 
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -30,6 +31,8 @@ WAIT_S = 3.0
 """How long an answer waits for what was never derived here: a second for 5,000 files, three for 20,000 commits; once."""
 MOMENT_S = 0.3
 """How long it waits for what follows from the last edit: some 10 ms of work."""
+DATES_S = 0.5
+"""So many of the days on which issues were written are looked up before anybody is answered: of small repositories all."""
 CLOSE_WAIT_S = 10.0
 """A process of git that is under way is waited for; it has a time limit of its own."""
 
@@ -148,10 +151,11 @@ class Learning:
             try:
                 self._mine()
                 self._read()
+                self._date(DATES_S)
                 self._is_there = self._is_there or self._sources.is_indexed()
             finally:
                 self._told(is_behind=False)
-            self._date()
+            self._date(math.inf)
         except Cancelled:
             pass
         except ContextEngineError as error:
@@ -200,10 +204,10 @@ class Learning:
             importers.LoggedCommit(each.hash, iso(each.at), each.subject, each.body) for each in told
         )
 
-    def _date(self) -> None:
-        """Since when issues are known: a process for each file, so nobody waits for it."""
+    def _date(self, seconds: float) -> None:
+        """Since when issues are known: a process for each file, so nobody waits for all of them in a large repository."""
         if self._of_head:
-            self._knowledge.date(self._blame, cancel=self._interrupt)
+            self._knowledge.date(self._blame, seconds=seconds, cancel=self._interrupt)
 
     def _text(self, path: str) -> str | None:
         data = self._sources.read(path)

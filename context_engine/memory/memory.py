@@ -23,9 +23,9 @@ from typing import Any
 
 from context_engine.memory import front_matter
 from context_engine.memory.asking import PRIORITIES, SUBTYPES
-from context_engine.memory.ids import short, slug
 from context_engine.store import times
 from context_engine.text.ids import uuid8
+from context_engine.text.names import short, slug
 
 DERIVED_TITLE_CHARS_MAX = 80
 """Of a title that is taken from the first line of the content."""

@@ -30,6 +30,7 @@ from context_engine.plans import listing
 from context_engine.plans.asking import CARRIED, Wanted
 from context_engine.plans.difference import difference, summary
 from context_engine.plans.drift import Drift, WorkTree
+from context_engine.plans.handles import handles, meant
 from context_engine.plans.keeping import Current, Keeper, check_version, unknown
 from context_engine.plans.lifecycle import DONE, Approval
 from context_engine.plans.listing import Listed
@@ -252,7 +253,7 @@ class Desk:
     # -- finding --
 
     def id_of(self, which: str) -> str:
-        """The id of a plan, out of its id or name. Raises: PlanNotFound, with the nearest names."""
+        """The id of a plan, out of its id, its name or its handle. Raises: PlanNotFound, with the nearest names."""
         asked = " ".join(which.split())
         if _ID.fullmatch(asked) and self._keeper.numbers(asked):
             return asked
@@ -260,6 +261,9 @@ class Desk:
         for row in rows:
             if asked and asked.casefold() in (row.name.casefold(), row.id):
                 return row.id
+        short = meant(asked.casefold(), handles((row.id, row.name) for row in rows))
+        if any(row.id == short for row in rows):
+            return short
         names = {row.name.casefold(): row.name for row in rows} | {row.id: row.id for row in rows}
         near = difflib.get_close_matches(asked.casefold()[:NAME_CHARS_MAX], list(names), NEAR_MAX, 0.4)
         raise unknown(which, [names[each] for each in near])

@@ -130,6 +130,13 @@ class Texts(NamedTuple):
         """The text, cut where there is no room."""
         return text if len(text) <= self.room.chars else text[: self.room.chars].rstrip() + "…"
 
+    def said(self, text: str) -> list[Content]:
+        """The same, what stands between backticks as code."""
+        parts = self(text).split("`")
+        if len(parts) % 2 == 0:  # one of them has no partner
+            return [self(text)]
+        return [el("code", part) if place % 2 and part else part for place, part in enumerate(parts)]
+
     def some(self, rows: Sequence[Element]) -> list[Element]:
         """The first rows, and how many there are beyond them."""
         left = len(rows) - self.room.items if self.room.items else 0
@@ -165,7 +172,7 @@ def _head(scene: Scene, execution: Execution | None, text: Texts) -> Iterator[El
         kind="line",
     )
     if plan.task.strip() not in ("", plan.goal.strip()):
-        yield el("p", text(plan.task.strip()), kind="said", dir="auto")
+        yield el("p", text.said(plan.task.strip()), kind="said", dir="auto")
     if text.room != ROOMS[0]:
         yield el("p", "The plan is too large for a page: long texts and lists are cut, or left out.", kind="warning")
     yield from _trouble(scene)
@@ -263,7 +270,7 @@ def _step(scene: Scene, execution: Execution | None, number: int, step: Step, te
         "article",
         head,
         el("p", _under(scene, step), kind="under"),
-        el("p", text(description), kind="said", dir="auto") if description else None,
+        el("p", text.said(description), kind="said", dir="auto") if description else None,
         el("dl", rows) if rows else None,
         kind=f"step {look}",
         id=f"step-{number}",
@@ -310,7 +317,7 @@ def _rows(execution: Execution | None, step: Step, text: Texts) -> Iterator[tupl
 
 def _criterion(said: str, text: Texts, *, is_done: bool) -> Element:
     mark = el("span", "✓" if is_done else "○", kind="mark yes" if is_done else "mark")
-    return el("li", mark, text(said))
+    return el("li", mark, text.said(said))
 
 
 def _evidence(each: Evidence, text: Texts) -> Element:
@@ -330,7 +337,7 @@ def _around(plan: Plan, text: Texts) -> Iterator[Element]:
     """What a plan says beside its steps, as far as it says anything."""
 
     def lines(rows: Iterable[str]) -> Element | None:
-        return _listed((el("li", text(each), dir="auto") for each in rows), text)
+        return _listed((el("li", text.said(each), dir="auto") for each in rows), text)
 
     def column(title: str, rows: Iterable[str]) -> Element | None:
         found = lines(rows)
@@ -341,7 +348,7 @@ def _around(plan: Plan, text: Texts) -> Iterator[Element]:
     yield from _section("Risks", _table(("risk", "likelihood", "what to do"), _risks(plan, text), text))
     scope = plan.scope
     columns = [
-        column("Included", scope.included), column("Left alone", scope.excluded), column("Assumed", scope.assumptions),
+        column("Included", ("the top folder" if each == "." else each for each in scope.included)), column("Left alone", scope.excluded), column("Assumed", scope.assumptions),
         column("Held to", scope.constraints), column("Has to be there", plan.mvp_features),
         column("Would be nice", plan.nice_to_have_features),
     ]  # fmt: skip
@@ -355,7 +362,7 @@ def _around(plan: Plan, text: Texts) -> Iterator[Element]:
     patterns = ", ".join(plan.architecture.patterns_used)
     yield from _section(
         "Architecture",
-        el("p", text(notes), kind="said", dir="auto") if notes else None,
+        el("p", text.said(notes), kind="said", dir="auto") if notes else None,
         el("p", text(f"Patterns: {patterns}")) if patterns else None,
         [el("pre", text(each.mermaid.strip())) for each in plan.architecture.diagrams[: text.room.items]],
     )

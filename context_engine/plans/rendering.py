@@ -136,7 +136,7 @@ def _head(plan: Plan, execution: Execution | None) -> str:
 
 def _scope(plan: Plan) -> str:
     rows = {
-        "Included": plan.scope.included,
+        "Included": ["the top folder" if each == "." else each for each in plan.scope.included],
         "Excluded": plan.scope.excluded,
         "Assumes": plan.scope.assumptions,
         "Constraint": plan.scope.constraints,

@@ -116,34 +116,37 @@ def opened(request: Request, means: Means, store: ReviewStore) -> GitChange:
     """
     began = time.perf_counter()
     taken = means.diffs.take(Asked(f"{request.base}...{request.commit}"))
-    diff = parsed(taken.text, bytes_max=GIT_DIFF_BYTES_MAX)
-    named = set(request.paths)
-    there = {file.path for file in taken.files}
-    if named:
-        diff = diff.only(named.__contains__)
+    whole = parsed(taken.text, bytes_max=GIT_DIFF_BYTES_MAX)
+    named = whole.only(set(request.paths).__contains__) if request.paths else whole
     excludes = means.excludes(request.options)
-    excluded = tuple(sorted(file.path for file in diff.files if excludes(file.path)))
-    diff = diff.only(lambda path: path not in excluded)
+    excluded = frozenset(file.path for file in named.files if excludes(file.path))
+    diff = named.only(lambda path: path not in excluded)
     if not diff.files:
         raise PreconditionFailed(
             "none of the files that were named, and not excluded, differs between the two commits",
             suggestion="Leave changed_files and exclude_patterns out: git knows which files changed.",
-            details={"changed_files": sorted(named)[:MISSING_MAX], "excluded": excluded[:MISSING_MAX]},
+            details={"changed_files": request.paths[:MISSING_MAX], "excluded": sorted(excluded)[:MISSING_MAX]},
         )
-    missing = sorted(named - there)
+    ms = (time.perf_counter() - began) * 1_000
+    full = _in_full(request, taken, means.scrub)
+    return GitChange(full, taken, diff, means, store, excluded=tuple(sorted(excluded)), diff_ms=ms)
+
+
+def _in_full(request: Request, taken: Taken, scrub: Callable[[str], str]) -> Request:
+    """A request as it is kept: with the hashes of both commits, the named files that did change, and no secrets."""
+    there = {file.path for file in taken.files}
+    missing = sorted(set(request.paths) - there)
     warnings = [f"not changed between the two commits: {', '.join(missing[:MISSING_MAX])}"] if missing else []
-    full = replace(
+    return replace(
         request,
         commit=taken.commit,
         base=taken.merge_base or taken.base_commit,
-        paths=tuple(sorted(named & there)),
+        paths=tuple(sorted(there.intersection(request.paths))),
         warnings=(*request.warnings, *warnings),
-        title=means.scrub(request.title),
-        author=means.scrub(request.author),
-        options=replace(request.options, custom_instructions=means.scrub(request.options.custom_instructions)),
+        title=scrub(request.title),
+        author=scrub(request.author),
+        options=replace(request.options, custom_instructions=scrub(request.options.custom_instructions)),
     )
-    ms = (time.perf_counter() - began) * 1_000
-    return GitChange(full, taken, diff, means, store, excluded=excluded, diff_ms=ms)
 
 
 @dataclass(frozen=True)

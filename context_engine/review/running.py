@@ -1,4 +1,4 @@
-"""One session, run in this process: workers claim unit after unit, one thread watches over them.
+"""One session, run in this process: workers take unit after unit, one thread watches over them.
 
 The watcher keeps the lease of the session alive, hears of a pause that anybody asked for, and gives up a session that
 somebody else has taken over. What is lost with this process is what its workers had in their hands, and nothing else.
@@ -107,6 +107,7 @@ class Runner:
                     return
         except ContextEngineError as error:  # the disk: the session stays as it is, and is seen to be nobody's
             self._problem = error.message
+            self._cancel.set()
         finally:
             self._ended(self._owner)
 
@@ -157,7 +158,7 @@ class Runner:
     def _work(self) -> None:
         """Unit after unit, as long as there are any."""
         while not self._cancel.is_set():
-            unit = self._store.claim(self._id, self._owner, self._pace.now())
+            unit = self._store.take(self._id, self._owner, self._pace.now())
             if unit is None:
                 return
             self._review(unit)

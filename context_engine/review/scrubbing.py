@@ -7,6 +7,7 @@ scrubbed.text, scrubbed.count
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,16 +18,24 @@ from context_engine.text.secrets import How, Rules, Scrubbed, Secret, builtin, f
 RULE_FILES = (".gitleaks.toml", "gitleaks.toml", ".context-engine/gitleaks.toml")
 """Where a team keeps its own rules; the first that is there counts."""
 
+KEPT_S = 1.0
+"""A plan or a review has thousands of texts; nobody edits the rules between two of them."""
+
 
 class Scrubber:
     """What takes secrets out for one workspace. Thread-safe. `read` gives a file of the workspace, or None."""
 
-    def __init__(self, folder: Path, read: Callable[[str], bytes | None]) -> None:
+    def __init__(
+        self, folder: Path, read: Callable[[str], bytes | None], *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._folder = folder
         self._read = read
+        self._clock = clock
         self._lock = threading.Lock()
-        self._kept_key: bytes | None = None
-        self._kept_rules: tuple[bytes, Rules] = (b"", builtin())
+        self._key_kept: bytes | None = None
+        self._source_kept = b""
+        self._rules_kept: Rules | None = None
+        self._looked_s = 0.0
 
     def scrub(self, text: str, how: How = How(), *, path: str = "") -> Scrubbed:  # noqa: B008 - a value that cannot change
         """The text without its secrets. It is stored nowhere."""
@@ -41,12 +50,24 @@ class Scrubber:
         return fingerprint(value, self._key())
 
     def rules(self) -> Rules:
-        """Our rules, and those of the workspace as its file is now; what is wrong with that file is named in `skipped`."""
-        name, source = self._source()
+        """Our rules, and those of the workspace as its file was a moment ago; what is wrong with it is named in `skipped`."""
         with self._lock:
-            if self._kept_rules[0] != source:
-                self._kept_rules = (source, builtin().and_also(_read_kindly(source, name)) if source else builtin())
-            return self._kept_rules[1]
+            if self._rules_kept is None or self._clock() - self._looked_s > KEPT_S:
+                self._rules_kept = self._looked_up()
+            return self._rules_kept
+
+    def renew(self) -> None:
+        """Look at the workspace's file now."""
+        with self._lock:
+            self._rules_kept = self._looked_up()
+
+    def _looked_up(self) -> Rules:
+        name, source = self._source()
+        self._looked_s = self._clock()
+        if self._rules_kept is not None and source == self._source_kept:
+            return self._rules_kept
+        self._source_kept = source
+        return builtin().and_also(_read_kindly(source, name)) if source else builtin()
 
     def _source(self) -> tuple[str, bytes]:
         for name in RULE_FILES:
@@ -57,9 +78,9 @@ class Scrubber:
 
     def _key(self) -> bytes:
         with self._lock:
-            if self._kept_key is None:
-                self._kept_key = label_key(self._folder)
-            return self._kept_key
+            if self._key_kept is None:
+                self._key_kept = label_key(self._folder)
+            return self._key_kept
 
 
 def _read_kindly(source: bytes, name: str) -> Rules:

@@ -109,7 +109,7 @@ class Sessions:
         """
         change = self._opened(request)
         _check_size(change.parts)
-        self._refuse_when_busy()
+        self._refuse_when_busy(change.request.key if resume_if_same else "")
         known = change.known()
         session, cut = self._new(change, workers)
         session_id = self._store.add(session, cut, instead_of=UNFINISHED if resume_if_same else ())
@@ -291,8 +291,11 @@ class Sessions:
             return session.owner in self._runners
         return session.lease_until > self._pace.now() and self._presence.is_alive(name)
 
-    def _refuse_when_busy(self) -> None:
-        if len(self._runners) >= SESSIONS_MAX:
+    def _refuse_when_busy(self, key: str = "") -> None:
+        """Refuse one session more than a machine bears; one of this key that is there already is none more."""
+        if len(self._runners) < SESSIONS_MAX:
+            return
+        if key not in {each.key for each in self._store.sessions() if each.status in OWNED}:
             raise ReviewBusy(
                 f"{SESSIONS_MAX} reviews are running here already",
                 suggestion="Wait for one of them with get_review_status, or pause one with pause_review.",

@@ -154,7 +154,9 @@ class Gate:
         self._lock = threading.Lock()
         self._chars_max = REPLY_CHARS_MAX
         self._listed = frozenset(each.name for each in tools.ALL if shown.lists(each.name))
-        self.off: Mapping[str, str] = {each.name: option for each in tools.ALL if (option := self._option_against(each, each.name))}
+        self.off: Mapping[str, str] = {
+            each.name: option for each in tools.ALL if (option := self._option_against(each, each.name))
+        }
 
     def beside(
         self,

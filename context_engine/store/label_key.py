@@ -7,6 +7,7 @@ out passwords against it.
 from __future__ import annotations
 
 import os
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -42,11 +43,11 @@ def _read(path: Path) -> bytes | None:
 
 
 def _make(path: Path) -> None:
-    """Written beside its place and linked to it, so that of two processes the second one takes the key of the first."""
+    """Written beside its place, under a name of its own, and linked to it: of two that make one the second takes the first's."""
     make_folder(path.parent)
     renew_ignored(path.parent)
-    beside = path.with_name(f"{NAME}.{os.getpid()}.tmp")
-    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    handle, name = tempfile.mkstemp(".tmp", f"{NAME}.", path.parent)  # readable by its owner alone
+    beside = Path(name)
     with os.fdopen(handle, "wb") as out:
         out.write(os.urandom(KEY_BYTES))
     try:

@@ -2,7 +2,7 @@
 
     state.db    in `<workspace>/.context-engine/`; see docs/decisions/0034
 
-A unit is claimed by the owner of its session, and only who claimed it may say how it ended: a claim carries the owner and the
+A unit is taken by the owner of its session, and only who took it may say how it ended: what is taken carries the owner and the
 number of the try, so whoever was taken for dead and comes back changes nothing. Every step of a unit stands in the log. What
 the bodies hold is somebody else's business; they are kept packed, and nothing here knows what a finding is.
 """
@@ -115,7 +115,7 @@ class Event(NamedTuple):
     unit: int
     at: float
     owner: str
-    event: str  # claimed, done, failed, again, given back, lost
+    event: str  # taken, done, failed, again, given back, lost
 
 
 Decide = Callable[[Session], Session]
@@ -198,7 +198,7 @@ class ReviewStore:
         rows = self._ask(f"SELECT {_UNIT_COLUMNS} FROM unit WHERE session = ? ORDER BY number", (session_id,))  # noqa: S608 - our own names
         return [_unit(row) for row in rows]
 
-    def claim(self, session_id: str, owner: str, at: float) -> Unit | None:
+    def take(self, session_id: str, owner: str, at: float) -> Unit | None:
         """Take the next unit of a session that is running and is the owner's; None when there is none to take."""
         with self._writing() as db:
             found = _rows(db, _NEXT_UNIT, (session_id, owner))
@@ -206,11 +206,11 @@ class ReviewStore:
                 return None
             unit = _unit(found[0])
             taken = replace(unit, state="running", owner=owner, tries=unit.tries + 1, began_at=at)
-            _put_unit(db, session_id, taken, at, "claimed")
+            _put_unit(db, session_id, taken, at, "taken")
             return taken
 
     def checkpoint(self, session_id: str, unit: Unit, left: Checkpoint, at: float) -> bool:
-        """A claimed unit is done; False when it is not the claimer's any more, and what it left is thrown away."""
+        """A taken unit is done; False when it is not the taker's any more, and what it left is thrown away."""
         with self._writing() as db:
             if not _is_held(db, session_id, unit):
                 return False
@@ -226,11 +226,11 @@ class ReviewStore:
             return True
 
     def give_back(self, session_id: str, unit: Unit, at: float) -> bool:
-        """A claimed unit was not finished and waits for the next; whether it still was the claimer's."""
+        """A taken unit was not finished and waits for the next; whether it still was the taker's."""
         return self._ended(session_id, replace(unit, state="queued", owner="", queued_at=at), unit, at, "given back")
 
     def fail(self, session_id: str, unit: Unit, error: str, at: float, *, again: bool) -> bool:
-        """A claimed unit went wrong: it is tried `again`, or not; whether it still was the claimer's."""
+        """A taken unit went wrong: it is tried `again`, or not; whether it still was the taker's."""
         if again:
             queued = replace(unit, state="queued", owner="", queued_at=at, error=error)
             return self._ended(session_id, queued, unit, at, "again")
@@ -355,7 +355,7 @@ def _put_unit(db: apsw.Connection, session_id: str, unit: Unit, at: float, event
 
 
 def _is_held(db: apsw.Connection, session_id: str, unit: Unit) -> bool:
-    """Whether a unit is still in the hands, and in the try, of who claimed it."""
+    """Whether a unit is still in the hands, and in the try, of who took it."""
     asked = "SELECT 1 FROM unit WHERE session = ? AND number = ? AND state = 'running' AND owner = ? AND tries = ?"
     return bool(_rows(db, asked, (session_id, unit.number, unit.owner, unit.tries)))
 

@@ -12,7 +12,12 @@ from context_engine.errors import DiskFull, WriteFailed
 
 FOLDER = ".context-engine"
 DATABASES = ("journal.db", "state.db")
-OURS = (*(name + end for name in DATABASES for end in ("", "-wal", "-shm", "-journal")), "locks", "plans", "secrets.key")
+OURS = (
+    *(name + end for name in DATABASES for end in ("", "-wal", "-shm", "-journal")),
+    "locks",
+    "plans",
+    "secrets.key",
+)
 """Names in it that nobody else may write to, by an edit of ours least of all."""
 _DOOR = "# Written by Context Engine: what lies here for this machine alone.\n"
 _DERIVED = "/locks/\n/secrets.key\n/plans/index.json\n/plans/.trash/\n*.tmp\n"

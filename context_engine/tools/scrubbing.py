@@ -68,6 +68,7 @@ def scrub_secrets(
     """Find secrets in a text and replace them: API keys, tokens, passwords, private keys. Lines stay in place."""
     _check_size(content)
     scrubber = engine.reviews.scrubber
+    scrubber.renew()
     started = time.perf_counter()
     how = How(
         mode="strict" if mode == "strict" else "broad",

@@ -67,7 +67,9 @@ def asked(engine: Engine, question: str, draw: random.Random) -> Asked:
 
 def broken(one: Asked, again: str) -> list[str]:
     """The laws that an answer breaks, in words."""
-    wrong = [] if timeless(one.text) == timeless(again) else [f"asked twice, two answers: {difference(one.text, again)}"]
+    wrong = (
+        [] if timeless(one.text) == timeless(again) else [f"asked twice, two answers: {difference(one.text, again)}"]
+    )
     if one.arguments["format"] == "json":
         reply = json.loads(one.text)
         if reply["metadata"]["total_tokens"] > one.arguments["token_budget"]:

@@ -41,6 +41,8 @@ DRAWS = 20
 PEER_EVERY = 25
 """The peer reads some kilobytes a millisecond less than we do: of the code it gets one file in so many."""
 PEER_CASES_EVERY = 10
+HALVED_CHARS_MIN = 8
+"""Half of a shorter secret stands in a label by chance."""
 Find = Callable[[str], Sequence[str]]
 """The secrets of a text, as they stand in it."""
 
@@ -158,7 +160,8 @@ def told(name: str, reader: str, cases: Sequence[tuple[str, str]], look: Find) -
         secrets = look(text)
         found += bool(secrets)
         left = without(text, secrets) if look is not in_broad else scrub(text, b"eval", How()).text
-        leaked += secret[: len(secret) // 2] in left or secret[len(secret) // 2 :] in left
+        half = len(secret) // 2 if len(secret) >= HALVED_CHARS_MIN else len(secret)
+        leaked += secret[:half] in left or secret[-half:] in left
     return f"| {name} | {reader} | {len(cases)} | {found / len(cases):.3f} | {leaked / len(cases):.3f} |"
 
 

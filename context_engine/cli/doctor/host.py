@@ -39,10 +39,13 @@ PACKAGES = {
     "tomlkit": "tomlkit",
     "tree-sitter": "tree_sitter",
     "typer": "typer",
+    "unidiff": "unidiff",
     "watchfiles": "watchfiles",
     "xxhash": "xxhash",
 }
 """Package -> the module it brings, for all that this one is built on."""
+QUICKER = {"ahocorasick-rs": "ahocorasick_rs", "google-re2": "re2"}
+"""What some systems have no wheel of: there is another way without."""
 REINSTALL = f"Install it anew: uv tool install --force {PACKAGE} (or pip install --force-reinstall {PACKAGE})."
 TOOL_S_MAX = 5.0
 """`--version` takes milliseconds; a network drive that sleeps may take seconds."""
@@ -69,6 +72,11 @@ def packages(case: Case) -> Iterator[Finding]:  # noqa: ARG001 - all checks are 
     broken = {name: why for name, module in PACKAGES.items() if (why := _not_imported(module))}
     for name, why in broken.items():
         yield problem(f"package {name}", why, REINSTALL)
+    for name, module in QUICKER.items():
+        if why := _not_imported(module):
+            yield warning(
+                f"package {name}", f"{why}; secrets are found by a slower way of our own, the same ones", REINSTALL
+            )
     if not broken:
         versions = ", ".join(f"{name} {_version(name)}" for name in ("apsw", "mcp", "numpy", "tree-sitter"))
         sqlite = importlib.import_module("apsw").sqlite_lib_version()

@@ -196,9 +196,7 @@ def removed_symbol(files: Sequence[ChangedFile], surroundings: Surroundings) -> 
     for file in files:
         for name in removed.get(file.path, ()):
             holders = holding.get(name, ())
-            if _is_there_again(name, file, surroundings):
-                continue
-            if len(holders) > HOLDERS_MAX:
+            if len(holders) > HOLDERS_MAX or _is_there_again(name, file, surroundings):
                 continue
             surroundings.fetch(holders)
             uses = [use for path in holders for use in _uses(name, file, path, surroundings)]
@@ -228,19 +226,14 @@ def _still_used(file: ChangedFile, name: str, uses: Sequence[Use]) -> Note:
 
 
 def _removed_names(file: ChangedFile) -> list[str]:
-    """The names a file had at its top and has nowhere now, not even as a text."""
-    if file.old is None or not file.is_whole or file.old.language_name not in (*PYTHON, *SCRIPT):
+    """The names that a file had at its top and that are gone from its path: not even a text there says them."""
+    if file.old is None or not file.is_whole or file.kind == "copied":
         return []
-    words = file.new.words if file.new else frozenset()
-    moved = file.kind in ("renamed", "copied")
-    return [
-        each.name
-        for each in file.old.outline.symbols
-        if each.parent < 0
-        and len(each.name) >= NAME_CHARS_MIN
-        and (moved or each.name not in words)
-        and not (moved and file.new is not None and file.old_path == file.path)
-    ]
+    if file.old.language_name not in (*PYTHON, *SCRIPT):
+        return []
+    words = file.new.words if file.new and file.kind != "renamed" else frozenset()
+    names = [each.name for each in file.old.outline.symbols if each.parent < 0]
+    return [name for name in names if len(name) >= NAME_CHARS_MIN and name not in words]
 
 
 def _uses(name: str, file: ChangedFile, path: str, surroundings: Surroundings) -> list[Use]:
@@ -298,6 +291,11 @@ def _means(target: str, other: Source, was: str, surroundings: Surroundings) -> 
         return found[:1] == [was]
     module = re.sub(r"(?:/__init__|/index)?\.\w+$", "", was)
     plain = target.strip("./").replace(".", "/") if other.language_name == "python" else target.lstrip("./")
+    suffix = was.rpartition(".")[2]
+    if not target.startswith(".") and any(
+        surroundings.paths.by_suffix(f"{plain}{end}.{suffix}") for end in ("", "/__init__", "/index")
+    ):
+        return False  # it may mean that one: whoever runs it chooses where its imports begin
     return bool(plain) and f"/{module}".endswith(f"/{plain}")
 
 

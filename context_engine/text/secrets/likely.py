@@ -9,7 +9,9 @@ from itertools import pairwise
 
 DISTINCT_MIN = 8
 """A key of 20 characters has 12 or more different ones; `xxxxxxxx` and `0000` are placeholders."""
-PLACEHOLDERS = ("example", "placeholder", "changeme", "your", "dummy", "redacted", "xxxx", "****", "1234567890")
+PLACEHOLDERS = ("example", "placeholder", "changeme", "your", "dummy", "redacted", "****", "1234567890")
+CROSSES = ("xxxx", "XXXX")
+"""In one case: chance writes `XxXx` once in a long key of some ten thousand."""
 STAND_IN = re.compile(
     r"(?:my|your|the|some|api|app|application|acs|user|auth|access|account|db|client|resource|secret|pass|word|wd|phrase|pwd|pw|key|token"
     r"|sid|login|domain|id|name|root|admin|test|guest|postgres|mysql|foo|bar|baz|xx|dsn|abc|qwerty|hash|value|string|new|old|null|none|true|false)+"
@@ -34,7 +36,9 @@ def is_placeholder(value: str) -> bool:
     (True, True)
     """
     lowered = value.lower()
-    return len(set(lowered)) < DISTINCT_MIN or any(word in lowered for word in PLACEHOLDERS)
+    if len(set(lowered)) < DISTINCT_MIN or any(crosses in value for crosses in CROSSES):
+        return True
+    return any(word in lowered for word in PLACEHOLDERS)
 
 
 def is_random(value: str) -> bool:
@@ -113,7 +117,7 @@ def is_chosen(value: str) -> bool:
     if (
         is_template(value)
         or "://" in value
-        or any(word in value.lower() for word in PLACEHOLDERS)
+        or any(word in value.lower() for word in (*PLACEHOLDERS, *CROSSES))
         or LABEL.search(value)
     ):
         return False

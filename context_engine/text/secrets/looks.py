@@ -60,8 +60,14 @@ def bearer(candidate: Candidate) -> bool:
     return b"authorization" in before and mixed(candidate)
 
 
+NOWHERE = re.compile(rb"(?:[\w-]{1,63}\.){0,4}(?:example\.(?:com|org|net|edu)|[\w-]{1,63}\.(?:example|invalid))\b")
+"""Hosts that are kept for examples (RFC 2606)."""
+
+
 def address(candidate: Candidate) -> bool:
-    """The password in `scheme://user:password@host`, unless it only shows where one goes."""
+    """The password in `scheme://user:password@host`, unless it only shows where one goes, or the host does."""
+    if NOWHERE.match(candidate.data, candidate.stop + 1):
+        return False
     user, password = candidate.match[1].decode("utf-8", "replace"), candidate.value
     letters = re.sub(r"%[0-9A-Fa-f]{2}|[^a-z]", "", password.lower())
     return not (password == user or STAND_IN.fullmatch(letters) or len(set(password)) < 3 or "example" in letters)
