@@ -35,7 +35,7 @@ SECRETS = (
     r"xox[abprs]-[A-Za-z0-9-]{10,}",
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----",
     r"(?i)\b(?:api_?key|password|passwd|secret|token)\b\s*[:=]\s*[\"'][^\"'\s]{8,}[\"']",
-    r"://[^/\s:@]+:[^/\s:@]+@",
+    r"://[\w.%-]+:[^/\s:@<(\[]+@",  # but neither `user:<password>@` nor a pattern
 )
 
 

@@ -1,6 +1,6 @@
 """The audit log of a shared server: a JSON line for each call, of who called what on which project, and how it went.
 
-    {"at":"2026-11-21T19:00:00.000Z","token":"ci","role":"read","event":"call","tool":"read_file","project":"web","ok":true,"ms":1.2}
+    {"at":"2026-11-21T19:00:00.000Z","token":"ci","role":"read","event":"call","tool":"trace","project":"web","ok":true,"ms":1.2}
 
 Neither arguments nor replies are in it, so it holds no secret and no code. A line is one write to a file that is opened for
 it: servers side by side may share the file, and it can be moved away at any time.

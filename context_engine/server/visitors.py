@@ -1,7 +1,7 @@
 """The gates of a shared server, one for each grant: whoever comes meets the projects, tools and counts of his own token.
 
     visitors = Visitors(gate, projects, audit=audit.write)
-    visitors.gate(grant).call("codebase_retrieval", {"query": "..."}, Call())
+    visitors.gate(grant).call(name, arguments, Call())
 
 Nothing behind such a gate asks who called: what a token may not see cannot be reached through it.
 """

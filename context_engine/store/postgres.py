@@ -273,7 +273,7 @@ def _first_line(error: Exception) -> str:
 def _without_password(address: str) -> str:
     """An address as it may be shown.
 
-    >>> _without_password("postgresql://me:secret@host:5433/team?sslmode=require")
+    >>> _without_password("postgresql://me:<password>@host:5433/team?sslmode=require")
     'postgresql://host:5433/team'
     """
     try:

@@ -28,7 +28,7 @@ def shared_name(root: str) -> str:
 def origin_name(address: str) -> str:
     """Host and path of a repository's address, however it is written; user, password and port are left out.
 
-    >>> origin_name("git@github.com:team/app.git"), origin_name("https://me:secret@GitHub.com/team/app/")
+    >>> origin_name("git@github.com:team/app.git"), origin_name("https://me:<password>@GitHub.com/team/app/")
     ('github.com/team/app', 'github.com/team/app')
     >>> origin_name("file:///srv/git/app.git"), origin_name("/srv/git/app.git"), origin_name("")
     ('srv/git/app', 'srv/git/app', '')
