@@ -5,7 +5,7 @@ PYTHON := $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 CHECK := $(PYTHON) scripts/check.py --here
 
 .DEFAULT_GOAL := all
-.PHONY: noise page validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check test durability eval eval-across eval-functions eval-plans bench bench-edit bench-review bench-worktrees bench-shared postgres dist lowest lock clients clean help
+.PHONY: noise page validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check pictures test durability eval eval-across eval-functions eval-plans bench bench-edit bench-review bench-worktrees bench-shared bench-tenants bench-sizes bench-load postgres dist lowest lock clients clean help
 
 all: ## everything CI runs: format, lint, types, imports, docs, tests
 	@$(CHECK)
@@ -34,6 +34,9 @@ docs-check: ## are the generated parts of docs/ current?
 
 docs: ## write the generated parts of docs/ anew
 	@$(PYTHON) scripts/docs.py
+
+pictures: ## draw docs/pictures anew out of the figures in docs/benchmarks.md
+	@$(PYTHON) scripts/pictures.py $(ARGS)
 
 test: ## the tests; more arguments: make test ARGS="-k gitignore -n 2"
 	@$(CHECK) tests -- $(ARGS)
@@ -78,6 +81,15 @@ bench-worktrees: ## a second work tree's index, begun with that of the first: ma
 
 bench-shared: ## an index shared through a database and fetched by another machine: make bench-shared ARGS="REPOSITORY [--store URL]"
 	@$(PYTHON) bench/shared.py $(ARGS)
+
+bench-load: ## fifty clients over HTTP for a minute, two servers on one store; with --kills 20 under fire: make bench-load ARGS=REPOSITORY
+	@$(PYTHON) bench/load.py $(ARGS)
+
+bench-tenants: ## fifty repositories on one store: leaks over 10,000 questions, cost of neighbours: make bench-tenants ARGS="--tasks FILE --corpus DIR"
+	@$(PYTHON) bench/tenants.py $(ARGS)
+
+bench-sizes: ## an index of 10,000 and 100,000 chunks, alone and on PostgreSQL: make bench-sizes ARGS="--tasks FILE --corpus DIR"
+	@$(PYTHON) bench/sizes.py $(ARGS)
 
 postgres: ## the stores that machines share, with all their trouble, on a real PostgreSQL that is started and stopped
 	@CTX_TEST_SHARED_KILLS=20 $(CHECK) tests -- tests/contracts/test_store.py tests/contracts/test_shared_store.py $(ARGS)

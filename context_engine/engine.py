@@ -366,9 +366,21 @@ class Engine:
             cache_folder=str(self.cache_folder),
             indexed_at=self.indexed_at() or None,
             watcher=self._watcher_state(),
-            last_error=self._live.last_error or self._store.problem or None,
+            last_error=self._live.last_error or self.store_problem or None,
             versions=_versions(),
         )
+
+    @property
+    def store_problem(self) -> str:
+        """Why the store that a team shares could not be asked the last time; empty when it could, and on this machine."""
+        return self._store.problem
+
+    def has_index(self) -> bool:
+        """Whether there is an index to answer from, complete or not. Asks the store for it."""
+        try:
+            return self._live.snapshot() is not None
+        except ContextEngineError:
+            return False  # `store_problem` and `status` say why
 
     def problems(self) -> list[str]:
         """What is wrong with the stored index, in words; empty when it is sound. Reads all of it."""

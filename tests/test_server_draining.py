@@ -32,6 +32,9 @@ class States:
     def states(self) -> Mapping[str, str]:
         return self._states
 
+    def opened(self) -> list[Any]:
+        return []
+
 
 class Server:
     """A server in a thread of this process, told to end as a signal would tell it."""

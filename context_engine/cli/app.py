@@ -92,11 +92,18 @@ def index(
     embed: Annotated[
         bool, typer.Option("--embed", help="Have the embedding model read everything now, not beside your work.")
     ] = False,
+    store: Annotated[
+        str, typer.Option("--store", metavar="URL", help="A team's database, this time; else CTX_STORE_URL.")
+    ] = "",
+    share: Annotated[
+        bool, typer.Option("--share", help="For all who use that database; else CTX_STORE_SHARES says.")
+    ] = False,
 ) -> None:
     """Index a repository, or bring its index up to date.
 
     Only files whose content changed are read. Interrupt it at any time: what is done is kept. `ctx serve` has the
-    embedding model, where there is one, read everything in the background.
+    embedding model, where there is one, read everything in the background. `--store` is for this run alone: the index of
+    this machine stays as it is, and other commands go where CTX_STORE_URL says.
 
     **Examples**
 
@@ -105,10 +112,11 @@ def index(
     - `ctx index src --root .`
     - `ctx index --force`
     - `ctx index --embed`
+    - `ctx index --store postgresql://ci@db/context --share`
     """
     from context_engine.cli.index import index as run_index
 
-    raise typer.Exit(run_index(path, root, force=force, embed=embed))
+    raise typer.Exit(run_index(path, root, force=force, embed=embed, store=store, share=share))
 
 
 @app.command()

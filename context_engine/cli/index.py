@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from context_engine.cli.places import project_around, root_of
 from context_engine.cli.screen import err, indexed, out, rows, told
-from context_engine.engine import Engine
-from context_engine.errors import Cancelled, InvalidPath
+from context_engine.engine import Engine, Settings
+from context_engine.errors import Cancelled, InvalidArgument, InvalidPath
 from context_engine.tools.index_tools import reasons
 
 if TYPE_CHECKING:
@@ -21,10 +22,15 @@ UNREMARKABLE = frozenset({"ignored", "hidden"})
 NAMED_MAX = 5
 
 
-def index(path: Path | None, root: Path | None, *, force: bool, embed: bool = False) -> int:
-    """Index a workspace, or a folder of it, and have the model read it when told to; the exit code."""
+def index(
+    path: Path | None, root: Path | None, *, force: bool, embed: bool = False, store: str = "", share: bool = False
+) -> int:
+    """Index a workspace, or a folder of it, and have the model read it when told to; the exit code.
+
+    `store` and `share` take the place of what the environment says of the store, for this run.
+    """
     workspace, part = _meant(path, root)
-    with Engine.open(workspace) as engine:
+    with Engine.open(workspace, settings=chosen(Settings.load(workspace), store, share=share)) as engine:
         try:
             report = indexed(engine, path=part, force=force)
         except Cancelled:
@@ -33,6 +39,17 @@ def index(path: Path | None, root: Path | None, *, force: bool, embed: bool = Fa
             return INTERRUPTED
         show(workspace, report)
         return _embedded(engine) if embed else 0
+
+
+def chosen(settings: Settings, store: str, *, share: bool) -> Settings:
+    """The settings with the store that was named. Raises: InvalidArgument where nobody could read what is shared."""
+    address = store.strip() or settings.store_url
+    if share and address in ("", "embedded"):
+        raise InvalidArgument(
+            "--share needs a database, and the index of this machine is none",
+            suggestion="name it, as --store postgresql://user@host/database, or set CTX_STORE_URL",
+        )
+    return replace(settings, store_url=address, store_shares=share or settings.store_shares)
 
 
 def _embedded(engine: Engine) -> int:

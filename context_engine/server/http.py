@@ -15,7 +15,7 @@ import socket
 import sys
 import threading
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
@@ -40,6 +40,9 @@ from context_engine.server.projects import Projects
 from context_engine.server.team import Team
 from context_engine.server.visitors import SCOPE_KEY
 
+if TYPE_CHECKING:
+    from context_engine.engine import Engine
+
 PATH = "/mcp"
 BODY_BYTES_MAX = 4 * 1024 * 1024
 """The largest file a tool takes is far below; whatever is larger is refused before it is read."""
@@ -55,6 +58,8 @@ SENT_S = 0.2
 ENDING_S = 0.3
 """And the library this long to wind up; with what `Life` takes afterwards all of it stays under two seconds."""
 BACKLOG = 128
+STORE_AWAY = "the shared store cannot be asked, and there is no index here to answer from"
+STORE_KEPT = "the shared store cannot be asked: what is here already answers"
 
 _ADDRESS = re.compile(r"(?:(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<host>[^\[\]:/\s]*)):)?(?P<port>\d{1,5})")
 _TROUBLE = {
@@ -198,13 +203,29 @@ def _health(projects: Projects) -> Response:
 
 
 def _ready(projects: Projects) -> Response:
-    """Whether requests should be sent here: nothing is opening any more, and something is open. No name, no path."""
+    """Whether requests should be sent here: nothing is opening any more, and something that is open can answer.
+
+    No name, no path, no address: anybody may ask. A proxy that asks is also who finds out that a store is back.
+    """
     try:
-        counts = Counter(projects.states().values())
+        counts, engines = Counter(projects.states().values()), projects.opened()
     except ContextEngineError:
-        counts = Counter()
-    told = {"ready": bool(counts["open"]) and not counts["opening"], "projects": dict(counts)}
-    return Response(json.dumps(told), 200 if told["ready"] else 503, media_type="application/json")
+        counts, engines = Counter(), []
+    reached = {_reached(each) for each in engines}
+    is_lost = reached == {STORE_AWAY}
+    is_ready = bool(counts["open"]) and not counts["opening"] and not is_lost
+    told: dict[str, Any] = {"ready": is_ready, "projects": dict(counts)}
+    if troubles := sorted(reached - {""}):
+        told["reason" if is_lost else "warning"] = "; ".join(troubles)
+    return Response(json.dumps(told), 200 if is_ready else 503, media_type="application/json")
+
+
+def _reached(engine: Engine) -> str:
+    """What is to be said of the store that a project shares with others: nothing when it answers."""
+    has_index = engine.has_index()  # asks the store, which then knows its problem
+    if not engine.store_problem:
+        return ""
+    return STORE_KEPT if has_index else STORE_AWAY
 
 
 class _Guarded:

@@ -54,6 +54,11 @@ class Opening:
         return self._engine
 
     @property
+    def opened(self) -> Engine | None:
+        """The Engine once it is open; waits for nothing."""
+        return self._engine
+
+    @property
     def state(self) -> str:
         """`open`, `failed`, or `opening` while neither is known."""
         return "open" if self._engine else "failed" if self._error else "opening"

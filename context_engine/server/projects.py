@@ -164,6 +164,12 @@ class Projects:
         with self._lock:
             return {name: self._opening(path).state for name, path in self._chosen.items()}
 
+    def opened(self) -> list[Engine]:
+        """The Engines that are open by now; waits for none."""
+        with self._lock:
+            engines = [self._opening(path).opened for path in self._chosen.values()]
+        return [engine for engine in engines if engine is not None]
+
     def close(self) -> None:
         """Close every Engine; a later `engine` raises."""
         with self._lock:

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import msgspec
 from filelock import FileLock, Timeout
 
-from context_engine.errors import ContextEngineError, StorageCorrupt, StoreUnavailable
+from context_engine.errors import ContextEngineError, StorageCorrupt, StoreUnavailable, StoreUnusable
 from context_engine.store import segment as segments
 from context_engine.store.depot import Depot, Held, busy, digest
 from context_engine.store.embedded import CLEAR_WAIT_S, READ_TRIES, SCHEMA_VERSION, disk_bytes, disk_errors
@@ -56,7 +56,7 @@ class SharedStore:
         self.repository = f"{SCHEMA_VERSION}/{repository}"
         self.shares = shares
         self.problem = ""
-        """Why answers come from what was here already; empty while the depot answers."""
+        """Why the depot could not be asked, so that answers come from what was here already; empty while it answers."""
         self._rest_s = rest_s
         self._lock = threading.RLock()
         self._ask_at = 0.0
@@ -190,10 +190,13 @@ class SharedStore:
             self._base = self._asked()
             self.problem = ""
             self._ask_at = time.monotonic() + self._rest_s
+        except StoreUnusable as error:
+            self.problem = error.message
+            raise
         except StoreUnavailable as error:
+            self.problem = error.message
             if self._base == NOTHING and self.shares:
                 raise  # who only looks here can do without: what is not there is indexed from the files
-            self.problem = error.message
             self._ask_at = time.monotonic() + max(self._rest_s, DOWN_REST_S)
         return self._base
 
