@@ -108,7 +108,8 @@ def test_after_merging_the_text_says_the_same_and_the_entry(written_and_meant: t
     old = servers.get("ctx")
     entry = {**old, **ENTRY} if isinstance(old, dict) else ENTRY
     assert said(after) == {**meant, "servers": {**servers, "ctx": entry}}
-    assert set(comments(text)) <= set(comments(after))
+    if "ctx" not in servers or isinstance(old, dict):  # what is no object is replaced, with the notes inside it
+        assert set(comments(text)) <= set(comments(after))
 
 
 @given(texts(usable))
