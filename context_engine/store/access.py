@@ -16,7 +16,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -24,6 +24,7 @@ from typing import Any, Literal, NamedTuple
 import apsw
 
 from context_engine.errors import HostError
+from context_engine.store.database import transaction
 from context_engine.store.embedded import disk_errors
 
 Kind = Literal["read", "fragment", "hit", "edit", "plan", "review"]
@@ -262,14 +263,8 @@ class Access:
     def _writing(self) -> Generator[apsw.Connection]:
         """A transaction."""
         db = self._opened()
-        db.execute("BEGIN IMMEDIATE")
-        try:
+        with transaction(db):
             yield db
-            db.execute("COMMIT")
-        except BaseException:
-            with suppress(apsw.Error):  # a full disk has ended it already
-                db.execute("ROLLBACK")
-            raise
 
     def _opened(self) -> apsw.Connection:
         """The database; one that is damaged or of another release is begun anew."""

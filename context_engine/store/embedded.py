@@ -30,7 +30,7 @@ from context_engine.errors import ContextEngineError, DiskFull, StorageBusy, Sto
 from context_engine.store import segment as segments
 from context_engine.store.segment import Segment
 from context_engine.store.snapshot import Snapshot
-from context_engine.store.store import FileState, Stats
+from context_engine.store.store import FileState, Stats, stats_of
 
 SCHEMA_VERSION = 5
 """Raise it when tables, segment layout, chunking or tokens change: older generations are then rebuilt, never misread.
@@ -115,19 +115,7 @@ class EmbeddedStore:
 
     def stats(self) -> Stats:
         """Counts and sizes of what is published."""
-        snapshot = self.snapshot()
-        taken = disk_bytes(self.folder)
-        if snapshot is None:
-            return Stats(files=0, chunks=0, dead_files=0, segments=0, disk_bytes=taken, generation="", epoch=0)
-        return Stats(
-            files=snapshot.living_files,
-            chunks=snapshot.living_chunks,
-            dead_files=snapshot.files - snapshot.living_files,
-            segments=len(snapshot.segments),
-            disk_bytes=taken,
-            generation=snapshot.generation,
-            epoch=snapshot.epoch,
-        )
+        return stats_of(self.snapshot(), disk_bytes(self.folder))
 
     def check(self) -> list[str]:
         """What is wrong with the stored index, in words; empty when it is sound."""

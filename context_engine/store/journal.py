@@ -9,11 +9,10 @@ finished, the other one holds what it takes to turn it back, and the turn is gon
 
 from __future__ import annotations
 
-import os
 import threading
 import zlib
 from collections.abc import Generator, Iterable, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -22,8 +21,7 @@ import apsw
 import msgspec
 
 from context_engine.errors import StorageBusy, StorageCorrupt
-from context_engine.store import state
-from context_engine.store.place import is_network_drive
+from context_engine.store import database, state
 from context_engine.text.delta import Delta, Piece
 
 SCHEMA_VERSION = 1
@@ -176,35 +174,23 @@ class Journal:
             db = self._connected(create=True)
             assert db is not None
             db.execute(f"PRAGMA synchronous = {('FULL' if flush else 'NORMAL') if self._flush else 'OFF'}")
-            db.execute("BEGIN IMMEDIATE")
-            try:
+            with database.transaction(db):
                 yield db
-                db.execute("COMMIT")
-            except BaseException:
-                with suppress(apsw.Error):  # a full disk has ended it already
-                    db.execute("ROLLBACK")
-                raise
 
     def _connected(self, *, create: bool) -> apsw.Connection | None:
         """The open database, as long as it is the file that lies there: somebody may have cleaned the folder up."""
-        inode = _inode(self.path)
+        inode = database.inode(self.path)
         if self._db is not None and inode != self._inode:
             self.close()
         if self._db is None and (inode or create):
             self._db = _opened(self.path)
-            self._inode = _inode(self.path)
+            self._inode = database.inode(self.path)
         return self._db
 
 
 def _opened(path: Path) -> apsw.Connection:
     state.make_folder(path.parent)
-    with state.told(path.parent):  # what it holds may be readable by its owner alone, so is the copy
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600))
-        state.owned_like(path.parent, path)
-    db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
-    db.set_busy_timeout(BUSY_MS)
-    log = "TRUNCATE" if is_network_drive(path) else "WAL"  # a network drive has no shared memory, which WAL needs
-    db.execute(f"PRAGMA journal_mode = {log}; PRAGMA secure_delete = FAST; PRAGMA foreign_keys = ON").fetchall()
+    db = database.private(path, busy_ms=BUSY_MS, settings="PRAGMA secure_delete = FAST; PRAGMA foreign_keys = ON")
     _check_schema(db, path)
     return db
 
@@ -273,13 +259,6 @@ def _drop_oldest(db: apsw.Connection) -> None:
         size += length
         if place and (ops > OPS_MAX or size > BYTES_MAX):
             db.execute("DELETE FROM entry WHERE id = ?", (number,))
-
-
-def _inode(path: Path) -> int:
-    try:
-        return os.stat(path).st_ino
-    except (FileNotFoundError, NotADirectoryError):
-        return 0
 
 
 @contextmanager

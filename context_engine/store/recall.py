@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from context_engine.errors import StorageBusy
+from context_engine.store.database import transaction
 from context_engine.store.place import is_network_drive
 from context_engine.store.rows import keys_of
 from context_engine.text.words import expand, words
@@ -191,7 +192,7 @@ class Recall:
         """One transaction; what is held in memory follows it when it has ended well."""
         self._look(db)
         put: dict[str, Page] = {}
-        with _transaction(db):
+        with transaction(db):
             for name in (*gone, *new):
                 _drop(db, source, name)
             for name, (stamp, items) in new.items():
@@ -236,7 +237,7 @@ def _opened(path: Path | None) -> apsw.Connection:
     db.set_busy_timeout(BUSY_MS)
     log = "TRUNCATE" if path is not None and is_network_drive(path) else "WAL"
     db.execute(f"PRAGMA journal_mode = {log}; PRAGMA synchronous = NORMAL").fetchall()
-    with _transaction(db):
+    with transaction(db):
         if db.pragma("user_version") == 0:
             db.execute(_SCHEMA.format(version=SCHEMA_VERSION))
     if db.pragma("user_version") != SCHEMA_VERSION:
@@ -248,19 +249,6 @@ def _opened(path: Path | None) -> apsw.Connection:
 
 def _rows(db: apsw.Connection, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return db.execute(sql, values).fetchall()
-
-
-@contextmanager
-def _transaction(db: apsw.Connection) -> Generator[None]:
-    """Everything or nothing; the right to write is taken first, so that nobody is refused halfway."""
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        db.execute("COMMIT")
-    except BaseException:
-        with suppress(apsw.Error):  # a full disk has ended it already
-            db.execute("ROLLBACK")
-        raise
 
 
 def _drop(db: apsw.Connection, source: str, name: str) -> None:
@@ -300,7 +288,7 @@ def _embed_some(db: apsw.Connection, space: str, embed: Embedded) -> int:
         vectors = np.asarray(embed([text for _, text in rows]), np.float32)
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         vectors = vectors / np.where(lengths > 0, lengths, np.float32(1.0))
-        with _transaction(db):
+        with transaction(db):
             for (digest, _), vector in zip(rows, vectors, strict=True):
                 db.execute("INSERT OR REPLACE INTO vector VALUES (?, ?, ?)", (space, digest, vector.tobytes()))
     return len(rows)

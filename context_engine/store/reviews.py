@@ -10,11 +10,10 @@ the bodies hold is somebody else's business; they are kept packed, and nothing h
 from __future__ import annotations
 
 import json
-import os
 import threading
 import zlib
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import astuple, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,9 +21,8 @@ from typing import Any, NamedTuple
 import apsw
 
 from context_engine.errors import DiskFull, StorageBusy, StorageCorrupt, WriteFailed
-from context_engine.store import state
+from context_engine.store import database, state
 from context_engine.store.locks import PathLocks
-from context_engine.store.place import is_network_drive
 
 SCHEMA_VERSION = 1
 BUSY_MS = 5_000
@@ -297,24 +295,18 @@ class ReviewStore:
         with self._lock, _told(self.path):
             db = self._connected(create=True)
             assert db is not None
-            db.execute("BEGIN IMMEDIATE")
-            try:
+            with database.transaction(db):
                 yield db
-                db.execute("COMMIT")
-            except BaseException:
-                with suppress(apsw.Error):  # a full disk has ended it already
-                    db.execute("ROLLBACK")
-                raise
 
     def _connected(self, *, create: bool) -> apsw.Connection | None:
         """The open database, as long as it is the file that lies there: somebody may have cleaned the folder up."""
-        inode = _inode(self.path)
+        inode = database.inode(self.path)
         if self._db is not None and inode != self._inode:
             self.close()
         if self._db is None and (inode or create):
             with self._making.held([self.path.name]):  # two that make it at once would each find it locked
                 self._db = _opened(self.path)
-            self._inode = _inode(self.path)
+            self._inode = database.inode(self.path)
         return self._db
 
 
@@ -381,14 +373,8 @@ def _rows(db: apsw.Connection, sql: str, values: tuple[Any, ...] = ()) -> list[t
 def _opened(path: Path) -> apsw.Connection:
     state.make_folder(path.parent)
     state.renew_ignored(path.parent)
-    with state.told(path.parent):  # findings quote code that may be readable by its owner alone
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600))
-        state.owned_like(path.parent, path)
-    db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
-    db.set_busy_timeout(BUSY_MS)
-    log = "TRUNCATE" if is_network_drive(path) else "WAL"  # a network drive has no shared memory, which WAL needs
-    settings = f"PRAGMA journal_mode = {log}; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON"
-    db.execute(settings).fetchall()  # NORMAL: a power cut costs the last units, which are then done again
+    settings = "PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON"  # a power cut costs units, which are done again
+    db = database.private(path, busy_ms=BUSY_MS, settings=settings)
     db.execute("BEGIN IMMEDIATE")
     version = db.pragma("user_version")
     if version == 0:
@@ -398,13 +384,6 @@ def _opened(path: Path) -> apsw.Connection:
         db.close()
         raise _corrupt(path, f"it has the format {version}, this release knows {SCHEMA_VERSION}")
     return db
-
-
-def _inode(path: Path) -> int:
-    try:
-        return os.stat(path).st_ino
-    except (FileNotFoundError, NotADirectoryError):
-        return 0
 
 
 @contextmanager

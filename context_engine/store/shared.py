@@ -32,7 +32,7 @@ from context_engine.store.manifest import Manifest, decoded, encoded
 from context_engine.store.segment import Segment
 from context_engine.store.shared_writer import SharedWriter, file_states, looks_again
 from context_engine.store.snapshot import Snapshot
-from context_engine.store.store import FileState, Stats
+from context_engine.store.store import FileState, Stats, stats_of
 
 DOWN_REST_S = 30.0
 """A depot that did not answer is asked again after this long: asking may take seconds, and an answer waits for it."""
@@ -109,19 +109,7 @@ class SharedStore:
 
     def stats(self) -> Stats:
         """Counts of what is published; the bytes are those that it takes on this machine."""
-        snapshot = self.snapshot()
-        taken = disk_bytes(self.folder)
-        if snapshot is None:
-            return Stats(files=0, chunks=0, dead_files=0, segments=0, disk_bytes=taken, generation="", epoch=0)
-        return Stats(
-            files=snapshot.living_files,
-            chunks=snapshot.living_chunks,
-            dead_files=snapshot.files - snapshot.living_files,
-            segments=len(snapshot.segments),
-            disk_bytes=taken,
-            generation=snapshot.generation,
-            epoch=snapshot.epoch,
-        )
+        return stats_of(self.snapshot(), disk_bytes(self.folder))
 
     def generation(self) -> str:
         """The name of the generation that serves; empty when there is none."""

@@ -39,6 +39,21 @@ class Stats:
     epoch: int
 
 
+def stats_of(snapshot: Snapshot | None, taken: int) -> Stats:
+    """The counts of what is published, and the bytes that it takes on this machine."""
+    if snapshot is None:
+        return Stats(files=0, chunks=0, dead_files=0, segments=0, disk_bytes=taken, generation="", epoch=0)
+    return Stats(
+        files=snapshot.living_files,
+        chunks=snapshot.living_chunks,
+        dead_files=snapshot.files - snapshot.living_files,
+        segments=len(snapshot.segments),
+        disk_bytes=taken,
+        generation=snapshot.generation,
+        epoch=snapshot.epoch,
+    )
+
+
 class Store(Protocol):
     """One work tree's index."""
 
