@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -19,6 +18,7 @@ from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from context_engine.errors import AccessFailed, InvalidArgument, TooLarge, UnsupportedHost
+from context_engine.workspace import processes
 
 if TYPE_CHECKING:
     import subprocess
@@ -356,7 +356,7 @@ def _collected(process: subprocess.Popen[bytes], timeout_s: float, bytes_max: in
 
     def stop() -> None:
         late.set()
-        _kill(process)
+        processes.kill(process)
 
     timer = threading.Timer(timeout_s, stop)
     timer.daemon = True
@@ -366,24 +366,12 @@ def _collected(process: subprocess.Popen[bytes], timeout_s: float, bytes_max: in
         with process.stdout as pipe:
             said = pipe.read(bytes_max + 1)
         if len(said) > bytes_max:
-            _kill(process)
+            processes.kill(process)
         process.wait()
     except BaseException:  # an interrupt in between must not leave git behind
-        _kill(process)
+        processes.kill(process)
         process.wait()
         raise
     finally:
         timer.cancel()
     return said, not late.is_set()
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    if process.returncode is not None:  # ended and waited for: its number may already be somebody else's
-        return
-    try:
-        if os.name == "posix":
-            os.killpg(process.pid, signal.SIGKILL)
-        else:
-            process.kill()
-    except ProcessLookupError:  # it ended by itself a moment ago
-        return

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import tempfile
 from collections.abc import Generator, Mapping, Sequence
@@ -15,6 +14,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
+
+from context_engine.workspace import processes
 
 OUTPUT_BYTES_MAX = 16_000_000
 """What a linter says of a few hundred files; what is longer is cut, and cannot be read then."""
@@ -132,11 +133,5 @@ def run(
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     """Kill a program with all it started, and wait for it."""
-    try:
-        if os.name == "posix":
-            os.killpg(process.pid, signal.SIGKILL)
-        else:
-            process.kill()
-    except ProcessLookupError:  # it ended by itself a moment ago
-        pass
+    processes.kill(process)
     process.communicate()

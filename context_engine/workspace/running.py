@@ -74,6 +74,9 @@ def run(words: Sequence[str], folder: Path, *, limit_s: float, stdin: bytes = b"
         except subprocess.TimeoutExpired:
             _end(child)
             return Ran(command, None, _tail(out, tail_bytes), f"it was ended after {limit_s:g} s")
+        except BaseException:  # an interrupt in between must not leave it behind
+            _end(child)
+            raise
         return Ran(command, child.returncode, _tail(out, tail_bytes))
 
 
