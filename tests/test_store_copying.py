@@ -142,24 +142,27 @@ def test_a_copy_is_consistent_while_somebody_writes(first: Path, tmp_path: Path)
         generation = engine.status().generation.partition(".")[0]
 
         def edit() -> None:
-            for number in range(40):
+            number = 0
+            while not over.is_set():
+                number += 1
                 (first / "src" / "part0.py").write_text(f"def edited_{number}():\n    return {number}\n")
                 engine.index()
-            over.set()
 
         writer = threading.Thread(target=edit)
         writer.start()
-        copies = 0
-        while not over.is_set() or not copies:
-            target = tmp_path / f"copy{copies}" / "g-000001"
-            copied(engine.cache_folder / generation, target)
-            (target.parent / "CURRENT").write_text("g-000001")
-            store = EmbeddedStore(target.parent)
-            assert store.check() == []
-            assert len(store.files()) == len(FILES)
-            store.close()
-            copies += 1
-        writer.join()
+        try:
+            for number in range(12):
+                target = tmp_path / f"copy{number}" / "g-000001"
+                names = copied(engine.cache_folder / generation, target)
+                assert {path.name for path in target.glob("*.seg")} == set(names)
+                (target.parent / "CURRENT").write_text("g-000001")
+                store = EmbeddedStore(target.parent)
+                assert store.check() == []
+                assert len(store.files()) == len(FILES)
+                store.close()
+        finally:
+            over.set()
+            writer.join()
 
 
 # -- which work trees there are -----------------------------------------------------------------------------------------

@@ -18,24 +18,28 @@ from filelock import FileLock, Timeout
 from context_engine.errors import ContextEngineError
 from context_engine.store.embedded import UNFINISHED, EmbeddedStore
 
-TRIES = 5
-"""A merge may take segments away between the copy of the list and that of the files: then the list is copied again."""
+TRIES = 20
+"""A segment may be written and merged away while the list is copied: then the list is copied again."""
 SEEDED = "g-000001"
 
 
 def copied(source: Path, target: Path) -> list[str]:
-    """Copy a generation into a folder that is made; the names of its segments. Raises: OSError, apsw.Error."""
-    for attempt in range(TRIES):
-        shutil.rmtree(target, ignore_errors=True)
-        target.mkdir(parents=True)
-        try:
-            names = _list_copied(source / "index.db", target / "index.db")
-            for name in names:
-                _linked(source / name, target / name)
-        except FileNotFoundError:
-            if attempt == TRIES - 1 or not (source / "index.db").exists():
-                raise
-        else:
+    """Copy a generation into a folder that is made; the names of its segments. Raises: OSError, apsw.Error.
+
+    Segments are taken before the list that names them, and kept: a merge that takes them away comes too late, and none
+    of their names is ever used again.
+    """
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
+    for _ in range(TRIES):
+        _link_all(source, target)
+        for stale in target.glob("index.db*"):
+            stale.unlink()
+        names = _list_copied(source / "index.db", target / "index.db")
+        _link_all(source, target)
+        if all((target / name).exists() for name in names):
+            for extra in {path.name for path in target.glob("*.seg")} - set(names):
+                (target / extra).unlink()
             return names
     raise FileNotFoundError(source)
 
@@ -131,10 +135,20 @@ def _list_copied(source: Path, target: Path) -> list[str]:
     return [f"{number:06d}.seg" for number in numbers]
 
 
+def _link_all(source: Path, target: Path) -> None:
+    """Link every segment of a folder that is not there yet; one that vanishes meanwhile is left out."""
+    for segment in source.glob("*.seg"):
+        if not (target / segment.name).exists():
+            with suppress(FileNotFoundError):
+                _linked(segment, target / segment.name)
+
+
 def _linked(source: Path, target: Path) -> None:
     try:
         os.link(source, target)
     except FileNotFoundError:
         raise
     except OSError:  # another disk, or a file system without links
-        shutil.copyfile(source, target)
+        whole = target.with_suffix(".copy")
+        shutil.copyfile(source, whole)
+        os.replace(whole, target)
