@@ -28,6 +28,7 @@ from context_engine.workspace.paths import Root
 SEED = 1
 MOVES_MAX = 9
 """Steps of a plan that have been completed, at most."""
+LARGE_STEPS = 1_000
 
 
 def main() -> None:
@@ -59,6 +60,7 @@ def main() -> None:
             "rollback_plan (flushed)",
             [spent(lambda row=row: plans.desk.rollback(row.id, 1, force=True)) for row in rows],
         )
+        show("save_plan, a thousand steps (flushed)", [spent(lambda: large(plans)) for _ in range(10)])
 
 
 def opened(folder: Path, *, flush: bool = True) -> Planning:
@@ -85,6 +87,20 @@ def fill(plans: Planning, count: int, steps: int) -> None:
         for place in range(1, chance.randint(0, min(MOVES_MAX, steps - 1)) + 1):
             plans.steps.start(saved.plan.id, place)
             plans.steps.complete(saved.plan.id, place)
+
+
+def large(plans: Planning) -> None:
+    """A plan as an agent sends it, of a thousand steps in chains of ten."""
+    steps = [
+        {
+            "title": f"Step {place}",
+            "files_to_create": [f"src/large/{place}.py"],
+            "depends_on": [place - 1] if place % 10 != 1 else [],
+            "acceptance_criteria": ["the tests pass"],
+        }
+        for place in range(1, LARGE_STEPS + 1)
+    ]
+    plans.desk.save(plans.desk.taken({"goal": "A large task", "steps": steps}).plan)
 
 
 def change(plans: Planning, plan_id: str) -> None:

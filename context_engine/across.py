@@ -13,7 +13,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from context_engine.context.team import Ranked, Remembered, Team
 from context_engine.engine import Engine
@@ -26,7 +26,6 @@ from context_engine.model import (
     FileOutline,
     FileText,
     Found,
-    Progress,
     Query,
     RelPath,
     Scan,
@@ -130,9 +129,7 @@ class Across:
         found = self._each(path, lambda engine, under: engine.find_symbol(name, kind=kind, path=under, limit=limit))
         asked = name.replace("::", ".").replace("#", ".").strip(".").rpartition(".")[2].removesuffix("()")
         rows = [
-            replace(row, path=listed(_joined(project, row.path)))
-            for project, each in found.items()
-            for row in each.definitions
+            replace(row, path=_named(project, row.path)) for project, each in found.items() for row in each.definitions
         ]
         rows.sort(key=lambda row: (row.name != asked, row.qualified.count(".")))
         near = tuple(dict.fromkeys(one for each in found.values() for one in each.near))
@@ -141,24 +138,14 @@ class Across:
 
     # -- texts --
 
-    def scan(
-        self,
-        query: TextQuery,
-        *,
-        definitions: bool = False,
-        progress: Callable[[Progress], None] | None = None,
-        cancel: threading.Event | None = None,
-    ) -> Scan:
-        """Which files of any of them hold matching lines, exactly. Raises: as `Engine.scan`."""
+    def scan(self, query: TextQuery, **how: Any) -> Scan:
+        """Which files of any of them hold matching lines, exactly. `how` and what is raised: as `Engine.scan`."""
 
         def scanned(engine: Engine, under: str | None) -> Scan:
-            asked = replace(query, under=under or ".")
-            return engine.scan(asked, definitions=definitions, progress=progress, cancel=cancel)
+            return engine.scan(replace(query, under=under or "."), **how)
 
         scans = self._each(query.under, scanned)
-        files = [
-            replace(file, path=listed(_joined(name, file.path))) for name, scan in scans.items() for file in scan.files
-        ]
+        files = [replace(file, path=_named(name, file.path)) for name, scan in scans.items() for file in scan.files]
         silent = next(iter(scans.values()))
         return Scan(
             tuple(sorted(files, key=lambda file: file.path)),
@@ -170,31 +157,13 @@ class Across:
             "" if files else silent.next_step,
         )
 
-    def grep(
-        self,
-        query: TextQuery,
-        parts: Sequence[TextPart],
-        *,
-        context: int = 0,
-        chars_max: int = 300,
-        cancel: threading.Event | None = None,
-    ) -> dict[RelPath, list[TextLine]]:
-        """The matching lines of some files. Raises: as `scan`."""
-        return self._lines(
-            query,
-            parts,
-            lambda engine, asked, own: engine.grep(asked, own, context=context, chars_max=chars_max, cancel=cancel),
-        )
+    def grep(self, query: TextQuery, parts: Sequence[TextPart], **how: Any) -> dict[RelPath, list[TextLine]]:
+        """The matching lines of some files. `how` and what is raised: as `Engine.grep`."""
+        return self._lines(query, parts, lambda engine, asked, own: engine.grep(asked, own, **how))
 
-    def keyword_lines(
-        self, query: TextQuery, parts: Sequence[TextPart], *, chars_max: int, cancel: threading.Event | None = None
-    ) -> dict[RelPath, list[TextLine]]:
-        """The lines of some files on which each keyword stands. Raises: as `scan`."""
-        return self._lines(
-            query,
-            parts,
-            lambda engine, asked, own: engine.keyword_lines(asked, own, chars_max=chars_max, cancel=cancel),
-        )
+    def keyword_lines(self, query: TextQuery, parts: Sequence[TextPart], **how: Any) -> dict[RelPath, list[TextLine]]:
+        """The lines of some files on which each keyword stands. `how` and what is raised: as `Engine.keyword_lines`."""
+        return self._lines(query, parts, lambda engine, asked, own: engine.keyword_lines(asked, own, **how))
 
     def _lines(
         self,
@@ -208,7 +177,7 @@ class Across:
             name, rest = _split(part.path)
             own.setdefault(name, []).append(replace(part, path=listed(rest)))
         found = {
-            listed(_joined(name, path)): lines
+            _named(name, path): lines
             for name, wanted in own.items()
             for path, lines in look(self.engines[name], replace(query, under=self._own(query.under)), wanted).items()
         }
@@ -225,30 +194,30 @@ class Across:
         """One file. Raises: as `Engine.read`; InvalidPath for a path without the name of a repository."""
         name, engine, rest = self._meant(path)
         read = engine.read(rest)
-        return replace(read, path=listed(_joined(name, read.path)))
+        return replace(read, path=_named(name, read.path))
 
     def outline(self, path: str) -> FileOutline:
         """One file's skeleton. Raises: as `Engine.outline`, `read`."""
         name, engine, rest = self._meant(path)
         found = engine.outline(rest)
-        return replace(found, path=listed(_joined(name, found.path)))
+        return replace(found, path=_named(name, found.path))
 
     def dependencies(self, path: str) -> tuple[RelPath, ...]:
         """What a file imports of its own repository."""
         name, engine, rest = self._meant(path)
-        return _all_joined(name, engine.dependencies(rest))
+        return _all_named(name, engine.dependencies(rest))
 
     def importers(self, path: str) -> tuple[RelPath, ...]:
         """What imports a file in its own repository."""
         name, engine, rest = self._meant(path)
-        return _all_joined(name, engine.importers(rest))
+        return _all_named(name, engine.importers(rest))
 
     def files_named(self, name: str) -> tuple[RelPath, ...]:
         """The files of any whose path ends with these components."""
         project, rest = _split(name)
         asked = {project: self.engines[project]} if project in self.engines else self.engines
         wanted = rest if project in self.engines else name
-        return tuple(path for one, engine in asked.items() for path in _all_joined(one, engine.files_named(wanted)))
+        return tuple(path for one, engine in asked.items() for path in _all_named(one, engine.files_named(wanted)))
 
     def complete_path(self, typed: str, *, limit: int = 100) -> tuple[tuple[str, ...], int]:
         """The files of any that a half-typed path may become."""
@@ -256,12 +225,10 @@ class Across:
         paths = [_joined(name, path) for name, (some, _) in found.items() for path in some]
         return tuple(paths[:limit]), sum(total for _, total in found.values())
 
-    def list_directory(
-        self, path: str = ".", *, depth: int = 2, max_items: int = 200, include_hidden: bool = False
-    ) -> tuple[TreeEntry, ...]:
-        """What a folder of one of them holds. Raises: as `Engine.list_directory`, `read`."""
+    def list_directory(self, path: str = ".", **how: Any) -> tuple[TreeEntry, ...]:
+        """What a folder of one of them holds. `how` and what is raised: as `Engine.list_directory`, `read`."""
         _, engine, rest = self._meant(path)
-        return engine.list_directory(rest or ".", depth=depth, max_items=max_items, include_hidden=include_hidden)
+        return engine.list_directory(rest or ".", **how)
 
     # -- teams --
 
@@ -361,8 +328,12 @@ def _joined(name: str, path: str) -> str:
     return f"{name}{BETWEEN}{path}"
 
 
-def _all_joined(name: str, paths: Iterable[str]) -> tuple[RelPath, ...]:
-    return tuple(listed(_joined(name, path)) for path in paths)
+def _named(name: str, path: str) -> RelPath:
+    return listed(_joined(name, path))
+
+
+def _all_named(name: str, paths: Iterable[str]) -> tuple[RelPath, ...]:
+    return tuple(_named(name, path) for path in paths)
 
 
 def _split(path: str) -> tuple[str, str]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from context_engine.context.team import Team
+from context_engine.errors import FileNotFound
 from context_engine.planning import Place, Planning
 from context_engine.plans.model import Plan, Step
 from context_engine.store.times import clock
@@ -20,16 +23,46 @@ NOON = "2026-11-21T12:00:00Z"
 PLANS = ".context-engine/plans"
 
 
+class Nobody:
+    """No Engine: nothing here makes plans or changes files; of the files there are it knows the text."""
+
+    syntax = None
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def team(self) -> Team:
+        return Team()
+
+    def history(self) -> None:
+        return None
+
+    def read(self, path: str) -> Any:
+        found = self._root / path
+        if not found.is_file():
+            raise FileNotFound(f"there is no {path}")
+        text = found.read_text()
+        return SimpleNamespace(text=text, lines=text.count("\n"), sha256="0" * 64)
+
+    def outline(self, path: str) -> Any:
+        return SimpleNamespace(lines=self.read(path).lines, symbols=())
+
+
 class Desks:
     """One process that has a workspace open: `plans`, and the time, which `at` sets. Another one on the same folder is another process."""
 
     def __init__(self, root: Path, **wishes: Any) -> None:
         self.folder = root
         self._at = clock(NOON)
-        nobody: Any = SimpleNamespace(syntax=None)  # no Engine: nothing here makes plans or changes files
+        nobody: Any = Nobody(root)
         said: dict[str, Any] = {"flush": False} | wishes
+        self.commons = said.get("commons")
         self.plans = Planning(Place(Root(root), Git(root), self.now, nobody, **said))
         self.settings = SimpleNamespace(result_chars_max=36_000)
+        self.shown: list[str] = []
+
+    def showed(self, paths: Iterable[str]) -> None:
+        self.shown += paths
 
     def now(self) -> float:
         return self._at()

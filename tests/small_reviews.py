@@ -14,6 +14,7 @@ from context_engine.review.request import Request
 from context_engine.review.running import Conclusion, Pace
 from context_engine.review.session import Sessions
 from context_engine.review.units import Part, Tie
+from context_engine.store.common_reviews import CommonReviews
 from context_engine.store.presence import Presence
 from context_engine.store.reviews import Checkpoint, ReviewStore, Unit
 from context_engine.store.state import FOLDER
@@ -127,10 +128,15 @@ class Process:
     """One process that has a workspace open, as far as its reviews go. Several of them may share a folder."""
 
     def __init__(
-        self, folder: Path, name: str, files: Mapping[str, str], clock: Callable[[], float] | None = None
+        self,
+        folder: Path,
+        name: str,
+        files: Mapping[str, str],
+        clock: Callable[[], float] | None = None,
+        common: CommonReviews | None = None,
     ) -> None:
         self.clock = clock or Clock()
-        self.store = ReviewStore(folder / FOLDER)
+        self.store = ReviewStore(folder / FOLDER, common)
         self.gate = Gate()
         self.files = files
         pace = Pace(self.clock, poll_s=0.01)

@@ -314,7 +314,7 @@ def test_a_person_at_a_terminal_sees_what_is_approved_and_is_asked(
     code, out, err = ctx("approve", "money")
     assert code == 0
     assert out.splitlines()[0] == "approved: the whole plan, version 1, by user"
-    assert "Money in cents, version 1\n  1. Do s1\n  2. Do s2\n  touches 1 files: src/cents.py" in err
+    assert "Money in cents, version 1\n  1. Do s1\n  2. Do s2\n  1 file created: src/cents.py" in err
     assert decisions(root, plan_id) == [("approved", "user", ())]
 
 

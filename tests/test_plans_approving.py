@@ -236,17 +236,26 @@ def _decided(name: str, action: str) -> Event:
 
 
 def test_a_second_decision_in_a_log_changes_nothing() -> None:
-    found = approvals([_asked("a"), _decided("a", "reject"), _decided("a", "approve"), _decided("b", "approve")], 1, 0)
+    found = approvals(
+        [_asked("a"), _decided("a", "reject"), _decided("a", "approve"), _decided("b", "approve")], 1, "h", 0
+    )
     assert [each.status for each in found] == ["rejected"]
 
 
 def test_a_plan_is_approved_when_each_step_is() -> None:
     two = Plan(goal="g", version=1, steps=(step("s1"), step("s2")))
     parts = [_asked("a", "s1"), _asked("b", "s2"), _decided("a", "approve")]
-    assert not is_approved(approvals(parts, 1, 0), two)
-    assert is_approved(approvals([*parts, _decided("b", "approve")], 1, 0), two)
+    assert not is_approved(approvals(parts, 1, "h", 0), two)
+    assert is_approved(approvals([*parts, _decided("b", "approve")], 1, "h", 0), two)
     assert not is_approved((), Plan(goal="g", version=1)), "nothing to approve of"
-    assert deciding(approvals(parts, 2, 0), 2, "s1") is None
+    assert deciding(approvals(parts, 2, "h", 0), 2, "s1") is None
+
+
+def test_what_was_approved_of_is_the_content_and_not_the_number_of_a_version() -> None:
+    """Two branches can each have a version 1; after a merge the log of the one may stand beside the plan of the other."""
+    log = [_asked("a"), _decided("a", "approve"), _asked("b")]
+    assert [each.status for each in approvals(log, 1, "h", 0)] == ["approved", "pending"]
+    assert [each.status for each in approvals(log, 1, "other", 0)] == ["expired", "expired"]
 
 
 def test_requests_are_counted_in_no_list_but_found_by_it(here: Desks) -> None:
@@ -257,5 +266,5 @@ def test_requests_are_counted_in_no_list_but_found_by_it(here: Desks) -> None:
 
 def test_it_is_the_order_of_decisions_that_counts_not_that_of_requests() -> None:
     log = [_asked("whole"), _asked("one", "s1"), _decided("one", "approve"), _decided("whole", "reject")]
-    said = deciding(approvals(log, 1, 0), 1, "s1")
+    said = deciding(approvals(log, 1, "h", 0), 1, "s1")
     assert said is not None and said.id == "whole"

@@ -227,6 +227,20 @@ def test_a_task_that_nothing_here_has_to_do_with_is_asked_about(zoo: Engine) -> 
     assert "where does it belong" in made.plan.questions[0].text
 
 
+@pytest.mark.parametrize("task", ["make the cages better", "fix cages"])
+def test_a_task_that_says_little_is_planned(zoo: Engine, task: str) -> None:
+    assert planned(zoo, task).status == "ready"
+
+
+@pytest.mark.parametrize("task", ["make it better", "please fix the code"])
+def test_a_task_that_does_not_say_what_is_to_change_is_asked_about(tmp_path: Path, task: str) -> None:
+    files = {"better.py": "def fix(code): return code\n", "b.py": "def better(code): return 2\n"}
+    with indexed(repository(tmp_path / "vague", files), watch=False) as engine:
+        made = planned(engine, task)
+    assert made.status == "needs_clarification"
+    assert made.plan.questions[0].text.startswith("The task does not say what is to change")
+
+
 RULE = Remembered("dis_1", "discovery", "rule", "", "Never lock the gate of a cage by hours.", "AGENTS.md:3", 0.9)
 FACT = Remembered("mem_2", "memory", "facts", "", "The gate never locks on hours.", "m.md", 0.8)
 

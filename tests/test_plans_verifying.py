@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -128,3 +129,23 @@ def test_secrets_in_the_output_of_a_command_are_masked(tmp_path: Path) -> None:
     token = "ghp_" + "aB3dE5gH7jK9" * 3
     command = f'"{sys.executable}" -c "print(\'token = {token}\')"'
     assert token not in verifier(tmp_path, command).verified([], "tests").checks[0].says
+
+
+def test_a_command_that_was_cancelled_has_not_passed(tmp_path: Path) -> None:
+    cancel = threading.Event()
+    cancel.set()
+    command = f'"{sys.executable}" -c "import time; time.sleep(60)"'
+    (check,) = verifier(tmp_path, command).verified([], "tests", cancel).checks
+    assert (check.passed, check.says) == (False, "it was cancelled")
+
+
+def test_a_command_gets_no_token_and_one_that_cannot_be_read_is_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_TOKEN", "anything")
+    monkeypatch.setenv("COLOUR", "green")
+    command = f"\"{sys.executable}\" -c \"import os; print([n in os.environ for n in ('GITHUB_TOKEN', 'COLOUR')])\""
+    (check,) = verifier(tmp_path, command).verified([], "tests").checks
+    assert "[False, True]" in check.says
+    (check,) = verifier(tmp_path, 'pytest "-q').verified([], "tests").checks
+    assert (check.passed, check.says) == (None, "it cannot be read: No closing quotation")

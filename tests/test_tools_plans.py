@@ -8,7 +8,14 @@ from typing import Any
 
 import pytest
 
-from context_engine.errors import Conflict, ContextEngineError, InvalidArgument, NeedsApproval, PlanNotFound
+from context_engine.errors import (
+    Conflict,
+    ContextEngineError,
+    InvalidArgument,
+    NeedsApproval,
+    PlanNotFound,
+    UnsupportedHost,
+)
 from context_engine.tools.plan_desk import (
     delete_plan,
     list_plans,
@@ -94,6 +101,35 @@ def test_saving_again_needs_overwrite_and_says_when_nothing_changed(here: Desks)
     assert call(here, save_plan, plan=plan, overwrite="true", expectedVersion="1")["version"] == 2
     with pytest.raises(Conflict):
         here.run(save_plan, plan=plan, overwrite=True, expected_version=1)
+
+
+def test_a_step_that_starts_brings_the_code_it_is_about(here: Desks) -> None:
+    here.write("src/cents.py", "TOTAL = 1.5\n")
+    plan = {"goal": "Cents", "steps": [{"title": "Types", "files_to_modify": ["src/cents.py"], "checks": ["pytest"]}]}
+    call(here, save_plan, plan=plan, name="Cents")
+    started = call(here, start_step, plan_id="Cents", step_number=1)
+    (file,) = started["packet"]["files"]
+    assert (file["path"], file["change"], file["snippets"][0]["text"]) == ("src/cents.py", "modify", "TOTAL = 1.5\n")
+    assert started["step"]["checks"] == ["pytest"]
+    assert not {"title", "checks", "status", "acceptance_criteria"} & started["packet"].keys()
+    assert here.shown == ["src/cents.py"]
+
+
+def test_a_step_starts_without_its_packet_where_that_is_not_wanted_or_cannot_be_made(
+    here: Desks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken() -> None:
+        raise UnsupportedHost("nobody can read the tokenizer")
+
+    saved(here)
+    assert "packet" not in call(here, start_step, plan_id="Cents", step_number=1, include_packet=False)
+    call(here, complete_step, plan_id="Cents", step_number=1)
+    monkeypatch.setattr(here.plans, "sources", broken)
+    started = call(here, start_step, plan_id="Cents", step_number=2)
+    assert (started["step"]["status"], started["warnings"]) == (
+        "in_progress",
+        ["there is no packet: nobody can read the tokenizer"],
+    )
 
 
 def test_a_plan_goes_from_start_to_end(here: Desks) -> None:
@@ -189,6 +225,8 @@ def test_a_request_holds_what_a_person_wants_to_know(here: Desks) -> None:
     }
     assert (request["plan_id"], request["type"], request["steps"]) == (plan_id, "step_group", [1, 2])
     assert (request["affected_files"], request["risks"]) == (["src/cents.py"], ["rounding"])
+    planned = {"path": "src/cents.py", "change": "create", "steps": [1]}
+    assert request["diffstat"] == {"summary": "1 file created", "files": [planned]}
     assert (request["status"], request["note"]) == ("pending", "soon")
 
 

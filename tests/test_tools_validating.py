@@ -50,6 +50,10 @@ def test_the_reply_says_what_was_found_where_and_how_it_is_called(engine: Engine
     assert (row["tier"], row["severity"], row["line"], row["column"]) == (1, "error", 1, 5)
 
 
+def test_what_validates_is_made_once(engine: Engine) -> None:
+    assert engine.validation is engine.validation
+
+
 def test_brackets_inside_strings_are_no_error(engine: Engine) -> None:
     assert call(engine, 'x = "("\n', file_path="a.py")["passed"] is True
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from context_engine.errors import AccessDenied, AccessFailed, ContextEngineError, FileNotFound, InvalidPath
 from context_engine.model import RelPath
-from context_engine.workspace.paths import Root, Roots, is_sensitive, listed, malformed, near_names, plain_name
+from context_engine.workspace.paths import Root, is_sensitive, listed, malformed, near_names, plain_name
 from tests.trees import ordinary_user, tree
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="only here there are such files")
@@ -335,34 +335,6 @@ def test_a_refusal_does_not_tell_whether_the_closed_file_exists(root: Root) -> N
             root.rel(typed)
         said.append(refusal.value.message.replace(typed, ""))
     assert said[0] == said[1]
-
-
-# -- several roots ----------------------------------------------------------------------------------------------------
-
-
-def test_a_path_is_looked_for_in_each_root_in_order(place: Path, tmp_path: Path) -> None:
-    other = tree(tmp_path / "other", {"a.py": "2", "only.py": "1"})
-    both = Roots([place, other, place])
-    assert len(both.all) == 2
-    assert both.rel("a.py").root.path == place
-    assert both.rel("only.py") == (both.all[1], "only.py")
-    assert both.rel(str(other / "a.py")) == (both.all[1], "a.py")
-    assert both.rel("new.py", must_exist=False).root.path == place
-
-
-def test_a_path_in_no_root_is_not_found_and_one_outside_all_is_refused(place: Path, tmp_path: Path) -> None:
-    both = Roots([place, tree(tmp_path / "other", {"x": "1"})])
-    with pytest.raises(FileNotFound):
-        both.rel("nowhere.py")
-    with pytest.raises(InvalidPath):
-        both.rel("/etc/passwd")
-    with pytest.raises(AccessDenied):
-        both.rel(".env")
-
-
-def test_without_a_root_there_is_nothing_to_look_in() -> None:
-    with pytest.raises(InvalidPath):
-        Roots([])
 
 
 # -- Windows, from anywhere -------------------------------------------------------------------------------------------

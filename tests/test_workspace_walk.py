@@ -678,18 +678,3 @@ def test_a_tracked_file_that_an_ignore_rule_names_is_ignored(tmp_path: Path) -> 
     tree(root, {".gitignore": "*.log\n"})
     commit(root, "ignored afterwards")
     assert paths(root) == [".gitignore", "a.py"]
-
-
-@pytest.mark.slow
-def test_five_thousand_files_take_a_blink(tmp_path: Path) -> None:
-    root = repository(tmp_path)
-    tree(root, {".gitignore": "*.log\n/out/\n!keep.log\nsrc/*/gen/\n*.py[co]\n"})
-    tree(root, {f"src/p{number % 250}/f{number}.{'py' if number % 2 else 'log'}": "" for number in range(5_000)})
-    best = min(_seconds(root) for _ in range(3))
-    assert best < 0.5, "ten times what a small machine needs"
-
-
-def _seconds(root: Path) -> float:
-    began = time.perf_counter()
-    walk(root)
-    return time.perf_counter() - began

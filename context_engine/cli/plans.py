@@ -272,14 +272,15 @@ def _request(engine: Engine, which: str, said: Verdict) -> Requested:
 
 def _is_sure(asked: Requested, action: str) -> bool:
     """Show what is to be decided, and ask."""
-    files, risks = asked.affected_files, asked.plan.risks
+    from context_engine.plans.diffstat import diffstat
+
+    planned = diffstat(asked.plan, asked.steps, lambda _path: None)
+    paths = [each.path for each in planned.files]
     err.print(f"[bold]{escape(harmless(asked.plan.goal))}[/bold], version {asked.plan.version}")
     for step in asked.steps:
         err.print(f"  {asked.plan.steps.index(step) + 1}. {escape(harmless(step.title))}")
-    err.print(
-        f"  touches {escape(_told_paths(files, f'{len(files)} files:'))}".rstrip() if files else "  touches no files"
-    )
-    for risk in risks:
+    err.print(f"  {escape(_told_paths(paths, f'{planned.summary}:')) or 'no files'}".rstrip())
+    for risk in asked.plan.risks:
         err.print(f"  [yellow]risk[/yellow] {escape(harmless(risk.issue))}")
     return sure(f"{action.replace('_', ' ').capitalize()}?")
 

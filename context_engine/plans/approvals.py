@@ -39,8 +39,11 @@ class Decision(msgspec.Struct, frozen=True):
     modifications: str = ""
 
 
-def approvals(events: Iterable[Event], version: int, now: float) -> tuple[Approval, ...]:
-    """Every request as it stands at a moment, those last that something happened to last. `version`: the plan's newest."""
+def approvals(events: Iterable[Event], version: int, content_hash: str, now: float) -> tuple[Approval, ...]:
+    """Every request as it stands at a moment, those last that something happened to last.
+
+    `version` is the plan's newest and `content_hash` what it says: two branches of a repository can each have a version 2.
+    """
     found: dict[str, Approval] = {}
     for event in events:
         if event.kind == REQUESTED:
@@ -50,7 +53,7 @@ def approvals(events: Iterable[Event], version: int, now: float) -> tuple[Approv
             said = msgspec.convert(event.data, Decision)
             if said.id in found:
                 found[said.id] = _decided(found.pop(said.id), said, event.at)
-    return tuple(_expired(each, version, now) for each in found.values())
+    return tuple(_expired(each, version, content_hash, now) for each in found.values())
 
 
 def _decided(asked: Approval, said: Decision, at: str) -> Approval:
@@ -63,9 +66,10 @@ def _decided(asked: Approval, said: Decision, at: str) -> Approval:
     return msgspec.structs.replace(asked, status=status, decided_at=at, **told)
 
 
-def _expired(each: Approval, version: int, now: float) -> Approval:
+def _expired(each: Approval, version: int, content_hash: str, now: float) -> Approval:
     late = bool(each.expires_at) and (times.seconds(each.expires_at) or 0.0) <= now
-    if (each.status == "pending" and late) or (each.status in ("pending", "approved") and each.plan_version != version):
+    is_past = (each.plan_version, each.plan_hash) != (version, content_hash)
+    if (each.status == "pending" and late) or (each.status in ("pending", "approved") and is_past):
         return msgspec.structs.replace(each, status="expired")
     return each
 

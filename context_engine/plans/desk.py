@@ -194,9 +194,9 @@ class Desk:
         clean = named(self._keeper.clean_plan(plan), before.plan if before else None)
         done = [uid for uid, state in before.execution.steps.items() if state.status in DONE] if before else []
         checked = validated(clean, self._ground, closed=done)
+        refuse(checked)
         if allow_invalid:
             return checked._replace(plan=clean)
-        refuse(checked)
         if checked.errors:
             first = checked.errors[0]
             raise InvalidPlan(
@@ -275,13 +275,14 @@ class Desk:
         if not numbers:  # damaged beyond all versions, or deleted this moment
             raise unknown(which)
         told, plan = self._keeper.kept(plan_id, version or numbers[-1])
+        of_team = tuple(filter(None, [self._keeper.dossiers.problem]))
         if version not in (None, numbers[-1]):
-            return Loaded(plan, told, numbers, warnings=(f"this is version {version} of {numbers[-1]}",))
+            return Loaded(plan, told, numbers, warnings=(f"this is version {version} of {numbers[-1]}", *of_team))
         try:
             now = self._keeper.current(plan_id)
         except StorageCorrupt as error:
-            return Loaded(plan, told, numbers, warnings=(f"{error.message}. {error.suggestion}",))
-        return Loaded(plan, told, numbers, now.events, now.execution, now.approvals)
+            return Loaded(plan, told, numbers, warnings=(f"{error.message}. {error.suggestion}", *of_team))
+        return Loaded(plan, told, numbers, now.events, now.execution, now.approvals, of_team)
 
     def drift(self, plan: Plan) -> Drift:
         """What became of the files of a plan since it was made."""

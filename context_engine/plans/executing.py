@@ -9,6 +9,7 @@ id is the rollback. A step is completed only when everything it declares was tou
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -183,8 +184,9 @@ class Executing:
         level: Level = "syntax",
         strict: bool = False,
         session: str = "",
+        cancel: threading.Event | None = None,
     ) -> Executed:
-        """Write the changes, all or none, and look whether they hold.
+        """Write the changes, all or none, and look whether they hold, until `cancel` is set.
 
         Raises: as `tried`, and before anything is written NeedsApproval, PreconditionFailed and Conflict as a start does.
         """
@@ -201,7 +203,7 @@ class Executing:
                     self._tracking.fail(plan.id, step.uid, release=True, caller=Caller(actor=session))
             raise
         files = [File(str(each.path), old[at], each.planned.data) for at, each in enumerate(receipt.files)]
-        verified = self._verifier.verified(files, level)
+        verified = self._verifier.verified(files, level, cancel)
         made = replace(
             before,
             applied=_told(receipt, old),

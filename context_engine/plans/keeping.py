@@ -124,7 +124,7 @@ class Keeper:
             events,
             late,
             folded(plan, events, now=now, policy=self.policy),
-            approvals(events, version.version, now),
+            approvals(events, version.version, version.content_hash, now),
         )
 
     def _events(self, plan_id: str, log: Log) -> tuple[Event, ...]:

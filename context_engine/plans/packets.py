@@ -100,9 +100,8 @@ def _files(step: Step, code: Code, count: Count, room: int) -> tuple[tuple[Packe
         if cost <= room:
             room -= cost
             taken[path].append(span)
-    return tuple(head._replace(snippets=_snippets(head.path, taken[head.path], code)) for head in shown), len(
-        heads
-    ) - len(shown)
+    files = tuple(head._replace(snippets=_snippets(head.path, taken[head.path], code)) for head in shown)
+    return files, len(heads) - len(shown)
 
 
 def _changes(step: Step) -> Iterator[tuple[str, Sequence[str]]]:

@@ -105,7 +105,7 @@ def folded(plan: Plan, events: Iterable[Event], *, now: float, policy: Policy = 
     left = {step.uid: 0.0 if states[step.uid].status in DONE else step.hours for step in plan.steps}
     timed = timing(drawn, left)
     hours = sum(step.hours for step in plan.steps)
-    done = [uid for uid, state in states.items() if state.status in DONE]
+    done = {uid for uid, state in states.items() if state.status in DONE}
     return Execution(
         status=_plan_status(states),
         steps=states,
@@ -114,7 +114,7 @@ def folded(plan: Plan, events: Iterable[Event], *, now: float, policy: Policy = 
         blocked={uid: state.blocked_by for uid, state in states.items() if state.blocked_by},
         percentage=_percent(len(done), len(states)),
         weighted_percentage=_percent(hours - sum(left.values()), hours),
-        critical_path_remaining=tuple(uid for uid in timed.critical_path if uid not in set(done)),
+        critical_path_remaining=tuple(uid for uid in timed.critical_path if uid not in done),
         eta_hours=_eta(plan, states, timed.duration_h),
         next=_next(plan, drawn, timed, states),
         seq=log[-1].seq if log else 0,

@@ -20,6 +20,13 @@ FLAT_SHARE = 0.9
 BINDING = frozenset(("rule", "decision", "decisions", "preferences"))
 CLASH_WORDS = 2
 """Words of the task that a rule must speak of before it is asked whether the task breaks it."""
+VAGUE = frozenset(
+    "app application better bug bugs change changes clean cleaner cleanup code codebase enhance error errors everything faster fix "
+    "fixes good great help improve improvement improvements issue issues less make more need nice nicer optimise optimize "
+    "performance please polish problem problems project proper quality refactor refactoring repo repository some something stuff "
+    "system thing things update updates want work working works".split()
+)
+"""Words that a task can be made of without saying what is to change."""
 _FORBIDS = re.compile(
     r"\b(?:never|must not|mustn't|do not|don't|not allowed|avoid|no longer|forbidden|instead of)\b", re.IGNORECASE
 )
@@ -30,7 +37,7 @@ def questions(task: str, wanted: Intent, change: ChangeSet, recalled: Sequence[R
     """What is open, what matters most first; ids count from q1."""
     told = [
         *_of_names(wanted, change.references),
-        *_of_ranking(change),
+        *_of_ranking(task, change),
         *_of_rename(wanted),
         *_of_rules(task, recalled),
     ]
@@ -54,9 +61,15 @@ def _is_spelled_longer(reference: Reference) -> bool:
     return any(near != name and near.rstrip("?!=") == name for near in reference.near)
 
 
-def _of_ranking(change: ChangeSet) -> Iterator[tuple[str, list[str]]]:
+def _of_ranking(task: str, change: ChangeSet) -> Iterator[tuple[str, list[str]]]:
     """A ranking that says nothing is asked about, unless the task itself said where it belongs."""
     if change.of("definition", "reference"):
+        return
+    if change.files and _telling(task) <= VAGUE:
+        yield (
+            "The task does not say what is to change: which part, and how is it to be?",
+            [each.path for each in change.files],
+        )
         return
     if not change.files:
         yield "No file of this workspace has to do with the words of the task: where does it belong?", []

@@ -95,7 +95,7 @@ def read_part(kind: type[Part], sent: Mapping[str, Any], base: Part | None = Non
 
     Raises: InvalidArgument, for a field that there is not too.
     """
-    known = [field.name for field in msgspec.structs.fields(kind)]
+    known = kind.__struct_fields__
     for key in sent:
         if key not in known:
             close = difflib.get_close_matches(str(key)[:60], known, 1, 0.6)
@@ -413,7 +413,7 @@ def _title(step: Step) -> str:
 
 def _unknown(sent: Mapping[str, Any], kind: type[msgspec.Struct], where: str) -> list[Remark]:
     """A remark on each field that no plan has, the first few."""
-    known = {field.name for field in msgspec.structs.fields(kind)} | _DERIVED
+    known = {*kind.__struct_fields__, *_DERIVED}
     found = [
         Remark("UNKNOWN_FIELD", f"{where}{key[:60]} is no field of a plan and was left out", path=f"{where}{key[:60]}")
         for key in sent

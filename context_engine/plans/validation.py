@@ -9,6 +9,7 @@ What there is in the workspace is handed in as `Ground`; this module looks nothi
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -57,6 +58,9 @@ def validated(
 
     Without `strict` a step that waits for one which is not there no longer does.
     """
+    ground = ground._replace(
+        has_path=cache(ground.has_path), refusal=cache(ground.refusal)
+    )  # a file is looked for once
     plan, cleaned = _clean_paths(named(plan))
     dangling = _dangling(plan)
     if dangling and not strict:
@@ -121,7 +125,7 @@ def _dangling(plan: Plan) -> list[Remark]:
         Remark(
             DanglingDependency.code,
             f"step {number} depends on {uid!r:.60}, which is no step of the plan",
-            f"Steps go from 1 to {count}; send strict: false to leave such dependencies out.",
+            f"Steps go from 1 to {count}: name one of them, or leave it out (create_plan and refine_plan do: strict: false).",
             (number,),
             uid,
         )
@@ -192,13 +196,13 @@ def _on_paths(plan: Plan, drawn: Graph, ground: Ground, closed: Collection[str])
     number, found = numbers(plan), []
     for step in plan.steps:
         for path in sorted(step.files) if step.uid not in closed else ():
-            if why := ground.refusal(path):
-                found.append(
-                    Remark(
-                        "INVALID_PATH", f"step {number[step.uid]} names {path}: {why}", "", (number[step.uid],), path
-                    )
+            is_there = ground.has_path(path)  # then it may be named, too
+            if not is_there and (why := ground.refusal(path)):
+                invalid = Remark(
+                    "INVALID_PATH", f"step {number[step.uid]} names {path}: {why}", "", (number[step.uid],), path
                 )
-            elif not _is_there(step, path, touched, ground):
+                found.append(invalid)
+            elif not is_there and not _is_made(step, path, touched):
                 near = ground.nearest(path) if len(found) < REMARKS_MAX else ""
                 found.append(_missing(number[step.uid], path, near, touched.makers.get(path, ())))
             for uid in touched.removers.get(path, ()):
@@ -206,10 +210,10 @@ def _on_paths(plan: Plan, drawn: Graph, ground: Ground, closed: Collection[str])
     return found
 
 
-def _is_there(step: Step, path: str, touched: _Touched, ground: Ground) -> bool:
-    """Whether a file exists, or will when the step begins."""
+def _is_made(step: Step, path: str, touched: _Touched) -> bool:
+    """Whether a file will be there when the step begins, or is made by it."""
     makers = touched.makers.get(path, ())
-    return step.uid in makers or any(touched.comes_before(uid, step.uid) for uid in makers) or ground.has_path(path)
+    return step.uid in makers or any(touched.comes_before(uid, step.uid) for uid in makers)
 
 
 def _missing(number: int, path: str, near: str, makers: Sequence[str]) -> Remark:
@@ -250,7 +254,7 @@ def _there_already(plan: Plan, ground: Ground, closed: Collection[str]) -> list[
         for number, step in enumerate(plan.steps, 1)
         if step.uid not in closed
         for path in sorted(step.files_to_create)
-        if not ground.refusal(path) and ground.has_path(path)
+        if ground.has_path(path)
     ]
 
 

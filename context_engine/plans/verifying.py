@@ -6,9 +6,11 @@ neither a plan nor a repository can add one.
 
 from __future__ import annotations
 
-import json
+import os
+import shlex
+import threading
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import unified_diff
 from pathlib import Path
@@ -18,7 +20,8 @@ from context_engine.edit.align import by_lines
 from context_engine.edit.content import content_of
 from context_engine.errors import CallError, ContextEngineError
 from context_engine.text.secrets import mask
-from context_engine.workspace.running import Ran, program, run, words_of
+from context_engine.workspace import ruff
+from context_engine.workspace.programs import bare, found, run, spared, tail
 
 Level = Literal["none", "syntax", "lint", "tests"]
 """Each level looks at what those before it look at, too."""
@@ -26,6 +29,8 @@ LINT_S = 20.0
 """One file; a linter takes a tenth of a second for it."""
 COMMAND_S = 600.0
 """A test suite that takes longer is not run between two edits; its owner can allow a part of it."""
+TAIL_CHARS_MAX = 4_000
+"""Of what a command says: the summary of a test run stands at its end."""
 FINDINGS_MAX = 20
 NOT_ALLOWED = "no command is allowed here: the user can allow some, as CTX_VERIFY_COMMANDS='pytest -q; npm test'"
 
@@ -81,15 +86,17 @@ class Verifier:
         self._commands = tuple(commands)
         self._review = review
 
-    def verified(self, files: Sequence[File], level: Level) -> Verified:
-        """Look as far as the level goes; commands are run only when everything before them passed."""
+    def verified(self, files: Sequence[File], level: Level, cancel: threading.Event | None = None) -> Verified:
+        """Look as far as the level goes; commands are run only when everything before them passed, and until `cancel` is set."""
         checks: list[Check] = []
         if level != "none":
             checks += [self._parses(each) for each in files if each.after is not None]
         if level in ("lint", "tests"):
             checks += [*self._linted(files), *self._reviewed(files)]
         if level == "tests" and Verified(tuple(checks)).passed:
-            checks += [self._ran(command) for command in self._commands] or [Check("tests", "", None, NOT_ALLOWED)]
+            checks += [self._ran(command, cancel) for command in self._commands] or [
+                Check("tests", "", None, NOT_ALLOWED)
+            ]
         return Verified(tuple(checks))
 
     def _parses(self, file: File) -> Check:
@@ -101,30 +108,30 @@ class Verifier:
 
     def _linted(self, files: Sequence[File]) -> list[Check]:
         """What ruff finds in Python files now and did not find before, under the settings of this workspace."""
-        python = [each for each in files if each.path.endswith((".py", ".pyi")) and each.after is not None]
-        ruff = program("ruff")
-        if not ruff or not python:
-            return [Check("lint", "ruff", None, "ruff is not installed")] if python else []
-        return [self._delta(ruff, each) for each in python]
+        python = [each for each in files if each.path.endswith(ruff.SUFFIXES) and each.after is not None]
+        program = found(ruff.NAME)
+        if not program or not python:
+            return [Check("lint", ruff.NAME, None, "ruff is not installed")] if python else []
+        return [self._delta(program, each) for each in python]
 
-    def _delta(self, ruff: str, file: File) -> Check:
+    def _delta(self, program: str, file: File) -> Check:
         try:
-            before, after = (self._findings(ruff, file.path, data) for data in (file.before, file.after))
+            before, after = (self._findings(program, file.path, data) for data in (file.before, file.after))
         except ValueError as error:
             return Check("lint", file.path, None, f"ruff could not look: {error}")
         new = list((Counter(after) - Counter(before)).elements())
         told = "; ".join(f"{code} {message}" for code, message in new[:FINDINGS_MAX])
         return Check("lint", file.path, not new, told)
 
-    def _findings(self, ruff: str, path: str, data: bytes | None) -> list[tuple[str, str]]:
+    def _findings(self, program: str, path: str, data: bytes | None) -> list[tuple[str, str]]:
         """(rule, message) of each finding; where it stands does not count, lines move. Raises: ValueError."""
         if data is None:
             return []
-        words = (ruff, "check", "--quiet", "--no-cache", "--output-format", "json", "--stdin-filename", path, "-")
-        ran = run(words, self._root, limit_s=LINT_S, stdin=data, tail_bytes=len(data) * 20 + 100_000)
-        if ran.code not in (0, 1):
-            raise ValueError(ran.why_not or ran.tail.strip()[-200:] or f"it ended with {ran.code}")
-        return [(str(each.get("code")), str(each.get("message"))) for each in _rows(ran)]
+        words, environment = ruff.of_text(program, path), bare(os.environ)
+        ran = run(words, self._root, limit_s=LINT_S, environment=environment, given=data)
+        if ran.exit not in ruff.EXITS:
+            raise ValueError(ran.problem or ran.err.strip()[-200:] or f"it ended with {ran.exit}")
+        return [(row.rule, row.message) for row in ruff.rows(ran.out)]
 
     def _reviewed(self, files: Sequence[File]) -> list[Check]:
         """What a review finds pressing in the changes: a secret, a name that is gone and still used..."""
@@ -137,16 +144,16 @@ class Verifier:
             return [Check("review", "", None, f"it could not look: {error.message}")]
         return [Check("review", "", not reasons, "; ".join(reasons[:FINDINGS_MAX]))]
 
-    def _ran(self, command: str) -> Check:
-        ran = run(words_of(command), self._root, limit_s=COMMAND_S)
-        ended = ran.why_not or f"it ended with {ran.code}"
-        said = mask("\n".join(filter(None, (ended, ran.tail.strip())))).text
-        return Check("tests", command, ran.code == 0, said)
-
-
-def _rows(ran: Ran) -> list[Mapping[str, object]]:
-    found = json.loads(ran.tail)
-    return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
+    def _ran(self, command: str, cancel: threading.Event | None) -> Check:
+        try:
+            words = shlex.split(command)  # as a shell would part them; nothing in them is expanded
+        except ValueError as error:
+            return Check("tests", command, None, f"it cannot be read: {error}")
+        environment = spared(os.environ)
+        ran = run(words, self._root, limit_s=COMMAND_S, environment=environment, merged=True, cancel=cancel)
+        ended = f"it {ran.problem}" if ran.problem else f"it ended with {ran.exit}"
+        said = tail(ran.out.decode("utf-8", "replace"), TAIL_CHARS_MAX).strip()
+        return Check("tests", command, ran.exit == 0, mask(f"{ended}\n{said}".strip()).text)
 
 
 def diff_of(file: File) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import msgspec
 
@@ -18,7 +18,6 @@ from context_engine.plans.model import Plan
 from context_engine.plans.progress import Event
 
 Change = Literal["created", "refined", "modified", "approved", "executed", "rolled_back"]
-CHANGES: tuple[Change, ...] = get_args(Change)
 SEAL_CHARS = 32
 """128 bits: enough to notice any accident."""
 

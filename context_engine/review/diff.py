@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from context_engine.errors import DiffInvalid, DiffTruncated, TooLarge
 from context_engine.review.sections import SUBMODULE, Section, sections
-from context_engine.text.spans import LineSpan, merge
+from context_engine.text.spans import LineSpan
 
 if TYPE_CHECKING:
     from unidiff import Hunk as ParsedHunk
@@ -34,7 +34,7 @@ Mark = Literal["+", "-", " "]
 class Line(NamedTuple):
     """One line of a hunk: `old` and `new` are its numbers in both versions, 0 where it does not exist."""
 
-    mark: str
+    mark: Mark
     old: int
     new: int
     text: str
@@ -89,11 +89,6 @@ class FileDiff:
     def changed(self) -> frozenset[int]:
         """The numbers of the added lines."""
         return frozenset(line.new for line in self.added)
-
-    @cached_property
-    def changed_spans(self) -> tuple[LineSpan, ...]:
-        """The added lines as spans."""
-        return tuple(merge(LineSpan(line.new, line.new) for line in self.added))
 
     @property
     def is_submodule(self) -> bool:

@@ -21,7 +21,6 @@ class Section:
     """What a diff says of one file; `hunks` are its lines with their newlines, header line first."""
 
     line: int
-    is_git: bool = False
     named: tuple[str, str] = ("", "")
     marked: tuple[str, str] | None = None
     old_name: str = ""

@@ -66,7 +66,7 @@ class Round:
         else:
             findings += self.reviewer.across(wanted, change.around)
         marks.append(time.monotonic())
-        analysed = self._analysed(wanted, change, deadline)
+        analysed = self._analysed(wanted, change, deadline, cancel)
         marks.append(time.monotonic())
         return judged(
             [self._quoted(each) for each in (*findings, *analysed.findings)],
@@ -84,18 +84,23 @@ class Round:
         """Each file looked at while there is time; whether it ran out."""
         looked: list[Looked] = []
         for file in files:
-            if cancel is not None and cancel.is_set():
-                raise Cancelled("the review was cancelled", suggestion="ask again")
+            _check(cancel)
             if time.monotonic() > deadline:
                 return looked, True
             looked.append(self.reviewer.look(file))
         return looked, False
 
-    def _analysed(self, files: Sequence[ChangedFile], change: Change, deadline: float) -> Analysed:
+    def _analysed(
+        self, files: Sequence[ChangedFile], change: Change, deadline: float, cancel: threading.Event | None
+    ) -> Analysed:
         def after() -> Mapping[str, bytes]:
             return change.around.read(change.around.listed())
 
-        return self.bench.analyse(files, self.options, deadline=deadline, before=change.before, after=after)
+        analysed = self.bench.analyse(
+            files, self.options, deadline=deadline, before=change.before, after=after, cancel=cancel
+        )
+        _check(cancel)
+        return analysed
 
     def _covered(self, change: Change, looked: Iterable[Looked]) -> tuple[FileCoverage, ...]:
         """Every file of the change: looked at, or why not."""
@@ -111,6 +116,12 @@ class Round:
     def _quoted(self, finding: Finding) -> Finding:
         """A finding that repeats no secret: it is known by its id already."""
         return replace(finding, quote=self.scrub(finding.quote), evidence=tuple(map(self.scrub, finding.evidence)))
+
+
+def _check(cancel: threading.Event | None) -> None:
+    """Raises: Cancelled."""
+    if cancel is not None and cancel.is_set():
+        raise Cancelled("the review was cancelled", suggestion="ask again")
 
 
 def added_up(looked: Iterable[Looked]) -> list[tuple[str, float]]:

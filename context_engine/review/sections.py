@@ -55,7 +55,7 @@ class _Reader:
 
     def git_header(self, line: str) -> bool:
         """`diff --git a/x b/x` opens a section."""
-        self._open(Section(self.at + 1, is_git=True, named=halves(line.removeprefix("diff --git "))))
+        self._open(Section(self.at + 1, named=halves(line.removeprefix("diff --git "))))
         self._in_header = True
         self.at += 1
         return True

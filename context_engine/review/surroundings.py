@@ -8,32 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from context_engine.languages import PathIndex
 from context_engine.review.source import Source
 
 if TYPE_CHECKING:
+    from context_engine.context.team import Partner
     from context_engine.review.source import Parsers
-
-
-class Partner(Protocol):
-    """A file that changed together with another one."""
-
-    @property
-    def path(self) -> str:
-        """Where it is."""
-        ...
-
-    @property
-    def together(self) -> int:
-        """In how many commits."""
-        ...
-
-    @property
-    def confidence(self) -> float:
-        """In what share of the other's commits."""
-        ...
 
 
 Holding = Callable[[Sequence[str]], Mapping[str, Sequence[str]]]

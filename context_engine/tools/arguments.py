@@ -68,9 +68,13 @@ class Text(Kind):
         if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < HUGE:
             value = str(value)
         if not isinstance(value, str):
-            raise refused(name, f"must be a text, not {_shape(value)}")
+            raise refused(name, f"must be a text, not {_shape(value)}", f'Write {name}: "...".')
         if self.least and not value.strip():
             raise refused(name, "is empty", f"Say what to look for in {name}.", malformed=self.empty_is_malformed)
+        if len(value.strip()) < self.least:
+            raise refused(
+                name, f"is {_written(value)}, which says too little", f"Write at least {self.least} characters."
+            )
         if len(value) > self.most:
             raise refused(name, f"has {len(value):,} characters, at most {self.most:,} are allowed", "Shorten it.")
         return _encodable(name, value)
@@ -91,7 +95,7 @@ class Choice(Kind):
         """Upper and lower case do not count."""
         word = value.strip().lower() if isinstance(value, str) else ""
         if word not in self.among:
-            one_of = f"It is one of {', '.join(self.among)}."
+            one_of = f"It is one of {', '.join(filter(None, self.among))}."
             raise refused(name, f"is {_written(value)}", one_of + near(word, self.among))
         return word
 
@@ -120,7 +124,7 @@ class Whole(Kind):
         """5, "5" and 5.0 are the same."""
         number = _number(name, value, "a whole number")
         if number != int(number):
-            raise refused(name, f"must be a whole number, not {_written(value)}")
+            raise refused(name, f"must be a whole number, not {_written(value)}", f"Write {name}: {int(number)}.")
         if self.clamp:
             return max(self.least, min(self.most, int(number)))
         return int(_inside(name, number, self.least, self.most))
@@ -155,7 +159,7 @@ class Flag(Kind):
             return True
         if word in ("false", "0", "0.0", "no", "off", ""):
             return False
-        raise refused(name, f"must be true or false, not {_written(value)}")
+        raise refused(name, f"must be true or false, not {_written(value)}", f"Write {name}: true.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,9 +379,9 @@ def _number(name: str, value: Any, wanted: str) -> float:
         try:
             value = float(value.strip().replace("_", ""))
         except ValueError:
-            raise refused(name, f"must be {wanted}, not {_written(value)}") from None
+            raise refused(name, f"must be {wanted}, not {_written(value)}", f"Write {name}: 1.") from None
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value or abs(value) == float("inf"):
-        raise refused(name, f"must be {wanted}, not {_shape(value)}")
+        raise refused(name, f"must be {wanted}, not {_shape(value)}", f"Write {name}: 1.")
     return value
 
 

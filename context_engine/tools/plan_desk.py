@@ -1,6 +1,6 @@
 """Tools for plans on the desk: save one, load it, list them, look at its history, go back to a version, delete it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import msgspec
@@ -35,6 +35,10 @@ class Plans(Protocol):
     @property
     def plans(self) -> "Planning":
         """The plans of the workspace."""
+        ...
+
+    def showed(self, paths: Iterable[str]) -> None:
+        """These files were shown to somebody."""
         ...
 
 

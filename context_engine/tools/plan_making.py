@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, cast
 from context_engine.assist.ladder import ASSISTS, Climbed
 from context_engine.errors import CallError, InvalidArgument, PlanNotFound
 from context_engine.model import Filter
-from context_engine.text.secrets import mask
 from context_engine.tools.arguments import Choice, Flag, Kind, Text, Texts, Whole, refused
 from context_engine.tools.edit_arguments import Content, Edits, fields, listed_objects
-from context_engine.tools.files import SHA_CHARS
-from context_engine.tools.fit import NOTE_CHARS, beginning, compact, size, thrifty
+from context_engine.tools.fit import NOTE_CHARS, compact, size, thrifty
+from context_engine.tools.plan_packets import packet_rows
 from context_engine.tools.prompts import spent
 from context_engine.tools.tool import Call, Reply, tool
 
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from context_engine.plans.executing import Executed, FileChange
     from context_engine.plans.making import Made, Saving
     from context_engine.plans.model import Plan, Step
-    from context_engine.plans.packets import Packet
     from context_engine.plans.progress import Execution
 
 FILES_MAX = 30
@@ -33,10 +31,6 @@ CHANGE_EXAMPLE = 'Write {"path": "src/a.py", "change_type": "modify", "edits": [
 CHANGE_TYPES = ("create", "modify", "delete", "rename")
 CHANGES_MAX = 100
 """Of one call, as many as edit_file takes."""
-PACKET_TOKENS = 200
-"""What a packet costs beside the words of its step and its files: the names of its fields, how to take it back."""
-TRIES = 4
-"""Each try is smaller by what the last one was too large by, and as a rule the second fits."""
 PROOFS_SHOWN = 6
 """Of each step of a plan that would be too long to be sent whole."""
 
@@ -313,7 +307,8 @@ def execute_plan(
         reply["ok"] = done.verified.passed
         stand = _stand(engine, plan, plan_id)
     goes_on = done is None or (mode != "single_step" and (done.verified.passed or not stop_on_failure))
-    packets = _packets(engine, stand, mode, 0 if done else step_number, max_steps) if goes_on else []
+    steps = _chosen(stand, mode, 0 if done else step_number)[:max_steps] if goes_on else []
+    packets = packet_rows(engine, stand.plan, stand.execution, steps)
     warnings = [*stand.warnings, *(done.warnings if done else ()), *climbed.warnings]
     reply |= {"packets": packets, **_progress(stand)}
     reply |= thrifty({"next": climbed.next, "warnings": warnings})
@@ -383,7 +378,14 @@ def _carried_out(
     if not is_applied:
         return executing.tried(step, changes, strict=strict)
     return executing.applied(
-        stand.plan, stand.execution, step, changes, level=cast("Any", verify), strict=strict, session=call.session
+        stand.plan,
+        stand.execution,
+        step,
+        changes,
+        level=cast("Any", verify),
+        strict=strict,
+        session=call.session,
+        cancel=call.cancel,
     )
 
 
@@ -412,27 +414,6 @@ def _by_model(
     return FileChanges("").read("changes", climbed.draft["changes"]), climbed
 
 
-def _packets(engine: "Engine", stand: _Stand, mode: str, number: int, most: int) -> list[dict[str, Any]]:
-    """The packets of the steps that are asked for."""
-    from context_engine.plans.packets import TOKENS_MAX, packet
-
-    code, count = engine.plans.sources().code, engine.team().count
-    told = []
-    for step in _chosen(stand, mode, number)[:most]:
-        room = TOKENS_MAX - PACKET_TOKENS
-        for _ in range(TRIES):
-            made = packet(stand.plan, step, code, count, tokens_max=room)
-            row = _packet(stand, made)
-            if (over := count(compact(row)) - TOKENS_MAX) <= 0:
-                break
-            room -= over
-        engine.showed(file.path for file in made.files if file.sha)
-        told.append(
-            row if over <= 0 else row | {"why": beginning(made.step.title, TOKENS_MAX), "files": row["files"][:1]}
-        )
-    return told
-
-
 def _chosen(stand: _Stand, mode: str, number: int) -> "list[Step]":
     """The steps whose packets are wanted: the one named; the next one; all that are ready; all that are left, in their order."""
     from context_engine.plans.graph import graph
@@ -453,47 +434,14 @@ def _chosen(stand: _Stand, mode: str, number: int) -> "list[Step]":
 # -- replies ----------------------------------------------------------------------------------------------------------
 
 
-def _packet(stand: _Stand, made: "Packet") -> dict[str, Any]:
-    files = [
-        thrifty(
-            {
-                "path": file.path,
-                "change": file.change,
-                "sha": file.sha[:SHA_CHARS],
-                "why": file.why,
-                "note": "it is not there now" if not file.sha and file.change != "create" else "",
-                "snippets": [
-                    thrifty({"lines": str(each.span), "symbol": each.symbol, "text": mask(each.text).text})
-                    for each in file.snippets
-                ],
-            }
-        )
-        for file in made.files
-    ]
-    step = made.step
-    row = {
-        "step": made.number,
-        "uid": step.uid,
-        "title": step.title,
-        "status": stand.execution.steps[step.uid].status,
-        "why": step.description,
-        "waits_for": list(made.waits_for),
-        "files": files,
-        "files_left_out": made.left_out or None,
-        "symbols": list(made.symbols),
-        "acceptance_criteria": list(step.acceptance_criteria),
-        "checks": list(step.checks),
-        "rollback": "apply_changes answers with backup_id: undo_edit with undo_id set to it takes everything back",
-    }
-    return thrifty(row)
-
-
 def _result(plan: "Plan", done: "Executed", is_applied: bool) -> dict[str, Any]:
     """What came of the changes of one step."""
     from context_engine.plans.model import numbers
 
     checks = [thrifty(each._asdict()) | {"passed": each.passed} for each in done.verified.checks]
-    failed = [f"{each.kind} {each.name}: {each.says}".strip() for each in done.verified.checks if each.passed is False]
+    failed = [
+        f"{f'{each.kind} {each.name}'.strip()}: {each.says}" for each in done.verified.checks if each.passed is False
+    ]
     row: dict[str, Any] = {"step_number": numbers(plan)[done.step.uid], "success": done.verified.passed}
     row |= {"is_preview": not is_applied, "completed": done.completed}
     row["applied" if is_applied else "would_apply"] = [

@@ -3,27 +3,32 @@
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
-from context_engine.errors import NeedsApproval
+from context_engine.errors import CallError, ContextEngineError, NeedsApproval
 from context_engine.plans.asking import AGENT, DECISIONS, HOURS_MAX, PERSON, Caller, Report
+from context_engine.plans.diffstat import diffstat
 from context_engine.plans.model import numbers
 from context_engine.plans.progress import wire_execution
 from context_engine.plans.rendering import plan_text, progress_text
 from context_engine.tools.arguments import Choice, Flag, Text, Texts, Whole
-from context_engine.tools.fit import NOTE_CHARS, beginning, fitting_rows
+from context_engine.tools.fit import NOTE_CHARS, beginning, fitting_rows, thrifty
 from context_engine.tools.plan_arguments import PLAN_ID, STEP, STEP_NUMBERS, UID, Prose, Rows, numbers_of, which_step
 from context_engine.tools.plan_desk import FORMATS, approval_row
+from context_engine.tools.plan_packets import packet_rows
 from context_engine.tools.plan_replies import answer, page
 from context_engine.tools.questions import Question
 from context_engine.tools.tool import Call, Reply, tool
 
 if TYPE_CHECKING:
     from context_engine.plans.approving import Requested, Responded
+    from context_engine.plans.diffstat import Diffstat
     from context_engine.plans.model import Plan
     from context_engine.plans.progress import Execution
     from context_engine.plans.tracking import Tracked
     from context_engine.tools.plan_desk import Plans
 
 
+FILES_SHOWN_MAX = 50
+"""Of a diffstat; `affected_files` names all."""
 DETAILS_CHARS = 6_000
 """Of the plan beside a request for its approval: a screen or two, which a person reads before deciding."""
 EVENTS_MAX = 10_000_000
@@ -47,10 +52,11 @@ def request_approval(
     asked = engine.plans.approvals.request(
         plan_id, steps=numbers_of(step_numbers), note=note, expires_in_hours=expires_in_hours
     )
-    told: dict[str, Any] = {"request": _request(asked), "is_new": asked.is_new}
-    decided = _by_person(engine, call, asked) if ask_user else None
+    planned = _planned(engine, asked)
+    told: dict[str, Any] = {"request": _request(asked, planned), "is_new": asked.is_new}
+    decided = _by_person(engine, call, asked, planned) if ask_user else None
     if decided:
-        told |= {"request": _request(asked, decided), "decision": decided.approval.status, **_after(decided)}
+        told |= {"request": _request(asked, planned, decided), "decision": decided.approval.status, **_after(decided)}
     else:
         told["next"] = "It is pending: respond_approval decides, or a person with `ctx plans approve`."
     return Reply(answer(told))
@@ -72,15 +78,16 @@ def respond_approval(
         by = f"{AGENT} for {decided_by.strip()}" if decided_by.strip() else AGENT
         decided = approvals.respond(request_id, action, comment=comment, modifications=modifications, by=by)
     except NeedsApproval:
-        asked = _by_person(engine, call, approvals.get(request_id))
-        if asked is None:
+        asked = approvals.get(request_id)
+        said = _by_person(engine, call, asked, _planned(engine, asked))
+        if said is None:
             raise
-        decided = asked
+        decided = said
     told = {"success": True, "request": approval_row(decided.approval, decided.plan)}
     return Reply(answer(told | _after(decided), kept=("next_steps",)))
 
 
-@tool(touches="records", rare=(*RARE, "force"))
+@tool(touches="records", rare=(*RARE, "force", "include_packet"))
 def start_step(
     engine: "Plans",
     call: Call,  # noqa: ARG001 - every tool takes it
@@ -88,6 +95,7 @@ def start_step(
     step_number: Annotated[int, STEP] = 0,
     step_uid: Annotated[str, UID] = "",
     force: Annotated[bool, Flag("Although it waits for others; recorded.")] = False,
+    include_packet: Annotated[bool, Flag("With the code it is about.")] = True,
     expected_seq: Annotated[int | None, Seq] = None,
     actor: Annotated[str, Actor] = "",
     idempotency_key: Annotated[str, Key] = "",
@@ -99,8 +107,9 @@ def start_step(
         force=force,
         caller=Caller(expected_seq, actor, idempotency_key),
     )
-    told = {"next": "execute_plan hands out what the step needs; complete_step or fail_step ends it."}
-    return Reply(answer(_moved(moved) | told))
+    told = _moved(moved) | (_packet(engine, moved) if include_packet else {})
+    way_on = "Edit the files, then complete_step or fail_step; or send the changes to execute_plan with apply_changes."
+    return Reply(answer(told | {"next": way_on}))
 
 
 @tool(touches="records", rare=(*RARE, "files_modified", "evidence", "criteria_met", "auto_detect_files", "force"))
@@ -196,10 +205,12 @@ def view_progress(
 # -- asking a person --------------------------------------------------------------------------------------------------
 
 
-def _by_person(engine: "Plans", call: Call, asked: "Requested") -> "Responded | None":
+def _by_person(engine: "Plans", call: Call, asked: "Requested", planned: "Diffstat") -> "Responded | None":
     """Have the person behind the client decide; None when nobody can be asked, or nobody decides."""
-    about = asked.approval.summary if asked.approval.type == "full_plan" else f"{len(asked.steps)} steps"
-    text = f"Approve version {asked.approval.plan_version} of the plan {asked.plan.goal!r} ({about})?"
+    approval = asked.approval
+    about = approval.summary if approval.type == "full_plan" else f"{len(asked.steps)} steps"
+    what = "; ".join(filter(None, (about, planned.summary)))
+    text = f"Approve version {approval.plan_version} of the plan {asked.plan.goal!r} ({what})?"
     said = call.ask(Question(beginning(text, NOTE_CHARS), DECISIONS, with_comment=True))
     if said is None or said.action != "accept":
         return None
@@ -216,12 +227,30 @@ def _by_person(engine: "Plans", call: Call, asked: "Requested") -> "Responded | 
 # -- rows -------------------------------------------------------------------------------------------------------------
 
 
-def _request(asked: "Requested", decided: "Responded | None" = None) -> dict[str, Any]:
+def _planned(engine: "Plans", asked: "Requested") -> "Diffstat":
+    """What the steps of a request mean to do with files."""
+    code = engine.plans.sources().code
+
+    def lines_of(path: str) -> int | None:
+        try:
+            return code.read(path).lines
+        except CallError:  # it is gone, or not to be read: then only its name is known
+            return None
+
+    return diffstat(asked.plan, asked.steps, lines_of)
+
+
+def _request(asked: "Requested", planned: "Diffstat", decided: "Responded | None" = None) -> dict[str, Any]:
     """A request, with what a person wants to know before deciding."""
     approval = decided.approval if decided else asked.approval
-    risks = [risk.issue for risk in asked.plan.risks]
-    told = {"affected_files": list(asked.affected_files), "risks": risks}
-    return approval_row(approval, asked.plan) | told | {"details_md": beginning(plan_text(asked.plan), DETAILS_CHARS)}
+    rows = [thrifty(each._asdict()) for each in planned.files[:FILES_SHOWN_MAX]]
+    told = {
+        "affected_files": list(asked.affected_files),
+        "diffstat": {"summary": planned.summary, "files": rows},
+        "risks": [risk.issue for risk in asked.plan.risks],
+        "details_md": beginning(plan_text(asked.plan), DETAILS_CHARS),
+    }
+    return approval_row(approval, asked.plan) | told
 
 
 def _after(decided: "Responded") -> dict[str, Any]:
@@ -231,6 +260,16 @@ def _after(decided: "Responded") -> dict[str, Any]:
         "plan_status": decided.plan_status,
         "next_steps": _numbers(decided.plan, decided.execution.ready),
     }
+
+
+def _packet(engine: "Plans", moved: "Tracked") -> dict[str, Any]:
+    """The packet of a step that was started, without what its row says already; the step is started all the same."""
+    try:
+        (packet,) = packet_rows(engine, moved.plan, moved.execution, [moved.step])
+    except ContextEngineError as error:
+        return {"warnings": [*moved.warnings, f"there is no packet: {error.message}"]}
+    said = ("step", "uid", "title", "status", "acceptance_criteria", "checks")
+    return {"packet": {key: value for key, value in packet.items() if key not in said}}
 
 
 def _moved(moved: "Tracked") -> dict[str, Any]:

@@ -186,7 +186,7 @@ class Diffs:
     def _empty(self, scope: Scope, asked: Asked) -> PreconditionFailed:
         """There is nothing to look at; what else could be."""
         others = {"staged": "unstaged", "unstaged": "staged"} if asked.target in ("staged", "unstaged") else {}
-        suggestion = "Name another target: staged, unstaged, head, a branch, a commit, a..b or a...b."
+        suggestion = "Compare others: staged, unstaged, head, a branch, a commit, a..b or a...b, or another base."
         if other := others.get(asked.target):
             args = ("--cached",) if other == "staged" else ()
             names = self._git.run(

@@ -17,7 +17,6 @@ import re
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from context_engine.errors import AccessDenied, AccessFailed, FileNotFound, InvalidPath
 from context_engine.model import RelPath
@@ -132,36 +131,6 @@ class Root:
         except OSError:  # the names only serve a hint
             return []
         return sorted(name for name in names if not is_sensitive(f"{folder}/{name}"))
-
-
-class Place(NamedTuple):
-    """Which root a path belongs to, and its name there."""
-
-    root: Root
-    path: RelPath
-
-
-class Roots:
-    """Several top folders: a path is looked for in each, the first one first."""
-
-    def __init__(self, paths: Iterable[str | os.PathLike[str]]) -> None:
-        self.all: Sequence[Root] = tuple({root.path: root for root in map(Root, paths)}.values())
-        if not self.all:
-            raise InvalidPath("no workspace root is given", suggestion="Pass --root or set CTX_ROOT.")
-
-    def rel(self, text: str, *, must_exist: bool = True) -> Place:
-        """The root that has the path, and the checked path in it.
-
-        A new file (`must_exist=False`) belongs to the first root that accepts its path.
-        Raises: as `Root.rel`; when no root has the path, what the first of them said that could have had it.
-        """
-        refusals: list[InvalidPath | FileNotFound] = []
-        for root in self.all:
-            try:
-                return Place(root, root.rel(text, must_exist=must_exist))
-            except (InvalidPath, FileNotFound) as error:  # another root may have it
-                refusals.append(error)
-        raise next((each for each in refusals if isinstance(each, FileNotFound)), refusals[0])
 
 
 # -- what the text alone tells ------------------------------------------------------------------------------------

@@ -1,73 +1,67 @@
-"""Programs of other people - linters, compilers - run over copies of files in a folder of their own. Never over the work tree.
+"""Programs of other people - linters, compilers, a project's own tests - and the one way in which they are run.
 
-No shell reads their command; they get no more of the environment than they need, a time limit, and an end.
+No shell reads their command; they get no token of anybody, so much time and no more, and everything that they have started
+ends with them. Analysers run over copies of files in a folder of their own (`apart`), never over the work tree.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+import threading
+import time
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from context_engine.workspace import processes
 
 OUTPUT_BYTES_MAX = 16_000_000
-"""What a linter says of a few hundred files; what is longer is cut, and cannot be read then."""
+"""What a linter says of a few hundred files; of what is longer the end is kept."""
+COMPLAINT_BYTES_MAX = 4_000
+WRITTEN_BYTES_MAX = 256_000_000
+"""No test run says so much; what prints in a circle fills the disk otherwise."""
+LOOK_S = 0.25
+"""How often somebody looks how much was written, since nothing tells."""
 KEPT = (
-    *(
-        "PATH",
-        "HOME",
-        "TMPDIR",
-        "TEMP",
-        "TMP",
-        "LANG",
-        "LC_ALL",
-        "SYSTEMROOT",
-        "USERPROFILE",
-        "APPDATA",
-        "LOCALAPPDATA",
-    ),
-    *(
-        "GOPATH",
-        "GOROOT",
-        "GOCACHE",
-        "GOMODCACHE",
-        "CARGO_HOME",
-        "RUSTUP_HOME",
-        "RUSTUP_TOOLCHAIN",
-        "NVM_DIR",
-        "VIRTUAL_ENV",
-    ),
+    *("PATH", "HOME", "TMPDIR", "TEMP", "TMP", "LANG", "LC_ALL"),
+    *("SYSTEMROOT", "USERPROFILE", "APPDATA", "LOCALAPPDATA"),
+    *("GOPATH", "GOROOT", "GOCACHE", "GOMODCACHE", "CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN"),
+    *("NVM_DIR", "VIRTUAL_ENV"),
 )
-"""Of the environment: where programs and their own caches lie, and no token of anybody."""
-
+"""Of the environment: where programs and their own caches lie."""
+SECRET = re.compile(
+    r"^CTX_|PASSW|PASSPHRASE|(^|_)(TOKENS?|SECRETS?|PWD|CREDENTIALS?|(API|ACCESS|PRIVATE|AUTH)_?KEY)(_|$)"
+)
+"""Names of variables that hold secrets, by the words people use; and ours, which are nobody else's business."""
 
 NO_LINKS: Mapping[str, str] = MappingProxyType({})
 
 
-class Outcome(NamedTuple):
-    """What a program said. `problem` is why it could not be started, or that it took too long; then the rest says little."""
+class Ran(NamedTuple):
+    """What a program said. `exit` is None when it could not be started or had to be ended, and `problem` says why."""
 
-    out: bytes
-    err: str
-    exit: int
+    out: bytes = b""
+    err: str = ""
+    exit: int | None = None
     problem: str = ""
 
 
 def found(name: str, *, beside: Sequence[str] = ()) -> str:
-    """Where a program is: in one of the folders `beside`, else on the PATH; empty when nowhere."""
+    """Where a program is: in one of the folders `beside`, else on the PATH; empty when nowhere.
+
+    What lies in the folder one happens to be in does not count: a repository could bring it along.
+    """
     for folder in beside:
         if here := shutil.which(name, path=folder):
             return here
-    there = shutil.which(name)
-    # Windows looks into the current folder first, which may be a workspace.
-    return there if there and os.path.dirname(os.path.abspath(there)) != os.getcwd() else ""
+    there = shutil.which(name) or ""
+    return there if os.path.isabs(there) else ""
 
 
 def identity(program: str) -> str:
@@ -103,35 +97,108 @@ def apart(files: Mapping[str, bytes], links: Mapping[str, str] = NO_LINKS) -> Ge
         yield top
 
 
+def bare(environment: Mapping[str, str], more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment of an analyser, which may run a stranger's code: what it needs to be found and to start.
+
+    >>> bare({"PATH": "/bin", "EDITOR": "vi"}, {"GOPROXY": "off"})
+    {'PATH': '/bin', 'NO_COLOR': '1', 'CI': '1', 'GOPROXY': 'off'}
+    """
+    kept = {name: environment[name] for name in KEPT if name in environment}
+    return kept | {"NO_COLOR": "1", "CI": "1"} | dict(more or {})
+
+
+def spared(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a command that the user allowed: all of it but what is named like a secret.
+
+    >>> spared({"DATABASE": "test.db", "GITHUB_TOKEN": "ghp_...", "PGPASSWORD": "...", "PWD": "/src"})
+    {'DATABASE': 'test.db', 'PWD': '/src'}
+    """
+    return {name: value for name, value in environment.items() if name == "PWD" or not SECRET.search(name.upper())}
+
+
 def run(
-    args: Sequence[str], folder: Path, *, timeout_s: float, given: bytes = b"", offline: Mapping[str, str] | None = None
-) -> Outcome:
-    """Run a program in a folder, and everything it starts ends with it. Never raises for what it does."""
-    kept = {name: os.environ[name] for name in KEPT if name in os.environ}
+    words: Sequence[str],
+    folder: Path,
+    *,
+    limit_s: float,
+    environment: Mapping[str, str],
+    given: bytes = b"",
+    merged: bool = False,
+    cancel: threading.Event | None = None,
+) -> Ran:
+    """Run a program in a folder and wait for it; soon after `cancel` is set it is ended. Never raises for what it does.
+
+    It hears what is `given`. `merged`: its complaints stand where it made them, among what it said.
+    """
+    with ExitStack() as opened:
+        try:
+            heard, said, complained = (opened.enter_context(tempfile.TemporaryFile()) for _ in range(3))
+            heard.write(given)
+            heard.seek(0)
+            process = subprocess.Popen(
+                list(words),
+                cwd=folder,
+                env=dict(environment),
+                stdin=heard,
+                stdout=said,
+                stderr=subprocess.STDOUT if merged else complained,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            return Ran(problem=f"cannot be started: {getattr(error, 'strerror', None) or error}")
+        problem = _waited(process, limit_s, (said, complained), cancel)
+        err = _end_of(complained, COMPLAINT_BYTES_MAX).decode("utf-8", "replace")
+        return Ran(_end_of(said, OUTPUT_BYTES_MAX), err, None if problem else process.returncode, problem)
+
+
+def _waited(
+    process: subprocess.Popen[bytes], limit_s: float, written: Sequence[IO[bytes]], cancel: threading.Event | None
+) -> str:
+    """Wait for a program and sweep up behind it; why it had to be ended, empty when it ended by itself."""
+    began, ended, why = time.monotonic(), threading.Event(), []
+
+    def watch() -> None:
+        while not why and not ended.wait(min(LOOK_S, max(0.0, began + limit_s - time.monotonic()))):
+            size = sum(os.fstat(file.fileno()).st_size for file in written)
+            why.extend(_excess(time.monotonic() - began, limit_s, size))
+            why.extend(["was cancelled"] * (not why and cancel is not None and cancel.is_set()))
+        if why:
+            processes.end(process, ended)
+
+    watcher = threading.Thread(target=watch, name="ctx-program", daemon=True)
+    watcher.start()
     try:
-        process = subprocess.Popen(
-            list(args),
-            cwd=folder,
-            env=kept | {"NO_COLOR": "1", "CI": "1"} | dict(offline or {}),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=os.name == "posix",
-        )
-    except OSError as error:
-        return Outcome(b"", "", -1, f"cannot be started: {error.strerror or error}")
-    try:
-        out, err = process.communicate(given, timeout=max(timeout_s, 0.0))
-    except subprocess.TimeoutExpired:
-        _end(process)
-        return Outcome(b"", "", -1, f"took longer than {timeout_s:.1f} s")
-    except BaseException:
-        _end(process)
+        process.wait()  # without a limit, for so its end is noticed at once
+    except BaseException:  # an interrupt in between must not leave it behind
+        processes.kill(process)
+        process.wait()
         raise
-    return Outcome(out[:OUTPUT_BYTES_MAX], err[-4_000:].decode("utf-8", "replace"), process.returncode)
+    finally:
+        ended.set()
+        processes.sweep(process)
+        watcher.join()
+    return "".join(why)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kill a program with all it started, and wait for it."""
-    processes.kill(process)
-    process.communicate()
+def _excess(spent_s: float, limit_s: float, size: int) -> Iterator[str]:
+    """What a program has had too much of."""
+    if spent_s >= limit_s:
+        yield f"took longer than {max(limit_s, 0.0):.1f} s"
+    elif size > WRITTEN_BYTES_MAX:
+        yield f"said more than {WRITTEN_BYTES_MAX // 1_000_000} MB"
+
+
+def _end_of(file: IO[bytes], most: int) -> bytes:
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - most))
+    return file.read()
+
+
+def tail(text: str, most: int) -> str:
+    r"""The end of a text, from the beginning of a line: the summary of a test run stands there.
+
+    >>> tail("one\ntwo\nthree\n", 10)
+    '…\nthree\n'
+    """
+    end = text[-most:]
+    return text if len(text) <= most else f"…{end[max(end.find(chr(10)), 0) :]}"

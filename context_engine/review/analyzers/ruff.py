@@ -5,13 +5,13 @@ What a project wants of its style its own CI says; here counts only what is wron
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from context_engine.review.analyzers.analyzer import Analyzer, Reported, UnreadableError, below
 from context_engine.review.finding import Suggestion
+from context_engine.workspace import ruff
 
 if TYPE_CHECKING:
     from context_engine.review.finding import Category
@@ -54,39 +54,37 @@ KINDS: tuple[tuple[str, Kind], ...] = (
 
 def command(program: str, paths: Sequence[str]) -> Sequence[str]:
     """`ruff check` without the project's settings. As Python 3.13: to 3.14 `except ValueError, e` of old code is no mistake."""
-    how = "check --isolated --no-cache --exit-zero --output-format=json --target-version=py313".split()
-    return [program, *how, f"--select={','.join(SELECTED)}", f"--ignore={','.join(LEFT_OUT)}", "--", *paths]
+    chosen = f"--select={','.join(SELECTED)}", f"--ignore={','.join(LEFT_OUT)}"
+    return ruff.over(program, paths, ["--isolated", "--target-version=py313", *chosen])
 
 
 def read(out: bytes, complaint: str, folder: Path) -> Sequence[Reported]:
-    """Its JSON. Of a file that it cannot parse it only guesses: whether the syntax is wrong our own check says."""
+    """Its rows. Of a file that it cannot parse it only guesses: whether the syntax is wrong our own check says."""
     try:
-        rows = json.loads(out or b"[]")
-        guessed = {row["filename"] for row in rows if row["code"] in (None, "invalid-syntax")}
-        return [_reported(row, folder) for row in rows if row["filename"] not in guessed and not _is_known(row)]
-    except (ValueError, KeyError, TypeError) as error:
+        rows = ruff.rows(out)
+    except ValueError as error:
         raise UnreadableError(complaint or repr(error)) from error
+    guessed = {row.path for row in rows if not row.rule}
+    return [_reported(row, folder) for row in rows if row.path not in guessed and not _is_known(row)]
 
 
-def _is_known(row: Any) -> bool:
+def _is_known(row: ruff.Row) -> bool:
     """Whether a name is only unknown to Python 3: those of type checkers, and of Python 2."""
-    return row["code"] == "F821" and any(f"`{name}`" in row["message"] for name in KNOWN_ELSEWHERE)
+    return row.rule == "F821" and any(f"`{name}`" in row.message for name in KNOWN_ELSEWHERE)
 
 
-def _reported(row: Any, folder: Path) -> Reported:
-    rule = row["code"]
-    priority, category, confidence = next(kind for start, kind in (*KINDS, ("", OTHER)) if rule.startswith(start))
-    fix = (row.get("fix") or {}).get("message")
+def _reported(row: ruff.Row, folder: Path) -> Reported:
+    priority, category, confidence = next(kind for start, kind in (*KINDS, ("", OTHER)) if row.rule.startswith(start))
     return Reported(
-        path=below(row["filename"], folder),
-        line=row["location"]["row"],
-        last=row["end_location"]["row"],
-        rule=rule,
-        message=row["message"],
+        path=below(row.path, folder),
+        line=row.first,
+        last=row.last,
+        rule=row.rule,
+        message=row.message,
         priority=priority,
         category=category,
         confidence=confidence,
-        suggestion=Suggestion(fix, can_auto_fix=True) if fix else None,
+        suggestion=Suggestion(row.fix, can_auto_fix=True) if row.fix else None,
     )
 
 
@@ -95,4 +93,4 @@ KNOWN_ELSEWHERE = (
     *("unicode", "basestring", "long", "xrange", "raw_input", "unichr", "reload", "reduce", "execfile", "file", "cmp"),
 )
 OTHER: Kind = (2, "correctness", 0.7)
-RUFF = Analyzer("ruff", "ruff", (".py", ".pyi"), command, read)
+RUFF = Analyzer(ruff.NAME, ruff.NAME, ruff.SUFFIXES, command, read, good_exits=ruff.EXITS)

@@ -5,10 +5,11 @@ An analyser that hangs, crashes or says nonsense is a warning and a row of the c
 
 from __future__ import annotations
 
+import os
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from context_engine.review.analyzers.analyzer import Analyzer, Reported, UnreadableError
 from context_engine.review.coverage import NO_TIME, AnalyzerRun
@@ -18,7 +19,7 @@ from context_engine.review.options import Options
 from context_engine.review.reviewer import TESTS, is_generated
 from context_engine.review.source import ChangedFile, Source
 from context_engine.text.spans import LineSpan
-from context_engine.workspace.programs import apart, found, identity, run
+from context_engine.workspace.programs import apart, bare, found, identity, run
 
 ANALYZER_S = 20.0
 """One program over the files of one change; a compiler that starts cold takes some ten seconds."""
@@ -70,8 +71,12 @@ class Bench:
         before: Tree = dict,
         after: Tree = dict,
         now: Callable[[], float] = time.monotonic,
+        cancel: threading.Event | None = None,
     ) -> Analysed:
-        """What they say of the changed files. `deadline` is a moment of `now`. Never raises for what a program does."""
+        """What they say of the changed files. `deadline` is a moment of `now`. Never raises for what a program does.
+
+        Those under way are ended when `cancel` is set.
+        """
         findings: list[Finding] = []
         runs: list[AnalyzerRun] = []
         for analyzer in self.analyzers:
@@ -84,7 +89,7 @@ class Bench:
                 runs.append(AnalyzerRun(analyzer.name, ran=False, why_not=why_not))
                 continue
             left = min(self.analyzer_s, deadline - began)
-            told, problem = self._told(analyzer, mine[:FILES_MAX], before, after, left)
+            told, problem = self._told(analyzer, mine[:FILES_MAX], before, after, left, cancel)
             if not problem and len(mine) > FILES_MAX:
                 problem = f"looked at {FILES_MAX} of {len(mine)} files"
             runs.append(AnalyzerRun(analyzer.name, True, round((now() - began) * 1_000), len(told), problem))
@@ -111,7 +116,13 @@ class Bench:
         return found(analyzer.program, beside=self.tools if analyzer.runs_project_code else ())
 
     def _told(
-        self, analyzer: Analyzer, files: Sequence[ChangedFile], before: Tree, after: Tree, left_s: float
+        self,
+        analyzer: Analyzer,
+        files: Sequence[ChangedFile],
+        before: Tree,
+        after: Tree,
+        left_s: float,
+        cancel: threading.Event | None,
     ) -> tuple[list[Finding], str]:
         """Its findings, or why there are none."""
         new = {file.path: file.new.data for file in files if file.new is not None}
@@ -124,16 +135,20 @@ class Bench:
                 return [], f"is not used here: there is no {lacking[0]}"
             new, old = {**whole, **new}, {**was, **old}
         ends = time.monotonic() + left_s
-        now, problem = self._ran(analyzer, new, sorted(file.path for file in files), left_s)
+        now, problem = self._ran(analyzer, new, sorted(file.path for file in files), left_s, cancel)
         if problem or not now:
             return [], problem
-        then, problem = self._ran(
-            analyzer, old, sorted(old if not analyzer.wants_all else new), ends - time.monotonic()
-        )
+        wanted = sorted(old if not analyzer.wants_all else new)
+        then, problem = self._ran(analyzer, old, wanted, ends - time.monotonic(), cancel)
         return ([], problem) if problem else (list(_compared(analyzer, files, now, then)), "")
 
     def _ran(
-        self, analyzer: Analyzer, files: Mapping[str, bytes], paths: Sequence[str], left_s: float
+        self,
+        analyzer: Analyzer,
+        files: Mapping[str, bytes],
+        paths: Sequence[str],
+        left_s: float,
+        cancel: threading.Event | None,
     ) -> tuple[Sequence[Reported], str]:
         """What it reports of some files, and why it could not."""
         here = [path for path in paths if path in files]
@@ -142,16 +157,15 @@ class Bench:
         program = self._program(analyzer)
         links = self.linked if analyzer.runs_project_code else {}
         with apart(files, links) as folder:
-            outcome = run(analyzer.command(program, here), folder, timeout_s=left_s, offline=analyzer.offline)
-            if outcome.problem:
-                return (), outcome.problem
-            if outcome.exit not in analyzer.good_exits:
-                return (
-                    (),
-                    f"failed with exit code {outcome.exit}: {_last_line(outcome.err or outcome.out.decode(errors='replace'))}",
-                )
+            words, environment = analyzer.command(program, here), bare(os.environ, analyzer.offline)
+            ran = run(words, folder, limit_s=left_s, environment=environment, cancel=cancel)
+            if ran.problem:
+                return (), ran.problem
+            if ran.exit not in analyzer.good_exits:
+                said = ran.err or ran.out.decode(errors="replace")
+                return (), f"failed with exit code {ran.exit}: {_last_line(said)}"
             try:
-                return analyzer.read(outcome.out, outcome.err, Path(folder)), ""
+                return analyzer.read(ran.out, ran.err, folder), ""
             except UnreadableError as error:
                 return (), f"said what cannot be read: {_last_line(str(error))}"
 

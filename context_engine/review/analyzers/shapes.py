@@ -7,11 +7,12 @@ eval($TEXT)                                                  a pattern
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 
 from context_engine.review.invariants import Rulebook
 from context_engine.review.source import Source
-from context_engine.workspace.programs import apart, found, run
+from context_engine.workspace.programs import apart, bare, found, run
 
 PROGRAM = "ast-grep"
 PATTERN_S = 5.0
@@ -43,8 +44,8 @@ def shapes(shape: str, source: Source) -> Sequence[int] | str:
         return ()
     args = [program, "run", "--pattern", shape, "--lang", source.language_name, "--json=compact", "--stdin"]
     with apart({}) as folder:
-        outcome = run(args, folder, timeout_s=PATTERN_S, given=source.data)
+        ran = run(args, folder, limit_s=PATTERN_S, environment=bare(os.environ), given=source.data)
     try:
-        return sorted({row["range"]["start"]["line"] + 1 for row in json.loads(outcome.out or b"[]")})
+        return sorted({row["range"]["start"]["line"] + 1 for row in json.loads(ran.out or b"[]")})
     except (ValueError, KeyError, TypeError):
-        return outcome.problem or "ast-grep said something that cannot be read"
+        return ran.problem or "ast-grep said something that cannot be read"

@@ -10,7 +10,7 @@ In an example a line that ends with the mark is one that must be found; all othe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from context_engine.text.spans import LineSpan
@@ -70,29 +70,13 @@ Run = TypeVar("Run", TextRun, FileRun, ChangeRun)
 
 
 @dataclass(frozen=True, slots=True)
-class Check(Generic[Run]):
-    """A check and its constants. `languages` are those it understands, none: every file; `in_tests`: also in tests.
-
-    `needs_whole`: it must see the file, hunks alone say nothing. `mentions`: a file in which none of these stands is fine. `confidence` is how often it was right where it was tried.
-    """
-
-    rule: str
-    title: str
-    body: str
-    priority: int
-    confidence: float
-    category: Category
-    run: Run
-    languages: tuple[str, ...] = ()
-    examples: tuple[Example, ...] = ()
-    in_tests: bool = True
-    needs_whole: bool = True
-    mentions: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Rule:
-    """The constants of a check, written above its function: `@Rule(...).text`, `.file` or `.change`."""
+    """The constants of a check, written above its function: `@Rule(...).text`, `.file` or `.change`.
+
+    `languages` are those it understands, none: every file; `in_tests`: also in tests. `needs_whole`: it must see the file, hunks
+    alone say nothing. `mentions`: a file in which none of these stands is fine. `confidence` is how often it was right where it
+    was tried.
+    """
 
     rule: str
     title: str
@@ -108,31 +92,25 @@ class Rule:
 
     def text(self, run: TextRun) -> Check[TextRun]:
         """A check of one version of a file."""
-        return self._made(run)
+        return self._with(run)
 
     def file(self, run: FileRun) -> Check[FileRun]:
         """A check that compares a file's two versions."""
-        return self._made(run)
+        return self._with(run)
 
     def change(self, run: ChangeRun) -> Check[ChangeRun]:
         """A check of a whole change."""
-        return self._made(run)
+        return self._with(run)
 
-    def _made(self, run: Run) -> Check[Run]:
-        return Check(
-            self.rule,
-            self.title,
-            self.body,
-            self.priority,
-            self.confidence,
-            self.category,
-            run,
-            self.languages,
-            self.examples,
-            self.in_tests,
-            self.needs_whole,
-            self.mentions,
-        )
+    def _with(self, run: Run) -> Check[Run]:
+        return Check(**{each.name: getattr(self, each.name) for each in fields(self)}, run=run)
+
+
+@dataclass(frozen=True, slots=True)
+class Check(Rule, Generic[Run]):
+    """A rule and the function that looks for it."""
+
+    run: Run = field(kw_only=True)
 
 
 def at(found: Captured, body: str = "") -> Note:
