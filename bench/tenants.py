@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import random
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -38,7 +39,8 @@ FEW = 5
 FEW_TOKENS = 10
 CROWD = 4
 """Questions under way at once: what two of them share by mistake would show."""
-ROUNDS = 5
+ROUNDS = 10
+"""On a busy machine the p95 of a round is twice that of the next: the median of ten ratios stands still."""
 TIMED = 200
 PATIENCE_S = 300.0
 SEED = 9
@@ -251,28 +253,30 @@ def leaks(
 # -- what do neighbours cost? -------------------------------------------------------------------------------------
 
 
-def answer_rounds(at: Path, count: int) -> None:
-    """In a process of its own: with each line of stdin one round of questions to the first repository; milliseconds as JSON.
+def answer(at: Path, count: int) -> None:
+    """In a process of its own: a question of the first repository for each number on stdin; milliseconds to stdout.
 
-    Before each of them a neighbour, if there is one, is asked the same: what is kept of the first must outlive that.
+    Just before it, untimed, a neighbour is asked the same, or the repository itself another question when it has none:
+    what is kept of it must outlive that, and both processes come to a question out of work, as the scheduler sees it.
     """
     told = json.loads((at / "bench.json").read_text("utf-8"))
-    roots, chance = told["roots"][:count], random.Random(SEED)
+    roots, texts, chance = told["roots"][:count], told["questions"], random.Random(SEED)
     began = time.perf_counter()
     with serving(roots, at / "tokens.json") as door:
         gate = door(told["token"])
         print(json.dumps({"ready_s": time.perf_counter() - began}), flush=True)
-        for _ in sys.stdin:
-            taken = []
-            for text in told["questions"]:
-                if count > 1:
-                    other = Path(chance.choice(roots[1:])).name
-                    call(door(""), Asked("codebase_retrieval", {"query": text, "project": other}, other))
-                begun = time.perf_counter()
-                outcome = call(gate, Asked("codebase_retrieval", {"query": text}, ""))
-                taken.append((time.perf_counter() - begun) * 1e3)
-                assert outcome.error is None, outcome.error
-            print(json.dumps({"ms": taken, "rss_mb": rss_anon_mb()}), flush=True)
+        for line in sys.stdin:
+            text = texts[int(line)]
+            if count > 1:
+                other = Path(chance.choice(roots[1:])).name
+                call(door(""), Asked("codebase_retrieval", {"query": text, "project": other}, other))
+            else:
+                call(gate, Asked("codebase_retrieval", {"query": chance.choice(texts)}, ""))
+            begun = time.perf_counter()
+            outcome = call(gate, Asked("codebase_retrieval", {"query": text}, ""))
+            took_ms = (time.perf_counter() - begun) * 1e3
+            assert outcome.error is None, outcome.error
+            print(json.dumps({"ms": took_ms, "rss_mb": rss_anon_mb()}), flush=True)
 
 
 def environment(at: Path, address: str, name: str) -> dict[str, str]:
@@ -289,13 +293,13 @@ def environment(at: Path, address: str, name: str) -> dict[str, str]:
 
 
 class Server:
-    """A process that answers rounds of questions."""
+    """A process that answers one question after the other."""
 
     def __init__(self, at: Path, address: str, count: int) -> None:
         command = [sys.executable, __file__, "--answer", str(at), "--repositories", str(count)]
         env = environment(at, address, f"of{count}")
         self._process = subprocess.Popen(command, env=env, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.taken: list[float] = []
+        self.rounds: list[list[float]] = []
         self.rss_mb = 0.0
         self.ready_s = self._line()["ready_s"]
 
@@ -303,26 +307,34 @@ class Server:
         assert self._process.stdout
         return json.loads(self._process.stdout.readline())
 
-    def round(self, *, counts: bool) -> None:
-        """One round; the first of all only warms."""
+    def ask(self, number: int) -> float:
+        """Milliseconds that one question took."""
         assert self._process.stdin
-        self._process.stdin.write("go\n")
+        self._process.stdin.write(f"{number}\n")
         self._process.stdin.flush()
         told = self._line()
-        self.taken += told["ms"] if counts else []
         self.rss_mb = told["rss_mb"]
+        return told["ms"]
+
+    @property
+    def taken(self) -> list[float]:
+        """What all questions took, but those of the first round, which warms."""
+        return [each for taken in self.rounds[1:] for each in taken]
 
     def close(self) -> None:
         """Let it end, and wait for that."""
         self._process.communicate()
 
 
-def neighbours(at: Path, alone: str, among: str, count: int) -> tuple[Server, Server]:
-    """The same repository by itself and among the others, asked in turns so that a busy moment hits both."""
-    servers = Server(at, alone, 1), Server(at, among, count)
-    for number in range(1 + ROUNDS):
+def neighbours(at: Path, alone: str, among: str, count: int, questions: int) -> tuple[Server, Server]:
+    """The same repository by itself and among the others: each question of both in turn, so that a busy moment hits both."""
+    servers, chance = (Server(at, alone, 1), Server(at, among, count)), random.Random(SEED)
+    for _ in range(1 + ROUNDS):
         for each in servers:
-            each.round(counts=number > 0)
+            each.rounds.append([])
+        for number in range(questions):
+            for each in chance.sample(servers, 2):
+                each.rounds[-1].append(each.ask(number))
     for each in servers:
         each.close()
     return servers
@@ -340,15 +352,21 @@ def connections(address: str) -> int:
 def report(alone: Server, among: Server, count: int) -> str:
     """The table of what neighbours cost."""
     (one_p50, one_p95), (all_p50, all_p95) = p50_p95(alone.taken), p50_p95(among.taken)
+    ratios = sorted(p50_p95(b)[1] / p50_p95(a)[1] for a, b in zip(alone.rounds[1:], among.rounds[1:], strict=True))
     return table(
         (f"one repository, {len(alone.taken):,} questions", "alone", f"among {count}", "ratio"),
         [
             ("a question, p50 (ms)", f"{one_p50:.1f}", f"{all_p50:.1f}", f"{all_p50 / one_p50:.2f}"),
             ("a question, p95 (ms)", f"{one_p95:.1f}", f"{all_p95:.1f}", f"{all_p95 / one_p95:.2f}"),
+            (f"... of each of {len(ratios)} rounds: median, range", "", "", _spread(ratios)),
             ("start until all are fetched and compared (s)", f"{alone.ready_s:.1f}", f"{among.ready_s:.1f}", ""),
             ("anonymous memory of the server (MB)", f"{alone.rss_mb:.0f}", f"{among.rss_mb:.0f}", ""),
         ],
     )
+
+
+def _spread(ratios: Sequence[float]) -> str:
+    return f"{statistics.median(ratios):.2f}, {ratios[0]:.2f} to {ratios[-1]:.2f}"
 
 
 def main() -> None:
@@ -362,7 +380,7 @@ def main() -> None:
     parser.add_argument("--answer", type=Path, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.answer:
-        answer_rounds(chosen.answer, chosen.repositories)
+        answer(chosen.answer, chosen.repositories)
         return
     found = places(chosen.tasks, chosen.corpus)
     with tempfile.TemporaryDirectory(prefix="ctx-tenants-") as name:
@@ -383,7 +401,8 @@ def measured(at: Path, found: Sequence[Any], chosen: argparse.Namespace) -> None
     share(known[0], alone, at / "job-alone-cache")
     held = holders(known, at / "tokens.json", chance)
     roots = [str(each.root) for each in known]
-    told = {"roots": roots, "token": held[0].token, "questions": chance.sample(texts, min(TIMED, len(texts)))}
+    questions = chance.sample(texts, min(TIMED, len(texts)))
+    told = {"roots": roots, "token": held[0].token, "questions": questions}
     (at / "bench.json").write_text(json.dumps(told), "utf-8")
     os.environ.update(environment(at, among, "leaks"))
     with serving(roots, at / "tokens.json") as door:
@@ -395,7 +414,7 @@ def measured(at: Path, found: Sequence[Any], chosen: argparse.Namespace) -> None
         )
         print("; ".join(f"{count:,} {what}" for what, count in came.most_common()), flush=True)
         print(f"{connections(among)} connections to the database\n", flush=True)
-    print(report(*neighbours(at, alone, among, len(known)), len(known)))
+    print(report(*neighbours(at, alone, among, len(known), len(questions)), len(known)))
 
 
 if __name__ == "__main__":

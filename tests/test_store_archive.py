@@ -8,15 +8,25 @@ import shutil
 import threading
 import zipfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from context_engine.engine import Engine
-from context_engine.errors import Cancelled, FileNotFound, InvalidArgument, NotIndexed, StorageBusy, StorageCorrupt
+from context_engine.errors import (
+    Cancelled,
+    FileNotFound,
+    InvalidArgument,
+    NotIndexed,
+    PreconditionFailed,
+    StorageBusy,
+    StorageCorrupt,
+)
 from context_engine.model import Progress
 from context_engine.store import archive, segment
+from tests.databases import new_database, qdrant_over_http
 from tests.engines import answers, indexed, open_engine
 from tests.trees import tree
 
@@ -181,7 +191,7 @@ def test_a_broken_import_goes_on_where_it_stopped(here: Path, there: Path, tmp_p
 
 
 def test_while_somebody_indexes_nothing_is_taken_in(file: Path, there: Path) -> None:
-    with indexed(there) as engine, indexed(there) as other, other._own_store().writer(), pytest.raises(StorageBusy):
+    with indexed(there) as engine, indexed(there) as other, other._store.writer(), pytest.raises(StorageBusy):
         engine.import_index(file)
 
 
@@ -201,6 +211,92 @@ def test_without_an_index_there_is_nothing_to_export(tmp_path: Path) -> None:
     with open_engine(tree(tmp_path / "new", FILES)) as engine, pytest.raises(NotIndexed):
         engine.export_index(tmp_path / "x")
     assert not (tmp_path / "x").exists()
+
+
+# -- an index that a team shares ----------------------------------------------------------------------------------------
+
+
+@cache
+def database() -> str:
+    return new_database()
+
+
+@pytest.fixture(params=["postgres", "qdrant"])
+def knobs(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
+    """Settings of a machine that shares on a store."""
+    address = database() if request.param == "postgres" else qdrant_over_http().name
+    return {"store_url": address, "store_repository": str(tmp_path), "store_shares": True, "embedder": "static"}
+
+
+def shared_parts(engine: Engine) -> int:
+    """Of how many segments the shared index is made."""
+    store: Any = engine._store
+    return len(store.parts())
+
+
+def test_an_archive_goes_from_a_shared_store_to_a_machine_and_back(
+    here: Path, tmp_path: Path, knobs: dict[str, Any]
+) -> None:
+    with indexed(here, **knobs) as engine:
+        (here / "more.py").write_text("def more():\n    return 1\n")
+        engine.index(path="more.py")
+        assert shared_parts(engine) == 2
+        before = answers(engine, QUESTIONS)
+        assert engine.export_index(tmp_path / "shared.index").files == 13
+        store: Any = engine._store
+        assert [path.name for path in store.folder.glob("export-*")] == []
+        alone = tree(tmp_path / "alone", FILES | {"more.py": "def more():\n    return 1\n"})
+        with open_engine(alone, embedder="static") as own:
+            assert own.import_index(tmp_path / "shared.index").files == 13
+            report = own.index()
+            assert (report.added, report.changed, report.removed, report.unchanged) == (0, 0, 0, 13)
+            assert answers(own, QUESTIONS) == before
+            assert own.export_index(tmp_path / "own.index").chunks == 13
+        engine.clear()
+        engine.import_index(tmp_path / "own.index")
+        assert [path.name for path in store.folder.glob("import-*")] == []
+        report = engine.index()
+        assert (report.added, report.changed, report.removed, report.unchanged) == (0, 0, 0, 13)
+        assert (answers(engine, QUESTIONS), engine.problems()) == (before, [])
+
+
+def test_nothing_is_believed_of_a_file_that_looks_the_same_on_a_shared_store(
+    file: Path, here: Path, there: Path, tmp_path: Path
+) -> None:
+    twin, facts = there / "src" / "part7.py", (here / "src" / "part7.py").stat()
+    twin.write_text(FILES["src/part7.py"].replace("part_7", "gone_7"))
+    os.utime(twin, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    with open_engine(there, store_url=database(), store_repository=str(tmp_path), store_shares=True) as engine:
+        engine.import_index(file)
+        engine.index()
+        assert (engine.find_symbol("gone_7").total, engine.find_symbol("part_7").total) == (1, 0)
+
+
+def test_who_does_not_share_puts_nothing_in_the_place_of_what_others_do(
+    file: Path, there: Path, knobs: dict[str, Any]
+) -> None:
+    with open_engine(there, **knobs | {"store_shares": False}) as engine, pytest.raises(PreconditionFailed) as refused:
+        engine.import_index(file)
+    assert "CTX_STORE_SHARES=1" in refused.value.suggestion and "CTX_STORE_URL" in refused.value.suggestion
+
+
+def test_an_import_that_did_not_get_into_the_database_goes_on_with_what_was_unpacked(
+    file: Path, there: Path, knobs: dict[str, Any]
+) -> None:
+    cancel = threading.Event()
+
+    def stop_when_sending(step: Progress) -> None:
+        if step.stage == "sending":
+            cancel.set()
+
+    with open_engine(there, **knobs) as engine:
+        with pytest.raises(Cancelled):
+            engine.import_index(file, progress=stop_when_sending, cancel=cancel)
+        assert not engine.has_index()
+        steps: list[str] = []
+        engine.import_index(file, progress=lambda step: steps.append(step.stage))
+        assert set(steps) == {"copying", "sending"}
+        assert engine.index().changed == 1
 
 
 # -- mending ------------------------------------------------------------------------------------------------------------

@@ -1,20 +1,26 @@
-"""`ctx store`: moves an index from machine to machine with a bar of progress, checks it, mends it."""
+"""`ctx store`: moves an index from machine to machine with a bar of progress, checks it, mends it, says who lies on a store."""
 
 from __future__ import annotations
 
 import json
+import time
+from contextlib import closing
 from pathlib import Path
 
 from rich.markup import escape
 
-from context_engine.cli.index import show
+from context_engine.cli.index import INTERRUPTED, show
 from context_engine.cli.places import root_of
-from context_engine.cli.screen import err, indexed, note, out, told
-from context_engine.engine import Engine
-from context_engine.errors import Cancelled
+from context_engine.cli.screen import ago, err, indexed, note, out, sure, table, told
+from context_engine.engine import Engine, Settings
+from context_engine.errors import Cancelled, InvalidArgument, NotConfirmed
+from context_engine.store.embedded import SCHEMA_VERSION
+from context_engine.store.mending import Mended
+from context_engine.store.opening import depot
+from context_engine.store.tenants import Tenant, remove, tenants
+from context_engine.store.vector_depot import vector_depot
 from context_engine.tools.files import size_text
 
-INTERRUPTED = 130
 NAMED_MAX = 20
 COMMIT_CHARS = 10
 
@@ -43,46 +49,140 @@ def take_in(file: Path, root: Path | None) -> int:
             note(f"took {said.files:,} files of {said.name}{at}; comparing them with {workspace}")
             report = indexed(engine)
         except Cancelled:
-            err.print(f"[yellow]interrupted[/yellow]: ctx store import {escape(str(file))} goes on from there")
-            return INTERRUPTED
+            return _interrupted(f"ctx store import {file}")
     show(workspace, report)
     return 0
 
 
-def migrate(address: str, root: Path | None) -> int:
+def migrate(address: str, root: Path | None, *, replace: bool) -> int:
     """Put the index into another store; the exit code."""
     with Engine.open(root_of(root)) as engine:
-        stats = told(
-            lambda tell, cancel: engine.move_index(address, progress=tell, cancel=cancel), "move", unit="segments"
-        )
+        try:
+            stats = told(
+                lambda tell, cancel: engine.move_index(address, replace=replace, progress=tell, cancel=cancel),
+                "move",
+                unit="bytes",
+            )
+        except Cancelled:
+            return _interrupted("the same command")
     print(f"moved {stats.files:,} files, {stats.chunks:,} chunks")
-    note("set CTX_STORE_URL to that address wherever it shall be used")
+    note("set CTX_STORE_URL to that address wherever it shall be used" if "://" in address else "unset CTX_STORE_URL")
     return 0
+
+
+def _interrupted(command: str) -> int:
+    err.print(f"[yellow]interrupted[/yellow]: what serves is as it was; {escape(command)} goes on from there")
+    return INTERRUPTED
+
+
+# -- soundness ----------------------------------------------------------------------------------------------------
 
 
 def check(root: Path | None, *, repair: bool, as_json: bool) -> int:
     """Say what is wrong, and mend it when told to; the exit code."""
     with Engine.open(root_of(root)) as engine:
-        problems = engine.problems()
-        files_read = 0
-        if problems and repair:
-            mended = engine.mend()
-            report = indexed(engine)
-            files_read = report.files if mended.is_anew else mended.files_lost
-    is_sound = not problems or repair
+        try:
+            mended = _mended(engine) if repair else Mended(problems=(), left=tuple(_examined(engine)))
+            report = indexed(engine) if mended.problems else None
+        except Cancelled:
+            return _interrupted("the same command")
+    files_read = 0 if report is None else report.files if mended.is_anew else mended.files_lost
     if as_json:
-        print(
-            json.dumps(
-                {"ok": is_sound, "problems": problems, "repaired": bool(problems) and repair, "files_read": files_read}
-            )
-        )
-        return 0 if is_sound else 1
+        print(json.dumps(_as_json(mended, files_read)))
+    else:
+        _show_soundness(mended, files_read)
+    return 1 if mended.left else 0
+
+
+def _examined(engine: Engine) -> list[str]:
+    return told(lambda tell, cancel: engine.problems(progress=tell, cancel=cancel), "check", unit="bytes")
+
+
+def _mended(engine: Engine) -> Mended:
+    return told(lambda tell, cancel: engine.mend(progress=tell, cancel=cancel), "check", unit="bytes")
+
+
+def _as_json(mended: Mended, files_read: int) -> dict[str, object]:
+    return {
+        "ok": not mended.left,
+        "problems": list(mended.problems or mended.left),
+        "repaired": bool(mended.problems) and not mended.left,
+        "files_read": files_read,
+        "fetched": mended.fetched,
+        "restored": mended.restored,
+    }
+
+
+def _show_soundness(mended: Mended, files_read: int) -> None:
+    problems = mended.problems or mended.left
     for each in problems[:NAMED_MAX]:
         out.print(f"  {each}", markup=False)
+    if len(problems) > NAMED_MAX:
+        out.print(f"  and {len(problems) - NAMED_MAX:,} more", markup=False)
     if not problems:
         print("the index is sound")
-    elif repair:
-        print(f"mended: {files_read:,} files were read again")
+    elif not mended.problems:
+        note("ctx store check --repair mends it")
+    elif not mended.left or _deeds(mended, files_read):
+        print(
+            "mended: " + (_deeds(mended, files_read) or "what was damaged is dropped, and made anew when it is needed")
+        )
+    if mended.problems and mended.left:
+        note(
+            "what lies on the store is mended by who shares: ctx store check --repair there, or with CTX_STORE_SHARES=1"
+        )
+
+
+def _deeds(mended: Mended, files_read: int) -> str:
+    """What was done, the cheapest first."""
+    done = {
+        "segments fetched again": mended.fetched,
+        "segments put back on the store": mended.restored,
+        "files read again": files_read,
+    }
+    return ", ".join(f"{what}: {count:,}" for what, count in done.items() if count)
+
+
+# -- who lies on a store ------------------------------------------------------------------------------------------
+
+
+def list_tenants(address: str, root: Path | None, *, as_json: bool) -> int:
+    """Say which repositories a store has; the exit code."""
+    with closing(depot(_named(address, root))) as place:
+        found = tenants(place)
+    if as_json:
+        print(json.dumps([each._asdict() for each in found]))
+    elif found:
+        table(("repository", "size", "files", "chunks", "committed", "schema"), map(_row, found))
     else:
-        note("ctx store check --repair reads what is damaged again")
-    return 0 if is_sound else 1
+        print(f"nothing lies on {place.name}")
+    return 0
+
+
+def _row(tenant: Tenant) -> tuple[str, ...]:
+    counts = ("" if count is None else f"{count:,}" for count in (tenant.files, tenant.chunks))
+    committed = ago(tenant.committed_at, time.time()) if tenant.committed_at else "not yet as a whole"
+    layout = f"{tenant.schema}" if tenant.schema == SCHEMA_VERSION else f"{tenant.schema}, of another release"
+    return (tenant.repository, size_text(tenant.bytes), *counts, committed, layout)
+
+
+def remove_tenant(repository: str, address: str, root: Path | None, *, schema: int, yes: bool) -> int:
+    """Take a repository off a store, for all who read it there; the exit code."""
+    chosen = _named(address, root)
+    with closing(depot(chosen)) as place, closing(vector_depot(chosen)) as vectors:
+        if not yes and not sure(f"Take the index of {repository} off {place.name}, for everybody?"):
+            raise NotConfirmed("nothing was removed", suggestion="answer y, or say --yes")
+        freed = remove(place, vectors, repository, schema or SCHEMA_VERSION)
+    print(f"removed {repository}, {size_text(freed)}")
+    return 0
+
+
+def _named(address: str, root: Path | None) -> str:
+    """The address that was named, else the one of the settings. Raises: InvalidArgument where that is no team's store."""
+    chosen = address or Settings.load(root_of(root)).store_url
+    if chosen in ("", "embedded"):
+        raise InvalidArgument(
+            "no store of a team is named",
+            suggestion="say --store postgresql://user@host/database, or set CTX_STORE_URL",
+        )
+    return chosen

@@ -4,7 +4,7 @@
     index.db         the list of files and segments, as it was at one moment
     000001.seg ...   the segments
 
-It is written beside its place and renamed. It is taken in member by member, each compared with the manifest: an import that
+One made of a shared store and one made of this machine's are alike: each can be taken in by the other. It is written beside its place and renamed. It is taken in member by member, each compared with the manifest: an import that
 broke off goes on with the first member that is not whole. What is taken in is believed about content only: every file
 counts as changed until its hash has been compared. Import what you would run: it is checked, not distrusted.
 """
@@ -21,6 +21,7 @@ import time
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -35,12 +36,17 @@ from context_engine.errors import (
     FileNotFound,
     InvalidArgument,
     NotIndexed,
+    PreconditionFailed,
     StorageBusy,
     StorageCorrupt,
 )
 from context_engine.model import Progress
 from context_engine.store.copying import copied, opened, publish
+from context_engine.store.counting import Tell
 from context_engine.store.embedded import SCHEMA_VERSION, UNFINISHED, EmbeddedStore, disk_errors, problems_of
+from context_engine.store.moving import moved
+from context_engine.store.opening import AnyStore
+from context_engine.store.shared import SharedStore
 
 FORMAT = 1
 """Of the archive itself: what its manifest says and how its members are named."""
@@ -53,8 +59,6 @@ LEVEL = 1
 ABANDONED_S = 86_400.0
 """An import that nobody has gone on with for a day is given up."""
 _IS_MEMBER = re.compile(r"index\.db|\d{6,9}\.seg").fullmatch
-
-Tell = Callable[[Progress], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +95,7 @@ class Manifest:
 
 
 def write(
-    store: EmbeddedStore,
+    store: AnyStore,
     file: Path,
     *,
     name: str,
@@ -102,7 +106,7 @@ def write(
 ) -> Manifest:
     """Write what serves now into a file; one that is there is replaced once the new one is whole.
 
-    Raises: NotIndexed, Cancelled (nothing is written), DiskFull, StorageCorrupt.
+    Raises: NotIndexed, Cancelled (nothing is written), DiskFull, StorageCorrupt, StoreUnavailable, StoreUnusable.
     """
     snapshot = store.snapshot()
     if snapshot is None:
@@ -114,18 +118,30 @@ def write(
     part = file.with_name(f"{file.name}.part")
     try:
         with disk_errors(file.parent):
-            names = ["index.db", *copied(store.folder / snapshot.generation, aside)]
-            members = tuple(_member(aside / each) for each in names)
+            folder = _laid_out(store, aside, tell, cancel)
+            names = ["index.db", *sorted(path.name for path in folder.glob("*.seg"))]
+            members = tuple(_member(folder / each) for each in names)
             said = Manifest(
                 FORMAT, SCHEMA_VERSION, __version__, name, commit, now, snapshot.living_files, snapshot.living_chunks,
                 static.identity if static else "", members,
             )  # fmt: skip
-            _packed(said, aside, part, tell, cancel)
+            _packed(said, folder, part, tell, cancel)
             os.replace(part, file)
     finally:
         part.unlink(missing_ok=True)
         shutil.rmtree(aside, ignore_errors=True)
     return said
+
+
+def _laid_out(store: AnyStore, aside: Path, tell: Tell, cancel: threading.Event | None) -> Path:
+    """What serves now as a generation in a folder of its own, which nobody changes."""
+    if isinstance(store, EmbeddedStore):
+        copied(store.folder / store.generation(), aside / "copy")
+    else:
+        with closing(EmbeddedStore(aside)) as own:
+            moved(store, own, tell=tell, cancel=cancel)
+            copied(aside / own.generation(), aside / "copy")
+    return aside / "copy"
 
 
 def _member(path: Path) -> Member:
@@ -186,14 +202,40 @@ def _checked(file: Path, told: dict[str, Any]) -> Manifest:
 
 
 def take_in(
-    store: EmbeddedStore, file: Path, *, tell: Tell = lambda _: None, cancel: threading.Event | None = None
+    store: AnyStore, file: Path, *, tell: Tell = lambda _: None, cancel: threading.Event | None = None
 ) -> Manifest:
-    """Put the index of an archive in the place of the one that serves. Whoever reads goes on undisturbed.
+    """Put the index of an archive in the place of the one that serves: for all, where that is shared. Readers go on undisturbed.
 
     Broken off, it leaves what is whole beside the index, and the next call with the same file goes on there.
-    Raises: as `read_manifest`, and StorageBusy, DiskFull, StorageCorrupt (a member is damaged), Cancelled.
+    Raises: as `read_manifest`, and StorageBusy, DiskFull, StorageCorrupt (a member is damaged), Cancelled, PreconditionFailed
+    where others share and this machine does not, StoreUnavailable, StoreUnusable.
     """
     said = read_manifest(file)
+    if isinstance(store, SharedStore):
+        _shared(store, said, file, tell, cancel)
+    else:
+        _taken_in(store, said, file, tell, cancel)
+    return said
+
+
+def _shared(store: SharedStore, said: Manifest, file: Path, tell: Tell, cancel: threading.Event | None) -> None:
+    """By way of an index of this machine's kind, which stays until all has arrived."""
+    if not store.shares:
+        raise PreconditionFailed(
+            f"the index of this workspace is the one that others share on {store.depot.name}",
+            suggestion="set CTX_STORE_SHARES=1 to put this one in its place for all, or leave CTX_STORE_URL unset to take it in "
+            "for this machine alone",
+        )
+    aside = store.folder / f"import-{_mark(said)}"
+    with disk_errors(store.folder), closing(EmbeddedStore(aside)) as own:
+        if not own.generation():
+            _taken_in(own, said, file, tell, cancel)
+        moved(own, store, tell=tell, cancel=cancel)
+    for path in (aside, *_given_up(store.folder)):
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _taken_in(store: EmbeddedStore, said: Manifest, file: Path, tell: Tell, cancel: threading.Event | None) -> None:
     aside = store.folder / f"import-{_mark(said)}"
     with disk_errors(store.folder):
         aside.mkdir(parents=True, exist_ok=True)
@@ -206,7 +248,6 @@ def take_in(
             raise StorageBusy(
                 "another process is indexing this workspace", suggestion="call again when it is done"
             ) from None
-    return said
 
 
 def _mark(said: Manifest) -> str:
@@ -289,6 +330,11 @@ def _in_place(store: EmbeddedStore, aside: Path) -> None:
     os.replace(aside, store.folder / name)
     publish(store.folder, name)
     old = [path for path in store.folder.glob("g-*") if path.name != name]
-    old += [path for path in store.folder.glob("import-*") if time.time() - path.stat().st_mtime > ABANDONED_S]
-    for path in old:
+    for path in (*old, *_given_up(store.folder)):
         shutil.rmtree(path, ignore_errors=True)
+
+
+def _given_up(folder: Path) -> list[Path]:
+    """Imports that nobody went on with, and exports that were killed."""
+    begun = (*folder.glob("import-*"), *folder.glob("export-*"))
+    return [path for path in begun if time.time() - path.stat().st_mtime > ABANDONED_S]

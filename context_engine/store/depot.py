@@ -8,8 +8,9 @@ one took its place meanwhile. Every call names the repository, and no call reach
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -17,13 +18,19 @@ from context_engine.errors import StorageBusy, StoreUnavailable
 
 PIECE_BYTES = 8_000_000
 """Segments travel in pieces of this size: no message, and no copy in memory, is larger."""
+Sent = Callable[[int], None]
+"""Told the bytes of each piece once it has arrived. What it raises ends the way of the pieces that are still to come."""
 
 
 class Held(NamedTuple):
-    """What a depot holds of a repository. Revision 0: nothing ever; `manifest` None: nothing now."""
+    """What a depot holds of a repository. Revision 0: nothing ever; `manifest` None: nothing now.
+
+    `committed_at`: when it was put there, in seconds since 1970, 0 where that is not known.
+    """
 
     revision: int
     manifest: bytes | None
+    committed_at: float = 0.0
 
 
 class Depot(Protocol):
@@ -43,7 +50,7 @@ class Depot(Protocol):
         """The manifest and its revision."""
         ...
 
-    def fetch(self, repository: str, name: str, target: Path) -> None:
+    def fetch(self, repository: str, name: str, target: Path, sent: Sent = lambda _: None) -> None:
         """Write a segment to a file. Raises: FileNotFoundError when it is not there, or no longer."""
         ...
 
@@ -51,11 +58,23 @@ class Depot(Protocol):
         """The right to write, of one process on one machine at a time; ends when that dies. Raises: StorageBusy."""
         ...
 
-    def commit(
-        self, repository: str, revision: int, manifest: bytes, added: Mapping[str, Path], dropped: Collection[str]
-    ) -> int:
-        """Put a manifest with its new segments in place of `revision`, and drop some; the new revision.
+    def stage(self, repository: str, name: str, path: Path, sent: Sent = lambda _: None) -> None:
+        """Send a segment ahead of the commit that will name it, for who may write; pieces that are there are not sent again.
 
+        What arrived stays when the rest does not, until a commit that does not name it. Raises: StorageBusy, DiskFull.
+        """
+        ...
+
+    def restore(self, repository: str, name: str, path: Path, sent: Sent = lambda _: None) -> None:
+        """Put a segment that is damaged or missing back as it was, for who may write. Raises: StorageBusy, DiskFull."""
+        ...
+
+    def commit(
+        self, repository: str, revision: int, manifest: bytes, added: Mapping[str, Path], named: Collection[str]
+    ) -> int:
+        """Put a manifest with its new segments in place of `revision`; the new revision.
+
+        `named`: all segments that the manifest is made of; what else lies there is dropped.
         Raises: StorageBusy when it is no longer at `revision`, DiskFull.
         """
         ...
@@ -68,13 +87,23 @@ class Depot(Protocol):
         """Bytes of each segment that is there as a whole."""
         ...
 
+    def taken(self, repository: str) -> int:
+        """Bytes of all that lies there of its segments, of those too that have not arrived as a whole."""
+        ...
+
     def repositories(self) -> list[str]:
-        """Those that have something on it, sorted."""
+        """Those that have something on it, sorted; such too of which only pieces have arrived."""
         ...
 
     def close(self) -> None:
         """Let go of connections; it can be used again afterwards."""
         ...
+
+
+def pieces(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The pieces of a segment, in order, with their numbers."""
+    with open(path, "rb") as source:
+        yield from enumerate(iter(partial(source.read, PIECE_BYTES), b""))
 
 
 def busy(repository: str) -> StorageBusy:
@@ -90,7 +119,7 @@ def unavailable(name: str, error: object) -> StoreUnavailable:
     why = " ".join(str(error).split())[:300]
     return StoreUnavailable(
         f"the shared store {name} does not answer: {why}",
-        suggestion="call again in a moment; if it stays so, check CTX_STORE_URL and whether the database runs",
+        suggestion="call again in a moment; if it stays so, check CTX_STORE_URL, the password and whether the database runs",
         details={"store": name},
     )
 

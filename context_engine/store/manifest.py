@@ -6,7 +6,7 @@ sure of it. What is in the files stands in the segments; a manifest of ten thous
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -97,6 +97,10 @@ class Manifest(msgspec.Struct, array_like=True, frozen=True):
         """The next state: one part in the place of several."""
         gone = set(chosen)
         return self._next([*(part for part in self.parts if part.number not in gone), merged])
+
+    def without(self, names: Collection[str], facts: Mapping[str, Any]) -> Manifest:
+        """The next state: some parts gone, and what is to be known of that."""
+        return self._next([part for part in self.parts if part.name not in names], facts={**self.facts, **facts})
 
     def _next(self, parts: Sequence[Part], **changed: Any) -> Manifest:
         last = max([self.last_number, *(part.number for part in parts)])

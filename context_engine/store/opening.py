@@ -10,7 +10,7 @@ from pathlib import Path
 from context_engine.errors import InvalidArgument, UnsupportedHost
 from context_engine.store.depot import Depot
 from context_engine.store.embedded import EmbeddedStore, Writer
-from context_engine.store.shared import SharedStore
+from context_engine.store.shared import LOOK_WAIT_S, SharedStore
 from context_engine.store.shared_writer import SharedWriter
 
 AnyStore = EmbeddedStore | SharedStore
@@ -38,7 +38,8 @@ def open_store(
     if address in ("", "embedded"):
         return EmbeddedStore(folder)
     mark = hashlib.blake2b(f"{address}\n{repository}".encode(), digest_size=6).hexdigest()
-    return SharedStore(folder / f"shared-{mark}", depot(address), repository, shares=shares, rest_s=rest_s)
+    kept = folder / f"shared-{mark}"
+    return SharedStore(kept, depot(address), repository, shares=shares, rest_s=rest_s, wait_s=LOOK_WAIT_S)
 
 
 def depot(address: str) -> Depot:
@@ -55,6 +56,6 @@ def depot(address: str) -> Depot:
     except ImportError as error:
         raise UnsupportedHost(
             f"a store at {kind}:// needs a library that is not installed: {error.name}",
-            suggestion=f"pip install 'smart-context-engine[{extra}]'",
+            suggestion=f"Install it: pip install 'smart-context-engine[{extra}]'",
         ) from error
     return opened(address)

@@ -1,7 +1,7 @@
 """The shared store: a team's index lies in a depot, and every machine keeps its segments and ranks over them by itself.
 
     <folder>/base.manifest   the last state of the depot that was seen here; serves while the depot does not answer
-    <folder>/here.manifest   what was indexed here over that state, and is nobody else's business
+    <folder>/here.manifest   what was indexed here over that state: nobody else's business, or a first index not shared yet
     <folder>/<sha256>.seg    segments, by what is in them; one that is missing or damaged is fetched
     <folder>/writer.lock     one writing process of this machine
 
@@ -15,20 +15,28 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from filelock import FileLock, Timeout
 
 from context_engine.errors import ContextEngineError, StorageCorrupt, StoreUnavailable, StoreUnusable
 from context_engine.store import segment as segments
-from context_engine.store.depot import Depot, Held, busy, digest
-from context_engine.store.embedded import CLEAR_WAIT_S, READ_TRIES, SCHEMA_VERSION, disk_bytes, disk_errors
-from context_engine.store.manifest import Manifest, decoded, encoded
+from context_engine.store.depot import Depot, Held, Sent, busy, digest, unavailable
+from context_engine.store.embedded import (
+    CLEAR_WAIT_S,
+    READ_TRIES,
+    SCHEMA_VERSION,
+    UNFINISHED,
+    disk_bytes,
+    disk_errors,
+)
+from context_engine.store.manifest import Manifest, Part, decoded, encoded
 from context_engine.store.segment import Segment
 from context_engine.store.shared_writer import SharedWriter, file_states, looks_again
 from context_engine.store.snapshot import Snapshot
@@ -36,6 +44,11 @@ from context_engine.store.store import FileState, Stats, stats_of
 
 DOWN_REST_S = 30.0
 """A depot that did not answer is asked again after this long: asking may take seconds, and an answer waits for it."""
+LOOK_WAIT_S = 0.1
+"""A look at a depot that is near takes less than a millisecond, round the world and back .3 s; an answer takes some milliseconds,
+and does not become slow because a newer state may be there: the last one serves until that has been fetched."""
+SILENT_S = 5.0
+"""A depot that takes longer is told of as one that does not answer, though nobody waits for it."""
 LEFT_S = 3_600.0
 """Nobody works on a file for so long: who began it was killed."""
 NOTHING = Held(0, None)
@@ -44,11 +57,18 @@ NOTHING = Held(0, None)
 class SharedStore:
     """One repository in a depot, as this machine sees it. Thread-safe; any number of processes may share the folder.
 
-    `rest_s`: an answer may rest on a look at the depot this old.
+    `rest_s`: an answer may rest on a look at the depot this old; `wait_s`: and waits so long for a newer one, for ever when None.
     """
 
     def __init__(
-        self, folder: Path, depot: Depot, repository: str, *, shares: bool = True, rest_s: float = 0.0
+        self,
+        folder: Path,
+        depot: Depot,
+        repository: str,
+        *,
+        shares: bool = True,
+        rest_s: float = 0.0,
+        wait_s: float | None = None,
     ) -> None:
         """Nothing is opened, asked or created until it is needed."""
         self.folder = folder
@@ -58,8 +78,11 @@ class SharedStore:
         self.problem = ""
         """Why the depot could not be asked, so that answers come from what was here already; empty while it answers."""
         self._rest_s = rest_s
+        self._wait_s = wait_s
         self._lock = threading.RLock()
         self._ask_at = 0.0
+        self._glance: _Glance | None = None
+        self._has_looked = False
         self._base = NOTHING
         self._base_file = _KeptFile(folder / "base.manifest")
         self._here_file = _KeptFile(folder / "here.manifest")
@@ -85,7 +108,7 @@ class SharedStore:
                 with suppress(FileNotFoundError):  # a newer state took its place while we fetched: look again
                     self._snapshot = manifest.snapshot(self._segments(manifest))
                     return self._snapshot
-                self._ask_at = 0.0
+                self._look_now()
         raise _incomplete(self.depot.name)
 
     def files(self) -> dict[str, FileState]:
@@ -120,7 +143,7 @@ class SharedStore:
         """What is wrong, in the depot or here, in words; empty when it is sound."""
         try:
             with self._lock, disk_errors(self.folder):
-                self._ask_at = 0.0
+                self._look_now()
                 manifest = self._manifest()
                 if manifest is None:
                     return [self.problem] if self.problem else []
@@ -147,7 +170,7 @@ class SharedStore:
                 segment = self._segment(part.name)
             except FileNotFoundError:
                 return [f"segment {part.number} is missing, here and in the depot"]
-            if digest(self._path(part.name)) != part.name:
+            if digest(self.path(part.name)) != part.name:
                 problems.append(f"segment {part.number} is damaged on this machine")
             if (segment.files, segment.chunks) != (part.files, part.chunks):
                 problems.append(f"segment {part.number} has {segment.files} files, not {part.files}")
@@ -165,17 +188,42 @@ class SharedStore:
     def _manifest(self) -> Manifest | None:
         """What this machine shows: what was indexed here over the state of the depot, else that state."""
         base = self._look()
-        here = None if self.shares else self._here_file.read()
+        here = self._here() if base.manifest is None or not self.shares else None
         if here is not None and here.revision == base.revision:
             return self._parsed(here, "here")
         return self._parsed(base, "base")
 
     def _look(self) -> Held:
-        """The state of the depot: asked now, or within the rest, or as it was seen last while it does not answer."""
+        """The state of the depot, not older than the rest; the last one that was seen while asking takes longer than we wait."""
         if time.monotonic() < self._ask_at:
             return self._base
+        seen = self._last_seen()
+        if self._wait_s is None or (seen == NOTHING and not self._has_looked):
+            return self._look_now()
+        if self._glance is None:
+            self._glance = _Glance(partial(self._fetched, seen))
+        if self._glance.ended(self._wait_s):
+            self._take(self._glance.outcome)
+        elif self._glance.age_s >= SILENT_S:
+            self.problem = unavailable(self.depot.name, f"silent for {SILENT_S:.0f} s or more").message
+        return self._base
+
+    def _look_now(self) -> Held:
+        """The same by who can wait, or has nothing to go on with."""
+        self._take(partial(self._asked, self._last_seen()))
+        return self._base
+
+    def _must_look(self) -> Held:
+        """The same by who can do nothing without it. Raises: StoreUnavailable, StoreUnusable."""
+        self._glance = None
+        self._have(self._asked(self._last_seen()))
+        return self._base
+
+    def _take(self, asked: Callable[[], Held]) -> None:
+        """What became of a look; while the depot does not answer, what was seen last goes on serving."""
+        self._glance = None
         try:
-            self._base = self._asked()
+            self._have(asked())
             self.problem = ""
             self._ask_at = time.monotonic() + self._rest_s
         except StoreUnusable as error:
@@ -186,26 +234,47 @@ class SharedStore:
             if self._base == NOTHING and self.shares:
                 raise  # who only looks here can do without: what is not there is indexed from the files
             self._ask_at = time.monotonic() + max(self._rest_s, DOWN_REST_S)
-        return self._base
+        self._has_looked = True
 
-    def _asked(self) -> Held:
-        if self._base == NOTHING:
-            self._base = self._seen_before()
-        revision = self.depot.revision(self.repository)
-        if revision == self._base.revision:
-            return self._base
-        base = self.depot.held(self.repository)
-        self._keep_base(base)
+    def _asked(self, seen: Held) -> Held:
+        """The state of the depot; `seen` when it still is that."""
+        if self.depot.revision(self.repository) == seen.revision:
+            return seen
+        return self.depot.held(self.repository)
+
+    def _fetched(self, seen: Held) -> Held:
+        """The same, with its segments here, so that nobody waits for them later. What is amiss is told to who opens them."""
+        base = self._asked(seen)
+        if base is not seen and base.manifest is not None:
+            with suppress(msgspec.MsgspecError, FileNotFoundError, StorageCorrupt):
+                for part in decoded(base.manifest).parts:
+                    if not self.path(part.name).exists():
+                        self.fetch(part.name)
         return base
 
-    def _seen_before(self) -> Held:
-        """The last state that a process saw here; nothing when that cannot be read any more."""
-        held = self._base_file.read() or NOTHING
-        try:
-            self._parsed(held, "base")
-        except StorageCorrupt:
-            return NOTHING
-        return held
+    def _have(self, base: Held) -> None:
+        """Take a state for the last that was seen."""
+        if base is not self._base:
+            self._keep_base(base)
+            self._base = base
+
+    def _last_seen(self) -> Held:
+        """The last state that was seen, here or by another process; nothing when that cannot be read any more."""
+        if self._base == NOTHING:
+            held = self._base_file.read() or NOTHING
+            with suppress(StorageCorrupt):
+                self._parsed(held, "base")
+                self._base = held
+        return self._base
+
+    def _here(self) -> Held | None:
+        """What was indexed here; None when there is nothing, or nothing that can be read any more."""
+        here = self._here_file.read()
+        if here is not None:
+            with suppress(StorageCorrupt):
+                self._parsed(here, "here")
+                return here
+        return None
 
     def _keep_base(self, base: Held) -> None:
         if base.manifest is None:
@@ -228,36 +297,58 @@ class SharedStore:
             self._manifests[mark] = manifest
         return self._manifests[mark]
 
+    def refresh(self) -> None:
+        """Ask the depot now, whatever was seen of it of late. Raises: StoreUnavailable, StoreUnusable."""
+        with self._lock, disk_errors(self.folder):
+            self._look_now()
+
     # -- segments --
+
+    def parts(self) -> tuple[Part, ...]:
+        """What the published state is made of. Raises: StorageCorrupt when that cannot be read."""
+        manifest = self._now()
+        return () if manifest is None else manifest.parts
+
+    def lodged(self) -> frozenset[str]:
+        """The segments that the depot must have: those of the state that all see."""
+        with self._lock:
+            base = self._parsed(self._base, "base")
+            return frozenset() if base is None else base.names
 
     def _segments(self, manifest: Manifest) -> dict[str, Segment]:
         return {part.name: self._segment(part.name) for part in manifest.parts}
 
+    def missing(self) -> tuple[Part, ...]:
+        """What of the published state does not lie on this machine yet."""
+        return tuple(part for part in self.parts() if not self.path(part.name).exists())
+
     def _segment(self, name: str) -> Segment:
         """A segment as it lies here; fetched when it does not, or is damaged. Raises: FileNotFoundError."""
         with suppress(FileNotFoundError, StorageCorrupt):
-            return segments.load(self._path(name))
-        self._fetch(name)
-        return segments.load(self._path(name))
+            return segments.load(self.path(name))
+        self.fetch(name)
+        return segments.load(self.path(name))
 
-    def _fetch(self, name: str) -> None:
+    def fetch(self, name: str, sent: Sent = lambda _: None) -> None:
+        """Have a segment lie here as it was put into the depot. Raises: FileNotFoundError, StorageCorrupt."""
         self.folder.mkdir(parents=True, exist_ok=True)
         part = self.folder / f"{name[:16]}-{token_hex(4)}.part"
         try:
-            self.depot.fetch(self.repository, name, part)
+            self.depot.fetch(self.repository, name, part, sent)
             if digest(part) != name:
                 raise _damaged(self.depot.name, name)
-            os.replace(part, self._path(name))
+            os.replace(part, self.path(name))
         finally:
             part.unlink(missing_ok=True)
 
-    def _path(self, name: str) -> Path:
+    def path(self, name: str) -> Path:
+        """Where a segment lies on this machine, or would."""
         return self.folder / f"{name}.seg"
 
     def close(self) -> None:
         """Let go of files and connections; the store can be used again afterwards."""
         with self._lock:
-            self._snapshot = None
+            self._snapshot = self._glance = None
             self._manifests = {}
             self.depot.close()
 
@@ -273,6 +364,8 @@ class SharedStore:
             writer = self._open_writer(rebuild)
             try:
                 yield writer
+                self._hand_over()
+                self._remove_leftovers(None)
             finally:
                 writer.close()
 
@@ -297,8 +390,7 @@ class SharedStore:
 
     def _open_writer(self, rebuild: bool) -> SharedWriter:
         with self._lock:
-            self._ask_at = 0.0
-            base = self._base = self._asked() if self.shares else self._look()
+            base = self._must_look() if self.shares else self._look_now()
             before = self._usable()
             manifest, looks = (None, ()) if rebuild else (before, ())
             if manifest is not None and not self.shares and self._here_revision() != base.revision:
@@ -307,7 +399,8 @@ class SharedStore:
             known = {} if self._snapshot is None else self._snapshot.by_number
             writer = SharedWriter(
                 self.folder,
-                self._keeper(base, before),
+                self._keeper(base),
+                partial(self.depot.stage, self.repository) if self.shares else None,
                 manifest or Manifest(self._new_generation(base)),
                 published=manifest is not None,
                 fetched=self._segment,
@@ -328,13 +421,13 @@ class SharedStore:
         return manifest
 
     def _here_revision(self) -> int | None:
-        here = self._here_file.read()
+        here = self._here()
         return None if here is None else here.revision
 
     def _begun_over(self, base: Manifest) -> tuple[Manifest, list[tuple[str, int, int]]]:
         """What is indexed here begins anew over a newer state; times that were looked at stay known."""
         manifest = msgspec.structs.replace(base, generation=f"{base.generation}-{token_hex(4)}")
-        here = self._here_file.read()
+        here = self._here()
         if here is None:
             return manifest, []
         with suppress(FileNotFoundError, StorageCorrupt, StoreUnavailable):
@@ -349,23 +442,41 @@ class SharedStore:
         """A name that nothing was called before: a revision is given once."""
         return f"g-{base.revision + 1:06d}" if self.shares else f"g-{base.revision + 1:06d}-{token_hex(4)}"
 
-    def _keeper(self, base: Held, before: Manifest | None) -> Callable[[Manifest, Mapping[str, Path]], None]:
-        """Puts a manifest where readers look: in the depot with its new segments, or in the file of this folder."""
-        state = _State(base.revision, before.names if before else frozenset())
+    def _keeper(self, base: Held) -> Callable[[Manifest, Mapping[str, Path]], None]:
+        """Puts a manifest where readers look: in the depot with its new segments, or in the file of this folder.
+
+        A first index is made in rounds, which later ones merge: it lies here until it goes to the depot as a whole.
+        """
+        revision = base.revision
 
         def share(manifest: Manifest, added: Mapping[str, Path]) -> None:
-            nonlocal state
-            dropped = state.names - manifest.names
-            revision = self.depot.commit(self.repository, state.revision, encoded(manifest), added, dropped)
-            state = _State(revision, manifest.names)
-            with self._lock:
-                self._base = Held(revision, encoded(manifest))
-                self._keep_base(self._base)
+            nonlocal revision
+            revision = self._share(revision, manifest, added)
 
         def keep(manifest: Manifest, _: Mapping[str, Path]) -> None:
-            self._here_file.write(Held(base.revision, encoded(manifest)))
+            self._here_file.write(Held(revision, encoded(manifest)))
 
-        return share if self.shares else keep
+        return share if self.shares and base.manifest is not None else keep
+
+    def _share(self, revision: int, manifest: Manifest, added: Mapping[str, Path]) -> int:
+        """Put a state in the place of that of a revision, for all; the new revision."""
+        content = encoded(manifest)
+        shared = Held(self.depot.commit(self.repository, revision, content, added, manifest.names), content)
+        with self._lock:
+            self._glance = None
+            self._have(shared)
+        return shared.revision
+
+    def _hand_over(self) -> None:
+        """Share a first index that lies here. When that fails it goes on serving here, and the next writer begins with it."""
+        here = self._here()
+        is_first = self.shares and self._base.manifest is None
+        if not is_first or here is None or here.revision != self._base.revision:
+            return
+        manifest = self._parsed(here, "here")
+        if manifest is not None:
+            self._share(here.revision, manifest, {name: self.path(name) for name in manifest.names})
+            self._here_file.remove()
 
     def _remove_leftovers(self, shown: Manifest | None) -> None:
         """What no state names: only a writer does this, because only writers make what is not named yet."""
@@ -382,6 +493,26 @@ class SharedStore:
                 if is_left:
                     path.unlink()
 
+    def restore(self, name: str, sent: Sent = lambda _: None) -> None:
+        """Put a segment as it lies here back into the depot, for who shares. Raises: StorageBusy, StoreUnavailable."""
+        with self._right_to_write(CLEAR_WAIT_S):
+            self.depot.restore(self.repository, name, self.path(name), sent)
+
+    def forget(self, names: Collection[str]) -> int:
+        """Take segments that are lost off the list; how many files were in them, which `index` then reads again.
+
+        Raises: StorageBusy, StoreUnavailable, StorageCorrupt.
+        """
+        with self._right_to_write(CLEAR_WAIT_S), disk_errors(self.folder), self._lock:
+            base, manifest = self._look_now(), self._manifest()
+            if manifest is None:
+                return 0
+            lost = [part for part in manifest.parts if part.name in names]
+            if not self.shares and self._here_revision() != base.revision:
+                manifest = msgspec.structs.replace(manifest, generation=f"{manifest.generation}-{token_hex(4)}")
+            self._keeper(base)(manifest.without(names, UNFINISHED), {})
+        return sum(part.files - len(part.dead) for part in lost)
+
     def clear(self) -> int:
         """Delete the index: for all when it is shared, else what is here; bytes freed. Raises: StorageBusy, StoreUnavailable."""
         with self._right_to_write(CLEAR_WAIT_S), self._lock:
@@ -391,13 +522,42 @@ class SharedStore:
                     size = path.stat().st_size
                     path.unlink()
                     freed += size
-            self._base, self._snapshot, self._ask_at = NOTHING, None, 0.0
+            self._base, self._snapshot, self._glance, self._ask_at = NOTHING, None, None, 0.0
         return freed
 
 
-class _State(NamedTuple):
-    revision: int
-    names: frozenset[str]
+class _Glance:
+    """A look at the depot in a thread of its own, which somebody may wait for, or not."""
+
+    def __init__(self, look: Callable[[], Held]) -> None:
+        self._look = look
+        self._began = time.monotonic()
+        self._over = threading.Event()
+        self._seen = NOTHING
+        self._error: Exception | None = None
+        threading.Thread(target=self._run, name="ctx-depot", daemon=True).start()
+
+    def _run(self) -> None:
+        try:
+            self._seen = self._look()
+        except Exception as error:  # noqa: BLE001 - a thread has no caller; who takes the outcome meets it
+            self._error = error
+        self._over.set()
+
+    @property
+    def age_s(self) -> float:
+        """How long ago it began."""
+        return time.monotonic() - self._began
+
+    def ended(self, within_s: float) -> bool:
+        """Whether it is over so long after it began; waits no longer, and not at all once that time has passed."""
+        return self._over.wait(max(0.0, within_s - self.age_s))
+
+    def outcome(self) -> Held:
+        """What it saw, or raises."""
+        if self._error is not None:
+            raise self._error
+        return self._seen
 
 
 class _KeptFile:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from context_engine.store import segment as segments
-from context_engine.store.depot import digest
+from context_engine.store.depot import Sent, digest
 from context_engine.store.embedded import INHERIT_FILES_MAX, SEGMENTS_MAX, to_merge
 from context_engine.store.manifest import Kept, Look, Manifest, Part
 from context_engine.store.segment import Segment
@@ -25,6 +25,8 @@ Places = dict[str, tuple[int, int]]
 """Where each living file is: (segment, its number there)."""
 Keep = Callable[[Manifest, Mapping[str, Path]], None]
 """Puts a manifest where readers look, with the segments that are new in it."""
+Stage = Callable[[str, Path, Sent], None]
+"""Sends a segment ahead of the manifest that will name it."""
 
 
 class SharedWriter:
@@ -34,16 +36,21 @@ class SharedWriter:
         self,
         folder: Path,
         keep: Keep,
+        stage: Stage | None,
         manifest: Manifest,
         *,
         published: bool,
         fetched: Callable[[str], Segment],
         known: Mapping[int, Segment],
     ) -> None:
-        """`keep` is not called before the manifest is published; `fetched` gives a segment by name; `known`: by number."""
+        """`keep` is not called before the manifest is published; `fetched` gives a segment by name; `known`: by number.
+
+        Without a `stage` nothing is sent anywhere.
+        """
         self.is_published = published
         self._folder = folder
         self._keep = keep
+        self._stage = stage
         self._manifest = manifest
         self._fetched = fetched
         self._mapped = {part.name: known[part.number] for part in manifest.parts if part.number in known}
@@ -224,6 +231,16 @@ class SharedWriter:
         self.__dict__.pop("_places", None)
         return merged.files
 
+    @property
+    def waiting(self) -> Mapping[str, Path]:
+        """Segments that are sent when this generation is published, or ahead of that by `send`; none when they stay here."""
+        return {} if self._stage is None else self._still_added(self._manifest)
+
+    def send(self, name: str, sent: Sent) -> None:
+        """Send one of those that wait. What arrived stays there for who tries again, when this one is broken off."""
+        if self._stage is not None:
+            self._stage(name, self._added[name], sent)
+
     def publish(self) -> None:
         """Put this generation in place of the old one; readers of the old one finish undisturbed."""
         if not self.is_published:
@@ -244,12 +261,14 @@ class SharedWriter:
 
 def _living(part: Part, segment: Segment) -> Iterator[tuple[str, int]]:
     dead = set(part.dead)
-    return ((path, file) for file, path in enumerate(segment.heaps["path"].texts()) if file not in dead)
+    return ((path, file) for file, path in enumerate(segment.paths) if file not in dead)
 
 
-def _named(paths: Iterable[str], wanted: set[str]) -> Iterator[str]:
-    """Those paths that are wanted, or below a folder that is."""
-    return (path for path in paths if path in wanted or any(above in wanted for above in _above(path)))
+def _named(paths: Mapping[str, Any], wanted: set[str]) -> Iterator[str]:
+    """Those paths that are wanted, or below a folder that is. All are looked at only where a folder may be meant."""
+    yield from wanted & paths.keys()
+    if folders := wanted - paths.keys():
+        yield from (path for path in paths if any(above in folders for above in _above(path)))
 
 
 def _above(path: str) -> Iterator[str]:
