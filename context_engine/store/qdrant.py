@@ -1,4 +1,4 @@
-"""A depot on Qdrant: one collection for all repositories, told apart by a tenant index. Only this file speaks to Qdrant.
+"""A depot on Qdrant: one collection for all repositories, told apart by a tenant index.
 
     ctx_depot -> ctx_depot_v1     the alias, and the collection it stands for
     manifest                      one point a repository: its revision, and what counts
@@ -6,19 +6,18 @@
     writer                        one point a repository: who writes, and until when if nothing more is heard
 
 Qdrant knows no transaction over several points, so the order is what keeps a state whole: pieces first, then the manifest, in
-place of the revision it was made from or not at all (a conditional upsert), then what it no longer names is deleted. A kill in
-between leaves pieces that nobody names, which the next commit deletes. What is found, and how it ranks, is no business of
-Qdrant's (docs/decisions/0038).
+place of the revision it was made from or not at all (a conditional upsert), then what it does not name is deleted. A kill in
+between leaves pieces that nobody names: who tries again finds them there, and the next commit deletes what it does not name. What
+is found, and how it ranks, is no business of Qdrant's (docs/decisions/0038).
 """
 
 from __future__ import annotations
 
 import base64
 import math
-import re
 import threading
 import time
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
@@ -26,24 +25,32 @@ from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 from qdrant_client import QdrantClient, models
-from qdrant_client.http.exceptions import ApiException, ResponseHandlingException, UnexpectedResponse
+from qdrant_client.http.exceptions import UnexpectedResponse
 
-from context_engine.errors import InvalidArgument, StoreUnusable
-from context_engine.store.depot import PIECE_BYTES, Held, busy, unavailable
+from context_engine.errors import ContextEngineError
+from context_engine.store.depot import PIECE_BYTES, Held, Sent, busy, pieces
+from context_engine.store.qdrant_session import QdrantSession, unusable
 
 ALIAS = "ctx_depot"
 COLLECTION = "ctx_depot_v1"
 """Raise the number when payloads change; the alias then says which one serves."""
-SERVER_LEAST = (1, 16)
-"""Older servers do not know conditional upserts, and would take any for an unconditional one."""
-TIMEOUT_S = 10
+IN_ORDER = models.WriteOrdering.STRONG
+"""Every replica sees writes in one order, so that all take the same side in a conditional one."""
 LEASE_S = 60.0
 """A writer that was killed holds up the next one so long. Clocks of machines differ by less."""
 RENEW_S = 15.0
 LOCK_POLL_S = 0.1
 PAGE_POINTS = 1_000
-
-_ADDRESS = re.compile(r"(qdrant|http|https)://(?:([^@/]*)@)?([^/@]+)/?")
+FIELDS = {
+    "repository": models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True),
+    "what": models.PayloadSchemaType.KEYWORD,
+    "name": models.PayloadSchemaType.KEYWORD,
+    "owner": models.PayloadSchemaType.KEYWORD,
+    "revision": models.PayloadSchemaType.INTEGER,
+    "until": models.PayloadSchemaType.FLOAT,
+    "sent_at": models.PayloadSchemaType.FLOAT,
+}
+"""All that a filter of ours names: in strict mode, as on Qdrant's cloud, others are refused."""
 
 
 class QdrantDepot:
@@ -54,13 +61,10 @@ class QdrantDepot:
 
     def __init__(self, address: str, client: Callable[[], QdrantClient] | None = None) -> None:
         """`address`: `https://KEY@host:6333`, or `qdrant://host:6333` without TLS. Raises: InvalidArgument."""
-        kind, key, host = _taken_apart(address)
-        self.name = f"{kind}://{host}"
-        scheme = "http" if kind == "qdrant" else kind
-        self._open = client or (lambda: _over_http(f"{scheme}://{host}", key))
-        self._lock = threading.RLock()
-        self._client: QdrantClient | None = None
+        self._session = QdrantSession(address, client, lay_out=_lay_out)
+        self.name = self._session.name
         self._owner: dict[str, str] = {}
+        self._until: dict[str, float] = {}
 
     # -- reading --
 
@@ -71,13 +75,14 @@ class QdrantDepot:
 
     def held(self, repository: str) -> Held:
         """The manifest and its revision."""
-        found = self._point(_id(repository, "manifest"), ["revision", "content"])
+        found = self._point(_id(repository, "manifest"), ["revision", "content", "committed_at"])
         if found is None:
             return Held(0, None)
         content = found.get("content")
-        return Held(found["revision"], None if content is None else base64.b64decode(content))
+        manifest = None if content is None else base64.b64decode(content)
+        return Held(found["revision"], manifest, found.get("committed_at", 0.0))
 
-    def fetch(self, repository: str, name: str, target: Path) -> None:
+    def fetch(self, repository: str, name: str, target: Path, sent: Sent = lambda _: None) -> None:
         """Write a segment to a file. Raises: FileNotFoundError when it is not there, or no longer."""
         size, number = 1, 0
         with open(target, "wb") as out:
@@ -86,7 +91,9 @@ class QdrantDepot:
                 if found is None:
                     raise FileNotFoundError(name)
                 size = found["size"]
-                out.write(base64.b64decode(found["content"]))
+                content = base64.b64decode(found["content"])
+                out.write(content)
+                sent(len(content))
                 number += 1
 
     def sizes(self, repository: str) -> dict[str, int]:
@@ -98,23 +105,30 @@ class QdrantDepot:
             whole[piece["name"]] = piece["size"]
         return {name: size for name, size in there.items() if size == whole[name]}
 
-    def repositories(self) -> list[str]:
-        """Those that have something on it, sorted."""
-        filled = models.Filter(must=[_is("what", "manifest"), _is("is_filled", True)])
-        return sorted(found["repository"] for found in self._all(filled, ["repository"]))
+    def taken(self, repository: str) -> int:
+        """Bytes of all its pieces."""
+        return sum(piece["bytes"] for piece in self._all(models.Filter(must=_of(repository, "piece")), ["bytes"]))
 
-    def _point(self, point: str, fields: list[str]) -> dict[str, Any] | None:
-        with self._asked() as client:
-            found = client.retrieve(ALIAS, [point], with_payload=fields)
+    def repositories(self) -> list[str]:
+        """Those that have something on it, sorted; such too of which only pieces have arrived."""
+        either = models.FieldCondition(key="what", match=models.MatchAny(any=["manifest", "piece"]))
+        found = self._all(models.Filter(must=[either]), ["repository", "is_filled"])
+        return sorted({each["repository"] for each in found if each.get("is_filled", True)})
+
+    def _point(self, point: str, fields: list[str], *, written: bool = False) -> dict[str, Any] | None:
+        """Some fields of a point; `written`: as most replicas have it, because we have just written it."""
+        seen = models.ReadConsistencyType.MAJORITY if written else None
+        found = self._session.ask(lambda client: client.retrieve(ALIAS, [point], with_payload=fields, consistency=seen))
         return dict(found[0].payload or {}) if found else None
 
     def _all(self, wanted: models.Filter, fields: list[str]) -> Iterator[dict[str, Any]]:
         offset = None
         while True:
-            with self._asked() as client:
-                points, offset = client.scroll(
-                    ALIAS, scroll_filter=wanted, limit=PAGE_POINTS, offset=offset, with_payload=fields
+            points, offset = self._session.ask(
+                lambda client, start=offset: client.scroll(
+                    ALIAS, scroll_filter=wanted, limit=PAGE_POINTS, offset=start, with_payload=fields
                 )
+            )
             yield from (dict(point.payload or {}) for point in points)
             if offset is None:
                 return
@@ -137,12 +151,12 @@ class QdrantDepot:
         try:
             yield
         finally:
-            del self._owner[repository]
             ended.set()
             renewing.join()
+            del self._owner[repository], self._until[repository]
             mine = models.Filter(must=[_has(_id(repository, "writer")), _is("owner", owner)])
-            with suppress(Exception), self._asked() as client:  # it ends by itself, only later
-                client.delete(ALIAS, points_selector=models.FilterSelector(filter=mine))
+            with suppress(ContextEngineError):  # it ends by itself, only later
+                self._delete(mine)
 
     def _leased(self, repository: str, owner: str) -> bool:
         """Take the lease, or hold it for longer, unless somebody else has it."""
@@ -153,30 +167,51 @@ class QdrantDepot:
         )
         payload = {"repository": repository, "what": "writer", "owner": owner, "until": now + LEASE_S}
         self._upsert(point, payload, free)
-        found = self._point(point, ["owner"])
-        return found is not None and found["owner"] == owner
+        found = self._point(point, ["owner"], written=True)
+        if found is None or found["owner"] != owner:
+            return False
+        self._until[repository] = now + LEASE_S
+        return True
 
     def _renewed(self, repository: str, owner: str, ended: threading.Event) -> None:
         while not ended.wait(RENEW_S):
-            with suppress(Exception):  # a lease that is lost shows at the commit, whose revision then does not fit
+            with suppress(ContextEngineError):  # a lost lease shows at the commit, whose revision then does not fit
                 self._leased(repository, owner)
 
+    def stage(self, repository: str, name: str, path: Path, sent: Sent = lambda _: None) -> None:
+        """Send a segment ahead of its commit; each piece that arrived stays, and is not sent again."""
+        numbers = range(math.ceil(path.stat().st_size / PIECE_BYTES))
+        ids = [_id(repository, "piece", name, number) for number in numbers]
+        there, now = models.Filter(must=[models.HasIdCondition(has_id=list(ids))]), {"sent_at": time.time()}
+        self._session.ask(lambda client: client.set_payload(ALIAS, now, points=there, ordering=IN_ORDER))
+        found = self._session.ask(lambda client: client.retrieve(ALIAS, ids, with_payload=["number"]))
+        self._put(repository, name, path, {(point.payload or {})["number"] for point in found}, sent)
+
+    def restore(self, repository: str, name: str, path: Path, sent: Sent = lambda _: None) -> None:
+        """Put every piece of a segment in the place of what is left of it."""
+        self._put(repository, name, path, (), sent)
+
     def commit(
-        self, repository: str, revision: int, manifest: bytes, added: Mapping[str, Path], dropped: Collection[str]
+        self, repository: str, revision: int, manifest: bytes, added: Mapping[str, Path], named: Collection[str]
     ) -> int:
-        """Pieces, then the manifest in place of `revision`, then what it no longer names is gone."""
-        owner = self._owner[repository]
+        """Pieces, then the manifest in place of `revision`, then what it does not name is gone."""
         for name, path in added.items():
-            self._put(repository, name, path, revision + 1)
+            self.stage(repository, name, path)
         self._swap(repository, revision, base64.b64encode(manifest).decode())
-        self._drop(repository, list(dropped), revision + 1, owner)
+        self._drop(repository, named)
         return revision + 1
 
-    def _put(self, repository: str, name: str, path: Path, revision: int) -> None:
-        size, owner = path.stat().st_size, self._owner[repository]
-        with open(path, "rb") as source:
-            for number in range(max(1, math.ceil(size / PIECE_BYTES))):
-                content = source.read(PIECE_BYTES)
+    def _drop(self, repository: str, named: Collection[str]) -> None:
+        """Delete pieces that the manifest does not name, but for those that who took the lease meanwhile has sent for the next."""
+        ours = models.FieldCondition(key="sent_at", range=models.Range(lt=self._until[repository]))
+        kept = [models.FieldCondition(key="name", match=models.MatchAny(any=sorted(named)))] if named else []
+        self._delete(models.Filter(must=[*_of(repository, "piece"), ours], must_not=kept))
+
+    def _put(self, repository: str, name: str, path: Path, there: Collection[int], sent: Sent) -> None:
+        """The pieces of a segment, but those that are there."""
+        size = path.stat().st_size
+        for number, content in pieces(path):
+            if number not in there:
                 payload = {
                     "repository": repository,
                     "what": "piece",
@@ -184,11 +219,11 @@ class QdrantDepot:
                     "number": number,
                     "size": size,
                     "bytes": len(content),
-                    "revision": revision,
-                    "owner": owner,
+                    "sent_at": time.time(),
                     "content": base64.b64encode(content).decode(),
                 }
                 self._upsert(_id(repository, "piece", name, number), payload)
+            sent(len(content))
 
     def _swap(self, repository: str, revision: int, content: str | None) -> None:
         """Put a manifest in place of a revision, and look whether it is ours that lies there."""
@@ -200,97 +235,32 @@ class QdrantDepot:
             "content": content,
             "revision": revision + 1,
             "owner": owner,
+            "committed_at": time.time(),
         }
         point = _id(repository, "manifest")
         self._upsert(point, payload, models.Filter(must=[_is("revision", revision)]))
-        found = self._point(point, ["revision", "owner"])
+        found = self._point(point, ["revision", "owner"], written=True)
         if found != {"revision": revision + 1, "owner": owner}:
             raise busy(repository)
 
-    def _drop(self, repository: str, names: Sequence[str], revision: int, owner: str) -> None:
-        """Delete segments by name, and pieces that somebody was killed over before they counted."""
-        orphans = models.Filter(
-            must=[*_of(repository, "piece"), _is("revision", revision)], must_not=[_is("owner", owner)]
-        )
-        unnamed = [models.FieldCondition(key="name", match=models.MatchAny(any=list(names)))] if names else []
-        with self._asked() as client:
-            client.delete(ALIAS, points_selector=models.FilterSelector(filter=orphans))
-            if unnamed:
-                gone = models.Filter(must=[*_of(repository, "piece"), *unnamed])
-                client.delete(ALIAS, points_selector=models.FilterSelector(filter=gone))
-
     def clear(self, repository: str) -> int:
         """Drop manifest and segments; bytes freed."""
-        freed = sum(self.sizes(repository).values())
+        freed = self.taken(repository)
         self._swap(repository, self.revision(repository), None)
-        with self._asked() as client:
-            client.delete(
-                ALIAS, points_selector=models.FilterSelector(filter=models.Filter(must=_of(repository, "piece")))
-            )
+        self._drop(repository, [])
         return freed
 
     def _upsert(self, point: str, payload: dict[str, Any], only_if: models.Filter | None = None) -> None:
-        with self._asked() as client:
-            client.upsert(ALIAS, [models.PointStruct(id=point, vector={}, payload=payload)], update_filter=only_if)
+        points = [models.PointStruct(id=point, vector={}, payload=payload)]
+        self._session.ask(lambda client: client.upsert(ALIAS, points, update_filter=only_if, ordering=IN_ORDER))
 
-    # -- the connection --
-
-    @contextmanager
-    def _asked(self) -> Generator[QdrantClient]:
-        """The client, its words for trouble turned into ours."""
-        try:
-            yield self._connected()
-        except UnexpectedResponse as error:
-            if error.status_code in (401, 403):
-                raise _unusable(
-                    self.name, "it refuses the key", "put the key into CTX_STORE_URL, before the @"
-                ) from error
-            raise unavailable(self.name, f"{error.status_code} {error.reason_phrase}") from error
-        except (ResponseHandlingException, ApiException, OSError) as error:
-            raise unavailable(self.name, error) from error
-
-    def _connected(self) -> QdrantClient:
-        with self._lock:
-            if self._client is None:
-                client = self._open()
-                _check_version(client, self.name)
-                _lay_out(client, self.name)
-                self._client = client
-            return self._client
+    def _delete(self, chosen: models.Filter) -> None:
+        gone = models.FilterSelector(filter=chosen)
+        self._session.ask(lambda client: client.delete(ALIAS, points_selector=gone, ordering=IN_ORDER))
 
     def close(self) -> None:
         """Let go of the connection; it can be used again afterwards."""
-        with self._lock:
-            if self._client is not None:
-                self._client.close()
-                self._client = None
-
-
-def _over_http(url: str, key: str) -> QdrantClient:
-    return QdrantClient(url=url, api_key=key or None, timeout=TIMEOUT_S, check_compatibility=False)
-
-
-def _taken_apart(address: str) -> tuple[str, str, str]:
-    """(kind, key, host) of an address."""
-    found = _ADDRESS.fullmatch(address)
-    if found is None:
-        raise InvalidArgument(
-            "the address of the shared store is none of Qdrant",
-            suggestion="write CTX_STORE_URL like https://KEY@host:6333 or qdrant://host:6333",
-        )
-    if found[2] and found[1] != "https":
-        raise InvalidArgument(
-            "the key of the shared store would be sent in the clear", suggestion="write https:// before it"
-        )
-    return found[1], found[2] or "", found[3]
-
-
-def _check_version(client: QdrantClient, name: str) -> None:
-    version = client.info().version
-    numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
-    if numbers < SERVER_LEAST:
-        least = ".".join(map(str, SERVER_LEAST))
-        raise _unusable(name, f"it is Qdrant {version}, and {least} is needed", f"update it to {least} or newer")
+        self._session.close()
 
 
 def _lay_out(client: QdrantClient, name: str) -> None:
@@ -299,24 +269,16 @@ def _lay_out(client: QdrantClient, name: str) -> None:
     if ALIAS not in aliases:
         with suppress(UnexpectedResponse, ValueError):  # somebody else was quicker
             client.create_collection(COLLECTION, vectors_config={}, on_disk_payload=True)
-        for field, kind in (
-            ("repository", models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True)),
-            ("what", models.PayloadSchemaType.KEYWORD),
-            ("name", models.PayloadSchemaType.KEYWORD),
-        ):
+        for field, kind in FIELDS.items():
             client.create_payload_index(COLLECTION, field, field_schema=kind)
         made = models.CreateAlias(collection_name=COLLECTION, alias_name=ALIAS)
         client.update_collection_aliases([models.CreateAliasOperation(create_alias=made)])
     elif aliases[ALIAS] != COLLECTION:
-        raise _unusable(
+        raise unusable(
             name,
             f"{ALIAS} stands for {aliases[ALIAS]}, and this program knows {COLLECTION}",
             "use the same release of smart-context-engine everywhere, or another cluster",
         )
-
-
-def _unusable(name: str, why: str, suggestion: str) -> StoreUnusable:
-    return StoreUnusable(f"the shared store {name} cannot serve: {why}", suggestion=suggestion)
 
 
 def _id(repository: str, *what: str | int) -> str:

@@ -23,7 +23,7 @@ from context_engine.store.embedded import SCHEMA_VERSION, EmbeddedStore
 from context_engine.store.segment import term_hashes
 from context_engine.store.shared import SharedStore
 from context_engine.store.snapshot import Snapshot
-from tests.databases import new_database, qdrant_depot
+from tests.databases import new_database, qdrant_at_url, qdrant_in_memory, qdrant_over_http
 from tests.engines import GRAMMARS, LANGUAGES, found, indexed, open_engine
 from tests.trees import tree
 
@@ -41,15 +41,17 @@ def on_postgres(folder: Path, *, shares: bool) -> SharedStore:
     return SharedStore(folder, PostgresDepot(database()), str(folder), shares=shares)
 
 
-def on_qdrant(folder: Path) -> SharedStore:
-    return SharedStore(folder, qdrant_depot(), str(folder))
+def on_qdrant(folder: Path, *, depot: Callable[[], Any]) -> SharedStore:
+    return SharedStore(folder, depot(), str(folder))
 
 
 BACKENDS: dict[str, Callable[[Path], Any]] = {
     "embedded": EmbeddedStore,
     "postgres": partial(on_postgres, shares=True),
     "postgres, kept here": partial(on_postgres, shares=False),
-    "qdrant": on_qdrant,
+    "qdrant in memory": partial(on_qdrant, depot=qdrant_in_memory),
+    "qdrant over http": partial(on_qdrant, depot=qdrant_over_http),
+    "qdrant at QDRANT_URL": partial(on_qdrant, depot=qdrant_at_url),
 }
 
 
