@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from context_engine.embedding.registry import open_embedder
 from context_engine.embedding.timely import Timely
 from context_engine.errors import Cancelled, EmbedderUnusable
 from context_engine.index.encoder import Encoder
+from context_engine.index.exchange import Exchange
 from context_engine.index.filling import Filled, Filler, Read, Texts, space_of
 from context_engine.index.gaps import CHUNKS
 from context_engine.languages import Languages
@@ -28,6 +29,7 @@ from context_engine.search.rankers import View
 from context_engine.search.refining import Refiner
 from context_engine.store import served
 from context_engine.store.snapshot import Snapshot
+from context_engine.store.vector_depot import vector_depot
 from context_engine.store.vectors import VectorStore
 
 NO_MODEL = frozenset({"none", "static"})
@@ -67,6 +69,36 @@ class Chosen:
 
 
 @dataclass(frozen=True, slots=True)
+class Shared:
+    """Where a team meets: the address of its database, this repository's name there, whether we share what is made here."""
+
+    address: str = ""
+    repository: str = ""
+    shares: bool = False
+
+    def exchange(self) -> Exchange:
+        """What goes between this machine and the team; nothing where there is none."""
+        if not self.is_there:
+            return Exchange()
+        return Exchange(lambda: vector_depot(self.address), self.repository, shares=self.shares)
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is a team to share with."""
+        return self.address not in ("", "embedded") and bool(self.repository)
+
+    def problems(self, *, repair: bool = False) -> list[str]:
+        """What is wrong with the vectors on the database, in words; a `repair` drops it, and who shares gives it anew.
+
+        Raises: StoreUnavailable, StoreUnusable.
+        """
+        if not self.is_there:
+            return []
+        with closing(vector_depot(self.address)) as depot:
+            return depot.check(self.repository, repair=repair)
+
+
+@dataclass(frozen=True, slots=True)
 class World:
     """What it needs of the Engine: where files lie, what is indexed, and the files as they are now.
 
@@ -81,6 +113,7 @@ class World:
     read_once: Read
     languages: Languages
     hold: Callable[[], bool]
+    team: Shared = Shared()
 
 
 class Embeddings:
@@ -137,7 +170,8 @@ class Embeddings:
     def fill(self, progress: Callable[[Progress], None] | None, cancel: threading.Event | None) -> Filled | None:
         """Start, and wait until all that can has a vector of the model; None when there is no model.
 
-        Raises: EmbedderUnusable when it cannot be used, with the next step; Cancelled.
+        Raises: EmbedderUnusable when it cannot be used, with the next step; StoreUnavailable, StoreUnusable and DiskFull when
+        what is to be shared cannot be; Cancelled.
         """
         self.start()
         thinker, snapshot = self._new, self._world.snapshot()
@@ -148,6 +182,7 @@ class Embeddings:
                 f"the embedder {self._chosen.provider} is {thinker.timely.state}",
                 suggestion=thinker.timely.suggestion or "ctx doctor looks at every part",
             )
+        thinker.exchange.ask_anew()
         thinker.filler.wake()
         while True:
             snapshot = self._world.snapshot() or snapshot
@@ -155,8 +190,10 @@ class Embeddings:
             if filled is not None and progress is not None:
                 done = filled.cards + filled.chunks
                 progress(Progress("embedding", done, filled.cards_total + filled.chunks_total))
-            if filled is not None and (filled.is_complete or thinker.filler.is_through(snapshot)):
+            if filled is not None and thinker.filler.is_done(snapshot, filled):
                 return filled
+            if thinker.exchange.shares and thinker.exchange.trouble:
+                raise thinker.exchange.trouble
             if thinker.filler.problem and thinker.timely.state.startswith(("absent", "failing")):
                 raise EmbedderUnusable(thinker.filler.problem, suggestion=thinker.timely.suggestion)
             if (cancel or threading.Event()).wait(LOOK_S):
@@ -178,7 +215,9 @@ class Embeddings:
         counts = ((filled.cards, filled.cards_total), (filled.chunks, filled.chunks_total)) if filled else ((0, 0),) * 2
         identity = thinker.timely.identity
         name = identity.name if identity else "minilm" if self._chosen.provider == "auto" else self._chosen.provider
-        return EmbeddingStatus(static, name, thinker.state, thinker.timely.suggestion, *counts)
+        team = thinker.exchange
+        told = team.trouble.message if team.trouble else ""
+        return EmbeddingStatus(static, name, thinker.state, thinker.timely.suggestion, *counts, team.taken, told)
 
     def _looked_at(self) -> _Thinker:
         """The model that was chosen, opened if that can be done at once: a status says what it finds."""
@@ -238,6 +277,7 @@ class _Thinker:
         self._store: VectorStore | None = None
         self.is_noted = False
         self.timely = Timely(lambda: open_embedder(chosen.choice(world.env, models_folder)))
+        self.exchange = world.team.exchange()
         self.filler = Filler(
             self.timely,
             vectors=self.vectors,
@@ -245,6 +285,7 @@ class _Thinker:
             read=world.read_once,
             languages=world.languages,
             hold=world.hold,
+            exchange=self.exchange,
         )
         texts = Texts(world.read, world.languages)
         self.refiner = Refiner(
@@ -269,6 +310,7 @@ class _Thinker:
 
     def close(self) -> None:
         self.filler.close()
+        self.exchange.close()
         self.timely.close()
         with self._lock:
             if self._store is not None:

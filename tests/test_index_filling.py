@@ -23,6 +23,7 @@ from context_engine.embedding.timely import Timely
 from context_engine.engine import Engine
 from context_engine.errors import StorageBusy, UnsupportedHost
 from context_engine.index.backlog import EARLY, Filled, Line, in_order
+from context_engine.index.exchange import Exchange
 from context_engine.index.filling import GROUP, NICENESS, Filler, space_of
 from context_engine.index.roles import ROLES
 from context_engine.store.rows import Keys, keys_of, quantised
@@ -54,7 +55,7 @@ class Stage:
     reads: list[str] = field(default_factory=list)
     held: bool = False
 
-    def filler(self, opened: Callable[[], Embedder | None] | None = None) -> Filler:
+    def filler(self, opened: Callable[[], Embedder | None] | None = None, exchange: Exchange | None = None) -> Filler:
         """A filler as another process would have one; the last one is the one that is asked."""
         timely = Timely(opened or (lambda: self.embedder), quiet_s=0.0)
         self.timely = timely
@@ -67,6 +68,7 @@ class Stage:
                 read=self.read,
                 languages=LANGUAGES,
                 hold=lambda: self.held,
+                exchange=exchange,
             )
         )
         return self.fillers[-1]

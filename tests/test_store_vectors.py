@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from context_engine.errors import InvalidVectors
-from context_engine.store.rows import keys_of, quantised
+from context_engine.store.rows import Rows, keys_of, quantised
 from context_engine.store.store import Space
 from context_engine.store.vectors import HEADER_BYTES, VectorStore
 
@@ -364,3 +364,22 @@ def test_a_writer_killed_at_any_moment_leaves_whole_puts_behind(tmp_path: Path) 
         assert VectorStore(tmp_path, SPACE).check() == []
         start += 100_000
     assert put(VectorStore(tmp_path, SPACE), [1]) in (0, 1)
+
+
+def test_rows_of_another_store_are_kept_as_they_are(tmp_path: Path) -> None:
+    """Made anew out of their floats they could differ by a step, and two machines would rank differently."""
+    rows = Rows(np.arange(-50, 46, dtype=np.int8).reshape(8, 12), np.linspace(0, 3, 8, dtype=np.float32))
+    assert (quantised(rows.floats()).values != rows.values).any()
+    store, keys = VectorStore(tmp_path, SPACE), keys_of(texts(range(8)))
+    assert (store.keep(keys, rows), store.keep(keys, rows)) == (8, 0)
+    kept, found = store.get(keys)
+    assert found.all()
+    assert (kept.values.tobytes(), kept.scales.tobytes()) == (rows.values.tobytes(), rows.scales.tobytes())
+
+
+def test_rows_of_another_store_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    store = VectorStore(tmp_path, SPACE)
+    for values, scale in ((np.zeros((1, 11), np.int8), 1.0), (np.zeros((1, 12), np.int8), np.inf)):
+        with pytest.raises(InvalidVectors):
+            store.keep(keys_of(["one"]), Rows(values, np.array([scale], np.float32)))
+    assert len(store) == 0

@@ -1,8 +1,9 @@
 """Fills a space in the background: whatever a snapshot lacks gets its vector, cards of files first, then chunks.
 
-One thread of low priority, which stands back while answers are under way, and one process of the machine for a space. Texts
-are made from the files as they are now and compared with the keys of the index: what has been edited since is passed over,
-so no vector ever stands under the key of another text. A killed process loses one group of texts.
+What a team has embedded already is taken from there (`index.exchange`), only the rest is embedded: by one thread of low
+priority, which stands back while answers are under way, and one process of the machine for a space. Texts are made from the
+files as they are now and compared with the keys of the index: what has been edited since is passed over, so no vector ever
+stands under the key of another text. A killed process loses one group of texts.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from context_engine.index import capsule
 from context_engine.index.backlog import Filled, Line, in_order
 from context_engine.index.capsule import Placed, capsules, card, card_names
 from context_engine.index.describe import PLAIN
+from context_engine.index.exchange import Exchange
 from context_engine.index.gaps import CARDS, PARTS, Gaps, Part
 from context_engine.index.stored import decode_outline
 from context_engine.languages import Languages, doc_head
@@ -51,7 +53,7 @@ OPEN_WAIT_S = 0.5
 OPEN_LOOK_S = 5.0
 """How often it is looked whether an embedder that cannot be opened has come."""
 OTHERS_LOOK_S = 15.0
-"""How often it is looked what the process that fills this space has added, or whether it has gone."""
+"""How often it is looked what the process that fills this space, or the team, has added, or whether it has gone."""
 RETRY_S = 60.0
 """After something refused: a file that cannot be read, a disk that is full."""
 RELOOK_S = 600.0
@@ -72,7 +74,7 @@ class Filler:
     """The one that fills the vectors of one workspace. Thread-safe; nothing happens before the first `wake`.
 
     `vectors` gives the store of the embedder's space, None while that is not known; `snapshot` the newest one; nothing is
-    filled while `hold` says so.
+    filled while `hold` says so; `exchange` is with the team, if there is one.
     """
 
     def __init__(
@@ -84,8 +86,10 @@ class Filler:
         read: Read,
         languages: Languages,
         hold: Callable[[], bool] = lambda: False,
+        exchange: Exchange | None = None,
     ) -> None:
         self.problem = ""
+        self._exchange = exchange or Exchange()
         self._timely, self._vectors, self._snapshot, self._hold = timely, vectors, snapshot, hold
         self._texts = Texts(read, languages)
         self._gaps = Gaps()
@@ -121,6 +125,10 @@ class Filler:
         """Whether all of a snapshot that can have a vector has one: what was edited since it was indexed cannot."""
         return self._through is not None and self._through() is snapshot
 
+    def is_done(self, snapshot: Snapshot, filled: Filled) -> bool:
+        """The same, and a team has got its share, where there is one to give to."""
+        return (filled.is_complete or self.is_through(snapshot)) and self._exchange.has_given(snapshot)
+
     def close(self) -> None:
         """Stop; what is made is stored."""
         with self._lock:
@@ -151,14 +159,35 @@ class Filler:
         if vectors is None or snapshot is None or vectors.space != space_of(self._timely) or self._hold():
             return HELD_LOOK_S
         self._look(vectors)
-        if not self._gaps.filled(snapshot, vectors).is_complete:
-            with vectors.sole_filler() as alone:
-                rest_s = self._fill(snapshot, vectors) if alone else OTHERS_LOOK_S
-            if rest_s is not None:
-                return rest_s
-        self._done_with(snapshot)
-        self._tidy(vectors)
-        return RELOOK_S
+        rest_s = self._completed(snapshot, vectors)
+        if rest_s is None:
+            self._done_with(snapshot)
+        if self.is_through(snapshot) and not self._exchange.give(snapshot, vectors):
+            return RETRY_S
+        if rest_s is None:
+            self._tidy(vectors)
+            return RELOOK_S
+        return rest_s
+
+    def _completed(self, snapshot: Snapshot, vectors: VectorStore) -> float | None:
+        """Take what others have made, and fill the rest: None when nothing is left, else when to go on."""
+        if self._gaps.filled(snapshot, vectors).is_complete:
+            return None
+        came = self._take(snapshot, vectors)
+        if self._gaps.filled(snapshot, vectors).is_complete:
+            return None
+        if came and not self._exchange.shares:
+            return OTHERS_LOOK_S  # somebody else may be about to give the rest
+        with vectors.sole_filler() as alone:
+            return self._fill(snapshot, vectors) if alone else OTHERS_LOOK_S
+
+    def _take(self, snapshot: Snapshot, vectors: VectorStore) -> int:
+        """Take what is missing of a snapshot from the team; how many came."""
+        missing = [part.keys(snapshot)[self._gaps.of(part, snapshot, vectors)] for part in PARTS]
+        came = self._exchange.take(vectors, np.concatenate(missing), self._cancel)
+        if came:
+            self._gaps.look_again(vectors, at_all=False)
+        return came
 
     def _fill(self, snapshot: Snapshot, vectors: VectorStore) -> float | None:
         """Group after group until nothing is left (None), or when to go on: something is in the way, or was passed over."""
@@ -176,6 +205,7 @@ class Filler:
                 if not self._filled(vectors, texts, keys):
                     return OPEN_LOOK_S
                 self._gaps.strike(part, snapshot, vectors, numbers)
+                self._exchange.give_now_and_then(snapshot, vectors)
         if not passed:
             return None
         self._done_with(snapshot)
@@ -184,6 +214,8 @@ class Filler:
     def _filled(self, vectors: VectorStore, texts: Sequence[str], keys: Keys) -> bool:
         """Embed and store what is still missing of some texts; whether all was done."""
         missing = vectors.missing(keys)
+        if self._exchange.take(vectors, keys[missing], self._cancel):
+            missing = vectors.missing(keys)
         lacking = [text for text, is_missing in zip(texts, missing.tolist(), strict=True) if is_missing]
         rows = self._timely.fill(lacking, self._cancel) if lacking else np.zeros((0, vectors.space.dimensions))
         if len(rows):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -13,10 +13,22 @@ from context_engine.index.backlog import Filled
 from context_engine.store.rows import Keys
 from context_engine.store.snapshot import Snapshot
 from context_engine.store.store import Space
-from context_engine.store.vectors import VectorStore
 
 Ints = npt.NDArray[np.intp]
 Mask = npt.NDArray[np.bool_]
+
+
+class Holder(Protocol):
+    """Whatever can say which vectors it lacks: the store of this machine, or a team's depot."""
+
+    @property
+    def space(self) -> Space:
+        """What its vectors have in common."""
+        ...
+
+    def missing(self, keys: Keys) -> Mask:
+        """Which keys have no vector there."""
+        ...
 
 
 class Part(NamedTuple):
@@ -58,12 +70,12 @@ class Gaps:
         self._missing: dict[tuple[Part, str, int], tuple[Keys, Mask]] = {}
         self._counted: tuple[weakref.ref[Snapshot], Filled] | None = None
 
-    def of(self, part: Part, snapshot: Snapshot, vectors: VectorStore) -> Mask:
+    def of(self, part: Part, snapshot: Snapshot, vectors: Holder) -> Mask:
         """Which cards or chunks of a snapshot lack theirs; what is dead lacks nothing."""
         with self._lock:
             return self._of(part, snapshot, vectors)
 
-    def filled(self, snapshot: Snapshot, vectors: VectorStore) -> Filled:
+    def filled(self, snapshot: Snapshot, vectors: Holder) -> Filled:
         """How many of a snapshot are there."""
         with self._lock:
             if self._space != vectors.space or self._counted is None or self._counted[0]() is not snapshot:
@@ -75,7 +87,7 @@ class Gaps:
                 )
             return self._counted[1]
 
-    def strike(self, part: Part, snapshot: Snapshot, vectors: VectorStore, numbers: Ints) -> None:
+    def strike(self, part: Part, snapshot: Snapshot, vectors: Holder, numbers: Ints) -> None:
         """Look again at these: most have been filled."""
         with self._lock:
             base = part.base(snapshot)
@@ -86,7 +98,7 @@ class Gaps:
                 missing[own] = vectors.missing(keys[own])
             self._counted = None
 
-    def look_again(self, vectors: VectorStore, *, at_all: bool) -> None:
+    def look_again(self, vectors: Holder, *, at_all: bool) -> None:
         """Look at what was missing, for other processes fill, too; or at all, for what was long unused is dropped.
 
         Only the thread that strikes off may call it: it holds no lock, for looking takes as long as an answer may.
@@ -100,14 +112,14 @@ class Gaps:
         with self._lock:
             self._counted = None
 
-    def _of(self, part: Part, snapshot: Snapshot, vectors: VectorStore) -> Mask:
+    def _of(self, part: Part, snapshot: Snapshot, vectors: Holder) -> Mask:
         if self._space != vectors.space:
             self._space, self._counted = vectors.space, None
             self._missing.clear()
         parts = [self._segment(part, snapshot, vectors, n)[1] for n in range(len(snapshot.segments))]
         return np.concatenate([np.zeros(0, bool), *parts]) & part.alive(snapshot)
 
-    def _segment(self, part: Part, snapshot: Snapshot, vectors: VectorStore, number: int) -> tuple[Keys, Mask]:
+    def _segment(self, part: Part, snapshot: Snapshot, vectors: Holder, number: int) -> tuple[Keys, Mask]:
         """A segment's keys and which are missing. After a rebuild from nothing another one may have the same name."""
         name = part, snapshot.generation, snapshot.segment_numbers[number]
         keys = part.segment_keys(snapshot)[number]

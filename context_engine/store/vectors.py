@@ -142,13 +142,20 @@ class VectorStore:
         Raises: InvalidVectors for another shape or numbers that are not finite, StorageBusy, DiskFull.
         """
         self._check_fit(keys, rows)
+        return self.keep(keys, quantised(rows))
+
+    def keep(self, keys: Keys, rows: Rows) -> int:
+        """The same for rows as another store gave them: they are kept bit for bit."""
+        self._check_fit(keys, rows.values)
+        if not np.isfinite(rows.scales).all():
+            raise _unfit("a row holds a scale that is not finite")
         with self._lock, self._writing():
             self._refresh()
             fresh = np.zeros(len(keys), bool)
             fresh[np.unique(keys, return_index=True)[1]] = True
             fresh &= self._index.find(keys) < 0
             if fresh.any():
-                self._append(_records(keys[fresh], quantised(np.asarray(rows)[fresh])))
+                self._append(_records(keys[fresh], Rows(rows.values[fresh], rows.scales[fresh])))
             return int(fresh.sum())
 
     def compact(self) -> int:

@@ -1,0 +1,178 @@
+"""Vectors of a model fetched from a team's database beside making them: a second machine's whole start, and the depot alone.
+
+    python bench/shared_vectors.py REPOSITORY --models build/models     a PostgreSQL and Qdrant's own engine are started
+    python bench/shared_vectors.py --rows 100000                        the depots alone, with rows drawn by chance
+
+`--models` is a folder in which `ctx models pull` made MiniLM ready. Qdrant's engine stands behind tests/qdrant_shim.py, whose
+HTTP is Python's: a server is quicker. `--store` measures one of your own instead.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from bench.measure import table
+from context_engine.engine import Engine, Query, Settings
+from context_engine.index.encoder import Encoder
+from context_engine.index.exchange import Exchange
+from context_engine.index.filling import Texts
+from context_engine.index.gaps import PARTS
+from context_engine.store.rows import keys_of, quantised
+from context_engine.store.store import Space
+from context_engine.store.vector_depot import vector_depot
+from context_engine.store.vectors import VectorStore
+from tests.databases import new_database
+
+DIMENSIONS = 384
+"""MiniLM's, and those of our own table."""
+ASKED = ("where are errors handled", "configuration file", "parse request headers", "test")
+
+
+def main() -> None:
+    """Measure, and print tables for docs/benchmarks.md."""
+    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    asked.add_argument("repository", type=Path, nargs="?")
+    asked.add_argument("--models", type=Path, default=Path("build/models"))
+    asked.add_argument("--rows", type=int, default=20_000)
+    asked.add_argument("--store", action="append", default=[], help="the address of a database; again for several")
+    chosen = asked.parse_args()
+    with started(chosen.store) as stores, tempfile.TemporaryDirectory() as folder:
+        print(
+            table(
+                ["store", "given s", "known s", "taken s", "a vector, taken", "database"],
+                depots(stores, chosen.rows, Path(folder)),
+            )
+        )
+        if chosen.repository:
+            print()
+            print(table(["store", "machine", "texts", "read by the model", "s", "by our own table", "same rows and answers"], machines(stores, chosen, Path(folder))))  # fmt: skip
+
+
+@contextmanager
+def started(addresses: Sequence[str]) -> Generator[list[str]]:
+    """The stores to measure: those that were named, else one of each kind."""
+    if addresses:
+        yield list(addresses)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "tests.qdrant_shim", folder]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as shim:
+            try:
+                assert shim.stdout
+                yield [new_database(), shim.stdout.readline().strip()]
+            finally:
+                shim.terminate()
+
+
+def depots(stores: Sequence[str], count: int, folder: Path) -> Generator[list[object]]:
+    """So many rows given to each store, asked for, and taken by a machine that has none."""
+    numbers = np.random.default_rng(9).standard_normal((count, DIMENSIONS)).astype(np.float32)
+    keys, rows, space = keys_of([f"text {n}" for n in range(count)]), quantised(numbers), Space("beef", DIMENSIONS)
+    for number, address in enumerate(stores):
+        name = f"bench-{time.time_ns()}"
+        with closing(vector_depot(address)) as depot:
+            given_s = seconds(lambda here=depot, own=name: here.put(own, space, keys, rows, 1))
+            known_s = seconds(lambda here=depot, own=name: here.known(own, space, keys))
+            machine = VectorStore(folder / f"machine-{number}", space)
+            exchange = Exchange(lambda address=address: vector_depot(address), name)
+            taken_s = seconds(lambda to=machine, by=exchange: by.take(to, keys, threading.Event()))
+            assert exchange.taken == count
+            size = on_disk(address)
+            depot.tidy(name, 1 << 30)
+            exchange.close()
+        yield [
+            kind(address),
+            f"{given_s:.2f}",
+            f"{known_s:.2f}",
+            f"{taken_s:.2f}",
+            f"{taken_s / count * 1e6:.0f} µs",
+            size,
+        ]
+
+
+def machines(stores: Sequence[str], chosen: argparse.Namespace, folder: Path) -> Generator[list[object]]:
+    """A machine that embeds and shares, and another one whose vectors all come from there."""
+    for number, address in enumerate(stores):
+        shared: dict[str, Any] = {"store_url": address, "store_repository": f"bench-{time.time_ns()}"}
+        seen: list[object] = []
+        for name, shares in (("first", True), ("second", False)):
+            cache = folder / f"{number}-{name}"
+            cache.mkdir()
+            (cache / "models").symlink_to(chosen.models.absolute())
+            settings = Settings(cache_folder=cache, embedder="minilm", store_shares=shares, **shared)
+            with Engine.open(chosen.repository, settings=settings) as engine:
+                engine.index()
+                took_s = seconds(engine.embed)
+                texts, state = texts_of(engine), engine.status().embeddings
+                seen.append((rows_of(engine), answers(engine)))
+                static_s = seconds(lambda made=texts: Encoder().rows(made))
+            made = len(set(texts)) - state.taken
+            alike = "yes" if seen[0] == seen[-1] else "NO"
+            yield [kind(address), name, f"{len(texts):,}", f"{made:,}", f"{took_s:.1f}", f"{static_s:.2f}", alike]
+
+
+def texts_of(engine: Engine) -> list[str]:
+    """What is embedded of a workspace."""
+    snapshot, texts = engine._store.snapshot(), Texts(engine._bytes_once, engine._languages)
+    assert snapshot is not None
+    return [text for part in PARTS for text in texts.of(part, snapshot, np.flatnonzero(part.alive(snapshot)))]
+
+
+def rows_of(engine: Engine) -> bytes:
+    """All rows of a workspace on its machine."""
+    snapshot, thinker = engine._store.snapshot(), engine._embeddings._new
+    assert snapshot is not None
+    assert thinker is not None
+    vectors = thinker.vectors()
+    assert vectors is not None
+    rows = [vectors.get(part.keys(snapshot))[0] for part in PARTS]
+    return b"".join(each.values.tobytes() + each.scales.tobytes() for each in rows)
+
+
+def answers(engine: Engine) -> list[list[tuple[str, int, float]]]:
+    """What some questions find, with scores."""
+    return [
+        [(str(hit.chunk.path), hit.chunk.span.first, hit.score) for hit in engine.search(Query(text)).hits]
+        for text in ASKED
+    ]
+
+
+def on_disk(address: str) -> str:
+    """What a database of PostgreSQL takes for the tables of vectors and their indexes."""
+    if not address.startswith("postgres"):
+        return ""
+    import psycopg
+
+    with psycopg.connect(address) as connection:
+        size = "SELECT sum(pg_total_relation_size(inhrelid)) FROM pg_inherits WHERE inhparent = 'context_engine.vector'::regclass"
+        (taken,) = connection.execute(size).fetchone() or (0,)
+    return f"{int(taken) / 1e6:.1f} MB"
+
+
+def kind(address: str) -> str:
+    """PostgreSQL or Qdrant."""
+    return "PostgreSQL" if address.startswith("postgres") else "Qdrant"
+
+
+def seconds(work: Callable[[], Any]) -> float:
+    """Of one call, by the clock."""
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+if __name__ == "__main__":
+    main()

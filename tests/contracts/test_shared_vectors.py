@@ -1,0 +1,429 @@
+"""What every vector depot keeps: rows bit for bit, each repository's its own, the first one put; and engines that share one."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from context_engine.cli.index import _embedded
+from context_engine.engine import Engine, Hit, Query
+from context_engine.errors import InvalidVectors, StoreUnavailable, StoreUnusable
+from context_engine.store import vector_depot
+from context_engine.store.rows import Keys, Rows, keys_of, quantised
+from context_engine.store.store import Space
+from context_engine.store.vector_depot import VectorDepot
+from context_engine.tools.index_tools import status_row
+from tests.databases import forbid, new_database, qdrant_over_http, sever, sql
+from tests.endpoints import EmbeddingServer, embedding_server
+from tests.engines import indexed
+from tests.scripted import LONG_S
+from tests.trees import tree
+from tests.vector_depots import DEPOTS, database
+
+SPACE = Space("feed", 4)
+OTHER = Space("beef", 4)
+
+
+@pytest.fixture(params=list(DEPOTS), scope="module")
+def depot(request: pytest.FixtureRequest) -> Iterator[VectorDepot]:
+    opened = DEPOTS[request.param]()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def app() -> str:
+    """A repository that nobody else has."""
+    return repository()
+
+
+def repository() -> str:
+    return f"team/{uuid4().hex}"
+
+
+def keys(*texts: object) -> Keys:
+    return keys_of([str(text) for text in texts])
+
+
+def rows(*seeds: int, dimensions: int = 4) -> Rows:
+    """For each number a row of its own."""
+    made = [np.random.default_rng(seed).standard_normal(dimensions) for seed in seeds]
+    return quantised(np.array(made, np.float32).reshape(len(seeds), dimensions))
+
+
+def put(depot: VectorDepot, app: str, *seeds: int, space: Space = SPACE, day: int = 100) -> int:
+    return depot.put(app, space, keys(*seeds), rows(*seeds), day)
+
+
+def held(depot: VectorDepot, app: str, *seeds: int, space: Space = SPACE) -> list[int]:
+    """Which of these are there; each that is must be the row that was put."""
+    fetched, found = depot.fetch(app, space, keys(*seeds))
+    assert depot.known(app, space, keys(*seeds)).tolist() == found.tolist()
+    wanted = rows(*seeds)
+    assert (fetched.values == np.where(found[:, None], wanted.values, 0)).all()
+    assert (fetched.scales == np.where(found, wanted.scales, 0)).all()
+    return [seed for seed, there in zip(seeds, found.tolist(), strict=True) if there]
+
+
+# -- rows --
+
+
+def test_before_anything_was_put_nothing_is_known(depot: VectorDepot, app: str) -> None:
+    assert held(depot, app, 1, 2) == []
+    assert (depot.held(app), depot.check(app), depot.tidy(app, 1 << 20)) == ({}, [], 0)
+    assert held(depot, app) == []
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.binary(min_size=16, max_size=16),
+            st.lists(st.integers(-127, 127), min_size=4, max_size=4),
+            st.floats(0, 2.0**100, width=32),
+        ),
+        min_size=1,
+        max_size=5,
+        unique_by=lambda row: row[0],
+    )
+)
+@settings(max_examples=25, deadline=None)
+def test_a_row_comes_back_as_it_was_put_bit_for_bit(depot: VectorDepot, given_rows: list[tuple]) -> None:
+    """Every machine that fetches it ranks like the one that made it."""
+    app = repository()
+    stated = np.array([key for key, _, _ in given_rows], "S16")
+    wanted = Rows(
+        np.array([numbers for _, numbers, _ in given_rows], np.int8),
+        np.array([scale for _, _, scale in given_rows], np.float32),
+    )
+    assert depot.put(app, SPACE, stated, wanted, 100) == len(stated)
+    fetched, found = depot.fetch(app, SPACE, stated[::-1])
+    assert found.all()
+    assert fetched.values.tobytes() == wanted.values[::-1].tobytes()
+    assert fetched.scales.tobytes() == wanted.scales[::-1].tobytes()
+    assert depot.check(app) == [], "keys are whole, zeros at their end as well"
+
+
+def test_the_first_row_put_under_a_key_stays_and_only_new_ones_are_counted(depot: VectorDepot, app: str) -> None:
+    assert put(depot, app, 1, 2) == 2
+    assert depot.put(app, SPACE, keys(2, 3, 3), rows(7, 3, 8), 100) == 1
+    assert held(depot, app, 3, 1, 4, 2, 2) == [3, 1, 2, 2]
+    assert depot.held(app) == {SPACE: 3}
+
+
+def test_no_repository_and_no_space_sees_what_is_anothers(depot: VectorDepot, app: str) -> None:
+    other = repository()
+    put(depot, app, 1, 2)
+    put(depot, other, 2, 3)
+    put(depot, app, 9, space=OTHER)
+    assert (held(depot, app, 1, 2, 3, 9), held(depot, other, 1, 2, 3, 9)) == ([1, 2], [2, 3])
+    assert held(depot, app, 1, 9, space=OTHER) == [9]
+    assert depot.tidy(other, 1 << 20) == 2
+    assert depot.held(app) == {SPACE: 2, OTHER: 1}
+    assert depot.held(other) == {}
+
+
+def test_what_takes_many_messages_arrives_whole(depot: VectorDepot, app: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vector_depot, "MESSAGE_BYTES", 700)
+    many = tuple(range(50))
+    assert put(depot, app, *many) == 50
+    assert held(depot, app, *many, 99) == list(many)
+    depot.stamp(app, SPACE, keys(*many), 200, 150)
+    assert depot.tidy(app, 150) == 0
+
+
+def test_thousands_of_keys_are_one_message() -> None:
+    assert len(list(vector_depot.messages(5_000, 444))) == 1
+
+
+def test_rows_of_another_size_are_refused_and_nothing_is_kept(depot: VectorDepot, app: str) -> None:
+    for wrong in (rows(1, dimensions=5), rows(1, 2), Rows(rows(1).values, np.array([np.nan], np.float32))):
+        with pytest.raises(InvalidVectors):
+            depot.put(app, SPACE, keys(1), wrong, 100)
+    assert depot.held(app) == {}
+
+
+# -- what nobody uses --
+
+
+def test_what_nobody_has_used_for_long_goes_and_what_was_used_stays(depot: VectorDepot, app: str) -> None:
+    put(depot, app, 1, 2, day=100)
+    put(depot, app, 3, day=130)
+    put(depot, app, 4, space=OTHER, day=100)
+    depot.stamp(app, SPACE, keys(2), day=140, before=110)
+    depot.stamp(app, SPACE, keys(3), day=140, before=110)
+    assert depot.tidy(app, before=131) == 3
+    assert held(depot, app, 1, 2, 3) == [2], "3 was recent enough not to be stamped, and then was not used again"
+    assert depot.held(app) == {SPACE: 1}
+
+
+# -- several at once --
+
+
+def test_writers_of_the_same_vectors_in_another_order_do_not_wait_for_each_other_for_ever(
+    depot: VectorDepot, app: str
+) -> None:
+    orders = [range(60), range(59, -1, -1), range(30, 90)]
+    done: list[int] = []
+
+    def write(seeds: range) -> None:
+        for _ in range(3):
+            put(depot, app, *seeds)
+            depot.stamp(app, SPACE, keys(*seeds), 200, 150)
+        done.append(len(seeds))
+
+    writers = [threading.Thread(target=write, args=(seeds,)) for seeds in orders]
+    for each in writers:
+        each.start()
+    for each in writers:
+        each.join(30)
+    assert sorted(done) == [60, 60, 60]
+    assert held(depot, app, *range(90)) == list(range(90))
+
+
+@pytest.mark.parametrize("kind", ["qdrant, in memory", "qdrant, over HTTP"])
+def test_a_row_that_somebody_put_a_moment_ago_stays_on_qdrant_too(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    depot, app = DEPOTS[kind](), repository()
+    put(depot, app, 1)
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(depot, "known", lambda *_: np.zeros(1, bool))
+        depot.put(app, SPACE, keys(1), rows(7), 100)
+    assert held(depot, app, 1) == [1]
+
+
+# -- trouble --
+
+
+def test_a_database_that_is_away_is_told_and_found_again_when_it_is_back() -> None:
+    address = new_database()
+    depot = vector_depot.vector_depot(address)
+    put(depot, "app", 1)
+    with forbid(address), pytest.raises(StoreUnavailable):
+        depot.fetch("app", SPACE, keys(1))
+    assert held(depot, "app", 1) == [1]
+    sever(address)
+    assert held(depot, "app", 1) == [1], "a connection that was cut is no trouble of the one who asks next"
+    depot.close()
+
+
+def test_a_cluster_that_is_away_is_told() -> None:
+    pytest.importorskip("qdrant_client")
+    depot = vector_depot.vector_depot("qdrant://127.0.0.1:1")
+    with pytest.raises(StoreUnavailable):
+        depot.known("app", SPACE, keys(1))
+
+
+def test_who_may_only_read_fetches_and_is_told_that_he_may_not_put() -> None:
+    address = new_database()
+    owner = vector_depot.vector_depot(address)
+    put(owner, "app", 1)
+    name = f"reads_{uuid4().hex}"
+    sql(
+        address,
+        f"CREATE ROLE {name} LOGIN; GRANT USAGE ON SCHEMA context_engine TO {name};"
+        f"GRANT SELECT ON ALL TABLES IN SCHEMA context_engine TO {name}",
+    )
+    reader = vector_depot.vector_depot(address.replace("postgres:@", f"{name}:@"))
+    assert held(reader, "app", 1) == [1]
+    with pytest.raises(StoreUnusable):
+        put(reader, "app", 2)
+    for each in (owner, reader):
+        each.close()
+    sql(address, f"DROP OWNED BY {name}; DROP ROLE {name}")
+
+
+def test_tables_of_another_version_are_not_touched() -> None:
+    address = new_database()
+    depot = vector_depot.vector_depot(address)
+    put(depot, "app", 1)
+    sql(address, "UPDATE context_engine.layout SET version = 99 WHERE part = 'vectors'")
+    sever(address)
+    with pytest.raises(StoreUnusable, match="99"):
+        depot.fetch("app", SPACE, keys(1))
+    depot.close()
+
+
+def test_a_collection_of_another_version_is_not_touched() -> None:
+    pytest.importorskip("qdrant_client")
+    from context_engine.store import qdrant_vectors
+
+    depot = DEPOTS["qdrant, in memory"]()
+    space, app = Space("abad1dea", 4), repository()
+    put(depot, app, 1, space=space)
+    with pytest.MonkeyPatch.context() as later:
+        later.setattr(qdrant_vectors, "SCHEMA", 2)
+        with pytest.raises(StoreUnusable, match="_s1_v1"):
+            put(depot, app, 2, space=space)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE context_engine.vector SET numbers = '\\x00'::bytea",
+        "UPDATE context_engine.vector SET scale = 'NaN'",
+        "UPDATE context_engine.vector SET scale = -1",
+    ],
+)
+def test_what_is_damaged_on_postgres_is_not_found_and_told(damage: str) -> None:
+    depot, app = DEPOTS["postgres"](), repository()
+    put(depot, app, 1, 2)
+    number = f"(SELECT id FROM context_engine.vector_space WHERE repository = '{app}')"
+    sql(database(), f"{damage} WHERE space = {number} AND key = '\\x{bytes(keys(1)[0]).hex()}'::bytea")
+    assert depot.fetch(app, SPACE, keys(1, 2))[1].tolist() == [False, True]
+    (told,) = depot.check(app)
+    assert told.startswith("1 vectors of 4 numbers")
+    assert (depot.check(app, repair=True), depot.check(app)) == ([told], [])
+    assert put(depot, app, 1, 2) == 1, "what was damaged is given anew"
+    assert held(depot, app, 1, 2) == [1, 2]
+
+
+@pytest.mark.parametrize("damaged", ["", "%%%", "AAAA", "AADAfwEBAQE=", 7])
+def test_what_is_damaged_on_qdrant_is_not_found_and_told(damaged: object) -> None:
+    pytest.importorskip("qdrant_client")
+    from context_engine.store import qdrant_vectors
+
+    depot, app = DEPOTS["qdrant, in memory"](), repository()
+    assert isinstance(depot, qdrant_vectors.QdrantVectors)
+    put(depot, app, 1, 2)
+    (point,) = qdrant_vectors._ids(app, keys(1))
+    depot._session.ask(lambda client: client.set_payload("ctx_feed_4", {"row": damaged}, points=[point]))
+    assert depot.fetch(app, SPACE, keys(1, 2))[1].tolist() == [False, True]
+    (told,) = depot.check(app)
+    assert told.startswith("1 vectors of 4 numbers")
+    assert (depot.check(app, repair=True), depot.check(app)) == ([told], [])
+    assert put(depot, app, 1, 2) == 1, "what was damaged is given anew"
+    assert held(depot, app, 1, 2) == [1, 2]
+
+
+# -- engines --
+
+FILES = {f"src/part_{number}.py": f"def part_{number}(tax):\n    return tax * {number}\n" for number in range(12)}
+ASKED = tuple(Query(text) for text in ("part of the tax", "return tax * 7", "part_3"))
+
+
+@pytest.fixture
+def server() -> Iterator[EmbeddingServer]:
+    with embedding_server() as server:
+        yield server
+
+
+@pytest.fixture(params=["postgres", "qdrant, over HTTP"])
+def team(request: pytest.FixtureRequest, tmp_path: Path, server: EmbeddingServer) -> dict[str, Any]:
+    """The knobs of all who share an index and its vectors."""
+    address = database() if request.param == "postgres" else qdrant_over_http().name
+    return {
+        "store_url": address, "store_repository": f"{tmp_path.name}/engines",
+        "embedder": "openai-compatible", "embedding_model": "words", "embedding_address": server.address,
+    }  # fmt: skip
+
+
+def told(engine: Engine) -> list[list[tuple]]:
+    """All that can be seen of answers in which the model takes part, scores to the last bit."""
+    return [
+        [(str(hit.chunk.path), hit.chunk.span.first, hit.score, dict(hit.why)) for hit in answered(engine, asked)]
+        for asked in ASKED
+    ]
+
+
+def answered(engine: Engine, asked: Query) -> tuple[Hit, ...]:
+    """The hits once the model has had its say: on a busy machine the first answer may go out without."""
+    until = time.monotonic() + LONG_S
+    while time.monotonic() < until:
+        hits = engine.search(asked).hits
+        if any("model" in hit.why for hit in hits):
+            return tuple(hits)
+    raise AssertionError(f"the model never took part in {asked}")
+
+
+def kept(engine: Engine) -> dict[bytes, bytes]:
+    """Every row on this machine of what is indexed, byte for byte."""
+    thinker, snapshot = engine._embeddings._new, engine._store.snapshot()
+    assert thinker is not None and snapshot is not None
+    vectors = thinker.vectors()
+    assert vectors is not None
+    wanted = np.concatenate([snapshot.file_column("card_key"), snapshot.chunk_column("key")])
+    found, is_there = vectors.get(wanted)
+    assert is_there.all()
+    return {
+        bytes(key): scale.tobytes() + row.tobytes()
+        for key, scale, row in zip(wanted, found.scales, found.values, strict=True)
+    }
+
+
+def test_what_one_machine_has_embedded_no_other_embeds(
+    tmp_path: Path, team: dict[str, Any], server: EmbeddingServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Rows are the same to the last byte, answers to the last bit, and the model of the second reads no passage."""
+    with indexed(tree(tmp_path / "ci", FILES), store_shares=True, **team) as ci:
+        assert ci.embed() == (12, 12)
+        first = kept(ci), told(ci)
+        server.asked.clear()
+        with indexed(tree(tmp_path / "desk", FILES), **team) as desk:
+            assert desk.embed() == (12, 12)
+            assert [asked.texts for asked in server.asked] == [["dimensions"]], "the model says who it is, and no more"
+            assert status_row(desk.status())["embeddings"]["from_team"] == 24
+            assert (kept(desk), told(desk)) == first
+            assert _embedded(desk) == 0
+    assert "24 of the vectors from the team" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("team", ["postgres"], indirect=True)
+def test_who_does_not_share_embeds_what_is_his_alone_and_gives_nothing(
+    tmp_path: Path, team: dict[str, Any], server: EmbeddingServer
+) -> None:
+    with indexed(tree(tmp_path / "ci", FILES), store_shares=True, **team) as ci:
+        ci.embed()
+        server.asked.clear()
+        mine = {"src/mine.py": "def mine():\n    return 'a secret of my work tree'\n"}
+        with indexed(tree(tmp_path / "desk", FILES | mine), **team) as desk:
+            assert desk.embed() == (13, 13)
+            passages = [text for asked in server.asked for text in asked.texts if text != "dimensions"]
+            assert [text.split(" | ")[0] for text in passages] == ["mine", "src/mine.py"]
+        depot = vector_depot.vector_depot(team["store_url"])
+        assert list(depot.held(team["store_repository"]).values()) == [24]
+        depot.close()
+
+
+@pytest.mark.parametrize("team", ["postgres"], indirect=True)
+def test_another_repository_on_the_same_store_learns_nothing_of_what_was_embedded(
+    tmp_path: Path, team: dict[str, Any], server: EmbeddingServer
+) -> None:
+    with indexed(tree(tmp_path / "ci", FILES), store_shares=True, **team) as ci:
+        ci.embed()
+        server.asked.clear()
+        elsewhere = team | {"store_repository": f"{tmp_path.name}/other"}
+        with indexed(tree(tmp_path / "other", FILES), store_shares=True, **elsewhere) as other:
+            other.embed()
+            assert sum(len(asked.texts) for asked in server.asked) == 1 + 24
+            assert other.status().embeddings.taken == 0
+
+
+def test_while_the_database_is_away_a_reader_embeds_by_himself_and_who_shares_is_told(
+    tmp_path: Path, server: EmbeddingServer
+) -> None:
+    address = new_database()
+    knobs: dict[str, Any] = {
+        "store_url": address, "store_repository": "app",
+        "embedder": "openai-compatible", "embedding_model": "words", "embedding_address": server.address,
+    }  # fmt: skip
+    with (
+        indexed(tree(tmp_path / "ci", FILES), store_shares=True, **knobs) as ci,
+        indexed(tree(tmp_path / "desk", FILES), **knobs) as desk,
+    ):
+        with forbid(address):
+            with pytest.raises(StoreUnavailable):
+                ci.embed()
+            assert desk.embed() == (12, 12)
+            assert "does not answer" in desk.status().embeddings.team
+        assert ci.embed() == (12, 12)
+        depot = vector_depot.vector_depot(address)
+        assert sum(depot.held("app").values()) == 24
+        depot.close()
