@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from context_engine.context.team import Team
 from context_engine.errors import ContextEngineError, FileNotFound
@@ -38,6 +38,9 @@ from context_engine.text.secrets import mask
 from context_engine.workspace.git import Git
 from context_engine.workspace.paths import Root
 
+if TYPE_CHECKING:  # for those who have a team
+    from context_engine.store.commons import Commons
+
 
 class House(Code, Files, Protocol):
     """The Engine, as far as plans are made of what it knows and carried out by what it does with files."""
@@ -58,7 +61,7 @@ class House(Code, Files, Protocol):
 class Place(NamedTuple):
     """What plans need of the Engine: the workspace, its repository, the time, and how the team wants to work.
 
-    `flush=False` gives up on surviving a power cut.
+    `flush=False` gives up on surviving a power cut; `commons` is where a team has its plans in common.
     """
 
     root: Root
@@ -74,13 +77,14 @@ class Place(NamedTuple):
     lease_hours: float = 0.0
     flush: bool = True
     scrub: Callable[[str], str] = lambda text: mask(text).text
+    commons: Commons | None = None
 
 
 class Planning:
     """The plans of one workspace. Thread-safe; nothing is read or created before it is needed."""
 
     def __init__(self, place: Place) -> None:
-        dossiers = Dossiers(place.root.path / FOLDER, "plans", flush=place.flush)
+        dossiers = Dossiers(place.root.path / FOLDER, "plans", flush=place.flush, commons=place.commons)
         tree = WorkTree(place.root, place.git)
         self.ground = ground(place.root)
         policy = Policy(place.retries_max, place.lease_hours)

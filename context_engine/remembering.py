@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from context_engine.context.budget import bound
 from context_engine.context.team import Ranked, Team
@@ -35,6 +36,9 @@ from context_engine.text.secrets import mask
 from context_engine.workspace.git import Git
 from context_engine.workspace.paths import Root
 
+if TYPE_CHECKING:  # for those who have a team
+    from context_engine.store.commons import Commons
+
 USED_KEPT_S = 60.0
 """How often is looked what is used: a ranking does not change under the hands of who asks twice."""
 MEMORIES = "memories"
@@ -48,7 +52,7 @@ class Surroundings:
 
     `files` are the indexed files with what changes when their content does; `searcher` is that of the newest snapshot, None
     while there is none. `user_folder` holds the memories of this person; `tokenizer_file` None counts by an upper bound.
-    `scrub` takes secrets out of what is kept.
+    `scrub` takes secrets out of what is kept; `commons` is where a team has its memories in common, this person's excepted.
     """
 
     root: Root
@@ -64,6 +68,7 @@ class Surroundings:
     counts_access: bool = True
     tokenizer_file: Path | None = None
     scrub: Scrub = mask
+    commons: Commons | None = None
 
 
 class Remembering:
@@ -72,10 +77,9 @@ class Remembering:
     def __init__(self, world: Surroundings) -> None:
         self._world = world
         recall = Recall(world.workspace_cache / "recall.db")
+        records = Records(world.root.path / FOLDER, MEMORIES, commons=world.commons)
         shelves = {
-            "project": Shelf(
-                "project", Records(world.root.path / FOLDER, MEMORIES), recall, shown=f"{FOLDER}/{MEMORIES}"
-            ),
+            "project": Shelf("project", records, recall, shown=f"{FOLDER}/{MEMORIES}"),
             "user": Shelf(
                 "user", Records(world.user_folder, MEMORIES), recall, shown=str(world.user_folder / MEMORIES)
             ),

@@ -37,7 +37,7 @@ from context_engine.review.session import Sessions
 from context_engine.review.source import ChangedFile, Parsers, changed
 from context_engine.review.surroundings import Surroundings
 from context_engine.review.units import Tie
-from context_engine.store.presence import Presence
+from context_engine.store.presence import Presence, place
 from context_engine.store.reviews import ReviewStore
 from context_engine.store.state import FOLDER
 from context_engine.store.times import Now
@@ -48,6 +48,7 @@ from context_engine.workspace.versions import STAGE, WORK_TREE, Version, below
 if TYPE_CHECKING:
     from context_engine.languages import Grammars, Languages
     from context_engine.search.history import History
+    from context_engine.store.commons import Commons
     from context_engine.workspace.git import Git
 
 HOT_SHARE = 0.1
@@ -63,7 +64,8 @@ class World:
     """What it needs of the Engine. `read` gives a file of the work tree as it is now; `history` is None while it is read.
 
     `programs` are analysers that the user allowed to run code of the project.
-    `state` is the folder of what lasts, `importers` names the indexed files that import one.
+    `state` is the folder of what lasts, `importers` names the indexed files that import one; `commons` is where a team has its
+    reviews in common.
     """
 
     root: Root
@@ -76,6 +78,7 @@ class World:
     state: Path | None = None
     now: Now = time.time
     importers: Callable[[str], Sequence[str]] = lambda _path: ()
+    commons: Commons | None = None
 
 
 class Reviewing:
@@ -88,10 +91,10 @@ class Reviewing:
         self.bench = Bench(ANALYZERS, frozenset(world.programs), (str(modules / ".bin"),), {modules.name: str(modules)})
         self._heat: tuple[History | None, frozenset[str]] = (None, frozenset())
         folder = world.state or world.root.path / FOLDER
-        self.store = ReviewStore(folder)
+        self.store = ReviewStore(folder, world.commons.reviews() if world.commons else None)
         self.scrubber = Scrubber(folder, world.read)
         self.parsers = Parsers(world.languages, world.grammars, self.scrubber.find)
-        presence = Presence(folder, uuid.uuid4().hex)
+        presence = Presence(folder, uuid.uuid4().hex + (f"@{place(folder)}" if world.commons else ""))
         self.second = SecondLooks(self.store, world.now)
         self.sessions = Sessions(
             self.store, presence, lambda request: opened(request, self, self.store), Pace(world.now)

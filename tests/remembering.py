@@ -12,6 +12,7 @@ from context_engine.memory.linked import LinkedFiles
 from context_engine.memory.meaning import Embed
 from context_engine.memory.memories import Memories
 from context_engine.memory.shelf import Shelf
+from context_engine.store.commons import Commons
 from context_engine.store.recall import Recall
 from context_engine.store.records import Records
 from context_engine.store.times import clock
@@ -24,13 +25,20 @@ FOLDER = ".context-engine/memories"
 class Remembering:
     """One process that has a workspace open: `memories`, `knowledge`, and the time, which `at` sets."""
 
-    def __init__(self, root: Path, *, embed: Embed | None = None, access: Callable[[str], float] | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        *,
+        embed: Embed | None = None,
+        access: Callable[[str], float] | None = None,
+        commons: Commons | None = None,
+    ) -> None:
         self.folder = root
         self._at = clock(NOON)
         self.recall = Recall(root.parent / f"cache of {root.name}" / "recall.db")
         home = root.parent / f"home of {root.name}"
         shelves = {
-            "project": self._shelf("project", root / ".context-engine", FOLDER),
+            "project": self._shelf("project", root / ".context-engine", FOLDER, commons),
             "user": self._shelf("user", home, str(home / "memories")),
         }
         linked = LinkedFiles(Root(root))
@@ -38,8 +46,8 @@ class Remembering:
         self.knowledge = Knowledge(self.memories, now=self.now, access=access)
         self.settings = SimpleNamespace(result_chars_max=36_000)
 
-    def _shelf(self, scope: str, home: Path, shown: str) -> Shelf:
-        return Shelf(scope, Records(home, "memories", flush=False), self.recall, shown=shown)
+    def _shelf(self, scope: str, home: Path, shown: str, commons: Commons | None = None) -> Shelf:
+        return Shelf(scope, Records(home, "memories", flush=False, commons=commons), self.recall, shown=shown)
 
     def now(self) -> float:
         return self._at()

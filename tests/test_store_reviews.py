@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from context_engine.errors import StorageCorrupt, WriteFailed
+from context_engine.store import review_tables
 from context_engine.store import reviews as module
 from context_engine.store.locks import PathLocks
 from context_engine.store.presence import Presence
@@ -196,7 +197,7 @@ def test_only_the_owner_keeps_its_lease(tmp_path: Path) -> None:
 def test_old_sessions_go_with_all_they_hold_and_running_ones_stay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "SESSIONS_MAX", 2)
+    monkeypatch.setattr(review_tables, "SESSIONS_MAX", 2)
     made = store(tmp_path)
     taken(made)
     for number in range(2, 6):
@@ -256,6 +257,22 @@ def test_a_closed_or_damaged_file_is_told_with_the_next_step(tmp_path: Path) -> 
         place.chmod(0o500)
         with pytest.raises(WriteFailed):
             store(place / "state")
+
+
+def test_a_file_of_the_first_release_keeps_what_was_found_and_its_cursors(tmp_path: Path) -> None:
+    store(tmp_path).close()
+    db = apsw.Connection(str(tmp_path / "state.db"))
+    db.execute(
+        "DROP TABLE finding; DROP TABLE team; DROP TABLE shared;"
+        "CREATE TABLE finding(id INTEGER PRIMARY KEY AUTOINCREMENT, session TEXT NOT NULL, body BLOB NOT NULL);"
+        "CREATE INDEX finding_of_session ON finding(session); INSERT INTO finding VALUES (7, 'rev_1', x'61');"
+        "PRAGMA user_version = 1"
+    )
+    db.close()
+    made = ReviewStore(tmp_path)
+    assert made.findings("rev_1") == [(7, b"a")]
+    made.checkpoint("rev_1", taken(made), Checkpoint({}, [b"b"]), 3.0)
+    assert made.findings("rev_1", after=7) == [(8, b"b")]
 
 
 def test_a_file_of_another_release_is_not_guessed_at(tmp_path: Path) -> None:

@@ -116,7 +116,9 @@ class Memories:
         found, why_not = self._found(wanted.query, entries) if wanted.query.strip() else (None, "")
         standing = self.standings()
         listed = listing.listed(wanted, [(entry, standing(entry)) for entry in entries], found, access)
-        return replace(listed, warnings=(f"found by words alone: {why_not}",)) if why_not else listed
+        of_team = (shelf.records.problem for shelf in self._shelves.values())
+        by_words = f"found by words alone: {why_not}" if why_not else ""
+        return replace(listed, warnings=tuple(filter(None, [by_words, *of_team])))
 
     def get(self, id: str) -> Entry:  # noqa: A002 - the word of the reply
         """The memory of an id. Raises: MemoryNotFound."""

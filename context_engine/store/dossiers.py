@@ -6,7 +6,8 @@
     <home>/<name>/.trash/                 what was deleted and may be moved back
     <home>/locks/                         one writer at a time a dossier, among all processes of this machine
 
-This module knows nothing of what stands in a version or an event.
+Where a team has them in common (`common_folder`), every look and every write sees to it; the index is each machine's own. This
+module knows nothing of what stands in a version or an event.
 """
 
 from __future__ import annotations
@@ -14,14 +15,20 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from context_engine.errors import DiskFull, InvalidPath, WriteFailed
 from context_engine.store import trash, whole
 from context_engine.store.events import EventLog
 from context_engine.store.locks import PathLocks
 from context_engine.store.versions import Versions
+
+if TYPE_CHECKING:  # for those who have a team
+    from context_engine.store.common_folder import CommonFolder
+    from context_engine.store.commons import Commons
+    from context_engine.store.settling import Nature
 
 INDEX_BYTES_MAX = 64_000_000
 LOG = "events.jsonl"
@@ -35,31 +42,35 @@ Stamp = tuple[int, ...]
 class Dossiers:
     """All dossiers of one kind. Thread-safe; any number of processes may hold one on the same folder.
 
-    `flush=False` gives up on surviving a power cut, for what can be had again.
+    `flush=False` gives up on surviving a power cut, for what can be had again; `commons`: the team's, None on a laptop.
     """
 
-    def __init__(self, home: Path, name: str, *, flush: bool = True) -> None:
+    def __init__(self, home: Path, name: str, *, flush: bool = True, commons: Commons | None = None) -> None:
         """Nothing is created until something is written."""
         self.folder = home / name
         self._top = str(self.folder)
         self._home = home
         self._flush = flush
         self._locks = PathLocks(home / "locks")
+        self._common: CommonFolder | None = commons.folder(self.folder, nature, flush=flush) if commons else None
 
     # -- reading --
 
     def names(self) -> list[str]:
         """Every dossier, sorted."""
+        self._look()
         found = (entry for entry in whole.entries(self.folder) if not entry.name.startswith("."))
         return sorted(entry.name for entry in found if entry.is_dir(follow_symlinks=False))
 
     def versions(self, name: str) -> Versions:
         """The versions of a dossier, whether there is one or not."""
-        return Versions(self._home, self.folder / name, flush=self._flush)
+        self._look()
+        return Versions(self._home, self.folder / name, flush=self._flush, share=self._share)
 
     def log(self, name: str) -> EventLog:
         """The log of a dossier, whether there is one or not."""
-        return EventLog(self._home, self.folder / name / LOG, flush=self._flush)
+        self._look()
+        return EventLog(self._home, self.folder / name / LOG, flush=self._flush, share=self._share)
 
     def stamp(self, name: str, newest: str) -> Stamp:
         """The stamp of a dossier whose newest version lies in the file `newest`; empty while a change might not show in it.
@@ -85,15 +96,29 @@ class Dossiers:
         data = whole.read(self.folder / "index.json", bytes_max=INDEX_BYTES_MAX)
         return data if isinstance(data, bytes) else b""
 
+    @property
+    def problem(self) -> str:
+        """Why what the team has may not be seen, or differs from what lies here; empty when all is well, and on a laptop."""
+        return self._common.problem if self._common else ""
+
+    def _look(self) -> None:
+        if self._common:
+            self._common.look()
+
+    @property
+    def _share(self) -> whole.Share | None:
+        return self._common.share if self._common else None
+
     # -- writing --
 
     @contextmanager
     def writing(self, *names: str) -> Generator[None]:
         """Be the only writer of some dossiers until the block ends; what killed writers left half done there is cleared away.
 
-        Raises: StorageBusy, WriteFailed, DiskFull.
+        Raises: StorageBusy, WriteFailed, DiskFull; StoreUnavailable, StoreUnusable where a team has them in common.
         """
-        with self._locks.held([f"{self.folder.name}/{name}" for name in names]):
+        alone = self._common.writing() if self._common else nullcontext()
+        with alone, self._locks.held([f"{self.folder.name}/{name}" for name in names]):
             for name in names:
                 whole.sweep(self.folder / name)
             yield
@@ -105,14 +130,30 @@ class Dossiers:
 
     def put_mirror(self, name: str, file: str, data: bytes) -> None:
         """Keep a rendering of a dossier in it, for people. Raises: WriteFailed, DiskFull, InvalidPath."""
-        whole.replace(self._home, self.folder / name / file, data, flush=False)
+        target = self.folder / name / file
+        if self._share:
+            self._share({target: data})
+        whole.replace(self._home, target, data, flush=False)
 
     def put_away(self, name: str, stamp: str, *, purge: bool = False) -> str:
         """Move a dossier into the trash, and out of it for good with `purge`; where it lies then, as replies name it.
 
         Raises: WriteFailed, DiskFull, InvalidPath.
         """
-        trashed = trash.put_away(self._home, self.folder / name, stamp)
+        trashed = trash.put_away(self._home, self.folder / name, stamp, self._share)
         if purge:
-            trash.purge(trashed)
+            trash.purge(trashed, self._share)
         return "" if purge else self.shown(f"{trash.FOLDER}/{trashed.name}")
+
+
+def nature(path: str) -> Nature | None:
+    """How a file changes: a log grows, a version never changes, a rendering is made of both. None for what is none of these.
+
+    >>> [nature(path) for path in ("p/events.jsonl", "p/v0001.json.gz", "p/PLAN.md", "p/notes.txt")]
+    ['grows', 'fixed', 'derived', None]
+    """
+    if path.startswith(f"{trash.FOLDER}/"):
+        return "fixed"
+    if path.endswith(f"/{LOG}"):
+        return "grows"
+    return "fixed" if path.endswith((".json", ".json.gz")) else "derived" if path.endswith(".md") else None

@@ -45,26 +45,20 @@ class Log:
 class EventLog:
     """One log below the home. Who appends must be the only writer; readers may come at any time.
 
-    `flush=False` gives up on surviving a power cut.
+    `flush=False` gives up on surviving a power cut; `share` is there where a team has it in common.
     """
 
-    def __init__(self, home: Path, path: Path, *, flush: bool = True) -> None:
+    def __init__(self, home: Path, path: Path, *, flush: bool = True, share: whole.Share | None = None) -> None:
         """Nothing is created until something is appended."""
         self.path = path
         self._home = home
         self._flush = flush
+        self._share = share
 
     def read(self) -> Log:
         """All events; none when there is no file. Raises: StorageCorrupt with the line that breaks the chain."""
-        data = whole.read(self.path, bytes_max=BYTES_MAX)
-        if isinstance(data, str):
-            raise StorageCorrupt(
-                f"{self.path.name} of {self.path.parent.name} cannot be read: {data}",
-                suggestion="Make it a file that this user may read.",
-                details={"path": str(self.path)},
-            )
         try:
-            return parsed(data or b"")
+            return parsed(self._bytes())
         except BrokenChain as broken:
             raise self._corrupt(*broken.args) from broken
 
@@ -74,6 +68,8 @@ class EventLog:
         Raises: TooLarge, StorageBusy (somebody else wrote meanwhile), WriteFailed, DiskFull, InvalidPath.
         """
         lines, after = _chained(log, bodies)
+        if self._share:
+            self._share({self.path: self._bytes()[: log.size] + lines})
         whole.make_place(self._home, self.path)
         is_new = not self.path.exists()
         with whole.told(self.path):
@@ -88,6 +84,16 @@ class EventLog:
             if self._flush:
                 whole.flush_folder(self.path.parent)
         return after
+
+    def _bytes(self) -> bytes:
+        data = whole.read(self.path, bytes_max=BYTES_MAX)
+        if isinstance(data, str):
+            raise StorageCorrupt(
+                f"{self.path.name} of {self.path.parent.name} cannot be read: {data}",
+                suggestion="Make it a file that this user may read.",
+                details={"path": str(self.path)},
+            )
+        return data or b""
 
     def _write(self, descriptor: int, log: Log, lines: bytes) -> None:
         """Put lines behind those that count; where that fails, as on a full disk, nothing of them stays."""

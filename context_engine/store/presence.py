@@ -3,11 +3,15 @@
     <home>/locks/alive-<name>.lock      held for as long as its process lives
 
 Others see at once that a killed process is gone, where a time limit alone would have them wait. What a lock cannot tell -
-a process that was stopped and never goes on, one on another machine - a lease must.
+a process that was stopped and never goes on, one on another machine - a lease must. Where a team has reviews in common a name says
+behind an `@` on which machine, and in which folder, its process is.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
+import platform
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -49,9 +53,11 @@ class Presence:
                 self._held = _left(self._held, self._path(self.name))
 
     def is_alive(self, name: str) -> bool:
-        """Whether whoever goes by this name is still there; what a dead one left is cleaned away."""
+        """Whether whoever goes by this name is still there, as far as can be known; what a dead one left is cleaned away."""
         if name == self.name:
             return self._held is not None
+        if name.partition("@")[2] != self.name.partition("@")[2]:
+            return bool(name)
         path = self._path(name)
         if not name or not path.exists():
             return False
@@ -67,6 +73,11 @@ class Presence:
 
     def _path(self, name: str) -> Path:
         return self._folder / f"alive-{name}.lock"
+
+
+def place(home: Path) -> str:
+    """A name for a home on this machine, which no home of another machine has."""
+    return hashlib.blake2b(f"{platform.node()}\n{os.path.realpath(home)}".encode(), digest_size=6).hexdigest()
 
 
 def _left(lock: FileLock, path: Path) -> None:

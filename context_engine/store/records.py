@@ -3,6 +3,7 @@
     <home>/<name>/<folder>/<file>.md        one record; nothing deeper, no links, nothing hidden
     <home>/locks/                           one writer at a time among all processes of this machine
 
+Where a team has them in common (`common_folder`), every look and every write sees to it.
 A record appears whole or not at all, and one that somebody else has just made is never written over. This module knows nothing
 of what stands in a record.
 """
@@ -11,38 +12,43 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from context_engine.store import whole
 from context_engine.store.locks import PathLocks
+from context_engine.store.whole import Stamp
+
+if TYPE_CHECKING:  # for those who have a team
+    from context_engine.store.common_folder import CommonFolder
+    from context_engine.store.commons import Commons
+    from context_engine.store.settling import Nature
 
 SUFFIX = ".md"
 BYTES_MAX = 262_144
 """Fifty times what may be written through us; a person's file beyond it is a document, not a record."""
 
 
-Stamp = tuple[int, int, int]
-"""What changes when a record does: inode, bytes, mtime_ns."""
-
-
 class Records:
     """The records of one kind, below `<home>/<name>`. Thread-safe; any number of processes may hold one on the same folder.
 
-    `flush=False` gives up on surviving a power cut, for records that can be had again.
+    `flush=False` gives up on surviving a power cut, for records that can be had again; `commons`: the team's, None on a laptop.
     """
 
-    def __init__(self, home: Path, name: str, *, flush: bool = True) -> None:
+    def __init__(self, home: Path, name: str, *, flush: bool = True, commons: Commons | None = None) -> None:
         """Nothing is created until something is written."""
         self.folder = home / name
         self._home = home
         self._flush = flush
         self._locks = PathLocks(home / "locks")
+        self._common: CommonFolder | None = commons.folder(self.folder, nature, flush=flush) if commons else None
 
     # -- reading --
 
     def listing(self) -> dict[str, Stamp]:
         """Every record, by its path below the folder (`decisions/use-tabs--0c07398f.md`)."""
+        self._look()
         found: dict[str, Stamp] = {}
         for folder in whole.entries(self.folder):
             if folder.is_dir(follow_symlinks=False) and not folder.name.startswith("."):
@@ -51,6 +57,7 @@ class Records:
 
     def folders(self) -> tuple[int, ...]:
         """What changes when a record is made, deleted or replaced, though not when it is written over in place: mtimes in ns."""
+        self._look()
         inner = (entry for entry in whole.entries(self.folder) if entry.is_dir(follow_symlinks=False))
         with suppress(OSError):  # one of them went in this moment
             return os.stat(self.folder).st_mtime_ns, *(os.stat(entry.path).st_mtime_ns for entry in inner)
@@ -60,30 +67,61 @@ class Records:
         """The content of a record, why it cannot be read, or None when it is not there any more."""
         return whole.read(self.folder / name, bytes_max=BYTES_MAX)
 
+    @property
+    def problem(self) -> str:
+        """Why what the team has may not be seen, or differs from what lies here; empty when all is well, and on a laptop."""
+        return self._common.problem if self._common else ""
+
+    def _look(self) -> None:
+        if self._common:
+            self._common.look()
+
     # -- writing --
 
     @contextmanager
     def writing(self) -> Generator[None]:
-        """Be the only writer until the block ends. Raises: StorageBusy, WriteFailed, DiskFull."""
-        with self._locks.held([self.folder.name]):
+        """Be the only writer until the block ends.
+
+        Raises: StorageBusy, WriteFailed, DiskFull; StoreUnavailable, StoreUnusable where a team has them in common.
+        """
+        with self._common.writing() if self._common else nullcontext(), self._locks.held([self.folder.name]):
             yield
 
     def create(self, name: str, data: bytes) -> bool:
         """Write a new record; False when there is one of that name. Raises: WriteFailed, DiskFull, InvalidPath."""
+        if self._common and (self.folder / name).exists():
+            return False
+        self._share(name, data)
         return whole.create(self._home, self.folder / name, data, flush=self._flush)
 
     def replace(self, name: str, data: bytes) -> None:
         """Write a record anew. Raises: WriteFailed, DiskFull, InvalidPath."""
+        self._share(name, data)
         whole.replace(self._home, self.folder / name, data, flush=self._flush)
 
     def remove(self, name: str) -> None:
         """Delete a record, and its folder when that was the last one. Raises: WriteFailed, InvalidPath."""
         target = self.folder / name
+        self._share(name, None)
         whole.make_place(self._home, target)
         with whole.told(target):
             target.unlink(missing_ok=True)
         with suppress(OSError):  # there are others
             target.parent.rmdir()
+
+    def _share(self, name: str, data: bytes | None) -> None:
+        """What a team has in common is theirs before it is ours."""
+        if self._common:
+            self._common.share({self.folder / name: data})
+
+
+def nature(path: str) -> Nature | None:
+    """How a file changes: whoever comes along edits a record. None for what is none.
+
+    >>> nature("decisions/use-tabs.md"), nature("decisions/sketch.png")
+    ('edited', None)
+    """
+    return "edited" if path.endswith(SUFFIX) else None
 
 
 def _stamps(folder: os.DirEntry[str]) -> dict[str, Stamp]:

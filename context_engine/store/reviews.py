@@ -12,109 +12,34 @@ from __future__ import annotations
 import json
 import threading
 import zlib
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, field, fields, replace
+from dataclasses import astuple, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
 from context_engine.errors import DiskFull, StorageBusy, StorageCorrupt, WriteFailed
 from context_engine.store import database, state
+from context_engine.store import review_tables as tables
 from context_engine.store.locks import PathLocks
+from context_engine.store.review_tables import Checkpoint, Event, Session, Unit
 
-SCHEMA_VERSION = 1
+if TYPE_CHECKING:  # for those who have a team
+    from context_engine.store.common_reviews import CommonReviews
+
+__all__ = ["Checkpoint", "Event", "ReviewStore", "Session", "Unit"]
+
 BUSY_MS = 5_000
-SESSIONS_MAX = 100
-"""Older ones go, those under way excepted: who asks for a review of last month wants it done again."""
 KEPT_MAX = 200
 """Reviews that wait for a second pass; agents come back within minutes."""
 CACHE_BYTES_MAX = 64 * 1024 * 1024
 """Some hundred thousand files looked at: most bodies hold no finding and take 200 bytes."""
-
-_SCHEMA = f"""
-CREATE TABLE session(
-    id TEXT PRIMARY KEY, key TEXT NOT NULL, status TEXT NOT NULL, owner TEXT NOT NULL, lease_until REAL NOT NULL,
-    created_at REAL NOT NULL, updated_at REAL NOT NULL, workers INT NOT NULL, request BLOB NOT NULL, outcome BLOB NOT NULL,
-    error TEXT NOT NULL);
-CREATE INDEX session_of_key ON session(key);
-CREATE TABLE unit(
-    session TEXT NOT NULL REFERENCES session ON DELETE CASCADE, number INT NOT NULL, paths TEXT NOT NULL, cost INT NOT NULL,
-    state TEXT NOT NULL, tries INT NOT NULL, owner TEXT NOT NULL, queued_at REAL NOT NULL, began_at REAL NOT NULL,
-    ended_at REAL NOT NULL, figures BLOB NOT NULL, error TEXT NOT NULL, PRIMARY KEY(session, number)) WITHOUT ROWID;
-CREATE TABLE log(
-    id INTEGER PRIMARY KEY, session TEXT NOT NULL REFERENCES session ON DELETE CASCADE, unit INT NOT NULL, at REAL NOT NULL,
-    owner TEXT NOT NULL, event TEXT NOT NULL);
-CREATE INDEX log_of_session ON log(session);
-CREATE TABLE finding(
-    id INTEGER PRIMARY KEY AUTOINCREMENT, session TEXT NOT NULL REFERENCES session ON DELETE CASCADE, body BLOB NOT NULL);
-CREATE INDEX finding_of_session ON finding(session);
-CREATE TABLE body(
-    session TEXT NOT NULL REFERENCES session ON DELETE CASCADE, path TEXT NOT NULL, body BLOB NOT NULL,
-    PRIMARY KEY(session, path)) WITHOUT ROWID;
-CREATE TABLE cache(key TEXT PRIMARY KEY, used_at REAL NOT NULL, body BLOB NOT NULL) WITHOUT ROWID;
-CREATE TABLE kept(id TEXT PRIMARY KEY, at REAL NOT NULL, body BLOB NOT NULL) WITHOUT ROWID;
-PRAGMA user_version = {SCHEMA_VERSION};
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Session:
-    """One review of one change. `key` is what makes two of them the same; moments are seconds since 1970.
-
-    `owner` is the process that runs it, as long as its lease lasts; `request` and `outcome` are JSON.
-    """
-
-    id: str
-    key: str
-    status: str
-    owner: str
-    lease_until: float
-    created_at: float
-    updated_at: float
-    workers: int
-    request: bytes
-    outcome: bytes = b""
-    error: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Unit:
-    """Some files that are reviewed together. `state` is queued, running, done or failed; `figures` are JSON."""
-
-    number: int
-    paths: tuple[str, ...]
-    cost: int
-    state: str = "queued"
-    tries: int = 0
-    owner: str = ""
-    queued_at: float = 0.0
-    began_at: float = 0.0
-    ended_at: float = 0.0
-    figures: bytes = b""
-    error: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """What a unit leaves behind: a body for each path, what was found, what may be used again, and what was."""
-
-    bodies: Mapping[str, bytes]
-    findings: Sequence[bytes] = ()
-    cache: Mapping[str, bytes] = field(default_factory=dict)
-    used: Collection[str] = ()
-    figures: bytes = b""
-
-
-class Event(NamedTuple):
-    """One line of the log: what happened to a unit, when, and in whose hands."""
-
-    unit: int
-    at: float
-    owner: str
-    event: str  # taken, done, failed, again, given back, lost
-
+_TRIM_CACHE = """
+DELETE FROM cache WHERE key IN (
+    SELECT key FROM (SELECT key, sum(length(body) + length(key)) OVER (ORDER BY used_at DESC, key) AS bytes FROM cache)
+    WHERE bytes > ?)"""
 
 Decide = Callable[[Session], Session]
 """What becomes of a session, given what it is."""
@@ -123,13 +48,15 @@ Decide = Callable[[Session], Session]
 class ReviewStore:
     """The reviews of one workspace. Thread-safe; any number of processes may hold one on the same folder.
 
-    Raises in every method: StorageBusy, StorageCorrupt, WriteFailed, DiskFull.
+    Raises in every method: StorageBusy, StorageCorrupt, WriteFailed, DiskFull; and in those that change a session
+    StoreUnavailable, StoreUnusable where a team has them in common.
     """
 
-    def __init__(self, folder: Path) -> None:
-        """Nothing is opened or created until something is written."""
+    def __init__(self, folder: Path, common: CommonReviews | None = None) -> None:
+        """Nothing is opened or created until something is written. `common`: the team's, None on a laptop."""
         self.path = folder / "state.db"
         self._lock = threading.RLock()
+        self._common = common
         self._making = PathLocks(folder / "locks")
         self._db: apsw.Connection | None = None
         self._inode = 0
@@ -145,14 +72,16 @@ class ReviewStore:
 
     def add(self, session: Session, units: Iterable[Unit], *, instead_of: Collection[str] = ()) -> str:
         """Put a session down, unless there is one of its key whose status is among `instead_of`; the id of the one that counts."""
-        with self._writing() as db:
-            same = _rows(db, "SELECT id, status FROM session WHERE key = ? ORDER BY created_at DESC", (session.key,))
+        with self._changing(session.id) as db:
+            same = tables.rows(
+                db, "SELECT id, status FROM session WHERE key = ? ORDER BY created_at DESC", (session.key,)
+            )
             for there, status in same:
                 if status in instead_of:
                     return there
-            db.execute(_INSERT_SESSION, astuple(session))
-            db.executemany(_INSERT_UNIT, [(session.id, *_unit_values(unit)) for unit in units])
-            _drop_old_sessions(db)
+            db.execute(tables.INSERT_SESSION, astuple(session))
+            db.executemany(tables.INSERT_UNIT, [(session.id, *tables.unit_values(unit)) for unit in units])
+            tables.drop_old_sessions(db)
             return session.id
 
     def session(self, session_id: str) -> Session | None:
@@ -171,53 +100,57 @@ class ReviewStore:
 
         If it changes, units whose state is among `requeue` are queued again. What `decide` raises leaves all as it is.
         """
-        with self._writing() as db:
-            rows = _rows(db, "SELECT * FROM session WHERE id = ?", (session_id,))
+        with self._changing(session_id) as db:
+            rows = tables.rows(db, "SELECT * FROM session WHERE id = ?", (session_id,))
             if not rows:
                 return None
             before = Session(*rows[0])
             after = decide(before)
             if after != before:
-                db.execute(_UPDATE_SESSION, (*astuple(after)[2:], session_id))
-                _requeue(db, session_id, requeue, at)
+                db.execute(tables.UPDATE_SESSION, (*astuple(after)[2:], session_id))
+                tables.requeue(db, session_id, requeue, at)
             return after
 
     def beat(self, session_id: str, owner: str, lease_until: float) -> Session | None:
         """Say that the owner is alive; the session, None when it is not the owner's any more."""
-        with self._writing() as db:
+        with self._changing(session_id) as db:
             said = "UPDATE session SET lease_until = ? WHERE id = ? AND owner = ?"
             db.execute(said, (lease_until, session_id, owner))
-            return Session(*_rows(db, "SELECT * FROM session WHERE id = ?", (session_id,))[0]) if db.changes() else None
+            return (
+                Session(*tables.rows(db, "SELECT * FROM session WHERE id = ?", (session_id,))[0])
+                if db.changes()
+                else None
+            )
 
     # -- units --
 
     def units(self, session_id: str) -> list[Unit]:
         """The units of a session, by number."""
-        rows = self._ask(f"SELECT {_UNIT_COLUMNS} FROM unit WHERE session = ? ORDER BY number", (session_id,))  # noqa: S608 - our own names
-        return [_unit(row) for row in rows]
+        rows = self._ask(f"SELECT {tables.UNIT_COLUMNS} FROM unit WHERE session = ? ORDER BY number", (session_id,))  # noqa: S608 - our own names
+        return [tables.unit_of(row) for row in rows]
 
     def take(self, session_id: str, owner: str, at: float) -> Unit | None:
         """Take the next unit of a session that is running and is the owner's; None when there is none to take."""
-        with self._writing() as db:
-            found = _rows(db, _NEXT_UNIT, (session_id, owner))
+        with self._changing(session_id) as db:
+            found = tables.rows(db, tables.NEXT_UNIT, (session_id, owner))
             if not found:
                 return None
-            unit = _unit(found[0])
+            unit = tables.unit_of(found[0])
             taken = replace(unit, state="running", owner=owner, tries=unit.tries + 1, began_at=at)
-            _put_unit(db, session_id, taken, at, "taken")
+            tables.put_unit(db, session_id, taken, at, "taken")
             return taken
 
     def checkpoint(self, session_id: str, unit: Unit, left: Checkpoint, at: float) -> bool:
         """A taken unit is done; False when it is not the taker's any more, and what it left is thrown away."""
-        with self._writing() as db:
-            if not _is_held(db, session_id, unit):
+        with self._changing(session_id, unit.number) as db:
+            if not tables.is_held(db, session_id, unit):
                 return False
             done = replace(unit, state="done", ended_at=at, figures=left.figures, error="")
-            _put_unit(db, session_id, done, at, "done")
+            tables.put_unit(db, session_id, done, at, "done")
             bodies = [(session_id, path, zlib.compress(body, 1)) for path, body in left.bodies.items()]
             db.executemany("INSERT OR REPLACE INTO body VALUES (?, ?, ?)", bodies)
-            findings = [(session_id, body) for body in left.findings]
-            db.executemany("INSERT INTO finding VALUES (NULL, ?, ?)", findings)
+            found = [(session_id, unit.number, body, session_id) for body in left.findings]
+            db.executemany(tables.INSERT_FINDING, found)
             cached = [(key, at, zlib.compress(body, 1)) for key, body in left.cache.items()]
             db.executemany("INSERT OR REPLACE INTO cache VALUES (?, ?, ?)", cached)
             db.executemany("UPDATE cache SET used_at = ? WHERE key = ?", [(at, key) for key in left.used])
@@ -235,10 +168,10 @@ class ReviewStore:
         return self._ended(session_id, replace(unit, state="failed", ended_at=at, error=error), unit, at, "failed")
 
     def _ended(self, session_id: str, after: Unit, before: Unit, at: float, event: str) -> bool:
-        with self._writing() as db:
-            held = _is_held(db, session_id, before)
+        with self._changing(session_id) as db:
+            held = tables.is_held(db, session_id, before)
             if held:
-                _put_unit(db, session_id, after, at, event, owner=before.owner)
+                tables.put_unit(db, session_id, after, at, event, owner=before.owner)
             return held
 
     def log(self, session_id: str) -> list[Event]:
@@ -252,7 +185,7 @@ class ReviewStore:
 
     def findings(self, session_id: str, *, after: int = 0, limit: int = -1) -> list[tuple[int, bytes]]:
         """Findings in the order in which they came, each with its number; those after a number."""
-        asked = "SELECT id, body FROM finding WHERE session = ? AND id > ? ORDER BY id LIMIT ?"
+        asked = "SELECT number, body FROM finding WHERE session = ? AND number > ? ORDER BY number LIMIT ?"
         return [(number, bytes(body)) for number, body in self._ask(asked, (session_id, after, limit))]
 
     def bodies(self, session_id: str) -> dict[str, bytes]:
@@ -272,6 +205,9 @@ class ReviewStore:
         with self._writing() as db:
             db.execute("INSERT OR REPLACE INTO kept VALUES (?, ?, ?)", (name, at, zlib.compress(body, 1)))
             db.execute("DELETE FROM kept WHERE id NOT IN (SELECT id FROM kept ORDER BY at DESC LIMIT ?)", (KEPT_MAX,))
+        if self._common:
+            with self._lock, _told(self.path):
+                self._common.keeping(db, name)
 
     def kept(self, name: str) -> bytes | None:
         """What was kept under a name; None when it was never there, or is too long ago."""
@@ -287,16 +223,32 @@ class ReviewStore:
 
     def _ask(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         with self._lock, _told(self.path):
+            if self._common:
+                self._common.look(self._made)
             db = self._connected(create=False)
-            return [] if db is None else _rows(db, sql, values)
+            return [] if db is None else tables.rows(db, sql, values)
+
+    @contextmanager
+    def _changing(self, session_id: str, *units: int) -> Generator[apsw.Connection]:
+        """Change a session, and what some of its units left behind: here, and for the team where there is one."""
+        if self._common is None:
+            with self._writing() as db:
+                yield db
+            return
+        with self._lock, _told(self.path):
+            db = self._made()
+            with self._common.writing(db, session_id, units):
+                yield db
 
     @contextmanager
     def _writing(self) -> Generator[apsw.Connection]:
-        with self._lock, _told(self.path):
-            db = self._connected(create=True)
-            assert db is not None
-            with database.transaction(db):
-                yield db
+        with self._lock, _told(self.path), database.transaction(db := self._made()):
+            yield db
+
+    def _made(self) -> apsw.Connection:
+        db = self._connected(create=True)
+        assert db is not None
+        return db
 
     def _connected(self, *, create: bool) -> apsw.Connection | None:
         """The open database, as long as it is the file that lies there: somebody may have cleaned the folder up."""
@@ -310,79 +262,15 @@ class ReviewStore:
         return self._db
 
 
-_UNIT_COLUMNS = ", ".join(each.name for each in fields(Unit))
-_INSERT_SESSION = "INSERT INTO session VALUES (?,?,?,?,?,?,?,?,?,?,?)"
-_INSERT_UNIT = "INSERT OR REPLACE INTO unit VALUES (?,?,?,?,?,?,?,?,?,?,?,?)"
-_UPDATE_SESSION = f"UPDATE session SET {', '.join(f'{each.name} = ?' for each in fields(Session)[2:])} WHERE id = ?"  # noqa: S608 - our own names
-_NEXT_UNIT = f"""
-SELECT {", ".join(f"unit.{field.name}" for field in fields(Unit))} FROM unit JOIN session ON session.id = unit.session
-WHERE session.id = ? AND session.owner = ? AND session.status = 'running' AND unit.state = 'queued'
-ORDER BY number LIMIT 1"""  # noqa: S608 - our own names
-_DROP_OLD_SESSIONS = """
-DELETE FROM session WHERE status NOT IN ('running', 'pausing')
-AND id NOT IN (SELECT id FROM session ORDER BY created_at DESC LIMIT ?)"""
-_TRIM_CACHE = """
-DELETE FROM cache WHERE key IN (
-    SELECT key FROM (SELECT key, sum(length(body) + length(key)) OVER (ORDER BY used_at DESC, key) AS bytes FROM cache)
-    WHERE bytes > ?)"""
-
-
-def _unit_values(unit: Unit) -> tuple[Any, ...]:
-    values = list(astuple(unit))
-    values[1] = "\0".join(unit.paths)
-    return tuple(values)
-
-
-def _unit(row: Sequence[Any]) -> Unit:
-    number, paths, *rest = row
-    return Unit(number, tuple(paths.split("\0")), *rest)
-
-
-def _put_unit(db: apsw.Connection, session_id: str, unit: Unit, at: float, event: str, *, owner: str = "") -> None:
-    """Write a unit anew, and the line of the log that says why."""
-    db.execute(_INSERT_UNIT, (session_id, *_unit_values(unit)))
-    db.execute(
-        "INSERT INTO log VALUES (NULL, ?, ?, ?, ?, ?)", (session_id, unit.number, at, owner or unit.owner, event)
-    )
-
-
-def _is_held(db: apsw.Connection, session_id: str, unit: Unit) -> bool:
-    """Whether a unit is still in the hands, and in the try, of who took it."""
-    asked = "SELECT 1 FROM unit WHERE session = ? AND number = ? AND state = 'running' AND owner = ? AND tries = ?"
-    return bool(_rows(db, asked, (session_id, unit.number, unit.owner, unit.tries)))
-
-
-def _requeue(db: apsw.Connection, session_id: str, states: Collection[str], at: float) -> None:
-    """Queue units again whose owner is gone, that failed, or that took too long to end."""
-    asked = f"SELECT {_UNIT_COLUMNS} FROM unit WHERE session = ? AND state IN (SELECT value FROM json_each(?))"  # noqa: S608 - our own names
-    for row in _rows(db, asked, (session_id, json.dumps(sorted(states)))):
-        unit = _unit(row)
-        event = "lost" if unit.state == "running" else "again"
-        queued = replace(unit, state="queued", owner="", queued_at=at)
-        _put_unit(db, session_id, queued, at, event, owner=unit.owner)
-
-
-def _drop_old_sessions(db: apsw.Connection) -> None:
-    db.execute(_DROP_OLD_SESSIONS, (SESSIONS_MAX,))
-
-
-def _rows(db: apsw.Connection, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    return db.execute(sql, values).fetchall()
-
-
 def _opened(path: Path) -> apsw.Connection:
     state.make_folder(path.parent)
     state.renew_ignored(path.parent)
     settings = "PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON"  # a power cut costs units, which are done again
     db = database.private(path, busy_ms=BUSY_MS, settings=settings)
-    db.execute("BEGIN IMMEDIATE")
-    version = db.pragma("user_version")
-    if version == 0:
-        db.execute(_SCHEMA)
-    db.execute("COMMIT")
-    if version not in {0, SCHEMA_VERSION}:
+    version = tables.lay_out(db)
+    if version > tables.SCHEMA_VERSION:
         db.close()
-        raise _corrupt(path, f"it has the format {version}, this release knows {SCHEMA_VERSION}")
+        raise _corrupt(path, f"it has the format {version}, this release knows {tables.SCHEMA_VERSION}")
     return db
 
 

@@ -22,14 +22,15 @@ _NAME = re.compile(r"v(\d{4,9})\.json(\.gz)?")
 class Versions:
     """The versions in one folder below the home. Any number of processes may hold one on the same folder.
 
-    `flush=False` gives up on surviving a power cut, for what can be had again.
+    `flush=False` gives up on surviving a power cut, for what can be had again; `share` is there where a team has them in common.
     """
 
-    def __init__(self, home: Path, folder: Path, *, flush: bool = True) -> None:
+    def __init__(self, home: Path, folder: Path, *, flush: bool = True, share: whole.Share | None = None) -> None:
         """Nothing is created until a version is made."""
         self.folder = folder
         self._home = home
         self._flush = flush
+        self._share = share
 
     def numbers(self) -> tuple[int, ...]:
         """The numbers of all versions, rising."""
@@ -51,6 +52,8 @@ class Versions:
         """Make a version; False when there is one of this number. Raises: WriteFailed, DiskFull, InvalidPath."""
         if number in self._files():
             return False
+        if self._share:
+            self._share({self.folder / name(number): data})
         return whole.create(self._home, self.folder / name(number), data, flush=self._flush)
 
     def pack(self, keep: int) -> int:
@@ -61,8 +64,10 @@ class Versions:
         plain = [number for number in self.numbers()[:-keep] if (self.folder / name(number)).is_file()]
         for number in plain:
             path = self.folder / name(number)
-            packed = gzip.compress(self.read(number) or b"", mtime=0)
-            whole.replace(self._home, path.with_name(f"{path.name}.gz"), packed, flush=self._flush)
+            packed, target = gzip.compress(self.read(number) or b"", mtime=0), path.with_name(f"{path.name}.gz")
+            if self._share:
+                self._share({target: packed, path: None})
+            whole.replace(self._home, target, packed, flush=self._flush)
             with whole.told(path):
                 path.unlink()
         return len(plain)

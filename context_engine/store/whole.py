@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from context_engine.errors import DiskFull, InvalidPath, WriteFailed
 from context_engine.store.state import owned_like
 
+Stamp = tuple[int, int, int]
+"""What changes when a file does: inode, bytes, mtime_ns."""
+Share = Callable[[Mapping[Path, bytes | None]], None]
+"""Tells all machines of a team what is about to become of files, None that one is deleted; what cannot be told is not done."""
 PREFIX, SUFFIX = ".ctx-", ".tmp"
 """How a file is called until it is whole."""
 _SAFE = ("O_NOFOLLOW", "O_CLOEXEC", "O_NONBLOCK", "O_BINARY")

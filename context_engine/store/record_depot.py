@@ -1,0 +1,67 @@
+"""What a database must be able to do to hold the records of a team: plans, memories, reviews. Bytes by name; it understands none.
+
+The records of one kind have one revision, which rises with every change. Who writes is the only writer of that kind, among all
+machines, so what was looked at under that right is still so when the change is put down. Every call names the repository, and no
+call reaches another one's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager
+from typing import NamedTuple, Protocol
+
+
+class Held(NamedTuple):
+    """What is known of a record without its content. `sha`: the SHA-256 of what stands in it, of what stood last if it is gone."""
+
+    path: str
+    revision: int
+    sha: str
+    is_gone: bool = False
+
+
+class Hand(Protocol):
+    """The right to write the records of one kind."""
+
+    def put(self, changes: Mapping[str, bytes | None]) -> None:
+        """Put these contents down, all of them or none; None deletes. Raises: StoreUnavailable, StoreUnusable, DiskFull."""
+        ...
+
+
+class RecordDepot(Protocol):
+    """A database that several machines share. Thread-safe.
+
+    All calls raise StoreUnavailable when it does not answer, StoreUnusable when it cannot serve as it is.
+    """
+
+    name: str
+    """How to speak of it: its address without a password."""
+
+    def revision(self, repository: str, kind: str) -> int:
+        """0 as long as nothing was ever put; one quick question."""
+        ...
+
+    def since(self, repository: str, kind: str, revision: int) -> list[Held]:
+        """What was changed after a revision, in the order in which it was."""
+        ...
+
+    def held(self, repository: str, kind: str, paths: Collection[str]) -> list[Held]:
+        """What is known of these records; those that never were are left out."""
+        ...
+
+    def contents(self, repository: str, kind: str, paths: Collection[str]) -> dict[str, bytes]:
+        """What stands in these records; those that are gone are left out."""
+        ...
+
+    def known(self, repository: str, kind: str, shas: Mapping[str, str]) -> set[str]:
+        """Of these paths, the ones in which this very content stood at some time."""
+        ...
+
+    def writing(self, repository: str, kind: str, wait_s: float) -> AbstractContextManager[Hand]:
+        """The right to write, of one at a time on all machines; ends when its holder dies. Raises: StorageBusy."""
+        ...
+
+    def close(self) -> None:
+        """Let go of connections; it can be used again afterwards."""
+        ...

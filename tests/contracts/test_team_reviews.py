@@ -1,0 +1,242 @@
+"""The reviews of a team, on one real PostgreSQL: what one machine found another one tells, and each unit is done by one of them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from context_engine.engine import Engine
+from context_engine.errors import StoreUnavailable
+from context_engine.review.running import LEASE_S
+from context_engine.store import review_tables
+from context_engine.store.common_reviews import CommonReviews
+from context_engine.store.postgres_records import PostgresRecords
+from context_engine.store.reviews import Session
+from tests.databases import forbid, new_database, sql
+from tests.engines import open_engine
+from tests.pull_requests import FILES as FILES_OF_REQUEST
+from tests.pull_requests import pull_request
+from tests.small_reviews import Clock, Process, change
+
+FILES = change(20)
+ONCE = ["taken", "done"]
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@cache
+def database() -> str:
+    return new_database()
+
+
+def open_machine(folder: Path, clock: Clock, address: str, repository: str) -> Process:
+    common = CommonReviews(PostgresRecords(address), repository, "team", rest_s=0.0)
+    return Process(folder, f"process@{folder.name}", FILES, clock, common)
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Callable[[str], Process]]:
+    made: list[Process] = []
+    clock = Clock()
+
+    def open_one(name: str) -> Process:
+        made.append(open_machine(tmp_path / name, clock, database(), str(tmp_path)))
+        return made[-1]
+
+    yield open_one
+    for each in made:
+        each.gate.open()
+        each.sessions.close()
+
+
+def test_what_one_machine_finds_another_tells_with_the_same_cursors(machine: Callable[[str], Process]) -> None:
+    here, there = machine("here"), machine("there")
+    here.gate.open(1)
+    session = here.start()
+    here.gate.await_begun(2)
+    first = here.sessions.page(session, "", 3)
+    assert there.sessions.status(session).status == "running"
+    rest = there.sessions.page(session, first.cursor, 100)
+    assert rest == here.sessions.page(session, first.cursor, 100)
+    here.gate.open()
+    assert here.ended(session) == there.ended(session) == "completed"
+    assert there.sessions.found(session) == here.sessions.found(session) != []
+    assert there.sessions.log(session) == here.sessions.log(session)
+    assert there.store.bodies(session) == here.store.bodies(session)
+    assert [each.id for each in there.store.sessions()] == [session]
+
+
+def test_a_pause_that_is_asked_for_elsewhere_is_heard_and_who_resumes_goes_on(
+    machine: Callable[[str], Process],
+) -> None:
+    here, there = machine("here"), machine("there")
+    here.gate.open(1)
+    session = here.start()
+    here.gate.await_begun(2)
+    assert there.sessions.pause(session, "lunch").status == "pausing"
+    here.gate.open()
+    assert here.ended(session) == "paused"
+    assert there.sessions.resume(session).status == "running"
+    assert there.ended(session) == here.ended(session) == "completed"
+    assert set(map(tuple, here.done(session).values())) == {tuple(ONCE)}
+    assert there.gate.begun, "who resumed it did the rest"
+
+
+def test_a_machine_that_is_gone_is_believed_in_until_its_lease_is_over(machine: Callable[[str], Process]) -> None:
+    here, there = machine("here"), machine("there")
+    clock = there.clock
+    assert isinstance(clock, Clock)
+    here.gate.open(1)
+    session = here.start()
+    here.gate.await_begun(2)
+    (runner,) = here.sessions._runners.values()
+    runner._pace = replace(runner._pace, now=lambda: 0.0)  # nothing more is heard of it, as after a power cut
+    assert there.sessions.resume(session).status == "running"
+    assert there.gate.begun == [], "its machine may be alive"
+    clock.at += LEASE_S + 1
+    assert there.sessions.status(session).status == "failed"
+    assert there.sessions.resume(session).status == "running"
+    assert there.ended(session) == "completed"
+    done = there.done(session)
+    assert sorted(each for happened in done.values() for each in happened if each == "done") == ["done"] * len(done)
+    here.gate.open()
+
+
+def test_the_same_change_is_reviewed_once_whoever_asks(machine: Callable[[str], Process]) -> None:
+    here, there = machine("here"), machine("there")
+    here.gate.open(0)
+    session = here.start()
+    assert there.start() == session
+    here.gate.open()
+    assert here.ended(session) == "completed"
+    assert there.gate.begun == []
+
+
+def test_a_second_look_may_come_to_another_machine(machine: Callable[[str], Process]) -> None:
+    here, there = machine("here"), machine("there")
+    here.store.keep("rev_9", b"what was found", 1.0)
+    assert there.store.kept("rev_9") == b"what was found"
+    there.store.keep("rev_9", b"and more", 2.0)
+    assert here.store.kept("rev_9") == b"and more"
+
+
+def test_old_sessions_go_everywhere(machine: Callable[[str], Process], monkeypatch: pytest.MonkeyPatch) -> None:
+    here, there = machine("here"), machine("there")
+    monkeypatch.setattr(review_tables, "SESSIONS_MAX", 2)
+    for number in range(4):
+        (here, there)[number % 2].store.add(
+            Session(f"rev_{number}", str(number), "completed", "", 0.0, float(number), 0.0, 1, b"{}"), []
+        )
+    assert (
+        [each.id for each in here.store.sessions()]
+        == [each.id for each in there.store.sessions()]
+        == ["rev_3", "rev_2"]
+    )
+    sql(
+        database(),
+        "DO $$ BEGIN ASSERT (SELECT count(*) FROM context_engine.record WHERE path = 'rev_0/session' AND content IS NOT NULL) = 0; END $$",
+    )
+
+
+def test_whoever_comes_later_or_lost_his_file_has_all_of_them(
+    machine: Callable[[str], Process], tmp_path: Path
+) -> None:
+    here, there = machine("here"), machine("there")
+    session = here.start()
+    here.ended(session)
+    assert there.sessions.found(session) == here.sessions.found(session)
+    for path in (tmp_path / "there").rglob("state.db*"):
+        path.unlink()
+    assert there.sessions.found(session) == here.sessions.found(session)
+
+
+def test_while_the_database_is_away_reviews_are_read_and_none_is_begun(tmp_path: Path) -> None:
+    address = new_database()
+    here = open_machine(tmp_path / "here", Clock(), address, "app")
+    session = here.start()
+    here.ended(session)
+    with forbid(address):
+        assert here.sessions.status(session).status == "completed"
+        with pytest.raises(StoreUnavailable):
+            here.start(commit="decaf")
+        assert [each.id for each in here.store.sessions()] == [session]
+        here.store.keep("rev_9", b"what was found", 1.0)
+        assert here.store.kept("rev_9") == b"what was found", "a review alone needs no team"
+        assert here.store._common and "does not answer" in here.store._common.problem
+    here.ended(here.start(commit="decaf"))
+    here.sessions.close()
+
+
+def test_reviews_of_another_repository_are_not_seen(machine: Callable[[str], Process], tmp_path: Path) -> None:
+    here = machine("here")
+    here.ended(here.start())
+    other = open_machine(tmp_path / "other", Clock(), database(), "somebody else's")
+    assert other.store.sessions() == []
+    other.sessions.close()
+
+
+VICTIM = """
+    import sys, threading
+    from pathlib import Path
+    from context_engine.review.request import Request
+    from context_engine.tools.review_options import options_of
+    from tests.contracts.test_team_reviews import of_team
+    from tests.pull_requests import NO_ANALYZERS
+    engine = of_team(Path(sys.argv[1]), sys.argv[2])
+    analysed, calls = engine.reviews.analysed, []
+
+    def held_up(*arguments):
+        calls.append(1)
+        if len(calls) > 2:
+            print(session, flush=True)
+            threading.Event().wait()
+        return analysed(*arguments)
+
+    engine.reviews.analysed = held_up
+    sessions = engine.reviews.sessions
+    session = sessions.start(Request("topic", "main", options=options_of(NO_ANALYZERS)), workers=1).seen.session.id
+    threading.Event().wait()
+"""
+
+
+def of_team(root: Path, address: str) -> Engine:
+    return open_engine(root, store_url=address, store_records=True, store_repository="shop")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
+def test_a_review_whose_machine_was_killed_goes_on_on_another_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address, root = new_database(), pull_request(tmp_path / "here")
+    shutil.copytree(root, tmp_path / "there")
+    command = [sys.executable, "-W", "error", "-c", textwrap.dedent(VICTIM), str(root), address]
+    env = os.environ | {"CTX_FAKE_NOW": "2026-11-21T12:00:00Z"}
+    with subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True) as victim:
+        assert victim.stdout
+        session = victim.stdout.readline().strip()
+        victim.send_signal(signal.SIGKILL)
+    monkeypatch.setenv("CTX_FAKE_NOW", "2026-11-21T12:01:00Z")  # its lease is over
+    with of_team(tmp_path / "there", address) as engine:
+        sessions = engine.reviews.sessions
+        seen = sessions.status(session)
+        assert (seen.status, seen.progress.units_done) == ("failed", 2)
+        sessions.resume(session)
+        seen = sessions.wait(session, 55)
+        assert (seen.status, seen.progress.files_done) == ("completed", FILES_OF_REQUEST)
+        ended = Counter((event.unit, event.event) for event in sessions.log(session))
+        assert {ended[unit.number, "done"] for unit in seen.units} == {1}, "each unit exactly once"
+        assert [unit for unit, event in ended if event == "lost"] == [3]
+        found = sessions.found(session)
+    with of_team(root, address) as engine:
+        assert engine.reviews.sessions.found(session) == found != []
