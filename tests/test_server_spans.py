@@ -48,16 +48,21 @@ def test_each_call_is_a_span_that_says_what_ran_for_whom_and_not_with_what(
     address, came = collector
     with worker(place(tmp_path), "--otel", OTEL_EXPORTER_OTLP_ENDPOINT=address) as process:
         process.call("reader", "list_directory", path="a-word-of-the-arguments")
+        process.ask("reader", "resources/read", {"uri": "ctx://file/till/auht.py"})
+        process.ask("reader", "prompts/get", {"name": "find", "arguments": {"what": "a-word-of-the-arguments"}})
         process.process.terminate()
         assert process.process.wait(PATIENCE_S) == 0
     until = time.monotonic() + 5
-    while not came and time.monotonic() < until:
+    while b"prompts/get" not in b"".join(body for _, body in came) and time.monotonic() < until:
         time.sleep(0.05)
-    ((path, body),) = came
-    assert path == "/v1/traces"
+    assert {path for path, _ in came} == {"/v1/traces"}
+    body = b"".join(body for _, body in came)
     for told in (b"tools/call list_directory", b"ctx.token", b"reader", b"ctx.project", b"till", b"FILE_NOT_FOUND"):
         assert told in body
     assert b"a-word-of-the-arguments" not in body
+    assert b"FILE_NOT_FOUND" in body
+    for text in (b"auht.py", b"Did you mean", b"till/auth.py"):
+        assert text not in body, "the words of an error name files"
 
 
 def test_without_the_option_nothing_that_sends_is_even_imported() -> None:

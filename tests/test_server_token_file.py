@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from pathlib import Path
 
@@ -49,6 +50,19 @@ def test_only_its_user_can_read_the_file(tokens: TokenFile) -> None:
     tokens.create(READING)
     assert tokens.path.stat().st_mode & 0o777 == 0o600
     assert [each.name for each in tokens.path.parent.iterdir() if each.name.startswith(".")] == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="no owners and modes")
+def test_a_file_that_the_server_was_allowed_to_read_stays_readable_to_it_when_tokens_change(tokens: TokenFile) -> None:
+    tokens.create(Wish("first", "read", ["web"]))
+    tokens.path.chmod(0o640)
+    is_root = os.geteuid() == 0
+    if is_root:
+        os.chown(tokens.path, 1000, 1000)
+    tokens.create(Wish("second", "read", ["web"]))
+    facts = tokens.path.stat()
+    assert facts.st_mode & 0o777 == 0o640
+    assert facts.st_uid == (1000 if is_root else os.geteuid())
 
 
 def test_the_same_secret_is_kept_differently_under_another_id_and_in_another_file(tmp_path: Path) -> None:

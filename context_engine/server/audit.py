@@ -18,7 +18,7 @@ from typing import Any
 from context_engine.errors import HostError
 from context_engine.store.times import Now, iso
 
-KEPT = ("token", "role", "event", "method", "tool", "via", "project", "status", "ok", "error", "ms")
+KEPT = ("token", "role", "event", "method", "tool", "via", "project", "status", "from", "ok", "error", "ms")
 """What a line may hold, in this order; nothing else that the log tells gets into it."""
 STDERR = "-"
 

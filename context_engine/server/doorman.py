@@ -45,8 +45,11 @@ class Doorman:
         self._rates: dict[Grant, Limits] = {}
         self._lock = threading.Lock()
 
-    def who(self, path: str, headers: Mapping[str, str]) -> Grant | Refusal | None:
-        """Whose request this is, or why it is refused; None for a path that is open to everybody."""
+    def who(self, path: str, headers: Mapping[str, str], address: str = "") -> Grant | Refusal | None:
+        """Whose request this is, or why it is refused; None for a path that is open to everybody.
+
+        `address` is where it comes from, for the log.
+        """
         if path in OPEN_PATHS:
             return None
         try:
@@ -58,7 +61,7 @@ class Doorman:
         if refusal is None:
             return grant
         told = {"event": "refused", "ok": False, "status": refusal.status, "path": path[:100]}
-        self._log(told | ({"token": grant.name} if grant else {}))
+        self._log(told | ({"token": grant.name} if grant else {}) | ({"from": address} if address else {}))
         return refusal
 
     def _unknown(self, headers: Mapping[str, str]) -> Refusal:

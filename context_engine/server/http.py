@@ -11,10 +11,13 @@ import asyncio
 import errno
 import json
 import re
+import signal
 import socket
 import sys
 import threading
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
@@ -22,6 +25,7 @@ from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from mcp.server.subscriptions import ListenHandler
 from mcp.server.transport_security import TransportSecuritySettings
+from sse_starlette.sse import AppStatus
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
@@ -52,10 +56,12 @@ IDLE_S = 30 * 60
 """A session without a request for this long is over; its client is told to begin a new one."""
 DRAIN_S = 0.6
 """Calls under way get this long when the server ends, unless somebody says otherwise."""
-DRAIN_S_MAX = 3_600.0
+ENDING_S_MAX = 3_600.0
 SENT_S = 0.2
 """And their replies this long to leave."""
-ENDING_S = 0.3
+LET_IN_S = 0.1
+"""Who was let in just before the server ends has this long to say what he wants: his bytes may be on their way."""
+WINDING_UP_S = 0.3
 """And the library this long to wind up; with what `Life` takes afterwards all of it stays under two seconds."""
 BACKLOG = 128
 STORE_AWAY = "the shared store cannot be asked, and there is no index here to answer from"
@@ -75,7 +81,7 @@ def serve(options: Options, projects: Projects, gate: Gate, life: Life, *, team:
     Raises: InvalidArgument, HostError before anything is served, with the next step.
     """
     host, port = address(options.http or "")
-    drain_s = seconds_of(options.drain)
+    drain_s, notice_s = seconds_of("--drain", options.drain, DRAIN_S), seconds_of("--notice", options.notice, 0.0)
     hosts = Hosts(host, tuple(options.http_hosts))
     asked_for = (
         token.Token("", team.place)
@@ -90,9 +96,15 @@ def serve(options: Options, projects: Projects, gate: Gate, life: Life, *, team:
     names = projects.names if len(projects.names) > 1 else ()
     server = mcp.build(gate, shown=options.shown._replace(projects=names), projects=projects, life=life, team=team)
     guarded = application(
-        server, gate, projects, Guard(hosts, asked_for.value), team=team, stateless=bool(options.stateless)
+        *(server, gate, projects, Guard(hosts, asked_for.value)),
+        life=life,
+        team=team,
+        stateless=bool(options.stateless),
     )
-    hosted(guarded, server, life=life, drain_s=drain_s).run(sockets=[listening])
+    hosting = hosted(guarded, server, life=life, drain_s=drain_s, notice_s=notice_s)
+    if hangup := getattr(signal, "SIGHUP", None):
+        signal.signal(hangup, hosting.handle_exit)  # uvicorn takes the others itself
+    hosting.run(sockets=[listening])
     life.leave()
     wait_forever()  # a signal came first and is ending the process
 
@@ -117,19 +129,19 @@ def address(text: str) -> tuple[str, int]:
     return "127.0.0.1" if host == "localhost" else host, int(found["port"])
 
 
-def seconds_of(text: str | None) -> float:
-    """How long calls may take at the end. Raises: InvalidArgument.
+def seconds_of(option: str, text: str | None, unsaid: float) -> float:
+    """How long something may take at the end. Raises: InvalidArgument.
 
-    >>> seconds_of(None), seconds_of("20")
+    >>> seconds_of("--drain", None, 0.6), seconds_of("--drain", "20", 0.6)
     (0.6, 20.0)
     """
     try:
-        seconds = DRAIN_S if text is None else float(text)
+        seconds = unsaid if text is None else float(text)
     except ValueError:
         seconds = -1.0
-    if not 0 <= seconds <= DRAIN_S_MAX:
+    if not 0 <= seconds <= ENDING_S_MAX:
         raise InvalidArgument(
-            f"--drain {text!r} is no time", suggestion=f"Write seconds, 0 to {DRAIN_S_MAX:,.0f}, such as 20."
+            f"{option} {text!r} is no time", suggestion=f"Write seconds, 0 to {ENDING_S_MAX:,.0f}, such as 20."
         )
     return seconds
 
@@ -164,16 +176,21 @@ def application(
     projects: Projects,
     guard: Guard,
     *,
+    life: Life | None = None,
     team: Team | None = None,
     stateless: bool = False,
 ) -> ASGIApp:
-    """The four paths - the protocol, health, ready, metrics - with the guard before them, and a team's doorman."""
+    """The four paths - the protocol, health, ready, metrics - with the guard before them, and a team's doorman.
+
+    Until its reply is out a request is a call of `life`, so that nobody is cut off in the middle when the server ends.
+    """
+    life = life or Life(lambda: None)
 
     def health(_: Request) -> Response:
         return _health(projects)
 
     def ready(_: Request) -> Response:
-        return _ready(projects)
+        return _ready(projects, life)
 
     def metrics(request: Request) -> Response:
         rows = team.visitors.rows(request.scope[SCOPE_KEY]) if team else {}
@@ -190,7 +207,7 @@ def application(
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         custom_starlette_routes=[Route("/health", health), Route("/ready", ready), Route("/metrics", metrics)],
     )
-    return _Guarded(paths, guard, team)
+    return _Guarded(paths, guard, team, life)
 
 
 def _health(projects: Projects) -> Response:
@@ -202,7 +219,7 @@ def _health(projects: Projects) -> Response:
     return Response(json.dumps(told), 200 if told["status"] == "ok" else 503, media_type="application/json")
 
 
-def _ready(projects: Projects) -> Response:
+def _ready(projects: Projects, life: Life) -> Response:
     """Whether requests should be sent here: nothing is opening any more, and something that is open can answer.
 
     No name, no path, no address: anybody may ask. A proxy that asks is also who finds out that a store is back.
@@ -213,7 +230,7 @@ def _ready(projects: Projects) -> Response:
         counts, engines = Counter(), []
     reached = {_reached(each) for each in engines}
     is_lost = reached == {STORE_AWAY}
-    is_ready = bool(counts["open"]) and not counts["opening"] and not is_lost
+    is_ready = bool(counts["open"]) and not counts["opening"] and not is_lost and not life.is_ending
     told: dict[str, Any] = {"ready": is_ready, "projects": dict(counts)}
     if troubles := sorted(reached - {""}):
         told["reason" if is_lost else "warning"] = "; ".join(troubles)
@@ -231,22 +248,39 @@ def _reached(engine: Engine) -> str:
 class _Guarded:
     """An application that answers only those whom the guard lets pass, and the doorman of a team where there is one."""
 
-    def __init__(self, app: ASGIApp, guard: Guard, team: Team | None) -> None:
+    def __init__(self, app: ASGIApp, guard: Guard, team: Team | None, life: Life) -> None:
         self._app = app
         self._guard = guard
         self._team = team
+        self._life = life
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The application's answer, or the refusal."""
-        who = self._who(scope["path"], Headers(scope=scope)) if scope["type"] == "http" else None
+        with self._life.running(threading.Event()) if _is_answered(scope) else nullcontext():
+            await self._answer(scope, receive, send)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        who = self._who(scope["path"], Headers(scope=scope), _address(scope)) if scope["type"] == "http" else None
         if isinstance(who, Refusal):
             await Response(who.text + "\n", who.status, who.headers, "text/plain")(scope, receive, send)
         else:
             await self._app({**scope, **_identity(who)} if who else scope, receive, send)
 
-    def _who(self, path: str, headers: Headers) -> Grant | Refusal | None:
+    def _who(self, path: str, headers: Headers, address: str) -> Grant | Refusal | None:
         refusal = self._guard.refusal(path, headers)
-        return refusal or (self._team.doorman.who(path, headers) if self._team else None)
+        return refusal or (self._team.doorman.who(path, headers, address) if self._team else None)
+
+
+def _is_answered(scope: Scope) -> bool:
+    """Whether a request comes to an end by itself: not one that opens a stream for whatever may happen some day."""
+    if scope["type"] != "http" or scope["method"] == "GET":
+        return False
+    return Headers(scope=scope).get("mcp-method") != "subscriptions/listen"
+
+
+def _address(scope: Scope) -> str:
+    """Where a request comes from: what a proxy says, if it is one that uvicorn was told to believe, else its other end."""
+    return (scope.get("client") or ("",))[0][:100]
 
 
 def _identity(grant: Grant) -> dict[str, Any]:
@@ -259,11 +293,16 @@ def _identity(grant: Grant) -> dict[str, Any]:
 
 
 def hosted(
-    guarded: ASGIApp, server: mcp.Server[Any], *, life: Life | None = None, drain_s: float = DRAIN_S
+    guarded: ASGIApp,
+    server: mcp.Server[Any],
+    *,
+    life: Life | None = None,
+    drain_s: float = DRAIN_S,
+    notice_s: float = 0.0,
 ) -> uvicorn.Server:
     """What serves the application on a socket until SIGINT or SIGTERM, and then finishes the calls of a `life`.
 
-    Nobody new is let in; what runs has `drain_s`; then the streams that are still open are cut off.
+    For `notice_s` /ready says so; nobody new is let in; what runs has `drain_s`; then open streams are cut off.
     """
     config = uvicorn.Config(
         guarded,
@@ -278,28 +317,52 @@ def hosted(
     entry = server.get_request_handler("subscriptions/listen")
     assert entry is not None
     assert isinstance(entry.handler, ListenHandler)
-    return _Server(config, entry.handler, life, drain_s)
+    return _Server(config, entry.handler, life, drain_s, notice_s)
 
 
 class _Server(uvicorn.Server):
     """uvicorn, which knows nothing of our streams, and waits for ever for a task that does not end."""
 
-    def __init__(self, config: uvicorn.Config, streams: ListenHandler, life: Life | None, drain_s: float) -> None:
+    def __init__(
+        self, config: uvicorn.Config, streams: ListenHandler, life: Life | None, drain_s: float, notice_s: float
+    ) -> None:
         super().__init__(config)
         self._streams = streams
         self._life = life
         self._drain_s = drain_s
+        self._notice_s = notice_s
+        AppStatus.disable_automatic_graceful_drain()  # it would cut off each reply that comes as a stream, at the signal
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Tell those who listen that it is over, then as ever; but nobody waits for a stream on which no call is answered."""
+        if self._life:
+            await self._give_notice(self._life)
+        await self._hear_the_last()
         self._streams.close()
-        leave = self._life.leave if self._life else lambda: None
-        patience = threading.Timer(self._drain_s + SENT_S + ENDING_S, leave)
-        patience.daemon = True
-        patience.start()
         cutting = asyncio.create_task(self._cut_off())
         await super().shutdown(sockets)
         cutting.cancel()
+
+    async def _give_notice(self, life: Life) -> None:
+        """For a while tell who asks that it will end, and serve on; from then on there is a limit to everything."""
+        life.announce_end()
+        await asyncio.sleep(self._notice_s)
+        patience = threading.Timer(self._drain_s + SENT_S + WINDING_UP_S, life.leave)
+        patience.daemon = True
+        patience.start()
+
+    async def _hear_the_last(self) -> None:
+        """Let nobody in any more, and hear those who are: uvicorn hangs up on whoever has not said anything yet."""
+        self.server_state.default_headers.append((b"connection", b"close"))
+        loop = asyncio.get_running_loop()
+        for connection in [each for server in self.servers for each in _closed(server)]:
+            await loop.connect_accepted_socket(self._protocol, connection)
+        await asyncio.sleep(LET_IN_S)
+
+    def _protocol(self) -> asyncio.Protocol:
+        """What uvicorn makes for each connection."""
+        made: Any = self.config.http_protocol_class
+        return made(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
 
     async def _cut_off(self) -> None:
         """Once the last call is answered, or its time is over: end what is still connected."""
@@ -309,3 +372,13 @@ class _Server(uvicorn.Server):
         await asyncio.sleep(SENT_S)
         for task in list(self.server_state.tasks):
             task.cancel()
+
+
+def _closed(server: asyncio.Server) -> Iterator[socket.socket]:
+    """Stop listening; those who stood at the door, whom the system would turn away although it has let them in."""
+    listening = [each.dup() for each in server.sockets]
+    server.close()
+    for each in listening:
+        with each, suppress(BlockingIOError):
+            while True:
+                yield each.accept()[0]

@@ -31,6 +31,8 @@ class Life:
         self._running: set[threading.Event] = set()
         self._changed = threading.Condition()
         self._leaving = self._cancelled = False
+        self.is_ending = False
+        """Whether it was told to end: it still answers, and nobody should be sent here any more."""
 
     @contextmanager
     def running(self, cancel: threading.Event) -> Generator[None]:
@@ -50,6 +52,10 @@ class Life:
         """Until no call is under way, or the time is over; whether none is."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._running, seconds)
+
+    def announce_end(self) -> None:
+        """Say that it is about to end, to whoever asks whether it is ready."""
+        self.is_ending = True
 
     def leave_on_signals(self) -> None:
         """SIGINT, SIGTERM and their like end the process cleanly, also while nothing happens."""

@@ -71,6 +71,11 @@ OPTIONS = (
         "With --http: how long calls under way may take when the server is told to end (default 0.6).",
     ),
     Option(
+        *("notice", "text", "CTX_HTTP_NOTICE_S", "SECONDS"),
+        "With --http: how long before it lets nobody in /ready says that the server will end (default 0), so that a proxy "
+        "which asks for that sends nobody to a closed door.",
+    ),
+    Option(
         *("otel", "flag", "CTX_OTEL", ""),
         "With --http: send spans of the calls to where OpenTelemetry's own variables say. Needs the extra otel.",
     ),
@@ -82,8 +87,8 @@ YES, NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
 
 Options = namedtuple(  # noqa: PYI024 - as above
     "Options",
-    "roots shown chunks_dir http token_file http_hosts http_token tokens audit_log stateless drain otel workspace called",
-    defaults=(None, None, False, None, False, None, ()),
+    "roots shown chunks_dir http token_file http_hosts http_token tokens audit_log stateless drain otel workspace called notice",
+    defaults=(None, None, False, None, False, None, (), None),
 )
 """What was asked for: `roots` as they were typed, `shown` as `profiles.Shown`, `None` for what was not said.
 
@@ -120,6 +125,7 @@ def parse(argv: Sequence[str], env: Mapping[str, str]) -> Options:
         said["drain"],
         said["otel"] or False,
         said["workspace"],
+        notice=said["notice"],
     )
 
 

@@ -14,6 +14,7 @@ import hmac
 import os
 import re
 import secrets
+import stat
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -251,17 +252,28 @@ class TokenFile:
             ) from error
 
     def _write(self, data: bytes) -> None:
-        """The new content in the old place, in one step; only its user can read it."""
+        """The new content in the old place, in one step; who could read it before can, and nobody else."""
         beside = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}")
         try:
             with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
                 out.write(data)
                 out.flush()
                 os.fsync(out.fileno())
+                self._hand_over(out.fileno())
             beside.replace(self.path)
         finally:
             with suppress(FileNotFoundError):
                 beside.unlink()
+
+    def _hand_over(self, descriptor: int) -> None:
+        """Give the new file to whom the old one belonged: the server may be another user than who makes tokens for it."""
+        if os.name != "posix":
+            return
+        with suppress(FileNotFoundError):
+            before = self.path.stat()
+            with suppress(PermissionError):  # not ours to give away
+                os.fchown(descriptor, before.st_uid, before.st_gid)
+                os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
 
     def _closed(self, error: OSError) -> AccessFailed:
         return AccessFailed(

@@ -169,6 +169,35 @@ def test_a_cursor_of_a_project_that_is_hidden_leads_nowhere(one: Worker) -> None
     assert error(one.call("writer", "search_files", query="o", project="till", limit=1, cursor=cursor))
 
 
+def test_an_id_of_something_in_a_hidden_project_names_nothing_in_another(one: Worker) -> None:
+    written = one.call("admin", "write_file", project=HIDDEN, path="kept.py", content=f"{MARK} = 1\n")
+    added = one.call("admin", "add_memory", project=HIDDEN, category="facts", content=f"The {MARK} eats.")
+    planned = one.call("admin", "create_plan", project=HIDDEN, task=f"change {MARK}_balance")
+    undo, memory, plan = written.split()[-1], json.loads(added)["id"], json.loads(planned)["plan"]["id"]
+    by_plan = (
+        "load_plan",
+        "visualize_plan",
+        "execute_plan",
+        "view_progress",
+        "view_history",
+        "start_step",
+        "delete_plan",
+    )
+    asked = [
+        *((tool, {"plan_id": plan}) for tool in by_plan),
+        *((tool, {"id": memory}) for tool in ("update_memory", "delete_memory")),
+        ("undo_edit", {"undo_id": undo}),
+    ]
+    for tool, named in asked:
+        for name, arguments in ((tool, named), ("call_tool", {"name": tool, "arguments": named})):
+            text = one.call("writer", name, project="till", **arguments)
+            assert error(text), tool
+            assert MARK not in text
+    assert (one.place.folder / HIDDEN / "kept.py").exists()
+    assert memory in one.call("admin", "list_memories", project=HIDDEN)
+    assert MARK in one.call("admin", "load_plan", project=HIDDEN, plan_id=plan)
+
+
 def test_what_follows_a_user_from_project_to_project_stays_in_each_on_a_shared_server(one: Worker) -> None:
     added = one.call(
         "admin", "add_memory", project=HIDDEN, category="facts", content=f"The {MARK} sleeps.", scope="user"
@@ -370,6 +399,17 @@ def test_what_one_process_writes_the_other_finds(one: Worker, two: Worker) -> No
         time.sleep(0.2)
 
 
+def test_a_hangup_ends_a_process_as_gently_as_any_other_signal(here: Place) -> None:
+    with worker(here, "--notice", "2") as ending:
+        ending.wait_until_indexed()
+        ending.process.send_signal(signal.SIGHUP)
+        until = time.monotonic() + PATIENCE_S
+        while ending.get("/ready").status_code == 200:
+            assert time.monotonic() < until
+        assert ending.ask("reader", "tools/list").status_code == 200
+        assert ending.process.wait(PATIENCE_S) == 0
+
+
 def test_a_process_may_end_under_load_and_nobody_goes_without_an_answer(here: Place, one: Worker) -> None:
     answered: list[int] = []
 
@@ -380,7 +420,7 @@ def test_a_process_may_end_under_load_and_nobody_goes_without_an_answer(here: Pl
                 reply = each.ask(
                     "reader", "tools/call", {"name": "codebase_retrieval", "arguments": {"query": "orders"}}
                 )
-            except httpx2.TransportError:
+            except httpx2.ConnectError:  # whoever was let in is answered
                 continue
             assert "till/orders.py" in reply.text
             answered.append(reply.status_code)
