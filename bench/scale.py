@@ -51,8 +51,9 @@ def renamed(text: str, copy: int) -> str:
     return COMPOUND.sub(other, text) if copy else text
 
 
-def copied(sources: list[Path], target: Path, copy: int) -> None:
-    """One more copy of all trees; what is not text stays away."""
+def copied(sources: list[Path], target: Path, copy: int) -> int:
+    """One more copy of all trees, in bytes; what is not text stays away."""
+    written = 0
     for source in sources:
         for path in sorted(source.rglob("*")):
             if not path.is_file() or path.is_symlink() or path.stat().st_size > FILE_BYTES_MAX:
@@ -63,7 +64,8 @@ def copied(sources: list[Path], target: Path, copy: int) -> None:
                 continue
             place = target / f"group{copy}" / source.parent.name / source.name / path.relative_to(source)
             place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_text(renamed(text, copy), encoding="utf-8", newline="")
+            written += place.write_bytes(renamed(text, copy).encode())
+    return written
 
 
 def make(sources: list[Path], at: Path, cache: Path, chunks: int) -> dict[str, float]:

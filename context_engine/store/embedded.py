@@ -17,7 +17,7 @@ import re
 import shutil
 import tempfile
 import threading
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -211,7 +211,8 @@ class EmbeddedStore:
 
     def _open_writer(self, rebuild: bool) -> Writer:
         current = self.generation()
-        usable = bool(current) and _is_usable(self.folder / current)
+        known = self._mapped(current)
+        usable = bool(current) and _is_usable(self.folder / current, known)
         if not usable:
             (self.folder / "CURRENT").unlink(missing_ok=True)
             self.close()
@@ -219,12 +220,18 @@ class EmbeddedStore:
             if path.name != current or not usable:
                 shutil.rmtree(path, ignore_errors=True)
         if usable and not rebuild:
-            known = self._reader.known_segments() if self._reader and self._reader.generation == current else {}
             return Writer(self.folder, current, published=True, known=known)
         number = int(current.removeprefix("g-")) + 1 if current else 1
         name = f"g-{number:06d}"
         _create(self.folder / name)
         return Writer(self.folder, name, published=False)
+
+    def _mapped(self, generation: str) -> dict[int, Segment]:
+        """The segments of a generation that are mapped already, by number."""
+        reader = self._reader
+        if reader is None or reader.generation != generation or not reader.is_in_place():
+            return {}
+        return reader.known_segments()
 
     def clear(self) -> int:
         """Delete the index; bytes freed. Raises: StorageBusy while another process writes."""
@@ -415,7 +422,8 @@ class Writer:
         if len(chosen) < 2 and not any(dead.get(number) for number in chosen):
             return 0
         touched = _touched(self._db)
-        parts = [segments.load(self._segment_path(number)).looking(touched.get(number, ())) for number in chosen]
+        loaded = [self._known.get(number) or segments.load(self._segment_path(number)) for number in chosen]
+        parts = [segment.looking(touched.get(number, ())) for number, segment in zip(chosen, loaded, strict=True)]
         alive = [np.ones(part.files, bool) for part in parts]
         for living, number in zip(alive, chosen, strict=True):
             gone = self._db.execute("SELECT number FROM dead WHERE segment=?", (number,)).fetchall()
@@ -431,14 +439,16 @@ class Writer:
         return merged.files
 
     def _replace(self, chosen: Sequence[int], alive: Sequence[np.ndarray], number: int, merged: Segment) -> None:
+        """The rows of `chosen` become those of what they were merged into. Files go by path: by segment all rows are looked at."""
         old = [
             np.frombuffer(_rows(self._db, "SELECT importance FROM segment WHERE id=?", (n,))[0][0], np.float16)
             for n in chosen
         ]
         importance = np.concatenate([values[living] for values, living in zip(old, alive, strict=True)])
+        moved = [(path,) for path in merged.heaps["path"].texts()]
         with self._db:
+            self._db.executemany("DELETE FROM file WHERE path=?", moved)
             for each in chosen:
-                self._db.execute("DELETE FROM file WHERE segment=?", (each,))
                 self._db.execute("DELETE FROM dead WHERE segment=?", (each,))
                 self._db.execute("DELETE FROM touched WHERE segment=?", (each,))
                 self._db.execute("DELETE FROM segment WHERE id=?", (each,))
@@ -503,11 +513,11 @@ class _Reader:
     def rows(self, sql: str, values: tuple = ()) -> list[tuple]:
         return _rows(self._db, sql, values)
 
-    def snapshot(self) -> Snapshot:
-        """`PRAGMA data_version` (7 microseconds) tells whether somebody committed since."""
+    def snapshot(self, known: Mapping[int, Segment] | None = None) -> Snapshot:
+        """`PRAGMA data_version` (7 microseconds) tells whether somebody committed since. `known` segments are mapped already."""
         version = self._db.pragma("data_version")
         if self._snapshot is None or version != self._version:
-            known = {} if self._snapshot is None else self._snapshot.by_number
+            known = (known or {}) if self._snapshot is None else self._snapshot.by_number
             if self._snapshot is None or self._snapshot.epoch != self.rows(_EPOCH)[0][0]:
                 self._snapshot = _snapshot(self._db, self._path, known)
             self._version = version
@@ -608,12 +618,16 @@ def _create(path: Path) -> None:
     db.close()
 
 
-def _is_usable(path: Path) -> bool:
-    """Whether a generation is of our schema and can be read; one that is not is rebuilt."""
+def _is_usable(path: Path, known: Mapping[int, Segment]) -> bool:
+    """Whether a generation is of our schema and can be read; one that is not is rebuilt.
+
+    Segments that are mapped already and still lie there need not be read again, which at every edit would take longer than it.
+    """
     try:
         reader = _Reader(path)
         try:
-            return reader.schema() == SCHEMA_VERSION and reader.snapshot() is not None
+            there = {number: each for number, each in known.items() if (path / f"{number:06d}.seg").exists()}
+            return reader.schema() == SCHEMA_VERSION and reader.snapshot(there) is not None
         finally:
             reader.close()
     except (*_HOST_ERRORS, apsw.BusyError):
@@ -622,10 +636,16 @@ def _is_usable(path: Path) -> bool:
         return False
 
 
-def problems_of(path: Path) -> list[str]:
-    """What is wrong with a generation, in words; empty when it is sound. Every byte of every segment is read."""
+def problems_of(path: Path, looked: Callable[[int], None] = lambda _: None) -> list[str]:
+    """What is wrong with a generation, in words; empty when it is sound. Every byte of every segment is read.
+
+    `looked` is told the bytes of each segment.
+    """
     try:
-        damaged = [why for each in sorted(path.glob("*.seg")) if (why := segments.problem(each))]
+        damaged = []
+        for each in sorted(path.glob("*.seg")):
+            damaged += [why] if (why := segments.problem(each)) else []
+            looked(each.stat().st_size)
         if damaged:
             return damaged
         reader = _Reader(path)

@@ -19,6 +19,7 @@ import os
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -92,7 +93,8 @@ class Heap:
 
     def texts(self) -> list[str]:
         """All strings as UTF-8 text."""
-        return [string.decode() for string in self]
+        blob, offsets = self.blob.tobytes(), self.offsets.tolist()
+        return [blob[a:b].decode() for a, b in pairwise(offsets)]
 
     def take(self, keep: npt.NDArray[np.intp]) -> Heap:
         """The strings at these places, in this order."""
@@ -172,7 +174,7 @@ class StaticVectors:
     card: Rows
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Segment:
     """The columns, heaps and postings of some files; see the module's first lines."""
 
@@ -194,6 +196,11 @@ class Segment:
     def chunks(self) -> int:
         """How many chunks, dead ones included."""
         return int(self.chunk_starts[-1])
+
+    @cached_property
+    def paths(self) -> list[str]:
+        """The path of each file. Read once, however many snapshots hold the segment: each edit makes one."""
+        return self.heaps["path"].texts()
 
     def looking(self, touched: Sequence[tuple[int, int, int]]) -> Segment:
         """The segment with other sizes and times of some files: (file number, size, mtime_ns)."""
@@ -245,6 +252,11 @@ def write(segment: Segment, path: Path) -> int:
         if not is_small:
             os.fsync(out.fileno())
         return out.tell()
+
+
+def data_bytes(segment: Segment) -> int:
+    """Bytes that it takes as a file, but for the header."""
+    return sum(-(-array.nbytes // ALIGN_BYTES) * ALIGN_BYTES for array in _flatten(segment).values())
 
 
 def problem(path: Path) -> str:
@@ -414,32 +426,62 @@ def _chunk_counts(segments: Sequence[Segment]) -> list[int]:
 
 
 def _merge_postings(parts: Sequence[Postings], kept: Sequence[npt.NDArray[np.intp]], sizes: Sequence[int]) -> Postings:
-    """Postings over the kept documents, renumbered in order; terms without a living document are dropped."""
-    all_hashes = np.concatenate([part.hashes for part in parts])
-    hashes, first_at = np.unique(all_hashes, return_index=True)
-    terms, docs, counts, base = [], [], [], 0
-    for part, keep, size in zip(parts, kept, sizes, strict=True):
-        renumbered = np.full(size, -1, np.int64)
-        renumbered[keep] = base + np.arange(len(keep))
-        places, ids = part.pairs()
-        new = renumbered[ids]
-        lives = new >= 0
-        terms.append(np.searchsorted(hashes, part.hashes)[places[lives]])
-        docs.append(new[lives])
-        counts.append(part.counts[lives])
-        base += len(keep)
-    term, doc, count = np.concatenate(terms), np.concatenate(docs), np.concatenate(counts)
-    order = np.argsort(term * max(base, 1) + doc, kind="stable")
-    present = np.unique(term)
-    indptr = np.searchsorted(term[order], np.append(present, len(hashes))).astype(np.uint32)
+    """Postings over the kept documents, renumbered in order; terms without a living document are dropped.
+
+    A term's documents are those of the first part, then those of the second: each part's postings are put where they belong,
+    one part at a time. Nothing is sorted, and no more is held than what comes out and what one part needs.
+    """
+    hashes, first_at = np.unique(np.concatenate([part.hashes for part in parts]), return_index=True)
+    bases = np.cumsum([0, *(len(keep) for keep in kept)]).tolist()
+    living = [_Living(*each, hashes) for each in zip(parts, kept, sizes, bases[:-1], strict=True)]
+    totals = sum((each.frequency() for each in living), np.zeros(len(hashes), np.int64))
+    free = np.cumsum(totals) - totals
+    ids, counts = np.empty(int(totals.sum()), np.uint32), np.empty(int(totals.sum()), np.uint8)
+    for each in living:
+        free = each.put(ids, counts, free)
+    present = np.flatnonzero(totals)
     names = [name for part in parts for name in part.names] if any(len(part.names) for part in parts) else None
     return Postings(
         hashes[present],
-        indptr,
-        doc[order].astype(np.uint32),
-        count[order],
+        np.append(0, np.cumsum(totals[present])).astype(np.uint32),
+        ids,
+        counts,
         Heap.of([names[first_at[index]] for index in present.tolist()]) if names is not None else Heap.of([]),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Living:
+    """The postings of one part that go on: its `kept` documents are numbered from `base`, its terms as `hashes` has them."""
+
+    part: Postings
+    kept: npt.NDArray[np.intp]
+    size: int
+    base: int
+    hashes: npt.NDArray[np.uint64]
+
+    def _found(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+        """Of each posting that lives its term and its new document; and which do."""
+        renumbered = np.full(self.size, -1, np.int64)
+        renumbered[self.kept] = self.base + np.arange(len(self.kept))
+        places, ids = self.part.pairs()
+        docs = renumbered[ids]
+        lives = docs >= 0
+        return np.searchsorted(self.hashes, self.part.hashes)[places[lives]], docs[lives], lives
+
+    def frequency(self) -> npt.NDArray[np.int64]:
+        """Living documents of each term."""
+        return np.bincount(self._found()[0], minlength=len(self.hashes))
+
+    def put(
+        self, ids: npt.NDArray[np.uint32], counts: npt.NDArray[np.uint8], free: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.int64]:
+        """Write each term's documents from its first free place on; where it is free afterwards."""
+        terms, docs, lives = self._found()
+        own = np.bincount(terms, minlength=len(self.hashes))
+        at = (free - (np.cumsum(own) - own))[terms] + np.arange(len(terms))
+        ids[at], counts[at] = docs, self.part.counts[lives]
+        return free + own
 
 
 def _run_starts(keys: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:

@@ -186,7 +186,7 @@ class Snapshot:
     @cached_property
     def paths(self) -> list[str]:
         """The path of each file number."""
-        return [path for segment in self.segments for path in segment.heaps["path"].texts()]
+        return [path for segment in self.segments for path in segment.paths]
 
     @cached_property
     def by_path(self) -> dict[str, int]:
