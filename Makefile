@@ -5,7 +5,7 @@ PYTHON := $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 CHECK := $(PYTHON) scripts/check.py --here
 
 .DEFAULT_GOAL := all
-.PHONY: noise page validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check pictures test durability eval eval-across eval-functions eval-plans bench bench-edit bench-review bench-worktrees bench-shared bench-tenants bench-sizes bench-load postgres dist lowest lock clients clean help
+.PHONY: noise page validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check pictures test durability eval eval-across eval-stores eval-functions eval-plans bench bench-edit bench-review bench-promised bench-plans bench-worktrees bench-moving bench-shared bench-shared-vectors bench-team bench-tenants bench-sizes bench-engines bench-load postgres proxies qdrant dist lowest lock clients clean help
 
 all: ## everything CI runs: format, lint, types, imports, docs, tests
 	@$(CHECK)
@@ -52,6 +52,9 @@ eval: ## ranking quality on the small offline corpus, against the golden ranks
 eval-across: ## several repositories ranked together: make eval-across ARGS="--tasks FILE --corpus DIR"
 	@$(PYTHON) evals/retrieval/across.py $(ARGS)
 
+eval-stores: ## do all stores rank alike? lists compared to the last line and score: make eval-stores ARGS="--tasks FILE --corpus DIR"
+	@$(PYTHON) evals/retrieval/stores.py $(ARGS)
+
 eval-functions: ## is the function found that a sentence is about? packages fetched once, vectors kept in build/
 	@$(PYTHON) evals/functions/score.py $(ARGS)
 
@@ -76,23 +79,50 @@ page: ## pages of random plans with hostile titles in headless Chromium, and pic
 bench: ## speed, side by side with a peer (needs the extra `bench`)
 	@$(PYTHON) bench/speed.py $(ARGS)
 
+bench-promised: ## what the documents promise of speed, beside what it takes here; ends with 1 when something takes longer
+	@$(PYTHON) bench/promised.py $(ARGS)
+
+bench-plans: ## lists, moves and versions of 500 plans, and one plan of a thousand steps
+	@$(PYTHON) bench/plans.py $(ARGS)
+
 bench-worktrees: ## a second work tree's index, begun with that of the first: make bench-worktrees ARGS="REPOSITORY ..."
 	@$(PYTHON) bench/worktrees.py $(ARGS)
 
 bench-shared: ## an index shared through a database and fetched by another machine: make bench-shared ARGS="REPOSITORY [--store URL]"
 	@$(PYTHON) bench/shared.py $(ARGS)
 
+bench-moving: ## an index moved into a database, broken off and gone on with, exported, checked, mended: make bench-moving ARGS="REPOSITORY [--store URL]"
+	@$(PYTHON) bench/moving.py $(ARGS)
+
 bench-load: ## fifty clients over HTTP for a minute, two servers on one store; with --kills 20 under fire: make bench-load ARGS=REPOSITORY
 	@$(PYTHON) bench/load.py $(ARGS)
+
+bench-shared-vectors: ## a model's vectors fetched by a second machine beside making them: make bench-shared-vectors ARGS="REPOSITORY --models build/models"
+	@$(PYTHON) bench/shared_vectors.py $(ARGS)
+
+bench-team: ## plans and memories written alone and on a PostgreSQL that a team shares, looked at, and had by a new machine
+	@$(PYTHON) bench/team.py $(ARGS)
 
 bench-tenants: ## fifty repositories on one store: leaks over 10,000 questions, cost of neighbours: make bench-tenants ARGS="--tasks FILE --corpus DIR"
 	@$(PYTHON) bench/tenants.py $(ARGS)
 
-bench-sizes: ## an index of 10,000 and 100,000 chunks, alone and on PostgreSQL: make bench-sizes ARGS="--tasks FILE --corpus DIR"
+bench-sizes: ## an index of 10,000 and 100,000 chunks (--chunks 1000000: a million), alone and on PostgreSQL: make bench-sizes ARGS="--tasks FILE --corpus DIR"
 	@$(PYTHON) bench/sizes.py $(ARGS)
 
+bench-engines: ## what the databases' own search costs and finds, beside ours: make bench-engines ARGS="--tasks FILE --corpus DIR"
+	@$(PYTHON) bench/engines.py $(ARGS)
+
 postgres: ## the stores that machines share, with all their trouble, on a real PostgreSQL that is started and stopped
-	@CTX_TEST_SHARED_KILLS=20 $(CHECK) tests -- tests/contracts/test_store.py tests/contracts/test_shared_store.py $(ARGS)
+	@CTX_TEST_SHARED_KILLS=20 CTX_TEST_MOVE_KILLS=20 CTX_TEST_TEAM_KILLS=20 CTX_TEST_TEAM_WRITES=12 \
+		$(CHECK) tests -- tests/contracts/test_store.py tests/contracts/test_shared_store.py tests/contracts/test_shared_vectors.py \
+		tests/contracts/test_team_records.py tests/contracts/test_team_reviews.py tests/journeys/test_team.py \
+		tests/test_store_moving.py tests/test_store_mending.py tests/test_cli_store.py $(ARGS)
+
+qdrant: ## the same on Qdrant's own engine behind HTTP, with 20 kills of the server and of the writer
+	@CTX_TEST_SHARED_KILLS=20 $(CHECK) tests -- tests/test_store_qdrant.py tests/contracts -k "qdrant" $(ARGS)
+
+proxies: ## real nginx and Caddy as in deploy/, before two servers that are replaced meanwhile; apt-get install nginx caddy
+	@$(CHECK) tests -- tests/test_deploy_proxies.py $(ARGS)
 
 bench-review: ## a pull request as a review session, twice, and killed in the middle: make bench-review ARGS="REPOSITORY BASE HEAD"
 	@$(PYTHON) bench/review_sessions.py $(ARGS)

@@ -15,6 +15,7 @@ import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -32,7 +33,7 @@ from context_engine.edit.syntax import broken
 from context_engine.edit.wanted import Want, planned, whole
 from context_engine.embedding.embedder import Choice
 from context_engine.embedding.registry import open_embedder
-from context_engine.embeddings import Chosen, Embeddings, World
+from context_engine.embeddings import Chosen, Embeddings, Shared, World
 from context_engine.errors import (
     AccessDenied,
     CallError,
@@ -42,6 +43,7 @@ from context_engine.errors import (
     InvalidLineRange,
     InvalidPath,
     NotIndexed,
+    PreconditionFailed,
     SymbolNotFound,
     TooLarge,
 )
@@ -94,7 +96,7 @@ from context_engine.store.clones import is_clone
 from context_engine.store.copying import seed
 from context_engine.store.embedded import SCHEMA_VERSION, EmbeddedStore
 from context_engine.store.mending import Mended, examined, mend
-from context_engine.store.moving import moved
+from context_engine.store.moving import is_taken, moved
 from context_engine.store.opening import AnyStore, open_store
 from context_engine.store.place import user_cache_folder, user_data_folder, workspace_id
 from context_engine.store.state import FOLDER
@@ -116,6 +118,7 @@ from context_engine.workspace.worktrees import siblings
 if TYPE_CHECKING:
     from context_engine.planning import Planning
     from context_engine.reviewing import Reviewing
+    from context_engine.store.commons import Commons
     from context_engine.validating import Validating
 
 __all__ = [
@@ -160,6 +163,8 @@ class Engine:
             _workers(settings.workers), grammars_folder=str(cache / "grammars"), languages_folder=str(own_languages)
         )
         self.cache_folder = cache / "workspaces" / workspace_id(root)
+        name = settings.store_repository or (shared_name(str(root)) if settings.store_url else "")
+        self._team = Shared(settings.store_url, name, settings.store_shares)
         self._store = self._opened_store()
         self._embeddings = Embeddings(_chosen(settings), self._world(cache))
         self._builder = Builder(
@@ -180,6 +185,7 @@ class Engine:
             done=self._indexed,
         )
         self._now = clock(os.environ.get("CTX_FAKE_NOW", ""))
+        self._commons = self._opened_commons()
         self._remembering = Remembering(self._surroundings(cache))
         self._lister = Lister(root, stale_s=settings.staleness_ms / 1_000, excludes_file=self._git.excludes_file)
         self._scanner = Scanner(self._root, self._lister, lambda: text_engine(root))
@@ -190,6 +196,7 @@ class Engine:
         self._completer: Completer | None = None
         self._planning: Planning | None = None
         self._reviewing: Reviewing | None = None
+        self._validating: Validating | None = None
         self._sources: dict[str, Source] = {}
         self._parses = Parses(self._languages, self._grammars, self._bytes)
         self._editor = Editor(self._root, root / FOLDER, on_write=self._wrote, flush=settings.flush)
@@ -201,9 +208,8 @@ class Engine:
 
     def _opened_store(self) -> AnyStore:
         """Where the index is: in the cache of this machine, or on a database that a team shares."""
-        chosen = self.settings
-        name = chosen.store_repository or (shared_name(str(self.root)) if chosen.store_url else "")
-        return open_store(chosen.store_url, self.cache_folder, repository=name, shares=chosen.store_shares)
+        team = self._team
+        return open_store(team.address, self.cache_folder, repository=team.repository, shares=team.shares)
 
     def _seed(self, identity: str) -> None:
         """Begin the index with that of another work tree of this repository, where there is one and it is like ours."""
@@ -223,6 +229,7 @@ class Engine:
             read_once=self._bytes_once,
             languages=self._languages,
             hold=lambda: self._live.is_building,
+            team=self._team,
         )
 
     def _surroundings(self, cache: Path) -> Surroundings:
@@ -241,7 +248,16 @@ class Engine:
             counts_access=self.settings.access_scoring,
             tokenizer_file=self.settings.tokenizer_file,
             scrub=self._scrub,
+            commons=self._commons,
         )
+
+    def _opened_commons(self) -> Commons | None:
+        """Where plans, memories and reviews are the team's; None where they are this machine's, and in a clone of ours."""
+        if not self.settings.store_records or self.is_clone:
+            return None
+        from context_engine.store.commons import open_commons  # for those who have a team
+
+        return open_commons(self._team.address, self._team.repository, self.cache_folder)
 
     def _scrub(self, text: str) -> Scrubbed:
         """A text without its secrets, as it may be kept."""
@@ -325,7 +341,8 @@ class Engine:
     ) -> tuple[int, int]:
         """Have the chosen model embed all that it has not seen, now; how many files and chunks have their vectors.
 
-        Raises: NotIndexed, EmbedderUnusable (no model is chosen, or it cannot be used), Cancelled (what was made is kept).
+        Raises: NotIndexed, EmbedderUnusable (no model is chosen, or it cannot be used), Cancelled (what was made is kept);
+        StoreUnavailable, StoreUnusable and DiskFull when a team shall have them and cannot.
         """
         if self._live.snapshot() is None:
             raise _no_index()
@@ -366,7 +383,7 @@ class Engine:
             cache_folder=str(self.cache_folder),
             indexed_at=self.indexed_at() or None,
             watcher=self._watcher_state(),
-            last_error=self._live.last_error or self.store_problem or None,
+            last_error=self._live.last_error or self.store_problem or self.records_problem or None,
             versions=_versions(),
         )
 
@@ -375,6 +392,11 @@ class Engine:
         """Why the store that a team shares could not be asked the last time; empty when it could, and on this machine."""
         return self._store.problem
 
+    @property
+    def records_problem(self) -> str:
+        """Why plans, memories or reviews of the team may not be seen here, or differ; empty when all is well, and on this machine."""
+        return self._commons.problem if self._commons else ""
+
     def has_index(self) -> bool:
         """Whether there is an index to answer from, complete or not. Asks the store for it."""
         try:
@@ -382,9 +404,20 @@ class Engine:
         except ContextEngineError:
             return False  # `store_problem` and `status` say why
 
-    def problems(self) -> list[str]:
-        """What is wrong with the stored index, in words; empty when it is sound. Reads all of it."""
-        return list(examined(self._store)) if isinstance(self._store, EmbeddedStore) else self._store.check()
+    def problems(
+        self,
+        *,
+        thorough: bool = True,
+        progress: Callable[[Progress], None] = lambda _: None,
+        cancel: threading.Event | None = None,
+    ) -> list[str]:
+        """What is wrong with the stored index, in words; empty when it is sound. Reads all of it.
+
+        What lies on a database that a team shares is fetched and compared when it is to be `thorough`, else only measured.
+        Raises: Cancelled.
+        """
+        found = examined(self._store, thorough=thorough, tell=progress, cancel=cancel)
+        return [*found, *(self._team.problems() if thorough and not self.store_problem else ())]
 
     def export_index(
         self,
@@ -393,11 +426,11 @@ class Engine:
         progress: Callable[[Progress], None] = lambda _: None,
         cancel: threading.Event | None = None,
     ) -> archive.Manifest:
-        """Write the index into one file, for `import_index` elsewhere. Raises: as `archive.write`, InvalidArgument."""
+        """Write the index into one file, for `import_index` elsewhere. Raises: as `archive.write`."""
         head = self._git.head()
         commit = (head.commit if head else "") or ""
         return archive.write(
-            self._own_store(), file, name=self.root.name, commit=commit, now=self._now(), tell=progress, cancel=cancel
+            self._store, file, name=self.root.name, commit=commit, now=self._now(), tell=progress, cancel=cancel
         )
 
     def import_index(
@@ -409,24 +442,34 @@ class Engine:
     ) -> archive.Manifest:
         """Put an exported index in the place of this one; `index` then compares it with the files.
 
-        Raises: as `archive.take_in`, InvalidArgument.
+        Raises: as `archive.take_in`.
         """
-        return archive.take_in(self._own_store(), file, tell=progress, cancel=cancel)
+        return archive.take_in(self._store, file, tell=progress, cancel=cancel)
 
-    def mend(self) -> Mended:
-        """Forget what is damaged of the index; `index` then reads it again. Raises: as `mending.mend`, InvalidArgument."""
-        return mend(self._own_store())
+    def mend(
+        self,
+        *,
+        progress: Callable[[Progress], None] = lambda _: None,
+        cancel: threading.Event | None = None,
+    ) -> Mended:
+        """Mend the index and forget what is lost of it; `index` then reads that again. Raises: as `mending.mend`."""
+        mended = mend(self._store, tell=progress, cancel=cancel)
+        vectors = tuple(self._team.problems(repair=self._team.shares))
+        left = () if self._team.shares else vectors
+        return replace(mended, problems=(*mended.problems, *vectors), left=(*mended.left, *left))
 
     def move_index(
         self,
         address: str,
         *,
+        replace: bool = False,
         progress: Callable[[Progress], None] = lambda _: None,
         cancel: threading.Event | None = None,
     ) -> Stats:
-        """Put this index in the place of what lies at the address of a store, for all who use that; what is there then.
+        """Put this index into the store at an address, for all who use that; what is there then.
 
-        Raises: InvalidArgument, UnsupportedHost (no such store), NotIndexed, Cancelled, and what stores raise.
+        `replace`: in the place of one that is there; else that is refused. Broken off, it goes on from there the next time.
+        Raises: InvalidArgument, UnsupportedHost (no such store), PreconditionFailed, NotIndexed, Cancelled, and what stores raise.
         """
         name = self.settings.store_repository or shared_name(str(self.root))
         with closing(open_store(address, self.cache_folder, repository=name, shares=True)) as target:
@@ -434,16 +477,13 @@ class Engine:
                 raise InvalidArgument(
                     "the index is on this machine already", suggestion="name a database, as postgresql://host/database"
                 )
+            if not replace and is_taken(target):
+                place = "this machine" if isinstance(target, EmbeddedStore) else target.depot.name
+                raise PreconditionFailed(
+                    f"there is an index of {name} on {place} already",
+                    suggestion="use that one, or say --replace (in Python: replace=True) to put this one in its place",
+                )
             return moved(self._store, target, tell=progress, cancel=cancel)
-
-    def _own_store(self) -> EmbeddedStore:
-        """The index on this machine. Raises: InvalidArgument where a database that is shared holds it."""
-        if not isinstance(self._store, EmbeddedStore):
-            raise InvalidArgument(
-                "this index is on a store that is shared, which has no files of its own to move or mend",
-                suggestion="leave CTX_STORE_URL unset for the one of this machine",
-            )
-        return self._store
 
     def broken_parsers(self) -> dict[str, str]:
         """Each grammar that cannot be loaded, and why. Unpacks those that were not needed yet."""
@@ -572,6 +612,7 @@ class Engine:
                         read=self._bytes_once,
                         history=self._remembering.history,
                         state=self.root / FOLDER,
+                        commons=self._commons,
                         now=self._now,
                         importers=self.importers,
                         programs=tuple(each.strip() for each in self.settings.review_programs.split(",")),
@@ -607,6 +648,7 @@ class Engine:
                     lease_hours=said.plan_lease_hours,
                     flush=said.flush,
                     scrub=lambda text: self._scrub(text).text,
+                    commons=self._commons,
                 )
                 self._planning = Planning(place)
             return self._planning
@@ -617,16 +659,18 @@ class Engine:
         from context_engine.review.source import Parsers
         from context_engine.validating import House, Validating, plan_reader  # 20 ms, for those who validate
 
-        return Validating(
-            House(
-                parsers=Parsers(self._languages, self._grammars),
-                workspace=self,
-                paths=self._file_paths,
-                find=lambda text, path: self.reviews.scrubber.find(text, path),
-                scrub=lambda text: self.reviews.scrubber.scrub(text),
-                read_plan=plan_reader(lambda: self.plans.ground),
-            )
-        )
+        with self._lock:
+            if self._validating is None:
+                house = House(
+                    parsers=Parsers(self._languages, self._grammars),
+                    workspace=self,
+                    paths=self._file_paths,
+                    find=lambda text, path: self.reviews.scrubber.find(text, path),
+                    scrub=self._scrub,
+                    read_plan=plan_reader(lambda: self.plans.ground),
+                )
+                self._validating = Validating(house)
+            return self._validating
 
     # -- searching text --
 
@@ -1044,6 +1088,8 @@ class Engine:
         self._live.close()
         self._pool.close()
         self._editor.close()
+        if self._commons is not None:
+            self._commons.close()
         self._store.close()
 
     def __enter__(self) -> Self:

@@ -28,8 +28,8 @@ NOT_KNOBS = frozenset(
     {
         *("CTX_ROOT", "CTX_PROFILE", "CTX_TOOLS", "CTX_EXCLUDE_TOOLS", "CTX_READ_ONLY", "CTX_CHUNKS_DIR"),
         *("CTX_WORKSPACE", "CTX_HTTP", "CTX_HTTP_TOKEN", "CTX_HTTP_TOKEN_FILE", "CTX_HTTP_HOSTS"),
-        *("CTX_HTTP_TOKENS", "CTX_AUDIT_LOG", "CTX_HTTP_STATELESS", "CTX_HTTP_DRAIN_S", "CTX_OTEL"),
-        *("CTX_FAKE_NOW", "CTX_DEBUG"),
+        *("CTX_HTTP_TOKENS", "CTX_AUDIT_LOG", "CTX_HTTP_STATELESS", "CTX_HTTP_DRAIN_S", "CTX_HTTP_NOTICE_S"),
+        *("CTX_OTEL", "CTX_FAKE_NOW", "CTX_DEBUG"),
     }
 )
 """Environment variables of ours that are not settings: options of `ctx serve`, a fixed clock for tests, tracebacks."""
@@ -115,6 +115,11 @@ class Settings:
     store_shares: bool = knob(
         False,
         "Share what is indexed here with all who use that database; off: it stays here, over theirs.",
+        private=True,
+    )
+    store_records: bool = knob(
+        False,
+        "Plans, memories and reviews are the team's as well, on that PostgreSQL; off: this machine's.",
         private=True,
     )
     approvals_mode: str = knob(

@@ -114,7 +114,7 @@ def test_where_text_is_sent_and_kept_is_private_and_the_environment_sets_it() ->
         *("embedding_query_prefix", "embedding_passage_prefix", "vectors_bytes_max", "data_folder"),
         *("assist_address", "assist_model", "assist_key_variable", "assist_wait_s"),
         *("review_programs", "verify_commands"),  # what may be run here
-        *("store_url", "store_repository", "store_shares"),
+        *("store_url", "store_repository", "store_shares", "store_records"),
     }
     loaded = Settings.load("/nowhere", {"CTX_EMBEDDER": "ollama", "CTX_EMBEDDING_MODEL": " bge-M3 "})
     assert (loaded.embedder, loaded.embedding_model) == ("ollama", "bge-M3")

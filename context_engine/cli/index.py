@@ -59,7 +59,9 @@ def _embedded(engine: Engine) -> int:
     except Cancelled:
         err.print("[yellow]interrupted[/yellow]: what was embedded is kept; ctx index --embed goes on from there")
         return INTERRUPTED
-    rows([("embedded", f"{files:,} files, {chunks:,} chunks by {engine.status().embeddings.model}")])
+    state = engine.status().embeddings
+    taken = f", {state.taken:,} of the vectors from the team" if state.taken else ""
+    rows([("embedded", f"{files:,} files, {chunks:,} chunks by {state.model}{taken}")])
     return 0
 
 

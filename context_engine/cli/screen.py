@@ -200,10 +200,18 @@ class _Telling:
         self._last_s = time.monotonic()
         self._stage = ""
         if err.is_terminal:
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+            from rich.progress import (
+                BarColumn,
+                DownloadColumn,
+                MofNCompleteColumn,
+                Progress,
+                TextColumn,
+                TimeElapsedColumn,
+            )
 
+            done = DownloadColumn() if self._unit == "bytes" else MofNCompleteColumn()
             self._bar = Progress(
-                TextColumn("{task.description:>9}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+                TextColumn("{task.description:>9}"), BarColumn(), done, TimeElapsedColumn(),
                 console=err, transient=True,
             )  # fmt: skip
             self._task = self._bar.add_task("scanning", total=None)
@@ -221,4 +229,17 @@ class _Telling:
             self._bar.update(self._task, description=step.stage, completed=step.done, total=total)
         elif time.monotonic() - self._last_s >= PLAIN_EVERY_S:
             self._last_s = time.monotonic()
-            print(f"{step.stage}: {step.done:,} of {step.total:,} {self._unit}", file=sys.stderr, flush=True)
+            print(f"{step.stage}: {_share(step.done, step.total, self._unit)}", file=sys.stderr, flush=True)
+
+
+def _share(done: int, total: int, unit: str) -> str:
+    """How much of it, with its unit; bytes as the bar has them.
+
+    >>> _share(1_200, 4_000, "files"), _share(1_234_567, 9_000_000, "bytes")
+    ('1,200 of 4,000 files', '1.2 MB of 9.0 MB')
+    """
+    if unit != "bytes":
+        return f"{done:,} of {total:,} {unit}"
+    from rich.filesize import decimal
+
+    return f"{decimal(done)} of {decimal(total)}"

@@ -103,6 +103,6 @@ def test_an_index_is_moved_checked_and_mended(
     spoilt = ctx("store", "check", cwd=repository)
     assert spoilt.returncode == 1
     assert "000001.seg cannot be used" in spoilt.stdout
-    assert "were read again" in done("store", "check", "--repair", root=repository)
+    assert "files read again" in done("store", "check", "--repair", root=repository)
     assert json.loads(done("store", "check", "--json", root=repository))["ok"]
     assert done("search", "where are passwords hashed", root=repository).startswith("till/auth.py:")

@@ -61,7 +61,7 @@ def index(case: Case) -> Iterator[Finding]:
     if case.root is None:
         return
     with Engine.open(case.root, settings=Settings.load(case.root, case.env)) as engine:
-        damage = engine.problems()
+        damage = engine.problems(thorough=False)
         state = None if damage else engine.status()
         folder = engine.cache_folder
     if state:
