@@ -34,8 +34,10 @@ PIECES = re.compile(
     r"(?P<word>[^\r\nA-Za-z0-9]?(?:[A-Z]*[a-z]+|[A-Z]+))|(?P<number>[0-9]{1,3})|(?P<marks> ?[^\sA-Za-z0-9]+)|\s+"
 )
 """How o200k cuts a text before it looks anything up (ASCII; written after its published pattern)."""
-TOKENS_PER_WORD = 1.08
+TOKENS_PER_WORD = 1.07
 """Words of tool descriptions are one token, but a few in a hundred (`callees`, `codebase`); no tool had more than these."""
+LONG_PART = 10
+"""More letters behind an underscore (`needs_clarification`) are two tokens."""
 WHOLE_MARKS = frozenset(('":{"', '":["'))
 """Runs of more than three marks that are one token all the same, since JSON is full of them."""
 
@@ -51,10 +53,12 @@ def bound(text: str) -> int:
     """
     words = tokens = 0
     for piece in PIECES.finditer(text):
-        words += piece.lastgroup == "word"
-        if piece.lastgroup != "word":
-            marks = piece.group()
-            tokens += 1 if len(marks) <= 3 or marks in WHOLE_MARKS else len(marks) // 2
+        chars = piece.group()
+        if piece.lastgroup == "word":
+            words += 1
+            tokens += chars.startswith("_") and len(chars) > 1 + LONG_PART
+        else:
+            tokens += 1 if len(chars) <= 3 or chars in WHOLE_MARKS else len(chars) // 2
     return tokens + math.ceil(words * TOKENS_PER_WORD)
 
 

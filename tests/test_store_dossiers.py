@@ -102,6 +102,18 @@ def test_what_killed_writers_left_half_done_is_cleared_away_by_the_next(dossiers
         assert not left.exists()
 
 
+def test_an_index_that_a_killed_writer_began_is_cleared_away_and_one_that_is_being_written_is_not(
+    dossiers: Dossiers,
+) -> None:
+    dossiers.put_index(b"[]")
+    left, under_way = dossiers.folder / ".ctx-0a1b.tmp", dossiers.folder / ".ctx-2c3d.tmp"
+    left.write_bytes(b"hal")
+    under_way.write_bytes(b"hal")
+    os.utime(left, (1, 1))
+    dossiers.put_index(b"[1]")
+    assert (left.exists(), under_way.exists()) == (False, True)
+
+
 def test_the_index_is_read_as_it_was_kept_and_may_be_missing(dossiers: Dossiers) -> None:
     assert dossiers.index() == b""
     dossiers.put_index(b"[]")

@@ -32,6 +32,8 @@ if TYPE_CHECKING:  # for those who have a team
 
 INDEX_BYTES_MAX = 64_000_000
 LOG = "events.jsonl"
+LEFT_S = 3_600.0
+"""Nobody writes an index for so long: who began it was killed."""
 UNSETTLED_NS = 20_000_000
 """A file system's clock ticks every 4 to 10 ms: what was read so soon after a change may change again unseen."""
 
@@ -127,6 +129,7 @@ class Dossiers:
         """Keep what is derived; where that is not possible it is derived again."""
         with suppress(WriteFailed, DiskFull, InvalidPath):
             whole.replace(self._home, self.folder / "index.json", data, flush=False)
+            whole.sweep(self.folder, left_s=LEFT_S)
 
     def put_mirror(self, name: str, file: str, data: bytes) -> None:
         """Keep a rendering of a dossier in it, for people. Raises: WriteFailed, DiskFull, InvalidPath."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -89,12 +90,25 @@ def entries(folder: str | Path) -> list[os.DirEntry[str]]:
     return []
 
 
-def sweep(folder: Path) -> None:
-    """Delete what killed writers left beside their targets. Only for who holds the lock of all that write here."""
+def sweep(folder: Path, *, left_s: float = 0.0) -> None:
+    """Delete what killed writers left beside their targets. Only for who holds the lock of all that write here.
+
+    Others say with `left_s` how long nobody may have written to it.
+    """
     for entry in entries(folder):
-        if entry.name.startswith(PREFIX) and entry.name.endswith(SUFFIX):
+        if is_unfinished(entry.name):
             with suppress(OSError):
-                os.unlink(entry.path)
+                if not left_s or entry.stat(follow_symlinks=False).st_mtime < time.time() - left_s:
+                    os.unlink(entry.path)
+
+
+def is_unfinished(name: str) -> bool:
+    """Whether a file is called as one that is not whole yet.
+
+    >>> is_unfinished(".ctx-5db4c072f591.tmp"), is_unfinished("v0001.json")
+    (True, False)
+    """
+    return name.startswith(PREFIX) and name.endswith(SUFFIX)
 
 
 def flush_folder(folder: Path) -> None:

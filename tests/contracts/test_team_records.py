@@ -32,7 +32,7 @@ from context_engine.errors import (
 from context_engine.memory.asking import Draft, Revision, Wanted
 from context_engine.plans.approvals import DECIDED
 from context_engine.plans.asking import Wanted as Planned
-from context_engine.store import common_folder
+from context_engine.store import common_folder, whole
 from context_engine.store.commons import Commons, open_commons
 from context_engine.store.postgres_records import PostgresRecords
 from context_engine.store.records import Records
@@ -86,7 +86,9 @@ class Machine:
         return {
             path.relative_to(home).as_posix(): path.read_bytes()
             for path in found
-            if path.name != "index.json" and common_folder.CONFLICT not in path.name
+            if path.name != "index.json"
+            and common_folder.CONFLICT not in path.name
+            and not whole.is_unfinished(path.name)
         }
 
     def lie(self, path: str) -> Path:
