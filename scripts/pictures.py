@@ -24,7 +24,7 @@ FIGURES = ROOT / "docs" / "benchmarks.md"
 PICTURES = ROOT / "docs" / "pictures"
 SECTION, GROWTH = "100,000 chunks", "An index as it grows"
 GROWING = (
-    "build from nothing",
+    "build from nothing, processor time",
     "a question, p50",
     "a question, p95",
     "take in one edited file, p50",
@@ -37,6 +37,8 @@ WIDTH, MARGIN, ROW, HEAD, FOOT = 760, 32, 50, 84, 48
 """Pixels. As wide as a page of documentation shows without making it smaller."""
 PANEL_WIDTH, PANEL_HEIGHT, PANEL_HEAD, PANEL_FOOT, PANEL_LEFT = 330, 270, 80, 44, 44
 """Two beside each other; lines have the height between head and foot, numbers stand to their left."""
+LEAST = 0.1
+"""Tables tell a tenth at least; nothing at all has no place on such an axis."""
 STEPS = 3
 """Factors of two to each side of the goal; a figure beyond them widens the line for all."""
 STYLE = """
@@ -279,7 +281,7 @@ class _Plot(NamedTuple):
 
     def y(self, value: float) -> float:
         """Where a value lies."""
-        return self._between(math.log10(value), self.values, self.floor, self.top)
+        return self._between(math.log10(max(value, LEAST)), self.values, self.floor, self.top)
 
     @staticmethod
     def _between(power: float, ends: tuple[int, int], first: float, last: float) -> float:
@@ -316,7 +318,7 @@ def _powers(numbers: Iterable[float]) -> tuple[int, int]:
     >>> _powers([11_774, 967_460]), _powers([5.1, 5.2]), _powers([96_746, 1_020_000])
     ((4, 6), (0, 1), (5, 6))
     """
-    logs = [math.log10(max(each, 0.1)) for each in numbers]
+    logs = [math.log10(max(each, LEAST)) for each in numbers]
     first, last = math.floor(min(logs) + 0.04), math.ceil(max(logs) - 0.04)
     return first, max(last, first + 1)
 
