@@ -9,6 +9,7 @@ import atexit
 import os
 import shutil
 import tempfile
+import threading
 import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -125,16 +126,30 @@ def _one_in_memory() -> Any:
 
 
 def in_memory() -> Any:
-    """The client's own engine, empty."""
+    """The client's own engine, empty. Outlives the stores that close it."""
     from qdrant_client import QdrantClient
 
-    class Kept(QdrantClient):
-        """Outlives the stores that close it; payload indexes do nothing there, and it would warn of them."""
+    return _OneAtATime(QdrantClient(":memory:"))
 
-        def close(self, *_: Any, **__: Any) -> None:
-            pass
 
-        def create_payload_index(self, *_: Any, **__: Any) -> Any:
-            pass
+class _OneAtATime:
+    """A client whose engine knows nothing of threads; payload indexes do nothing there, and it would warn of them."""
 
-    return Kept(":memory:")
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._lock = threading.RLock()
+
+    def close(self) -> None:
+        pass
+
+    def create_payload_index(self, *_: Any, **__: Any) -> Any:
+        pass
+
+    def __getattr__(self, name: str) -> Any:
+        asked = getattr(self._client, name)
+
+        def alone(*args: Any, **named: Any) -> Any:
+            with self._lock:
+                return asked(*args, **named)
+
+        return alone if callable(asked) else asked
