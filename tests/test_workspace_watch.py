@@ -349,6 +349,15 @@ def test_what_is_not_handed_over_yet_is_pending(tmp_path: Path) -> None:
     assert watcher.pending == frozenset()
 
 
+def test_of_many_watchers_each_hears_its_own_edits(tmp_path: Path, watched: Watched) -> None:
+    roots = [tree(tmp_path / f"r{number}", {"a.py": "1\n"}) for number in range(watching.FEW * 3)]
+    receivers = [watched(root) for root in roots]
+    for root in roots:
+        (root / f"{root.name}.py").write_text("2\n")
+    for root, receiver in zip(roots, receivers, strict=True):
+        assert receiver.until(f"{root.name}.py") == {f"{root.name}.py"}
+
+
 def test_stopping_takes_less_than_a_second_and_ends_the_thread(tmp_path: Path) -> None:
     before = threading.active_count()
     watcher = Watcher(tmp_path, Receiver(), quiet_ms=60_000)

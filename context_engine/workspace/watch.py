@@ -24,6 +24,9 @@ BATCH_S_MAX = 5.0
 """A build that never pauses must not keep edits back for ever."""
 STEP_MS = 50
 """How often the system's events are looked at; stopping takes at most one step."""
+FEW = 4
+"""So many watchers of a process look that often; more share these looks, for each makes whoever answers wait (decision 0044)."""
+NAME = "ctx-watcher"
 START_WAIT_S = 1.0
 STOP_WAIT_S = 0.9
 REST_FACTOR = 10
@@ -122,6 +125,15 @@ class Watcher:
         return run.batch.paths if run is not None else frozenset()
 
 
+def rest_s(watchers: int) -> float:
+    """How long each of so many watchers looks away between two looks; what happens meanwhile is kept by the system.
+
+    >>> rest_s(1), rest_s(4), rest_s(8), rest_s(50)
+    (0.0, 0.0, 0.05, 0.575)
+    """
+    return max(0.0, watchers / FEW - 1) * STEP_MS / 1_000
+
+
 class _Stopped(Exception):  # noqa: N818 - it ends the thread, it is no error
     """The watcher was stopped in the middle of something."""
 
@@ -142,7 +154,7 @@ class _Run:
         self.is_listening = False
         self.settled = threading.Event()
         self.stopping = threading.Event()
-        self.thread = threading.Thread(target=self._follow, name="ctx-watcher", daemon=True)
+        self.thread = threading.Thread(target=self._follow, name=NAME, daemon=True)
 
     def _follow(self) -> None:
         try:
@@ -171,6 +183,8 @@ class _Run:
             if due:
                 self._check()
                 self._on_batch(self.batch.take())
+            elif not changes:
+                self.stopping.wait(rest_s(sum(each.name == NAME for each in threading.enumerate())))
 
     def _check(self) -> None:
         if self.stopping.is_set():
