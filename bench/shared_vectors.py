@@ -32,7 +32,7 @@ from context_engine.index.filling import Texts
 from context_engine.index.gaps import PARTS
 from context_engine.store.rows import keys_of, quantised
 from context_engine.store.store import Space
-from context_engine.store.vector_depot import vector_depot
+from context_engine.store.team.vector_depot import vector_depot
 from context_engine.store.vectors import VectorStore
 from tests.databases import new_database
 

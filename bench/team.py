@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from context_engine.memory.asking import Draft
 from context_engine.plans.asking import Wanted
-from context_engine.store.commons import Commons, open_commons
+from context_engine.store.team.commons import Commons, open_commons
 from tests.databases import new_database
 from tests.desks import Desks, plan
 from tests.remembering import Remembering

@@ -29,7 +29,7 @@ from context_engine.search.rankers import View
 from context_engine.search.refining import Refiner
 from context_engine.store import served
 from context_engine.store.snapshot import Snapshot
-from context_engine.store.vector_depot import vector_depot
+from context_engine.store.team.vector_depot import vector_depot
 from context_engine.store.vectors import VectorStore
 
 NO_MODEL = frozenset({"none", "static"})

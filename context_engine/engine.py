@@ -118,7 +118,7 @@ from context_engine.workspace.worktrees import siblings
 if TYPE_CHECKING:
     from context_engine.planning import Planning
     from context_engine.reviewing import Reviewing
-    from context_engine.store.commons import Commons
+    from context_engine.store.team.commons import Commons
     from context_engine.validating import Validating
 
 __all__ = [
@@ -255,7 +255,7 @@ class Engine:
         """Where plans, memories and reviews are the team's; None where they are this machine's, and in a clone of ours."""
         if not self.settings.store_records or self.is_clone:
             return None
-        from context_engine.store.commons import open_commons  # for those who have a team
+        from context_engine.store.team.commons import open_commons  # for those who have a team
 
         return open_commons(self._team.address, self._team.repository, self.cache_folder)
 

@@ -39,7 +39,7 @@ from context_engine.workspace.git import Git
 from context_engine.workspace.paths import Root
 
 if TYPE_CHECKING:  # for those who have a team
-    from context_engine.store.commons import Commons
+    from context_engine.store.team.commons import Commons
 
 
 class House(Code, Files, Protocol):

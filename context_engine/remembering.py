@@ -37,7 +37,7 @@ from context_engine.workspace.git import Git
 from context_engine.workspace.paths import Root
 
 if TYPE_CHECKING:  # for those who have a team
-    from context_engine.store.commons import Commons
+    from context_engine.store.team.commons import Commons
 
 USED_KEPT_S = 60.0
 """How often is looked what is used: a ranking does not change under the hands of who asks twice."""

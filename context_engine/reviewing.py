@@ -48,7 +48,7 @@ from context_engine.workspace.versions import STAGE, WORK_TREE, Version, below
 if TYPE_CHECKING:
     from context_engine.languages import Grammars, Languages
     from context_engine.search.history import History
-    from context_engine.store.commons import Commons
+    from context_engine.store.team.commons import Commons
     from context_engine.workspace.git import Git
 
 HOT_SHARE = 0.1

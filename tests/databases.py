@@ -82,7 +82,7 @@ def _database(address: str) -> str:
 def qdrant_in_memory() -> Any:
     """A depot on the Python imitation in Qdrant's client, one for all tests."""
     pytest.importorskip("qdrant_client", reason="no Qdrant: pip install 'smart-context-engine[qdrant]'")
-    from context_engine.store.qdrant import QdrantDepot
+    from context_engine.store.team.qdrant import QdrantDepot
 
     return QdrantDepot("qdrant://memory", _one_in_memory)
 
@@ -90,14 +90,14 @@ def qdrant_in_memory() -> Any:
 def qdrant_over_http() -> Any:
     """A depot on Qdrant's own engine behind real HTTP, one for all tests; what that leaves out: tests/qdrant_shim.py."""
     pytest.importorskip("qdrant_client", reason="no Qdrant: pip install 'smart-context-engine[qdrant]'")
-    from context_engine.store.qdrant import QdrantDepot
+    from context_engine.store.team.qdrant import QdrantDepot
 
     return QdrantDepot(_one_over_http().url)
 
 
 def qdrant_at_url() -> Any:
     """A depot on the server that QDRANT_URL names. Skips the test where there is none."""
-    from context_engine.store.qdrant import QdrantDepot
+    from context_engine.store.team.qdrant import QdrantDepot
 
     if not (address := os.environ.get("QDRANT_URL")):
         pytest.skip("no server of Qdrant: name one in QDRANT_URL")

@@ -12,9 +12,9 @@ from context_engine.memory.linked import LinkedFiles
 from context_engine.memory.meaning import Embed
 from context_engine.memory.memories import Memories
 from context_engine.memory.shelf import Shelf
-from context_engine.store.commons import Commons
 from context_engine.store.recall import Recall
 from context_engine.store.records import Records
+from context_engine.store.team.commons import Commons
 from context_engine.store.times import clock
 from context_engine.workspace.paths import Root
 

@@ -14,10 +14,10 @@ from context_engine.review.request import Request
 from context_engine.review.running import Conclusion, Pace
 from context_engine.review.session import Sessions
 from context_engine.review.units import Part, Tie
-from context_engine.store.common_reviews import CommonReviews
 from context_engine.store.presence import Presence
 from context_engine.store.reviews import Checkpoint, ReviewStore, Unit
 from context_engine.store.state import FOLDER
+from context_engine.store.team.common_reviews import CommonReviews
 
 NOON = 1_795_262_400.0
 WAIT_S = 20.0

@@ -15,7 +15,7 @@ from context_engine.cli.screen import told
 from context_engine.engine import Engine
 from context_engine.errors import Cancelled, ContextEngineError
 from context_engine.model import Progress
-from context_engine.store.shared import SharedStore
+from context_engine.store.team.shared import SharedStore
 from tests.databases import new_database, sql
 from tests.engines import cache_for, open_engine
 from tests.test_store_archive import flipped

@@ -13,7 +13,7 @@ import pytest
 
 from context_engine.server.http import STORE_AWAY, STORE_KEPT
 from context_engine.server.projects import Projects
-from context_engine.store import shared
+from context_engine.store.team import shared
 from tests.databases import forbid, new_database
 from tests.engines import cache_for
 from tests.test_server_draining import Server, States

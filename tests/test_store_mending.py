@@ -14,10 +14,10 @@ import pytest
 from context_engine.engine import Engine
 from context_engine.errors import Cancelled, StorageCorrupt, StoreUnavailable
 from context_engine.model import Progress
-from context_engine.store.depot import Depot
 from context_engine.store.mending import examined, mend
-from context_engine.store.shared import SharedStore
-from context_engine.store.vector_depot import vector_depot
+from context_engine.store.team.depot import Depot
+from context_engine.store.team.shared import SharedStore
+from context_engine.store.team.vector_depot import vector_depot
 from tests.contracts.test_shared_store import DEPOTS, database, store_at
 from tests.contracts.test_shared_vectors import put
 from tests.contracts.test_store import fill, holding

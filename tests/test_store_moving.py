@@ -20,14 +20,14 @@ from hypothesis import strategies as st
 
 from context_engine.errors import Cancelled, NotIndexed, StorageBusy, StoreUnavailable
 from context_engine.model import Progress
-from context_engine.store import depot, postgres, qdrant
-from context_engine.store.depot import Depot
 from context_engine.store.embedded import SCHEMA_VERSION, EmbeddedStore
 from context_engine.store.moving import moved
 from context_engine.store.rows import KEY_BYTES, Rows
-from context_engine.store.shared import SharedStore
 from context_engine.store.store import Space
-from context_engine.store.tenants import remove, tenants
+from context_engine.store.team import depot, postgres, qdrant
+from context_engine.store.team.depot import Depot
+from context_engine.store.team.shared import SharedStore
+from context_engine.store.team.tenants import remove, tenants
 from tests.contracts.test_shared_store import DEPOTS, store_at
 from tests.contracts.test_store import fill, holding, put
 from tests.databases import in_memory, new_database, sever
@@ -233,7 +233,7 @@ def test_a_qdrant_that_goes_away_in_the_middle(
 KILLED = """
     import sys
     from pathlib import Path
-    from context_engine.store import depot, postgres
+    from context_engine.store.team import depot, postgres
     from context_engine.store.embedded import EmbeddedStore
     from context_engine.store.moving import moved
     from tests.contracts.test_shared_store import store_at

@@ -17,13 +17,13 @@ from typing import Any
 import pytest
 
 from context_engine.errors import InvalidArgument, StorageBusy, StoreUnavailable, StoreUnusable
-from context_engine.store.depot import busy
+from context_engine.store.team.depot import busy
 from tests.databases import forbid, new_database, sever, sql
 
 psycopg = pytest.importorskip("psycopg", reason="no wheel of it for this system")
 
-from context_engine.store import postgres_session  # noqa: E402 - it needs what may be missing
-from context_engine.store.postgres_session import CONNECTIONS_MAX, Part, Postgres, partitions, value  # noqa: E402 - the same
+from context_engine.store.team import postgres_session  # noqa: E402 - it needs what may be missing
+from context_engine.store.team.postgres_session import CONNECTIONS_MAX, Part, Postgres, partitions, value  # noqa: E402 - the same
 
 NOTES = Part("notes", (("CREATE TABLE context_engine.note (text text PRIMARY KEY)",),))
 BOTH_STEPS = Part("notes", (*NOTES.steps, ("ALTER TABLE context_engine.note ADD COLUMN colour text DEFAULT 'red'",)))

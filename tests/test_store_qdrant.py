@@ -20,9 +20,9 @@ pytest.importorskip("qdrant_edge", reason="no engine of Qdrant: pip install qdra
 from qdrant_client import QdrantClient, models
 
 from context_engine.errors import DiskFull, InvalidArgument, StorageBusy, StoreUnavailable, StoreUnusable
-from context_engine.store import depot, qdrant, qdrant_session, shared
-from context_engine.store.qdrant import QdrantDepot
-from context_engine.store.shared import SharedStore
+from context_engine.store.team import depot, qdrant, qdrant_session, shared
+from context_engine.store.team.qdrant import QdrantDepot
+from context_engine.store.team.shared import SharedStore
 from tests.contracts.test_store import fill, holding, put
 from tests.qdrant_shim import REQUEST_BYTES_MAX, Cut, Refused, Shim
 

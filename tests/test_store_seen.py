@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from context_engine.errors import StorageBusy, StorageCorrupt
-from context_engine.store.seen import Agreed, Seen
+from context_engine.store.team.seen import Agreed, Seen
 
 FILE = Agreed("sha", (1, 2, 3))
 

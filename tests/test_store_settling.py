@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.store.settling import Sides, verdict
+from context_engine.store.team.settling import Sides, verdict
 
 SHA = st.sampled_from(["", "a", "b", "c"])
 NATURE = st.sampled_from(["edited", "grows", "fixed", "derived"])

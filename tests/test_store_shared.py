@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from context_engine.errors import StoreUnavailable
-from context_engine.store import shared
-from context_engine.store.shared import SharedStore
+from context_engine.store.team import shared
+from context_engine.store.team.shared import SharedStore
 from tests.contracts.test_store import fill, holding, put
 from tests.databases import forbid, new_database, sever
 
@@ -28,7 +28,7 @@ def database() -> str:
 @pytest.fixture
 def machine(tmp_path: Path) -> Iterator[Callable[..., SharedStore]]:
     """Opens the repository of a test as a machine of some name sees it."""
-    from context_engine.store.postgres import PostgresDepot
+    from context_engine.store.team.postgres import PostgresDepot
 
     opened: list[SharedStore] = []
 

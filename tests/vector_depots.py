@@ -13,7 +13,7 @@ import pytest
 from context_engine.errors import ContextEngineError
 from context_engine.store.rows import Keys, Rows
 from context_engine.store.store import Space
-from context_engine.store.vector_depot import Mask, VectorDepot, check_fit, in_order, raw
+from context_engine.store.team.vector_depot import Mask, VectorDepot, check_fit, in_order, raw
 from tests.databases import in_memory, new_database, qdrant_over_http
 
 
@@ -81,7 +81,7 @@ def database() -> str:
 
 def on_postgres() -> VectorDepot:
     """On a real PostgreSQL."""
-    from context_engine.store.postgres_vectors import PostgresVectors
+    from context_engine.store.team.postgres_vectors import PostgresVectors
 
     return PostgresVectors(database())
 
@@ -89,7 +89,7 @@ def on_postgres() -> VectorDepot:
 def on_qdrant_in_memory() -> VectorDepot:
     """On the engine in Qdrant's client."""
     pytest.importorskip("qdrant_client", reason="no Qdrant: pip install 'smart-context-engine[qdrant]'")
-    from context_engine.store.qdrant_vectors import QdrantVectors
+    from context_engine.store.team.qdrant_vectors import QdrantVectors
 
     return QdrantVectors("qdrant://memory", _one_in_memory)
 
@@ -97,7 +97,7 @@ def on_qdrant_in_memory() -> VectorDepot:
 def on_qdrant_over_http() -> VectorDepot:
     """On Qdrant's own engine, behind the wire format of its server."""
     address = qdrant_over_http().name
-    from context_engine.store.qdrant_vectors import QdrantVectors
+    from context_engine.store.team.qdrant_vectors import QdrantVectors
 
     return QdrantVectors(address)
 
@@ -106,7 +106,7 @@ def on_qdrant_at_url() -> VectorDepot:
     """On the server that QDRANT_URL names. Skips the test where there is none."""
     if not (address := os.environ.get("QDRANT_URL")):
         pytest.skip("no server of Qdrant: name one in QDRANT_URL")
-    from context_engine.store.qdrant_vectors import QdrantVectors
+    from context_engine.store.team.qdrant_vectors import QdrantVectors
 
     return QdrantVectors(address)
 

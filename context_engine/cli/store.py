@@ -17,8 +17,8 @@ from context_engine.errors import Cancelled, InvalidArgument, NotConfirmed
 from context_engine.store.embedded import SCHEMA_VERSION
 from context_engine.store.mending import Mended
 from context_engine.store.opening import depot
-from context_engine.store.tenants import Tenant, remove, tenants
-from context_engine.store.vector_depot import vector_depot
+from context_engine.store.team.tenants import Tenant, remove, tenants
+from context_engine.store.team.vector_depot import vector_depot
 from context_engine.tools.files import size_text
 
 NAMED_MAX = 20

@@ -19,7 +19,7 @@ from context_engine.index.gaps import CARDS, PARTS, Gaps, Mask
 from context_engine.store.rows import Keys, Rows
 from context_engine.store.snapshot import Snapshot
 from context_engine.store.store import Space
-from context_engine.store.vector_depot import VectorDepot
+from context_engine.store.team.vector_depot import VectorDepot
 from context_engine.store.vectors import VectorStore
 
 AT_ONCE = 4_096

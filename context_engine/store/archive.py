@@ -46,7 +46,7 @@ from context_engine.store.counting import Tell
 from context_engine.store.embedded import SCHEMA_VERSION, UNFINISHED, EmbeddedStore, disk_errors, problems_of
 from context_engine.store.moving import moved
 from context_engine.store.opening import AnyStore
-from context_engine.store.shared import SharedStore
+from context_engine.store.team.shared import SharedStore
 
 FORMAT = 1
 """Of the archive itself: what its manifest says and how its members are named."""

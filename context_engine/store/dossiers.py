@@ -26,9 +26,9 @@ from context_engine.store.locks import PathLocks
 from context_engine.store.versions import Versions
 
 if TYPE_CHECKING:  # for those who have a team
-    from context_engine.store.common_folder import CommonFolder
-    from context_engine.store.commons import Commons
-    from context_engine.store.settling import Nature
+    from context_engine.store.team.common_folder import CommonFolder
+    from context_engine.store.team.commons import Commons
+    from context_engine.store.team.settling import Nature
 
 INDEX_BYTES_MAX = 64_000_000
 LOG = "events.jsonl"

@@ -20,11 +20,11 @@ from context_engine.errors import StorageBusy, StorageCorrupt, StoreUnavailable,
 from context_engine.store import segment as segments
 from context_engine.store.copying import opened
 from context_engine.store.counting import Count, Tell
-from context_engine.store.depot import digest
 from context_engine.store.embedded import UNFINISHED, EmbeddedStore, disk_errors, problems_of
-from context_engine.store.manifest import Part
 from context_engine.store.opening import AnyStore
-from context_engine.store.shared import SharedStore
+from context_engine.store.team.depot import digest
+from context_engine.store.team.manifest import Part
+from context_engine.store.team.shared import SharedStore
 
 STAGE = "reading"
 

@@ -14,10 +14,10 @@ from context_engine.errors import NotIndexed
 from context_engine.store import segment as segments
 from context_engine.store.counting import Count, Tell
 from context_engine.store.opening import AnyStore, AnyWriter
-from context_engine.store.shared import SharedStore
-from context_engine.store.shared_writer import SharedWriter, looks_again
 from context_engine.store.snapshot import Snapshot
 from context_engine.store.store import Stats
+from context_engine.store.team.shared import SharedStore
+from context_engine.store.team.shared_writer import SharedWriter, looks_again
 
 FACTS = ("walked_at", "skipped_counts", "skipped_examples", "unfinished")
 

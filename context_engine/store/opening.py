@@ -8,19 +8,19 @@ from importlib import import_module
 from pathlib import Path
 
 from context_engine.errors import InvalidArgument, UnsupportedHost
-from context_engine.store.depot import Depot
 from context_engine.store.embedded import EmbeddedStore, Writer
-from context_engine.store.shared import LOOK_WAIT_S, SharedStore
-from context_engine.store.shared_writer import SharedWriter
+from context_engine.store.team.depot import Depot
+from context_engine.store.team.shared import LOOK_WAIT_S, SharedStore
+from context_engine.store.team.shared_writer import SharedWriter
 
 AnyStore = EmbeddedStore | SharedStore
 AnyWriter = Writer | SharedWriter
 KINDS: dict[str, tuple[str, str, str]] = {
-    "postgresql": ("context_engine.store.postgres", "PostgresDepot", "postgres"),
-    "postgres": ("context_engine.store.postgres", "PostgresDepot", "postgres"),
-    "qdrant": ("context_engine.store.qdrant", "QdrantDepot", "qdrant"),
-    "https": ("context_engine.store.qdrant", "QdrantDepot", "qdrant"),
-    "http": ("context_engine.store.qdrant", "QdrantDepot", "qdrant"),
+    "postgresql": ("context_engine.store.team.postgres", "PostgresDepot", "postgres"),
+    "postgres": ("context_engine.store.team.postgres", "PostgresDepot", "postgres"),
+    "qdrant": ("context_engine.store.team.qdrant", "QdrantDepot", "qdrant"),
+    "https": ("context_engine.store.team.qdrant", "QdrantDepot", "qdrant"),
+    "http": ("context_engine.store.team.qdrant", "QdrantDepot", "qdrant"),
 }
 """Scheme of an address -> (module, class, extra that brings its library)."""
 REST_S = 1.0

@@ -27,7 +27,7 @@ from context_engine.store.locks import PathLocks
 from context_engine.store.review_tables import Checkpoint, Event, Session, Unit
 
 if TYPE_CHECKING:  # for those who have a team
-    from context_engine.store.common_reviews import CommonReviews
+    from context_engine.store.team.common_reviews import CommonReviews
 
 __all__ = ["Checkpoint", "Event", "ReviewStore", "Session", "Unit"]
 

@@ -23,9 +23,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from context_engine.engine import Engine, Query
 from context_engine.settings import Settings
-from context_engine.store.depot import Depot
 from context_engine.store.opening import AnyStore, depot
-from context_engine.store.shared import SharedStore
+from context_engine.store.team.depot import Depot
+from context_engine.store.team.shared import SharedStore
 from evals.retrieval.metrics import ndcg, ranks
 from evals.retrieval.score import targets_of
 
@@ -95,7 +95,7 @@ def report(told: Mapping[str, Asked]) -> int:
 @contextmanager
 def stores() -> Iterator[dict[str, Places]]:
     """What machines can share: a real PostgreSQL; Qdrant as its client's own engine in memory, and as a server's over HTTP."""
-    from context_engine.store.qdrant import QdrantDepot
+    from context_engine.store.team.qdrant import QdrantDepot
     from tests.databases import in_memory, new_database
     from tests.qdrant_shim import Shim
 

@@ -30,12 +30,13 @@ from context_engine.errors import (
     UnsupportedHost,
 )
 from context_engine.model import Progress
-from context_engine.store import opening, shared
-from context_engine.store.depot import Depot
+from context_engine.store import opening
 from context_engine.store.embedded import EmbeddedStore
 from context_engine.store.moving import moved
 from context_engine.store.opening import open_store
-from context_engine.store.shared import SharedStore
+from context_engine.store.team import shared
+from context_engine.store.team.depot import Depot
+from context_engine.store.team.shared import SharedStore
 from tests.contracts.test_store import fill, holding, put
 from tests.databases import (
     forbid,
@@ -57,7 +58,7 @@ def database() -> str:
 
 
 def on_postgres() -> Depot:
-    from context_engine.store.postgres import PostgresDepot
+    from context_engine.store.team.postgres import PostgresDepot
 
     return PostgresDepot(database())
 
@@ -407,7 +408,7 @@ def test_a_library_that_is_missing_is_named_with_its_extra(tmp_path: Path, monke
 
 
 def store_at(folder: Path, address: str, *, shares: bool = True) -> SharedStore:
-    from context_engine.store.postgres import PostgresDepot
+    from context_engine.store.team.postgres import PostgresDepot
 
     return SharedStore(folder, PostgresDepot(address), "app", shares=shares)
 
@@ -587,7 +588,7 @@ def qdrant_client() -> Any:
 
 
 def qdrant_store(folder: Path, client: Any) -> SharedStore:
-    from context_engine.store.qdrant import QdrantDepot
+    from context_engine.store.team.qdrant import QdrantDepot
 
     return SharedStore(folder, QdrantDepot("qdrant://memory", lambda: client), "app")
 
@@ -630,7 +631,7 @@ def test_a_writer_that_dies_between_any_two_steps_leaves_a_whole_state(
 def test_a_writer_that_was_killed_holds_up_the_next_for_its_lease_only(
     tmp_path: Path, qdrant_client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from context_engine.store import qdrant
+    from context_engine.store.team import qdrant
 
     first, second = (qdrant_store(tmp_path / name, qdrant_client) for name in ("one", "two"))
     killed = first.depot.writing(first.repository, 0)

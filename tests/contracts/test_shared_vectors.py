@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from context_engine.cli.index import _embedded
 from context_engine.engine import Engine, Hit, Query
 from context_engine.errors import InvalidVectors, StoreUnavailable, StoreUnusable
-from context_engine.store import vector_depot
 from context_engine.store.rows import Keys, Rows, keys_of, quantised
 from context_engine.store.store import Space
-from context_engine.store.vector_depot import VectorDepot
+from context_engine.store.team import vector_depot
+from context_engine.store.team.vector_depot import VectorDepot
 from context_engine.tools.index_tools import status_row
 from tests.databases import forbid, new_database, qdrant_over_http, sever, sql
 from tests.endpoints import EmbeddingServer, embedding_server
@@ -253,7 +253,7 @@ def test_tables_of_another_version_are_not_touched() -> None:
 
 def test_a_collection_of_another_version_is_not_touched() -> None:
     pytest.importorskip("qdrant_client")
-    from context_engine.store import qdrant_vectors
+    from context_engine.store.team import qdrant_vectors
 
     depot = DEPOTS["qdrant, in memory"]()
     space, app = Space("abad1dea", 4), repository()
@@ -288,7 +288,7 @@ def test_what_is_damaged_on_postgres_is_not_found_and_told(damage: str) -> None:
 @pytest.mark.parametrize("damaged", ["", "%%%", "AAAA", "AADAfwEBAQE=", 7])
 def test_what_is_damaged_on_qdrant_is_not_found_and_told(damaged: object) -> None:
     pytest.importorskip("qdrant_client")
-    from context_engine.store import qdrant_vectors
+    from context_engine.store.team import qdrant_vectors
 
     depot, app = DEPOTS["qdrant, in memory"](), repository()
     assert isinstance(depot, qdrant_vectors.QdrantVectors)

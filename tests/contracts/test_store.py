@@ -21,8 +21,8 @@ from context_engine.index.postings import SegmentBuilder
 from context_engine.store import segment as segments
 from context_engine.store.embedded import SCHEMA_VERSION, EmbeddedStore
 from context_engine.store.segment import term_hashes
-from context_engine.store.shared import SharedStore
 from context_engine.store.snapshot import Snapshot
+from context_engine.store.team.shared import SharedStore
 from tests.databases import new_database, qdrant_at_url, qdrant_in_memory, qdrant_over_http
 from tests.engines import GRAMMARS, LANGUAGES, found, indexed, open_engine
 from tests.trees import tree
@@ -36,7 +36,7 @@ def database() -> str:
 
 def on_postgres(folder: Path, *, shares: bool) -> SharedStore:
     """A store of its own repository for each test, in one database for all of them."""
-    from context_engine.store.postgres import PostgresDepot
+    from context_engine.store.team.postgres import PostgresDepot
 
     return SharedStore(folder, PostgresDepot(database()), str(folder), shares=shares)
 

@@ -32,10 +32,11 @@ from context_engine.errors import (
 from context_engine.memory.asking import Draft, Revision, Wanted
 from context_engine.plans.approvals import DECIDED
 from context_engine.plans.asking import Wanted as Planned
-from context_engine.store import common_folder, whole
-from context_engine.store.commons import Commons, open_commons
-from context_engine.store.postgres_records import PostgresRecords
+from context_engine.store import whole
 from context_engine.store.records import Records
+from context_engine.store.team import common_folder
+from context_engine.store.team.commons import Commons, open_commons
+from context_engine.store.team.postgres_records import PostgresRecords
 from tests.databases import forbid, new_database, sever, sql
 from tests.desks import Desks, plan, step
 from tests.engines import open_engine

@@ -20,9 +20,9 @@ from context_engine.engine import Engine
 from context_engine.errors import StoreUnavailable
 from context_engine.review.running import LEASE_S
 from context_engine.store import review_tables
-from context_engine.store.common_reviews import CommonReviews
-from context_engine.store.postgres_records import PostgresRecords
 from context_engine.store.reviews import Session
+from context_engine.store.team.common_reviews import CommonReviews
+from context_engine.store.team.postgres_records import PostgresRecords
 from tests.databases import forbid, new_database, sql
 from tests.engines import open_engine
 from tests.pull_requests import FILES as FILES_OF_REQUEST

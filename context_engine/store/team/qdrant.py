@@ -28,8 +28,8 @@ from qdrant_client import QdrantClient, models
 from qdrant_client.http.exceptions import UnexpectedResponse
 
 from context_engine.errors import ContextEngineError
-from context_engine.store.depot import PIECE_BYTES, Held, Sent, busy, pieces
-from context_engine.store.qdrant_session import QdrantSession, unusable
+from context_engine.store.team.depot import PIECE_BYTES, Held, Sent, busy, pieces
+from context_engine.store.team.qdrant_session import QdrantSession, unusable
 
 ALIAS = "ctx_depot"
 COLLECTION = "ctx_depot_v1"

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import msgspec
 
 from context_engine.errors import NotIndexed
-from context_engine.store.depot import Depot
 from context_engine.store.embedded import SCHEMA_VERSION
-from context_engine.store.manifest import Manifest, decoded
-from context_engine.store.vector_depot import VectorDepot
+from context_engine.store.team.depot import Depot
+from context_engine.store.team.manifest import Manifest, decoded
+from context_engine.store.team.vector_depot import VectorDepot
 
 REMOVE_WAIT_S = 3.0
 """Who indexes just now holds it longer than that, and has to be asked to stop."""

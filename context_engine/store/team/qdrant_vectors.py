@@ -23,10 +23,10 @@ import numpy as np
 from qdrant_client import QdrantClient, models
 from qdrant_client.http.exceptions import UnexpectedResponse
 
-from context_engine.store.qdrant_session import QdrantSession, unusable
 from context_engine.store.rows import Keys, Rows
 from context_engine.store.store import Space
-from context_engine.store.vector_depot import Mask, check_fit, in_order, is_scale, messages, raw
+from context_engine.store.team.qdrant_session import QdrantSession, unusable
+from context_engine.store.team.vector_depot import Mask, check_fit, in_order, is_scale, messages, raw
 
 SCHEMA = 1
 """Raise it when payloads change: another collection takes the alias, and is filled anew."""

@@ -17,7 +17,7 @@ from qdrant_client.common.client_exceptions import QdrantException
 from qdrant_client.http.exceptions import ApiException, ResponseHandlingException, UnexpectedResponse
 
 from context_engine.errors import ContextEngineError, DiskFull, InvalidArgument, StoreUnusable
-from context_engine.store.depot import unavailable
+from context_engine.store.team.depot import unavailable
 
 SERVER_LEAST = (1, 16)
 """Older servers do not know conditional upserts, and would take any for an unconditional one."""

@@ -26,7 +26,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 
 from context_engine.errors import ContextEngineError, DiskFull, InvalidArgument, StoreUnusable
-from context_engine.store.depot import unavailable
+from context_engine.store.team.depot import unavailable
 
 Statement = LiteralString | sql.SQL | sql.Composed
 Rows = list[tuple[Any, ...]]

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import psycopg
 
-from context_engine.store.depot import PIECE_BYTES, Held, Sent, busy, pieces
-from context_engine.store.postgres_session import Part, Postgres, partitions, told, value
+from context_engine.store.team.depot import PIECE_BYTES, Held, Sent, busy, pieces
+from context_engine.store.team.postgres_session import Part, Postgres, partitions, told, value
 
 PARTITIONS = 16
 """Each has indexes of its own: fifty repositories a server, and no table of more than some gigabytes."""

@@ -15,10 +15,10 @@ from importlib import import_module
 from pathlib import Path
 
 from context_engine.errors import InvalidArgument, UnsupportedHost
-from context_engine.store.common_folder import CommonFolder, Natures
-from context_engine.store.common_reviews import CommonReviews
-from context_engine.store.record_depot import RecordDepot
-from context_engine.store.seen import Seen
+from context_engine.store.team.common_folder import CommonFolder, Natures
+from context_engine.store.team.common_reviews import CommonReviews
+from context_engine.store.team.record_depot import RecordDepot
+from context_engine.store.team.seen import Seen
 
 REST_S = 1.0
 """How old a look at the team's records may be for an answer, as for a look at the files (`staleness_ms`)."""
@@ -75,7 +75,9 @@ def open_commons(address: str, repository: str, cache: Path) -> Commons:
             suggestion="point CTX_STORE_URL at a PostgreSQL, or leave CTX_STORE_RECORDS out: then they stay files of this machine",
         )
     try:
-        opened: Callable[[str], RecordDepot] = import_module("context_engine.store.postgres_records").PostgresRecords
+        opened: Callable[[str], RecordDepot] = import_module(
+            "context_engine.store.team.postgres_records"
+        ).PostgresRecords
     except ImportError as error:
         raise UnsupportedHost(
             f"records at {ADDRESSES[0]} need a library that is not installed: {error.name}",

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from context_engine.store import segment as segments
-from context_engine.store.depot import Sent, digest
 from context_engine.store.embedded import INHERIT_FILES_MAX, SEGMENTS_MAX, to_merge
-from context_engine.store.manifest import Kept, Look, Manifest, Part
 from context_engine.store.segment import Segment
 from context_engine.store.snapshot import Snapshot
 from context_engine.store.store import FileState
+from context_engine.store.team.depot import Sent, digest
+from context_engine.store.team.manifest import Kept, Look, Manifest, Part
 
 Places = dict[str, tuple[int, int]]
 """Where each living file is: (segment, its number there)."""

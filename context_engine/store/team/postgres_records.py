@@ -13,8 +13,8 @@ from contextlib import contextmanager
 import psycopg
 
 from context_engine.errors import StorageBusy
-from context_engine.store.postgres_session import Part, Postgres, told
-from context_engine.store.record_depot import Held
+from context_engine.store.team.postgres_session import Part, Postgres, told
+from context_engine.store.team.record_depot import Held
 
 _TABLES = """
 CREATE TABLE context_engine.record_kind (

@@ -22,11 +22,11 @@ MESSAGE_BYTES = 4_000_000
 """What is sent or fetched at once: 8,000 vectors of 384 numbers by PostgreSQL. Servers refuse messages of 32 MB and more."""
 SCALE_MAX = float(np.finfo(np.float32).max) / (LEVELS + 1)
 KINDS: dict[str, tuple[str, str]] = {
-    "postgresql": ("context_engine.store.postgres_vectors", "PostgresVectors"),
-    "postgres": ("context_engine.store.postgres_vectors", "PostgresVectors"),
-    "qdrant": ("context_engine.store.qdrant_vectors", "QdrantVectors"),
-    "https": ("context_engine.store.qdrant_vectors", "QdrantVectors"),
-    "http": ("context_engine.store.qdrant_vectors", "QdrantVectors"),
+    "postgresql": ("context_engine.store.team.postgres_vectors", "PostgresVectors"),
+    "postgres": ("context_engine.store.team.postgres_vectors", "PostgresVectors"),
+    "qdrant": ("context_engine.store.team.qdrant_vectors", "QdrantVectors"),
+    "https": ("context_engine.store.team.qdrant_vectors", "QdrantVectors"),
+    "http": ("context_engine.store.team.qdrant_vectors", "QdrantVectors"),
 }
 """Scheme of an address -> (module, class), as `store.opening` has them for indexes."""
 

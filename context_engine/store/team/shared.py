@@ -27,7 +27,6 @@ from filelock import FileLock, Timeout
 
 from context_engine.errors import ContextEngineError, StorageCorrupt, StoreUnavailable, StoreUnusable
 from context_engine.store import segment as segments
-from context_engine.store.depot import Depot, Held, Sent, busy, digest, unavailable
 from context_engine.store.embedded import (
     CLEAR_WAIT_S,
     READ_TRIES,
@@ -36,11 +35,12 @@ from context_engine.store.embedded import (
     disk_bytes,
     disk_errors,
 )
-from context_engine.store.manifest import Manifest, Part, decoded, encoded
 from context_engine.store.segment import Segment
-from context_engine.store.shared_writer import SharedWriter, file_states, looks_again
 from context_engine.store.snapshot import Snapshot
 from context_engine.store.store import FileState, Stats, stats_of
+from context_engine.store.team.depot import Depot, Held, Sent, busy, digest, unavailable
+from context_engine.store.team.manifest import Manifest, Part, decoded, encoded
+from context_engine.store.team.shared_writer import SharedWriter, file_states, looks_again
 
 DOWN_REST_S = 30.0
 """A depot that did not answer is asked again after this long: asking may take seconds, and an answer waits for it."""

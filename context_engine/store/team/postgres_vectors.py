@@ -13,10 +13,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from context_engine.store.postgres_session import Part, Postgres, Statement, partitions, value
 from context_engine.store.rows import KEY_BYTES, Keys, Rows
 from context_engine.store.store import Space
-from context_engine.store.vector_depot import Mask, check_fit, in_order, messages, raw
+from context_engine.store.team.postgres_session import Part, Postgres, Statement, partitions, value
+from context_engine.store.team.vector_depot import Mask, check_fit, in_order, messages, raw
 
 PARTITIONS = 16
 """As many as an index's pieces have: no table of more than some gigabytes."""

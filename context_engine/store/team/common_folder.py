@@ -21,9 +21,9 @@ from typing import Literal, NamedTuple
 
 from context_engine.errors import ContextEngineError, StorageBusy, StoreUnavailable, StoreUnusable
 from context_engine.store import trash, whole
-from context_engine.store.record_depot import Hand, Held, RecordDepot
-from context_engine.store.seen import Agreed, Seen
-from context_engine.store.settling import Nature, Sides, Verdict, verdict
+from context_engine.store.team.record_depot import Hand, Held, RecordDepot
+from context_engine.store.team.seen import Agreed, Seen
+from context_engine.store.team.settling import Nature, Sides, Verdict, verdict
 from context_engine.store.whole import Stamp
 
 WAIT_S = 10.0
