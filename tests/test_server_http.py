@@ -27,6 +27,7 @@ from context_engine.server import http, mcp, token
 from context_engine.server.gate import Gate
 from context_engine.server.guard import Guard, Hosts
 from context_engine.server.profiles import Shown
+from tests.serving import in_thread
 from tests.tools_stand_in import StandIn
 from tests.trees import tree
 
@@ -49,16 +50,8 @@ def serving(engine: StandIn | None = None, *, token: str = "", host: str = "127.
     gate = Gate(lambda _: engine or StandIn(), shown=Shown(profiles=("all",)))  # ty: ignore[invalid-argument-type]
     server = mcp.build(gate)
     application = http.application(server, gate, cast("Any", Open()), Guard(Hosts(host), token))
-    hosted = http.hosted(application, server)
-    listening = http.bound("127.0.0.1", 0)
-    thread = threading.Thread(target=hosted.run, kwargs={"sockets": [listening]})
-    thread.start()
-    try:
-        yield http.url(listening).removesuffix("/mcp")
-    finally:
-        hosted.should_exit = True
-        thread.join(10)
-        assert not thread.is_alive()
+    with in_thread(http.hosted(application, server)) as base:
+        yield base
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from itertools import cycle
@@ -30,6 +29,7 @@ from context_engine.server.token_file import TokenFile, Wish
 from context_engine.tools import Call, Reply
 from context_engine.tools.questions import Question
 from context_engine.tools.tool import tool
+from tests.serving import in_thread
 from tests.sharing import request
 from tests.tools_stand_in import StandIn
 
@@ -71,16 +71,8 @@ def serving(tokens: TokenFile, *, stateless: bool = False) -> Generator[str]:
     gate, shared = Gate(projects.engine), team(tokens)
     server = mcp.build(gate, team=shared)
     guarded = http.application(server, gate, projects, Guard(Hosts("127.0.0.1")), team=shared, stateless=stateless)
-    hosted = http.hosted(guarded, server)
-    listening = http.bound("127.0.0.1", 0)
-    thread = threading.Thread(target=hosted.run, kwargs={"sockets": [listening]})
-    thread.start()
-    try:
-        yield http.url(listening).removesuffix("/mcp")
-    finally:
-        hosted.should_exit = True
-        thread.join(10)
-        assert not thread.is_alive()
+    with in_thread(http.hosted(guarded, server)) as base:
+        yield base
 
 
 def posted(base: str, token: str, method: str, params: Mapping[str, Any], session: str = "") -> httpx2.Response:

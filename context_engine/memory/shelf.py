@@ -20,9 +20,8 @@ from context_engine.memory.memory import Memory
 from context_engine.memory.similar import digest
 from context_engine.store.recall import Item, Page, Recall
 from context_engine.store.records import Records, Stamp
+from context_engine.store.whole import UNSETTLED_NS
 
-UNSETTLED_NS = 20_000_000
-"""A file system's clock ticks every 4 to 10 ms: a file that was read so soon after a change may change again unseen."""
 VERSION_CHARS = 12
 LONG_LOOK_S = 0.010
 REST_FACTOR = 20

@@ -32,10 +32,6 @@ if TYPE_CHECKING:  # for those who have a team
 
 INDEX_BYTES_MAX = 64_000_000
 LOG = "events.jsonl"
-LEFT_S = 3_600.0
-"""Nobody writes an index for so long: who began it was killed."""
-UNSETTLED_NS = 20_000_000
-"""A file system's clock ticks every 4 to 10 ms: what was read so soon after a change may change again unseen."""
 
 Stamp = tuple[int, ...]
 """What changes when a dossier does: times, sizes and inodes of its folder, its newest version and its log."""
@@ -84,7 +80,7 @@ class Dossiers:
             made, version, log = os.stat(folder), os.stat(folder + newest), os.stat(folder + LOG)
         except OSError:  # one of them is not there: whoever reads the dossier says what that means
             return ()
-        if time.time_ns() - max(made.st_mtime_ns, version.st_mtime_ns, log.st_mtime_ns) < UNSETTLED_NS:
+        if time.time_ns() - max(made.st_mtime_ns, version.st_mtime_ns, log.st_mtime_ns) < whole.UNSETTLED_NS:
             return ()
         files = (version.st_ino, version.st_size, version.st_mtime_ns, log.st_ino, log.st_size, log.st_mtime_ns)
         return made.st_mtime_ns, *files
@@ -129,7 +125,7 @@ class Dossiers:
         """Keep what is derived; where that is not possible it is derived again."""
         with suppress(WriteFailed, DiskFull, InvalidPath):
             whole.replace(self._home, self.folder / "index.json", data, flush=False)
-            whole.sweep(self.folder, left_s=LEFT_S)
+            whole.sweep(self.folder, left_s=whole.LEFT_S)
 
     def put_mirror(self, name: str, file: str, data: bytes) -> None:
         """Keep a rendering of a dossier in it, for people. Raises: WriteFailed, DiskFull, InvalidPath."""

@@ -20,6 +20,10 @@ Stamp = tuple[int, int, int]
 """What changes when a file does: inode, bytes, mtime_ns."""
 Share = Callable[[Mapping[Path, bytes | None]], None]
 """Tells all machines of a team what is about to become of files, None that one is deleted; what cannot be told is not done."""
+UNSETTLED_NS = 20_000_000
+"""A file system's clock ticks every 4 to 10 ms: what was read so soon after a change may change again unseen."""
+LEFT_S = 3_600.0
+"""Nobody writes a file for so long: who began it was killed."""
 PREFIX, SUFFIX = ".ctx-", ".tmp"
 """How a file is called until it is whole."""
 _SAFE = ("O_NOFOLLOW", "O_CLOEXEC", "O_NONBLOCK", "O_BINARY")

@@ -21,6 +21,7 @@ from typing import Literal, NamedTuple
 
 from context_engine.errors import ContextEngineError, StorageBusy, StoreUnavailable, StoreUnusable
 from context_engine.store import trash, whole
+from context_engine.store.team.depot import DOWN_REST_S
 from context_engine.store.team.record_depot import Hand, Held, RecordDepot
 from context_engine.store.team.seen import Agreed, Seen
 from context_engine.store.team.settling import Nature, Sides, Verdict, verdict
@@ -28,12 +29,8 @@ from context_engine.store.whole import Stamp
 
 WAIT_S = 10.0
 """A write takes some hundredths of a second, and a hundred people do not write at once."""
-DOWN_REST_S = 30.0
-"""A database that did not answer is asked again after this long: asking may take seconds, and an answer waits for it."""
 REST_FACTOR = 20
 """A look at thousands of files takes some hundredths of a second, and may cost no more than one call in twenty."""
-UNSETTLED_NS = 20_000_000
-"""A file system's clock ticks every 4 to 10 ms: what was read so soon after a change may change again unseen."""
 BYTES_MAX = 64_000_000
 """A log of two hundred thousand events. What is larger stays on its machine, and is told of."""
 FOLDERS = 2
@@ -257,7 +254,7 @@ class CommonFolder:
         data = whole.read(self.folder / path, bytes_max=BYTES_MAX)
         if not isinstance(data, bytes):
             return None
-        is_settled = time.time_ns() - facts.st_mtime_ns > UNSETTLED_NS
+        is_settled = time.time_ns() - facts.st_mtime_ns > whole.UNSETTLED_NS
         return Agreed(_sha(data), stamp_of(facts) if is_settled else NO_STAMP)
 
     def _content(self, path: str) -> bytes:

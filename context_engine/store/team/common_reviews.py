@@ -25,7 +25,8 @@ import msgspec
 from context_engine.errors import ContextEngineError, StorageBusy, StoreUnavailable, StoreUnusable
 from context_engine.store import database
 from context_engine.store import review_tables as tables
-from context_engine.store.team.common_folder import DOWN_REST_S, WAIT_S
+from context_engine.store.team.common_folder import WAIT_S
+from context_engine.store.team.depot import DOWN_REST_S
 from context_engine.store.team.record_depot import Hand, RecordDepot
 
 KIND = "reviews"

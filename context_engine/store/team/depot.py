@@ -16,6 +16,8 @@ from typing import NamedTuple, Protocol
 
 from context_engine.errors import StorageBusy, StoreUnavailable
 
+DOWN_REST_S = 30.0
+"""A database that did not answer is asked again after this long: asking may take seconds, and an answer waits for it."""
 PIECE_BYTES = 8_000_000
 """Segments travel in pieces of this size: no message, and no copy in memory, is larger."""
 Sent = Callable[[int], None]

@@ -38,19 +38,16 @@ from context_engine.store.embedded import (
 from context_engine.store.segment import Segment
 from context_engine.store.snapshot import Snapshot
 from context_engine.store.store import FileState, Stats, stats_of
-from context_engine.store.team.depot import Depot, Held, Sent, busy, digest, unavailable
+from context_engine.store.team.depot import DOWN_REST_S, Depot, Held, Sent, busy, digest, unavailable
 from context_engine.store.team.manifest import Manifest, Part, decoded, encoded
 from context_engine.store.team.shared_writer import SharedWriter, file_states, looks_again
+from context_engine.store.whole import LEFT_S
 
-DOWN_REST_S = 30.0
-"""A depot that did not answer is asked again after this long: asking may take seconds, and an answer waits for it."""
 LOOK_WAIT_S = 0.1
 """A look at a depot that is near takes less than a millisecond, round the world and back .3 s; an answer takes some milliseconds,
 and does not become slow because a newer state may be there: the last one serves until that has been fetched."""
 SILENT_S = 5.0
 """A depot that takes longer is told of as one that does not answer, though nobody waits for it."""
-LEFT_S = 3_600.0
-"""Nobody works on a file for so long: who began it was killed."""
 NOTHING = Held(0, None)
 
 
@@ -109,7 +106,7 @@ class SharedStore:
                     self._snapshot = manifest.snapshot(self._segments(manifest))
                     return self._snapshot
                 self._look_now()
-        raise _incomplete(self.depot.name)
+        raise _corrupt(f"segments are missing on the shared store {self.depot.name}")
 
     def files(self) -> dict[str, FileState]:
         """What the index knows of each file, by path."""
@@ -292,7 +289,9 @@ class SharedStore:
             try:
                 manifest = decoded(held.manifest)
             except msgspec.MsgspecError as error:
-                raise _unreadable(self.depot.name, error) from error
+                raise _corrupt(
+                    f"the list of segments on the shared store {self.depot.name} cannot be read: {error}"
+                ) from error
             self._manifests = {each: known for each, known in self._manifests.items() if each[0] != which}
             self._manifests[mark] = manifest
         return self._manifests[mark]
@@ -336,7 +335,7 @@ class SharedStore:
         try:
             self.depot.fetch(self.repository, name, part, sent)
             if digest(part) != name:
-                raise _damaged(self.depot.name, name)
+                raise _corrupt(f"segment {name[:12]} on the shared store {self.depot.name} is not what was put there")
             os.replace(part, self.path(name))
         finally:
             part.unlink(missing_ok=True)
@@ -596,22 +595,5 @@ class _KeptFile:
         self._path.unlink(missing_ok=True)
 
 
-def _damaged(store: str, name: str) -> StorageCorrupt:
-    return StorageCorrupt(
-        f"segment {name[:12]} on the shared store {store} is not what was put there",
-        suggestion="run `ctx index --force` where the index is shared from",
-    )
-
-
-def _unreadable(store: str, error: Exception) -> StorageCorrupt:
-    return StorageCorrupt(
-        f"the list of segments on the shared store {store} cannot be read: {error}",
-        suggestion="run `ctx index --force` where the index is shared from",
-    )
-
-
-def _incomplete(store: str) -> StorageCorrupt:
-    return StorageCorrupt(
-        f"segments are missing on the shared store {store}",
-        suggestion="run `ctx index --force` where the index is shared from",
-    )
+def _corrupt(what: str) -> StorageCorrupt:
+    return StorageCorrupt(what, suggestion="run `ctx index --force` where the index is shared from")
