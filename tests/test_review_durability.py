@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-import sys
-import textwrap
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -17,47 +13,9 @@ from context_engine.engine import Engine
 from context_engine.review.request import Request
 from context_engine.tools.review_options import options_of
 from tests.engines import cache_for, open_engine
-from tests.pull_requests import FILES, NO_ANALYZERS, pull_request
+from tests.pull_requests import FILES, NO_ANALYZERS, killed_in_the_middle, pull_request
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
-
-VICTIM = """
-    import sys, threading
-    from pathlib import Path
-    from context_engine.review.request import Request
-    from context_engine.tools.review_options import options_of
-    from tests.engines import open_engine
-    from tests.pull_requests import NO_ANALYZERS
-    engine = open_engine(Path(sys.argv[1]))
-    analysed, calls = engine.reviews.analysed, []
-
-    def held_up(*arguments):
-        calls.append(1)
-        if len(calls) > 2:
-            print(session, flush=True)
-            threading.Event().wait()
-        return analysed(*arguments)
-
-    engine.reviews.analysed = held_up
-    sessions = engine.reviews.sessions
-    started = threading.Event()
-    session = sessions.start(Request("topic", "main", options=options_of(NO_ANALYZERS)), workers=1).seen.session.id
-    threading.Event().wait()
-"""
-
-
-def killed_in_the_middle(root: Path) -> str:
-    """Start a review in another process and kill it while it reviews its third unit; the session."""
-    with subprocess.Popen(
-        [sys.executable, "-W", "error", "-c", textwrap.dedent(VICTIM), str(root)],
-        cwd=Path(__file__).resolve().parent.parent,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdout is not None
-        session = process.stdout.readline().strip()
-        process.send_signal(signal.SIGKILL)
-    return session
 
 
 def outcome(engine: Engine, session: str) -> dict[str, Any]:

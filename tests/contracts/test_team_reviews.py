@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
-import subprocess
-import sys
-import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from context_engine.engine import Engine
 from context_engine.errors import StoreUnavailable
 from context_engine.review.running import LEASE_S
 from context_engine.store import review_tables
@@ -26,7 +22,7 @@ from context_engine.store.team.postgres_records import PostgresRecords
 from tests.databases import forbid, new_database, sql
 from tests.engines import open_engine
 from tests.pull_requests import FILES as FILES_OF_REQUEST
-from tests.pull_requests import pull_request
+from tests.pull_requests import killed_in_the_middle, pull_request
 from tests.small_reviews import Clock, Process, change
 
 FILES = change(20)
@@ -185,32 +181,8 @@ def test_reviews_of_another_repository_are_not_seen(machine: Callable[[str], Pro
     other.sessions.close()
 
 
-VICTIM = """
-    import sys, threading
-    from pathlib import Path
-    from context_engine.review.request import Request
-    from context_engine.tools.review_options import options_of
-    from tests.contracts.test_team_reviews import of_team
-    from tests.pull_requests import NO_ANALYZERS
-    engine = of_team(Path(sys.argv[1]), sys.argv[2])
-    analysed, calls = engine.reviews.analysed, []
-
-    def held_up(*arguments):
-        calls.append(1)
-        if len(calls) > 2:
-            print(session, flush=True)
-            threading.Event().wait()
-        return analysed(*arguments)
-
-    engine.reviews.analysed = held_up
-    sessions = engine.reviews.sessions
-    session = sessions.start(Request("topic", "main", options=options_of(NO_ANALYZERS)), workers=1).seen.session.id
-    threading.Event().wait()
-"""
-
-
-def of_team(root: Path, address: str) -> Engine:
-    return open_engine(root, store_url=address, store_records=True, store_repository="shop")
+def of_team(address: str) -> dict[str, Any]:
+    return {"store_url": address, "store_records": True, "store_repository": "shop"}
 
 
 @pytest.mark.slow
@@ -220,14 +192,10 @@ def test_a_review_whose_machine_was_killed_goes_on_on_another_one(
 ) -> None:
     address, root = new_database(), pull_request(tmp_path / "here")
     shutil.copytree(root, tmp_path / "there")
-    command = [sys.executable, "-W", "error", "-c", textwrap.dedent(VICTIM), str(root), address]
-    env = os.environ | {"CTX_FAKE_NOW": "2026-11-21T12:00:00Z"}
-    with subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True) as victim:
-        assert victim.stdout
-        session = victim.stdout.readline().strip()
-        victim.send_signal(signal.SIGKILL)
+    monkeypatch.setenv("CTX_FAKE_NOW", "2026-11-21T12:00:00Z")
+    session = killed_in_the_middle(root, **of_team(address))
     monkeypatch.setenv("CTX_FAKE_NOW", "2026-11-21T12:01:00Z")  # its lease is over
-    with of_team(tmp_path / "there", address) as engine:
+    with open_engine(tmp_path / "there", **of_team(address)) as engine:
         sessions = engine.reviews.sessions
         seen = sessions.status(session)
         assert (seen.status, seen.progress.units_done) == ("failed", 2)
@@ -238,5 +206,5 @@ def test_a_review_whose_machine_was_killed_goes_on_on_another_one(
         assert {ended[unit.number, "done"] for unit in seen.units} == {1}, "each unit exactly once"
         assert [unit for unit, event in ended if event == "lost"] == [3]
         found = sessions.found(session)
-    with of_team(root, address) as engine:
+    with open_engine(root, **of_team(address)) as engine:
         assert engine.reviews.sessions.found(session) == found != []
