@@ -5,7 +5,7 @@ PYTHON := $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 CHECK := $(PYTHON) scripts/check.py --here
 
 .DEFAULT_GOAL := all
-.PHONY: noise page validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check pictures test durability eval eval-across eval-stores eval-functions eval-plans bench bench-edit bench-review bench-promised bench-plans bench-worktrees bench-moving bench-shared bench-shared-vectors bench-team bench-tenants bench-sizes bench-engines bench-load postgres proxies qdrant dist lowest lock clients clean help
+.PHONY: noise page validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check pictures test durability eval eval-across eval-stores eval-functions eval-plans bench bench-edit bench-review bench-promised bench-plans bench-worktrees bench-moving bench-shared bench-shared-vectors bench-team bench-tenants bench-sizes bench-engines bench-load postgres proxies qdrant dist lowest lock audit sbom clients clean help
 
 all: ## everything CI runs: format, lint, types, imports, docs, tests
 	@$(CHECK)
@@ -139,8 +139,15 @@ dist: ## build wheel, sdist and desktop extension, and try each on a bare machin
 lowest: ## the quick tests with the oldest dependencies that we admit (needs the extra `dist`)
 	@$(PYTHON) scripts/lowest.py $(ARGS)
 
-lock: ## write uv.lock anew, with the newest releases that pyproject.toml admits (needs the extra `dist`)
+lock: ## update uv.lock to the newest releases that pyproject.toml admits, and packaging/locked/ (needs the extra `dist`)
 	@$(PYTHON) -m uv lock --upgrade
+	@$(PYTHON) scripts/supply.py export
+
+audit: ## look up known vulnerabilities of every locked release; says when the database is out of reach (needs the extra `dist`)
+	@$(PYTHON) scripts/supply.py audit
+
+sbom: ## write dist/context-engine.cdx.json, the CycloneDX list of all components (needs the extra `dist`)
+	@$(PYTHON) scripts/supply.py sbom
 
 clients: ## real MCP clients, installed from the npm registry, against ctx; one part: make clients ARGS="-k codex"
 	@$(PYTHON) scripts/clients.py $(if $(ARGS),-- $(ARGS))

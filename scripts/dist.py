@@ -180,7 +180,13 @@ def documents() -> str:
     if old := stale():
         raise StepError(f"out of date: {', '.join(old)}; run `python scripts/dist.py --sync`")
     tool("uv", "lock", "--check", "--quiet")
+    command([sys.executable, str(ROOT / "scripts" / "supply.py"), "export", "--check"])
     return "packaging/ and uv.lock say what pyproject.toml says"
+
+
+def sbom() -> str:
+    """Write the list of all components of a release, with the hashes of their files."""
+    return command([sys.executable, str(ROOT / "scripts" / "supply.py"), "sbom"]).strip()
 
 
 def build() -> str:
@@ -279,7 +285,7 @@ def image() -> str:
 
 STEPS: dict[str, Callable[[], str]] = {
     each.__name__: each
-    for each in (documents, build, platforms, wheel, sdist, tests, registry, plugin, extension, image)
+    for each in (documents, build, sbom, platforms, wheel, sdist, tests, registry, plugin, extension, image)
 }
 
 
