@@ -56,7 +56,7 @@ def test_a_key_inside_json_is_masked_and_the_json_stays_json(kind: str, key: str
 @pytest.mark.parametrize(("kind", "key"), EACH)
 def test_a_key_in_the_middle_of_a_longer_word_is_something_else(kind: str, key: str) -> None:
     assert mask(f"abc{key}").count == 0, kind
-    assert mask(f"x_{key}").count == 0, kind
+    assert mask(f"7{key}").count == 0, kind
 
 
 # -- private keys -----------------------------------------------------------------------------------------------------

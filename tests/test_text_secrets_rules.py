@@ -30,7 +30,7 @@ def test_a_rule_is_whole_with_examples_and_counter_examples_beside_it() -> None:
         assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", rule.id)
         assert all((rule.title, rule.examples, rule.counter_examples)), rule.id
         assert rule.place in PLACES[:-1], rule.id
-        assert bool(rule.words) == (rule.place != "any name"), rule.id
+        assert bool(rule.words) == (rule.place not in ("any name", "line")), rule.id
         assert rule.look in LOOKS or rule.look == "pem", rule.id
         assert 0 <= rule.group <= re.compile(rule.pattern).groups, rule.id
 

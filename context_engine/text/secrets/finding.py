@@ -11,12 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 
 from context_engine.text.secrets.alone import is_random_alone
 from context_engine.text.secrets.given import Given, given, nearby
 from context_engine.text.secrets.likely import entropy, is_template
 from context_engine.text.secrets.looks import LOOKS, Candidate
-from context_engine.text.secrets.pem import Parts, key_lines
+from context_engine.text.secrets.pem import Parts, body_lines, key_lines
 from context_engine.text.secrets.prefilter import Words
 from context_engine.text.secrets.rules import Allowance, Rule, Rules, Tier, builtin, compiled, own
 from context_engine.text.secrets.settling import Spot, parts_of, settled, strength
@@ -26,9 +27,15 @@ REACH_BYTES = 4_096
 """How far from its word a secret goes on: the longest known kinds, signed tokens, have 2,000."""
 NEAR_BYTES = (100, 400)
 """How far before and after its word a secret is looked for that has no beginning of its own."""
-WORD = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_")
-BEFORE = re.compile(rb"(?:\\[nrtbf\"'/]|\\u[0-9a-fA-F]{4}|%[0-9A-Fa-f]{2}|\x1b\[[0-9;]{0,8}m)\Z")
-"""Ends in a letter and yet is no part of a word: an escape of a string, of an address, of a terminal."""
+WORD_CHARS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
+WORD = frozenset(WORD_CHARS)
+_WORD_LETTERS = frozenset(bytes([letter]) for letter in WORD_CHARS)
+JOINTS = frozenset(b"-_")
+BEFORE = re.compile(
+    rb"""(?:\\[nrtbf"'/]|\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}|%[0-9A-Fa-f]{2}|\x1b\[[0-9;]{0,8}m|(?<![A-Za-z0-9])0[xX]|(?<![^\n])[0-9]{0,7}-)\Z"""
+)
+"""Ends in a letter or joint and is no part of a word: an escape of a string, an address or a terminal; a number before a line."""
+BEFORE_BYTES = 10
 LINE_BYTES = 1_000
 """So far on both sides of a secret a comment is looked for that allows it: longer lines nobody writes by hand."""
 ALLOWED = (b"gitleaks:allow", b"pragma: allowlist secret")
@@ -66,6 +73,9 @@ def spots(data: bytes, mode: Tier, rules: Rules, path: str = "") -> list[Spot]:
     """Everything that a rule takes for a secret, in no order, one over the other."""
     found = list(_at_words(data, rules.strict if mode == "strict" else rules.broad))
     found += _anywhere(data, rules, path)
+    for rule in rules.lines:
+        lines = body_lines(data, compiled(rule.pattern).finditer(data))
+        found += [Spot(parts[0][0], parts[-1][1], rule, parts) for parts in lines]
     if mode == "broad":
         found += _wrapped(data, rules)
         for rule in rules.values:
@@ -76,11 +86,11 @@ def spots(data: bytes, mode: Tier, rules: Rules, path: str = "") -> list[Spot]:
 def _at_words(data: bytes, words: Words[Rule]) -> Iterator[Spot]:
     """What the rules find whose words stand in the text."""
     for start, stop, meant in words.places(data):
-        begun = begins(data, start)
+        edge = edge_before(data, start)
         readings: list[Given | None] = []
         for rule in meant:
             if rule.place == "start":
-                spot = _started(data, rule, start, stop) if begun else None
+                spot = _started(data, rule, start, stop) if edge is Edge.FREE or (edge and rule.joins) else None
             elif rule.place == "near":
                 spot = _near(data, rule, start, stop)
             else:
@@ -121,7 +131,7 @@ def _near(data: bytes, rule: Rule, start: int, stop: int) -> Spot | None:
     """A secret around the word."""
     before, after = NEAR_BYTES
     match = own(rule.pattern).search(data, max(0, start - before), min(len(data), stop + after))
-    if match is None or not begins(data, match.start(rule.group)):
+    if match is None or not edge_before(data, match.start(rule.group)):
         return None
     return _looked(data, rule, Candidate(data, start, stop, *match.span(rule.group), match))
 
@@ -129,7 +139,9 @@ def _near(data: bytes, rule: Rule, start: int, stop: int) -> Spot | None:
 def _looked(data: bytes, rule: Rule, candidate: Candidate) -> Spot | None:
     """The candidate, if it is a whole word and survives the second look."""
     start, stop = candidate.start, candidate.stop
-    if start == stop or (candidate.given is None and not ends(data, stop)) or is_template(candidate.value):
+    if start == stop or is_template(candidate.value):
+        return None
+    if candidate.given is None and not _stands_apart(candidate, rule):
         return None
     return Spot(start, stop, rule, _lines(data, start, stop)) if LOOKS[rule.look](candidate) else None
 
@@ -146,9 +158,8 @@ _LINE = re.compile(rb"[^\r\n]+")
 
 def _anywhere(data: bytes, rules: Rules, path: str) -> Iterator[Spot]:
     """What the rules of a user find, which say nothing of places."""
-    theirs = [rule for rule in rules.rules if rule.place == "anywhere"]
-    lowered = data.lower() if theirs else b""
-    for rule in theirs:
+    lowered = data.lower() if rules.theirs else b""
+    for rule in rules.theirs:
         if rule.words and not any(word.lower().encode() in lowered for word in rule.words):
             continue
         if rule.path and not compiled(rule.path).search(path.encode()):
@@ -160,19 +171,40 @@ def _anywhere(data: bytes, rules: Rules, path: str) -> Iterator[Spot]:
                 yield Spot(start, stop, rule)
 
 
-def begins(data: bytes, start: int) -> bool:
-    """Whether a word can begin here: not in the middle of another one."""
-    if not start or data[start] not in WORD or (data[start - 1] not in WORD and data[start - 1 : start] != b"-"):
+def _stands_apart(candidate: Candidate, rule: Rule) -> bool:
+    """Return whether a match is a word of its own, or is joined to others by `-` or `_` and yet is no word."""
+    begin = candidate.word_start if rule.place == "start" else candidate.start
+    before, after = edge_before(candidate.data, begin), edge_after(candidate.data, candidate.stop)
+    if before is Edge.FREE and after is Edge.FREE:
         return True
-    return BEFORE.search(data[max(0, start - 10) : start]) is not None
+    return bool(before and after) and rule.joins and any(map(str.isdigit, candidate.value))
 
 
-def ends(data: bytes, stop: int) -> bool:
-    """Whether a word can end here: neither a letter follows nor a hyphen and a letter."""
+class Edge(IntEnum):
+    """What the character next to a match says of it: inside a word, joined to one by `-` or `_`, or free of it."""
+
+    INSIDE = 0
+    JOINED = 1
+    FREE = 2
+
+
+def edge_before(data: bytes, start: int) -> Edge:
+    """Return how a word that starts here is connected to what is before it."""
+    if not start or data[start] not in WORD or (data[start - 1] not in WORD and data[start - 1] not in JOINTS):
+        return Edge.FREE
+    if BEFORE.search(data[max(0, start - BEFORE_BYTES) : start]):
+        return Edge.FREE
+    return Edge.JOINED if data[start - 1] in JOINTS else Edge.INSIDE
+
+
+def edge_after(data: bytes, stop: int) -> Edge:
+    """Return how a word that stops here is connected to what comes after it."""
     after = data[stop : stop + 2]
-    if not after or (data[stop - 1] not in WORD and data[stop - 1 : stop] != b"-"):
-        return True
-    return after[0] not in WORD and (after[0] != ord("-") or after[1:2] == b"" or after[1] not in WORD)
+    if not after or (data[stop - 1] not in WORD and data[stop - 1] not in JOINTS):
+        return Edge.FREE
+    if after[0] not in JOINTS:
+        return Edge.INSIDE if after[0] in WORD else Edge.FREE
+    return Edge.JOINED if after[0] in WORD or after[1:] in _WORD_LETTERS else Edge.FREE
 
 
 # -- wrapped in base64 ------------------------------------------------------------------------------------------------

@@ -19,11 +19,11 @@ from context_engine.errors import InvalidArgument
 from context_engine.text.secrets.prefilter import Words, aho_corasick
 
 Tier = Literal["strict", "broad"]
-Place = Literal["start", "name", "near", "any name", "anywhere"]
+Place = Literal["start", "name", "near", "line", "any name", "anywhere"]
 
 CONFIDENCE: Mapping[Tier, float] = {"strict": 0.95, "broad": 0.75}
 """How often each tier is right: strict rules know the shape of a key, broad ones what stands around it."""
-PLACES: tuple[Place, ...] = ("start", "name", "near", "any name", "anywhere")
+PLACES: tuple[Place, ...] = ("start", "name", "near", "line", "any name", "anywhere")
 THEIRS = 1_000_000
 """The rank of a user's rules: above all of ours."""
 USER_PATTERN_CHARS_MAX = 2_000
@@ -63,6 +63,7 @@ class Rule:
     """One kind of secret: words one of which must occur, a pattern, and a second look at what it found.
 
     `rank` is its place in the file: what comes later knows more, and gives its name to what several rules find.
+    `joins` says that its beginning is no word of its own: it is found behind `-` and `_` too, as in `old-ghp_...`.
     """
 
     id: str
@@ -78,6 +79,7 @@ class Rule:
     look: str = ""
     rank: int = 0
     path: str = ""
+    joins: bool = True
     allowances: tuple[Allowance, ...] = ()
     examples: tuple[str, ...] = ()
     counter_examples: tuple[str, ...] = ()
@@ -110,6 +112,16 @@ class Rules:
     def values(self) -> tuple[Rule, ...]:
         """Those that go by a value alone, whatever its name is."""
         return tuple(rule for rule in self.rules if rule.place == "any name")
+
+    @cached_property
+    def lines(self) -> tuple[Rule, ...]:
+        """Those that go by the shape of whole lines."""
+        return tuple(rule for rule in self.rules if rule.place == "line")
+
+    @cached_property
+    def theirs(self) -> tuple[Rule, ...]:
+        """Those of a user, which name no place."""
+        return tuple(rule for rule in self.rules if rule.place == "anywhere")
 
     @cached_property
     def strict(self) -> Words[Rule]:
@@ -155,6 +167,7 @@ def _own(row: Mapping[str, Any], rank: int) -> Rule:
         entropy=row.get("entropy", 0.0),
         look=row.get("look", ""),
         rank=rank,
+        joins=row.get("joins", True),
         examples=tuple(row["examples"]),
         counter_examples=tuple(row.get("counter_examples", ())),
     )
