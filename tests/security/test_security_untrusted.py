@@ -1,0 +1,142 @@
+"""The loaders of YAML, TOML and JSON: what a stranger wrote becomes a value or one sentence, in bounded time."""
+
+from __future__ import annotations
+
+import time
+from datetime import date
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from context_engine.text.untrusted import DEPTH_MAX, NODES_MAX, ParseError, read_json, read_toml, read_yaml
+
+SECONDS_MAX = 5
+"""Each text here takes less than one on an idle machine; the parsers it replaces took minutes or all memory."""
+
+ALIAS_BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 10)
+)
+MERGE_BOMB = "a0: &a0 {x: 1}\n" + "".join(
+    f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 10)}], k{n}: 1}}\n" for n in range(1, 10)
+)
+HOSTILE_YAML = {
+    "aliases of aliases": (ALIAS_BOMB, "stands for more than"),
+    "merges of merges": (MERGE_BOMB, "stands for more than"),
+    "an alias of itself": ("a: &a [*a]", "no anchor"),
+    "many aliases": ("a: &a 1\nb: [" + "*a, " * 1_000 + "]", "aliases"),
+    "aliases of a long text": ("a: &a " + "x" * 500_000 + "\nb: [" + "*a, " * 100 + "]", "stands for more than"),
+    "deep lists": ("[" * 100_000, "deeper"),
+    "deep mappings": ("{a: " * 100_000, "deeper"),
+    "deep blocks": ("- " * 100_000, "deeper"),
+    "many values": ("- \n" * 600_000, "stands for more than"),
+    "a long number": ("a: " + "9" * 5_000, "number has more than"),
+    "a long hexadecimal number": ("a: 0x" + "f" * 100_000, "number has more than"),
+    "a long sexagesimal number": ("a: 1" + ":1" * 500_000, "number has more than"),
+    "a Python object": ("!!python/object/apply:os.system [id]", "tag"),
+    "a repeated key": ("a: 1\nb: 2\na: 3", "given twice (line 3)"),
+    "a mapping for a key": ("? {a: 1}\n: 2", "a key is"),
+    "several documents": ("a: 1\n---\nb: 1", "more than one document (line 2)"),
+    "control characters": ("a: \x07", "not YAML"),
+    "a lone surrogate": ("a: \ud800", "not UTF-8"),
+    "a size beyond reason": ("#" * 2_000_001, "at most"),
+}
+HOSTILE_TOML = {
+    "deep lists": ("a = " + "[" * 50_000, "deeper"),
+    "deep inline tables": ("a = " + "{a = " * 50_000, "deeper"),
+    "a key of many parts": (".".join("a" * 50_000) + " = 1", "deeper"),
+    "a table of many parts": ("[" + ".".join("a" * 50_000) + "]", "deeper"),
+    "parts times brackets": ("a = " + "{" + ".".join("b" * 40) + " = {" + ".".join("b" * 40) + " = 1}}", "deeper"),
+    "a long number": ("a = " + "9" * 5_000, "number has more than"),
+    "a long hexadecimal number": ("a = 0x" + "f" * 50_000, "number has more than"),
+    "a date that is none": ("a = 9999-99-99", "not TOML"),
+    "a repeated key": ("a = 1\na = 2", "not TOML"),
+    "bytes that are no text": (b"a = 1\nb = '\xff'", "not UTF-8 (line 2)"),
+}
+HOSTILE_JSON = {
+    "deep lists": ("[" * 100_000, "deeper"),
+    "lists just too deep": ("[" * (DEPTH_MAX + 2) + "]" * (DEPTH_MAX + 2), "deeper"),
+    "deep objects": ('{"a":' * 100_000, "deeper"),
+    "a long number": ("9" * 5_000, "too many digits"),
+    "a repeated key": ('{"a": 1, "a": 2}', "'a' is given twice"),
+    "not a number": ('{"a": NaN}', "NaN is not JSON"),
+    "a mistake": ('{"a":\n x}', "(line 2)"),
+    "bytes that are no text": (b'"\xff"', "not UTF-8"),
+}
+
+
+def refused(read: Any, text: str | bytes) -> str:
+    started = time.monotonic()
+    with pytest.raises(ParseError) as caught:
+        read(text)
+    assert time.monotonic() - started < SECONDS_MAX
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 300
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("name", HOSTILE_YAML)
+def test_hostile_yaml_is_refused_in_one_line_and_in_bounded_time(name: str) -> None:
+    text, reason = HOSTILE_YAML[name]
+    assert reason in refused(read_yaml, text)
+
+
+@pytest.mark.parametrize("name", HOSTILE_TOML)
+def test_hostile_toml_is_refused_in_one_line_and_in_bounded_time(name: str) -> None:
+    text, reason = HOSTILE_TOML[name]
+    assert reason in refused(read_toml, text)
+
+
+@pytest.mark.parametrize("name", HOSTILE_JSON)
+def test_hostile_json_is_refused_in_one_line_and_in_bounded_time(name: str) -> None:
+    text, reason = HOSTILE_JSON[name]
+    assert reason in refused(read_json, text)
+
+
+def test_what_people_write_in_yaml_is_read_as_other_readers_read_it() -> None:
+    text = (
+        "base: &base {paths: [a, b], severity: P1}\nrule: {<<: *base, severity: P2}\nboth: {<<: [*base, {c: 1}]}\n"
+        "n: 1_000\nh: 0xff\nf: 1.5\nyes: no\nnothing: ~\nday: 2024-02-29\nquoted: '12'\nlong: |\n  two\n  lines\n3: three\n"
+    )
+    assert read_yaml(text) == yaml.safe_load(text)
+    assert read_yaml(text)["rule"] == {"paths": ["a", "b"], "severity": "P2"}
+
+
+def test_a_date_that_is_none_is_text() -> None:
+    assert read_yaml("a: 9999-99-99\nb: 2024-02-29\n") == {"a": "9999-99-99", "b": date(2024, 2, 29)}
+
+
+def test_brackets_and_dots_in_strings_and_comments_of_toml_count_for_nothing() -> None:
+    text = f'a = "{"[" * 90}"\nb = \'\'\'{"{" * 90}\'\'\'\nc = [{"1.5, " * 90}] # {"." * 90}\nd = """{"." * 90}\\""""\n'
+    assert [len(each) for each in read_toml(text).values()] == [90, 90, 90, 91]
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**20), 10**20) | st.text("ab:#-'\"é \n0", max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text("abc", min_size=1), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(values)
+def test_every_value_that_yaml_writes_is_read_back(value: Any) -> None:
+    assert read_yaml(yaml.safe_dump(value)) == value
+
+
+@given(st.text("ab:-&*!<>{}[]|?,'\"#~=0123456789. \n", max_size=60))
+def test_what_yaml_reads_is_read_alike_or_refused_and_never_otherwise(text: str) -> None:
+    try:
+        read = read_yaml(text)
+    except ParseError:
+        return
+    try:
+        assert repr(read) == repr(yaml.load(text, Loader=yaml.CSafeLoader))
+    except ValueError:
+        assert "-" in text  # a date that is none
+
+
+def test_a_text_of_many_values_may_be_read_where_the_caller_expects_one() -> None:
+    text = "- 1\n" * (NODES_MAX + 10)
+    assert len(read_yaml(text, nodes_max=2 * NODES_MAX)) == NODES_MAX + 10
