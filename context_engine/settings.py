@@ -1,6 +1,8 @@
-"""Every knob: its name with its unit, its default, what it means. Read once, frozen, handed on as plain values.
+"""Every setting: its name with its unit, its default, what it means. Read once, frozen, passed on as plain values.
 
-Order: `CTX_*` environment variables win over `.context-engine/config.yml`, which wins over the defaults.
+The more trusted source wins: `CTX_*` environment variables, then the user's own file, then the repository's
+`.context-engine/config.yml`, then the defaults. A repository is written by strangers: it may set only what cannot hurt the
+user (`Knob.repository`); whatever else it sets is ignored and listed in `Settings.ignored`.
 
 >>> Settings.load(Path("/nowhere"), env={"CTX_QUIET_MS": "250"}).quiet_ms
 250
@@ -14,16 +16,22 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from context_engine.errors import InvalidArgument
+from context_engine.store.place import user_config_folder
+from context_engine.text.untrusted import ParseError, read_yaml
 
 CONFIG_FILE = Path(".context-engine") / "config.yml"
 PLACES = ("cache_folder", "data_folder", "tokenizer_file")
 """Knobs that are paths."""
 CONFIG_BYTES_MAX = 100_000
 """A settings file is a screenful; whatever is larger is not one."""
+SHOWN_CHARS_MAX = 80
+"""Of a wrong name or value in a message."""
 NOT_KNOBS = frozenset(
     {
         *("CTX_ROOT", "CTX_PROFILE", "CTX_TOOLS", "CTX_EXCLUDE_TOOLS", "CTX_READ_ONLY", "CTX_CHUNKS_DIR"),
@@ -39,14 +47,15 @@ NOT_KNOBS = frozenset(
 class Knob:
     """What a setting means, and what it may be: `least`-`most` for numbers, `choices` for words, else any text.
 
-    `private`: only the environment may set it. A repository must not decide where its text is sent, nor what runs here.
+    `repository`: a repository's own file may set it, too. Paths, limits, programs, addresses, logs and durability are the
+    user's alone.
     """
 
     meaning: str
     least: int | None = None
     most: int | None = None
     choices: tuple[str, ...] = ()
-    private: bool = False
+    repository: bool = False
 
 
 def knob(default: Any, meaning: str, **limits: Any) -> Any:
@@ -63,19 +72,27 @@ class Settings:
     workers: int = knob(
         -1, "Processes that help indexing: 0 none, -1 as many as the cores make useful.", least=-1, most=256
     )
-    watch: bool = knob(True, "Follow edits while `ctx serve` runs.")
-    quiet_ms: int = knob(500, "How long no file must change before edits are indexed.", least=0, most=60_000)
+    watch: bool = knob(True, "Follow edits while `ctx serve` runs.", repository=True)
+    quiet_ms: int = knob(
+        500, "How long no file must change before edits are indexed.", least=0, most=60_000, repository=True
+    )
     staleness_ms: int = knob(
-        1_000, "An answer may rest on a look at the files this old; 0 looks before every answer.", least=0, most=600_000
+        1_000,
+        "An answer may rest on a look at the files this old; 0 looks before every answer.",
+        least=0,
+        most=600_000,
+        repository=True,
     )
     flush: bool = knob(True, "An edit is answered when it is on the disk; off: the system decides when it gets there.")
     result_chars_max: int = knob(
         36_000, "Longest reply of a tool; clients cut what is longer.", least=2_000, most=1_000_000
     )
     data_folder: Path | None = knob(
-        None, "Where memories of scope user are kept; empty: the user's data folder of this system.", private=True
+        None, "Where memories of scope user are kept; empty: the user's data folder of this system."
     )
-    access_scoring: bool = knob(True, "Count which files are read and edited; those count a little more in answers.")
+    access_scoring: bool = knob(
+        True, "Count which files are read and edited; those count a little more in answers.", repository=True
+    )
     tokenizer_file: Path | None = knob(
         None, "The tokenizer.json that token budgets are counted with; empty: an upper bound."
     )
@@ -88,91 +105,109 @@ class Settings:
     embedder: str = knob(
         "auto",
         "What finds code by meaning (docs/guides/embeddings.md); none: words alone find it.",
-        private=True,
     )
-    embedding_model: str = knob("", "Its model: a name the endpoint knows, or a folder.", private=True)
-    embedding_address: str = knob("", "Where an endpoint is asked, as `http://127.0.0.1:11434`.", private=True)
-    embedding_key_variable: str = knob("", "The environment variable that holds the key of the endpoint.", private=True)
-    embedding_dimensions: int = knob(
-        0, "Numbers in a vector; 0: as many as the model gives.", least=0, most=65_536, private=True
-    )
-    embedding_query_prefix: str = knob("", "Words that the model wants before a question.", private=True)
-    embedding_passage_prefix: str = knob("", "Words that the model wants before what is searched.", private=True)
+    embedding_model: str = knob("", "Its model: a name the endpoint knows, or a folder.")
+    embedding_address: str = knob("", "Where an endpoint is asked, as `http://127.0.0.1:11434`.")
+    embedding_key_variable: str = knob("", "The environment variable that holds the key of the endpoint.")
+    embedding_dimensions: int = knob(0, "Numbers in a vector; 0: as many as the model gives.", least=0, most=65_536)
+    embedding_query_prefix: str = knob("", "Words that the model wants before a question.")
+    embedding_passage_prefix: str = knob("", "Words that the model wants before what is searched.")
     vectors_bytes_max: int = knob(
         1_000_000_000,
         "Disk for vectors of all workspaces; the least recently used go first.",
         least=10_000_000,
-        private=True,
     )
     store_url: str = knob(
         "",
         "Where a team shares its index, as `postgresql://user@host/database`; empty: on this machine.",
-        private=True,
     )
-    store_repository: str = knob(
-        "", "What this workspace is called there; empty: where its repository comes from.", private=True
-    )
+    store_repository: str = knob("", "What this workspace is called there; empty: where its repository comes from.")
     store_shares: bool = knob(
         False,
         "Share what is indexed here with all who use that database; off: it stays here, over theirs.",
-        private=True,
     )
     store_records: bool = knob(
         False,
         "Plans, memories and reviews are the team's as well, on that PostgreSQL; off: this machine's.",
-        private=True,
     )
     approvals_mode: str = knob(
         "optional",
         "Whether a step of a plan may start before somebody approved of it.",
         choices=("optional", "required"),
+        repository=True,
     )
-    approvals_require_human: bool = knob(False, "Only a person may decide about a request for approval, no agent.")
-    plan_retries_max: int = knob(3, "How often a failed step of a plan may be tried again.", least=0, most=1_000)
+    approvals_require_human: bool = knob(
+        False, "Only a person may decide about a request for approval, no agent.", repository=True
+    )
+    plan_retries_max: int = knob(
+        3, "How often a failed step of a plan may be tried again.", least=0, most=1_000, repository=True
+    )
     plan_lease_hours: int = knob(
-        0, "After so many hours a step in progress is free again; 0: never.", least=0, most=8_760
+        0, "After so many hours a step in progress is free again; 0: never.", least=0, most=8_760, repository=True
     )
-    plan_evidence_required: bool = knob(False, "A step of a plan is only completed with evidence that its checks ran.")
+    plan_evidence_required: bool = knob(
+        False, "A step of a plan is only completed with evidence that its checks ran.", repository=True
+    )
     verify_commands: str = knob(
         "",
         "What execute_plan may run to verify a step, as `pytest -q; npm test`; nothing else is ever run.",
-        private=True,
     )
     assist_address: str = knob(
-        "", "Where a language model is asked for second passes (docs/guides/assist.md); empty: none is.", private=True
+        "", "Where a language model is asked for second passes (docs/guides/assist.md); empty: none is."
     )
-    assist_model: str = knob("", "Its name, as that endpoint knows it.", private=True)
-    assist_key_variable: str = knob("", "The environment variable that holds its key.", private=True)
-    assist_wait_s: int = knob(
-        40, "Longest time a call gives the model, its repair included.", least=1, most=600, private=True
-    )
+    assist_model: str = knob("", "Its name, as that endpoint knows it.")
+    assist_key_variable: str = knob("", "The environment variable that holds its key.")
+    assist_wait_s: int = knob(40, "Longest time a call gives the model, its repair included.", least=1, most=600)
     review_programs: str = knob(
         "",
         "Analysers that may run code of the project in a review, as `eslint, tsc, go vet, cargo check`.",
-        private=True,
     )
     log_level: str = knob(
         "info", "What `ctx serve` writes to stderr.", choices=("debug", "info", "warning", "error", "off")
     )
 
+    ignored: tuple[str, ...] = ()
+    """Names that the repository's file sets and only the user may set."""
+
     @classmethod
     def load(cls, root: str | Path, env: Mapping[str, str] | None = None) -> Settings:
-        """The settings of the workspace at `root`: defaults, then its config file, then the environment.
+        """Return the settings of the workspace at `root`. `env` is the environment; None: that of this process.
 
         Raises: InvalidArgument, naming the place, the key and the nearest key that exists.
         """
         env = os.environ if env is None else env
-        values = _from_file(Path(root) / CONFIG_FILE) | _from_environment(env)
-        return cls(**values)
+        file = Path(root) / CONFIG_FILE
+        stated = _from_file(file)
+        permitted = {key: value for key, value in stated.items() if knobs()[key][1].repository}
+        ignored = tuple(key for key in stated if key not in permitted)
+        trusted = _checked_all(user_file(), _from_file(user_file())) | _from_environment(env)
+        return cls(**(_checked_all(file, permitted) | trusted), ignored=ignored)
+
+    def notes(self) -> list[tuple[str, str]]:
+        """Return what of the repository's file is ignored, and the next step, for `ctx status`, `ctx doctor` and the log."""
+        return [
+            (
+                f"{CONFIG_FILE.as_posix()} sets {name}, which only the user may set: it is ignored",
+                f"Set {name} in {user_file()}, or CTX_{name.upper()} in the environment.",
+            )
+            for name in self.ignored
+        ]
 
 
-def knobs() -> dict[str, tuple[Any, Knob]]:
-    """Name -> (default, knob), in the order of the class: what the docs table and the checks read."""
-    return {each.name: (each.default, each.metadata["knob"]) for each in fields(Settings)}
+def user_file() -> Path:
+    """Return where the user's own settings for all workspaces are."""
+    return user_config_folder() / CONFIG_FILE.name
+
+
+@cache
+def knobs() -> Mapping[str, tuple[Any, Knob]]:
+    """Return name -> (default, knob), in the order of the class: what the docs table and the checks read."""
+    listed = [one for one in fields(Settings) if "knob" in one.metadata]
+    return MappingProxyType({one.name: (one.default, one.metadata["knob"]) for one in listed})
 
 
 def _from_file(path: Path) -> dict[str, Any]:
-    """What the config file says; nothing when there is none."""
+    """Return what a settings file says, its keys checked; nothing when there is no file."""
     try:
         raw = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
@@ -181,32 +216,22 @@ def _from_file(path: Path) -> dict[str, Any]:
         raise _wrong(
             path, f"cannot be read: {error.strerror or error}", "Make the file readable or remove it."
         ) from error
-    stated = _parsed(path, raw)
-    return {key: _checked(path, key, value) for key, value in stated.items()}
-
-
-def _parsed(path: Path, raw: bytes) -> dict[str, Any]:
-    """The YAML mapping of a config file, keys checked."""
-    import yaml  # only workspaces with a config file pay for the parser
-
-    if len(raw) > CONFIG_BYTES_MAX:
-        raise _wrong(path, f"holds {len(raw):,} bytes", f"A settings file has at most {CONFIG_BYTES_MAX:,}.")
     try:
-        stated = yaml.safe_load(raw)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        where = getattr(error, "problem_mark", None)
-        line = f" at line {where.line + 1}" if where else ""
-        raise _wrong(path, f"is not YAML{line}", "Write one `name: value` a line.") from error
+        stated = read_yaml(raw, bytes_max=CONFIG_BYTES_MAX)
+    except ParseError as error:
+        raise _wrong(path, f"cannot be read: {error}", "Write one `name: value` a line.") from None
     if stated is None:
         return {}
     if not isinstance(stated, dict):
         raise _wrong(path, "is not a mapping", "Write one `name: value` a line.")
     for key in stated:
         if key not in knobs():
-            raise _unknown(path, str(key))
-        if knobs()[key][1].private:
-            raise _wrong(path, f"sets {key}", f"Set CTX_{key.upper()} in the environment: a repository cannot.")
+            raise _unknown(path, str(key)[:SHOWN_CHARS_MAX])
     return stated
+
+
+def _checked_all(path: Path, stated: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: _checked(path, key, value) for key, value in stated.items()}
 
 
 def _from_environment(env: Mapping[str, str]) -> dict[str, Any]:
@@ -236,7 +261,9 @@ def _checked(place: object, name: str, value: Any) -> Any:
     word = str(value).strip().lower()
     if word not in known.choices:
         raise _wrong(
-            place, f"sets {name} to {value!r}", f"It is one of {', '.join(known.choices)}.{_near(word, known.choices)}"
+            place,
+            f"sets {name} to {_shown(value)}",
+            f"It is one of {', '.join(known.choices)}.{_near(word, known.choices)}",
         )
     return word
 
@@ -245,10 +272,13 @@ def _path(place: object, name: str, value: Any) -> Path | None:
     if value is None:
         return None
     if not isinstance(value, str) or "\0" in value or not value.strip():
-        raise _wrong(place, f"sets {name} to {value!r}", f"It is the path of a {name.rpartition('_')[2]}.")
-    path = Path(value).expanduser()
+        raise _wrong(place, f"sets {name} to {_shown(value)}", f"It is the path of a {name.rpartition('_')[2]}.")
+    try:
+        path = Path(value).expanduser()
+    except RuntimeError:  # ~name of somebody who is not a user here
+        path = Path()
     if not path.is_absolute():
-        raise _wrong(place, f"sets {name} to {value!r}", "The path must be absolute (or start with ~).")
+        raise _wrong(place, f"sets {name} to {_shown(value)}", "The path must be absolute (or start with ~).")
     return path
 
 
@@ -256,7 +286,7 @@ def _rates(place: object, name: str, value: Any) -> str:
     """Pairs of a tool's name and a number, which a YAML file may also write as a mapping."""
     pairs = ", ".join(f"{tool}={rate}" for tool, rate in value.items()) if isinstance(value, Mapping) else value
     if not isinstance(pairs, str) or not re.fullmatch(r"(\s*[a-z_]{1,60}\s*=\s*\d{1,6}\s*(,|$))*", pairs):
-        raise _wrong(place, f"sets {name} to {value!r}", "Write it like `read_file=300, grep_codebase=0`.")
+        raise _wrong(place, f"sets {name} to {_shown(value)}", "Write it like `read_file=300, grep_codebase=0`.")
     return pairs
 
 
@@ -266,19 +296,25 @@ def _flag(place: object, name: str, value: Any) -> bool:
         return True
     if word in ("false", "0", "no", "off"):
         return False
-    raise _wrong(place, f"sets {name} to {value!r}", "It is true or false.")
+    raise _wrong(place, f"sets {name} to {_shown(value)}", "It is true or false.")
 
 
 def _whole(place: object, name: str, value: Any, known: Knob) -> int:
     try:
         number = int(str(value).strip().replace("_", ""))
     except ValueError:
-        raise _wrong(place, f"sets {name} to {value!r}", "It is a whole number.") from None
+        raise _wrong(place, f"sets {name} to {_shown(value)}", "It is a whole number.") from None
     if isinstance(value, bool) or (known.least is not None and number < known.least):
-        raise _wrong(place, f"sets {name} to {value!r}", f"It is at least {known.least}.")
+        raise _wrong(place, f"sets {name} to {_shown(value)}", f"It is at least {known.least}.")
     if known.most is not None and number > known.most:
-        raise _wrong(place, f"sets {name} to {value!r}", f"It is at most {known.most:,}.")
+        raise _wrong(place, f"sets {name} to {_shown(value)}", f"It is at most {known.most:,}.")
     return number
+
+
+def _shown(value: Any) -> str:
+    """Return a value as a message shows it."""
+    written = repr(value)
+    return written if len(written) <= SHOWN_CHARS_MAX else f"{written[:SHOWN_CHARS_MAX]}…"
 
 
 def _unknown(place: object, key: str) -> InvalidArgument:

@@ -15,9 +15,9 @@ settings.register_profile("quick", max_examples=40, deadline=None, suppress_heal
 settings.register_profile("thorough", max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
-os.environ["XDG_DATA_HOME"] = tempfile.mkdtemp(
-    prefix="ctx-tests-"
-)  # what the user of this machine remembers is no part of a test
+# What the user of this machine remembers and has set is not part of a test.
+for _variable in ("XDG_DATA_HOME", "XDG_CONFIG_HOME"):
+    os.environ[_variable] = tempfile.mkdtemp(prefix="ctx-tests-")
 
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -76,8 +75,7 @@ def test_another_word_is_wrong_usage(cache: Path, monkeypatch: pytest.MonkeyPatc
 def test_models_lie_in_the_cache_that_the_settings_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CTX_CACHE_FOLDER", raising=False)
     assert models.models_folder(tmp_path) == user_cache_folder() / "models"
-    (tmp_path / ".context-engine").mkdir()
-    (tmp_path / ".context-engine" / "config.yml").write_text(json.dumps({"cache_folder": str(tmp_path / "mine")}))
+    monkeypatch.setenv("CTX_CACHE_FOLDER", str(tmp_path / "mine"))
     monkeypatch.setattr(models, "project_around", lambda here: here)
     assert models.models_folder(tmp_path) == tmp_path / "mine" / "models"
 

@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rich.markup import escape
+
 from context_engine.cli.places import project_around, root_of
 from context_engine.cli.screen import err, indexed, out, rows, told
 from context_engine.engine import Engine, Settings
@@ -38,6 +40,8 @@ def index(
             err.print(f"[yellow]interrupted[/yellow]: {kept.files:,} files are indexed; ctx index goes on from there")
             return INTERRUPTED
         show(workspace, report)
+        for what, step in engine.settings.notes():
+            err.print(f"[yellow]note[/yellow]: {escape(f'{what}. {step}')}", soft_wrap=True)
         return _embedded(engine) if embed else 0
 
 

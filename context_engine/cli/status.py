@@ -25,7 +25,8 @@ def status(root: Path | None, *, as_json: bool) -> int:
             from context_engine.cli.call import printed
 
             return printed(engine, "index_status", {})
-        rows(_rows(engine.status()))
+        notes = [("settings", f"{what}. {step}") for what, step in engine.settings.notes()]
+        rows([*_rows(engine.status()), *notes])
     return 0
 
 

@@ -86,7 +86,8 @@ class Opening:
         else:
             self._engine = engine
             mended = {"mended": list(engine.mended)} if engine.mended else {}
-            self._log({"event": "open", "root": str(self.root), "ok": True} | mended)
+            ignored = {"ignored_settings": list(engine.settings.ignored)} if engine.settings.ignored else {}
+            self._log({"event": "open", "root": str(self.root), "ok": True} | mended | ignored)
             if self._follow and engine.settings.watch:
                 threading.Thread(target=self._watch, args=(engine,), name="watching", daemon=True).start()
 

@@ -686,6 +686,8 @@ def disk_errors(folder: Path) -> Generator[None]:
         named = str(error.filename or "")
         if error.errno in _CLOSED and named and (str(folder) in named or folder.is_relative_to(named)):
             raise _closed(folder, error.strerror or "") from error
+        if error.errno == errno.ENOENT and named and folder.is_relative_to(named):  # /proc takes no folders
+            raise _closed(folder, error.strerror or "") from error
         raise
 
 

@@ -13,7 +13,7 @@ from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError
 from context_engine.model import Status
 from context_engine.server.projects import CLIENT_VARIABLE
-from context_engine.settings import CONFIG_FILE, Settings, knobs
+from context_engine.settings import CONFIG_FILE, Settings, knobs, user_file
 from context_engine.workspace import roots
 from context_engine.workspace.watch import Watcher
 
@@ -37,13 +37,15 @@ def settings(case: Case) -> Iterator[Finding]:
     """Whether the settings can be read, and which there are."""
     root = case.root or case.here
     try:
-        Settings.load(root, case.env)
+        loaded = Settings.load(root, case.env)
     except ContextEngineError as error:
         yield problem("settings", error.message.removeprefix("settings: "), error.suggestion)
         return
+    for what, step in loaded.notes():
+        yield warning("settings", what, step)
     variables = [f"CTX_{name.upper()}" for name in knobs() if case.env.get(f"CTX_{name.upper()}")]
-    file = root / CONFIG_FILE
-    yield ok("settings", " and ".join([*([str(file)] if file.is_file() else []), *variables]) or "the defaults")
+    files = [str(file) for file in (user_file(), root / CONFIG_FILE) if file.is_file()]
+    yield ok("settings", " and ".join([*files, *variables]) or "the defaults")
 
 
 def parsers(case: Case) -> Iterator[Finding]:
