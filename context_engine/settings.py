@@ -21,6 +21,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from context_engine.confined import ConfinedFolder, UnsafePathError
 from context_engine.errors import InvalidArgument
 from context_engine.store.place import user_config_folder
 from context_engine.text.untrusted import ParseError, read_yaml
@@ -177,10 +178,11 @@ class Settings:
         """
         env = os.environ if env is None else env
         file = Path(root) / CONFIG_FILE
-        stated = _from_file(file)
+        stated = _parsed(file, _repository_bytes(Path(root)))
         permitted = {key: value for key, value in stated.items() if knobs()[key][1].repository}
         ignored = tuple(key for key in stated if key not in permitted)
-        trusted = _checked_all(user_file(), _from_file(user_file())) | _from_environment(env)
+        own = user_file()
+        trusted = _checked_all(own, _parsed(own, _user_bytes(own))) | _from_environment(env)
         return cls(**(_checked_all(file, permitted) | trusted), ignored=ignored)
 
     def notes(self) -> list[tuple[str, str]]:
@@ -206,16 +208,35 @@ def knobs() -> Mapping[str, tuple[Any, Knob]]:
     return MappingProxyType({one.name: (one.default, one.metadata["knob"]) for one in listed})
 
 
-def _from_file(path: Path) -> dict[str, Any]:
-    """Return what a settings file says, its keys checked; nothing when there is no file."""
+def _repository_bytes(root: Path) -> bytes:
+    """Return the repository's file: never through a link, never a pipe or a device. Raises: InvalidArgument."""
     try:
-        raw = path.read_bytes()
+        return ConfinedFolder(root).read_bytes(CONFIG_FILE.as_posix(), bytes_max=CONFIG_BYTES_MAX)
     except (FileNotFoundError, NotADirectoryError):
-        return {}
+        return b""
     except OSError as error:
-        raise _wrong(
-            path, f"cannot be read: {error.strerror or error}", "Make the file readable or remove it."
-        ) from error
+        raise _unreadable(root / CONFIG_FILE, error) from None
+
+
+def _user_bytes(path: Path) -> bytes:
+    """Return the user's own file, which may well be a link. Raises: InvalidArgument."""
+    try:
+        with path.open("rb") as file:
+            return file.read(CONFIG_BYTES_MAX + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        return b""
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: Path, error: OSError) -> InvalidArgument:
+    why = error.strerror or str(error)
+    said = why if isinstance(error, UnsafePathError) else f"cannot be read: {why}"
+    return _wrong(path, said, "Make it a file of its own that can be read, or remove it.")
+
+
+def _parsed(path: Path, raw: bytes) -> dict[str, Any]:
+    """Return what a settings file says, its names checked. Raises: InvalidArgument."""
     try:
         stated = read_yaml(raw, bytes_max=CONFIG_BYTES_MAX)
     except ParseError as error:

@@ -70,7 +70,7 @@ def test_an_empty_file_changes_nothing(tmp_path: Path, text: str) -> None:
         ("- a\n- b", "is not a mapping", "name: value"),
         ("a: [", "not YAML", "name: value"),
         (b"\xff\xfe\x00", "not YAML", "name: value"),
-        ("#" * 100_001, "100,001 bytes, and at most", "name: value"),
+        ("#" * 100_001, "more than 100,000 bytes", "or remove it"),
     ],
 )
 def test_a_mistake_in_the_file_is_named_with_file_and_remedy(

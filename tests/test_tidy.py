@@ -25,7 +25,7 @@ PACKAGE = ROOT / "context_engine"
 # Who but `workspace` may touch the file system, and what for. A key is a file or a folder of the package.
 TOUCHES_FILES = {
     "confined.py": "opens files beneath a folder for those who may, without following links out of it",
-    "settings.py": "the settings file of the workspace, `.context-engine/config.yml`, and nothing else",
+    "settings.py": "the settings file of the workspace, `.context-engine/config.yml`, and that of the user",
     "cli/app.py": "asks whether a word typed at the terminal is a path; opens nothing",
     "cli/clients/": "the settings files of clients, where `ctx setup` and `ctx doctor` look, and the installed `ctx` script",
     "cli/doctor/": "tries whether the cache can be written, makes a folder of its own to try the server in, asks whether roots exist",

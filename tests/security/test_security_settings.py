@@ -149,6 +149,28 @@ def test_a_hostile_settings_file_is_one_short_sentence_with_the_next_step(root: 
     assert caught.value.suggestion
 
 
+@pytest.mark.skipif(os.name == "nt", reason="needs named pipes")
+def test_a_settings_file_that_is_a_link_a_pipe_or_a_folder_is_refused_at_once(root: Path, tmp_path: Path) -> None:
+    file = root / ".context-engine" / "config.yml"
+    (tmp_path / "outside.yml").write_text("quiet_ms: 3\n")
+    ways = {
+        "is a symbolic link": lambda: file.symlink_to("/dev/zero"),
+        "is a named pipe": lambda: os.mkfifo(file),
+        "is a folder": file.mkdir,
+        "has a second name": lambda: os.link(tmp_path / "outside.yml", file),
+    }
+    for reason, make in ways.items():
+        make()
+        with pytest.raises(InvalidArgument, match=reason):
+            Settings.load(root, {})
+        file.rmdir() if file.is_dir() else file.unlink()
+    (root / ".context-engine").rename(tmp_path / "real")
+    (root / ".context-engine").symlink_to(tmp_path / "real")
+    (tmp_path / "real" / "config.yml").write_text("quiet_ms: 3\n")
+    with pytest.raises(InvalidArgument, match="is a symbolic link"):
+        Settings.load(root, {})
+
+
 @pytest.mark.skipif(os.name == "nt", reason="there is no /proc")
 def test_a_cache_folder_that_cannot_be_made_is_an_error_of_this_machine(root: Path) -> None:
     unusable = Settings(cache_folder=Path("/proc/context-engine"))
