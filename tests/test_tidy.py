@@ -49,6 +49,11 @@ TOUCHES_FILES = {
     "languages/grammars.py": "the parsers of an installed package, unpacked into the user's cache",
 }
 
+# Functions that close a descriptor which they did not open, each with the reason why nothing else can use its number later.
+CLOSES_FOR_OTHERS = {
+    "server/streams.py:_run": "a thread that owns the duplicate made for it; nothing else knows its number",
+}
+
 # Functions that may be longer than LINES_MAX, each with the reason why it reads better whole.
 LONG_FUNCTIONS: dict[str, str] = {}
 LINES_MAX = 60  # what the longest function has in the code bases this one takes for a model
@@ -196,6 +201,31 @@ def mutated(node: ast.AST) -> str | None:
     return None
 
 
+def foreign_closes(tree: ast.AST) -> Iterator[str]:
+    """Functions that close a descriptor which is not a variable of theirs, or keep a bare number in an attribute."""
+    for function in ast.walk(tree):
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        stored = {one.id for one in ast.walk(function) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+        if any(_closes_foreign(node, stored) or _keeps_number(node) for node in ast.walk(function)):
+            yield function.name
+
+
+def _closes_foreign(node: ast.AST, own: set[str]) -> bool:
+    if not isinstance(node, ast.Call) or ast.unparse(node.func) != "os.close":
+        return False
+    closed = ast.unparse(node.args[0])
+    return closed not in own and not closed.startswith("os.open(")
+
+
+def _keeps_number(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
+        return False
+    goals = [one for goal in node.targets for one in ast.walk(goal)]
+    opens = ast.unparse(node.value.func) in {"os.open", "os.dup", "os.pipe"}
+    return opens and any(isinstance(one, ast.Attribute) for one in goals)
+
+
 def words_of(name: str) -> set[str]:
     """A file or class name, split at underscores and capitals.
 
@@ -325,6 +355,12 @@ def test_nothing_lives_in_a_module() -> None:
     assert [f"{module}:{line} {what}" for module in modules() for line, what in module_state(parsed(module))] == []
 
 
+def test_who_opens_a_descriptor_closes_it_in_the_same_function() -> None:
+    """A number that one function opens and another closes can be used after its close, when it is another file's."""
+    found = {f"{module}:{name}" for module in modules() for name in foreign_closes(parsed(module))}
+    assert found == set(CLOSES_FOR_OTHERS)
+
+
 def test_only_the_server_is_async() -> None:
     found = [
         f"{module}:{node.lineno}"
@@ -447,3 +483,28 @@ def test_state_in_a_module_is_seen(source: str) -> None:
 )
 def test_a_table_is_no_state(source: str) -> None:
     assert list(module_state(ast.parse(source))) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def f(number): os.close(number)",
+        "class C:\n    def f(self): os.close(self.number)",
+        "class C:\n    def f(self): self.number = os.dup(2)",
+        "class C:\n    def f(self): self.reading, self.writing = os.pipe()",
+    ],
+)
+def test_a_number_that_may_outlive_its_close_is_seen(source: str) -> None:
+    assert list(foreign_closes(ast.parse(source))) == ["f"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def f(path):\n    number = os.open(path, 0)\n    os.close(number)",
+        "def f(path):\n    number, name = tempfile.mkstemp()\n    os.close(number)",
+        "def f(path): os.close(os.open(path, 0))",
+    ],
+)
+def test_a_number_that_ends_where_it_began_passes(source: str) -> None:
+    assert list(foreign_closes(ast.parse(source))) == []

@@ -146,7 +146,7 @@ class Child:
             self._process.wait()
 
     def _send(self, frame: bytes) -> None:
-        with suppress(OSError):  # it has died: the listener says so
+        with suppress(OSError, ValueError):  # it has died, or the pool was closed meanwhile: the listener says so
             _write_frame(self._stdin, frame)
 
     def _listen(self) -> None:

@@ -90,6 +90,10 @@ class Conversation:
         if not self._out.is_full:
             self._out.drain(until - time.monotonic())
 
+    def close(self) -> None:
+        """End the thread that writes; what is not out by now is dropped."""
+        self._out.close()
+
     async def converse(self, server: Server[Any], *, began: Callable[[], None] = lambda: None) -> None:
         """Be the transport of the library's server. Calls `began` when it has been handed all that waited."""
         import asyncio

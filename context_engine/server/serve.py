@@ -112,8 +112,9 @@ class Stdio:
         for each in (self._projects, self._chunks):
             if each is not None:
                 each.close()
+        self.conversation.close()
         if isinstance(sys.stderr, streams.Log):
-            sys.stderr.drain(LOG_S)
+            sys.stderr.end(LOG_S)
 
 
 def project_names(options: Options, env: Mapping[str, str]) -> tuple[str, ...]:

@@ -20,6 +20,8 @@ READ_BYTES = 65_536
 """What a pipe holds on Linux: more never comes at once."""
 LOG_BYTES_MAX = 1_000_000
 """Of log lines that nobody reads; further ones are dropped."""
+JOIN_S = 0.1
+"""How long a closed outlet waits for its thread: a write that the other side does not take cannot be interrupted."""
 
 
 def claim() -> Pipes:
@@ -34,7 +36,7 @@ def claim() -> Pipes:
         os.dup2(nothing, 2)
     os.close(nothing)
     sys.stdin = io.StringIO()
-    sys.stdout = sys.stderr = Log(Outlet(os.dup(2), bytes_max=LOG_BYTES_MAX))
+    sys.stdout = sys.stderr = Log(Outlet(2, bytes_max=LOG_BYTES_MAX))
     return Pipes(incoming, outgoing)
 
 
@@ -60,24 +62,30 @@ def has_hung_up(descriptor: int) -> bool:
 
 
 class Outlet:
-    """One descriptor and the only thread that writes to it: a message is one write. Thread-safe."""
+    """The only thread that writes to a pipe, terminal or file: a message is one write. Thread-safe.
+
+    The thread writes through its own duplicate of the descriptor. No other code knows its number, and the thread closes
+    it as its last act. So no byte can reach a file that was given the same number later, whoever closes what and when.
+    """
 
     def __init__(self, descriptor: int, *, bytes_max: int, gone: Callable[[], None] = lambda: None) -> None:
-        """`gone` is called when the other side does not exist any more."""
-        self._descriptor = descriptor
+        """The caller keeps `descriptor` and may close it. `gone` is called when the other side does not exist any more."""
         self._bytes_max = bytes_max
         self._gone = gone
         self._queue: deque[bytes] = deque()
         self._bytes = 0
         self._changed = threading.Condition()
-        self._is_broken = False
+        self._is_over = False
         self.began = threading.Event()
         """Set when the first message is out."""
-        threading.Thread(target=self._write, name="writing", daemon=True).start()
+        self._thread = threading.Thread(target=self._run, args=(_duplicate(descriptor),), name="writing", daemon=True)
+        self._thread.start()
 
     def put(self, message: bytes) -> None:
-        """Send it, some time. Never waits; see `is_full`."""
+        """Send it, some time. Never waits; see `is_full`. Dropped when the outlet is closed, or the other side gone."""
         with self._changed:
+            if self._is_over:
+                return
             self._queue.append(message)
             self._bytes += len(message)
             self._changed.notify_all()
@@ -85,7 +93,7 @@ class Outlet:
     @property
     def is_full(self) -> bool:
         """Whether more than `bytes_max` wait to be read by the other side."""
-        return self._bytes > self._bytes_max and not self._is_broken
+        return self._bytes > self._bytes_max
 
     def wait_for_room(self) -> None:
         """Until it is not full."""
@@ -95,34 +103,57 @@ class Outlet:
     def drain(self, seconds: float) -> None:
         """Until everything is written, or the other side is gone, or the time is over."""
         with self._changed:
-            self._changed.wait_for(lambda: not self._bytes or self._is_broken, seconds)
+            self._changed.wait_for(lambda: not self._bytes, seconds)
 
-    def _write(self) -> None:
-        while True:
-            with self._changed:
-                self._changed.wait_for(lambda: self._queue)
-                message = self._queue.popleft()
-            try:
-                self._write_whole(message)
-            except OSError:
-                self._break()
-                return
-            self.began.set()
-            with self._changed:
-                self._bytes -= len(message)
-                self._changed.notify_all()
+    def close(self, seconds: float = 0.0) -> bool:
+        """Give the other side so long to take what waits, drop the rest, end the thread. May be called twice.
 
-    def _write_whole(self, message: bytes) -> None:
-        """All of it: a signal may cut a write short."""
-        rest = memoryview(message)
-        while rest:
-            rest = rest[os.write(self._descriptor, rest) :]
+        Return whether the thread has ended. One that is blocked in a write ends when the other side reads or goes; its
+        duplicate stays open, and its number taken, until then.
+        """
+        self.drain(seconds)
+        self._end()
+        if self._thread is not threading.current_thread():  # `gone` may be what closes it
+            self._thread.join(JOIN_S)
+        return not self._thread.is_alive()
 
-    def _break(self) -> None:
+    def _run(self, descriptor: int) -> None:
+        try:
+            while (message := self._next()) is not None:
+                _write_whole(descriptor, message)
+                self.began.set()
+                self._count_out(message)
+        except OSError:
+            self._end()
+            self._gone()
+        finally:
+            os.close(descriptor)
+
+    def _next(self) -> bytes | None:
+        """Wait for the next message; None when the outlet is closed."""
         with self._changed:
-            self._is_broken = True
+            self._changed.wait_for(lambda: self._queue or self._is_over)
+            return None if self._is_over else self._queue.popleft()
+
+    def _count_out(self, message: bytes) -> None:
+        with self._changed:
+            self._bytes = max(0, self._bytes - len(message))  # closing has set it to 0 already
             self._changed.notify_all()
-        self._gone()
+
+    def _end(self) -> None:
+        """Drop what waits, and wake every waiting thread."""
+        with self._changed:
+            self._is_over = True
+            self._queue.clear()
+            self._bytes = 0
+            self._changed.notify_all()
+
+
+def _write_whole(descriptor: int, message: bytes) -> None:
+    """Write all of it: a signal may cut a write short."""
+    rest = memoryview(message)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
 
 
 class Log(io.TextIOBase):
@@ -158,9 +189,9 @@ class Log(io.TextIOBase):
         """The real stderr, for whoever writes there below Python."""
         return 2
 
-    def drain(self, seconds: float) -> None:
-        """Give the reader that long to take the last lines."""
-        self._outlet.drain(seconds)
+    def end(self, seconds: float) -> None:
+        """Give the reader that long to take the last lines; further lines are dropped."""
+        self._outlet.close(seconds)
 
 
 def _duplicate(descriptor: int) -> int:
