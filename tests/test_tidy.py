@@ -215,7 +215,8 @@ def _closes_foreign(node: ast.AST, own: set[str]) -> bool:
     if not isinstance(node, ast.Call) or ast.unparse(node.func) != "os.close":
         return False
     closed = ast.unparse(node.args[0])
-    return closed not in own and not closed.startswith("os.open(")
+    is_given_up = closed.endswith(".pop()")  # nothing has the number any more
+    return closed not in own and not closed.startswith("os.open(") and not is_given_up
 
 
 def _keeps_number(node: ast.AST) -> bool:
