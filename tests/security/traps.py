@@ -293,8 +293,7 @@ def plant_modules(traps: Traps) -> None:
 def springs(traps: Traps, *args: str) -> list[str]:
     """The traps that an unprotected git command springs; they are set again afterwards."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | ALONE
-    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    subprocess.run(["git", *args], cwd=traps.root, env=env, **quiet, check=False, timeout=20)
+    subprocess.run(["git", *args], cwd=traps.root, env=env, capture_output=True, input=b"", check=False, timeout=20)
     found = traps.sprung()
     traps.reset()
     return found
