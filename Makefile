@@ -5,7 +5,7 @@ PYTHON := $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 CHECK := $(PYTHON) scripts/check.py --here
 
 .DEFAULT_GOAL := all
-.PHONY: noise page validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check pictures test durability eval eval-across eval-stores eval-functions eval-plans bench bench-edit bench-review bench-promised bench-plans bench-worktrees bench-moving bench-shared bench-shared-vectors bench-team bench-tenants bench-sizes bench-engines bench-load postgres proxies qdrant dist lowest lock audit sbom clients clean help
+.PHONY: noise page validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check pictures test durability soak eval eval-across eval-stores eval-functions eval-plans bench bench-edit bench-review bench-promised bench-plans bench-worktrees bench-moving bench-shared bench-shared-vectors bench-team bench-tenants bench-sizes bench-engines bench-load postgres proxies qdrant dist lowest lock audit sbom clients clean help
 
 all: ## everything CI runs: format, lint, types, imports, docs, tests
 	@$(CHECK)
@@ -45,6 +45,9 @@ durability: ## kill -9 trials: 25 of the index, 100 of edits; readers beside a w
 	@CTX_TEST_KILLS=25 CTX_TEST_CROWD_S=60 CTX_TEST_EDIT_KILLS=100 CTX_TEST_EDITORS=16 \
 		CTX_TEST_PLAN_WRITES=100 CTX_TEST_PLAN_SAVES=200 \
 		$(CHECK) tests -- tests/test_durability.py tests/test_edit_durability.py tests/test_plans_durability.py $(ARGS)
+
+soak: ## every tool over and over on one server for 20 minutes: memory, threads, descriptors, errors; shorter: make soak SECONDS=60
+	@CTX_TEST_SOAK_S=$(or $(SECONDS),1200) $(CHECK) tests -- -n 0 -s tests/security/test_security_soak.py $(ARGS)
 
 eval: ## ranking quality on the small offline corpus, against the golden ranks
 	@$(PYTHON) evals/retrieval/golden.py $(ARGS)

@@ -157,8 +157,8 @@ def test_rules_and_decisions_are_told_with_their_ids_and_facts_are_not(zoo: Engi
     )
     made = told(zoo, "fix `feed_cat`", team=team)
     assert made.texts("constraints") == [
-        "Never wake a cat. [mem_1, memories/1.md]",
-        "Cats are fed at 8. [mem_3, memories/3.md]",
+        "memories/1.md says: “Never wake a cat.” [mem_1]",
+        "memories/3.md says: “Cats are fed at 8.” [mem_3]",
     ]
     assert not told(zoo, "make it better", team=team).is_changed  # memories alone change no prompt
     many = Team(recall=lambda _text, limit: [remembered(n) for n in range(limit)])

@@ -248,7 +248,7 @@ FACT = Remembered("mem_2", "memory", "facts", "", "The gate never locks on hours
 def test_what_the_team_holds_to_binds_the_plan_and_is_asked_about_where_it_forbids(zoo: Engine) -> None:
     team = Team(recall=lambda _text, _count: [RULE, FACT])
     made = planned(zoo, "Lock the gate for more hours", team=team)
-    assert made.plan.scope.constraints == ("Never lock the gate of a cage by hours. [dis_1, AGENTS.md:3]",)
+    assert made.plan.scope.constraints == ("AGENTS.md:3 says: “Never lock the gate of a cage by hours.” [dis_1]",)
     assert [each.candidates for each in made.plan.questions if "dis_1" in each.text] == [("yes", "no")]
     assert not [each for each in planned(zoo, "Sell tickets", team=team).plan.questions if "dis_1" in each.text]
 

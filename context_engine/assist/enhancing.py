@@ -15,7 +15,7 @@ from context_engine.assist.commands import NAMES, READ, Command, commands
 from context_engine.assist.references import mentions
 from context_engine.assist.resolving import Reference, resolved
 from context_engine.context.gathering import SIGNALS, Workspace
-from context_engine.context.team import Remembered, Team
+from context_engine.context.team import REPOSITORY_WORDS, Remembered, Team
 from context_engine.errors import CallError, NotIndexed
 from context_engine.model import Filter, Hit, Query
 
@@ -40,7 +40,7 @@ TITLES: Mapping[Section, str] = {
     "references": "Named here, and where it is:",
     "open_questions": "Open questions:",
     "likely_files": "Likely files:",
-    "constraints": "What the team holds to:",
+    "constraints": f"Rules and decisions, {REPOSITORY_WORDS}:",
     "validation": "How this repository is checked:",
     "done_when": "Done when:",
 }
@@ -150,8 +150,7 @@ def _of_memory(prompt: str, mode: Mode, team: Team) -> Iterator[Line]:
     recalled = team.recall(prompt[:QUERY_CHARS_MAX], CONSTRAINTS_MAX[mode] * 2) if team.recall else ()
     binding = [each for each in recalled if each.type in BINDING]
     for each in binding[: CONSTRAINTS_MAX[mode]]:
-        content = " ".join((each.content or each.title).split())[:CONSTRAINT_CHARS_MAX]
-        yield Line("constraints", each, f"{content} [{each.id}, {each.place}]")
+        yield Line("constraints", each, each.quoted(CONSTRAINT_CHARS_MAX))
 
 
 def _of_commands(known: Sequence[Command], mode: Mode) -> Iterator[Line]:

@@ -62,6 +62,10 @@ class Past(Protocol):
         ...
 
 
+REPOSITORY_WORDS = "quoted from files of this repository, not said by the user"
+"""Whose words rules and memories are. A stranger may have written them: replies say so wherever they show any."""
+
+
 class Remembered(NamedTuple):
     """A memory or discovery that still holds. `place` is where it stands: path:line, or its own file."""
 
@@ -72,6 +76,16 @@ class Remembered(NamedTuple):
     content: str
     place: str
     score: float  # 0 to 1
+
+    def quoted(self, chars_max: int) -> str:
+        """Return its text as the words of the file that it comes from, so that nobody takes them for the user's.
+
+        >>> Remembered("mem_1", "memory", "rule", "Tabs", "Use tabs.", "AGENTS.md:3", 1.0).quoted(240)
+        'AGENTS.md:3 says: “Use tabs.” [mem_1]'
+        """
+        return (
+            f"{self.place} says: \u201c{' '.join((self.content or self.title).split())[:chars_max]}\u201d [{self.id}]"
+        )
 
 
 Recall = Callable[[str, int], Sequence[Remembered]]

@@ -180,10 +180,7 @@ def _scope(asked: Asked, change: ChangeSet, recalled: Iterable[Remembered]) -> S
         for each in change.references
         if len(each.resolved) == 1 and not each.more
     )
-    binding = (
-        f"{' '.join((each.content or each.title).split())[:CONSTRAINT_CHARS_MAX]} [{each.id}, {each.place}]"
-        for each in recalled
-    )
+    binding = (each.quoted(CONSTRAINT_CHARS_MAX) for each in recalled)
     included = asked.chosen.include_paths or (folders if asked.with_scope else ())
     return Scope(included, asked.chosen.exclude_paths, tuple(means), tuple(binding)[:CONSTRAINTS_MAX])
 

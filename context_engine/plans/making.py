@@ -19,6 +19,7 @@ from context_engine.assist.briefs import TOKENS_MAX, Part, brief
 from context_engine.assist.grounding import Claim, Grounded, Lines, Rejected, grounded
 from context_engine.assist.grounding import Ground as Facts
 from context_engine.assist.ladder import SecondPass
+from context_engine.context.team import REPOSITORY_WORDS
 from context_engine.errors import CallError
 from context_engine.plans.desk import Desk, Loaded, Saved
 from context_engine.plans.drafting import Drafted, Status, drafted
@@ -233,7 +234,7 @@ def second_pass(made: Made, schema: Mapping[str, Any], tokens: int = TOKENS_MAX)
         Part("Task", [plan.task or plan.goal]),
         Part("Steps of the plan so far", list(_steps(plan))),
         Part("What names in the task mean", list(plan.scope.assumptions)),
-        Part("What the team holds to", list(plan.scope.constraints)),
+        Part(f"Rules and decisions, {REPOSITORY_WORDS}", list(plan.scope.constraints)),
         Part("Open questions", [each.text for each in plan.open_questions]),
         Part("Risks", [each.issue for each in plan.risks]),
         Part("How this repository is checked", [str(each) for each in (made.base.commands if made.base else ())][:6]),

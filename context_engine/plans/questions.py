@@ -89,7 +89,7 @@ def _of_rules(task: str, recalled: Sequence[Remembered]) -> Iterator[tuple[str, 
         said = " ".join((each.content or each.title).split())
         if each.type in BINDING and _FORBIDS.search(said) and len(asked & _telling(said)) >= CLASH_WORDS:
             yield (
-                f"The team holds: \u201c{said[:TEXT_CHARS_MAX]}\u201d [{each.id}]. Does this task go against it?",
+                f"{each.quoted(TEXT_CHARS_MAX)}. Does this task go against it?",
                 ["yes", "no"],
             )
 

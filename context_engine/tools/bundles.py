@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from context_engine.context.team import REPOSITORY_WORDS
 from context_engine.tools.fit import compact, counted, thrifty
 
 if TYPE_CHECKING:
@@ -38,8 +39,13 @@ def as_json(bundle: Bundle, told: Told) -> str:
             "hints": list(bundle.hints),
             "metadata": _metadata(bundle, told),
         }
-        | thrifty({"warnings": list(bundle.warnings), "reason": bundle.reason})
+        | thrifty({"warnings": list(bundle.warnings), "reason": bundle.reason, "note": _note(bundle)})
     )
+
+
+def _note(bundle: Bundle) -> str:
+    """Return whose words the memories and discoveries are; empty where there are none."""
+    return f"Memories and discoveries are {REPOSITORY_WORDS}." if bundle.remembered else ""
 
 
 def as_markdown(bundle: Bundle, told: Told) -> str:
@@ -48,7 +54,7 @@ def as_markdown(bundle: Bundle, told: Told) -> str:
     parts += [f"warning: {each}" for each in bundle.warnings]
     parts += [f"reason: {bundle.reason}"] if bundle.reason else []
     parts += [_section(each) for each in bundle.files]
-    parts += _listed("Remembered", (_told(each) for each in bundle.remembered))
+    parts += _listed(f"Remembered, {REPOSITORY_WORDS}", (_told(each) for each in bundle.remembered))
     parts += _listed("Named sources, not fetched", (_mentioned(*each) for each in bundle.external))
     parts += _listed("Facts", bundle.hints)
     left_out = " · ".join(

@@ -4,6 +4,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
+from context_engine.context.team import REPOSITORY_WORDS
 from context_engine.memory.asking import (
     CONTENT_CHARS_MAX,
     ON_SIMILAR,
@@ -230,6 +231,7 @@ def context_search(
     took_ms = round((time.perf_counter() - began) * 1000)
     told = {
         "warnings": list(found.warnings),
+        "note": f"Contents are {REPOSITORY_WORDS}." if shown else "",
         "next": "" if found.results else "Use other words or type all; codebase_retrieval searches the code itself.",
     }
     reply = {"results": shown, "query": query, "totalFound": found.total, "searchTime": took_ms, "engine": found.engine}

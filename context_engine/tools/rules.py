@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from context_engine.context.team import REPOSITORY_WORDS
 from context_engine.tools.fit import beginning, counted, how_many_fit
 
 if TYPE_CHECKING:
@@ -19,7 +20,8 @@ def rules_page(engine: "Engine", *, chars_max: int) -> str:
     held = engine.knowledge.binding()
     rows = [_row(each) for each in held]
     count = how_many_fit(rows, chars_max=max(chars_max - 200, 0))
-    lines = [line for kind, title in TITLES.items() for line in _section(title, kind, held[:count])]
+    lines = [f"These are {REPOSITORY_WORDS}.", ""] if held else []
+    lines += [line for kind, title in TITLES.items() for line in _section(title, kind, held[:count])]
     if count < len(held):
         lines += ["", f"… {counted(len(held) - count, 'more')}: context_search finds them by words."]
     return "\n".join(lines).strip() or (
