@@ -113,7 +113,13 @@ class EveryTool:
 
     def read(self) -> None:
         """Search and read."""
-        for tool in ("codebase_retrieval", "semantic_search", "cortex_search", "context_search", "get_context_for_prompt"):
+        for tool in (
+            "codebase_retrieval",
+            "semantic_search",
+            "cortex_search",
+            "context_search",
+            "get_context_for_prompt",
+        ):
             self.call(tool, query="how is the total of an order computed")
         self.call("enhance_prompt", prompt="round the total of an order in shop/orders.py")
         self.call("find_symbol", name="total")
@@ -145,7 +151,9 @@ class EveryTool:
 
     def remember(self) -> None:
         """Add, list, change, find and delete a memory."""
-        added = self.call("add_memory", content="Totals are rounded to cents.", category="decisions", linked_files=[CODE])
+        added = self.call(
+            "add_memory", content="Totals are rounded to cents.", category="decisions", linked_files=[CODE]
+        )
         self.call("list_memories", full=True)
         self.call("context_search", query="rounded totals")
         memory = _first(r"mem_[\w-]+", added)
@@ -163,7 +171,9 @@ class EveryTool:
         for kind in ("dependencies", "gantt"):
             self.call("visualize_plan", plan_id=plan, diagram_type=kind)
         asked = self.call("request_approval", plan_id=plan, step_numbers=[1])
-        self.call("respond_approval", request_id=_first(r"apr_[\w-]+|req_[\w-]+|approval_[\w-]+", asked), action="approve")
+        self.call(
+            "respond_approval", request_id=_first(r"apr_[\w-]+|req_[\w-]+|approval_[\w-]+", asked), action="approve"
+        )
         self.call("start_step", plan_id=plan, step_number=1, include_packet=True)
         self.call("complete_step", plan_id=plan, step_number=1, notes="done", auto_detect_files=True)
         self.call("start_step", plan_id=plan, step_number=2)

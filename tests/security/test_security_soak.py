@@ -41,7 +41,9 @@ class Use:
 def use_of(pid: int) -> Use:
     """Read it from the system."""
     status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
-    return Use(int(status["VmRSS"].split()[0]) / 1024, int(status["Threads"]), len(list(Path(f"/proc/{pid}/fd").iterdir())))
+    return Use(
+        int(status["VmRSS"].split()[0]) / 1024, int(status["Threads"]), len(list(Path(f"/proc/{pid}/fd").iterdir()))
+    )
 
 
 @pytest.fixture
