@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -102,8 +103,9 @@ from context_engine.store.place import user_cache_folder, user_data_folder, work
 from context_engine.store.state import FOLDER
 from context_engine.store.store import Stats
 from context_engine.store.times import clock
-from context_engine.text.lines import count, cut_out
-from context_engine.text.secrets import Scrubbed, mask_keys
+from context_engine.text.lines import count
+from context_engine.text.masked_text import MaskedTexts, note_searched
+from context_engine.text.secrets import Scrubbed
 from context_engine.text.spans import LineSpan
 from context_engine.workspace import files, roots, tree
 from context_engine.workspace.git import Git
@@ -155,6 +157,7 @@ class Engine:
         self.settings = settings
         self._root = Root(root)
         self._git = Git(root)
+        self._texts = MaskedTexts()
         cache = settings.cache_folder or user_cache_folder()
         own_languages = root / ".context-engine" / "languages"
         self._languages = Languages.builtin().with_folder(own_languages)
@@ -188,7 +191,7 @@ class Engine:
         self._commons = self._opened_commons()
         self._remembering = Remembering(self._surroundings(cache))
         self._lister = Lister(root, stale_s=settings.staleness_ms / 1_000, excludes_file=self._git.excludes_file)
-        self._scanner = Scanner(self._root, self._lister, lambda: text_engine(root))
+        self._scanner = Scanner(self._root, self._lister, lambda: text_engine(root), self._texts)
         self._watcher: Watcher | None = None
         self._lock = threading.Lock()
         self._searcher: Searcher | None = None
@@ -198,7 +201,7 @@ class Engine:
         self._reviewing: Reviewing | None = None
         self._validating: Validating | None = None
         self._sources: dict[str, Source] = {}
-        self._parses = Parses(self._languages, self._grammars, self._bytes)
+        self._parses = Parses(self._languages, self._grammars, self._bytes, self._texts)
         self._editor = Editor(self._root, root / FOLDER, on_write=self._wrote, flush=settings.flush)
         self._ledgers: OrderedDict[str, Ledger] = OrderedDict()
         self.ladder = _ladder(settings)
@@ -882,7 +885,7 @@ class Engine:
     # -- files --
 
     def read(self, path: str, *, first: int | None = None, last: int | None = None) -> FileText:
-        """A file, or lines `first` to `last` of it (1-based, both included, clipped to the file; private keys masked).
+        """A file, or lines `first` to `last` of it (1-based, both included, clipped to the file), secrets masked.
 
         Raises: InvalidPath, AccessDenied, FileNotFound, BinaryFile, TooLarge, InvalidLineRange.
         """
@@ -891,7 +894,9 @@ class Engine:
         source = files.read(self._root, rel, bytes_max=RANGE_BYTES_MAX if part else READ_BYTES_MAX)
         lines = count(source.text)
         span = _asked_lines(first, last, lines, rel)
-        text = cut_out(mask_keys(source.text), span.first, span.last) if part else source.text
+        shown = self._texts.of(source.text.encode("utf-8", "replace"), rel)
+        text = shown.lines(*span) if part else shown.text
+        note_searched(text)
         language = self._languages.detect(rel, source.text[:200].encode())
         return FileText(
             path=rel,
@@ -927,7 +932,7 @@ class Engine:
             return None
         if len(self._sources) >= SOURCES_KEPT:
             self._sources.clear()
-        known = Source(loaded.data, loaded.size, loaded.mtime_ns)
+        known = Source(loaded.data, loaded.size, loaded.mtime_ns, path, self._texts)
         if loaded.size <= SOURCE_KEPT_BYTES_MAX:
             self._sources[path] = known
         return known
@@ -943,17 +948,30 @@ class Engine:
 
     # -- changing files --
 
-    def change(self, path: str, wants: Sequence[Want], *, expected_hash: str = "") -> Change:
-        """What becomes of a file by some edits of it, for `edit`. Nothing is read yet."""
+    def change(
+        self, path: str, wants: Sequence[Want], *, expected_hash: str = "", labels_are_text: bool = False
+    ) -> Change:
+        """What becomes of a file by some edits of it, for `edit`. Nothing is read yet. Labels: see `edit.wanted`."""
+        plan = partial(
+            planned,
+            path=path,
+            wants=wants,
+            languages=self._languages,
+            grammars=self._grammars,
+            labels_are_text=labels_are_text,
+        )
         return edited(
             path,
-            lambda data: planned(data, path, wants, self._languages, self._grammars),
+            plan,
             expected_hash=expected_hash,
         )
 
-    def rewrite(self, path: str, text: str, *, overwrite: bool = True, expected_hash: str = "") -> Change:
+    def rewrite(
+        self, path: str, text: str, *, overwrite: bool = True, expected_hash: str = "", labels_are_text: bool = False
+    ) -> Change:
         """A file gets this text, whether it is there or not, for `edit`. What is there keeps its encoding and line ends."""
-        return whole(written(path, text, overwrite=overwrite, expected_hash=expected_hash), text)
+        change = written(path, text, overwrite=overwrite, expected_hash=expected_hash)
+        return whole(change, text, labels_are_text=labels_are_text)
 
     def patch(self, path: str, diff: str, *, expected_hash: str = "") -> Change:
         """What becomes of a file by a unified diff of it, for `edit`. Nothing is read yet."""

@@ -337,7 +337,7 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class FileText:
-    """A file read out for a caller (secret-masked later, by the gate)."""
+    """A file read out for a caller, its secrets masked; size and hash are those of the file."""
 
     path: RelPath
     text: str

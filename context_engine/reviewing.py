@@ -22,6 +22,7 @@ from context_engine.review.analyzers.listed import ALL as ANALYZERS
 from context_engine.review.analyzers.running import Analysed, Bench, Tree
 from context_engine.review.analyzers.shapes import unseen
 from context_engine.review.diff import GIT_DIFF_BYTES_MAX, parsed
+from context_engine.review.finding import Scrub
 from context_engine.review.handed_in import Texts
 from context_engine.review.invariants import Rulebook
 from context_engine.review.job import opened
@@ -34,7 +35,7 @@ from context_engine.review.running import Pace
 from context_engine.review.scrubbing import Scrubber
 from context_engine.review.second import SecondLooks, first_look, what_is_wrong
 from context_engine.review.session import Sessions
-from context_engine.review.source import ChangedFile, Parsers, changed
+from context_engine.review.source import ChangedFile, Parsers, changed, versions_of
 from context_engine.review.surroundings import Surroundings
 from context_engine.review.units import Tie
 from context_engine.store.presence import Presence, place
@@ -133,7 +134,7 @@ class Reviewing:
     def review(self, change: Change, options: Options, *, cancel: threading.Event | None = None) -> Reviewed:
         """Review a change. Raises: InvalidArgument (patterns, the file of rules), Cancelled."""
         reviewer, warnings = self.reviewer(options)
-        who = Round(reviewer, self.bench, options, self.excludes(options), self.scrub, tuple(warnings))
+        who = Round(reviewer, self.bench, options, self.excludes(options), self.scrub_parts, tuple(warnings))
         return who.review(change, cancel)
 
     def diff_change(self, text: str, *, contexts: Mapping[str, str] | None = None, base_ref: str = "") -> Change:
@@ -176,7 +177,8 @@ class Reviewing:
     def keep(self, reviewed: Reviewed, options: Options, change: Change) -> str:
         """Keep a review until an agent or a model comes back to it; its id."""
         reviewer, _ = self.reviewer(options)
-        return self.second.keep(first_look(reviewed, options, change.files, self.scrub, reviewer.rules))
+        scrub = self.scrub_parts(change.files)
+        return self.second.keep(first_look(reviewed, options, change.files, scrub, reviewer.rules))
 
     def wrong_with(self, review_id: str) -> Callable[[Any], str]:
         """What says of a draft of findings what does not stand."""
@@ -256,6 +258,10 @@ class Reviewing:
     def scrub(self, text: str) -> str:
         """A text without secrets, as it is kept and shown to others."""
         return self.scrubber.scrub(text).text
+
+    def scrub_parts(self, files: Iterable[ChangedFile]) -> Scrub:
+        """What takes secrets out of parts of these files, the lines of a key too."""
+        return self.scrubber.scrub_parts(versions_of(files))
 
     def _importers(self, path: str) -> Sequence[str]:
         try:

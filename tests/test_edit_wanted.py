@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from context_engine.edit.change import written
 from context_engine.edit.model import Edit
 from context_engine.edit.symbols import SymbolEdit
-from context_engine.edit.wanted import Want, check_masks, planned, settled, whole
+from context_engine.edit.wanted import Want, check_labels, planned, settled, whole
 from context_engine.errors import CallError, InvalidEdit, MultipleMatches, NoMatch
 from context_engine.text.secrets import builtin, mask, masks
 from tests.engines import GRAMMARS, LANGUAGES
@@ -17,8 +17,8 @@ from tests.engines import GRAMMARS, LANGUAGES
 MASK = "[masked password]"
 
 
-def became(text: str, *wants: Want, path: str = "a.txt") -> str:
-    return planned(text.encode(), path, wants, LANGUAGES, GRAMMARS).data.decode()
+def became(text: str, *wants: Want, path: str = "a.txt", labels_are_text: bool = False) -> str:
+    return planned(text.encode(), path, wants, LANGUAGES, GRAMMARS, labels_are_text=labels_are_text).data.decode()
 
 
 # -- occurrences ------------------------------------------------------------------------------------------------------
@@ -75,18 +75,38 @@ def test_what_needs_no_look_at_the_file_is_handed_on() -> None:
     ],
 )
 def test_a_mask_that_the_file_has_not_is_refused_wherever_it_stands(edit: Edit | SymbolEdit) -> None:
-    with pytest.raises(InvalidEdit, match="stands in replies for a secret") as caught:
+    with pytest.raises(InvalidEdit, match="is shown in replies for a secret") as caught:
         became("url = 1\nx\n\n\ndef f():\n    return 1\n", Want(edit), path="a.py")
     assert "lines around it" in caught.value.suggestion
 
 
-def test_a_mask_that_stands_in_the_file_may_be_quoted_and_moved_but_not_multiplied() -> None:
+def test_a_label_that_the_file_holds_as_text_may_be_quoted_moved_and_written_again() -> None:
     assert became(f"shown as {MASK}\n", Want(Edit(f"shown as {MASK}", f"{MASK} is shown"))) == f"{MASK} is shown\n"
+    more = Want(Edit("z", f"{MASK} {MASK}"))
+    assert became(f"shown as {MASK}, z\n", more) == f"shown as {MASK}, {MASK} {MASK}\n"
+
+
+def test_a_label_that_replies_show_for_a_secret_of_the_file_is_never_written() -> None:
+    secret = f"see {MASK}\nx\nurl = postgres://app:Tr0ub4dor@db/app\n"
     with pytest.raises(InvalidEdit):
-        became(f"shown as {MASK}\n", Want(Edit(f"shown as {MASK}", f"{MASK} is shown as {MASK}")))
+        became(secret, Want(Edit("x", MASK)))
+    with pytest.raises(InvalidEdit):
+        became(secret, Want(Edit("x", MASK)), labels_are_text=True)
 
 
-def test_a_whole_file_may_hold_as_many_masks_as_before() -> None:
+@pytest.mark.parametrize(
+    "label", ["[REDACTED:x:1]", "[REDACTED]", "[REDACTED:github-token:0a1b2c]", "[masked corporate token]"]
+)
+def test_an_invented_label_is_refused_unless_the_caller_says_that_it_is_text(label: str) -> None:
+    new = whole(written("a.md", f"{label}\n"), f"{label}\n")
+    with pytest.raises(InvalidEdit, match="is shown in replies") as caught:
+        new.plan(None)
+    assert "labels_are_text: true" in caught.value.suggestion
+    assert whole(written("a.md", label), label, labels_are_text=True).plan(None).data == label.encode()
+    assert became("x\n", Want(Edit("x", label)), labels_are_text=True) == f"{label}\n"
+
+
+def test_a_whole_file_may_hold_labels_that_it_held() -> None:
     change = whole(written("a.md", f"{MASK}\n"), f"{MASK}\n")
     assert change.plan(f"see {MASK}".encode()).data == f"{MASK}\n".encode()
     for old in (None, b"", b"postgres://app:Tr0ub4dor@db/app\n"):
@@ -102,8 +122,8 @@ def test_every_kind_of_mask_is_known() -> None:
 
 
 @given(st.lists(st.sampled_from(["a", MASK, "[masked secret]", "\n"]), max_size=8))
-def test_the_same_masks_in_another_order_are_always_accepted(parts: list[str]) -> None:
-    shuffled = sorted(parts)
-    check_masks("".join(parts), "".join(shuffled))
+def test_the_same_labels_in_another_order_are_always_accepted(parts: list[str]) -> None:
+    shuffled = "".join(sorted(parts))
+    check_labels("".join(parts), shuffled, "")
     with pytest.raises(InvalidEdit):
-        check_masks("".join(parts), "".join([*shuffled, MASK]))
+        check_labels("".join(parts), f"{shuffled}[masked password]", "")

@@ -52,6 +52,7 @@ def means(root: Path, **other: Any) -> Any:
         "ties": lambda _paths: (),
         "excludes": lambda options: options.exclude_patterns.__contains__,
         "scrub": lambda text: mask(text).text,
+        "scrub_parts": lambda _files: lambda text: mask(text).text,
     }
     return SimpleNamespace(**parts | other)
 

@@ -84,7 +84,7 @@ def test_a_damaged_file_counts_as_none(tmp_path: Path, at: int) -> None:
     assert file.load().hashes == ()
 
 
-@pytest.mark.parametrize("raw", [b"", b"ctxhist", b"ctxhist1", b"ctxhist1" + b"\0" * 8, b"something else entirely"])
+@pytest.mark.parametrize("raw", [b"", b"ctxhist", b"ctxhist2", b"ctxhist2" + b"\0" * 8, b"something else entirely"])
 def test_a_file_that_is_none_of_ours_counts_as_none(tmp_path: Path, raw: bytes) -> None:
     (tmp_path / "history").write_bytes(raw)
     assert HistoryFile(tmp_path / "history").load().hashes == ()

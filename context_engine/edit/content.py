@@ -22,6 +22,7 @@ from itertools import accumulate, chain, repeat
 from context_engine.edit.keys import key_of
 from context_engine.errors import BinaryFile, TooLarge, WrongEncoding
 from context_engine.text import lines
+from context_engine.text.masked_text import masked
 
 BYTES_MAX = 32 << 20
 """Hundred times the largest file people write by hand; what is larger is data, and wants another program."""
@@ -70,6 +71,11 @@ class Content:
     def lines(self) -> list[str]:
         """The lines of `norm` without their line feeds."""
         return lines.split(self.norm)
+
+    @cached_property
+    def shown_lines(self) -> list[str]:
+        """The lines for somebody to see: without the secrets of the whole file."""
+        return lines.split(masked(self.norm))
 
     @cached_property
     def starts(self) -> list[int]:

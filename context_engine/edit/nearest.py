@@ -86,7 +86,7 @@ def _compared(content: Content, lines: list[str], wanted: list[tuple[int, str]],
     if not differing:
         return found
     number, line = differing[0]
-    old, file = (around(text, 0, SHOWN_CHARS) for text in (lines[number], content.lines[line]))
+    old, file = (around(text, 0, SHOWN_CHARS) for text in (lines[number], content.shown_lines[line]))
     return found._replace(old_line=number + 1, file_line=line + 1, old=old, file=file)
 
 

@@ -145,11 +145,11 @@ def _matches(content: Content, spots: Sequence[Spot]) -> dict[str, Any]:
 def _match(content: Content, spot: Spot) -> dict[str, Any]:
     number = content.line_of(spot.start)
     column = spot.start - content.starts[number]
-    line = content.lines[number]
+    line = content.shown_lines[number]
     preview = line if len(line) <= PREVIEW_CHARS else around(line, column, PREVIEW_CHARS - 2)
     return {"line": number + 1, "column": column + 1, "preview": preview}
 
 
 def _lines(content: Content, first: int, last: int) -> str:
-    text = "\n".join(content.lines[first : last + 1])
+    text = "\n".join(content.shown_lines[first : last + 1])
     return text if len(text) <= TEXT_CHARS_MAX else text[:TEXT_CHARS_MAX] + "…"

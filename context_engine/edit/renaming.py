@@ -115,7 +115,7 @@ class Source:
 
     def place(self, at: Occurrence, why: str = "") -> Place:
         """A place of the name, as it is shown."""
-        return Place(self.path, at.line, at.column, self.content.lines[at.line - 1], why)
+        return Place(self.path, at.line, at.column, self.content.shown_lines[at.line - 1], why)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,14 @@ from context_engine.edit.patch import Planned, plan
 from context_engine.edit.symbols import SymbolEdit, resolved
 from context_engine.errors import CallError
 from context_engine.languages import Grammars, Languages
+from context_engine.text.masked_text import masked
 from context_engine.text.secrets import masks
 from context_engine.text.spans import LineSpan
 
-AROUND_SECRETS = "Leave the line with the secret out: edit the lines around it, and let the user change the secret."
+AROUND_SECRETS = (
+    "Leave the line with the secret out: edit the lines around it, and let the user change the secret. Where the label is meant"
+    " as text, of a document or a test, repeat the call with labels_are_text: true."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +36,27 @@ class Want:
     occurrence: int = 0
 
 
-def planned(data: bytes, path: str, wants: Sequence[Want], languages: Languages, grammars: Grammars) -> Planned:
-    """What a file of these bytes becomes.
+def planned(
+    data: bytes,
+    path: str,
+    wants: Sequence[Want],
+    languages: Languages,
+    grammars: Grammars,
+    *,
+    labels_are_text: bool = False,
+) -> Planned:
+    """What a file of these bytes becomes. `labels_are_text`: labels of masked secrets are meant as they are written.
 
     Raises: as `edit.patch.plan` and `edit.symbols.resolved`; InvalidEdit for the mask of a masked secret.
     """
     edits = resolved(data, path, [want.edit for want in wants], languages, grammars)
-    return plan(data, settled(data, edits, [want.occurrence for want in wants]))
+    occurrences = [want.occurrence for want in wants]
+    return plan(data, settled(data, edits, occurrences, labels_are_text=labels_are_text))
 
 
-def settled(data: bytes, edits: Sequence[Edit], occurrences: Sequence[int]) -> Sequence[Edit]:
+def settled(
+    data: bytes, edits: Sequence[Edit], occurrences: Sequence[int], *, labels_are_text: bool = False
+) -> Sequence[Edit]:
     """The edits, each held to the occurrence that it means on this file; 0 means the only one.
 
     Raises: InvalidEdit for the mask of a masked secret, NoMatch for an occurrence that is not there, and as `content_of`.
@@ -53,7 +68,7 @@ def settled(data: bytes, edits: Sequence[Edit], occurrences: Sequence[int]) -> S
     failed: list[tuple[int, CallError]] = []
     for number, (edit, occurrence) in enumerate(zip(edits, occurrences, strict=True)):
         try:
-            _check(content.text, edit)
+            _check(content, edit, labels_are_text=labels_are_text)
             held.append(_at_occurrence(content, edit, occurrence) if occurrence else edit)
         except CallError as error:
             failed.append((number, error))
@@ -62,31 +77,39 @@ def settled(data: bytes, edits: Sequence[Edit], occurrences: Sequence[int]) -> S
     return held
 
 
-def check_masks(old: str, new: str) -> None:
-    """Refuse a text with more masks than the one that it takes the place of. Raises: InvalidEdit."""
-    _refuse(list((masks(new) - masks(old)).elements()))
+def check_labels(old: str, new: str, file: str, *, are_text: bool = False) -> None:
+    """Refuse a text with labels of masked secrets that the one it replaces does not have. Raises: InvalidEdit.
+
+    A label that the file holds as text may be written again, and any where the caller says that they `are_text`; but never
+    one that replies show for a secret of this file.
+    """
+    if added := masks(new) - masks(old):
+        shown = masks(masked(file)) - masks(file)
+        _refuse([label for label in added if label in shown or not (are_text or label in file)])
 
 
-def whole(change: Change, text: str) -> Change:
-    """The change that gives a file this text, unless it would put a mask where there was none."""
+def whole(change: Change, text: str, *, labels_are_text: bool = False) -> Change:
+    """The change that gives a file this text, unless it would put a label where there was none."""
 
     def plan(data: bytes | None) -> Outcome:
         if masks(text):
-            check_masks(content_of(data or b"").text, text)
+            old = content_of(data or b"").text
+            check_labels(old, text, old, are_text=labels_are_text)
         return change.plan(data)
 
     return replace(change, plan=plan)
 
 
-def _check(text: str, edit: Edit) -> None:
-    """Refuse a mask that is quoted and does not stand in the file's text, and one that would be added to it."""
-    _refuse([mask for mask in masks(edit.target + edit.before + edit.after) if mask not in text])
-    check_masks(edit.target, edit.replacement)
+def _check(content: Content, edit: Edit, *, labels_are_text: bool) -> None:
+    """Refuse a label that is quoted and not in the file's text, and one that would be added to it."""
+    file = content.text
+    _refuse([label for label in masks(edit.target + edit.before + edit.after) if label not in file])
+    check_labels(edit.target, edit.replacement, file, are_text=labels_are_text)
 
 
 def _refuse(strange: Sequence[str]) -> None:
     if strange:
-        raise refusals.invalid(f"{strange[0]} stands in replies for a secret, and would overwrite it", AROUND_SECRETS)
+        raise refusals.invalid(f"{strange[0]} is shown in replies for a secret, and would overwrite it", AROUND_SECRETS)
 
 
 def _masks(edit: Edit) -> Counter[str]:

@@ -18,6 +18,7 @@ from context_engine.index.stored import StoredOutline, decode_outline
 from context_engine.languages import Grammars, Languages, Outline, PathIndex, outline, resolve_import
 from context_engine.store.segment import term_hashes
 from context_engine.store.snapshot import Snapshot
+from context_engine.text.masked_text import MaskedTexts
 from context_engine.text.spans import LineSpan
 from context_engine.text.words import compound, expand, words
 
@@ -68,13 +69,15 @@ class Parsed:
 class Parses:
     """Files parsed in detail when somebody asks, each kept while its bytes stay the same. Thread-safe.
 
-    `read` gives a file's UTF-8 bytes as they are now, or None. No index stands behind it.
+    `read` gives a file's UTF-8 bytes as they are now, or None; what is parsed is the text without its secrets, so that no
+    signature, comment or line of it shows one. No index stands behind it.
     """
 
-    def __init__(self, languages: Languages, grammars: Grammars, read: Read) -> None:
+    def __init__(self, languages: Languages, grammars: Grammars, read: Read, texts: MaskedTexts | None = None) -> None:
         self.languages = languages
         self._grammars = grammars
         self._read = read
+        self._texts = texts or MaskedTexts()
         self._kept: dict[str, tuple[bytes, Parsed | None]] = {}
 
     def of(self, path: str) -> Parsed | None:
@@ -95,8 +98,10 @@ class Parses:
         language = self.languages.detect(path, content[:200])
         if language is None or not content:
             return None
-        found = outline(language, content, self._grammars, details=True)
-        lines = content.decode("utf-8", "replace").split("\n")
+        shown = self._texts.of(content, path)
+        text = shown.text
+        found = outline(language, text.encode() if shown.has_secrets else content, self._grammars, details=True)
+        lines = text.split("\n")
         return Parsed(found, lines, language.name, qualified_names(found.symbols))
 
     def imports(self, path: str, paths: PathIndex) -> list[tuple[str, int, list[str]]]:

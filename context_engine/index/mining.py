@@ -7,13 +7,14 @@ head has a list of commits, and those that are not known yet are read.
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from context_engine.errors import AccessFailed, DiskFull
 from context_engine.model import Commit
 from context_engine.store.history import Facts, HistoryFile, Listed
+from context_engine.text.masked_text import masked
 from context_engine.workspace.git import Git
 from context_engine.workspace.history import COMMITS_MAX, READ_S, Listing, commits, listing
 
@@ -64,7 +65,7 @@ class Miner:
         problem = ""
         try:
             for batch in commits(self._git, unknown, seconds=self._seconds, cancel=cancel):
-                read += batch
+                read += _without_secrets(batch)
         except AccessFailed as error:
             problem = error.message
         finally:
@@ -79,6 +80,12 @@ class Miner:
         except DiskFull as error:
             return error.message
         return ""
+
+
+def _without_secrets(batch: list[Commit]) -> list[Commit]:
+    """The commits with the secrets of their subjects masked, as they are kept; none goes over several subjects."""
+    subjects = masked("\n".join(each.subject.replace("\n", " ") for each in batch)).split("\n")
+    return [replace(each, subject=subject) for each, subject in zip(batch, subjects, strict=True)]
 
 
 def _is_settled(facts: Facts, head: str) -> bool:

@@ -33,7 +33,7 @@ from context_engine.store.recall import Item, Page, Pages
 from context_engine.store.times import DAY_S, Now
 from context_engine.text.words import query_terms
 
-IMPORTERS_VERSION = b"1:"
+IMPORTERS_VERSION = b"2:"
 """Raise it when an importer finds something else: every file is asked again."""
 FILES_AT_ONCE = 500
 """One commit of the index, and as often it is looked whether somebody cancelled."""
@@ -139,11 +139,22 @@ class Knowledge:
             if cancel is not None and cancel.is_set():
                 raise Cancelled("looking for discoveries was cancelled", suggestion="Call again; it goes on from here.")
             paths = changed[first : first + FILES_AT_ONCE]
-            told = {path: _asked(path, read(path), commit, blame) for path in paths}
+            told = {path: self._asked(path, read(path), commit, blame) for path in paths}
             self._recall.put(IN_FILES, {path: (wanted[path], _items(found)) for path, found in told.items()})
         prepare(self._recall, self._memories.embed)
         pages = self._recall.pages(IN_FILES)
         return Refreshed(len(changed), len(gone), sum(len(page.items) for page in pages.values()))
+
+    def _asked(self, path: str, text: str | None, commit: str, blame: Blame | None) -> list[Discovery]:
+        """What one file tells, read out of its text without secrets: what is cut out of it is kept."""
+        found = importers.from_file(path, text, commit=commit) if text else []
+        if text and found:
+            found = importers.from_file(path, self.scrub(text), commit=commit)
+        return importers.dated(found, blame) if blame else found
+
+    def scrub(self, text: str) -> str:
+        """A text without secrets, as it may be kept."""
+        return self._memories.scrub(text)
 
     def learn(self, name: str, stamp: bytes, make: Callable[[], Iterable[Discovery]]) -> bool:
         """Take what is no file: `make` is called when the stamp is another one than last time. Whether it was."""
@@ -290,11 +301,6 @@ def _telling(query: str) -> list[str]:
     kinds = set(query_terms(f"{' '.join(TYPES)} known"))
     terms = query_terms(query)
     return [term for term in terms if term not in kinds] or terms
-
-
-def _asked(path: str, text: str | None, commit: str, blame: Blame | None) -> list[Discovery]:
-    found = importers.from_file(path, text, commit=commit) if text else []
-    return importers.dated(found, blame) if blame else found
 
 
 def _items(found: Iterable[Discovery]) -> Sequence[Item]:

@@ -201,7 +201,8 @@ class Learning:
     def _said(self) -> list[Discovery]:
         told = messages(self._sources.git, importers.TELLING, most=importers.COMMITS_MAX)
         return importers.from_commits(
-            importers.LoggedCommit(each.hash, iso(each.at), each.subject, each.body) for each in told
+            importers.LoggedCommit(each.hash, iso(each.at), *map(self._knowledge.scrub, (each.subject, each.body)))
+            for each in told
         )
 
     def _date(self, seconds: float) -> None:

@@ -120,6 +120,10 @@ class Memories:
         by_words = f"found by words alone: {why_not}" if why_not else ""
         return replace(listed, warnings=tuple(filter(None, [by_words, *of_team])))
 
+    def scrub(self, text: str) -> str:
+        """A text without secrets, as it may be kept."""
+        return self._scrub(text).text
+
     def get(self, id: str) -> Entry:  # noqa: A002 - the word of the reply
         """The memory of an id. Raises: MemoryNotFound."""
         for entry in self.entries():

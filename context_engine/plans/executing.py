@@ -25,7 +25,7 @@ from context_engine.plans.model import Plan, Step, numbers
 from context_engine.plans.progress import Execution
 from context_engine.plans.tracking import Caller, Report, Tracking
 from context_engine.plans.verifying import File, Level, Verified, Verifier
-from context_engine.text.secrets import mask
+from context_engine.text.masked_text import masked
 
 if TYPE_CHECKING:
     from context_engine.edit.wanted import Want
@@ -293,9 +293,8 @@ def difference(path: str, old: bytes, new: bytes) -> str:
         before, after = content_of(old), content_of(new)
     except CallError:
         return f"--- a/{path}\n+++ b/{path}\n(no text)"
-    shown = mask(before.norm).text
-    content = content_of(shown.encode("utf-8", "replace"))
-    return unified(path, content, [Patch(0, len(content.text), mask(after.norm).text)], ALL_LINES)
+    content = content_of(masked(before.norm, path).encode("utf-8", "replace"))
+    return unified(path, content, [Patch(0, len(content.text), masked(after.norm, path))], ALL_LINES)
 
 
 def next_steps(plan: Plan, execution: Execution) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -86,6 +86,26 @@ def identified(findings: Iterable[Finding]) -> tuple[Finding, ...]:
         named.append(replace(finding, id=fingerprint(*key, seen[key])))
         seen[key] += 1
     return tuple(named)
+
+
+Scrub = Callable[[str], str]
+"""Takes the secrets out of a text."""
+
+
+def scrubbed(finding: Finding, scrub: Scrub) -> Finding:
+    """A finding without secrets: what it quotes is kept on the disk, and sent to others."""
+    suggestion = finding.suggestion
+    if suggestion:
+        described, replacement = scrub(suggestion.description), scrub(suggestion.replacement)
+        suggestion = Suggestion(described, replacement, suggestion.can_auto_fix)
+    return replace(
+        finding,
+        title=scrub(finding.title),
+        body=scrub(finding.body),
+        quote=scrub(finding.quote),
+        evidence=tuple(map(scrub, finding.evidence)),
+        suggestion=suggestion,
+    )
 
 
 def plain(finding: Finding) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from context_engine.errors import Cancelled, PreconditionFailed
 from context_engine.review.classification import summary
 from context_engine.review.coverage import AnalyzerRun, Coverage, FileCoverage, because, together
 from context_engine.review.diff import GIT_DIFF_BYTES_MAX, Diff, FileDiff, parsed
-from context_engine.review.finding import Finding, Suggestion, identified, plain
+from context_engine.review.finding import Finding, Scrub, identified, plain, scrubbed
 from context_engine.review.judging import judged, why_not
 from context_engine.review.replies import reply
 from context_engine.review.request import Request
@@ -97,6 +97,10 @@ class Means(Protocol):
 
     def scrub(self, text: str) -> str:
         """A text without secrets."""
+        ...
+
+    def scrub_parts(self, files: Iterable[ChangedFile]) -> Scrub:
+        """What takes secrets out of parts of these files."""
         ...
 
 
@@ -242,14 +246,15 @@ class ReviewJob:
         with _timed(stages, "merge"):
             looked = [_body(bodies[path]) for path in sorted(bodies)]
             findings = [each for body in looked for each in body.findings]
-            findings += [scrubbed(each, means.scrub) for each in wide]
+            scrub = means.scrub_parts(files)
+            findings += [scrubbed(each, scrub) for each in wide]
             coverage = self._coverage(looked, failed)
             about = summary(parts_of(files), around.hot())
             told = judged(
                 findings, request.options, coverage, about,
                 warnings=(*request.warnings, *warnings), is_partial=bool(failed),
             )  # fmt: skip
-        kept = first_look(told, request.options, files, means.scrub, reviewer.rules)
+        kept = first_look(told, request.options, files, scrub, reviewer.rules)
         outcome = reply(told) | {"figures": asdict(Figures(stages))}
         return Conclusion(msgspec.json.encode(outcome), packed(kept))
 
@@ -269,9 +274,10 @@ class ReviewJob:
         with _timed(stages, "lint"):
             more = means.analysed(files, options, self.change.taken)
         bodies: dict[str, Body] = {}
+        scrub = means.scrub_parts(files)
         for path, each in looked.items():
             found = identified((*each.findings, *(one for one in more.findings if one.path == path)))
-            kept = tuple(scrubbed(one, means.scrub) for one in found)
+            kept = tuple(scrubbed(one, scrub) for one in found)
             runs = tuple(_of_file(run, found, is_first=not bodies) for run in more.runs)
             bodies[path] = Body(kept, because(each.coverage, whys.get(path, "")), runs)
         return bodies
@@ -292,22 +298,6 @@ class ReviewJob:
         lost = [FileCoverage(path, f"its review failed: {unit.error}") for unit in failed for path in unit.paths]
         unwanted = [FileCoverage(path, "excluded by a pattern") for path in self.change.excluded]
         return together((*parts, Coverage((*lost, *unwanted))))
-
-
-def scrubbed(finding: Finding, scrub: Callable[[str], str]) -> Finding:
-    """A finding without secrets: what it quotes is kept on the disk, and sent to others."""
-    suggestion = finding.suggestion
-    if suggestion:
-        described, replacement = scrub(suggestion.description), scrub(suggestion.replacement)
-        suggestion = Suggestion(described, replacement, suggestion.can_auto_fix)
-    return replace(
-        finding,
-        title=scrub(finding.title),
-        body=scrub(finding.body),
-        quote=scrub(finding.quote),
-        evidence=tuple(map(scrub, finding.evidence)),
-        suggestion=suggestion,
-    )
 
 
 def _of_file(run: AnalyzerRun, found: Iterable[Finding], *, is_first: bool) -> AnalyzerRun:

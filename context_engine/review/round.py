@@ -8,19 +8,19 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from context_engine.errors import Cancelled
 from context_engine.review.analyzers.running import Analysed, Bench, Tree
 from context_engine.review.classification import summary
 from context_engine.review.coverage import Coverage, FileCoverage, because
+from context_engine.review.finding import Scrub, scrubbed
 from context_engine.review.judging import Reviewed, judged
 from context_engine.review.reviewer import Looked, Reviewer, parts_of
 
 if TYPE_CHECKING:
     from context_engine.model import Skipped
-    from context_engine.review.finding import Finding
     from context_engine.review.options import Options
     from context_engine.review.source import ChangedFile
     from context_engine.review.surroundings import Surroundings
@@ -45,13 +45,13 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Who reviews, under which options. `excludes` says which paths are not looked at, `scrub` takes secrets out of a text."""
+    """Who reviews, under which options: `excludes` says which paths not, `scrub_parts` takes secrets out of parts of files."""
 
     reviewer: Reviewer
     bench: Bench
     options: Options
     excludes: Callable[[str], bool]
-    scrub: Callable[[str], str]
+    scrub_parts: Callable[[Iterable[ChangedFile]], Scrub]
     warnings: tuple[str, ...] = ()
 
     def review(self, change: Change, cancel: threading.Event | None = None) -> Reviewed:
@@ -68,8 +68,9 @@ class Round:
         marks.append(time.monotonic())
         analysed = self._analysed(wanted, change, deadline, cancel)
         marks.append(time.monotonic())
+        scrub = self.scrub_parts(wanted)  # what is told repeats no secret; a finding is known by its id already
         return judged(
-            [self._quoted(each) for each in (*findings, *analysed.findings)],
+            [scrubbed(each, scrub) for each in (*findings, *analysed.findings)],
             self.options,
             Coverage(self._covered(change, looked), analysed.runs),
             summary(parts_of(wanted), change.around.hot()),
@@ -112,10 +113,6 @@ class Round:
         for path, why in whys.items():  # what git names, and the diff does not
             covered.setdefault(path, FileCoverage(path, why))
         return tuple(covered[path] for path in sorted(covered))
-
-    def _quoted(self, finding: Finding) -> Finding:
-        """A finding that repeats no secret: it is known by its id already."""
-        return replace(finding, quote=self.scrub(finding.quote), evidence=tuple(map(self.scrub, finding.evidence)))
 
 
 def _check(cancel: threading.Event | None) -> None:

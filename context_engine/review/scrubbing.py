@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 from context_engine.errors import InvalidArgument
 from context_engine.store.label_key import label_key
+from context_engine.text.masked_text import without_copies
 from context_engine.text.secrets import How, Rules, Scrubbed, Secret, builtin, find, fingerprint, read_rules, scrub
+from context_engine.text.secrets.redaction import LABEL_HEX
 
 RULE_FILES = (".gitleaks.toml", "gitleaks.toml", ".context-engine/gitleaks.toml")
 """Where a team keeps its own rules; the first that is there counts."""
@@ -40,6 +43,25 @@ class Scrubber:
     def scrub(self, text: str, how: How = How(), *, path: str = "") -> Scrubbed:  # noqa: B008 - a value that cannot change
         """The text without its secrets. It is stored nowhere."""
         return scrub(text, self._key(), how, path=path, rules=self.rules())
+
+    def scrub_parts(self, wholes: Iterable[tuple[str, str]]) -> Callable[[str], str]:
+        """What takes secrets out of parts of some texts, each given with its path: a line of a key tells nothing by itself.
+
+        The texts are searched when the first part comes.
+        """
+
+        @cache
+        def values() -> Mapping[str, str]:
+            return {value: label for path, text in wholes for value, label in self._values(text, path)}
+
+        return lambda part: self.scrub(without_copies(part, values())).text if part else part
+
+    def _values(self, text: str, path: str) -> Iterator[tuple[str, str]]:
+        """The secrets of a text, each with its label; of several lines each by itself."""
+        for each in find(text, path=path, rules=self.rules()):
+            value = "".join(text[start:stop] for start, stop in each.parts)
+            label = f"[REDACTED:{each.rule}:{self.fingerprint(value)[:LABEL_HEX]}]"
+            yield from ((text[start:stop], label) for start, stop in each.parts)
 
     def find(self, text: str, path: str = "") -> tuple[Secret, ...]:
         """Where the secrets of a text stand, those that somebody declared to be none left out."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
@@ -220,6 +220,17 @@ class ChangedFile:
     def touches(self, span: LineSpan) -> bool:
         """Whether a line of the span was added or changed."""
         return any(line in self.added for line in range(span.first, span.last + 1))
+
+
+def versions_of(files: Iterable[ChangedFile]) -> Iterator[tuple[str, str]]:
+    """The versions of files, each with its path; of one that is not known what the diff shows of it."""
+    for file in files:
+        for side, version in (("old", file.old), ("new", file.new)):
+            if version is not None:
+                yield version.path, version.text
+            else:
+                lines = (line for hunk in file.diff.hunks for line in hunk.lines if getattr(line, side))
+                yield file.path, "\n".join(line.text for line in lines)
 
 
 def changed(diff: FileDiff, old: bytes | None, new: bytes | None, parsers: Parsers) -> ChangedFile:

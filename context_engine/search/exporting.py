@@ -22,7 +22,6 @@ from context_engine.model import CHUNK_KINDS, Chunk, ChunkKind, Hit, Progress
 from context_engine.search.rankers import View
 from context_engine.search.reading import Read, Reader
 from context_engine.search.searcher import Place
-from context_engine.text.secrets import mask
 
 Embed = Callable[[Sequence[str]], npt.NDArray[np.float32]]
 """Passages in, one vector for each out: an embedder's `embed` with its mode chosen."""
@@ -145,7 +144,7 @@ def _row(chunk: Chunk, stamp: str) -> ChunkRow:
         id=chunk.id,
         kind=chunk.kind,
         title=chunk.title,
-        text=mask(chunk.text).text,
+        text=chunk.text,
         tags=chunk.tags,
         metadata={
             "source": "markdown" if chunk.kind == "documentation" else "code",

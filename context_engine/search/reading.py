@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from xxhash import xxh3_64_hexdigest
 
@@ -13,23 +14,28 @@ from context_engine.model import CHUNK_KINDS, Chunk, ChunkKind, Hit
 from context_engine.search.filters import tags_of
 from context_engine.search.rankers import View
 from context_engine.search.searcher import Place
-from context_engine.text.lines import cut_out
-from context_engine.text.secrets import mask_keys
+from context_engine.text.masked_text import MaskedText, MaskedTexts
 from context_engine.text.spans import LineSpan
 from context_engine.workspace.paths import listed
 
-KEY = b"PRIVATE KEY"
 OUTLINE_LINES_MAX = 200
 """Symbols listed in a file's `symbols` chunk."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Source:
-    """A file as it is now: its text in UTF-8, its size and time."""
+    """A file as it is now: its text in UTF-8, its size and time; `texts` remembers where its secrets are."""
 
     data: bytes
     size: int
     mtime_ns: int
+    path: str = ""
+    texts: MaskedTexts = field(default_factory=MaskedTexts)
+
+    @cached_property
+    def shown(self) -> MaskedText:
+        """Its text for somebody to see."""
+        return self.texts.of(self.data, self.path)
 
 
 Read = Callable[[str], Source | None]
@@ -69,7 +75,7 @@ class Reader:
         if source is None:
             return None
         first, last, start, stop, kind, symbol = [column.item(place.chunk) for column in self._columns]
-        text = _cut(source.data, start, stop, LineSpan(first, last))
+        text = source.shown.part(start, stop).rstrip("\r\n")
         chunk = self._chunk(place, CHUNK_KINDS[kind], LineSpan(first, last), self._title(place.file, symbol), text)
         return Hit(chunk, place.score, place.why, self._is_stale(place.file, source))
 
@@ -117,11 +123,3 @@ class Reader:
 
     def _is_stale(self, file: int, source: Source) -> bool:
         return source.size != self._size.item(file) or source.mtime_ns != self._mtime_ns.item(file)
-
-
-def _cut(data: bytes, start: int, stop: int, span: LineSpan) -> str:
-    """The text of a chunk; where a key goes over several lines of the file, what the masked file has there."""
-    text = data[start:stop].decode("utf-8", "replace")
-    if KEY in data:
-        text = cut_out(mask_keys(data.decode("utf-8", "replace")), span.first, span.last)
-    return text.rstrip("\r\n")

@@ -11,11 +11,13 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from context_engine.errors import InvalidArgument
 from context_engine.model import Progress, RelPath, Scan, TextFile, TextLine, TextPart, TextQuery
 from context_engine.search.grep import Globs, Marks, defining, finds, in_order, joints, longest_first, spread
+from context_engine.text.masked_text import MaskedTexts
 from context_engine.text.patterns import fold, literal
 from context_engine.workspace.listing import Lister, Listing
 from context_engine.workspace.paths import Root, near_names
@@ -54,10 +56,14 @@ class _Kept:
 class Scanner:
     """Searches the text of one workspace. Thread-safe. `engine` is asked for when the first search comes."""
 
-    def __init__(self, root: Root, lister: Lister, engine: Callable[[], TextEngine]) -> None:
+    def __init__(
+        self, root: Root, lister: Lister, engine: Callable[[], TextEngine], texts: MaskedTexts | None = None
+    ) -> None:
+        """`texts` remembers where the secrets of files are."""
         self._root = root
         self._lister = lister
         self._find_engine = engine
+        self._texts = texts or MaskedTexts()
         self._engine: TextEngine | None = None
         self._lock = threading.Lock()
         self._fresh: tuple[TextQuery | None, Mapping[str, Marks]] = (None, {})  # of the last scan, until they are shown
@@ -295,7 +301,8 @@ class Scanner:
 
     def _read(self, path: str, spots: list[Spot], chars_max: int) -> list[Seen]:
         try:
-            return lines_at(f"{self._root.path}{os.sep}{path}", spots, chars_max)
+            masked = partial(self._texts.of, path=path)
+            return lines_at(f"{self._root.path}{os.sep}{path}", spots, chars_max, masked)
         except OSError:  # gone by now: the totals tell that it was there
             return []
 

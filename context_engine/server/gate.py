@@ -31,7 +31,7 @@ from context_engine.server.grants import OWNER, Grant, forbids, needed_for
 from context_engine.server.limits import Limits, longest_s, rates
 from context_engine.server.metrics import Metrics
 from context_engine.server.profiles import ACROSS, EVERY, PROFILES, Shown, refusal
-from context_engine.text import secrets
+from context_engine.text.masked_text import mask_reply, noting
 from context_engine.text.secrets import Masked
 from context_engine.tools import Call, Reply, Tool
 from context_engine.tools.arguments import from_json, snake
@@ -132,7 +132,7 @@ class Gate:
         shown: Shown = Shown(),  # noqa: B008 - a value that cannot change
         log: Log = silent,
         limits: Limits | None = None,
-        mask: Callable[[str], Masked] = secrets.mask,
+        mask: Callable[[str], Masked] = mask_reply,
         chunks: Callable[[], ServedChunks] | None = None,
         clock: Callable[[], float] = time.monotonic,
         grant: Grant = OWNER,
@@ -185,6 +185,10 @@ class Gate:
 
     def call(self, name: str, arguments: Any, call: Call) -> Outcome:
         """Run one call to its end. Never raises for what a tool or its caller did wrong."""
+        with noting():
+            return self._call(name, arguments, call)
+
+    def _call(self, name: str, arguments: Any, call: Call) -> Outcome:
         started = self._clock()
         asked = None
         try:
@@ -308,7 +312,7 @@ class Gate:
 
     def _bug(self, asked: Asked | None, name: str, error: Exception) -> Outcome:
         tool = _counted_as(asked, name)
-        self.log({"event": "bug", "tool": tool, "trace": traceback.format_exc()})
+        self.log({"event": "bug", "tool": tool, "trace": self.mask(traceback.format_exc(), tool)})
         bug = BugError(
             f"{tool} failed: {type(error).__name__}: {error}",
             suggestion=REPORT,
@@ -321,11 +325,28 @@ class Gate:
         text = _with_count(self._masked(outcome.reply.text, sender))
         if size(text) <= self._chars_max:
             return Outcome(replace(outcome.reply, text=text), error)
-        error = _shortened(error, self._chars_max) if error else _too_large(size(text), self._chars_max)
+        error = self._shortened(error, sender) if error else _too_large(size(text), self._chars_max)
         return Outcome(Reply(self.mask(tools.failure(error).text, sender), is_error=True), error)
 
+    def _shortened(self, error: ContextEngineError, sender: str) -> ContextEngineError:
+        """The same error with less to say: of many failures what failed and why, as far as they fit. Masked, then cut."""
+
+        def cut(text: str) -> str:
+            return self.mask(text, sender)[:MESSAGE_CHARS_MAX]
+
+        kept = ("edit", "path", "code", "message")
+        failed = [{key: row[key] for key in kept if key in row} for row in error.details.get("failed", ())]
+        room = self._chars_max - 4 * MESSAGE_CHARS_MAX
+        count = how_many_fit(map(compact, failed), chars_max=room)
+        details = {"failed": failed[:count]} if count else {}
+        return type(error)(cut(error.message), suggestion=cut(error.suggestion), details=details)
+
     def _withheld(self, tool: str) -> Outcome:
-        self.log({"event": "bug", "tool": tool, "trace": traceback.format_exc()})
+        error = sys.exception()
+        trace = "".join(
+            traceback.format_tb(error.__traceback__ if error else None)
+        )  # without its message, which is as unsearched
+        self.log({"event": "bug", "tool": tool, "trace": trace})
         bug = BugError("the reply is held back: it could not be searched for secrets", suggestion=REPORT)
         return Outcome(tools.failure(bug), bug)
 
@@ -432,16 +453,4 @@ def _too_large(chars: int, chars_max: int) -> TooLarge:
     return TooLarge(
         f"the reply has {chars:,} characters, at most {chars_max:,} are sent",
         suggestion="Ask for less: fewer results, a narrower path, a line range.",
-    )
-
-
-def _shortened(error: ContextEngineError, chars_max: int) -> ContextEngineError:
-    """The same error with less to say: of many failures what failed and why, as far as they fit."""
-    failed = error.details.get("failed", ())
-    rows = [{key: value for key, value in row.items() if key in ("edit", "path", "code", "message")} for row in failed]
-    count = how_many_fit(map(compact, rows), chars_max=chars_max - 4 * MESSAGE_CHARS_MAX)
-    return type(error)(
-        error.message[:MESSAGE_CHARS_MAX],
-        suggestion=error.suggestion[:MESSAGE_CHARS_MAX],
-        details={"failed": rows[:count]} if count else {},
     )

@@ -16,6 +16,7 @@ import mcp_types as types
 from context_engine.errors import InvalidArgument, NotIndexed
 from context_engine.model import Query
 from context_engine.server.gate import Gate
+from context_engine.text.masked_text import noting
 from context_engine.tools.arguments import near
 from context_engine.tools.rules import rules_page
 
@@ -122,7 +123,8 @@ def written(
     prompt = named(name)
     given = _checked(prompt, arguments, projects)
     project = given.pop("project", "")
-    return gate.mask(prompt.write(gate.engine(project), given, Calls(shown, tuple(gate.off), project)), SENDER)
+    with noting():
+        return gate.mask(prompt.write(gate.engine(project), given, Calls(shown, tuple(gate.off), project)), SENDER)
 
 
 def _checked(prompt: Prompt, arguments: Mapping[str, str], projects: Sequence[str]) -> dict[str, str]:

@@ -20,6 +20,7 @@ import mcp_types as types
 
 from context_engine.errors import AccessDenied, FileNotFound
 from context_engine.server.gate import Gate
+from context_engine.text.masked_text import noting
 from context_engine.tools import Call
 from context_engine.tools.rules import rules_page
 
@@ -87,8 +88,9 @@ def read(gate: Gate, uri: str, call: Call) -> Content:
         return _told(gate, project, call)
     if address == RULES:
         engine = gate.engine(project)
-        page = rules_page(engine, chars_max=engine.settings.result_chars_max)
-        return Content(MIME_TYPES["markdown"], gate.mask(page, SENDER))
+        with noting():
+            page = rules_page(engine, chars_max=engine.settings.result_chars_max)
+            return Content(MIME_TYPES["markdown"], gate.mask(page, SENDER))
     if uri == METRICS:
         return Content(JSON, gate.mask(json.dumps(gate.metrics.rows(), ensure_ascii=False), SENDER))
     if address.startswith(FILE):
@@ -128,8 +130,9 @@ def _file(gate: Gate, path: str, project: str) -> Content:
     """Who switched the reading of files off did not mean this way of it to stay open."""
     if "read_file" in gate.shown.exclude:
         raise AccessDenied("files are not read out: read_file is switched off with --exclude-tools")
-    read = gate.engine(project).read(path)
-    return Content(mime_type(read.language), gate.mask(read.text, SENDER))
+    with noting():
+        read = gate.engine(project).read(path)
+        return Content(mime_type(read.language), gate.mask(read.text, SENDER))
 
 
 def _rules(project: str) -> types.Resource:

@@ -26,10 +26,11 @@ from xxhash import xxh3_64_digest
 from context_engine.model import Commit, Touch
 from context_engine.store.embedded import disk_errors
 
-FORMAT = b"ctxhist1"
+FORMAT = b"ctxhist2"
 """Raise the digit when the columns change: files of other releases are then mined again.
 
 1 first layout
+2 subjects without secrets
 """
 LISTINGS_MAX = 8
 """Heads whose commits are remembered: work trees and branches between which one goes back and forth."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 from context_engine.edit.model import Fuzzy, Placement
 from context_engine.errors import CallError, InvalidArgument
 from context_engine.text.lines import split
-from context_engine.text.secrets import mask
+from context_engine.text.masked_text import masked
 from context_engine.text.spans import LineSpan
 from context_engine.tools.arguments import Flag, Text, Whole
 from context_engine.tools.edit_arguments import Anchor, Content, Edits, FileEdits, Files, FuzzyMatch, want_of
@@ -37,7 +37,7 @@ STEPS_MAX = 100
 HISTORY_MAX = 20
 
 
-@tool(touches="files")
+@tool(touches="files", rare=("labels_are_text",))
 def edit_file(
     engine: "Engine",
     call: Call,
@@ -48,17 +48,21 @@ def edit_file(
     files: Annotated[tuple[FileEdits, ...], Files("[{path, edits}].")] = (),
     expected_hash: Annotated[str, Text("sha256.")] = "",
     dry_run: Annotated[bool, Flag("Diff only.")] = False,
+    labels_are_text: Annotated[bool, Flag("Labels of masked secrets in the new text are meant as text.")] = False,
 ) -> Reply:
     """Edit files, all or none: replace each target, which must be unique or narrowed down."""
     asked = _asked(path, edits, files, expected_hash)
-    changes = [engine.change(each.path, each.wants, expected_hash=each.expected_hash) for each in asked]
+    changes = [
+        engine.change(each.path, each.wants, expected_hash=each.expected_hash, labels_are_text=labels_are_text)
+        for each in asked
+    ]
     receipt, syntax = _made(engine, call, changes, dry_run=dry_run)
     if dry_run:
         return Reply(_previews(receipt, syntax, engine.settings.result_chars_max))
     return Reply(_edited(receipt, syntax))
 
 
-@tool(touches="files")
+@tool(touches="files", rare=("labels_are_text",))
 def write_file(
     engine: "Engine",
     call: Call,
@@ -66,9 +70,12 @@ def write_file(
     content: Annotated[str, Content("Text.")],
     expected_hash: Annotated[str, Text("sha256.")] = "",
     overwrite: Annotated[bool, Flag("Replace.")] = True,
+    labels_are_text: Annotated[bool, Flag("Labels of masked secrets in the new text are meant as text.")] = False,
 ) -> Reply:
     """Write a whole file, new or old; edit_file changes parts."""
-    change = engine.rewrite(path, content, overwrite=overwrite, expected_hash=expected_hash)
+    change = engine.rewrite(
+        path, content, overwrite=overwrite, expected_hash=expected_hash, labels_are_text=labels_are_text
+    )
     receipt, syntax = _made(engine, call, [change])
     file = receipt.files[0]
     verb = "unchanged" if not receipt.undo_id else "replaced" if file.before else "created"
@@ -230,7 +237,7 @@ def masked_diff(planned: "Planned", path: str) -> str:
     """A unified diff in which the secrets of the whole file are masked: a diff shows parts that tell nothing by themselves."""
     hidden: dict[str, str] = {}
     for text in _texts(planned):
-        shown = mask(text).text
+        shown = masked(text, path)
         if shown != text:
             hidden |= {a: b for a, b in zip(text.split("\n"), shown.split("\n"), strict=True) if a != b}
     diff = planned.preview(path)
@@ -266,7 +273,7 @@ def _replaced(receipt: "Receipt", syntax: str, *, dry_run: bool) -> dict[str, An
     if others:
         row["matches"] = [_match(each) for each in (first, *others[: PLACES_SHOWN_MAX - 1])]
     if dry_run:
-        row["preview"] = _preview(_planned(file))
+        row["preview"] = _preview(_planned(file), file.path)
     row["updatedLines"] = _ends(LineSpan(first.now.first, (first, *others)[-1].now.last))
     row |= {} if dry_run else {"newHash": file.after[:SHA_CHARS], "undoId": receipt.undo_id}
     row["syntax"] = syntax
@@ -282,9 +289,9 @@ def _match(place: Placement) -> dict[str, Any]:
     return told | {"matchType": "fuzzy", "distance": place.distance}
 
 
-def _preview(planned: "Planned") -> dict[str, Any]:
+def _preview(planned: "Planned", path: str) -> dict[str, Any]:
     """The changed lines with those around them, before and after; `lineRange` are the lines of `before`."""
-    before, after = (split(mask(text).text) for text in _texts(planned))
+    before, after = (split(masked(text, path)) for text in _texts(planned))
     first = max(1, planned.placements[0].span.first - PREVIEW_CONTEXT)
     last = min(len(before), planned.placements[-1].span.last + PREVIEW_CONTEXT)
     grown = len(after) - len(before)

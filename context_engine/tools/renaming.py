@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
-from context_engine.text.secrets import mask
 from context_engine.tools.arguments import Flag, Text
 from context_engine.tools.excerpt import clipped
 from context_engine.tools.fit import NOTE_CHARS, counted, how_many_fit
@@ -56,7 +55,7 @@ def _told(found: "Renaming", receipt: "Receipt | None", chars_max: int) -> str:
 def _rows(places: "Sequence[Place]") -> Iterator[str]:
     for place in places:
         why = f"{place.why} | " if place.why else ""
-        yield f"{place.path}:{place.line}:{place.column} {why}{clipped(mask(place.text.strip()).text, LINE_CHARS_MAX)}"
+        yield f"{place.path}:{place.line}:{place.column} {why}{clipped(place.text.strip(), LINE_CHARS_MAX)}"
 
 
 def _ending(found: "Renaming", receipt: "Receipt | None") -> Iterator[str]:

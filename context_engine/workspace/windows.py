@@ -9,11 +9,12 @@ from __future__ import annotations
 import codecs
 import os
 import re
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from typing import NamedTuple
 
 from context_engine.text.lines import around
+from context_engine.text.masked_text import AROUND_BYTES, WHOLE_BYTES_MAX, MaskedText
 from context_engine.workspace import files
 
 LINE_BYTES = 4_096
@@ -38,27 +39,34 @@ class Seen(NamedTuple):
     column: int
 
 
-def lines_at(path: str, spots: Iterable[Spot], chars_max: int) -> list[Seen]:
-    """The lines at these places of a file, each cut to `chars_max` characters around its match.
+def lines_at(
+    path: str, spots: Iterable[Spot], chars_max: int, masked: Callable[[bytes], MaskedText] = MaskedText.of
+) -> list[Seen]:
+    """The lines at these places of a file, each cut to `chars_max` characters around its match; `masked` hides secrets.
 
     Raises: OSError when the file is gone, closed, or no plain file any more.
     """
-    with _opened(path) as window:
+    with _opened(path, masked) as window:
         return [_line(window, spot, chars_max) for spot in spots]
 
 
 class _Window:
-    """A file that is open for reading parts; `whole` is its text where it had to be recoded."""
+    """A file that is open for reading parts; `_whole` is its text where that is small or had to be recoded."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, masked: Callable[[bytes], MaskedText]) -> None:
         self._descriptor = descriptor
+        self._masked = masked
         self._mark_bytes = 0
         self._whole: bytes | None = None
+        self._shown: MaskedText | None = None
         head = self.read(0, 3)
         if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             self._whole = self.read(0, UTF16_BYTES_MAX).decode("utf-16", "replace").encode()
-        elif head == codecs.BOM_UTF8:
+            return
+        if head == codecs.BOM_UTF8:
             self._mark_bytes = 3
+        if os.fstat(descriptor).st_size <= WHOLE_BYTES_MAX:
+            self._whole = self.read(0, WHOLE_BYTES_MAX)
 
     def read(self, offset: int, size: int) -> bytes:
         """At most `size` bytes of the text."""
@@ -67,39 +75,41 @@ class _Window:
         os.lseek(self._descriptor, offset + self._mark_bytes, os.SEEK_SET)
         return os.read(self._descriptor, size)
 
+    def shown(self, start: int, stop: int) -> bytes:
+        """The bytes `start` to `stop` without their secrets, as the text around them tells these."""
+        if self._whole is not None:
+            self._shown = self._shown or self._masked(self._whole)
+            return self._shown.part_bytes(start, stop)
+        first = max(0, start - AROUND_BYTES)
+        around = self._masked(self.read(first, stop - first + AROUND_BYTES))
+        return around.part_bytes(start - first, stop - first)
+
 
 @contextmanager
-def _opened(path: str) -> Generator[_Window]:
+def _opened(path: str, masked: Callable[[bytes], MaskedText]) -> Generator[_Window]:
     descriptor = files.opened(path)
     try:
-        yield _Window(descriptor)
+        yield _Window(descriptor, masked)
     finally:
         os.close(descriptor)
 
 
 def _line(window: _Window, spot: Spot, chars_max: int) -> Seen:
-    before = max(0, spot.column - 1)
+    before, reach = max(0, spot.column - 1), chars_max * _CHAR_BYTES_MAX
     raw, newline, _ = window.read(spot.offset, LINE_BYTES).partition(b"\n")
-    if newline or len(raw) < LINE_BYTES:
-        text = _text(raw).removesuffix("\r")
-        at = len(_text(raw[:before]))
-        return Seen(around(text, at, chars_max), at + 1 if spot.column else 0)
-    if before + chars_max * _CHAR_BYTES_MAX <= LINE_BYTES:
-        at = len(_text(raw[:before]))
-        return Seen(around(_text(_whole_chars(raw)), at, chars_max, ends=False), at + 1 if spot.column else 0)
-    return _long_line(window, spot, before, chars_max)
-
-
-def _long_line(window: _Window, spot: Spot, before: int, chars_max: int) -> Seen:
-    """The part of a long line around its match; what stands before is only counted."""
-    column = len(_text(window.read(spot.offset, before))) + 1
-    lead = min(before, chars_max * _CHAR_BYTES_MAX)
-    start = spot.offset + before - lead
-    raw, newline, _ = window.read(start, lead + chars_max * _CHAR_BYTES_MAX).partition(b"\n")
-    head = _CONTINUATION.sub(b"", raw[:lead]) if lead < before else raw[:lead]
-    text = _text(head + _whole_chars(raw[lead:]))
-    shown = around(text.removesuffix("\r"), len(_text(head)), chars_max, begins=lead == before, ends=bool(newline))
-    return Seen(shown, column)
+    skipped, ends = 0, bool(newline) or len(raw) < LINE_BYTES
+    if not ends and before + reach > LINE_BYTES:  # of what is before the match of a long line most is only counted
+        skipped = before - min(before, reach)
+        raw, newline, _ = window.read(spot.offset + skipped, before - skipped + reach).partition(b"\n")
+        ends = bool(newline)
+    start = spot.offset + skipped
+    stop, match = start + len(raw), min(start + len(raw), spot.offset + before)
+    shown, head = window.shown(start, stop), window.shown(start, match)
+    if skipped:
+        shown, head = _CONTINUATION.sub(b"", shown), _CONTINUATION.sub(b"", head)
+    text = _text(shown if ends else _whole_chars(shown)).removesuffix("\r")
+    column = len(_text(window.read(spot.offset, before))) + 1 if spot.column else 0
+    return Seen(around(text, len(_text(head)), chars_max, begins=not skipped, ends=ends), column)
 
 
 def _whole_chars(raw: bytes) -> bytes:

@@ -14,13 +14,17 @@ from operator import attrgetter
 from typing import Literal
 
 from context_engine.text.secrets.finding import Secret, find
-from context_engine.text.secrets.likely import LABEL
 from context_engine.text.secrets.rules import Rules, Tier, builtin
 
 ROUNDS_MAX = 8
 """What is taken out can lay bare what was no word before; hardly ever more than once."""
 LABEL_HEX, FINGERPRINT_HEX = 6, 12
 """Of the HMAC: enough to tell the secrets of one text apart, and those of one workspace."""
+LABEL_LIKE = re.compile(r"\[(?:masked [^\[\]\n]{1,60}|REDACTED(?::[^\[\]\n]{0,100})?)\]")
+INVENTED = re.compile(
+    r"^\[REDACTED|\b(?:tokens?|keys?|passwords?|passphrase|secrets?|credentials?|cookie|login|webhook)\]$"
+)
+"""What a label says that no rule of ours knows, and that is one for whoever reads it."""
 Replacement = Literal["label", "hash", "fixed"]
 
 
@@ -130,14 +134,18 @@ def mask_keys(text: str) -> str:
 def masks(text: str) -> Counter[str]:
     """What stands in a text as it does where secrets were masked or scrubbed, and how often.
 
+    Labels that only look like ours count, too: whoever writes one takes it for ours.
+
     >>> masks("url: postgres://app:[masked password]@db/app")
     Counter({'[masked password]': 1})
+    >>> masks("[REDACTED:x:1] [masked corporate token] [masked array]").total()
+    2
     """
     if "[masked " not in text and "[REDACTED" not in text:
         return Counter()
     kinds = {f"[masked {kind}]" for kind in builtin().kinds}
-    labels = [match.group() for match in LABEL.finditer(text)]
-    return Counter(label for label in labels if label in kinds or label.startswith("[REDACTED"))
+    labels = [match.group() for match in LABEL_LIKE.finditer(text)]
+    return Counter(label for label in labels if label in kinds or INVENTED.search(label))
 
 
 def scrub(text: str, key: bytes, how: How = How(), *, path: str = "", rules: Rules | None = None) -> Scrubbed:

@@ -1,0 +1,219 @@
+"""No reply shows a secret of a file: whatever is put in front of a line, however it is cut, and in whatever form it leaves."""
+
+from __future__ import annotations
+
+import base64
+import random
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from context_engine.cli.call import gate_to
+from context_engine.engine import Engine
+from context_engine.server import prompts, resources
+from context_engine.server.gate import Gate
+from context_engine.text.masked_text import hidden_in
+from context_engine.text.secrets import builtin
+from context_engine.tools import Call
+from tests.engines import indexed
+from tests.secret_examples import drawn
+from tests.trees import tree
+
+KINDS = 70
+PIECE_CHARS = 12
+"""So many characters of a secret in a row are a leak."""
+GROUP = 10
+"""Files in one folder: what a search shows at once."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A file with a secret of one kind, and the pieces of it that no reply may hold."""
+
+    kind: str
+    path: str
+    text: str
+    pieces: frozenset[str]
+
+    @property
+    def lines(self) -> list[str]:
+        """Its lines."""
+        return self.text.removesuffix("\n").split("\n")
+
+
+def pem(seed: int) -> str:
+    """Lines that look like a private key of 2,048 bits."""
+    body = base64.b64encode(random.Random(seed).randbytes(1_190)).decode()
+    lines = [body[at : at + 64] for at in range(0, len(body), 64)]
+    return "\n".join(["-----BEGIN RSA PRIVATE KEY-----", *lines, "-----END RSA PRIVATE KEY-----"])
+
+
+def module(number: int, secret: str) -> str:
+    """Code that is about zebras, with a secret that begins a line between two of them."""
+    return (
+        f'def feed_zebra_{number}():\n    """Feed zebra number {number}."""\n    keeper = """zebra\n{secret}\nzebra\n"""\n'
+        f"    return keeper\n\n\ndef walk_{number}():\n    return feed_zebra_{number}()\n"
+    )
+
+
+def pieces_of(text: str) -> frozenset[str]:
+    """Everything that would be a leak: the parts of its secrets, a dozen characters each."""
+    data = text.encode()
+    found: set[str] = set()
+    for each in hidden_in(data):
+        value = data[each.start : each.stop].decode()
+        found |= {value[at : at + PIECE_CHARS] for at in range(max(1, len(value) - PIECE_CHARS + 1))}
+    return frozenset(found)
+
+
+def kept_files() -> Iterator[Kept]:
+    """A file for each kind of secret that replies mask."""
+    secrets = [("private key", pem(1))]
+    for rule in builtin().rules:
+        if rule.tier == "strict":
+            secrets += [(rule.id, drawn(rule.examples[0], "masks").text)]
+    for number, (kind, secret) in enumerate(secrets[:KINDS]):
+        text = module(number, secret)
+        yield Kept(kind, f"group{number // GROUP}/keeper_{number}.py", text, pieces_of(text))
+
+
+@dataclass(frozen=True)
+class Zoo:
+    """A workspace full of secrets, and the door to its tools."""
+
+    engine: Engine
+    gate: Gate
+    files: tuple[Kept, ...]
+    folder: Path
+
+    def said(self, tool: str, **arguments: Any) -> str:
+        """The reply of a tool, whatever it is."""
+        return self.gate.call(tool, arguments, Call()).reply.text
+
+    def leaks(self, reply: str, files: tuple[Kept, ...] = ()) -> list[str]:
+        """The kinds of which a reply shows a piece."""
+        return [each.kind for each in files or self.files if any(piece in reply for piece in each.pieces)]
+
+
+@pytest.fixture(scope="module")
+def zoo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zoo]:
+    folder = tmp_path_factory.mktemp("zoo") / "zoo"
+    files = tuple(kept_files())
+    tree(folder, {each.path: each.text for each in files})
+    git = ["git", "-c", "user.name=t", "-c", "user.email=t@t", "-C", str(folder)]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "add", "."], check=True)
+    subprocess.run([*git, "commit", "-qm", "Keep zebras"], check=True)
+    with indexed(folder, result_chars_max=200_000) as engine:
+        yield Zoo(engine, gate_to(engine), files, folder)
+
+
+def test_there_are_enough_kinds_and_each_is_found_in_its_file(zoo: Zoo) -> None:
+    assert len({each.kind for each in zoo.files}) == KINDS
+    assert [each.kind for each in zoo.files if not each.pieces] == []
+
+
+@pytest.mark.parametrize("context", [0, 1, 3])
+def test_search_files_shows_no_secret_whatever_is_around(zoo: Zoo, context: int) -> None:
+    for group in range(KINDS // GROUP):
+        reply = zoo.said("search_files", query="zebra", path=f"group{group}", context=context, limit=200)
+        assert f"group{group}/keeper_{group * GROUP}.py" in reply
+        assert zoo.leaks(reply) == []
+
+
+def test_a_search_for_a_part_of_a_secret_shows_no_more_of_it(zoo: Zoo) -> None:
+    for each in zoo.files:
+        longest = max(each.lines, key=len)
+        reply = zoo.said("search_files", query=longest[-8:], path=each.path)
+        assert each.path in reply
+        assert zoo.leaks(reply, (each,)) == [], each.kind
+
+
+def test_grep_codebase_and_scout_show_no_secret(zoo: Zoo) -> None:
+    for group in range(KINDS // GROUP):
+        grepped = zoo.said("grep_codebase", pattern="zebra$|^[^ ]+$", file_pattern=f"group{group}/**", limit=100)
+        scouted = zoo.said("scout", keywords=["zebra", "_", "-", "="], root_path=f"group{group}")
+        assert (zoo.leaks(grepped), zoo.leaks(scouted)) == ([], [])
+
+
+def test_what_reads_a_file_or_a_part_of_it_shows_no_secret(zoo: Zoo) -> None:
+    for each in zoo.files:
+        last = len(each.lines)
+        replies = [
+            zoo.said("read_file", path=each.path),
+            zoo.said("read_file", path=each.path, start_line=5),
+            zoo.said("read_file", path=each.path, start_line=4, end_line=4),
+            zoo.said("read_file", path=each.path, include_deps=True),
+            zoo.said("read_fragment", path=each.path, lines=["4", "5-6"]),
+            zoo.said("read_fragment", path=each.path, keywords=["zebra"], context=1),
+            zoo.said("read_fragment", path=each.path, symbols=["feed_zebra"], max_tokens=60),
+            zoo.said("read_regions", file_path=each.path, regions=[{"start": 4, "end": 4}, {"start": 6, "end": last}]),
+            resources.read(zoo.gate, f"ctx://file/{each.path}", Call()).text,
+        ]
+        assert [zoo.leaks(reply, (each,)) for reply in replies] == [[]] * len(replies), each.kind
+
+
+def test_what_finds_places_shows_no_secret(zoo: Zoo) -> None:
+    for number, each in enumerate(zoo.files):
+        name = f"feed_zebra_{number}"
+        replies = [
+            zoo.said("codebase_retrieval", query=name, top_k=3),
+            zoo.said("cortex_search", query=name, limit=2),
+            zoo.said("find_symbol", name=name),
+            zoo.said("find_symbol", outline=each.path),
+            zoo.said("trace", symbol=name),
+        ]
+        assert [zoo.leaks(reply) for reply in replies] == [[]] * len(replies), each.kind
+
+
+def test_bundles_and_prompts_show_no_secret(zoo: Zoo) -> None:
+    for group in range(KINDS // GROUP):
+        question = f"feed_zebra_{group * GROUP} and walk_{group * GROUP + 1} in group{group}"
+        replies = [
+            zoo.said("get_context_for_prompt", query=question, max_files=GROUP, include_paths=[f"group{group}/**"]),
+            zoo.said("get_context_for_prompt", query=question, max_files=GROUP, format="markdown", token_budget=900),
+            zoo.said("enhance_prompt", prompt=question),
+            prompts.written(zoo.gate, "find", {"what": question}, shown=frozenset(), projects=()),
+        ]
+        assert [zoo.leaks(reply) for reply in replies] == [[]] * len(replies)
+
+
+def diff(each: Kept, mark: str) -> str:
+    """A unified diff that adds or removes a whole file."""
+    count = len(each.lines)
+    spans = f"-0,0 +1,{count}" if mark == "+" else f"-1,{count} +0,0"
+    names = ("/dev/null", f"b/{each.path}") if mark == "+" else (f"a/{each.path}", "/dev/null")
+    body = "".join(f"{mark}{line}\n" for line in each.lines)
+    kind = "new file mode 100644" if mark == "+" else "deleted file mode 100644"
+    head = f"diff --git a/{each.path} b/{each.path}\n{kind}\n--- {names[0]}\n+++ {names[1]}\n"
+    return f"{head}@@ {spans} @@\n{body}"
+
+
+@pytest.mark.parametrize("mark", ["+", "-"])
+def test_a_review_of_a_diff_shows_no_secret_that_it_adds_or_removes(zoo: Zoo, mark: str) -> None:
+    for group in range(KINDS // GROUP):
+        files = zoo.files[group * GROUP : (group + 1) * GROUP]
+        text = "".join(diff(each, mark) for each in files)
+        for form in ("json", "markdown", "sarif"):
+            reply = zoo.said("review_changes", diff=text, analyzers="none", assist="host", format=form)
+            assert zoo.leaks(reply) == [], form
+
+
+def test_previews_and_refusals_of_edits_show_no_secret(zoo: Zoo) -> None:
+    for number, each in enumerate(zoo.files):
+        near = "\n".join(each.lines[:4]).replace("Feed", "Fed") + "\nzebra"
+        replies = [
+            zoo.said("edit_file", path=each.path, edits=[{"old": "zebra\n", "new": "okapi\n"}], dry_run=True),
+            zoo.said("edit_file", path=each.path, edits=[{"old": '"""zebra', "new": '"""okapi'}], dry_run=True),
+            zoo.said("edit_file", path=each.path, edits=[{"old": near, "new": "okapi"}], dry_run=True),
+            zoo.said(
+                "safe_replace", file_path=each.path, old_content=each.lines[0], new_content="def a():", dry_run=True
+            ),
+            zoo.said("safe_replace", file_path=each.path, old_content="zebra\n", new_content="okapi\n", dry_run=True),
+            zoo.said("rename_symbol", name=f"feed_zebra_{number}", new_name="feed_okapi"),
+        ]
+        assert [zoo.leaks(reply, (each,)) for reply in replies] == [[]] * len(replies), each.kind
