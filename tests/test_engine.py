@@ -571,6 +571,6 @@ def test_the_middle_of_a_private_key_is_masked_in_whatever_part_of_a_file_is_sho
         parts = [engine.read("a.py", first=20, last=30).text]
         parts += [hit.chunk.text for hit in engine.search(Query("zebra", 50, chunks_per_file=50)).hits]
         whole = engine.read("a.py").text
-    assert not any(line in part for line in body for part in parts)
+    assert not any(line in part for line in body for part in [*parts, whole])
     assert parts[0].count("\n") == 11
-    assert whole == "\n".join(lines) + "\n", "the gate masks what is whole"
+    assert whole.count("\n") == len(lines)
