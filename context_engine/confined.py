@@ -32,7 +32,7 @@ import stat
 import struct
 import sys
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -121,12 +121,24 @@ class ConfinedFolder:
                     return data
         finally:
             os.close(descriptor)
-        raise UnsafePathError(errno.EFBIG, f"has more than {bytes_max:,} bytes", relative)
+        raise UnsafePathError(errno.EFBIG, f"has more than {bytes_max:,} bytes", self._way(relative))
 
     def stat(self, relative: str = "") -> os.stat_result:
         """Return the status of a file, folder or link; a link at its end is not followed. Raises: OSError."""
         with self._parent(relative) as (parent, name):
             return os.stat(name, dir_fd=parent, follow_symlinks=False)
+
+    def statuses(self, relative: str, names: Iterable[str]) -> list[os.stat_result]:
+        """Return the status of a folder, then of each of these names in it; links are not followed. Raises: OSError."""
+        with self._entered(self._way(relative)) as (folder, path):
+            inner = [os.stat(os.path.join(path, name), dir_fd=folder, follow_symlinks=False) for name in names]
+            return [os.stat(path or ".", dir_fd=folder), *inner]
+
+    def check_file(self, relative: str) -> os.stat_result:
+        """Return the status of a file without opening it, if it may be opened. Raises: OSError, UnsafePathError."""
+        status = self.stat(relative)
+        self._check_status(self._way(relative), status)
+        return status
 
     def exists(self, relative: str = "") -> bool:
         """Return whether there is something of that name, a link included."""
@@ -282,7 +294,8 @@ class ConfinedFolder:
 
     def _check_status(self, way: str, status: os.stat_result) -> None:
         if not stat.S_ISREG(status.st_mode):
-            raise UnsafePathError(errno.EINVAL, f"is {kind_of(status)}", way)
+            reason = errno.ELOOP if stat.S_ISLNK(status.st_mode) else errno.EINVAL
+            raise UnsafePathError(reason, f"is {kind_of(status)}", way)
         if status.st_nlink > 1 and not self.follow_links:
             raise UnsafePathError(errno.EMLINK, "has a second name (a hard link)", way)
 

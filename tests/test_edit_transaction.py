@@ -12,7 +12,7 @@ import pytest
 from context_engine.edit.apply import Editor
 from context_engine.edit.change import Change, deleted, written
 from context_engine.edit.transaction import Transactions
-from context_engine.errors import ContextEngineError, DiskFull, StaleFile, StorageBusy, WriteFailed
+from context_engine.errors import ContextEngineError, DiskFull, StaleFile, StorageBusy, StorageCorrupt, WriteFailed
 from context_engine.store.journal import Journal
 from context_engine.store.locks import PathLocks
 from context_engine.store.state import FOLDER
@@ -305,7 +305,7 @@ def test_when_the_disk_is_too_full_even_to_forget_an_edit_its_error_is_told_and_
 def test_without_a_place_for_the_journal_nothing_is_written(tmp_path: Path) -> None:
     before = world(tmp_path)
     (tmp_path / ".context-engine").write_text("in the way")
-    with editing(tmp_path) as one, pytest.raises(WriteFailed, match=r"\.context-engine"):
+    with editing(tmp_path) as one, pytest.raises(StorageCorrupt, match=r"\.context-engine is a file"):
         one.apply(changes())
     (tmp_path / ".context-engine").unlink()
     assert contents(tmp_path) == before

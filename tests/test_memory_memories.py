@@ -23,6 +23,7 @@ from context_engine.errors import (
     InvalidPath,
     MemoryNotFound,
     StaleFile,
+    StorageCorrupt,
 )
 from context_engine.memory.asking import Draft, Revision, Wanted
 from context_engine.memory.meaning import Embed
@@ -335,7 +336,7 @@ def test_a_folder_that_is_a_link_is_not_written_through(here: Remembering) -> No
     elsewhere.mkdir()
     (here.folder / ".context-engine").mkdir()
     (here.folder / FOLDER).symlink_to(elsewhere)
-    with pytest.raises(InvalidPath, match="link"):
+    with pytest.raises(StorageCorrupt, match="link"):
         here.memories.add(CENTS)
     assert list(elsewhere.iterdir()) == []
 

@@ -15,7 +15,6 @@ from context_engine.errors import (
     Cycle,
     DanglingDependency,
     InvalidArgument,
-    InvalidPath,
     InvalidPlan,
     PlanNotFound,
     PreconditionFailed,
@@ -213,7 +212,7 @@ def test_a_link_out_of_the_workspace_is_not_followed(here: Desks, tmp_path: Path
     (tmp_path / "outside").mkdir()
     here.lie().parent.mkdir()
     here.lie().symlink_to(tmp_path / "outside")
-    with pytest.raises(InvalidPath):
+    with pytest.raises(StorageCorrupt, match="link"):
         here.plans.desk.save(plan())
     assert list((tmp_path / "outside").iterdir()) == []
 

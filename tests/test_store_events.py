@@ -16,13 +16,14 @@ from hypothesis import strategies as st
 from context_engine.errors import DiskFull, StorageBusy, StorageCorrupt, TooLarge
 from context_engine.store import events as module
 from context_engine.store.events import BrokenChain, EventLog, Log, parsed
+from context_engine.store.state import StateFolder
 
 BODIES = st.lists(st.dictionaries(st.sampled_from("kind at step".split()), st.text(max_size=9), max_size=3), max_size=9)
 
 
 @pytest.fixture
 def log(tmp_path: Path) -> EventLog:
-    return EventLog(tmp_path / "home", tmp_path / "home" / "plans" / "one" / "events.jsonl")
+    return EventLog(StateFolder(tmp_path / "home").folder("plans/one"), "events.jsonl")
 
 
 def written(log: EventLog, *bodies: Mapping[str, Any]) -> bytes:
@@ -52,7 +53,7 @@ def test_a_log_that_was_cut_off_anywhere_holds_what_was_whole_and_goes_on_from_t
     tmp_path_factory: pytest.TempPathFactory, bodies: list[dict[str, str]], data: st.DataObject
 ) -> None:
     folder = tmp_path_factory.mktemp("log")
-    log = EventLog(folder, folder / "events.jsonl", flush=False)
+    log = EventLog(StateFolder(folder), "events.jsonl", flush=False)
     whole = written(log, *bodies)
     cut = data.draw(st.integers(0, len(whole)))
     log.path.write_bytes(whole[:cut])
@@ -70,7 +71,7 @@ def test_a_line_before_the_end_that_was_changed_removed_or_moved_is_noticed(
     tmp_path_factory: pytest.TempPathFactory, bodies: list[dict[str, str]], data: st.DataObject
 ) -> None:
     folder = tmp_path_factory.mktemp("log")
-    log = EventLog(folder, folder / "events.jsonl", flush=False)
+    log = EventLog(StateFolder(folder), "events.jsonl", flush=False)
     lines = written(log, *bodies).splitlines(keepends=True)
     at = data.draw(st.integers(0, len(lines) - 2))
     how = data.draw(st.sampled_from(["changed", "removed", "doubled", "swapped", "emptied"]))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from context_engine.errors import InvalidPath, WriteFailed
+from context_engine.errors import StorageCorrupt
 from context_engine.store.records import Records
 
 
@@ -79,7 +79,7 @@ def test_a_link_is_not_followed_out_of_the_home(records: Records, tmp_path: Path
     target = tmp_path / "home" / link
     target.parent.mkdir(parents=True)
     target.symlink_to(outside)
-    with pytest.raises(InvalidPath):
+    with pytest.raises(StorageCorrupt, match="is a symbolic link"):
         records.create("a/one.md", b"first")
     assert list(outside.iterdir()) == []
 
@@ -87,7 +87,7 @@ def test_a_link_is_not_followed_out_of_the_home(records: Records, tmp_path: Path
 def test_a_place_that_cannot_be_written_is_said_and_nothing_is_left(records: Records, tmp_path: Path) -> None:
     (tmp_path / "home" / "notes").mkdir(parents=True)
     (tmp_path / "home" / "notes" / "a").write_text("a file")
-    with pytest.raises(WriteFailed) as refused:
+    with pytest.raises(StorageCorrupt, match="is a file, not a folder") as refused:
         records.create("a/one.md", b"first")
     assert refused.value.suggestion
     assert records.read("a/one.md") is None or isinstance(records.read("a/one.md"), str)

@@ -9,14 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from context_engine.errors import InvalidPath, StorageCorrupt
+from context_engine.errors import StorageCorrupt
 from context_engine.store import versions as module
+from context_engine.store.state import StateFolder
 from context_engine.store.versions import Versions
 
 
 @pytest.fixture
 def versions(tmp_path: Path) -> Versions:
-    return Versions(tmp_path / "home", tmp_path / "home" / "plans" / "one")
+    return Versions(StateFolder(tmp_path / "home").folder("plans/one"))
 
 
 def test_a_version_is_made_once_and_read_as_it_was_written(versions: Versions) -> None:
@@ -83,13 +84,13 @@ def test_nothing_is_written_through_a_link_that_leads_elsewhere(versions: Versio
     (tmp_path / "home" / "plans").mkdir(parents=True)
     (tmp_path / "outside").mkdir()
     versions.folder.symlink_to(tmp_path / "outside")
-    with pytest.raises(InvalidPath):
+    with pytest.raises(StorageCorrupt, match="is a symbolic link"):
         versions.add(1, b"first")
     assert list((tmp_path / "outside").iterdir()) == []
 
 
 def _adding(home: Path, worker: int, count: int) -> None:
-    made = Versions(home, home / "one", flush=False)
+    made = Versions(StateFolder(home).folder("one"), flush=False)
     for _ in range(count):
         number = 1
         while not made.add(number, f"{worker}".encode()):
@@ -103,7 +104,7 @@ def test_four_processes_that_add_as_fast_as_they_can_lose_none_and_overwrite_non
         worker.start()
     for worker in workers:
         worker.join(60)
-    made = Versions(tmp_path, tmp_path / "one")
+    made = Versions(StateFolder(tmp_path).folder("one"))
     assert made.numbers() == tuple(range(1, 101))
     by_worker = [made.read(number) for number in made.numbers()]
     assert all(by_worker.count(f"{worker}".encode()) == 25 for worker in range(4))

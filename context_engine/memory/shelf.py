@@ -20,7 +20,7 @@ from context_engine.memory.memory import Memory
 from context_engine.memory.similar import digest
 from context_engine.store.recall import Item, Page, Recall
 from context_engine.store.records import Records, Stamp
-from context_engine.store.whole import UNSETTLED_NS
+from context_engine.store.state import UNSETTLED_NS
 
 VERSION_CHARS = 12
 LONG_LOOK_S = 0.010

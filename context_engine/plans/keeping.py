@@ -163,7 +163,7 @@ class Keeper:
     def append(self, current: Current, *events: Event) -> Current:
         """Put events behind the others; the plan as it is then. Only for who holds the lock.
 
-        Raises: TooLarge, StorageBusy, WriteFailed, DiskFull, InvalidPath.
+        Raises: TooLarge, StorageBusy, WriteFailed, DiskFull, StorageCorrupt.
         """
         plan_id = current.version.plan_id
         bodies = [self.clean(_body(event)) for event in (*current.unlogged, *events)]
@@ -175,7 +175,7 @@ class Keeper:
     def add(self, version: Version, plan: Plan, before: Current | None) -> Current:
         """Make a version of a plan, and append its event; the plan as it is then. Only for who holds the lock.
 
-        Raises: Conflict when there is one of that number, WriteFailed, DiskFull, InvalidPath.
+        Raises: Conflict when there is one of that number, WriteFailed, DiskFull, StorageCorrupt.
         """
         if not self.dossiers.versions(version.plan_id).add(version.version, sealed(version, plan)):
             raise Conflict(

@@ -1,16 +1,34 @@
-"""What every SQLite file of ours has in common: one transaction, a file that is still the one that was opened, a private start."""
+"""What every SQLite file of ours has in common: one transaction, a file that is still the one that was opened, a safe start.
+
+A database in the state folder may have been written by a stranger, and SQLite trusts the files beside a database: a rollback
+journal can name any file of the machine, which is then deleted, and a view or a trigger can run for ever.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+import zlib
+from collections.abc import Collection, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import apsw
 
-from context_engine.store import state
+from context_engine.errors import StorageCorrupt
 from context_engine.store.place import is_network_drive
+from context_engine.store.state import LEFT_S, StateFolder
+
+BESIDE = ("-wal", "-shm", "-journal")
+"""What SQLite keeps beside a database, under its name and one of these."""
+_NAMES_ANOTHER = bytes.fromhex("d9d505f920a163d7")
+"""How a rollback journal ends that names a file of several databases (https://sqlite.org/fileformat.html); ours never do."""
+_UNTRUSTED = (
+    (apsw.SQLITE_DBCONFIG_DEFENSIVE, 1),
+    (apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0),
+    (apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0),
+    (apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0),
+)
+"""As https://sqlite.org/security.html recommends; ours have neither views nor triggers."""
 
 
 @contextmanager
@@ -29,21 +47,80 @@ def transaction(db: apsw.Connection) -> Generator[None]:
 def inode(path: Path) -> int:
     """What tells a file from another one of the same name; 0 when there is none."""
     try:
-        return os.stat(path).st_ino
+        return os.stat(path, follow_symlinks=False).st_ino
     except (FileNotFoundError, NotADirectoryError):
         return 0
 
 
-def private(path: Path, *, busy_ms: int, settings: str) -> apsw.Connection:
+def open_in_state(
+    folder: StateFolder, name: str, *, tables: Collection[str], busy_ms: int, settings: str
+) -> apsw.Connection:
     """Open a database in the state folder of a workspace, readable by its owner alone; made if there is none.
 
-    Raises: WriteFailed, DiskFull; and what SQLite says of the file.
+    `tables`: what one of ours has at least. Raises: WriteFailed, DiskFull, StorageCorrupt for what is not ours; and what SQLite
+    says of the file.
     """
-    with state.told(path.parent):
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600))
-        state.owned_like(path.parent, path)
-    db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
-    db.set_busy_timeout(busy_ms)
-    log = "TRUNCATE" if is_network_drive(path) else "WAL"  # a network drive has no shared memory, which WAL needs
-    db.execute(f"PRAGMA journal_mode = {log}; {settings}").fetchall()
+    folder.make()
+    folder.sweep(left_s=LEFT_S)
+    if folder.check_file(name) is None:
+        with folder.opened(name, os.O_RDWR | os.O_CREAT, 0o600):
+            pass
+    for end in BESIDE:
+        folder.check_file(name + end)
+    if _names_another(folder, f"{name}-journal"):
+        raise _foreign(folder.path / name, f"{name}-journal names a file of another database")
+    path = Path(os.path.realpath(folder.path.parent), folder.path.name, name)
+    db = apsw.Connection(os.fspath(path), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW)
+    try:
+        db.set_busy_timeout(busy_ms)
+        for option, value in _UNTRUSTED:
+            db.config(option, value)
+        found = {row[0] for row in db.execute("SELECT name FROM sqlite_schema WHERE name NOT LIKE 'sqlite%'")}
+        if found and not found.issuperset(tables):
+            raise _foreign(path, f"it is a database with other tables ({', '.join(sorted(found)[:3])})")
+        prepare(db, path, settings)
+    except BaseException:
+        db.close()
+        raise
     return db
+
+
+def open_in_cache(path: Path, *, busy_ms: int, settings: str) -> apsw.Connection:
+    """Open a database in the user's cache, readable by its owner alone; made if there is none. Raises: OSError, apsw.Error."""
+    if not inode(path):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600))
+    db = apsw.Connection(os.fspath(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    db.set_busy_timeout(busy_ms)
+    prepare(db, path, settings)
+    return db
+
+
+def prepare(db: apsw.Connection, path: Path, settings: str) -> None:
+    """Choose how a database is written: with a log, but on a network drive, which has no shared memory for one."""
+    log = "TRUNCATE" if is_network_drive(path) else "WAL"
+    db.execute(f"PRAGMA journal_mode = {log}; {settings}").fetchall()
+
+
+def unpacked(data: bytes, bytes_max: int) -> bytes:
+    """Unpack a body that may be a trap. Raises: zlib.error, also for one that is larger than any of ours."""
+    stream = zlib.decompressobj()
+    body = stream.decompress(data, bytes_max)
+    if not stream.eof:
+        raise zlib.error(f"it is cut off, or has more than {bytes_max:,} bytes")
+    return body
+
+
+def _names_another(folder: StateFolder, name: str) -> bool:
+    if (status := folder.check_file(name)) is None or status.st_size < len(_NAMES_ANOTHER):
+        return False
+    with folder.opened(name, os.O_RDONLY) as descriptor:
+        os.lseek(descriptor, -len(_NAMES_ANOTHER), os.SEEK_END)
+        return os.read(descriptor, len(_NAMES_ANOTHER)) == _NAMES_ANOTHER
+
+
+def _foreign(path: Path, why: str) -> StorageCorrupt:
+    return StorageCorrupt(
+        f"{path} is not one of ours: {why}; it was not touched",
+        suggestion="Look what it is and move it away: a repository may have brought it along.",
+        details={"path": str(path)},
+    )

@@ -12,17 +12,17 @@ module knows nothing of what stands in a version or an event.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Generator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from context_engine.errors import DiskFull, InvalidPath, WriteFailed
-from context_engine.store import trash, whole
+from context_engine.errors import DiskFull, StorageCorrupt, WriteFailed
+from context_engine.store import trash
 from context_engine.store.events import EventLog
 from context_engine.store.locks import PathLocks
+from context_engine.store.state import LEFT_S, UNSETTLED_NS, Share, StateFolder
 from context_engine.store.versions import Versions
 
 if TYPE_CHECKING:  # for those who have a team
@@ -46,8 +46,7 @@ class Dossiers:
     def __init__(self, home: Path, name: str, *, flush: bool = True, commons: Commons | None = None) -> None:
         """Nothing is created until something is written."""
         self.folder = home / name
-        self._top = str(self.folder)
-        self._home = home
+        self._files = StateFolder(home).folder(name)
         self._flush = flush
         self._locks = PathLocks(home / "locks")
         self._common: CommonFolder | None = commons.folder(self.folder, nature, flush=flush) if commons else None
@@ -57,41 +56,38 @@ class Dossiers:
     def names(self) -> list[str]:
         """Every dossier, sorted."""
         self._look()
-        found = (entry for entry in whole.entries(self.folder) if not entry.name.startswith("."))
-        return sorted(entry.name for entry in found if entry.is_dir(follow_symlinks=False))
+        return sorted(self._files.folders())
 
     def versions(self, name: str) -> Versions:
         """The versions of a dossier, whether there is one or not."""
         self._look()
-        return Versions(self._home, self.folder / name, flush=self._flush, share=self._share)
+        return Versions(self._files.folder(name), flush=self._flush, share=self._share)
 
     def log(self, name: str) -> EventLog:
         """The log of a dossier, whether there is one or not."""
         self._look()
-        return EventLog(self._home, self.folder / name / LOG, flush=self._flush, share=self._share)
+        return EventLog(self._files.folder(name), LOG, flush=self._flush, share=self._share)
 
     def stamp(self, name: str, newest: str) -> Stamp:
         """The stamp of a dossier whose newest version lies in the file `newest`; empty while a change might not show in it.
 
-        Asked at each list, for every dossier: hence the plain words.
+        Where one of them is not there it is empty, too: whoever reads the dossier says what that means.
         """
-        folder = f"{self._top}{os.sep}{name}{os.sep}"
-        try:
-            made, version, log = os.stat(folder), os.stat(folder + newest), os.stat(folder + LOG)
-        except OSError:  # one of them is not there: whoever reads the dossier says what that means
+        if not (facts := self._files.statuses(name, (newest, LOG))):
             return ()
-        if time.time_ns() - max(made.st_mtime_ns, version.st_mtime_ns, log.st_mtime_ns) < whole.UNSETTLED_NS:
+        made, version, log = facts
+        if time.time_ns() - max(made.st_mtime_ns, version.st_mtime_ns, log.st_mtime_ns) < UNSETTLED_NS:
             return ()
         files = (version.st_ino, version.st_size, version.st_mtime_ns, log.st_ino, log.st_size, log.st_mtime_ns)
         return made.st_mtime_ns, *files
 
     def shown(self, path: str) -> str:
         """A path below the folder as replies name it: from the top of the workspace."""
-        return f"{self._home.name}/{self.folder.name}/{path}"
+        return f"{self.folder.parent.name}/{self.folder.name}/{path}"
 
     def index(self) -> bytes:
         """What stands in the index; nothing when there is none, or it cannot be read."""
-        data = whole.read(self.folder / "index.json", bytes_max=INDEX_BYTES_MAX)
+        data = self._files.read("index.json", bytes_max=INDEX_BYTES_MAX)
         return data if isinstance(data, bytes) else b""
 
     @property
@@ -104,7 +100,7 @@ class Dossiers:
             self._common.look()
 
     @property
-    def _share(self) -> whole.Share | None:
+    def _share(self) -> Share | None:
         return self._common.share if self._common else None
 
     # -- writing --
@@ -118,31 +114,30 @@ class Dossiers:
         alone = self._common.writing() if self._common else nullcontext()
         with alone, self._locks.held([f"{self.folder.name}/{name}" for name in names]):
             for name in names:
-                whole.sweep(self.folder / name)
+                self._files.sweep(name)
             yield
 
     def put_index(self, data: bytes) -> None:
         """Keep what is derived; where that is not possible it is derived again."""
-        with suppress(WriteFailed, DiskFull, InvalidPath):
-            whole.replace(self._home, self.folder / "index.json", data, flush=False)
-            whole.sweep(self.folder, left_s=whole.LEFT_S)
+        with suppress(WriteFailed, DiskFull, StorageCorrupt):
+            self._files.replace("index.json", data, flush=False)
+            self._files.sweep(left_s=LEFT_S)
 
     def put_mirror(self, name: str, file: str, data: bytes) -> None:
-        """Keep a rendering of a dossier in it, for people. Raises: WriteFailed, DiskFull, InvalidPath."""
-        target = self.folder / name / file
+        """Keep a rendering of a dossier in it, for people. Raises: WriteFailed, DiskFull, StorageCorrupt."""
         if self._share:
-            self._share({target: data})
-        whole.replace(self._home, target, data, flush=False)
+            self._share({self.folder / name / file: data})
+        self._files.replace(f"{name}/{file}", data, flush=False)
 
     def put_away(self, name: str, stamp: str, *, purge: bool = False) -> str:
         """Move a dossier into the trash, and out of it for good with `purge`; where it lies then, as replies name it.
 
-        Raises: WriteFailed, DiskFull, InvalidPath.
+        Raises: WriteFailed, DiskFull, StorageCorrupt.
         """
-        trashed = trash.put_away(self._home, self.folder / name, stamp, self._share)
+        trashed = trash.put_away(self._files, name, stamp, self._share)
         if purge:
-            trash.purge(trashed, self._share)
-        return "" if purge else self.shown(f"{trash.FOLDER}/{trashed.name}")
+            trash.purge(self._files, trashed, self._share)
+        return "" if purge else self.shown(trashed)
 
 
 def nature(path: str) -> Nature | None:

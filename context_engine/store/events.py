@@ -15,14 +15,12 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from context_engine.errors import StorageBusy, StorageCorrupt, TooLarge
-from context_engine.store import whole
-from context_engine.store.state import owned_like
+from context_engine.store.state import Share, StateFolder
 
 LINE_BYTES_MAX = 65_536
 """An event says what happened; what is longer belongs into a file."""
@@ -43,15 +41,16 @@ class Log:
 
 
 class EventLog:
-    """One log below the home. Who appends must be the only writer; readers may come at any time.
+    """One log. Who appends must be the only writer; readers may come at any time.
 
     `flush=False` gives up on surviving a power cut; `share` is there where a team has it in common.
     """
 
-    def __init__(self, home: Path, path: Path, *, flush: bool = True, share: whole.Share | None = None) -> None:
-        """Nothing is created until something is appended."""
-        self.path = path
-        self._home = home
+    def __init__(self, files: StateFolder, name: str, *, flush: bool = True, share: Share | None = None) -> None:
+        """Nothing is created until something is appended. `files`: the folder that it is in."""
+        self.path = files.path / name
+        self._files = files
+        self._name = name
         self._flush = flush
         self._share = share
 
@@ -65,28 +64,22 @@ class EventLog:
     def append(self, log: Log, bodies: Sequence[Mapping[str, Any]]) -> Log:
         """Put events behind those of a log that was just read; what the log holds then. They count all or from the front.
 
-        Raises: TooLarge, StorageBusy (somebody else wrote meanwhile), WriteFailed, DiskFull, InvalidPath.
+        Raises: TooLarge, StorageBusy (somebody else wrote meanwhile), WriteFailed, DiskFull, StorageCorrupt.
         """
         lines, after = _chained(log, bodies)
         if self._share:
             self._share({self.path: self._bytes()[: log.size] + lines})
-        whole.make_place(self._home, self.path)
-        is_new = not self.path.exists()
-        with whole.told(self.path):
-            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | whole.SAFE, 0o666)
-            try:
-                self._check_unchanged(log, os.fstat(descriptor).st_size)
-                self._write(descriptor, log, lines)
-            finally:
-                os.close(descriptor)
-        if is_new:
-            owned_like(self._home.parent, self.path)
-            if self._flush:
-                whole.flush_folder(self.path.parent)
+        self._files.make()
+        is_new = not self._files.exists(self._name)
+        with self._files.opened(self._name, os.O_RDWR | os.O_CREAT | os.O_APPEND) as descriptor:
+            self._check_unchanged(log, os.fstat(descriptor).st_size)
+            self._write(descriptor, log, lines)
+        if is_new and self._flush:
+            self._files.flush()
         return after
 
     def _bytes(self) -> bytes:
-        data = whole.read(self.path, bytes_max=BYTES_MAX)
+        data = self._files.read(self._name, bytes_max=BYTES_MAX)
         if isinstance(data, str):
             raise StorageCorrupt(
                 f"{self.path.name} of {self.path.parent.name} cannot be read: {data}",

@@ -22,12 +22,16 @@ import msgspec
 
 from context_engine.errors import StorageBusy, StorageCorrupt
 from context_engine.store import database, state
+from context_engine.store.state import StateFolder
 from context_engine.text.delta import Delta, Piece
 
+NAME = "journal.db"
 SCHEMA_VERSION = 1
 OPS_MAX = 500
 BYTES_MAX = 64 * 1024 * 1024
 """The journal keeps so many changed files, and so many packed bytes of them; its newest entry always."""
+UNPACKED_BYTES_MAX = 128 * 1024 * 1024
+"""A file that is edited has at most 32 MiB, and its change holds parts of both versions."""
 BUSY_MS = 5_000
 
 State = Literal["open", "done", "undone"]
@@ -85,7 +89,8 @@ class Journal:
 
     def __init__(self, folder: Path, *, flush: bool = True) -> None:
         """Nothing is opened or created until it is needed."""
-        self.path = folder / "journal.db"
+        self.path = folder / NAME
+        self._files = StateFolder(folder)
         self._flush = flush
         self._lock = threading.RLock()
         self._db: apsw.Connection | None = None
@@ -183,15 +188,15 @@ class Journal:
         if self._db is not None and inode != self._inode:
             self.close()
         if self._db is None and (inode or create):
-            self._db = _opened(self.path)
+            self._db = _opened(self._files)
             self._inode = database.inode(self.path)
         return self._db
 
 
-def _opened(path: Path) -> apsw.Connection:
-    state.make_folder(path.parent)
-    db = database.private(path, busy_ms=BUSY_MS, settings="PRAGMA secure_delete = FAST; PRAGMA foreign_keys = ON")
-    _check_schema(db, path)
+def _opened(files: StateFolder) -> apsw.Connection:
+    settings = "PRAGMA secure_delete = FAST; PRAGMA foreign_keys = ON"
+    db = database.open_in_state(files, NAME, tables=("entry", "op"), busy_ms=BUSY_MS, settings=settings)
+    _check_schema(db, files.path / NAME)
     return db
 
 
@@ -219,9 +224,9 @@ def _read(db: apsw.Connection, where: str, values: tuple[Any, ...] = ()) -> list
 
 def _op(row: tuple[Any, ...]) -> Op:
     path, before, after, mode, packed, image, temp, folders = row
-    pieces = msgspec.msgpack.decode(zlib.decompress(packed), type=list[tuple[int, bytes, bytes]])
+    pieces = msgspec.msgpack.decode(database.unpacked(packed, UNPACKED_BYTES_MAX), type=list[tuple[int, bytes, bytes]])
     delta = tuple(Piece(*piece) for piece in pieces)
-    old = None if image is None else zlib.decompress(image)
+    old = None if image is None else database.unpacked(image, UNPACKED_BYTES_MAX)
     return Op(path, before, after, delta, mode, old, temp, tuple(filter(None, folders.split("\0"))))
 
 
@@ -271,9 +276,9 @@ def _told(path: Path) -> Generator[None]:
             "another process keeps the journal locked", suggestion="Call again in a moment; nothing was written."
         ) from error
     except apsw.FullError as error:
-        raise state.full(path.parent) from error
+        raise state.full(path) from error
     except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError, apsw.IOError) as error:
-        raise state.closed(path.parent, str(error)) from error
+        raise state.closed(path, str(error)) from error
     except (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, zlib.error, msgspec.DecodeError) as error:
         raise _corrupt(path, str(error)) from error
 

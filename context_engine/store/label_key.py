@@ -7,12 +7,11 @@ out passwords against it.
 from __future__ import annotations
 
 import os
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 
 from context_engine.errors import ContextEngineError
-from context_engine.store.state import make_folder, owned_like, renew_ignored
+from context_engine.store.state import StateFolder
 
 NAME = "secrets.key"
 KEY_BYTES = 32
@@ -24,35 +23,23 @@ def label_key(folder: Path) -> bytes:
 
     Where nothing can be written it lasts as long as the caller keeps it.
     """
-    path = folder / NAME
-    if (key := _read(path)) is None:
-        with suppress(OSError, ContextEngineError):
-            _make(path)
-        key = _read(path)
+    files = StateFolder(folder)
+    key = _read(files)
+    if key is None:
+        with suppress(ContextEngineError):
+            files.make()
+            files.renew_git_ignore()
+            files.create(NAME, os.urandom(KEY_BYTES), flush=False, mode=0o600)  # another process may have been first
+        key = _read(files)
     return key or os.urandom(KEY_BYTES)
 
 
-def _read(path: Path) -> bytes | None:
+def _read(files: StateFolder) -> bytes | None:
     """A whole key, or None. One that was damaged is made anew: labels are then new as well, which harms nobody."""
-    with suppress(OSError):
-        key = path.read_bytes()
-        if len(key) == KEY_BYTES:
-            return key
-        path.unlink()
+    key = files.read(NAME, bytes_max=KEY_BYTES)
+    if isinstance(key, bytes) and len(key) == KEY_BYTES:
+        return key
+    if isinstance(key, bytes):
+        with suppress(ContextEngineError):
+            files.remove(NAME)
     return None
-
-
-def _make(path: Path) -> None:
-    """Written beside its place, under a name of its own, and linked to it: of two that make one the second takes the first's."""
-    make_folder(path.parent)
-    renew_ignored(path.parent)
-    handle, name = tempfile.mkstemp(".tmp", f"{NAME}.", path.parent)  # readable by its owner alone
-    beside = Path(name)
-    with os.fdopen(handle, "wb") as out:
-        out.write(os.urandom(KEY_BYTES))
-    try:
-        with suppress(FileExistsError):
-            os.link(beside, path)
-        owned_like(path.parent, path)
-    finally:
-        beside.unlink(missing_ok=True)

@@ -16,9 +16,10 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
-from context_engine.store.state import make_folder, owned_like, told
+from context_engine.confined import UnsafePathError
+from context_engine.errors import ContextEngineError
+from context_engine.store.locks import LockFile
+from context_engine.store.state import StateFolder, told
 
 
 class Presence:
@@ -27,30 +28,27 @@ class Presence:
     def __init__(self, home: Path, name: str) -> None:
         """Nothing is created until it is shown."""
         self.name = name
-        self._folder = home / "locks"
+        self._folder = StateFolder(home).folder("locks")
         self._lock = threading.Lock()
-        self._held: FileLock | None = None
+        self._held: LockFile | None = None
 
     def show(self) -> None:
-        """Be seen from now on until `end`. Raises: WriteFailed, DiskFull."""
+        """Be seen from now on until `end`. Raises: WriteFailed, DiskFull, StorageCorrupt."""
         with self._lock:
             if self._held is not None:
                 return
-            make_folder(self._folder.parent)
-            with told(self._folder):
-                self._folder.mkdir(exist_ok=True)
-                path = self._path(self.name)
-                path.touch()
-                owned_like(self._folder.parent, path)
-                held = FileLock(path, thread_local=False)
-                held.acquire(timeout=0)
-                self._held = held
+            self._folder.make()
+            held = LockFile(self._folder, _file(self.name))
+            with told(self._folder.path):
+                held.acquire(0)
+            self._held = held
 
     def end(self) -> None:
         """Be gone. It can be shown again."""
         with self._lock:
             if self._held is not None:
-                self._held = _left(self._held, self._path(self.name))
+                self._leave(self._held, self.name)
+                self._held = None
 
     def is_alive(self, name: str) -> bool:
         """Whether whoever goes by this name is still there, as far as can be known; what a dead one left is cleaned away."""
@@ -58,31 +56,31 @@ class Presence:
             return self._held is not None
         if name.partition("@")[2] != self.name.partition("@")[2]:
             return bool(name)
-        path = self._path(name)
-        if not name or not path.exists():
+        if not name:
             return False
-        lock = FileLock(path, thread_local=False)
+        lock = LockFile(self._folder, _file(name))
         try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            return True
+            if not lock.acquire(0, create=False):
+                return True
+        except (FileNotFoundError, NotADirectoryError, UnsafePathError):  # what is no lock of ours shows nobody
+            return False
         except OSError:  # it is there and closed to us: somebody else's, and so alive for all we know
             return True
-        _left(lock, path)
+        self._leave(lock, name)
         return False
 
-    def _path(self, name: str) -> Path:
-        return self._folder / f"alive-{name}.lock"
+    def _leave(self, lock: LockFile, name: str) -> None:
+        """Delete the file of a lock that is held, and let go of it; Windows deletes only what nobody holds."""
+        for let_go in (lock.release, lambda: None):
+            with suppress(ContextEngineError):
+                self._folder.remove(_file(name))
+            let_go()
+
+
+def _file(name: str) -> str:
+    return f"alive-{name}.lock"
 
 
 def place(home: Path) -> str:
     """A name for a home on this machine, which no home of another machine has."""
     return hashlib.blake2b(f"{platform.node()}\n{os.path.realpath(home)}".encode(), digest_size=6).hexdigest()
-
-
-def _left(lock: FileLock, path: Path) -> None:
-    """Delete the file of a lock that is held, and let go of it; Windows deletes only what nobody holds."""
-    for let_go in (lock.release, lambda: None):
-        with suppress(OSError):
-            path.unlink(missing_ok=True)
-        let_go()

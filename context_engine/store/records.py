@@ -10,15 +10,13 @@ of what stands in a record.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Generator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from context_engine.store import whole
 from context_engine.store.locks import PathLocks
-from context_engine.store.whole import Stamp
+from context_engine.store.state import LEFT_S, Stamp, StateFolder
 
 if TYPE_CHECKING:  # for those who have a team
     from context_engine.store.team.common_folder import CommonFolder
@@ -39,7 +37,7 @@ class Records:
     def __init__(self, home: Path, name: str, *, flush: bool = True, commons: Commons | None = None) -> None:
         """Nothing is created until something is written."""
         self.folder = home / name
-        self._home = home
+        self._files = StateFolder(home).folder(name)
         self._flush = flush
         self._locks = PathLocks(home / "locks")
         self._common: CommonFolder | None = commons.folder(self.folder, nature, flush=flush) if commons else None
@@ -50,22 +48,20 @@ class Records:
         """Every record, by its path below the folder (`decisions/use-tabs--0c07398f.md`)."""
         self._look()
         found: dict[str, Stamp] = {}
-        for folder in whole.entries(self.folder):
-            if folder.is_dir(follow_symlinks=False) and not folder.name.startswith("."):
-                found |= _stamps(folder)
+        for folder in self._files.folders():
+            for name, facts in self._files.files(folder).items():
+                if name.endswith(SUFFIX) and name[0] != ".":
+                    found[f"{folder}/{name}"] = facts.st_ino, facts.st_size, facts.st_mtime_ns
         return found
 
     def folders(self) -> tuple[int, ...]:
         """What changes when a record is made, deleted or replaced, though not when it is written over in place: mtimes in ns."""
         self._look()
-        inner = (entry for entry in whole.entries(self.folder) if entry.is_dir(follow_symlinks=False))
-        with suppress(OSError):  # one of them went in this moment
-            return os.stat(self.folder).st_mtime_ns, *(os.stat(entry.path).st_mtime_ns for entry in inner)
-        return ()
+        return tuple(facts.st_mtime_ns for facts in self._files.statuses("", self._files.folders()))
 
     def read(self, name: str) -> bytes | str | None:
         """The content of a record, why it cannot be read, or None when it is not there any more."""
-        return whole.read(self.folder / name, bytes_max=BYTES_MAX)
+        return self._files.read(name, bytes_max=BYTES_MAX)
 
     @property
     def problem(self) -> str:
@@ -82,32 +78,31 @@ class Records:
     def writing(self) -> Generator[None]:
         """Be the only writer until the block ends.
 
-        Raises: StorageBusy, WriteFailed, DiskFull; StoreUnavailable, StoreUnusable where a team has them in common.
+        What killed writers left half done is cleared away. Raises: StorageBusy, WriteFailed, DiskFull, StorageCorrupt;
+        StoreUnavailable, StoreUnusable where a team has them in common.
         """
         with self._common.writing() if self._common else nullcontext(), self._locks.held([self.folder.name]):
+            for folder in self._files.folders():
+                self._files.sweep(folder, left_s=LEFT_S)  # an edit of a record may be under way
             yield
 
     def create(self, name: str, data: bytes) -> bool:
-        """Write a new record; False when there is one of that name. Raises: WriteFailed, DiskFull, InvalidPath."""
-        if self._common and (self.folder / name).exists():
+        """Write a new record; False when there is one of that name. Raises: WriteFailed, DiskFull, StorageCorrupt."""
+        if self._common and self._files.exists(name):
             return False
         self._share(name, data)
-        return whole.create(self._home, self.folder / name, data, flush=self._flush)
+        return self._files.create(name, data, flush=self._flush)
 
     def replace(self, name: str, data: bytes) -> None:
-        """Write a record anew. Raises: WriteFailed, DiskFull, InvalidPath."""
+        """Write a record anew. Raises: WriteFailed, DiskFull, StorageCorrupt."""
         self._share(name, data)
-        whole.replace(self._home, self.folder / name, data, flush=self._flush)
+        self._files.replace(name, data, flush=self._flush)
 
     def remove(self, name: str) -> None:
-        """Delete a record, and its folder when that was the last one. Raises: WriteFailed, InvalidPath."""
-        target = self.folder / name
+        """Delete a record, and its folder when that was the last one. Raises: WriteFailed, StorageCorrupt."""
         self._share(name, None)
-        whole.make_place(self._home, target)
-        with whole.told(target):
-            target.unlink(missing_ok=True)
-        with suppress(OSError):  # there are others
-            target.parent.rmdir()
+        self._files.remove(name)
+        self._files.remove_empty(name.rpartition("/")[0])
 
     def _share(self, name: str, data: bytes | None) -> None:
         """What a team has in common is theirs before it is ours."""
@@ -122,17 +117,3 @@ def nature(path: str) -> Nature | None:
     ('edited', None)
     """
     return "edited" if path.endswith(SUFFIX) else None
-
-
-def _stamps(folder: os.DirEntry[str]) -> dict[str, Stamp]:
-    """The plain files of a folder that may be records. Asked at each call, for thousands of files: hence the plain loop."""
-    found: dict[str, Stamp] = {}
-    for entry in whole.entries(folder.path):
-        name = entry.name
-        if name.endswith(SUFFIX) and name[0] != "." and entry.is_file(follow_symlinks=False):
-            try:
-                facts = entry.stat(follow_symlinks=False)
-            except OSError:  # it went in this moment
-                continue
-            found[f"{folder.name}/{name}"] = facts.st_ino, facts.st_size, facts.st_mtime_ns
-    return found

@@ -14,6 +14,8 @@ import apsw
 
 SCHEMA_VERSION = 2
 """2: findings are numbered within their session, the same on all machines; what a team knows of them. 1 had one count for all."""
+FIRST = ("session", "unit", "log", "body", "cache", "kept")
+"""Tables that every version has."""
 SESSIONS_MAX = 100
 """Older ones go, those under way excepted: who asks for a review of last month wants it done again."""
 

@@ -21,19 +21,23 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from context_engine.errors import DiskFull, StorageBusy, StorageCorrupt, WriteFailed
-from context_engine.store import database, state
+from context_engine.store import database
 from context_engine.store import review_tables as tables
 from context_engine.store.locks import PathLocks
 from context_engine.store.review_tables import Checkpoint, Event, Session, Unit
+from context_engine.store.state import StateFolder
 
 if TYPE_CHECKING:  # for those who have a team
     from context_engine.store.team.common_reviews import CommonReviews
 
 __all__ = ["Checkpoint", "Event", "ReviewStore", "Session", "Unit"]
 
+NAME = "state.db"
 BUSY_MS = 5_000
 KEPT_MAX = 200
 """Reviews that wait for a second pass; agents come back within minutes."""
+BODY_BYTES_MAX = 64 * 1024 * 1024
+"""A thousand times what was found in any file."""
 CACHE_BYTES_MAX = 64 * 1024 * 1024
 """Some hundred thousand files looked at: most bodies hold no finding and take 200 bytes."""
 _TRIM_CACHE = """
@@ -54,7 +58,8 @@ class ReviewStore:
 
     def __init__(self, folder: Path, common: CommonReviews | None = None) -> None:
         """Nothing is opened or created until something is written. `common`: the team's, None on a laptop."""
-        self.path = folder / "state.db"
+        self.path = folder / NAME
+        self._files = StateFolder(folder)
         self._lock = threading.RLock()
         self._common = common
         self._making = PathLocks(folder / "locks")
@@ -191,14 +196,14 @@ class ReviewStore:
     def bodies(self, session_id: str) -> dict[str, bytes]:
         """What was left of each path."""
         rows = self._ask("SELECT path, body FROM body WHERE session = ? ORDER BY path", (session_id,))
-        return {path: zlib.decompress(body) for path, body in rows}
+        return {path: self._unpacked(body) for path, body in rows}
 
     # -- what need not be done twice --
 
     def cached(self, keys: Iterable[str]) -> dict[str, bytes]:
         """The bodies that are known by these keys."""
         asked = "SELECT key, body FROM cache WHERE key IN (SELECT value FROM json_each(?))"
-        return {key: zlib.decompress(body) for key, body in self._ask(asked, (json.dumps(sorted(set(keys))),))}
+        return {key: self._unpacked(body) for key, body in self._ask(asked, (json.dumps(sorted(set(keys))),))}
 
     def keep(self, name: str, body: bytes, at: float) -> None:
         """Keep what a second call will go on from."""
@@ -212,7 +217,7 @@ class ReviewStore:
     def kept(self, name: str) -> bytes | None:
         """What was kept under a name; None when it was never there, or is too long ago."""
         rows = self._ask("SELECT body FROM kept WHERE id = ?", (name,))
-        return zlib.decompress(rows[0][0]) if rows else None
+        return self._unpacked(rows[0][0]) if rows else None
 
     def trim(self) -> None:
         """Let go of the part of the cache that was not used for the longest time, beyond its limit."""
@@ -240,6 +245,10 @@ class ReviewStore:
             with self._common.writing(db, session_id, units):
                 yield db
 
+    def _unpacked(self, body: bytes) -> bytes:
+        with _told(self.path):
+            return database.unpacked(body, BODY_BYTES_MAX)
+
     @contextmanager
     def _writing(self) -> Generator[apsw.Connection]:
         with self._lock, _told(self.path), database.transaction(db := self._made()):
@@ -257,20 +266,19 @@ class ReviewStore:
             self.close()
         if self._db is None and (inode or create):
             with self._making.held([self.path.name]):  # two that make it at once would each find it locked
-                self._db = _opened(self.path)
+                self._db = _opened(self._files)
             self._inode = database.inode(self.path)
         return self._db
 
 
-def _opened(path: Path) -> apsw.Connection:
-    state.make_folder(path.parent)
-    state.renew_ignored(path.parent)
+def _opened(files: StateFolder) -> apsw.Connection:
     settings = "PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON"  # a power cut costs units, which are done again
-    db = database.private(path, busy_ms=BUSY_MS, settings=settings)
+    db = database.open_in_state(files, NAME, tables=tables.FIRST, busy_ms=BUSY_MS, settings=settings)
+    files.renew_git_ignore()
     version = tables.lay_out(db)
     if version > tables.SCHEMA_VERSION:
         db.close()
-        raise _corrupt(path, f"it has the format {version}, this release knows {tables.SCHEMA_VERSION}")
+        raise _corrupt(files.path / NAME, f"it has the format {version}, this release knows {tables.SCHEMA_VERSION}")
     return db
 
 

@@ -2,39 +2,39 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
-from pathlib import Path
-
-from context_engine.store import whole
+from context_engine.store.state import Share, StateFolder
 
 FOLDER = ".trash"
 BYTES_MAX = 256_000_000
 """As of the longest log."""
 
 
-def put_away(home: Path, folder: Path, stamp: str, share: whole.Share | None = None) -> Path:
-    """Move a folder into the trash beside it; where it lies now. Moving it back undoes that. `share`: of a team's, see `versions`.
+def put_away(files: StateFolder, name: str, stamp: str, share: Share | None = None) -> str:
+    """Move a folder into the trash beside it; its path now. Moving it back undoes that. `share`: of a team's, see `versions`.
 
-    Raises: WriteFailed, DiskFull, InvalidPath.
+    Raises: WriteFailed, DiskFull, StorageCorrupt.
     """
-    target = _free(folder.parent / FOLDER, f"{folder.name}-{stamp}")
-    whole.make_place(home, target)
+    target = f"{FOLDER}/{_free(files.names(FOLDER), f'{name}-{stamp}')}"
+    files.folder(FOLDER).make()
     if share:
-        files = dict(_files(folder))
-        share({**{target / name: data for name, data in files.items()}, **dict.fromkeys(map(folder.joinpath, files))})
-    with whole.told(folder):
-        folder.rename(target)
-    whole.flush_folder(folder.parent)
+        here, there = files.folder(name), files.folder(target)
+        contents = _contents(here)
+        share(
+            {
+                **{there.path / file: data for file, data in contents.items()},
+                **dict.fromkeys(here.path / file for file in contents),
+            }
+        )
+    files.rename(name, target)
     return target
 
 
-def purge(folder: Path, share: whole.Share | None = None) -> None:
-    """Delete a folder for good, with what it holds; links are deleted, not followed. Raises: WriteFailed."""
+def purge(files: StateFolder, name: str, share: Share | None = None) -> None:
+    """Delete a folder for good, with what it holds; links are deleted, not followed. Raises: WriteFailed, StorageCorrupt."""
     if share:
-        share({folder / name: None for name, _ in _files(folder)})
-    with whole.told(folder):
-        shutil.rmtree(folder)
+        folder = files.folder(name)
+        share(dict.fromkeys(folder.path / file for file in _contents(folder)))
+    files.remove_tree(name)
 
 
 def is_of(trashed: str, path: str) -> bool:
@@ -48,17 +48,13 @@ def is_of(trashed: str, path: str) -> bool:
     return name == was_name and was.startswith(f"{folder}-")
 
 
-def _files(folder: Path) -> Iterator[tuple[str, bytes]]:
+def _contents(folder: StateFolder) -> dict[str, bytes]:
     """The plain files of a folder, with what stands in them."""
-    for entry in whole.entries(folder):
-        data = whole.read(Path(entry.path), bytes_max=BYTES_MAX) if entry.is_file(follow_symlinks=False) else None
-        if isinstance(data, bytes):
-            yield entry.name, data
+    read = {name: folder.read(name, bytes_max=BYTES_MAX) for name in folder.files()}
+    return {name: data for name, data in read.items() if isinstance(data, bytes)}
 
 
-def _free(trash: Path, name: str) -> Path:
+def _free(taken: set[str], name: str) -> str:
     """A name that nothing in the trash has."""
-    taken = {entry.name for entry in whole.entries(trash)}
-    return trash / next(
-        each for each in (name, *(f"{name}-{twin}" for twin in range(2, len(taken) + 3))) if each not in taken
-    )
+    names = (name, *(f"{name}-{twin}" for twin in range(2, len(taken) + 3)))
+    return next(each for each in names if each not in taken)

@@ -12,7 +12,7 @@ import zlib
 from pathlib import Path
 
 from context_engine.errors import StorageCorrupt
-from context_engine.store import whole
+from context_engine.store.state import Share, StateFolder
 
 BYTES_MAX = 16_000_000
 """Several times what may be saved: the limit of who saves is another one, this keeps a packed trap from filling the memory."""
@@ -20,62 +20,62 @@ _NAME = re.compile(r"v(\d{4,9})\.json(\.gz)?")
 
 
 class Versions:
-    """The versions in one folder below the home. Any number of processes may hold one on the same folder.
+    """The versions in one folder. Any number of processes may hold one on the same folder.
 
     `flush=False` gives up on surviving a power cut, for what can be had again; `share` is there where a team has them in common.
     """
 
-    def __init__(self, home: Path, folder: Path, *, flush: bool = True, share: whole.Share | None = None) -> None:
+    def __init__(self, files: StateFolder, *, flush: bool = True, share: Share | None = None) -> None:
         """Nothing is created until a version is made."""
-        self.folder = folder
-        self._home = home
+        self.folder = files.path
+        self._files = files
         self._flush = flush
         self._share = share
 
     def numbers(self) -> tuple[int, ...]:
         """The numbers of all versions, rising."""
-        return tuple(sorted(self._files()))
+        return tuple(sorted(self._found()))
 
     def path(self, number: int) -> Path:
         """Where a version lies, packed or not; where it would lie when there is none."""
-        return self.folder / self._files().get(number, name(number))
+        return self.folder / self._found().get(number, name(number))
 
     def read(self, number: int) -> bytes | None:
         """What was written; None when there is no such version. Raises: StorageCorrupt, naming the file."""
         path = self.path(number)
-        data = whole.read(path, bytes_max=BYTES_MAX)
+        data = self._files.read(path.name, bytes_max=BYTES_MAX)
         if isinstance(data, str):
             raise corrupt(path, data)
         return _unpacked(path, data) if data is not None and path.suffix == ".gz" else data
 
     def add(self, number: int, data: bytes) -> bool:
-        """Make a version; False when there is one of this number. Raises: WriteFailed, DiskFull, InvalidPath."""
-        if number in self._files():
+        """Make a version; False when there is one of this number. Raises: WriteFailed, DiskFull, StorageCorrupt."""
+        if number in self._found():
             return False
         if self._share:
             self._share({self.folder / name(number): data})
-        return whole.create(self._home, self.folder / name(number), data, flush=self._flush)
+        return self._files.create(name(number), data, flush=self._flush)
 
     def pack(self, keep: int) -> int:
         """Pack all but the newest versions; how many it were. A death in between leaves both forms, which say the same.
 
-        Raises: WriteFailed, DiskFull, InvalidPath, StorageCorrupt (a version that cannot be read stays as it is).
+        Raises: WriteFailed, DiskFull, StorageCorrupt (a version that cannot be read stays as it is).
         """
-        plain = [number for number in self.numbers()[:-keep] if (self.folder / name(number)).is_file()]
+        found = self._found()
+        plain = [number for number in sorted(found)[:-keep] if found[number] == name(number)]
         for number in plain:
-            path = self.folder / name(number)
-            packed, target = gzip.compress(self.read(number) or b"", mtime=0), path.with_name(f"{path.name}.gz")
+            file = name(number)
+            packed = gzip.compress(self.read(number) or b"", mtime=0)
             if self._share:
-                self._share({target: packed, path: None})
-            whole.replace(self._home, target, packed, flush=self._flush)
-            with whole.told(path):
-                path.unlink()
+                self._share({self.folder / f"{file}.gz": packed, self.folder / file: None})
+            self._files.replace(f"{file}.gz", packed, flush=self._flush)
+            self._files.remove(file)
         return len(plain)
 
-    def _files(self) -> dict[int, str]:
+    def _found(self) -> dict[int, str]:
         """The file of each version; where both forms lie, the one that is not packed."""
         found: dict[int, str] = {}
-        for file in sorted((entry.name for entry in whole.entries(self.folder)), reverse=True):
+        for file in sorted(self._files.names(), reverse=True):
             if match := _NAME.fullmatch(file):
                 found[int(match[1])] = file
         return found

@@ -21,6 +21,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from context_engine.confined import is_temporary
 from context_engine.errors import (
     Conflict,
     InvalidArgument,
@@ -32,7 +33,6 @@ from context_engine.errors import (
 from context_engine.memory.asking import Draft, Revision, Wanted
 from context_engine.plans.approvals import DECIDED
 from context_engine.plans.asking import Wanted as Planned
-from context_engine.store import whole
 from context_engine.store.records import Records
 from context_engine.store.team import common_folder
 from context_engine.store.team.commons import Commons, open_commons
@@ -87,9 +87,7 @@ class Machine:
         return {
             path.relative_to(home).as_posix(): path.read_bytes()
             for path in found
-            if path.name != "index.json"
-            and common_folder.CONFLICT not in path.name
-            and not whole.is_unfinished(path.name)
+            if path.name != "index.json" and common_folder.CONFLICT not in path.name and not is_temporary(path.name)
         }
 
     def lie(self, path: str) -> Path:

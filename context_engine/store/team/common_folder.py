@@ -15,17 +15,17 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from context_engine.errors import ContextEngineError, StorageBusy, StoreUnavailable, StoreUnusable
-from context_engine.store import trash, whole
+from context_engine.store import trash
+from context_engine.store.state import UNSETTLED_NS, Stamp, StateFolder
 from context_engine.store.team.depot import DOWN_REST_S
 from context_engine.store.team.record_depot import Hand, Held, RecordDepot
 from context_engine.store.team.seen import Agreed, Seen
 from context_engine.store.team.settling import Nature, Sides, Verdict, verdict
-from context_engine.store.whole import Stamp
 
 WAIT_S = 10.0
 """A write takes some hundredths of a second, and a hundred people do not write at once."""
@@ -63,6 +63,7 @@ class CommonFolder:
     ) -> None:
         """Nothing is asked or created until it is needed. The folder's name is the kind."""
         self.folder = folder
+        self._files = StateFolder(folder.parent).folder(folder.name)
         self.problem = ""
         """Why the team's records were not seen the last time, or what lies here in conflict with them; empty when all is well."""
         self._depot = depot
@@ -147,7 +148,7 @@ class CommonFolder:
         if revision < self._seen.revision:
             self._seen.begin_anew()
         agreed = self._seen.files()
-        files, aside, closed = self._files(agreed)
+        files, aside, closed = self._listed(agreed)
         theirs = self._moved(revision)
         changed = [path for path in {**agreed, **files} if path not in theirs and files.get(path) != agreed.get(path)]
         theirs |= {held.path: held for held in self._depot.held(*self._of, changed)} if changed else {}
@@ -209,7 +210,7 @@ class CommonFolder:
                 if self._has_changed(path, difference):
                     continue  # somebody is editing it in this moment: the next look judges anew
                 if path in contents:
-                    whole.replace(self.folder.parent, self.folder / path, contents[path], flush=self._flush)
+                    self._files.replace(path, contents[path], flush=self._flush)
                     self._agree(path, self._here(path))
                 elif theirs[path].is_gone:
                     self._remove(path)
@@ -228,10 +229,10 @@ class CommonFolder:
 
     # -- this side --
 
-    def _files(self, agreed: Mapping[str, Agreed]) -> tuple[dict[str, Agreed], list[str], set[str]]:
+    def _listed(self, agreed: Mapping[str, Agreed]) -> tuple[dict[str, Agreed], list[str], set[str]]:
         """Every record that lies here, read where its stamp is not the one that was agreed on; what lies aside; what cannot be read."""
         found, aside, closed = {}, [], set()
-        for path, stamp in below(self.folder):
+        for path, stamp in (*below(self._files), *_below_trash(self._files)):
             if self._natures(path) is None:
                 continue
             if CONFLICT in path:
@@ -241,42 +242,37 @@ class CommonFolder:
             here = known if known and known.stamp == stamp else self._here(path)
             if here is not None:
                 found[path] = here
-            elif (self.folder / path).exists():
+            elif self._files.exists(path):
                 closed.add(path)
         return found, aside, closed
 
     def _here(self, path: str) -> Agreed | None:
         """A file as it is now; None when it went in this moment, or cannot be read."""
-        try:
-            facts = os.stat(self.folder / path, follow_symlinks=False)
-        except OSError:
+        folder, _, name = path.rpartition("/")
+        facts = self._files.statuses(folder, [name])[-1:]
+        data = self._files.read(path, bytes_max=BYTES_MAX)
+        if not facts or not isinstance(data, bytes):
             return None
-        data = whole.read(self.folder / path, bytes_max=BYTES_MAX)
-        if not isinstance(data, bytes):
-            return None
-        is_settled = time.time_ns() - facts.st_mtime_ns > whole.UNSETTLED_NS
-        return Agreed(_sha(data), stamp_of(facts) if is_settled else NO_STAMP)
+        is_settled = time.time_ns() - facts[0].st_mtime_ns > UNSETTLED_NS
+        return Agreed(_sha(data), stamp_of(facts[0]) if is_settled else NO_STAMP)
 
     def _content(self, path: str) -> bytes:
-        data = whole.read(self.folder / path, bytes_max=BYTES_MAX)
+        data = self._files.read(path, bytes_max=BYTES_MAX)
         return data if isinstance(data, bytes) else b""
 
     def _set_aside(self, path: str) -> str:
         """Keep what stands in a file beside it, under a name that says why; where it lies then."""
-        target, data = self.folder / path, self._content(path)
-        stem, _, suffix = target.name.partition(".")
-        kept = target.with_name(f"{stem}{CONFLICT}{_sha(data)[:8]}.{suffix}")
-        whole.create(self.folder.parent, kept, data, flush=self._flush)
-        return kept.relative_to(self.folder).as_posix()
+        folder, _, name = path.rpartition("/")
+        stem, _, suffix = name.partition(".")
+        data = self._content(path)
+        kept = f"{folder}/{stem}{CONFLICT}{_sha(data)[:8]}.{suffix}"
+        self._files.create(kept, data, flush=self._flush)
+        return kept
 
     def _remove(self, path: str) -> None:
         """Delete a file, and its folder when that was the last one."""
-        target = self.folder / path
-        whole.make_place(self.folder.parent, target)
-        with whole.told(target):
-            target.unlink(missing_ok=True)
-        with suppress(OSError):  # there are others
-            target.parent.rmdir()
+        self._files.remove(path)
+        self._files.remove_empty(path.rpartition("/")[0])
         self._seen.forget([path])
 
 
@@ -321,22 +317,16 @@ def is_plain(path: str) -> bool:
     return len(parts) == FOLDERS and not set(path) & set("\\:\0") and not any(part[:1] in ("", ".") for part in parts)
 
 
-def below(folder: Path) -> Iterator[tuple[str, Stamp]]:
-    """Every plain file two levels below a folder, three in its trash, with its stamp; links are not followed."""
-    for entry in whole.entries(folder):
-        if not entry.is_dir(follow_symlinks=False):
-            continue
-        if entry.name == trash.FOLDER:
-            yield from ((f"{entry.name}/{path}", stamp) for path, stamp in below(Path(entry.path)))
-        elif not entry.name.startswith("."):
-            yield from ((f"{entry.name}/{name}", stamp) for name, stamp in _plain_files(entry.path))
+def below(files: StateFolder) -> Iterator[tuple[str, Stamp]]:
+    """Every plain file two levels below a folder, with its stamp; links are not followed."""
+    for folder in files.folders():
+        for name, facts in files.files(folder).items():
+            if name[0] != ".":
+                yield f"{folder}/{name}", stamp_of(facts)
 
 
-def _plain_files(folder: str) -> Iterator[tuple[str, Stamp]]:
-    for entry in whole.entries(folder):
-        if entry.name[0] != "." and entry.is_file(follow_symlinks=False):
-            with suppress(OSError):  # it went in this moment
-                yield entry.name, stamp_of(entry.stat(follow_symlinks=False))
+def _below_trash(files: StateFolder) -> Iterator[tuple[str, Stamp]]:
+    return ((f"{trash.FOLDER}/{path}", stamp) for path, stamp in below(files.folder(trash.FOLDER)))
 
 
 def stamp_of(facts: os.stat_result) -> Stamp:

@@ -17,8 +17,8 @@ from typing import NamedTuple
 import apsw
 
 from context_engine.errors import StorageBusy, StorageCorrupt
-from context_engine.store import database, whole
-from context_engine.store.whole import Stamp
+from context_engine.store import database
+from context_engine.store.state import Stamp, told
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS cursor(only INTEGER PRIMARY KEY CHECK (only = 1), revision INT NOT NULL);
@@ -103,9 +103,9 @@ class Seen:
             self._db.close()
             self._db = None
         if self._db is None:
-            with whole.told(self._path):
+            with told(self._path):
                 self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._db = _made(self._path, round(wait_s * 1000))
+                self._db = _made(self._path, round(wait_s * 1000))
             self._inode = database.inode(self._path)
         self._db.set_busy_timeout(round(wait_s * 1000))
         return self._db
@@ -126,7 +126,7 @@ class Seen:
 
 
 def _made(path: Path, busy_ms: int) -> apsw.Connection:
-    db = database.private(path, busy_ms=busy_ms, settings="PRAGMA synchronous = NORMAL")
+    db = database.open_in_cache(path, busy_ms=busy_ms, settings="PRAGMA synchronous = NORMAL")
     try:
         db.execute(_TABLES)
     except apsw.Error:

@@ -37,11 +37,11 @@ from context_engine.store.embedded import (
 )
 from context_engine.store.segment import Segment
 from context_engine.store.snapshot import Snapshot
+from context_engine.store.state import LEFT_S
 from context_engine.store.store import FileState, Stats, stats_of
 from context_engine.store.team.depot import DOWN_REST_S, Depot, Held, Sent, busy, digest, unavailable
 from context_engine.store.team.manifest import Manifest, Part, decoded, encoded
 from context_engine.store.team.shared_writer import SharedWriter, file_states, looks_again
-from context_engine.store.whole import LEFT_S
 
 LOOK_WAIT_S = 0.1
 """A look at a depot that is near takes less than a millisecond, round the world and back .3 s; an answer takes some milliseconds,
