@@ -22,7 +22,11 @@ from context_engine.cli import (
     workspace_commands,
 )
 from context_engine.cli.options import AsJson, Root, Together
-from context_engine.errors import BugError, ContextEngineError
+from context_engine.cli.terminal import safe_streams
+from context_engine.errors import AccessFailed, BugError, ContextEngineError, InvalidArgument
+
+INTERRUPTED = 130
+WRONG_USAGE = 2
 
 app = typer.Typer(
     name="ctx",
@@ -44,22 +48,41 @@ chunks_app = typer.Typer(
 
 def run() -> int:
     """Run the command line; the exit code."""
-    try:
-        app(prog_name="ctx")
-    except SystemExit as leaving:
-        return leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
-    except Exception as error:
-        if os.environ.get("CTX_DEBUG"):
-            raise
-        from context_engine.cli.screen import complain
+    with safe_streams():
+        try:
+            code = app(prog_name="ctx", standalone_mode=False)
+        except SystemExit as leaving:
+            code = leaving.code
+        except typer.Abort:
+            code = INTERRUPTED
+        except Exception as error:
+            if os.environ.get("CTX_DEBUG"):
+                raise
+            code = _complain(error)
+    return code if isinstance(code, int) else int(code is not None)
 
-        complain(error if isinstance(error, ContextEngineError) else _defect(error))
-        return 1
-    return 0
+
+def _complain(error: Exception) -> int:
+    """Print one line about an error; the exit code."""
+    from context_engine.cli.screen import complain
+
+    format_message = getattr(error, "format_message", None)
+    if callable(format_message):  # wrong usage, as every release of typer's copy of click says it
+        if type(error).__name__ != "NoArgsIsHelpError":  # its help has been printed
+            command = getattr(getattr(error, "ctx", None), "command_path", "ctx")
+            complain(InvalidArgument(str(format_message()), suggestion=f"{command} --help shows what it takes."))
+        return WRONG_USAGE
+    complain(error if isinstance(error, ContextEngineError) else _defect(error))
+    return 1
 
 
 def _defect(error: Exception) -> ContextEngineError:
-    """What no one foresaw, told as ours."""
+    """Return the error for what nobody foresaw: the machine's, where the system named a file, else ours."""
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return AccessFailed(
+            f"{os.fsdecode(error.filename)}: {error.strerror}",
+            suggestion="See that it is there and that you may use it, then run the command again.",
+        )
     return BugError(
         f"something is wrong in ctx itself: {type(error).__name__}: {error}",
         suggestion="Run it again with ctx --debug ... and report what it prints.",

@@ -12,6 +12,7 @@ from context_engine.cli.places import project_around, root_of
 from context_engine.cli.screen import err, indexed, out, rows, told
 from context_engine.engine import Engine, Settings
 from context_engine.errors import Cancelled, InvalidArgument, InvalidPath
+from context_engine.text.visible import one_line
 from context_engine.tools.index_tools import reasons
 
 if TYPE_CHECKING:
@@ -84,7 +85,9 @@ def show(workspace: Path, report: IndexReport) -> None:
     )
     remarkable = [each for each in report.skipped if each.reason not in UNREMARKABLE]
     for each in remarkable[:NAMED_MAX]:
-        out.print(f"  {each.reason.replace('_', ' ')}: {each.path} {each.detail}".rstrip(), markup=False)
+        out.print(
+            f"  {each.reason.replace('_', ' ')}: {one_line(each.path)} {one_line(each.detail)}".rstrip(), markup=False
+        )
     if not report.files:
         err.print("[yellow]nothing to index here[/yellow]: is this the right folder? See ctx index --help")
 

@@ -6,16 +6,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.markup import escape
-
 from context_engine.cli.call import answered, given, printed
 from context_engine.cli.places import root_of
-from context_engine.cli.screen import Cell, ago, err, harmless, note, out, read, ready, rows, sure, table
+from context_engine.cli.screen import Cell, ago, err, note, out, plain, read, ready, rows, sure, table
 from context_engine.engine import Engine
 from context_engine.errors import InvalidArgument
 from context_engine.memory.asking import Draft, Revision, Sought, Wanted
 from context_engine.store import times
 from context_engine.text.names import ending, short
+from context_engine.text.visible import one_line
 
 if TYPE_CHECKING:
     from context_engine.memory.knowledge import Result
@@ -98,15 +97,15 @@ def search(root: Path | None, sought: Sought, *, as_json: bool) -> int:
 def _show_result(each: Result) -> None:
     """A line with the kind and the place, then what it says."""
     known = each.known
-    title = "" if known.title in known.content else harmless(known.title)
-    place = harmless(known.place)
-    stale = f"  [yellow]{each.status}: {escape(harmless(each.why))}[/yellow]" if each.why else ""
-    head = f"[{TYPES.get(known.type, 'bold')}]{known.type}[/] [bold]{escape(place)}[/bold]  {escape(title)}"
+    title = "" if known.title in known.content else one_line(known.title)
+    place = one_line(known.place)
+    stale = f"  [yellow]{each.status}: {plain(each.why)}[/yellow]" if each.why else ""
+    head = f"[{TYPES.get(known.type, 'bold')}]{known.type}[/] [bold]{plain(place)}[/bold]  {plain(title)}"
     out.print(head.rstrip() + stale)
-    for line in harmless(known.content).strip().splitlines():
-        out.print(f"   {escape(line)}".rstrip())
+    for line in known.content.strip().splitlines():
+        out.print(f"   {plain(line)}".rstrip())
     told = f"{known.date[:10]} {known.source} {each.score:.2f}".strip()
-    out.print(f"   [dim]{escape(harmless(told))}[/dim]")
+    out.print(f"   [dim]{plain(told)}[/dim]")
 
 
 def show(root: Path | None, which: str, *, as_json: bool) -> int:
@@ -118,7 +117,7 @@ def show(root: Path | None, which: str, *, as_json: bool) -> int:
     assert held
     if as_json:
         return _print_memory(entry, standing.status, standing.why)
-    out.print(f"[bold]{escape(harmless(held.title))}[/bold]")
+    out.print(f"[bold]{plain(held.title)}[/bold]")
     told = (
         ("id", held.id),
         ("category", " / ".join(part for part in (held.category, held.subtype) if part)),
@@ -134,7 +133,7 @@ def show(root: Path | None, which: str, *, as_json: bool) -> int:
         ("changed", held.updated_at),
         ("file", entry.path),
     )
-    rows((name, harmless(value)) for name, value in told)
+    rows((name, value) for name, value in told)
     out.print()
     read(held.content)
     return 0
@@ -197,7 +196,7 @@ def add(root: Path | None, draft: Draft, on_similar: str, *, as_json: bool) -> i
         told = {"id": added.id, "path": added.path, "action": added.action, "redactions": added.redactions}
         print(compact({"ok": True} | told | {"warnings": list(added.warnings)}))
         return 0
-    out.print(f"{added.action}: [bold cyan]{short(added.id)}[/bold cyan]  {escape(added.path)}")
+    out.print(f"{added.action}: [bold cyan]{short(added.id)}[/bold cyan]  {plain(added.path)}")
     _tell_beside(added)
     return 0
 
@@ -206,9 +205,9 @@ def _tell_beside(added: Added) -> None:
     """What stands near a new memory, and what was taken out of it."""
     for what, others in (("similar", added.similar), ("may contradict", added.conflicts)):
         for each in others:
-            err.print(f"[yellow]{what}:[/yellow] {escape(harmless(_named(each)))}")
+            err.print(f"[yellow]{what}:[/yellow] {plain(_named(each))}")
     for warning in added.warnings:
-        err.print(f"[yellow]warning:[/yellow] {escape(harmless(warning))}")
+        err.print(f"[yellow]warning:[/yellow] {plain(warning)}")
     if added.redactions:
         note(f"{added.redactions} secrets were masked")
 
@@ -231,7 +230,7 @@ def edit(root: Path | None, which: str, revision: Revision) -> int:
         assert entry.memory
         updated = engine.memories.update(entry.memory.id, revision, expected_version=entry.version)
     changed = ", ".join(name.replace("_", " ") for name in updated.changed) or "nothing"
-    out.print(f"changed: {changed}  {escape(updated.entry.path)}")
+    out.print(f"changed: {changed}  {plain(updated.entry.path)}")
     return 0
 
 
@@ -247,7 +246,7 @@ def delete(root: Path | None, which: str, *, is_sure: bool) -> int:
             err.print("nothing was deleted")
             return NOTHING_FOUND
         engine.memories.delete(held.id, expected_version=entry.version)
-    out.print(f"deleted: {escape(entry.path)}")
+    out.print(f"deleted: {plain(entry.path)}")
     return 0
 
 

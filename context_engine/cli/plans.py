@@ -9,11 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.markup import escape
-
 from context_engine.cli.call import answered, given, printed
 from context_engine.cli.places import root_of
-from context_engine.cli.screen import Cell, ago, err, harmless, note, out, read, ready, sure, table
+from context_engine.cli.screen import Cell, ago, err, note, out, plain, read, ready, sure, table
 from context_engine.engine import Engine
 from context_engine.errors import Conflict, InvalidArgument, PlanNotFound
 from context_engine.plans.difference import difference
@@ -62,7 +60,7 @@ def listed(root: Path | None, wanted: Wanted, *, as_json: bool) -> int:
         note(f"{len(found.rows)} of {found.total:,} plans")
     for row in found.rows:
         if row.problem:
-            err.print(f"[yellow]warning:[/yellow] {escape(harmless(f'{row.id}: {row.problem}'))}")
+            err.print(f"[yellow]warning:[/yellow] {plain(f'{row.id}: {row.problem}')}")
     return 0
 
 
@@ -98,7 +96,7 @@ def show(root: Path | None, which: str, version: int | None, html: Path | None, 
         drift = engine.plans.desk.drift(loaded.plan)
         versions, _ = engine.plans.desk.history(plan_id) if html else ((), ())
     for warning in (*loaded.warnings, *drift.warnings):
-        err.print(f"[yellow]warning:[/yellow] {escape(harmless(warning))}")
+        err.print(f"[yellow]warning:[/yellow] {plain(warning)}")
     if html:
         from context_engine.plans.page import page
         from context_engine.workspace.writing import write_atomic
@@ -131,7 +129,7 @@ def history(root: Path | None, which: str, number: int, *, as_json: bool) -> int
     if len(versions) > number:
         note(f"{number} of {len(versions):,} versions")
     for each in damaged:
-        err.print(f"[yellow]warning:[/yellow] {escape(harmless(each))}")
+        err.print(f"[yellow]warning:[/yellow] {plain(each)}")
     return 0
 
 
@@ -194,7 +192,7 @@ def create(root: Path | None, task: str, told: dict[str, Any], *, as_json: bool)
         handle = handles((row.id, row.name) for row in _all(engine))[loaded.plan.id]
     read(plan_text(loaded.plan))
     for warning in reply.get("warnings", ()):
-        err.print(f"[yellow]warning:[/yellow] {escape(harmless(warning))}")
+        err.print(f"[yellow]warning:[/yellow] {plain(warning)}")
     note(f"kept as {handle}: ctx plans show {handle} --html plan.html; ctx plans approve {handle}")
     return 0
 
@@ -276,12 +274,12 @@ def _is_sure(asked: Requested, action: str) -> bool:
 
     planned = diffstat(asked.plan, asked.steps, lambda _path: None)
     paths = [each.path for each in planned.files]
-    err.print(f"[bold]{escape(harmless(asked.plan.goal))}[/bold], version {asked.plan.version}")
+    err.print(f"[bold]{plain(asked.plan.goal)}[/bold], version {asked.plan.version}")
     for step in asked.steps:
-        err.print(f"  {asked.plan.steps.index(step) + 1}. {escape(harmless(step.title))}")
-    err.print(f"  {escape(_told_paths(paths, f'{planned.summary}:')) or 'no files'}".rstrip())
+        err.print(f"  {asked.plan.steps.index(step) + 1}. {plain(step.title)}")
+    err.print(f"  {plain(_told_paths(paths, f'{planned.summary}:')) or 'no files'}".rstrip())
     for risk in asked.plan.risks:
-        err.print(f"  [yellow]risk[/yellow] {escape(harmless(risk.issue))}")
+        err.print(f"  [yellow]risk[/yellow] {plain(risk.issue)}")
     return sure(f"{action.replace('_', ' ').capitalize()}?")
 
 

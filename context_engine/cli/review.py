@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.markup import escape
-
 from context_engine import __version__
 from context_engine.cli.places import root_of
-from context_engine.cli.screen import err, note, out, told
+from context_engine.cli.screen import err, note, out, plain, told
 from context_engine.engine import Engine
 from context_engine.errors import Cancelled, InvalidArgument
 from context_engine.review.finding import PRIORITIES, Finding
@@ -120,32 +118,32 @@ def _show(reviewed: Reviewed) -> None:
         _show_finding(finding)
     colour = "green" if not reviewed.findings else COLOURS[min(each.priority for each in reviewed.findings)]
     said = f"{headline(reviewed)}." if reviewed.findings else ""
-    err.print(f"[{colour}]{said}[/{colour}] {escape(reviewed.overall_explanation)}".strip())
+    err.print(f"[{colour}]{said}[/{colour}] {plain(reviewed.overall_explanation)}".strip())
     factors = f" ({'; '.join(reviewed.summary.factors)})" if reviewed.summary.factors else ""
     note(f"risk {reviewed.summary.risk} of 5{factors}")
     for line in _about(reviewed):
         note(line)
     for warning in reviewed.warnings:
-        err.print(f"[yellow]warning:[/yellow] {escape(warning)}")
+        err.print(f"[yellow]warning:[/yellow] {plain(warning)}")
     for reason in reviewed.fail_reasons:
-        err.print(f"[red]fails:[/red] {escape(reason)}")
+        err.print(f"[red]fails:[/red] {plain(reason)}")
 
 
 def _show_finding(finding: Finding) -> None:
     """A header line `P1 path:lines  title`, then the line itself, why, and what to do."""
     colour = COLOURS[finding.priority]
-    place = f"[bold]{escape(finding.path)}[/bold]:[green]{finding.span}[/green]"
-    out.print(f"[{colour}]{PRIORITIES[finding.priority]}[/{colour}] {place}  {escape(finding.title)}")
+    place = f"[bold]{plain(finding.path)}[/bold]:[green]{finding.span}[/green]"
+    out.print(f"[{colour}]{PRIORITIES[finding.priority]}[/{colour}] {place}  {plain(finding.title)}")
     if finding.quote.strip():
-        out.print(f"   [dim]{finding.span.first:>5} │[/dim] {escape(finding.quote.strip())}")
+        out.print(f"   [dim]{finding.span.first:>5} │[/dim] {plain(finding.quote.strip())}")
     if finding.body and finding.body != finding.title:
-        out.print(f"   {escape(' '.join(finding.body.split()))}")
+        out.print(f"   {plain(' '.join(finding.body.split()))}")
     for each in finding.evidence:
-        out.print(f"   [dim]see[/dim] {escape(each)}")
+        out.print(f"   [dim]see[/dim] {plain(each)}")
     if finding.suggestion:
-        out.print(f"   [dim]do[/dim]  {escape(' '.join(finding.suggestion.description.split()))}")
+        out.print(f"   [dim]do[/dim]  {plain(' '.join(finding.suggestion.description.split()))}")
     sure = f"{finding.source} {finding.rule} · {finding.category} · confidence {finding.confidence:.2f} · {finding.id}"
-    out.print(f"   [dim]{escape(sure)}[/dim]")
+    out.print(f"   [dim]{plain(sure)}[/dim]")
 
 
 def _about(reviewed: Reviewed) -> list[str]:

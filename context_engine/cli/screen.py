@@ -5,14 +5,15 @@ from __future__ import annotations
 import sys
 import threading
 import time
-import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Self, TypeVar
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
+from rich.segment import Segment
 
 from context_engine.errors import Cancelled, ContextEngineError
+from context_engine.text.visible import one_line, visible
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -27,31 +28,67 @@ Outcome = TypeVar("Outcome")
 Cell = str | tuple[str, str]
 """A text, or a text and its style."""
 
-out = Console(highlight=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+class SafeConsole(Console):
+    """A Rich console whose texts hold no control characters; the styles around them are Rich's own."""
+
+    @property
+    def file(self) -> IO[str]:
+        """The stream below every one that stands for another: a progress bar puts one of its own over ours."""
+        found = super().file
+        while (below := getattr(found, "rich_proxied_file", None)) is not None:
+            found = below
+        return found
+
+    @file.setter
+    def file(self, new_file: IO[str]) -> None:
+        self._file = new_file
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print; texts are made visible before Rich measures them."""
+        super().print(*(visible(each) if isinstance(each, str) else each for each in objects), **options)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Render; what a table or a Markdown text holds is made visible here at the latest."""
+        for segment in super().render(renderable, options):
+            text = segment.text if segment.control else visible(segment.text)
+            yield segment if text == segment.text else Segment(text, segment.style)
+
+
+out = SafeConsole(highlight=False, soft_wrap=True)
+err = SafeConsole(stderr=True, highlight=False, soft_wrap=True)
+
+
+def plain(text: str) -> str:
+    r"""Return a text as Rich shows it unchanged on one line: no markup, no line break, no control character.
+
+    >>> plain("[red]a\nb")
+    '\\\\[red]a\\\\u000ab'
+    """
+    return escape(one_line(text))
 
 
 def complain(error: ContextEngineError) -> None:
     """One line: what is wrong, and the next step."""
     step = error.suggestion[:1].upper() + error.suggestion[1:]
     said = " ".join(f"{error.message.rstrip('.')}. {step}".split())
-    err.print(f"[red]error:[/red] {escape(said)}")
+    err.print(f"[red]error:[/red] {plain(said)}")
 
 
 def note(text: str) -> None:
     """A dim line about the work."""
-    err.print(f"[dim]{escape(text)}[/dim]")
+    err.print(f"[dim]{plain(text)}[/dim]")
 
 
 def sure(question: str) -> bool:
     """Ask whoever sits at the terminal; what is not a yes is a no."""
-    err.print(f"{harmless(question)} [y/N] ", end="", markup=False)
+    err.print(f"{question} [y/N] ", end="", markup=False)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def rows(pairs: Iterable[tuple[str, str]]) -> None:
     """Name and value, a line each: aligned, wrapped to a terminal's width, never wrapped in a pipe."""
-    told = [(name, value) for name, value in pairs if value]
+    told = [(name, one_line(value)) for name, value in pairs if value]
     if not out.is_terminal:
         width = max((len(name) for name, _ in told), default=0)
         for name, value in told:
@@ -61,7 +98,7 @@ def rows(pairs: Iterable[tuple[str, str]]) -> None:
 
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     for name, value in told:
-        table.add_row(f"[cyan]{escape(name)}[/cyan]", escape(value))
+        table.add_row(f"[cyan]{plain(name)}[/cyan]", plain(value))
     out.print(table)
 
 
@@ -92,31 +129,18 @@ def drawn(head: Sequence[str], cells: Iterable[Sequence[Cell]]) -> Table:
 
 def _plain(cell: Cell) -> tuple[str, str]:
     text, style = cell if isinstance(cell, tuple) else (cell, "")
-    return harmless(text), style
+    return visible(text), style
 
 
 def read(markdown: str) -> None:
     """A text to read: laid out on a terminal, as it is in a pipe."""
-    text = harmless(markdown)
+    text = visible(markdown)
     if not out.is_terminal:
         print(text, end="" if text.endswith("\n") else "\n")
         return
     from rich.markdown import Markdown
 
     out.print(Markdown(text, hyperlinks=False), soft_wrap=False)
-
-
-def harmless(text: str) -> str:
-    r"""A text without what would steer the terminal: escapes, and marks that turn the direction of what follows.
-
-    >>> harmless("a\x1b[31m b\u202e\tc\n")
-    'a[31m b\tc\n'
-    """
-    return "".join(char for char in text if char in _KEPT or unicodedata.category(char) not in ("Cc", "Cf", "Cs"))
-
-
-_KEPT = "\n\t\u200c\u200d"
-"""Controls that texts need: some scripts join letters by them, and so do emoji of several."""
 
 
 def ago(then_s: float | None, now_s: float) -> str:

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.markup import escape
-
 from context_engine.cli.places import root_of
-from context_engine.cli.screen import err, note, out, ready
+from context_engine.cli.screen import err, note, out, plain, ready
 from context_engine.engine import Engine
 from context_engine.errors import Cancelled
 from context_engine.model import Hit
+from context_engine.text.visible import visible
 from context_engine.tools.retrieval import question, telling_part, telling_why
 
 if TYPE_CHECKING:
@@ -84,7 +83,7 @@ def _show(answer: Answer, asked: Asked) -> None:
     if not answer.hits:
         near = f" Tags that exist: {', '.join(answer.near_tags)}." if answer.near_tags else ""
         err.print(
-            f"[yellow]nothing found[/yellow]: {escape(answer.reason)}.{escape(near)} Try other words, or ctx symbol."
+            f"[yellow]nothing found[/yellow]: {plain(answer.reason)}.{plain(near)} Try other words, or ctx symbol."
         )
     elif answer.freshness != "fresh" or len(answer.hits) < answer.total:
         note(f"{len(answer.hits)} of {answer.total:,} matches · {answer.freshness}")
@@ -95,15 +94,16 @@ def _show_hit(hit: Hit, asked: Asked) -> None:
     span, text = telling_part(hit, asked.query)
     title = hit.chunk.title if hit.chunk.title != hit.chunk.path else ""
     stale = " [yellow](edited since indexed)[/yellow]" if hit.stale else ""
-    place = f"[bold cyan]{escape(hit.chunk.path)}[/bold cyan]:[green]{span.first}-{span.last}[/green]"
-    out.print(f"{place}  {escape(title)}{stale}".rstrip())
+    place = f"[bold cyan]{plain(hit.chunk.path)}[/bold cyan]:[green]{span.first}-{span.last}[/green]"
+    out.print(f"{place}  {plain(title)}{stale}".rstrip())
     if asked.why:
         addends = ", ".join(f"{name} {share:g}" for name, share in telling_why(hit).items())
         out.print(f"  [dim]{hit.score:.3f} = {addends}[/dim]")
     _show_code(text, hit.chunk.language, span.first)
 
 
-def _show_code(text: str, language: str, first: int) -> None:
+def _show_code(code: str, language: str, first: int) -> None:
+    text = visible(code)
     if not out.is_terminal:
         out.print(text, markup=False)
         return

@@ -7,11 +7,9 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from rich.markup import escape
-
 from context_engine.cli.index import INTERRUPTED, show
 from context_engine.cli.places import root_of
-from context_engine.cli.screen import ago, err, indexed, note, out, sure, table, told
+from context_engine.cli.screen import ago, err, indexed, note, out, plain, sure, table, told
 from context_engine.engine import Engine, Settings
 from context_engine.errors import Cancelled, InvalidArgument, NotConfirmed
 from context_engine.store.embedded import SCHEMA_VERSION
@@ -71,7 +69,7 @@ def migrate(address: str, root: Path | None, *, replace: bool) -> int:
 
 
 def _interrupted(command: str) -> int:
-    err.print(f"[yellow]interrupted[/yellow]: what serves is as it was; {escape(command)} goes on from there")
+    err.print(f"[yellow]interrupted[/yellow]: what serves is as it was; {plain(command)} goes on from there")
     return INTERRUPTED
 
 

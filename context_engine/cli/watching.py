@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from context_engine.cli.screen import Cell, drawn, err, harmless, out, table
+from context_engine.cli.screen import Cell, drawn, err, out, plain, table
 from context_engine.plans.effort import effort_of
 from context_engine.plans.lifecycle import DONE
 from context_engine.plans.model import Step, numbers
@@ -41,7 +41,7 @@ def once(now: Current, at: float) -> int:
     out.print(_headline(now))
     table(HEAD, _rows(now, at))
     if told := _outlook(now):
-        out.print(harmless(told), markup=False)
+        out.print(told, markup=False)
     return 0
 
 
@@ -74,7 +74,7 @@ def _followed(look: Callable[[], Current], clock: times.Now, pause: Callable[[fl
         pause(EVERY_S)
         before, now = now, look()
         for said in _news(before, now):
-            print(f"{times.iso(clock())[11:19]}  {now.execution.percentage:>3.0f} %  {harmless(said)}", flush=True)
+            print(f"{times.iso(clock())[11:19]}  {now.execution.percentage:>3.0f} %  {said}", flush=True)
     return _code(now)
 
 
@@ -101,7 +101,7 @@ def _picture(now: Current, at: float) -> RenderableType:
     shown = window([now.execution.steps[step.uid].status in DONE for step in now.plan.steps], out.height - AROUND)
     left = f"{len(rows) - len(rows[shown])} more steps" if len(rows[shown]) < len(rows) else ""
     told = " · ".join(part for part in (_outlook(now), left) if part)
-    return Group(_headline(now), drawn(HEAD, rows[shown]), Text(harmless(told), style="dim"))
+    return Group(_headline(now), drawn(HEAD, rows[shown]), Text(told, style="dim"))
 
 
 def window(are_done: Sequence[bool], room: int) -> slice:
@@ -117,15 +117,13 @@ def window(are_done: Sequence[bool], room: int) -> slice:
 
 def _headline(now: Current) -> str:
     """The name, a bar, and how many steps are done; in the markup of the terminal."""
-    from rich.markup import escape
-
     execution = now.execution
     done = sum(state.status in DONE for state in execution.steps.values())
     filled = int(BAR_CHARS * execution.percentage / 100)
     colour = {"failed": "red", "stalled": "red"}.get(execution.status, "green")
     bar = f"[{colour}]{'█' * filled}[/{colour}][dim]{'░' * (BAR_CHARS - filled)}[/dim]"
     told = f"{execution.percentage:g} %, {done} of {len(now.plan.steps)} steps, {execution.status.replace('_', ' ')}"
-    return f"[bold]{escape(harmless(now.version.name))}[/bold]\n{bar} {told}"
+    return f"[bold]{plain(now.version.name)}[/bold]\n{bar} {told}"
 
 
 def _rows(now: Current, at: float) -> list[list[Cell]]:

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from context_engine.cli.places import project_around
-from context_engine.cli.screen import err, indexed, note, rows, table, told
+from context_engine.cli.screen import err, indexed, note, plain, rows, table, told
 from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError
 from context_engine.repositories import Repositories
@@ -83,13 +83,13 @@ def _brought_up_to_date(kept: Repositories, member: Member) -> bool:
         lambda tell, cancel: kept.update(member, tell=tell, cancel=cancel), f"fetching {member.name}", unit="objects"
     )
     if fetched.problem:
-        err.print(f"[red]error:[/red] {member.name}: {around(fetched.problem, 0, 400)}")
+        err.print(f"[red]error:[/red] {plain(member.name)}: {plain(around(fetched.problem, 0, 400))}")
         return False
     try:
         with Engine.open(member.root) as engine:
             report = indexed(engine)
     except ContextEngineError as error:
-        err.print(f"[red]error:[/red] {member.name}: {around(error.message, 0, 400)}")
+        err.print(f"[red]error:[/red] {plain(member.name)}: {plain(around(error.message, 0, 400))}")
         return False
     news = "" if fetched.before == fetched.after else f"now {fetched.after[:COMMIT_CHARS]}, "
     changed = report.added + report.changed + report.removed

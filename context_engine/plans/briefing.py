@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from context_engine.assist.briefs import Part
 from context_engine.plans.packets import Packet
+from context_engine.text.visible import one_line
 
 TASK = (
     "Write the changes of one step of a plan, as JSON by the schema, and nothing that belongs to another step. Quote text that is to "
@@ -15,11 +16,11 @@ def parts(packet: Packet, context: str = "") -> list[Part]:
     """What stands in the brief, the most important first."""
     step = packet.step
     code = [
-        f"{file.path}:{each.span} {each.symbol}\n{each.text.rstrip()}"
+        f"{one_line(file.path)}:{each.span} {each.symbol}\n{each.text.rstrip()}"
         for file in packet.files
         for each in file.snippets
     ]
-    named = [f"{file.path} ({file.change})" for file in packet.files]
+    named = [f"{one_line(file.path)} ({file.change})" for file in packet.files]
     return [
         Part("Step", [step.title, *step.description.split("\n")[:1]]),
         Part("What the caller adds", [context] if context.strip() else []),

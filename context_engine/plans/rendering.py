@@ -12,6 +12,7 @@ from context_engine.plans.lifecycle import DONE
 from context_engine.plans.model import Plan, Step, numbers
 from context_engine.plans.progress import Execution, StepState
 from context_engine.plans.version import Version
+from context_engine.text.visible import one_line
 
 BAR_CHARS = 20
 VALUE_CHARS = 80
@@ -183,13 +184,14 @@ def _step(step: Step, place: Mapping[str, int], execution: Execution | None) -> 
 
 
 def _paths(name: str, paths: Sequence[str]) -> str:
-    return f"- {name}: {', '.join(f'`{path}`' for path in paths)}" if paths else ""
+    return f"- {name}: {', '.join(f'`{one_line(path)}`' for path in paths)}" if paths else ""
 
 
 def _because(step: Step) -> str:
     told = []
     for each in step.evidence[:EVIDENCE_MAX]:
-        where = f"`{each.path}:{each.line}`" if each.line else f"`{each.path}`" if each.path else ""
+        path = one_line(each.path)
+        where = f"`{path}:{each.line}`" if each.line else f"`{path}`" if path else ""
         told.append(
             " ".join(part for part in (where, f"`{each.symbol}`" if each.symbol else "", f"({each.kind})") if part)
         )

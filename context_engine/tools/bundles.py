@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from context_engine.context.team import REPOSITORY_WORDS
+from context_engine.text.visible import one_line
 from context_engine.tools.fit import compact, counted, thrifty
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def as_markdown(bundle: Bundle, told: Told) -> str:
     parts += [_section(each) for each in bundle.files]
     parts += _listed(f"Remembered, {REPOSITORY_WORDS}", (_told(each) for each in bundle.remembered))
     parts += _listed("Named sources, not fetched", (_mentioned(*each) for each in bundle.external))
-    parts += _listed("Facts", bundle.hints)
+    parts += _listed("Facts", map(one_line, bundle.hints))
     left_out = " · ".join(
         f"{key.replace('_', ' ')}: {value if isinstance(value, int) else ', '.join(value)}"
         for key, value in _left_out(bundle.left_out).items()
@@ -75,7 +76,7 @@ def _summary(bundle: Bundle) -> str:
     first = bundle.files[0]
     symbol = first.snippets[0].symbol if len(first.snippets) == 1 else ""
     places = sum(len(each.snippets) for each in bundle.files)
-    where = f"{first.path}{f' ({symbol})' if symbol else ''}"
+    where = f"{one_line(first.path)}{f' ({symbol})' if symbol else ''}"
     return f"{counted(places, 'place')} in {counted(len(bundle.files), 'file')}; begin with {where}"
 
 
@@ -138,8 +139,8 @@ def _left_out(left_out: LeftOut) -> Mapping[str, Any]:
 
 
 def _section(file: BundledFile) -> str:
-    head = f"## {file.path} · {file.relevance}{f' · {file.summary}' if file.summary else ''}"
-    related = [f"- {each.path}: {each.why}" for each in file.related]
+    head = f"## {one_line(file.path)} · {file.relevance}{f' · {file.summary}' if file.summary else ''}"
+    related = [f"- {one_line(each.path)}: {one_line(each.why)}" for each in file.related]
     return "\n\n".join([head, *(_block(each, file.language) for each in file.snippets), *_lines(related)])
 
 
@@ -160,7 +161,7 @@ def fence_for(text: str) -> str:
     return "`" * max(3, longest + 1)
 
 
-def _listed(title: str, lines: Iterator[str] | tuple[str, ...]) -> list[str]:
+def _listed(title: str, lines: Iterable[str]) -> list[str]:
     rows = [f"- {line}" for line in lines]
     return [f"## {title}\n\n" + "\n".join(rows)] if rows else []
 
@@ -170,8 +171,8 @@ def _lines(rows: list[str]) -> list[str]:
 
 
 def _told(one: Remembered) -> str:
-    title = f"{one.title}: " if one.title and one.title not in one.content else ""
-    return f"{one.type} {one.id} ({one.place}): {title}{one.content}"
+    title = f"{one_line(one.title)}: " if one.title and one.title not in one.content else ""
+    return f"{one.type} {one.id} ({one_line(one.place)}): {title}{one.content}"
 
 
 def _mentioned(address: str, files: tuple[str, ...]) -> str:

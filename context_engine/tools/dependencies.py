@@ -7,6 +7,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal
 
 from context_engine.errors import ContextEngineError
+from context_engine.text.visible import one_line
 from context_engine.tools.fit import NOTE_CHARS
 from context_engine.tools.retrieval import outline_text
 
@@ -41,9 +42,9 @@ class Dependency:
     def block(self) -> str:
         """For reading."""
         if self.told == "omitted":
-            return f"@@ import {self.path} · {self.text}"
+            return f"@@ import {one_line(self.path)} · {self.text}"
         how = " · signatures" if self.told == "signatures" else ""
-        return f"@@ import {self.path}{how}\n{self.text}"
+        return f"@@ import {one_line(self.path)}{how}\n{self.text}"
 
 
 def dependencies_within(

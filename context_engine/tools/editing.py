@@ -13,6 +13,7 @@ from context_engine.errors import CallError, InvalidArgument
 from context_engine.text.lines import split
 from context_engine.text.masked_text import masked
 from context_engine.text.spans import LineSpan
+from context_engine.text.visible import one_line
 from context_engine.tools.arguments import Flag, Text, Whole
 from context_engine.tools.edit_arguments import Anchor, Content, Edits, FileEdits, Files, FuzzyMatch, want_of
 from context_engine.tools.files import SHA_CHARS
@@ -182,7 +183,9 @@ def _edited(receipt: "Receipt", syntax: Sequence[str]) -> str:
 
 def _line(*parts: "str | Receipt") -> str:
     """What is not empty, in one line; of a receipt how to undo it."""
-    told = [part if isinstance(part, str) else f"undo {part.undo_id}" if part.undo_id else "" for part in parts]
+    told = [
+        one_line(part) if isinstance(part, str) else f"undo {part.undo_id}" if part.undo_id else "" for part in parts
+    ]
     return " · ".join(filter(None, told))
 
 
@@ -215,7 +218,7 @@ def _notes(receipt: "Receipt") -> Iterator[str]:
     several = len(receipt.files) > 1
     for file in receipt.files:
         for each in getattr(file.planned, "warnings", ()):
-            yield f"note: {f'{file.path}: ' if several else ''}{each}"
+            yield f"note: {f'{one_line(file.path)}: ' if several else ''}{each}"
     for each in receipt.warnings:
         yield f"note: {each}"
 
@@ -328,7 +331,7 @@ def _turns(verb: str, turn: "Callable[[], Receipt]", steps: int) -> Iterator[str
 
 
 def _turned(verb: str, receipt: "Receipt") -> str:
-    rows = [f"{file.path} · {_sha(file)}" for file in receipt.files]
+    rows = [f"{one_line(file.path)} · {_sha(file)}" for file in receipt.files]
     return "\n".join([f"{verb}: edit {receipt.undo_id}", *rows])
 
 

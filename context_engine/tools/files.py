@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.errors import CallError, TooLarge
 from context_engine.text.lines import split
+from context_engine.text.visible import one_line
 from context_engine.tools.arguments import Choice, Flag, Text, Whole
 from context_engine.tools.dependencies import dependencies_within
 from context_engine.tools.excerpt import clipped
@@ -67,11 +68,13 @@ def list_directory(
     """
     entries = engine.list_directory(path or ".", depth=depth, max_items=max_items, include_hidden=include_hidden)
     if not entries:
-        return Reply(f"{path} · empty (ignored{'' if include_hidden else ' and hidden'} files are not listed)")
+        return Reply(
+            f"{one_line(path)} · empty (ignored{'' if include_hidden else ' and hidden'} files are not listed)"
+        )
     rows = tree_rows(entries, sizes=sizes)
     count = how_many_fit(rows, chars_max=engine.settings.result_chars_max - NOTE_CHARS)
     shown = sum(not entry.hidden_items for entry in entries[:count])
-    lines = [f"{path} · depth {depth} · {counted(shown, 'item')}", *rows[:count]]
+    lines = [f"{one_line(path)} · depth {depth} · {counted(shown, 'item')}", *rows[:count]]
     if count < len(rows):
         lines.append(f"… {counted(len(rows) - count, 'more line')}: list a folder of it, or lower depth.")
     return Reply("\n".join(lines))
@@ -108,8 +111,9 @@ def _label(entry: "TreeEntry", *, sizes: bool) -> str:
     if entry.hidden_items:
         return f"... {entry.hidden_items:,} more"
     if entry.is_folder:
-        return f"{entry.name.rstrip('/')}/"
-    return f"{entry.name} ({entry.note or size_text(entry.size_bytes)})" if sizes else entry.name
+        return f"{one_line(entry.name.rstrip('/'))}/"
+    name = one_line(entry.name)
+    return f"{name} ({entry.note or size_text(entry.size_bytes)})" if sizes else name
 
 
 def size_text(size_bytes: int) -> str:
@@ -146,7 +150,7 @@ def _file_text(engine: "Engine", read: "FileText", imported: Sequence[str], note
         note += f"\n… {counted(len(lines) - count, 'more line')} did not fit: read_file with start_line {first + count}"
     until = first + count - 1 if count < len(lines) else last
     shown = f"lines {first}-{until} of {read.lines}" if read.lines else "empty"
-    head = f"{read.path} · {shown} · {read.language or 'text'} · sha256 {read.sha256[:SHA_CHARS]}"
+    head = f"{one_line(read.path)} · {shown} · {read.language or 'text'} · sha256 {read.sha256[:SHA_CHARS]}"
     text = "\n".join([head, *lines[:count]]) + note
     told, left = dependencies_within(engine, imported, room - size(text), lambda each: size(each.block) + 1)
     return "\n".join([text, *(each.block for each in told), *_unnamed(left), *(f"note: {each}" for each in notes)])

@@ -25,6 +25,7 @@ from context_engine.model import TextPart, TextQuery
 from context_engine.text.lines import around, split
 from context_engine.text.spans import Group, LineSpan, group
 from context_engine.text.tokens import CHARS_PER_TOKEN, estimate
+from context_engine.text.visible import one_line
 from context_engine.tools.arguments import Spans, Text, Texts, Whole
 from context_engine.tools.excerpt import clipped
 from context_engine.tools.files import AROUND, SHA_CHARS
@@ -228,7 +229,7 @@ def _page(files: Sequence[_File], bodies: Sequence[Body], taken: Chosen) -> Iter
 def _head(file: _File, fragments: Sequence[Fragment]) -> str:
     shown = sum(each.span.lines for each in fragments)
     counts = f"{counted(len(fragments), 'fragment')}, {shown:,} of {counted(len(file.lines), 'line')}"
-    return f"{file.read.path} · {counts} · {file.read.language} · sha256 {file.read.sha256[:SHA_CHARS]}"
+    return f"{one_line(file.read.path)} · {counts} · {file.read.language} · sha256 {file.read.sha256[:SHA_CHARS]}"
 
 
 def _named(places: Iterable[Place]) -> list[str]:
@@ -249,10 +250,10 @@ def _notes(files: Sequence[_File], taken: Chosen) -> Iterator[str]:
     """What was found and is not shown, and how to get it."""
     if taken.cut:
         path, rest = files[taken.cut.file].read.path, LineSpan(taken.next_line, taken.cut.span.last)
-        yield f'… {taken.cut.label} was cut: the rest of it is lines "{rest}" of {path}'
+        yield f'… {taken.cut.label} was cut: the rest of it is lines "{rest}" of {one_line(path)}'
     if taken.dropped:
         left = [
-            f"{file.read.path}: {name}"
+            f"{one_line(file.read.path)}: {name}"
             for number, file in enumerate(files)
             for name in _named(place for place in taken.dropped if place.file == number)
         ]
@@ -276,10 +277,12 @@ def _absent(files: Sequence[_File], missing: Sequence[tuple[Kind, str]], refused
 def _instead(kind: Kind, word: str, files: Sequence[_File]) -> str:
     """What a caller can do about something that was not found."""
     if kind == "lines":
-        return f" ({', '.join(f'{file.read.path} has {len(file.lines):,}' for file in files[:LINES_NAMED_MAX])})"
+        return (
+            f" ({', '.join(f'{one_line(file.read.path)} has {len(file.lines):,}' for file in files[:LINES_NAMED_MAX])})"
+        )
     if kind == "pattern":
         other = [file.read.path for file in files if not file.read.encoding.startswith("utf")]
-        return f" (in {', '.join(other)}, which is no Unicode, among its ASCII only)" if other else ""
+        return f" (in {', '.join(map(one_line, other))}, which is no Unicode, among its ASCII only)" if other else ""
     if kind == "symbol":
         near = near_symbols((each for file in files for each in file.symbols), word)
         return f" (near: {', '.join(near)})" if near else " (find_symbol looks into all files)"
@@ -308,7 +311,7 @@ def _outlines(engine: "Engine", names: Sequence[str], max_tokens: int | None) ->
     texts = [outline_text(each, share + NOTE_CHARS) for each in files]
     count = how_many_fit(texts, chars_max=chars_max - NOTES_CHARS // 2)
     ask = "… these are outlines: ask for symbols, lines, keywords or patterns"
-    left = [f"not shown: {each.path}" for each in files[count:]] + _refusals(refused)
+    left = [f"not shown: {one_line(each.path)}" for each in files[count:]] + _refusals(refused)
     return "\n".join([*texts[:count], *([_capped(left, 400)] if left else []), ask])
 
 

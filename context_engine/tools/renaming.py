@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
+from context_engine.text.visible import one_line
 from context_engine.tools.arguments import Flag, Text
 from context_engine.tools.excerpt import clipped
 from context_engine.tools.fit import NOTE_CHARS, counted, how_many_fit
@@ -39,7 +40,7 @@ def _told(found: "Renaming", receipt: "Receipt | None", chars_max: int) -> str:
     files = len({place.path for place in found.certain})
     sure = f"{counted(len(found.certain), 'sure place')} in {counted(files, 'file')}"
     done = f"renamed · undo {receipt.undo_id}" if receipt else "dry run: nothing was written"
-    head = f"{found.kind} {found.symbol} ({found.path}:{found.line}) -> {found.new_name} · {sure} · {done}"
+    head = f"{found.kind} {found.symbol} ({one_line(found.path)}:{found.line}) -> {found.new_name} · {sure} · {done}"
     unsure = list(_rows(found.uncertain))
     heading = [
         f"{counted(len(found.uncertain), 'place')} not sure, left as {'it is' if len(unsure) == 1 else 'they are'}:"
@@ -55,7 +56,7 @@ def _told(found: "Renaming", receipt: "Receipt | None", chars_max: int) -> str:
 def _rows(places: "Sequence[Place]") -> Iterator[str]:
     for place in places:
         why = f"{place.why} | " if place.why else ""
-        yield f"{place.path}:{place.line}:{place.column} {why}{clipped(place.text.strip(), LINE_CHARS_MAX)}"
+        yield f"{one_line(place.path)}:{place.line}:{place.column} {why}{clipped(place.text.strip(), LINE_CHARS_MAX)}"
 
 
 def _ending(found: "Renaming", receipt: "Receipt | None") -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from context_engine.errors import InvalidArgument
 from context_engine.model import RelPath, Scan, TextFile, TextLine, TextPart, TextQuery
 from context_engine.search.grep import by_keywords, cursor, page, position, ranked, stamp
+from context_engine.text.visible import one_line
 from context_engine.tools.arguments import Flag, Text, Texts, Whole
 from context_engine.tools.fit import NOTE_CHARS, compact, counted, fitting_rows, size, thrifty
 from context_engine.tools.tool import Call, Reply, tool
@@ -192,9 +193,9 @@ def _search_text(
 def _block(part: TextPart, total: int, lines: Sequence[TextLine], room: int) -> tuple[list[str], int]:
     """One file's lines as far as they fit, and how many matches they are."""
     if not lines:
-        return [f"{part.path} · changed since it was counted"], part.take
+        return [f"{one_line(part.path)} · changed since it was counted"], part.take
     of_all = f"{part.take:,} of {counted(total, 'match', 'matches')}" if part.take < total else ""
-    block, matches = [f"{part.path}{' · ' if of_all else ''}{of_all}"], 0
+    block, matches = [f"{one_line(part.path)}{' · ' if of_all else ''}{of_all}"], 0
     room -= size(block[0]) + 1
     for line in lines:
         written = f"{line.number}{':' if line.column else '-'}{line.text}"

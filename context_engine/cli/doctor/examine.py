@@ -9,14 +9,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from rich.markup import escape
-
 from context_engine import __version__
 from context_engine.cli.clients import config, table
 from context_engine.cli.clients.launch import launch_here
 from context_engine.cli.doctor import clients, host, server, workspace
 from context_engine.cli.doctor.findings import Case, Finding, ok, problem
-from context_engine.cli.screen import err, out
+from context_engine.cli.screen import err, out, plain
 from context_engine.errors import ContextEngineError
 
 Check = Callable[[Case], Iterator[Finding]]
@@ -100,9 +98,9 @@ def _tell(findings: Sequence[Finding]) -> None:
     width = max(len(each.part) for each in findings)
     for each in findings:
         colour = COLOURS[each.verdict]
-        out.print(f"[{colour}]{each.verdict:<7}[/{colour}]  {escape(f'{each.part:<{width}}  {each.found}')}")
+        out.print(f"[{colour}]{each.verdict:<7}[/{colour}]  {plain(f'{each.part:<{width}}  {each.found}')}")
         if each.step:
-            out.print(f"{'':<{width + 11}}[cyan]-> {escape(each.step)}[/cyan]")
+            out.print(f"{'':<{width + 11}}[cyan]-> {plain(each.step)}[/cyan]")
     counted = {verdict: sum(each.verdict == verdict for each in findings) for verdict in COLOURS}
     told = [f"{count} {verdict}{'s' * (count > 1)}" for verdict, count in counted.items() if count and verdict != "ok"]
     out.print(f"\n{', '.join(told) or 'Everything works.'}", markup=False)
