@@ -36,6 +36,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from typing import Self
 
 TEMPORARY_PREFIX, TEMPORARY_SUFFIX = ".ctx-", ".tmp"
 """How a file is called until it is whole."""
@@ -156,6 +157,15 @@ class ConfinedFolder:
             os.scandir(path if descriptor is None else descriptor) as found,
         ):
             yield found
+
+    def hold(self, relative: str = "") -> OpenFolder:
+        """Open a folder, to do several things in this very one; the caller closes it. Raises: OSError, UnsafePathError."""
+        way = self._way(relative)
+        if self._opener is open_by_names:
+            return OpenFolder(_checked_names(self._top, way, self.follow_links), None)
+        if not way:
+            return OpenFolder(self._top, os.open(self._top, _ENTERED))
+        return OpenFolder(os.path.join(self._top, way), self._opened(way, _ENTERED))
 
     # -- writing --
 
@@ -307,6 +317,73 @@ class ConfinedFolder:
             return None
         self._check_status(way, status)
         return status
+
+
+class OpenFolder:
+    """A folder that is open: what is done in it is done in this very folder, whatever its name leads to by now.
+
+    `descriptor` is None where nothing can be opened relative to a folder. Calls that take a `dir_fd` get it and `at(name)`.
+    """
+
+    __slots__ = ("descriptor", "path")
+
+    def __init__(self, path: str, descriptor: int | None) -> None:
+        self.path = path
+        self.descriptor = descriptor
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of it; twice does no harm."""
+        descriptor, self.descriptor = self.descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
+
+    def at(self, name: str) -> str:
+        """A name in this folder for a call that gets `descriptor` as its `dir_fd`."""
+        return os.path.join(self.path, name) if self.descriptor is None else name
+
+    def identity(self) -> tuple[int, int]:
+        """Device and number of the folder: the same as long as it is the same. Raises: OSError."""
+        status = os.stat(self.path) if self.descriptor is None else os.fstat(self.descriptor)
+        return status.st_dev, status.st_ino
+
+    def stat(self, name: str) -> os.stat_result:
+        """What the system knows of a name in it; a link is not followed. Raises: OSError."""
+        return os.stat(self.at(name), dir_fd=self.descriptor, follow_symlinks=False)
+
+    def open(self, way: str, flags: int, mode: int = 0o666) -> int:
+        """Open a file or folder beneath it, of any kind, and return its descriptor; no link is followed. Raises: OSError."""
+        if self.descriptor is None:
+            return os.open(_checked_names(self.path, way, follow_links=False), flags, mode)
+        if "/" not in way and way != "..":
+            return os.open(way or ".", flags | _NO_LINK, mode, dir_fd=self.descriptor)
+        if (call := _syscall()) is None:
+            return _open_parts(self.descriptor, way, flags, mode)
+        how = struct.pack("=QQQ", flags, mode if flags & os.O_CREAT else 0, _BENEATH | _NO_SYMBOLIC_LINKS)
+        if (number := call(self.descriptor, os.fsencode(way), how)) < 0:
+            raise OSError(-number, os.strerror(-number), way)
+        return number
+
+
+def _open_parts(folder: int, way: str, flags: int, mode: int) -> int:
+    """Open part by part, each relative to the folder before it, through no link."""
+    *folders, name = way.split("/")
+    if not {"", ".."}.isdisjoint((*folders, name)):
+        raise UnsafePathError(errno.EINVAL, "is not a plain relative path", way)
+    here = os.dup(folder)
+    try:
+        for part in folders:
+            inner = os.open(part, _ENTERED | _NO_LINK, dir_fd=here)
+            os.close(here)
+            here = inner
+        return os.open(name, flags | _NO_LINK, mode, dir_fd=here)
+    finally:
+        os.close(here)
 
 
 def temporary_name() -> str:

@@ -923,10 +923,9 @@ class Engine:
     def _source(self, path: str) -> Source | None:
         """A file for a hit, kept while it stays as it is; None when it is gone or no longer text."""
         known = self._sources.get(path)
-        absolute = f"{self.root}{os.sep}{path}"
-        if known is not None and files.stamp(absolute) == (known.size, known.mtime_ns):
+        if known is not None and files.stamp(f"{self.root}{os.sep}{path}") == (known.size, known.mtime_ns):
             return known
-        loaded = files.load_for_index(absolute, bytes_max=RANGE_BYTES_MAX)
+        loaded = files.load_for_index(self._root.confined, path, bytes_max=RANGE_BYTES_MAX)
         if isinstance(loaded, Skipped):
             self._sources.pop(path, None)
             return None
@@ -939,7 +938,7 @@ class Engine:
 
     def _bytes_once(self, path: str) -> bytes | None:
         """A file's text in UTF-8 as it is now, without a place among the kept ones."""
-        loaded = files.load_for_index(f"{self.root}{os.sep}{path}", bytes_max=RANGE_BYTES_MAX)
+        loaded = files.load_for_index(self._root.confined, path, bytes_max=RANGE_BYTES_MAX)
         return None if isinstance(loaded, Skipped) else loaded.data
 
     def _bytes(self, path: str) -> bytes | None:

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from context_engine.confined import ConfinedFolder
 from context_engine.errors import AccessFailed, BinaryFile, FileNotFound, InvalidPath, TooLarge
 from context_engine.model import Skipped
 from context_engine.workspace.files import (
@@ -35,14 +36,14 @@ MB = 1_000_000
 
 
 def load(path: Path, bytes_max: int = MB) -> Loaded | Skipped:
-    return load_for_index(str(path), bytes_max=bytes_max)
+    return load_for_index(ConfinedFolder(path.parent), path.name, bytes_max=bytes_max)
 
 
 def reason(path: Path, bytes_max: int = MB) -> str:
     """Why a file is not loaded."""
     found = load(path, bytes_max)
     assert isinstance(found, Skipped)
-    assert found.path == str(path)
+    assert found.path == path.name
     return found.reason
 
 

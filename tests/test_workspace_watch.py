@@ -495,7 +495,7 @@ def test_a_system_that_has_no_watch_left_is_a_problem_with_its_cure(tmp_path: Pa
         watcher = Watcher(sys.argv[1], print)
         resource.setrlimit(resource.RLIMIT_NOFILE, (8, 8))
         full = [os.open("/dev/null", 0) for _ in range(8 - len(os.listdir("/proc/self/fd")) + 1)]
-        os.close(full.pop()), os.close(full.pop())  # the walk needs two
+        os.close(full.pop()), os.close(full.pop()), os.close(full.pop())  # the walk needs three
         watcher.start()
         os.write(1, f"{watcher.is_running} {watcher.problem}".encode())
     """

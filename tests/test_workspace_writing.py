@@ -38,9 +38,9 @@ def replace(path: Path, data: bytes) -> None:
     """All the steps of one replacement, one after the other."""
     seen, temp = look(path), writing.temporary()
     writing.stage(seen, data, temp, flush=True)
-    writing.check_unchanged(Root(path.parent), seen)
+    writing.check_unchanged(seen)
     writing.put(seen, temp)
-    writing.flush_folders([seen.folder])
+    writing.flush_folders([seen])
 
 
 def names(folder: Path) -> list[str]:
@@ -80,7 +80,6 @@ def test_a_folder_or_a_file_that_is_too_large_is_refused(tmp_path: Path) -> None
 
 def test_a_file_that_somebody_changed_replaced_or_removed_is_noticed(tmp_path: Path) -> None:
     path = file(tmp_path / "a.txt", b"old")
-    root = Root(tmp_path)
 
     def touched() -> None:
         os.utime(path, ns=(1, 1))
@@ -92,15 +91,15 @@ def test_a_file_that_somebody_changed_replaced_or_removed_is_noticed(tmp_path: P
 
     for meddle in (lambda: path.write_bytes(b"longer"), touched, replaced, path.unlink):
         seen = look(path)
-        writing.check_unchanged(root, seen)
+        writing.check_unchanged(seen)
         meddle()
         with pytest.raises(StaleFile):
-            writing.check_unchanged(root, seen)
+            writing.check_unchanged(seen)
     missing = look(path)
-    writing.check_unchanged(root, missing)
+    writing.check_unchanged(missing)
     path.write_bytes(b"made meanwhile")
     with pytest.raises(StaleFile):
-        writing.check_unchanged(root, missing)
+        writing.check_unchanged(missing)
 
 
 @POSIX
@@ -111,7 +110,7 @@ def test_a_folder_that_became_a_link_out_is_noticed_before_anything_is_written(t
     (root.path / "src").rename(tmp_path / "out" / "src")
     (root.path / "src").symlink_to(tmp_path / "out" / "src")
     with pytest.raises(InvalidPath):
-        writing.check_unchanged(root, seen)
+        writing.check_unchanged(seen)
 
 
 @POSIX

@@ -13,7 +13,7 @@ from typing import Literal
 
 from context_engine.edit.change import Outcome, hash_of
 from context_engine.edit.content import BYTES_MAX
-from context_engine.errors import AccessDenied, ContextEngineError, InvalidPath, TooLarge, WriteFailed
+from context_engine.errors import AccessDenied, ContextEngineError, InvalidPath, StaleFile, TooLarge, WriteFailed
 from context_engine.store.journal import Journal, Op
 from context_engine.text.delta import back, forth
 from context_engine.workspace import writing
@@ -53,26 +53,28 @@ class Transactions:
         is_divisible = len(ops) > 1 or any(op.image is not None for op in ops)  # a power cut could leave it half done
         number = self._journal.begin(ops, at=at, session=session, turns=turns, flush=is_divisible)
         touched: set[str] = set()
-        try:
-            for step in steps:
-                self._prepare(step)
-            for step in steps:
-                writing.check_unchanged(self._root, step.seen)
-            for step in steps:
-                touched.add(step.op.path)
-                self._put(step)
-            self._flush_folders(steps)
-            self._journal.finish(number)
-        except BaseException as error:
-            self._take_back(number, touched, error)
-            raise
+        with writing.Holding() as holding:
+            try:
+                for step in steps:
+                    self._prepare(step, holding)
+                for step in steps:
+                    writing.check_unchanged(step.seen)
+                for step in steps:
+                    touched.add(step.op.path)
+                    self._put(step)
+                self._flush_folders(steps)
+                self._journal.finish(number)
+            except BaseException as error:
+                self._take_back(number, steps, touched, error)
+                raise
         for step in steps:
             writing.remove_folders(self._root, step.leaves)
         return number
 
-    def _prepare(self, step: Step) -> None:
+    def _prepare(self, step: Step, holding: writing.Holding) -> None:
         """Everything that may fail, as far as it can be done without touching the file."""
         writing.make_folders(self._root, step.op.folders)
+        holding.add(step.seen)
         if step.op.temp:
             writing.stage(step.seen, step.planned.data or b"", step.op.temp, flush=self._flush)
 
@@ -86,15 +88,15 @@ class Transactions:
 
     def _flush_folders(self, steps: Iterable[Step]) -> None:
         if self._flush:
-            made = {str(self._root.absolute(folder).parent) for step in steps for folder in step.op.folders}
-            writing.flush_folders(made | {step.seen.folder for step in steps})
+            made = writing.folders_above(self._root, [folder for step in steps for folder in step.op.folders])
+            writing.flush_folders([step.seen for step in steps], made)
 
-    def _take_back(self, number: int, touched: Collection[str], error: BaseException) -> None:
+    def _take_back(self, number: int, steps: Sequence[Step], touched: Collection[str], error: BaseException) -> None:
         """Take back what we touched; what somebody else wrote stays, even if it is what we wanted to write."""
         try:
             entry = self._journal.entry(number)
             if entry is not None and entry.state == "open":
-                found = [self._standing(op) for op in entry.ops]
+                found = [self._standing(op, step.seen) for op, step in zip(entry.ops, steps, strict=True)]
                 ours = [(seen, standing if seen.path in touched else "foreign") for seen, standing in found]
                 self._restore(entry.ops, ours)
         except ContextEngineError as second:
@@ -134,12 +136,14 @@ class Transactions:
                 self._put_back(op, seen, standing)
             writing.remove_folders(self._root, op.folders)
 
-    def _standing(self, op: Op) -> tuple[Seen, Standing]:
+    def _standing(self, op: Op, seen: Seen | None = None) -> tuple[Seen, Standing]:
+        """What has become of a file: of the one that was `seen`, wherever its folder is by now, else of what is there."""
         try:
-            path = self._root.rel(op.path, must_exist=False)
-            seen = writing.look(self._root, path, bytes_max=BYTES_MAX)
-        except (InvalidPath, AccessDenied, TooLarge):  # it has become something that we would never have written
-            return Seen(op.path, str(self._root.absolute(op.path))), "foreign"
+            if seen is None:
+                seen = writing.unseen(self._root, self._root.rel(op.path, must_exist=False))
+            seen = writing.look_again(seen, bytes_max=BYTES_MAX)
+        except (InvalidPath, AccessDenied, TooLarge, StaleFile):  # something that we would never have written
+            return seen or writing.unseen(self._root, op.path), "foreign"
         now = hash_of(seen.data if seen.exists else None)
         if now == op.before:
             return seen, "before"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from context_engine.confined import ConfinedFolder
 from context_engine.index.describe import describe
 from context_engine.index.encoder import Encoder
 from context_engine.index.postings import SegmentBuilder
@@ -56,9 +57,10 @@ def describe_all(
     """
     outcome = Outcome()
     builder = SegmentBuilder(encoder if job.static else None)
+    root = ConfinedFolder(job.root)
     for path in job.paths:
         each()
-        loaded = load_for_index(f"{job.root}/{path}", bytes_max=job.bytes_max)
+        loaded = load_for_index(root, path, bytes_max=job.bytes_max)
         if not isinstance(loaded, Loaded):
             _keep_out(outcome, path, loaded, job.facts.get(path, (0, 0)))
         elif loaded.sha256 == job.known.get(path):

@@ -6,7 +6,6 @@ pass as long as what they find is little; else each in a pass of its own.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -302,7 +301,7 @@ class Scanner:
     def _read(self, path: str, spots: list[Spot], chars_max: int) -> list[Seen]:
         try:
             masked = partial(self._texts.of, path=path)
-            return lines_at(f"{self._root.path}{os.sep}{path}", spots, chars_max, masked)
+            return lines_at(self._root.confined, path, spots, chars_max, masked)
         except OSError:  # gone by now: the totals tell that it was there
             return []
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from context_engine.confined import ConfinedFolder, OpenFolder
 from context_engine.errors import AccessFailed, BinaryFile, FileNotFound, InvalidPath, TooLarge
 from context_engine.model import RelPath, Skipped
 from context_engine.workspace.paths import Root
@@ -135,13 +136,14 @@ class SourceFile:
 # -- for the index: trouble is data ---------------------------------------------------------------------------------
 
 
-def load_for_index(path: str, *, bytes_max: int) -> Loaded | Skipped:
-    """Read a file that the walk has found, in one go.
+def load_for_index(root: ConfinedFolder, path: str, *, bytes_max: int) -> Loaded | Skipped:
+    """Read a file that the walk has found beneath the root, in one go.
 
     Trouble is data: `vanished`, `unreadable`, `special`, `too_large`, `binary` or `minified`.
     """
     try:
-        descriptor = os.open(path, _FLAGS)
+        with root.hold() as top:
+            descriptor = top.open(path, _FLAGS)
     except OSError as error:
         return Skipped(path, *_unopened(error))
     try:
@@ -199,10 +201,18 @@ def _whole(descriptor: int, size: int, bytes_max: int) -> bytes:
     return b"".join(parts)
 
 
-def no_text(path: str) -> tuple[str, str] | None:
+def held(root: ConfinedFolder) -> OpenFolder:
+    """The root, open, for many files. Raises: FileNotFound, AccessFailed."""
+    try:
+        return root.hold()
+    except OSError as error:
+        raise _unreadable(os.fspath(root.path), error) from error
+
+
+def no_text(top: OpenFolder, path: str) -> tuple[str, str] | None:
     """Why a search passes over a file that the walk has found, as its first bytes tell: (reason, detail); None for text."""
     try:
-        descriptor = opened(path)
+        descriptor = opened(top, path)
     except OSError as error:
         return _unopened(error)
     try:
@@ -215,9 +225,9 @@ def no_text(path: str) -> tuple[str, str] | None:
     return ("binary", why) if why else None
 
 
-def opened(path: str) -> int:
+def opened(top: OpenFolder, path: str) -> int:
     """A descriptor of a plain file, to read parts of it. Raises: OSError; for a link, pipe, socket, device or folder, too."""
-    descriptor = os.open(path, _FLAGS)
+    descriptor = top.open(path, _FLAGS)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(errno.ENXIO, "a folder, pipe, socket or device")
@@ -250,11 +260,14 @@ def read(root: Root, path: RelPath, *, bytes_max: int) -> SourceFile:
 
 def contents(root: Root, path: RelPath, *, bytes_max: int) -> tuple[bytes, os.stat_result]:
     """The bytes of a file, whatever they are, and what the system said of it just before. Raises: as `read`."""
-    absolute = os.fspath(root.absolute(path))
-    if not root.contains(os.path.realpath(absolute)):  # checked once already; a folder may have become a link since
-        raise InvalidPath(f"{path} leads out of the workspace by now", suggestion="Name a file inside the workspace.")
+    with held(root.confined) as top:
+        return contents_in(top, path, path, bytes_max=bytes_max)
+
+
+def contents_in(folder: OpenFolder, way: str, path: str, *, bytes_max: int) -> tuple[bytes, os.stat_result]:
+    """`contents` of what is `way` beneath a folder, and `path` to the caller. Raises: as `read`."""
     try:
-        descriptor = os.open(absolute, _FLAGS)
+        descriptor = folder.open(way, _FLAGS)
         try:
             status = os.fstat(descriptor)
             _check_readable(path, status, bytes_max)

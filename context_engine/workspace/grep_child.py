@@ -1,6 +1,6 @@
 r"""A search by Python's `re` in a process of its own, for machines without ripgrep: it can be killed, and holds no lock of ours.
 
-Started as a script with nothing but the standard library. It reads one line of JSON and then paths with a NUL between them
+Started as a script in the root, with nothing but the standard library and `confined`. It reads one line of JSON and then paths with a NUL between them
 from stdin, and writes what ripgrep would write when it is asked as `ripgrep.py` asks it:
 
     {"patterns": ["..."], "mode": "count"}                              path \0 lines \n
@@ -43,9 +43,13 @@ def main() -> int:
     faulthandler.dump_traceback_later(asked["seconds"], exit=True, file=open(os.devnull, "w"))  # noqa: SIM115 - to the end
     finder = finder_of(asked["patterns"])
     code = 0
+    sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+    from context_engine.confined import ConfinedFolder  # the rest of the package is not there
+
+    top = ConfinedFolder(os.curdir).hold()
     for name in names:
         try:
-            descriptor = os.open(name, FLAGS)
+            descriptor = top.open(os.fsdecode(name), FLAGS)
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise OSError
             with os.fdopen(descriptor, "rb") as file:

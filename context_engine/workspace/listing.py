@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from context_engine.confined import ConfinedFolder
 from context_engine.model import Skipped
 from context_engine.workspace import files
 from context_engine.workspace.ignore import IGNORE_FILES
@@ -64,7 +65,7 @@ class Lister:
         self, root: str | os.PathLike[str], *, stale_s: float, excludes_file: Callable[[], str | None] = lambda: None
     ) -> None:
         self._root = os.path.realpath(root)
-        self._base = os.path.join(self._root, "")
+        self._confined = ConfinedFolder(self._root)
         self._stale_s = stale_s
         self._find_excludes = excludes_file
         self._excludes_file: str | None = None
@@ -175,10 +176,11 @@ class Lister:
         """Judge what is new by its content, and make the listing of it."""
         assert self._walk
         known, verdicts = self._verdicts, {}
-        for number, entry in enumerate(self._walk.entries):
-            if number % 1_000 == 0:
-                check()
-            verdicts[entry] = known[entry] if entry in known else files.no_text(self._base + entry.path)
+        with files.held(self._confined) as top:
+            for number, entry in enumerate(self._walk.entries):
+                if number % 1_000 == 0:
+                    check()
+                verdicts[entry] = known[entry] if entry in known else files.no_text(top, entry.path)
         self._verdicts = verdicts
         no_text = [Skipped(entry.path, *why) for entry, why in verdicts.items() if why]
         newest = max((entry.mtime_ns for entry in verdicts), default=0)

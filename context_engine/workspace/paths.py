@@ -16,14 +16,19 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
+from context_engine.confined import ConfinedFolder
 from context_engine.errors import AccessDenied, AccessFailed, FileNotFound, InvalidPath
 from context_engine.model import RelPath
 
 NEAR_NAMES_MAX = 3
 LISTED_NAMES_MAX = 2_000
 """Near names are looked for among this many; a larger folder is a dump, where a guess helps nobody."""
+
+REAL_TRIES = 20
+"""How often a path is resolved again whose links are exchanged in the same moment."""
 
 RELATIVE = "Use a path relative to the workspace root, with forward slashes."
 
@@ -35,6 +40,8 @@ class Root:
         self._real = os.path.realpath(path)
         self._inside = self._real if self._real.endswith(os.sep) else self._real + os.sep
         self.path = Path(self._real)
+        self.confined = ConfinedFolder(self._real)
+        """What opens files for `RelPath`s, in which no link is left: a folder that became one by now is not followed."""
 
     def __repr__(self) -> str:
         return f"Root({self._real!r})"
@@ -52,13 +59,16 @@ class Root:
             raise _refused(text, "its name is blank", RELATIVE)
         if reason := is_sensitive(typed):
             raise _denied(text, reason)
-        real = os.path.realpath(os.path.join(self._real, typed))
+        try:
+            real = real_path(os.path.join(self._real, typed))
+        except OSError as error:
+            raise _refused(text, f"the system says: {error.strerror}", "Call again; it is being exchanged.") from error
         if not self.contains(real):
             raise _refused(text, "it is a link that leads out of the workspace", "Name a file inside the workspace.")
         rel = self._below(real)
         if reason := is_sensitive(rel):
             raise _denied(text, reason)
-        self._check_kind(text, typed, real, must_exist)
+        self._check_kind(text, typed, rel, must_exist)
         return RelPath(rel)
 
     def absolute(self, rel: str) -> Path:
@@ -83,18 +93,19 @@ class Root:
         """An absolute path, relative to this root, which may be reached through a link."""
         plain = os.path.normpath(text)
         folder, name = os.path.split(plain)
-        for real in (plain, os.path.join(os.path.realpath(folder), name), os.path.realpath(plain)):
-            if self.contains(real):
-                return self._below(real)
+        with suppress(OSError):  # its links are being exchanged
+            for real in (plain, os.path.join(real_path(folder), name), real_path(plain)):
+                if self.contains(real):
+                    return self._below(real)
         raise _refused(text, f"it lies outside the workspace {self._real}", RELATIVE)
 
     def _below(self, real: str) -> str:
         return real[len(self._inside) :].replace(os.sep, "/") or "."
 
-    def _check_kind(self, text: str, typed: str, real: str, must_exist: bool) -> None:
+    def _check_kind(self, text: str, typed: str, rel: str, must_exist: bool) -> None:
         """Refuse what is no file and no folder."""
         try:
-            mode = os.stat(real, follow_symlinks=False).st_mode
+            mode = self.confined.stat("" if rel == "." else rel).st_mode
         except (FileNotFoundError, NotADirectoryError) as error:
             if must_exist:
                 raise self._not_found(text, typed) from error
@@ -114,9 +125,9 @@ class Root:
 
     def _not_found(self, text: str, typed: str) -> FileNotFound:
         folder, _, name = typed.rpartition("/")
-        while folder and not (self.path / folder).is_dir():
+        while (names := self._names_in(folder)) is None and folder:
             folder, _, name = folder.rpartition("/")
-        near = [f"{folder}/{each}" if folder else each for each in near_names(name, self._names_in(folder))]
+        near = [f"{folder}/{each}" if folder else each for each in near_names(name, names or ())]
         here = f"list_directory {folder or '.'!r} shows what is there."
         return FileNotFound(
             f"there is no {_shown(text)} in the workspace",
@@ -124,12 +135,13 @@ class Root:
             details={"path": text, "near": near},
         )
 
-    def _names_in(self, folder: str) -> list[str]:
+    def _names_in(self, folder: str) -> list[str] | None:
+        """Names to guess from; None where there is no such folder, or none that may be listed."""
         try:
-            with os.scandir(self.path / folder) as listing:
+            with self.confined.scan(folder) as listing:
                 names = [entry.name for _, entry in zip(range(LISTED_NAMES_MAX), listing, strict=False)]
-        except OSError:  # the names only serve a hint
-            return []
+        except OSError:
+            return None
         return sorted(name for name in names if not is_sensitive(f"{folder}/{name}"))
 
 
@@ -264,6 +276,16 @@ def plain_name(part: str) -> str:
     if not part.isascii():
         part = "".join(char for char in part if char.isprintable())
     return part.casefold().rstrip(". ")
+
+
+def real_path(path: str) -> str:
+    """A path without links. Raises: OSError for one whose links are exchanged faster than they can be read."""
+    for _ in range(REAL_TRIES):
+        try:
+            return os.path.realpath(path)
+        except OSError as error:  # what was a link when it was looked at is none any more
+            trouble = error
+    raise trouble
 
 
 # -- saying no, and minting what needs no check ---------------------------------------------------------------------

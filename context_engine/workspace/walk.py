@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from context_engine.confined import ConfinedFolder, OpenFolder
 from context_engine.errors import AccessFailed, FileNotFound
 from context_engine.model import RelPath, Skipped
 from context_engine.workspace.git import common_dir_of, enclosing_work_tree
@@ -27,6 +28,7 @@ from context_engine.workspace.paths import (
     is_sensitive_name,
     listed_all,
     plain_name,
+    real_path,
 )
 
 BYTES_MAX = 1_000_000
@@ -87,7 +89,13 @@ BINARY_SUFFIXES = frozenset(
 """Lower-case endings of files that hold no text, so that nobody opens them to find out."""
 
 _BY_DESCRIPTOR = os.scandir in os.supports_fd
-_FOLDER_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_FOLDER_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+_FILE_FLAGS = (
+    os.O_RDONLY
+    | getattr(os, "O_NONBLOCK", 0)  # a pipe without a writer must not hold us
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_BINARY", 0)
+)
 _SUSPECT_SUFFIXES = BINARY_SUFFIXES | SENSITIVE_SUFFIXES.keys()
 
 
@@ -148,14 +156,30 @@ def look(
     Going down to a file lists no folder on the way, so a look at one file costs the same in a large tree. `levels`
     ends it so many folders below each path.
     """
-    walker = _Walker(os.path.realpath(root), bytes_max, check or (lambda: None), levels)
-    walker.begin(excludes_file)
-    walked: set[str] = set()
-    for path in sorted({_plain_path(path) for path in paths}):
-        if ".." not in path.split("/") and walked.isdisjoint(_with_above(path)):
-            walked.add(path)
-            walker.walk(path)
-    return walker.seen()
+    real = os.path.realpath(root)
+    with _entered(real) as top:
+        walker = _Walker(real, top, bytes_max, check or (lambda: None), levels)
+        walker.begin(excludes_file)
+        walked: set[str] = set()
+        for path in sorted({_plain_path(path) for path in paths}):
+            if ".." not in path.split("/") and walked.isdisjoint(_with_above(path)):
+                walked.add(path)
+                walker.walk(path)
+        return walker.seen()
+
+
+def _entered(root: str) -> OpenFolder:
+    """The root, open. Raises: FileNotFound, AccessFailed."""
+    try:
+        os.scandir(root).close()
+        return ConfinedFolder(root).hold()
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise FileNotFound(f"there is no folder {root}", suggestion="Check the workspace root.") from error
+    except OSError as error:
+        raise AccessFailed(
+            f"the folder {root} cannot be listed: {error.strerror}",
+            suggestion="Give this user permission to read it.",
+        ) from error
 
 
 def _plain_path(path: str) -> str:
@@ -187,9 +211,9 @@ class _Folder(NamedTuple):
 class _Named:
     """One name of a folder, looked at without listing the folder; what `os.DirEntry` is to a listing."""
 
-    def __init__(self, folder: str, name: str) -> None:
+    def __init__(self, folder: OpenFolder, name: str) -> None:
         self.name = name
-        self._status = os.stat(os.path.join(folder, name), follow_symlinks=False)
+        self._status = folder.stat(name)
 
     def is_dir(self, *, follow_symlinks: bool) -> bool:
         """As of `os.DirEntry`; the walk never follows links."""
@@ -243,8 +267,9 @@ def _name_verdict(name: str) -> tuple[str, str] | None:
 class _Walker:
     """One walk: folders that wait to be listed, and what was found so far."""
 
-    def __init__(self, root: str, bytes_max: int, check: Callable[[], None], levels: int) -> None:
+    def __init__(self, root: str, top: OpenFolder, bytes_max: int, check: Callable[[], None], levels: int) -> None:
         self._root = root
+        self._top = top
         self._bytes_max = bytes_max
         self._check = check
         self._levels = levels
@@ -272,17 +297,8 @@ class _Walker:
     # -- where to begin --
 
     def begin(self, excludes_file: str | None) -> None:
-        """Look at the root and the rules that come from above it. Raises: FileNotFound, AccessFailed."""
-        try:
-            status = os.stat(self._root)
-            os.scandir(self._root).close()
-        except (FileNotFoundError, NotADirectoryError) as error:
-            raise FileNotFound(f"there is no folder {self._root}", suggestion="Check the workspace root.") from error
-        except OSError as error:
-            raise AccessFailed(
-                f"the folder {self._root} cannot be listed: {error.strerror}",
-                suggestion="Give this user permission to read it.",
-            ) from error
+        """Look at the root and the rules that come from above it."""
+        status = self._top.stat(".")
         if owner := common_dir_of(self._root):
             self._repositories_seen.add(owner)
         stack = self._outer_rules(excludes_file)
@@ -308,16 +324,21 @@ class _Walker:
 
     def _step(self, folder: _Folder, name: str, *, may_be_file: bool) -> _Folder | None:
         """One name further down, without listing the folder; None where a walk would not go, or there is no folder."""
-        entries: dict[str, _Entry] = {}
-        for each in (*IGNORE_FILES, ".git", "pyvenv.cfg", "CACHEDIR.TAG", name):
-            with suppress(OSError, ValueError):  # not there, closed, or no name at all: there is nothing to judge
-                entries[each] = _Named(folder.absolute, each)
-        if self._closed(folder, entries) or name not in entries:
+        try:
+            opened = self._opened(folder)
+        except OSError:  # gone by now, or another folder has its place
             return None
-        if not may_be_file and not entries[name].is_dir(follow_symlinks=False):
-            return None
-        self._judge(folder, self._rules_inside(folder, entries), {name: entries[name]})
-        return self._waiting.pop() if self._waiting else None
+        with opened:
+            entries: dict[str, _Entry] = {}
+            for each in (*IGNORE_FILES, ".git", "pyvenv.cfg", "CACHEDIR.TAG", name):
+                with suppress(OSError, ValueError):  # not there, closed, or no name at all: there is nothing to judge
+                    entries[each] = _Named(opened, each)
+            if self._closed(folder, opened, entries) or name not in entries:
+                return None
+            if not may_be_file and not entries[name].is_dir(follow_symlinks=False):
+                return None
+            self._judge(folder, self._rules_inside(folder, opened, entries), {name: entries[name]})
+            return self._waiting.pop() if self._waiting else None
 
     def _outer_rules(self, excludes_file: str | None) -> Stack:
         """The rules that hold before the root is listed: built in, git's own, and those of the folders above it."""
@@ -328,7 +349,7 @@ class _Walker:
         for number in range(len(way)):
             folder = os.path.join(top, *way[:number])
             names = [name for name in IGNORE_FILES if _is_plain_file(os.path.join(folder, name))]
-            outer += [(number, rules) for rules in self._rules_of(folder, names, report=False)]
+            outer += [(number, rules) for rules in self._rules_of(OpenFolder(folder, None), names, report=False)]
         for number, name in enumerate(way):
             above = Stack(_placed_above(outer, way[:number]))
             if above.at("").value(name, is_folder=True) & 1:  # the root is no part of that repository
@@ -348,31 +369,32 @@ class _Walker:
     def _list(self, folder: _Folder) -> None:
         """List one folder, if it still is the one that was found."""
         try:
-            descriptor = _opened(folder)
+            with self._opened(folder) as opened:
+                self._list_opened(folder, opened)
         except OSError as error:
             self._skipped.append((folder.rel, *_trouble(error)))
-            return
-        try:
-            self._list_opened(folder, descriptor)
-        finally:
-            if descriptor is not None:
-                os.close(descriptor)
 
-    def _list_opened(self, folder: _Folder, descriptor: int | None) -> None:
-        """Judge what is in the folder, unless something in it says that it does not count."""
-        try:
-            with os.scandir(folder.absolute if descriptor is None else descriptor) as found:
-                entries = {entry.name: entry for entry in found}
-        except OSError as error:
-            self._skipped.append((folder.rel, *_trouble(error)))
-            return
-        if reason := self._closed(folder, entries):
+    def _list_opened(self, folder: _Folder, opened: OpenFolder) -> None:
+        """Judge what is in the folder, unless something in it says that it does not count. Raises: OSError."""
+        with os.scandir(opened.path if opened.descriptor is None else opened.descriptor) as found:
+            entries = {entry.name: entry for entry in found}
+        if reason := self._closed(folder, opened, entries):
             self._skipped.append((folder.rel, *reason))
             return
         self._listed[folder.rel] = folder.mtime_ns
-        self._judge(folder, self._rules_inside(folder, entries), entries)
+        self._judge(folder, self._rules_inside(folder, opened, entries), entries)
 
-    def _closed(self, folder: _Folder, entries: Mapping[str, _Entry]) -> tuple[str, str] | None:
+    def _opened(self, folder: _Folder) -> OpenFolder:
+        """The very folder that was found, open: by now a link out of the workspace may have its name. Raises: OSError."""
+        if not _BY_DESCRIPTOR:
+            return OpenFolder(folder.absolute, None)
+        opened = OpenFolder(folder.absolute, self._top.open(folder.rel, _FOLDER_FLAGS))
+        if opened.identity() != folder.place:
+            opened.close()
+            raise FileNotFoundError(errno.ENOENT, "another folder has its place by now")
+        return opened
+
+    def _closed(self, folder: _Folder, opened: OpenFolder, entries: Mapping[str, _Entry]) -> tuple[str, str] | None:
         """Why a folder is not entered, told by what lies in it."""
         if folder.depth > DEPTH_MAX:
             return "loop", f"more than {DEPTH_MAX} folders deep"
@@ -382,7 +404,7 @@ class _Walker:
             return None
         if "pyvenv.cfg" in entries:
             return "ignored", "a Python virtual environment"
-        if "CACHEDIR.TAG" in entries and self._is_cache(folder.absolute):
+        if "CACHEDIR.TAG" in entries and _is_cache(opened):
             return "ignored", "marked as a cache by CACHEDIR.TAG"
         return None
 
@@ -397,13 +419,6 @@ class _Walker:
         seen = owner in self._repositories_seen
         self._repositories_seen.add(owner)
         return seen
-
-    def _is_cache(self, absolute: str) -> bool:
-        try:
-            with open(os.path.join(absolute, "CACHEDIR.TAG"), "rb") as tag:
-                return tag.read(len(CACHE_TAG)) == CACHE_TAG
-        except OSError:  # a tag that cannot be read marks nothing
-            return False
 
     def _contains(self, real: str) -> bool:
         return f"{real}{os.sep}".startswith(self._root.rstrip(os.sep) + os.sep)
@@ -472,7 +487,10 @@ class _Walker:
         """Why something that is neither folder nor plain file is left out. Links are never followed: decision 0004."""
         if not stat.S_ISLNK(mode):
             return "special", "a pipe, socket or device"
-        real = os.path.realpath(absolute)
+        try:
+            real = real_path(absolute)
+        except OSError:
+            return "vanished", "a link that is being exchanged"
         if not self._contains(real):
             return "outside", "a link that leads out of the workspace"
         target = os.path.relpath(real, self._root).replace(os.sep, "/")
@@ -486,7 +504,7 @@ class _Walker:
 
     # -- rules --
 
-    def _rules_inside(self, folder: _Folder, entries: Mapping[str, _Entry]) -> Stack:
+    def _rules_inside(self, folder: _Folder, opened: OpenFolder, entries: Mapping[str, _Entry]) -> Stack:
         """The rules for what lies in a folder: those from above, without git's where another repository begins."""
         stack = folder.stack
         more: list[Rules] = []
@@ -495,26 +513,25 @@ class _Walker:
             more += self._rules_of_git(folder.absolute, None)
         names = [name for name in IGNORE_FILES if name in entries and entries[name].is_file(follow_symlinks=False)]
         if names:
-            more += self._rules_of(folder.absolute, names, folder.rel)
+            more += self._rules_of(opened, names, folder.rel)
         return stack.with_rules(*[Placed(rules, folder.rel, depth=folder.depth) for rules in more]) if more else stack
 
-    def _rules_of(self, absolute: str, names: list[str], base: str = "", *, report: bool = True) -> list[Rules]:
+    def _rules_of(self, folder: OpenFolder, names: list[str], base: str = "", *, report: bool = True) -> list[Rules]:
         """The ignore files of one folder, those of one level as one."""
         texts: dict[str, list[str]] = {}
         sources: dict[str, str] = {}
         for name in names:
             rel, level = f"{base}/{name}" if base else name, IGNORE_FILES[name]
-            if text := self._text(os.path.join(absolute, name), rel if report else None):
+            if text := self._text(name, folder, rel if report else None):
                 texts.setdefault(level, []).append(text)
                 sources.setdefault(level, rel)
         return [Rules(level, "\n".join(each), name=sources[level]) for level, each in texts.items()]
 
-    def _text(self, absolute: str, rel: str | None = None) -> str:
+    def _text(self, name: str, folder: OpenFolder | None = None, rel: str | None = None) -> str:
         """An ignore file's text; what cannot be read is no rule, and reported where it lies in the workspace."""
         why = ("too_large", "its rules do not hold: too long for an ignore file")
         try:
-            with open(absolute, "rb") as file:
-                raw = file.read(IGNORE_FILE_BYTES_MAX + 1)
+            raw = _beginning(folder, name, IGNORE_FILE_BYTES_MAX + 1)
         except OSError as error:
             why, raw = ("unreadable", f"its rules do not hold: {error.strerror}"), None
         if raw is not None and len(raw) <= IGNORE_FILE_BYTES_MAX:
@@ -540,24 +557,25 @@ def _is_plain_file(path: str) -> bool:
         return False
 
 
-def _opened(folder: _Folder) -> int | None:
-    """A descriptor of the very folder that was found: by now a link out of the workspace may have its name.
+def _is_cache(folder: OpenFolder) -> bool:
+    try:
+        return _beginning(folder, "CACHEDIR.TAG", len(CACHE_TAG)) == CACHE_TAG
+    except OSError:  # a tag that cannot be read marks nothing
+        return False
 
-    None where the system lists by path only.
-    """
-    if not _BY_DESCRIPTOR:
-        return None
-    descriptor = os.open(folder.absolute, _FOLDER_FLAGS)
-    status = os.fstat(descriptor)
-    if (status.st_dev, status.st_ino) != folder.place:
-        os.close(descriptor)
-        raise FileNotFoundError(errno.ENOENT, "another folder has its place by now")
-    return descriptor
+
+def _beginning(folder: OpenFolder | None, name: str, size: int) -> bytes:
+    """The first bytes of a plain file in a folder, or of one that the user named by its absolute path. Raises: OSError."""
+    descriptor = folder.open(name, _FILE_FLAGS) if folder else os.open(name, _FILE_FLAGS)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is no plain file")
+        return file.read(size)
 
 
 def _trouble(error: OSError) -> tuple[str, str]:
     """What the system's refusal means for a walk: gone meanwhile, or closed to us."""
-    gone = isinstance(error, FileNotFoundError | NotADirectoryError)
+    gone = isinstance(error, FileNotFoundError | NotADirectoryError) or error.errno == errno.ELOOP  # a link by now
     return "vanished" if gone else "unreadable", error.strerror or str(error)
 
 

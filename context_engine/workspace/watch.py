@@ -6,6 +6,7 @@ Only folders that the walk enters are watched, so a build that fills an ignored 
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import threading
@@ -161,8 +162,6 @@ class _Run:
             self._listen()
         except _Stopped:
             return
-        except ContextEngineError as error:
-            self._owner.problem = f"Edits are not followed: {error.message}"
         except Exception as error:  # noqa: BLE001 - a thread has nobody to raise to; `problem` tells it
             self._owner.problem = _in_words(error)
         finally:
@@ -316,6 +315,8 @@ def _in_words(error: Exception) -> str:
             "Edits are not followed: this system watches too few folders at once; "
             "raise fs.inotify.max_user_watches to 524288."
         )
-    if "os error 24" in text:
+    if "os error 24" in text or os.strerror(errno.EMFILE) in text:
         return "Edits are not followed: too many open files or watchers; raise fs.inotify.max_user_instances."
+    if isinstance(error, ContextEngineError):
+        return f"Edits are not followed: {error.message}"
     return f"Edits are not followed: {type(error).__name__}: {text}"

@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from context_engine.confined import ConfinedFolder
 from context_engine.text.lines import around
 from context_engine.text.masked_text import AROUND_BYTES, WHOLE_BYTES_MAX, MaskedText
 from context_engine.workspace import files
@@ -40,13 +41,17 @@ class Seen(NamedTuple):
 
 
 def lines_at(
-    path: str, spots: Iterable[Spot], chars_max: int, masked: Callable[[bytes], MaskedText] = MaskedText.of
+    root: ConfinedFolder,
+    path: str,
+    spots: Iterable[Spot],
+    chars_max: int,
+    masked: Callable[[bytes], MaskedText] = MaskedText.of,
 ) -> list[Seen]:
-    """The lines at these places of a file, each cut to `chars_max` characters around its match; `masked` hides secrets.
+    """The lines at these places of a file beneath the root, each cut to `chars_max` characters around its match.
 
-    Raises: OSError when the file is gone, closed, or no plain file any more.
+    `masked` hides secrets. Raises: OSError when the file is gone, closed, or no plain file any more.
     """
-    with _opened(path, masked) as window:
+    with _opened(root, path, masked) as window:
         return [_line(window, spot, chars_max) for spot in spots]
 
 
@@ -86,8 +91,9 @@ class _Window:
 
 
 @contextmanager
-def _opened(path: str, masked: Callable[[bytes], MaskedText]) -> Generator[_Window]:
-    descriptor = files.opened(path)
+def _opened(root: ConfinedFolder, path: str, masked: Callable[[bytes], MaskedText]) -> Generator[_Window]:
+    with root.hold() as top:
+        descriptor = files.opened(top, path)
     try:
         yield _Window(descriptor, masked)
     finally:

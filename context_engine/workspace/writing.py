@@ -1,8 +1,12 @@
 """The only place that writes the user's files: whole or not at all. Everybody sees the old content or the new one.
 
-A file is written beside its target, made to look like it (owner, mode, extended attributes), flushed, and renamed onto it.
+A file is written next to its target, made to look like it (owner, mode, extended attributes), flushed, and renamed onto it.
 Where that would cost a hard link or the owner, or the folder is closed, it is written over in place: what a crash leaves
-then is for the journal to mend. Who may write when, and what is written, is decided elsewhere (`edit.apply`).
+then is for the journal to repair. Who may write when, and what is written, is decided elsewhere (`edit.apply`).
+
+Every name is used relative to its folder, which is opened beneath the root through no link and must be the folder that was
+looked at. A transaction keeps the folders open (`Holding`), so that it finds its temporary files again when a folder is
+renamed meanwhile (decision 0049).
 """
 
 from __future__ import annotations
@@ -12,9 +16,11 @@ import os
 import stat
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
-from context_engine.errors import InvalidPath, StaleFile, TooLarge, WriteFailed
+from context_engine.confined import ConfinedFolder, OpenFolder, UnsafePathError
+from context_engine.errors import AccessFailed, InvalidPath, StaleFile, TooLarge, WriteFailed
 from context_engine.model import RelPath
 from context_engine.workspace import files
 from context_engine.workspace.paths import Root
@@ -22,21 +28,69 @@ from context_engine.workspace.paths import Root
 TEMPORARY_PREFIX = ".ctx-"
 """How the files begin that are written beside their targets; the walk passes over what a crash leaves of them."""
 
+FOLDERS_HELD_MAX = 64
+"""Open at once for one transaction: a quarter of what a process may have open on macOS."""
+
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NO_SUCH_THING = {errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 """What file systems answer that know no hard links, extended attributes or flushing of folders."""
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+_NO_WAIT = getattr(os, "O_NONBLOCK", 0)
 _SAFE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+
+
+class Place:
+    """The folder of a file. Opened for each use, or kept open by `Holding`; `identity` is None while it does not exist."""
+
+    __slots__ = ("_root", "held", "identity", "way")
+
+    def __init__(self, root: ConfinedFolder, way: str, identity: tuple[int, int] | None = None) -> None:
+        self._root = root
+        self.way = way
+        self.identity = identity
+        self.held: OpenFolder | None = None
+
+    @contextmanager
+    def opened(self) -> Generator[OpenFolder]:
+        """The folder, open. Raises: OSError; StaleFile when another folder has its name by now."""
+        if self.held is not None:
+            yield self.held
+            return
+        with self.entered() as folder:
+            yield folder
+
+    def entered(self) -> OpenFolder:
+        """Open the folder that has the name now, if it is the one that was looked at. Raises: as `opened`."""
+        folder = self._root.hold(self.way)
+        try:
+            if self.identity is None:
+                self.identity = folder.identity()
+            elif folder.identity() != self.identity:
+                raise StaleFile(
+                    f"another folder is called {self.way} by now; nothing was written",
+                    suggestion="Read the file again, then repeat the call.",
+                    details={"path": self.way},
+                )
+        except BaseException:
+            folder.close()
+            raise
+        return folder
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A file as it was when it was read. `status` is None, and `data` empty, where there is none yet."""
+    """A file as it was when it was read. `status` is None, and `data` empty, where there is none yet.
+
+    `may_write`: it is not protected. `may_replace`: names in its folder may be exchanged.
+    """
 
     path: str
     target: str  # absolute, no link in it
+    place: Place
     data: bytes = b""
     status: os.stat_result | None = None
+    may_write: bool = True
+    may_replace: bool = True
 
     @property
     def exists(self) -> bool:
@@ -49,13 +103,37 @@ class Seen:
         return None if self.status is None else stat.S_IMODE(self.status.st_mode)
 
     @property
-    def folder(self) -> str:
-        """Where it lies, absolute."""
-        return os.path.dirname(self.target)
+    def name(self) -> str:
+        """What it is called in its folder."""
+        return self.path.rpartition("/")[2]
 
-    def beside(self, name: str) -> str:
-        """Another name in its folder, absolute."""
-        return os.path.join(self.folder, name)
+
+class Holding:
+    """The folders of one transaction, each opened once and kept open until its end. Of very many the first ones."""
+
+    def __init__(self) -> None:
+        self._folders: dict[str, OpenFolder] = {}
+        self._places: list[Place] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for place in self._places:
+            place.held = None
+        for folder in self._folders.values():
+            folder.close()
+
+    def add(self, seen: Seen) -> None:
+        """Keep the folder of a file open. Raises: WriteFailed, StaleFile, InvalidPath."""
+        place = seen.place
+        if place.held is not None or len(self._folders) >= FOLDERS_HELD_MAX:
+            return
+        with _told(seen.path):
+            if place.way not in self._folders:
+                self._folders[place.way] = place.entered()
+        place.held = self._folders[place.way]
+        self._places.append(place)
 
 
 # -- looking ------------------------------------------------------------------------------------------------------------
@@ -66,21 +144,50 @@ def look(root: Root, path: RelPath, *, bytes_max: int) -> Seen:
 
     Raises: InvalidPath, AccessFailed, TooLarge.
     """
-    target = os.fspath(root.absolute(path))
-    if not os.path.lexists(target):
-        return Seen(path, target)
+    return look_again(unseen(root, path), bytes_max=bytes_max)
+
+
+def unseen(root: Root, path: str) -> Seen:
+    """A file that was not looked at yet."""
+    return Seen(path, os.fspath(root.absolute(path)), Place(root.confined, path.rpartition("/")[0]))
+
+
+def look_again(seen: Seen, *, bytes_max: int) -> Seen:
+    """Read a file once more, in the folder where it was. Raises: as `look`."""
+    path, place = seen.path, seen.place
     try:
-        data, status = files.contents(root, path, bytes_max=bytes_max)
+        with place.opened() as folder:
+            try:
+                folder.stat(seen.name)
+            except FileNotFoundError:
+                return replace(seen, data=b"", status=None)
+            data, status = files.contents_in(folder, seen.name, path, bytes_max=bytes_max)
+            return replace(
+                seen,
+                data=data,
+                status=status,
+                may_write=bool(status.st_mode & 0o222) and _may(folder, seen.name, os.W_OK),
+                may_replace=_may(folder, os.curdir, os.W_OK | os.X_OK),
+            )
     except TooLarge as error:
         raise TooLarge(
             error.message, suggestion="Change it with a program made for files of that size.", details=error.details
         ) from None
-    return Seen(path, target, data, status)
+    except (FileNotFoundError, NotADirectoryError):  # no folder yet
+        return replace(seen, data=b"", status=None)
+    except UnsafePathError as error:
+        raise _led_out(path) from error
+    except OSError as error:
+        raise AccessFailed(
+            f"the folder of {path} cannot be opened: {error.strerror}",
+            suggestion="Give this user permission to enter it.",
+            details={"path": path},
+        ) from error
 
 
 def check_may_write(seen: Seen) -> None:
     """Refuse a file that is write-protected: replacing it would bypass that. Raises: WriteFailed."""
-    if seen.status is None or (seen.status.st_mode & 0o222 and _may(seen.target, os.W_OK)):
+    if seen.status is None or seen.may_write:
         return
     raise WriteFailed(
         f"{seen.path} is write-protected; nothing was written",
@@ -89,24 +196,20 @@ def check_may_write(seen: Seen) -> None:
     )
 
 
-def check_unchanged(root: Root, seen: Seen) -> None:
-    """Refuse a file that is no longer the one that was read. Raises: StaleFile, InvalidPath."""
-    if _mark(_status(seen.target)) != _mark(seen.status):
+def check_unchanged(seen: Seen) -> None:
+    """Refuse a file that is no longer the one that was read, or no longer where it was. Raises: StaleFile, InvalidPath."""
+    with _told(seen.path):
+        try:
+            with seen.place.entered() as folder:
+                status = folder.stat(seen.name)
+        except (FileNotFoundError, NotADirectoryError):
+            status = None
+    if _mark(status) != _mark(seen.status):
         raise StaleFile(
             f"{seen.path} was changed by somebody else in this moment; nothing was written",
             suggestion="Read it again, then repeat the call.",
             details={"path": seen.path},
         )
-    if not root.contains(os.path.realpath(seen.folder)):
-        raise InvalidPath(f"{seen.path} leads out of the workspace by now", suggestion="Name a file inside it.")
-
-
-def _status(target: str) -> os.stat_result | None:
-    with _told(target):
-        try:
-            return os.stat(target, follow_symlinks=False)
-        except (FileNotFoundError, NotADirectoryError):
-            return None
 
 
 def _mark(status: os.stat_result | None) -> tuple[int, int, int] | None:
@@ -117,7 +220,7 @@ def is_written_over(seen: Seen) -> bool:
     """Whether a file keeps its place on the disk: for its other names, for its owner, or because its folder is closed."""
     if seen.status is None:
         return False
-    if seen.status.st_nlink > 1 or not _may(seen.folder, os.W_OK | os.X_OK):
+    if seen.status.st_nlink > 1 or not seen.may_replace:
         return True
     return hasattr(os, "geteuid") and os.geteuid() not in {0, seen.status.st_uid}
 
@@ -134,34 +237,42 @@ def missing_folders(root: Root, path: str) -> tuple[str, ...]:
     """The folders a new file needs that are not there yet: relative to the root, outermost first."""
     parts = path.split("/")[:-1]
     needed = ("/".join(parts[: count + 1]) for count in range(len(parts)))
-    return tuple(folder for folder in needed if not os.path.isdir(root.absolute(folder)))
+    return tuple(folder for folder in needed if not _is_folder(root, folder))
+
+
+def _is_folder(root: Root, way: str) -> bool:
+    try:
+        root.confined.hold(way).close()
+    except OSError:
+        return False
+    return True
 
 
 def make_folders(root: Root, folders: Iterable[str]) -> None:
     """Make folders, in their order. Raises: WriteFailed, InvalidPath when one of them leads out of the root by now."""
-    for folder in folders:
-        with _told(folder), suppress(FileExistsError):  # somebody else made it in this moment
-            os.mkdir(root.absolute(folder))
-        if not root.contains(os.path.realpath(root.absolute(folder))):
-            raise InvalidPath(f"{folder} leads out of the workspace by now", suggestion="Name a file inside it.")
+    for way in folders:
+        above, _, name = way.rpartition("/")
+        with _told(way), root.confined.hold(above) as folder, suppress(FileExistsError):  # made in this moment
+            os.mkdir(folder.at(name), dir_fd=folder.descriptor)
 
 
 def remove_folders(root: Root, folders: Iterable[str]) -> None:
     """Remove those of these folders that are empty, the innermost first."""
-    for folder in sorted(folders, key=len, reverse=True):
-        with suppress(OSError):  # somebody uses it by now
-            os.rmdir(root.absolute(folder))
+    for way in sorted(folders, key=len, reverse=True):
+        above, _, name = way.rpartition("/")
+        with suppress(OSError), root.confined.hold(above) as folder:  # somebody uses it by now
+            os.rmdir(folder.at(name), dir_fd=folder.descriptor)
 
 
 def stage(seen: Seen, data: bytes, temp: str, *, flush: bool) -> None:
     """Write the new content beside the file, under the name `temp`, and make it look like the file. Raises: WriteFailed."""
-    with _told(seen.path):
-        beside = seen.beside(temp)
-        descriptor = os.open(beside, _NEW | _SAFE, 0o600 if seen.exists else 0o666)
+    with _told(seen.path), seen.place.opened() as folder:
+        mode = 0o600 if seen.exists else 0o666
+        descriptor = os.open(folder.at(temp), _NEW | _SAFE, mode, dir_fd=folder.descriptor)
         try:
             _write_all(descriptor, data)
             if seen.status is not None:
-                _dress(descriptor, beside, seen.target, seen.status)
+                _dress(descriptor, folder, temp, seen)
             if flush:
                 os.fsync(descriptor)
         finally:
@@ -173,15 +284,14 @@ def put(seen: Seen, temp: str, *, mode: int | None = None) -> None:
 
     `mode`: for a new file that was there before. Raises: WriteFailed, StaleFile.
     """
-    beside = seen.beside(temp)
-    with _told(seen.path):
+    with _told(seen.path), seen.place.opened() as folder:
         if seen.exists:
-            os.replace(beside, seen.target)
+            _rename(folder, temp, seen.name)
             return
         if mode is not None:
-            os.chmod(beside, mode)
+            _set_mode(folder, temp, mode)
         try:
-            _put_new(beside, seen.target)
+            _put_new(folder, temp, seen.name)
         except FileExistsError:
             raise StaleFile(
                 f"{seen.path} was made by somebody else in this moment; nothing was written",
@@ -190,28 +300,34 @@ def put(seen: Seen, temp: str, *, mode: int | None = None) -> None:
             ) from None
 
 
-def _put_new(temp: str, target: str) -> None:
+def _rename(folder: OpenFolder, temp: str, name: str) -> None:
+    os.replace(folder.at(temp), folder.at(name), src_dir_fd=folder.descriptor, dst_dir_fd=folder.descriptor)
+
+
+def _put_new(folder: OpenFolder, temp: str, name: str) -> None:
+    here = folder.descriptor
     if os.name == "nt":
-        os.rename(temp, target)  # refuses to replace, there
+        os.rename(folder.at(temp), folder.at(name))  # refuses to replace, there
         return
     try:
-        os.link(temp, target, follow_symlinks=False)
+        os.link(folder.at(temp), folder.at(name), src_dir_fd=here, dst_dir_fd=here, follow_symlinks=False)
     except FileExistsError:
         raise
     except OSError:  # a file system without hard links
-        os.replace(temp, target)
+        _rename(folder, temp, name)
     else:
-        os.unlink(temp)
+        os.unlink(folder.at(temp), dir_fd=here)
 
 
 def write_over(seen: Seen, data: bytes, *, flush: bool) -> None:
     """Write over a file in place. What does not fit on the disk is noticed before a byte of the old content is lost.
 
-    Raises: WriteFailed; the old content is back then, unless the disk refuses that, too.
+    Raises: WriteFailed; the old content is back then, unless the disk refuses that, too. StaleFile, when it is another file.
     """
-    with _told(seen.path):
-        descriptor = os.open(seen.target, os.O_WRONLY | _SAFE)
+    with _told(seen.path), seen.place.opened() as folder:
+        descriptor = os.open(folder.at(seen.name), os.O_WRONLY | _NO_WAIT | _SAFE, dir_fd=folder.descriptor)
         try:
+            _check_same(seen, os.fstat(descriptor))
             try:
                 _write_all(descriptor, data[len(seen.data) :], at=len(seen.data))
                 _write_all(descriptor, data[: len(seen.data)], at=0)
@@ -224,6 +340,16 @@ def write_over(seen: Seen, data: bytes, *, flush: bool) -> None:
                 raise
         finally:
             os.close(descriptor)
+
+
+def _check_same(seen: Seen, status: os.stat_result) -> None:
+    """Refuse to write into another file than the one that was read. Raises: StaleFile."""
+    if seen.status is None or (status.st_dev, status.st_ino) != (seen.status.st_dev, seen.status.st_ino):
+        raise StaleFile(
+            f"{seen.path} was exchanged in this moment; nothing was written",
+            suggestion="Read it again, then repeat the call.",
+            details={"path": seen.path},
+        )
 
 
 def is_torn(data: bytes, old: bytes, new: bytes) -> bool:
@@ -239,32 +365,33 @@ def is_torn(data: bytes, old: bytes, new: bytes) -> bool:
 
 def remove(seen: Seen) -> None:
     """Delete a file. Raises: WriteFailed."""
-    with _told(seen.path):
-        os.unlink(seen.target)
+    with _told(seen.path), seen.place.opened() as folder:
+        os.unlink(folder.at(seen.name), dir_fd=folder.descriptor)
 
 
 def lies_beside(seen: Seen, temp: str) -> bool:
     """Whether what was written beside a file is still there and another file, so that it never took its place."""
     try:
-        return bool(temp) and not os.path.samefile(seen.beside(temp), seen.target)
-    except OSError:
+        with seen.place.opened() as folder:
+            return bool(temp) and not os.path.samestat(folder.stat(temp), folder.stat(seen.name))
+    except (OSError, StaleFile):
         return False
 
 
 def discard(seen: Seen, temp: str) -> None:
     """Delete what was written beside a file and is not wanted any more."""
     if temp.startswith(TEMPORARY_PREFIX) and os.path.basename(temp) == temp:
-        with suppress(OSError):  # it was renamed, or never made
-            os.unlink(seen.beside(temp))
+        with suppress(OSError, StaleFile), seen.place.opened() as folder:  # it was renamed, or never made
+            os.unlink(folder.at(temp), dir_fd=folder.descriptor)
 
 
-def flush_folders(folders: Iterable[str]) -> None:
-    """Make new names survive a power cut, where the system can. Raises: WriteFailed."""
+def flush_folders(seens: Iterable[Seen], made: Iterable[Place] = ()) -> None:
+    """Make new names survive a power cut, where the system can: of files, and of folders. Raises: WriteFailed."""
     if os.name != "posix":
         return
-    for folder in set(folders):
-        with _told(folder):
-            descriptor = os.open(folder, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+    for place in {place.way: place for place in (*made, *(seen.place for seen in seens))}.values():
+        with _told(place.way), place.opened() as folder:
+            descriptor = folder.open(os.curdir, os.O_RDONLY | _SAFE)
             try:
                 os.fsync(descriptor)
             except OSError as error:
@@ -274,27 +401,36 @@ def flush_folders(folders: Iterable[str]) -> None:
                 os.close(descriptor)
 
 
+def folders_above(root: Root, folders: Iterable[str]) -> list[Place]:
+    """The folders in which these folders are."""
+    return [Place(root.confined, way.rpartition("/")[0]) for way in folders]
+
+
 def write_atomic(path: str | os.PathLike[str], data: bytes) -> None:
     """Write one file of any place, whole or not at all. Its mode and a link to it are kept.
 
     Raises: WriteFailed (closed, no room, or no such folder); the old file is whole then.
     """
     target = os.path.realpath(path)
-    seen = Seen(os.path.basename(target), target, status=_status(target))
+    folder, name = os.path.split(target)
+    seen = Seen(name, target, Place(ConfinedFolder(folder), ""))
     temp = temporary()
     try:
+        with _told(name), seen.place.opened() as opened, suppress(FileNotFoundError):
+            seen = replace(seen, status=opened.stat(name))
         stage(seen, data, temp, flush=True)
-        with _told(seen.path):
-            os.replace(seen.beside(temp), target)
-        flush_folders([seen.folder])
+        with _told(name), seen.place.opened() as opened:
+            _rename(opened, temp, name)
+        flush_folders([seen])
     except BaseException:
         discard(seen, temp)
         raise
 
 
-def _may(path: str, what: int) -> bool:
+def _may(folder: OpenFolder, name: str, what: int) -> bool:
     """Whether the system will let us, judged by the rights that we act with."""
-    return os.access(path, what, effective_ids=os.access in os.supports_effective_ids)
+    by_rights = os.access in os.supports_effective_ids
+    return os.access(folder.at(name), what, dir_fd=folder.descriptor, effective_ids=by_rights)
 
 
 # -- the system calls -----------------------------------------------------------------------------------------------------
@@ -307,30 +443,53 @@ def _write_all(descriptor: int, data: bytes, *, at: int = 0) -> None:
         rest = rest[os.write(descriptor, rest) :]
 
 
-def _dress(descriptor: int, temp: str, target: str, like: os.stat_result) -> None:
+def _dress(descriptor: int, folder: OpenFolder, temp: str, seen: Seen) -> None:
     """Give the new file what makes the old one what it is, as far as the system lets us."""
+    assert seen.status
     if hasattr(os, "fchown"):
         with suppress(PermissionError):  # a group that this user is not in
-            os.fchown(descriptor, like.st_uid, like.st_gid)
-        os.fchmod(descriptor, stat.S_IMODE(like.st_mode))
+            os.fchown(descriptor, seen.status.st_uid, seen.status.st_gid)
+        os.fchmod(descriptor, stat.S_IMODE(seen.status.st_mode))
     else:
-        os.chmod(temp, stat.S_IMODE(like.st_mode))
+        os.chmod(folder.at(temp), stat.S_IMODE(seen.status.st_mode))
     if hasattr(os, "listxattr"):
-        _copy_attributes(descriptor, target)
+        _copy_attributes(descriptor, folder, seen)
 
 
-def _copy_attributes(descriptor: int, target: str) -> None:
+def _copy_attributes(descriptor: int, folder: OpenFolder, seen: Seen) -> None:
     """Extended attributes; access lists are among them. Some belong to the system and cannot be set."""
     try:
-        names = os.listxattr(target, follow_symlinks=False)
+        old = folder.open(seen.name, os.O_RDONLY | _NO_WAIT | _SAFE)
     except OSError:
         return
-    for name in names:
-        try:
-            os.setxattr(descriptor, name, os.getxattr(target, name, follow_symlinks=False))
-        except OSError as error:
-            if error.errno not in {*_NO_SUCH_THING, errno.EPERM, errno.EACCES, errno.ENODATA}:
-                raise
+    try:
+        _check_same(seen, os.fstat(old))
+        for name in os.listxattr(old):
+            _copy_attribute(old, descriptor, name)
+    except OSError as error:
+        if error.errno not in {*_NO_SUCH_THING, errno.EPERM, errno.EACCES}:
+            raise
+    finally:
+        os.close(old)
+
+
+def _copy_attribute(old: int, new: int, name: str) -> None:
+    try:
+        os.setxattr(new, name, os.getxattr(old, name))
+    except OSError as error:
+        if error.errno not in {*_NO_SUCH_THING, errno.EPERM, errno.EACCES, errno.ENODATA}:
+            raise
+
+
+def _set_mode(folder: OpenFolder, temp: str, mode: int) -> None:
+    if not hasattr(os, "fchmod"):
+        os.chmod(folder.at(temp), mode)
+        return
+    descriptor = folder.open(temp, os.O_RDONLY | _NO_WAIT | _SAFE)
+    try:
+        os.fchmod(descriptor, mode)
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager
@@ -338,6 +497,8 @@ def _told(path: str) -> Generator[None]:
     """Turn what the operating system says into our words."""
     try:
         yield
+    except UnsafePathError as error:
+        raise _led_out(path) from error
     except OSError as error:
         room = error.errno in _NO_ROOM
         raise WriteFailed(
@@ -347,3 +508,11 @@ def _told(path: str) -> Generator[None]:
             else "Check that its folder exists and may be written; the file is as it was.",
             details={"path": path, "reason": "disk_full" if room else "refused"},
         ) from error
+
+
+def _led_out(path: str) -> InvalidPath:
+    return InvalidPath(
+        f"a folder of {path} is a link by now; nothing was written",
+        suggestion="Name a file inside the workspace.",
+        details={"path": path},
+    )
