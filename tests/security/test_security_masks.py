@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import random
 import subprocess
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ import pytest
 
 from context_engine.cli.call import gate_to
 from context_engine.engine import Engine
+from context_engine.errors import InvalidArgument
 from context_engine.server import prompts, resources
 from context_engine.server.gate import Gate
 from context_engine.text.masked_text import hidden_in
@@ -91,8 +93,17 @@ class Zoo:
     folder: Path
 
     def said(self, tool: str, **arguments: Any) -> str:
-        """The reply of a tool, whatever it is."""
-        return self.gate.call(tool, arguments, Call()).reply.text
+        """The reply of a tool."""
+        outcome = self.gate.call(tool, arguments, Call())
+        assert outcome.error is None, outcome.reply.text
+        return outcome.reply.text
+
+    def refused(self, code: str, tool: str, **arguments: Any) -> str:
+        """The error of a tool that refuses."""
+        outcome = self.gate.call(tool, arguments, Call())
+        assert outcome.error is not None
+        assert outcome.error.code == code, outcome.reply.text
+        return outcome.reply.text
 
     def leaks(self, reply: str, files: tuple[Kept, ...] = ()) -> list[str]:
         """The kinds of which a reply shows a piece."""
@@ -205,15 +216,131 @@ def test_a_review_of_a_diff_shows_no_secret_that_it_adds_or_removes(zoo: Zoo, ma
 
 def test_previews_and_refusals_of_edits_show_no_secret(zoo: Zoo) -> None:
     for number, each in enumerate(zoo.files):
-        near = "\n".join(each.lines[:4]).replace("Feed", "Fed") + "\nzebra"
+        last = each.lines.index("zebra")
+        near = "\n".join([*each.lines[:2], each.lines[2].replace("zebra", "okapi"), *["gone"] * (last - 3), "zebra"])
+        one = {"target": 'zebra\n"""\n    return keeper', "replace": 'okapi\n"""\n    return 1'}
         replies = [
-            zoo.said("edit_file", path=each.path, edits=[{"old": "zebra\n", "new": "okapi\n"}], dry_run=True),
-            zoo.said("edit_file", path=each.path, edits=[{"old": '"""zebra', "new": '"""okapi'}], dry_run=True),
-            zoo.said("edit_file", path=each.path, edits=[{"old": near, "new": "okapi"}], dry_run=True),
+            zoo.said("edit_file", path=each.path, edits=[one], dry_run=True),
+            zoo.said("edit_file", path=each.path, edits=[{"target": '"""zebra', "replace": '"""okapi'}], dry_run=True),
+            zoo.refused("MULTIPLE_MATCHES", "edit_file", path=each.path, edits=[{"target": "e", "replace": "x"}]),
             zoo.said(
-                "safe_replace", file_path=each.path, old_content=each.lines[0], new_content="def a():", dry_run=True
+                "safe_replace",
+                file_path=each.path,
+                old_content=one["target"],
+                new_content=one["replace"],
+                dry_run=True,
             ),
-            zoo.said("safe_replace", file_path=each.path, old_content="zebra\n", new_content="okapi\n", dry_run=True),
             zoo.said("rename_symbol", name=f"feed_zebra_{number}", new_name="feed_okapi"),
         ]
+        if last <= 6:
+            replies.append(
+                zoo.refused("FUZZY_UNSAFE", "edit_file", path=each.path, edits=[{"target": near, "replace": "x"}])
+            )
         assert [zoo.leaks(reply, (each,)) for reply in replies] == [[]] * len(replies), each.kind
+
+
+def test_an_edit_that_rewrites_around_a_secret_shows_none_in_its_diff(zoo: Zoo) -> None:
+    for each in zoo.files:
+        first = {
+            "symbol": each.lines[0].split("(")[0].removeprefix("def "),
+            "replace": "def nothing():\n    return None\n",
+        }
+        assert zoo.leaks(zoo.said("edit_file", path=each.path, edits=[first], dry_run=True), (each,)) == [], each.kind
+
+
+# -- cuts, copies and forms -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def cut(tmp_path: Path) -> Iterator[Zoo]:
+    """Lines of every length, so that each limit cuts some token in its middle."""
+    token = drawn("ghp_<w36>", "cut").text
+    calls = [
+        f"    zebra('{'a ' * width}', '{token}')  # TODO zebra with {token} {'b ' * width}"
+        for width in range(2, 420, 7)
+    ]
+    text = f"def walk(keeper='{token}', {'other_keeper=None, ' * 12}last='{token}'):\n" + "\n".join(
+        [*calls, "    return 1", ""]
+    )
+    folder = tree(
+        tmp_path / "cut", {"a.py": text, "b.md": f"# Zebra {'long ' * 40}{token}\n\nzebra {'words ' * 70}{token}\n"}
+    )
+    kept = Kept("cut", "a.py", text, pieces_of(text))
+    with indexed(folder) as engine:
+        yield Zoo(engine, gate_to(engine), (kept,), folder)
+
+
+def test_no_limit_cuts_a_token_so_that_its_beginning_is_shown(cut: Zoo) -> None:
+    replies = [
+        cut.said("search_files", query="zebra", limit=200),
+        cut.said("search_files", query="b b", context=1, limit=200),
+        cut.said("grep_codebase", pattern="zebra.*TODO", limit=100),
+        cut.said("scout", keywords=["zebra", "TODO", "b b"]),
+        cut.said("read_fragment", path="a.py", keywords=["zebra"], context=0, max_tokens=4_000),
+        cut.said("read_file", path="a.py", start_line=2, end_line=40),
+        cut.said("codebase_retrieval", query="walk zebra keeper", top_k=10),
+        cut.said("find_symbol", name="walk"),
+        cut.said("find_symbol", outline="a.py"),
+        cut.said("trace", symbol="walk", direction="callees"),
+        cut.said("get_context_for_prompt", query="walk zebra keeper", token_budget=2_000),
+        cut.said("rename_symbol", name="walk", new_name="run"),
+        cut.refused("MULTIPLE_MATCHES", "edit_file", path="a.py", edits=[{"target": "zebra(", "replace": "okapi("}]),
+    ]
+    assert [cut.leaks(reply) for reply in replies] == [[]] * len(replies)
+
+
+def test_an_error_that_is_too_long_is_masked_before_it_is_cut(cut: Zoo) -> None:
+    token = drawn("ghp_<w36>", "error").text
+    for width in range(440, 500, 6):
+        message = f"{'x ' * (width // 2)}{token}"
+        failed = InvalidArgument(message, suggestion=message, details={"failed": [{"message": "y" * 40_000}]})
+
+        def fail(_: str, failed: InvalidArgument = failed) -> Engine:
+            raise failed
+
+        reply = Gate(fail).call("index_status", {}, Call()).reply.text
+        assert token[:PIECE_CHARS] not in reply
+
+
+def test_every_further_copy_of_a_value_is_masked_in_the_same_reply(tmp_path: Path) -> None:
+    value = drawn("<w24>", "copy").text
+    folder = tree(
+        tmp_path / "copies",
+        {
+            "config.py": f'api_key = "{value}"\n',
+            "notes.md": f"# Zebra\n\nzebra uses {value} for now\n",
+            "run.py": f"zebra = ['x{value}y']\n",
+        },
+    )
+    with indexed(folder) as engine:
+        gate = gate_to(engine)
+        found = gate.call("search_files", {"queries": ["zebra", "api_key"]}, Call()).reply.text
+        alone = gate.call("search_files", {"query": "zebra"}, Call()).reply.text
+        as_json = gate.call("grep_codebase", {"pattern": "zebra|api_key"}, Call()).reply.text
+    assert value in alone, "nothing in this reply says what it is"
+    assert value not in found
+    assert value not in as_json
+    assert json.loads(as_json)["totalMatches"] == 4
+
+
+def test_json_stays_json_whatever_is_masked_in_it(zoo: Zoo) -> None:
+    for group in range(KINDS // GROUP):
+        reply = zoo.said("grep_codebase", pattern=".", file_pattern=f"group{group}/**", limit=100)
+        assert json.loads(reply)["matches"]
+
+
+def test_a_key_in_a_large_file_is_masked_line_by_line(tmp_path: Path) -> None:
+    filler = "zebra = 1\n" * 200_000
+    text = f"{filler}{pem(2)}\n{filler}"
+    folder = tree(tmp_path / "large", {"large.txt": text})
+    kept = Kept("large", "large.txt", text, pieces_of(pem(2)))
+    with indexed(folder) as engine:
+        large = Zoo(engine, gate_to(engine), (kept,), folder)
+        line = 200_000 + 8
+        replies = [
+            large.said("read_file", path="large.txt", start_line=line, end_line=line + 3),
+            large.said("read_regions", file_path="large.txt", regions=[{"start": line, "end": line}]),
+            large.said("search_files", query=pem(2).split("\n")[9][20:30], context=2),
+        ]
+    assert [large.leaks(reply) for reply in replies] == [[]] * 3
+    assert "200010" in replies[2]

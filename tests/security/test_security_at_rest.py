@@ -1,0 +1,247 @@
+"""Nothing that is kept holds a secret: plans, memories, reviews, histories, chunk files and the index, whatever argument it came in."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import stat
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from context_engine.cli.call import gate_to
+from context_engine.engine import Engine
+from context_engine.server.gate import Gate
+from context_engine.tools import Call
+from tests.engines import cache_for, indexed
+from tests.secret_examples import drawn
+from tests.trees import git, tree
+
+FORMS = (
+    "ghp_<w36>",
+    "AKIA<T16>",
+    "glpat-<s20>",
+    'password = "<w20>"',
+    "postgres://app:<w16>@db.local/app",
+    "https://me:<w18>@git.local/x",
+    "curl -u bot:<w20> https://x.test",
+    "Authorization: Basic <B30>",
+    "export SERVICE_TOKEN=<x40>",
+)
+
+
+@dataclass
+class Kept:
+    """A workspace, the door to its tools, and every secret that went in."""
+
+    engine: Engine
+    gate: Gate
+    folder: Path
+    numbers: Iterator[int] = field(default_factory=itertools.count)
+    secrets: list[str] = field(default_factory=list)
+
+    def secret(self) -> str:
+        """A text with a secret of the next form."""
+        number = next(self.numbers)
+        told = drawn(FORMS[number % len(FORMS)], f"at rest {number}")
+        self.secrets.append(told.parts[-1])
+        return told.text
+
+    def told(self, what: str) -> str:
+        """A sentence with a secret in it."""
+        return f"{what}: {self.secret()} and so on"
+
+    def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        """What a tool answers; an error fails the test."""
+        outcome = self.gate.call(tool, arguments, Call())
+        assert outcome.error is None, (tool, outcome.reply.text)
+        return json.loads(outcome.reply.text)
+
+    def leaks(self) -> list[tuple[str, str]]:
+        """Files of ours that hold a secret, and which."""
+        folders = (self.folder / ".context-engine", cache_for(self.folder), self.folder.parent / "out")
+        found = []
+        for place in (place for folder in folders for place in folder.rglob("*") if place.is_file()):
+            if "grammars" in place.parts:
+                continue
+            data = place.read_bytes()
+            found += [(place.name, secret) for secret in self.secrets if secret.encode() in data]
+        return found
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Iterator[Kept]:
+    source = {"src/bank.py": "def pay(cents):\n    return cents\n", "src/shop.py": "def buy():\n    return 1\n"}
+    folder = tree(tmp_path / "w", source)
+    git(folder, "init", "-q", "-b", "main")
+    git(folder, "add", ".")
+    git(folder, "commit", "-qm", "Begin")
+    with indexed(folder) as engine:
+        yield Kept(engine, gate_to(engine), folder)
+
+
+def test_no_argument_of_a_memory_keeps_a_secret(kept: Kept) -> None:
+    added = kept.call(
+        "add_memory",
+        content=kept.told("We log in with"),
+        category="facts",
+        title=kept.told("Login"),
+        tags=[kept.secret()[:40]],
+        source=kept.told("heard"),
+        evidence=kept.told("seen"),
+        owner=kept.told("me"),
+        linked_symbols=["pay"],
+    )
+    kept.call(
+        "update_memory",
+        id=added["id"],
+        content=kept.told("Now with"),
+        title=kept.told("New login"),
+        owner=kept.told("you"),
+    )
+    kept.call("context_search", query="login")
+    assert kept.leaks() == []
+
+
+def plan_of(kept: Kept) -> dict[str, Any]:
+    """A plan with a secret in every text of it."""
+    told = kept.told
+    step = {
+        "title": told("Types"),
+        "description": told("Make them"),
+        "acceptance_criteria": [told("no floats")],
+        "checks": [told("run")],
+        "estimated_effort": told("a day"),
+        "files_to_modify": ["src/bank.py"],
+        "evidence": [{"path": "src/bank.py", "line": 1, "kind": "mention", "detail": told("here")}],
+    }
+    return {
+        "goal": told("Money in cents"),
+        "task": told("Count in cents"),
+        "scope": {name: [told(name)] for name in ("included", "excluded", "assumptions", "constraints")},
+        "mvp_features": [told("pay")],
+        "nice_to_have_features": [told("more")],
+        "architecture": {
+            "notes": told("layers"),
+            "patterns_used": [told("pattern")],
+            "diagrams": [{"type": "flow", "mermaid": f"graph TD\n  a[{told('node')}]"}],
+        },
+        "questions": [{"id": "q1", "text": told("which"), "candidates": [told("this")], "answer": told("that")}],
+        "testing_strategy": {name: told(name) for name in ("unit", "integration", "coverage_target")},
+        "steps": [step, {"title": "Bank", "depends_on": [1], "acceptance_criteria": ["tests pass"]}],
+        "milestones": [{"name": told("first"), "estimated_time": told("a week")}],
+        "risks": [{"issue": told("rounding"), "mitigation": told("tests"), "likelihood": "medium"}],
+    }
+
+
+def test_no_argument_of_a_plan_keeps_a_secret(kept: Kept) -> None:
+    saved = kept.call(
+        "save_plan",
+        plan=plan_of(kept),
+        name=kept.told("Cents"),
+        tags=["money"],
+        reason=kept.told("why"),
+        allow_invalid=True,
+    )
+    plan_id = saved["plan_id"]
+    asked = kept.call("request_approval", plan_id=plan_id, note=kept.told("please"))
+    kept.call(
+        "respond_approval",
+        request_id=asked["request"]["id"],
+        action="approve",
+        comment=kept.told("yes"),
+        decided_by="me",
+    )
+    kept.call("start_step", plan_id=plan_id, step_number=1, actor=kept.told("me"), force=True)
+    kept.call("fail_step", plan_id=plan_id, step_number=1, error=kept.told("it said"), retry=True)
+    kept.call("start_step", plan_id=plan_id, step_number=1, force=True)
+    kept.call(
+        "complete_step",
+        plan_id=plan_id,
+        step_number=1,
+        notes=kept.told("done"),
+        evidence=[{"command": kept.told("ran"), "exit": 0, "output": kept.told("printed")}],
+        force=True,
+    )
+    kept.call("refine_plan", plan_id=plan_id, feedback=kept.told("also"), assist="off")
+    kept.call(
+        "create_plan",
+        task=kept.told("Make src/bank.py round"),
+        assist="off",
+        auto_save=True,
+        save_name=kept.told("name"),
+    )
+    kept.call("rollback_plan", plan_id=plan_id, target_version=1, reason=kept.told("back"), force=True)
+    assert len(kept.secrets) > 25
+    assert kept.leaks() == []
+
+
+def test_no_part_of_a_review_keeps_a_secret(kept: Kept) -> None:
+    lines = [kept.secret() for _ in FORMS]
+    text = "def pay(cents):\n    try:\n        return eval(cents)\n    except:\n        pass\n" + "".join(
+        f"# {line}\n" for line in lines
+    )
+    tree(kept.folder, {"src/bank.py": text})
+    git(kept.folder, "checkout", "-qb", "topic")
+    git(kept.folder, "commit", "-qam", kept.told("Pay"))
+    begun = kept.call(
+        "reactive_review_pr",
+        commit_hash="topic",
+        base_ref="main",
+        title=kept.told("Pay"),
+        author=kept.told("me"),
+        options={"custom_instructions": kept.told("look at")},
+        wait_s=30,
+    )
+    session = begun["session_id"]
+    kept.call("get_review_status", session_id=session, include_findings=True, wait_s=30)
+    kept.call("review_git_diff", target="topic", base="main", assist="host")
+    assert kept.leaks() == []
+
+
+def test_what_is_derived_of_files_and_commits_keeps_no_secret(kept: Kept) -> None:
+    secret = kept.secret()
+    tree(
+        kept.folder,
+        {
+            "src/pay.py": f"# TODO log in without {secret} here\ndef pay():\n    return 1\n",
+            "docs/adr/0001-login.md": f"# Log in\n\n## Decision\n\nWe log in with {secret}.\n",
+            "AGENTS.md": f"- Always run it with {secret}\n",
+            "deploy.py": f'KEY = """\n{secret}\n"""\n\ndef deploy():\n    return KEY\n',
+        },
+    )
+    git(kept.folder, "add", ".")
+    git(kept.folder, "commit", "-qm", f"Fix login with {secret}\n\nIt was {secret} all the time, see {secret}.")
+    kept.engine.index()
+    kept.engine.learn()
+    assert kept.call("context_search", query="log in")["results"]
+    assert kept.leaks() == []
+
+
+def test_chunk_files_and_an_exported_index_hold_no_secret(kept: Kept) -> None:
+    text = "\n".join(kept.secret() for _ in FORMS[:5])
+    tree(kept.folder, {"src/keys.py": f'def keys():\n    return """\n{text}\n"""\n'})
+    kept.engine.index()
+    (kept.folder.parent / "out").mkdir()
+    kept.engine.export_chunks(kept.folder.parent / "out", embedder="none")
+    kept.engine.export_index(kept.folder.parent / "out" / "index.ctx")
+    assert kept.leaks() == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such modes")
+def test_the_undo_journal_keeps_what_was_there_for_its_user_alone(kept: Kept) -> None:
+    secret = kept.secret()
+    tree(kept.folder, {"src/key.py": f'KEY = "{secret}"\nx = 1\n'})
+    outcome = kept.gate.call(
+        "edit_file", {"path": "src/key.py", "edits": [{"target": "x = 1", "replace": "x = 2"}]}, Call()
+    )
+    assert outcome.error is None, outcome.reply.text
+    journals = list((kept.folder / ".context-engine").glob("journal.db*"))
+    assert journals
+    assert [
+        oct(stat.S_IMODE(each.stat().st_mode)) for each in journals if stat.S_IMODE(each.stat().st_mode) & 0o077
+    ] == []
