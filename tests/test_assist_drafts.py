@@ -77,7 +77,7 @@ def test_a_refusal_names_the_argument_and_the_next_step() -> None:
 
 @pytest.mark.parametrize("text", ["NaN", '{"a": Infinity}', "", "[" * 100_000, "```\n```", "hello {}"])
 def test_what_is_no_json_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"Expecting|nested|no JSON"):
+    with pytest.raises(ValueError, match=r"Expecting|nested|not JSON"):
         parsed(text)
 
 

@@ -167,7 +167,7 @@ TROUBLE = [
     (said(None), "the answer is empty"),
     (said("  \n"), "the answer is empty"),
     (said("Sure! Here are the steps."), "it is no JSON"),
-    (said("[" * 100_000), "nested too deep"),
+    (said("[" * 100_000), "nested deeper"),
     (said('{"steps": ["a"'), "it is no JSON"),
     (said('{"steps": [NaN]}'), "it is no JSON"),
     (said(GOOD, finish="length"), "cut off"),

@@ -26,7 +26,7 @@ from tests.engines import GRAMMARS, LANGUAGES
         ("title: tags", []),
         ("- tags", []),
         ("tags: [unclosed", []),
-        ("tags: [x]\ndate: 2024-99-99", []),
+        ("tags: [x]\ndate: 2024-99-99", ["x"]),
         ("tags: [x]\nnumber: " + "9" * 5_000, []),
         ("tags: " + "[" * 1_000, []),
         ("tags: [x]\n? [a, {b: c}]\n: d", []),
@@ -38,7 +38,7 @@ def test_front_matter_names_its_tags_and_never_fails(matter: str, tags: list[str
 
 def test_a_bomb_of_aliases_is_no_tag() -> None:
     steps = "\n".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12))
-    assert front_matter_tags(f"---\na0: &a0 [x]\n{steps}\ntags: [*a11, ok]\n---\n") == ["ok"]
+    assert front_matter_tags(f"---\na0: &a0 [x]\n{steps}\ntags: [*a11, ok]\n---\n") == []
 
 
 def test_front_matter_stands_at_the_very_top_and_is_closed() -> None:

@@ -88,7 +88,7 @@ def test_what_people_write_is_understood() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("---\ntags: [\n---\nBody", "no YAML"),
+        ("---\ntags: [\n---\nBody", "cannot be read: did not find"),
         ("---\npriority: urgent\n---\nBody", "its priority is 'urgent'; it is one of critical, helpful, archive"),
         ("---\nsubtype: idea\n---\nBody", "its subtype is 'idea'"),
         ("---\nexpires_at: soon\n---\nBody", "its expires_at is 'soon', no date"),

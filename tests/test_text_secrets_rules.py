@@ -207,5 +207,5 @@ def test_what_is_wrong_in_a_file_is_skipped_and_the_rest_is_searched_for(text: s
 
 
 def test_a_file_that_is_no_toml_is_refused_by_its_name() -> None:
-    with pytest.raises(InvalidArgument, match=r"gitleaks\.toml is no TOML"):
+    with pytest.raises(InvalidArgument, match=r"gitleaks\.toml cannot be read: not TOML"):
         read_rules("= 1", "gitleaks.toml")

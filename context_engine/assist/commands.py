@@ -6,11 +6,11 @@ r"""PURE. How a repository is tested and checked, as its own files say: never a 
 
 from __future__ import annotations
 
-import json
 import re
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
+
+from context_engine.text.untrusted import ParseError, read_json, read_toml
 
 Kind = Literal["test", "lint", "types", "format", "build"]
 
@@ -205,14 +205,14 @@ READ = re.compile(
 
 def _object(text: str) -> Mapping[str, Any]:
     try:
-        found = json.loads(text) if text else {}
-    except (ValueError, RecursionError):
+        found = read_json(text) if text else {}
+    except ParseError:
         return {}
     return found if isinstance(found, dict) else {}
 
 
 def _toml(text: str) -> Mapping[str, Any]:
     try:
-        return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError):
+        return read_toml(text)
+    except ParseError:
         return {}

@@ -14,6 +14,7 @@ from hashlib import sha256
 from typing import Any
 
 from context_engine.errors import InvalidArgument
+from context_engine.text.untrusted import ParseError, read_json
 
 PROBLEM_CHARS_MAX = 200
 """Of what a validator says: it repeats the whole value that is wrong."""
@@ -63,14 +64,9 @@ def parsed(text: str) -> Any:
     if fenced := _FENCE.match(plain):
         plain = fenced["inside"]
     try:
-        return json.loads(plain, parse_constant=_no_constant)
-    except RecursionError:
-        raise ValueError("it is nested too deep") from None
-
-
-def _no_constant(word: str) -> Any:
-    """Python reads NaN and Infinity, which no JSON has."""
-    raise ValueError(f"{word} is no JSON")
+        return read_json(plain)
+    except ParseError as error:
+        raise ValueError(str(error).removeprefix("not JSON: ")) from None
 
 
 def problem(draft: Any, schema: Schema) -> str:

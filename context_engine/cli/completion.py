@@ -96,10 +96,10 @@ def plans(incomplete: str) -> Offers:
 
 def _plan_names(index: bytes) -> dict[str, str]:
     """Ids and names of plans, out of the list that is kept beside them; none when it cannot be read."""
-    import json
+    from context_engine.text.untrusted import read_json
 
     try:
-        rows = [each["row"] for each in json.loads(index).get("plans", ())]
+        rows = [each["row"] for each in read_json(index, bytes_max=len(index)).get("plans", ())]
         return {str(row["id"]): str(row["name"]) for row in rows}
     except (ValueError, TypeError, LookupError, AttributeError):
         return {}

@@ -10,6 +10,7 @@ from typing import Any
 
 from context_engine.errors import EmbedderFailed, EmbedderUnusable, HostError
 from context_engine.text import secrets
+from context_engine.text.untrusted import OUTPUT_BYTES_MAX, ParseError, read_json
 
 FIRST_WAIT_S = 1.0
 """Before the second try, when the endpoint does not say; doubled each time."""
@@ -146,8 +147,8 @@ def is_page(answer: Answer) -> bool:
 def message(answer: Answer) -> str:
     """What the endpoint says itself; if that is not JSON, how it begins."""
     try:
-        return message_in(json.loads(answer.body))
-    except (ValueError, RecursionError):
+        return message_in(read_json(answer.body, bytes_max=OUTPUT_BYTES_MAX))
+    except ParseError:
         return repeatable(answer.body.decode("utf-8", "replace"))
 
 

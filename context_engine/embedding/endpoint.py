@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 from context_engine.embedding.answer import Answer, Patience, Place, message, refusal, repeatable, wait_s
 from context_engine.embedding.embedder import stop_if
 from context_engine.errors import EmbedderUnusable
+from context_engine.text.untrusted import OUTPUT_BYTES_MAX, ParseError, read_json
 
 if TYPE_CHECKING:
     import httpx2
@@ -194,8 +195,8 @@ class Endpoint:
         if error := refusal(answer, self.place, now=self._now()):
             raise error
         try:
-            return json.loads(answer.body)
-        except (ValueError, RecursionError):
+            return read_json(answer.body, bytes_max=OUTPUT_BYTES_MAX, has_constants=True)
+        except ParseError:
             raise EmbedderUnusable(
                 f"{self.place.provider}: {self.place.url} answers with something that is not JSON: {message(answer)}",
                 suggestion="Check the address, also its path.",

@@ -5,12 +5,13 @@ The format holds nothing that could be run, and every number of the header is ch
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+
+from context_engine.text.untrusted import read_json
 
 DTYPES = {"F32": "<f4", "F16": "<f2", "F64": "<f8", "I64": "<i8", "I32": "<i4", "I8": "i1", "U8": "u1", "BOOL": "?"}
 """How the format names what numpy knows; bfloat16 is not among them."""
@@ -23,7 +24,7 @@ def tensors(content: bytes) -> dict[str, np.ndarray]:
     start = COUNT_BYTES + int.from_bytes(content[:COUNT_BYTES], "little")
     if not COUNT_BYTES < start <= len(content):
         raise ValueError("the header is cut off")
-    header = json.loads(content[COUNT_BYTES:start])  # JSONDecodeError and UnicodeDecodeError are ValueErrors
+    header = read_json(content[COUNT_BYTES:start])  # its error is a ValueError
     if not isinstance(header, dict):
         raise ValueError("the header is no object")
     body = memoryview(content)[start:]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-import yaml
+from context_engine.text.untrusted import ParseError, read_yaml
 
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\r?\n(.*?\n)---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 _INLINE = re.compile(r"(?:^|(?<=[\s(,;]))#([A-Za-z][\w-]*(?:/[\w-]+)*)(?![\w#])")
@@ -27,8 +27,8 @@ def front_matter_tags(text: str) -> list[str]:
     if match is None or "tags" not in match[1]:
         return []
     try:
-        matter = yaml.safe_load(match[1])
-    except (yaml.YAMLError, ValueError, RecursionError):  # ValueError: a date or number that cannot be one
+        matter = read_yaml(match[1])
+    except ParseError:
         return []  # a document with broken front matter is still a document
     tags = matter.get("tags") if isinstance(matter, dict) else None
     if isinstance(tags, str):

@@ -13,7 +13,7 @@ from textwrap import dedent
 from tree_sitter import Node, Tree
 
 from context_engine.languages.grammars import Grammars
-from context_engine.languages.language import Comments, Language
+from context_engine.languages.language import Comments, Language, compiled
 from context_engine.languages.parts import Problem, Reference, Symbol
 
 SIGNATURE_CHARS_MAX = 300
@@ -105,7 +105,7 @@ def _docstring(comments: Comments, data: bytes, symbol: Symbol, body: int | None
 
 def docstring_text(comments: Comments, text: str) -> str:
     """The doc text that `text` begins with, without its quotes and indentation; empty when there is none."""
-    match = re.match(comments.docstring, text, re.DOTALL)
+    match = compiled(comments.docstring, "s").match(text)
     if match is None:
         return ""
     first, _, rest = match[match.lastindex or 0].strip().partition("\n")

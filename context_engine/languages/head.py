@@ -9,7 +9,7 @@ import re
 from functools import lru_cache
 
 from context_engine.languages.details import docstring_text, strip_marks
-from context_engine.languages.language import Comments, Language
+from context_engine.languages.language import Comments, Language, compiled
 
 HEAD_LINES = 60
 HEAD_BYTES = 6_000  # sixty lines of a hundred characters
@@ -46,17 +46,19 @@ def doc_head(language: Language, data: bytes) -> str:
     pattern = _leading(language.comments)
     if pattern is None:
         return ""
+    docstring = compiled(language.comments.docstring, "is") if language.comments.docstring else None
     texts: list[str] = []
     position, length = 0, 0
     while length < HEAD_CHARS_MAX:
         match = pattern.match(head, position)
+        kind = match.lastgroup if match else None
+        if kind != "blank" and docstring and (quoted := docstring.match(head, position)):
+            match, kind = quoted, "docstring"
         if match is None or match.end() == position:
             break
         position = match.end()
-        if match.lastgroup == "comment" or match.lastgroup == "docstring":
-            text = match[match.lastgroup]
-            if match.lastgroup == "docstring":
-                text = docstring_text(language.comments, text)
+        if kind in ("comment", "docstring"):
+            text = docstring_text(language.comments, match[0]) if kind == "docstring" else match["comment"]
             text = _without_licence(language.comments, text[:COMMENT_CHARS_MAX])
             texts.append(text)
             length += len(text)
@@ -67,7 +69,7 @@ def doc_head(language: Language, data: bytes) -> str:
 
 @lru_cache(maxsize=256)
 def _leading(comments: Comments) -> re.Pattern[str] | None:
-    """What may come next at the head of a file: blank lines, a comment, a docstring, or a line to pass over."""
+    """What may come next at the head of a file, besides a docstring: blank lines, a comment, or a line to pass over."""
     marks = []
     if comments.line:
         line = "|".join(map(re.escape, comments.line))
@@ -76,8 +78,6 @@ def _leading(comments: Comments) -> re.Pattern[str] | None:
     if not marks and not comments.docstring:
         return None
     parts = [r"(?P<blank>\s+)", rf"(?P<comment>{'|'.join(marks) or '(?!)'})"]
-    if comments.docstring:
-        parts.insert(1, rf"(?P<docstring>{comments.docstring})")
     parts.append(rf"(?P<passed>(?:{PASSED}[^\n]*(?:\n\s*|\Z))+)")
     return re.compile("|".join(parts), re.DOTALL | re.IGNORECASE)
 

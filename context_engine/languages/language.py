@@ -12,7 +12,6 @@ True
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
@@ -22,6 +21,8 @@ from typing import Any, Literal, get_args
 
 from context_engine.errors import InvalidArgument
 from context_engine.languages.parts import SYMBOL_KINDS
+from context_engine.text.linear import linear_pattern
+from context_engine.text.untrusted import ParseError, read_toml
 
 Content = Literal["code", "documentation", "data"]
 
@@ -221,7 +222,7 @@ def _claims(listed: Iterable[Language]) -> dict[str, tuple[tuple[re.Pattern[byte
     claims: dict[str, tuple[tuple[re.Pattern[bytes], Language], ...]] = {}
     for language in listed:
         for suffix, pattern in language.claims:
-            claims[suffix] = (*claims.get(suffix, ()), (re.compile(pattern.encode()), language))
+            claims[suffix] = (*claims.get(suffix, ()), (compiled(pattern, of_bytes=True), language))
     return claims
 
 
@@ -230,8 +231,37 @@ def _builtin() -> Languages:
     folder = resources.files("context_engine.languages")
     known: dict[str, Language] = {}
     for name in ORDER:
-        known[name] = read_language((folder / f"{name}.toml").read_text("utf-8"), f"{name}.toml", known)
+        text = (folder / f"{name}.toml").read_text("utf-8")
+        known[name] = read_language(text, f"{name}.toml", known, is_ours=True)
     return Languages(tuple(known.values()))
+
+
+# -- patterns -----------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=512)
+def compiled(pattern: str, flags: str = "", *, of_bytes: bool = False) -> re.Pattern[Any]:
+    """Compile a pattern of a language file: those of this package run in `re`, all others in RE2. Raises: ValueError.
+
+    A repository may bring language files, and RE2 takes no longer than a text is long. `flags` are letters out of `ims`.
+    """
+    written = pattern.encode() if of_bytes else pattern
+    if pattern not in _our_patterns():
+        return linear_pattern(written, flags)
+    return re.compile(written, sum(re.RegexFlag[flag.upper()] for flag in flags))
+
+
+@lru_cache(maxsize=1)
+def _our_patterns() -> frozenset[str]:
+    """Every pattern in the language files of this package."""
+    folder = resources.files("context_engine.languages")
+    raw = [_raw((folder / f"{name}.toml").read_text("utf-8")) for name in ORDER]
+    found: list[str] = []
+    for each in raw:
+        outline = each.get("outline", {})
+        found += [*each.get("claims", {}).values(), *outline.get("blanks", ())]
+        found += [each.get("comments", {}).get("docstring", ""), outline.get("declarator", "")]
+    return frozenset(found)
 
 
 # -- from TOML ----------------------------------------------------------------------------------------------------
@@ -276,25 +306,34 @@ SECTIONS: dict[str, dict[str, str]] = {
 to a kind."""
 
 
-def read_language(text: str, file: str, known: Mapping[str, Language] | None = None) -> Language:
+def read_language(
+    text: str, file: str, known: Mapping[str, Language] | None = None, *, is_ours: bool = False
+) -> Language:
     """The language that one TOML file describes; its examples are for the tests and are not read here.
 
-    `known` are the languages that it may be `based_on`: what it does not say itself is taken from there.
+    `known` are the languages that it may be `based_on`: what it does not say itself is taken from there. `is_ours`: the
+    file is one of this package, whose patterns `re` may run.
 
     Raises: InvalidArgument naming file and field.
     """
-    start = EXAMPLES.search(text)
     try:
-        raw = tomllib.loads(text[: start.start()] if start else text)
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidArgument(f"{file} is not TOML: {error}", details={"file": file}) from error
+        raw = _raw(text)
+    except ParseError as error:
+        raise InvalidArgument(f"{file} cannot be read: {error}", details={"file": file}) from None
     sections: dict[str, dict[str, Any]] = {name: {} for name in SECTIONS}
     for key, value in raw.items():
         if key in SECTIONS and isinstance(value, dict):
             sections[key] = value
         else:
             sections[""][key] = value
-    return _language({name: _checked(name, section, file) for name, section in sections.items()}, file, known or {})
+    checker = _Checker(file, is_ours)
+    return _language({name: checker.section(name, values) for name, values in sections.items()}, file, known or {})
+
+
+def _raw(text: str) -> dict[str, Any]:
+    """A language file without its examples. Raises: ParseError."""
+    start = EXAMPLES.search(text)
+    return read_toml(text[: start.start()] if start else text)
 
 
 def _language(sections: Mapping[str, dict[str, Any]], file: str, known: Mapping[str, Language]) -> Language:
@@ -317,38 +356,55 @@ def _language(sections: Mapping[str, dict[str, Any]], file: str, known: Mapping[
     )
 
 
-def _checked(section: str, values: Mapping[str, Any], file: str) -> dict[str, Any]:
-    checked: dict[str, Any] = {}
-    for key, value in values.items():
-        label = f"{section}.{key}" if section else key
-        shape = OPEN_SECTIONS.get(section) or SECTIONS[section].get(key)
-        if shape is None:
-            raise _wrong(file, label, "is not a field of a language file")
-        checked[key] = _shaped(shape, value, file, label)
-    return checked
+@dataclass(frozen=True, slots=True)
+class _Checker:
+    """Holds the fields of one file against what they may be. Raises: InvalidArgument, naming file and field."""
 
+    file: str
+    is_ours: bool
 
-def _shaped(shape: str, value: Any, file: str, label: str) -> Any:
-    if shape == "texts" and isinstance(value, list) and all(isinstance(item, str) for item in value):
-        return tuple(value)
-    if shape == "patterns" and isinstance(value, list) and all(isinstance(item, str) for item in value):
-        return tuple(_pattern(item, file, label) for item in value)
-    if shape == "pairs" and isinstance(value, list) and all(map(_is_pair, value)):
-        return tuple(map(tuple, value))
-    if shape == "content" and value in get_args(Content):
+    def section(self, section: str, values: Mapping[str, Any]) -> dict[str, Any]:
+        checked: dict[str, Any] = {}
+        for key, value in values.items():
+            label = f"{section}.{key}" if section else key
+            shape = OPEN_SECTIONS.get(section) or SECTIONS[section].get(key)
+            if shape is None:
+                raise _wrong(self.file, label, "is not a field of a language file")
+            checked[key] = self._shaped(shape, value, label)
+        return checked
+
+    def _shaped(self, shape: str, value: Any, label: str) -> Any:
+        if shape == "texts" and isinstance(value, list) and all(isinstance(item, str) for item in value):
+            return tuple(value)
+        if shape == "patterns" and isinstance(value, list) and all(isinstance(item, str) for item in value):
+            return tuple(self._pattern(item, label) for item in value)
+        if shape == "pairs" and isinstance(value, list) and all(map(_is_pair, value)):
+            return tuple(map(tuple, value))
+        if shape == "content" and value in get_args(Content):
+            return value
+        if shape == "kind" and value in KEYWORD_KINDS:
+            return value
+        if shape == "number" and type(value) is int:
+            return value
+        if shape == "flag" and type(value) is bool:
+            return value
+        if shape in ("text", "pattern") and isinstance(value, str):
+            return value if shape == "text" else self._pattern(value, label)
+        raise _wrong(self.file, label, f"must be {WANTED[shape]}, not {repr(value)[:SHOWN_CHARS_MAX]}")
+
+    def _pattern(self, value: str, label: str) -> str:
+        try:
+            if self.is_ours:
+                re.compile(value)
+            else:
+                compiled(value)
+        except (re.error, ValueError) as error:
+            raise _wrong(self.file, label, f"is not a regular expression that RE2 can run: {error}") from error
         return value
-    if shape == "kind" and value in KEYWORD_KINDS:
-        return value
-    if shape == "number" and type(value) is int:
-        return value
-    if shape == "flag" and type(value) is bool:
-        return value
-    if shape in ("text", "pattern") and isinstance(value, str):
-        return value if shape == "text" else _pattern(value, file, label)
-    raise _wrong(file, label, f"must be {WANTED[shape]}, not {value!r}")
 
 
 OPEN_SECTIONS = {"claims": "pattern", "keywords": "kind"}
+SHOWN_CHARS_MAX = 80
 KEYWORD_KINDS = (*SYMBOL_KINDS, "extends", "import")
 
 
@@ -367,14 +423,6 @@ WANTED = {
     "pattern": "a regular expression",
     "patterns": "a list of regular expressions",
 }
-
-
-def _pattern(value: str, file: str, label: str) -> str:
-    try:
-        re.compile(value)
-    except re.error as error:
-        raise _wrong(file, label, f"is no regular expression: {error}") from error
-    return value
 
 
 def _wrong(file: str, label: str, what: str) -> InvalidArgument:

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 
 from tree_sitter import Node
 
-from context_engine.languages.language import Language
+from context_engine.languages.language import Language, compiled
 from context_engine.languages.parts import EXTENDS, SYMBOL_KINDS, Found, Import
 
 KINDS = frozenset({*SYMBOL_KINDS, EXTENDS})
@@ -131,7 +131,7 @@ def _name(data: bytes, node: Node, chars_max: int = NAME_CHARS_MAX) -> str:
 
 @lru_cache(maxsize=256)
 def _declarator(language: Language) -> re.Pattern[str] | None:
-    return re.compile(language.declarator) if language.declarator else None
+    return compiled(language.declarator) if language.declarator else None
 
 
 def _declared(declarator: re.Pattern[str], text: str, kind: str, owner: str) -> tuple[str, str, str]:

@@ -10,7 +10,7 @@ import re
 from tree_sitter import Tree
 
 from context_engine.languages.grammars import Grammars
-from context_engine.languages.language import Language
+from context_engine.languages.language import Language, compiled
 
 LINE_BYTES_MAX = 20_000
 """Longer lines of code are minified or generated: their symbols say little, and several grammars need time quadratic
@@ -28,7 +28,7 @@ def read_tree(language: Language, data: bytes, grammars: Grammars) -> tuple[byte
     if language.only_inside:
         data = _only_inside(language.only_inside, data)
     for pattern in language.blanks:
-        data = re.sub(pattern.encode(), _blanked, data)
+        data = compiled(pattern, of_bytes=True).sub(_blanked, data)
     if language.content == "code" and len(data) > LINE_BYTES_MAX and _longest_line(data) > LINE_BYTES_MAX:
         return data, f"a line of more than {LINE_BYTES_MAX:,} bytes: not parsed"
     tree = grammars.parse(language.grammar, data)

@@ -24,14 +24,12 @@ from typing import Any
 
 import yaml
 
+from context_engine.text.untrusted import ParseError, read_yaml
+
 _FENCED = re.compile(r"\A\ufeff?---[ \t]*\r?\n(?P<yaml>(?:.*?\n)??)---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 _OPENED = re.compile(r"\A\ufeff?---[ \t]*\r?\n")
 _TRAILING = re.compile(r"(?:^[ \t]*(?:#[^\n]*)?(?:\n|\Z))+\Z", re.MULTILINE)
 _BREAKS = re.compile("[\x85\u2028\u2029]")
-_READER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-"""It takes every scalar for text: `yes`, 1.10 and dates stay what somebody wrote. In C where there is C: 5,000 files in a second."""
-_TROUBLE = (yaml.YAMLError, RecursionError, ValueError)
-"""ValueError: a date or number that cannot be one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +48,11 @@ def read(text: str) -> Matter:
         return Matter({}, text, "its front matter has no end: a line `---` is missing" if _OPENED.match(text) else "")
     body = text[fenced.end() :]
     try:
-        fields = yaml.load(fenced["yaml"], Loader=_READER)  # noqa: S506 - makes nothing but texts, lists and mappings
-    except _TROUBLE as error:
-        return Matter({}, body, f"its front matter is no YAML: {_said(error)}")
+        fields = read_yaml(
+            fenced["yaml"], plain_text=True, last_wins=True
+        )  # `yes`, 1.10 and dates stay what was written
+    except ParseError as error:
+        return Matter({}, body, f"its front matter cannot be read: {_said(error)}")
     if fields is None or fields == "":
         return Matter({}, body)
     if not isinstance(fields, dict):
@@ -122,9 +122,9 @@ def _plain(fields: Mapping[str, Any]) -> Any:
 def _typed(matter: str) -> dict[str, Any]:
     """The fields as other readers of YAML take them, so that writing them anew keeps what they are."""
     try:
-        fields = yaml.safe_load(matter)
-    except _TROUBLE:
-        fields = yaml.load(matter, Loader=_READER)  # noqa: S506 - as in `read`
+        fields = read_yaml(matter, last_wins=True)
+    except ParseError:
+        fields = read_yaml(matter, plain_text=True, last_wins=True)  # `read` has no problem with it
     return fields if isinstance(fields, dict) else {}
 
 
@@ -137,8 +137,6 @@ def _yaml(fields: Mapping[str, Any]) -> str:
     return yaml.safe_dump(dict(fields), sort_keys=False, width=float("inf"))  # escaped: YAML takes them for line ends
 
 
-def _said(error: Exception) -> str:
-    """What the parser says, in one line, with the line of the file."""
-    mark = getattr(error, "problem_mark", None)
-    where = f" (line {mark.line + 2})" if mark else ""  # the first line of the file is the fence
-    return f"{getattr(error, 'problem', None) or str(error).split(chr(10))[0] or type(error).__name__}{where}"
+def _said(error: ParseError) -> str:
+    """What the parser says, with the line of the file: its first line is the fence."""
+    return f"{error.reason.removeprefix('not YAML: ')}{f' (line {error.line + 1})' if error.line else ''}"

@@ -8,40 +8,34 @@ from pathspec import GitIgnoreSpec
 
 from context_engine.errors import InvalidArgument
 from context_engine.review.invariants import Pattern, Rulebook, read
-from context_engine.text.secrets.rules import re2
+from context_engine.text.linear import linear_pattern
+from context_engine.text.untrusted import ParseError, read_yaml
 
 NAMES = (".review-invariants.yml", ".review-invariants.yaml", ".context-engine/review-invariants.yml")
 """Where a team's rules lie when nobody says where; the first that is there."""
 
+RULES_BYTES_MAX = 200_000
+"""A thousand rules."""
+
 
 def rulebook(name: str, data: bytes) -> Rulebook:
     """The rules of a file."""
-    import yaml
-
     try:
-        return read(yaml.safe_load(data), compiled, globs)
-    except (yaml.YAMLError, RecursionError) as error:
-        said = " ".join(str(error).split())
-        return Rulebook(warnings=(f"{name} cannot be read, nothing of it is used: {said}",))
+        return read(read_yaml(data, bytes_max=RULES_BYTES_MAX), compiled, globs)
+    except ParseError as error:
+        return Rulebook(warnings=(f"{name} cannot be read, nothing of it is used: {error}",))
 
 
 def compiled(pattern: str, flags: str = "") -> Pattern | str:
     r"""A pattern that never takes forever, or why it is wrong.
 
     >>> compiled(r"(a)\1")
-    "'(a)\\\\1' is no RE2 pattern: invalid escape sequence: \\1"
+    "'(a)\\\\1' is not an RE2 pattern: invalid escape sequence: \\1"
     """
-    engine = re2()
-    if engine is None:
-        return f"{pattern!r} cannot be used: google-re2 is not installed"
-    kept = "".join(flag for flag in "ims" if flag in flags)
-    options = engine.Options()
-    options.log_errors = False
     try:
-        return engine.compile(f"(?{kept}){pattern}" if kept else pattern, options)
-    except engine.error as error:
-        said = error.args[0] if error.args else "it is wrong"
-        return f"{pattern!r} is no RE2 pattern: {said.decode() if isinstance(said, bytes) else said}"
+        return linear_pattern(pattern, flags)
+    except ValueError as error:
+        return f"{pattern!r} is not an RE2 pattern: {error}"
 
 
 def globs(patterns: Sequence[str]) -> Callable[[str], bool]:

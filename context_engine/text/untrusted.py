@@ -27,6 +27,8 @@ BYTES_MAX = 2_000_000
 """Larger than any settings file or manifest; callers with another limit pass it."""
 TOML_BYTES_MAX = 500_000
 """tomllib is written in Python: it reads as much in a second and a half."""
+OUTPUT_BYTES_MAX = 64_000_000
+"""What a program or an endpoint answered; its reader has bounded it before."""
 DEPTH_MAX = 64
 """Settings and manifests nest 5 to 10 levels; Python's own functions (repr, ==, json) stay safe far beyond 64."""
 ALIASES_MAX = 200
@@ -53,16 +55,22 @@ class ParseError(ValueError):
 
 
 def read_yaml(
-    source: str | bytes, *, bytes_max: int = BYTES_MAX, nodes_max: int = NODES_MAX, plain_text: bool = False
+    source: str | bytes,
+    *,
+    bytes_max: int = BYTES_MAX,
+    nodes_max: int = NODES_MAX,
+    plain_text: bool = False,
+    last_wins: bool = False,
 ) -> Any:
     """Return the value of one YAML document; None for an empty one. Raises: ParseError.
 
     `plain_text`: every scalar stays the text that was written, as `yes`, `1.10` or a date, and `<<` is an ordinary key.
+    `last_wins`: a key may be given twice, as in a file that git merged.
     """
     import yaml  # 15 ms that only those pay who have YAML to read
 
     _check_size(source, bytes_max)
-    builder = _YamlBuilder(plain_text, nodes_max)
+    builder = _YamlBuilder(nodes_max, plain_text=plain_text, last_wins=last_wins)
     try:
         for event in yaml.parse(source, Loader=getattr(yaml, "CBaseLoader", yaml.BaseLoader)):
             builder.take(event)
@@ -92,22 +100,23 @@ def read_toml(source: str | bytes, *, bytes_max: int = TOML_BYTES_MAX) -> dict[s
     return read
 
 
-def read_json(source: str | bytes, *, bytes_max: int = BYTES_MAX, depth_max: int = DEPTH_MAX) -> Any:
-    """Return the value of a JSON text; NaN and Infinity are none. Raises: ParseError."""
+def read_json(source: str | bytes, *, bytes_max: int = BYTES_MAX, has_constants: bool = False) -> Any:
+    """Return the value of a JSON text. NaN and Infinity are refused unless `has_constants`. Raises: ParseError."""
     _check_size(source, bytes_max)
     text = _text(source, "JSON")
+    constant = None if has_constants else _refuse_constant
     try:
-        read = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_without_repeats)
+        read = json.loads(text, parse_constant=constant, object_pairs_hook=_without_repeats)
     except json.JSONDecodeError as error:
         raise ParseError(f"not JSON: {error.msg}", error.lineno) from None
     except RecursionError:
-        raise ParseError(f"it is nested deeper than {depth_max} levels") from None
+        raise ParseError(f"it is nested deeper than {DEPTH_MAX} levels") from None
     except ParseError:
         raise
     except ValueError:  # Python converts 4,300 digits and no more
         raise ParseError("a number has too many digits") from None
-    if text.count("[") + text.count("{") > depth_max:
-        _check_depth(read, depth_max)
+    if text.count("[") + text.count("{") > DEPTH_MAX:
+        _check_depth(read)
     return read
 
 
@@ -128,14 +137,14 @@ def _text(source: str | bytes, name: str) -> str:
     return source.removeprefix("\ufeff")
 
 
-def _check_depth(value: Any, depth_max: int = DEPTH_MAX) -> None:
+def _check_depth(value: Any) -> None:
     """Walk a value level by level, so that no depth of it can exhaust the stack."""
     level: list[Any] = [value]
-    for _ in range(depth_max + 1):
+    for _ in range(DEPTH_MAX + 1):
         level = [inner for outer in level for inner in _inside(outer)]
         if not level:
             return
-    raise ParseError(f"it is nested deeper than {depth_max} levels")
+    raise ParseError(f"it is nested deeper than {DEPTH_MAX} levels")
 
 
 def _inside(value: Any) -> Iterable[Any]:
@@ -224,9 +233,10 @@ class _Node:
 class _YamlBuilder:
     """Builds one value out of YAML's events, with a stack of its own instead of recursion."""
 
-    def __init__(self, plain_text: bool, nodes_max: int) -> None:
+    def __init__(self, nodes_max: int, *, plain_text: bool, last_wins: bool) -> None:
         self.value: Any = None
         self._plain_text = plain_text
+        self._last_wins = last_wins
         self._nodes_max = nodes_max
         self._nodes = 0
         self._open: list[_Node] = []
@@ -319,7 +329,7 @@ class _YamlBuilder:
                 continue
             if isinstance(key, dict | list):
                 raise ParseError("a key is a list or a mapping", line)
-            if key in own:
+            if key in own and not self._last_wins:
                 raise ParseError(f"the key {str(key)[:80]!r} is given twice", line)
             own[key] = value
         found: dict[Any, Any] = {}

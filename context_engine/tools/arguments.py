@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from context_engine.errors import ContextEngineError, InvalidArgument, UnknownTool
 from context_engine.text.spans import LineSpan
+from context_engine.text.untrusted import OUTPUT_BYTES_MAX, ParseError, read_json
 
 DESCRIPTION_CHARS_MAX = 80
 WRONG_MAX = 20
@@ -296,8 +297,8 @@ def bind(parameters: Iterable[Parameter], arguments: Any) -> dict[str, Any]:
 def from_json(text: str) -> Any:
     """What a JSON text holds; the text itself when it is none, or is nested deeper than anybody means."""
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        return read_json(text, bytes_max=OUTPUT_BYTES_MAX)
+    except ParseError:
         return text
 
 

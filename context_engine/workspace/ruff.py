@@ -6,9 +6,10 @@ of_text(program, "src/a.py")                     a text it is given, under the s
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
+
+from context_engine.text.untrusted import OUTPUT_BYTES_MAX, read_json
 
 NAME = "ruff"
 SUFFIXES = (".py", ".pyi")
@@ -40,7 +41,7 @@ def of_text(program: str, path: str) -> list[str]:
 def rows(out: bytes) -> list[Row]:
     """What it found. Raises: ValueError when that is not what ruff says."""
     try:
-        return [_row(each) for each in json.loads(out or b"[]")]
+        return [_row(each) for each in read_json(out or b"[]", bytes_max=OUTPUT_BYTES_MAX)]
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(repr(error)) from error
 

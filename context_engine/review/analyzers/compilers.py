@@ -5,13 +5,13 @@ Neither reaches another machine: what their caches lack is an error of theirs, a
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from context_engine.review.analyzers.analyzer import Analyzer, Reported, UnreadableError, below
+from context_engine.text.untrusted import read_json
 
 CONFIDENCE = 0.85
 LINT_CONFIDENCE = 0.75
@@ -46,9 +46,9 @@ def cargo_command(program: str, paths: Sequence[str]) -> Sequence[str]:  # noqa:
 def cargo_read(out: bytes, complaint: str, folder: Path) -> Sequence[Reported]:
     """Its messages; those without a place are summaries, and tests are compiled beside the library: each counts once."""
     try:
-        rows = [json.loads(line) for line in out.splitlines() if line.startswith(b"{")]
+        rows = [read_json(line) for line in out.splitlines() if line.startswith(b"{")]
         found = [_rust(row["message"], folder) for row in rows if row.get("reason") == "compiler-message"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UnreadableError(complaint or repr(error)) from error
     if not rows and complaint.strip():
         raise UnreadableError(complaint)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from context_engine.review.analyzers.analyzer import Analyzer, Reported, UnreadableError, below
+from context_engine.text.untrusted import OUTPUT_BYTES_MAX, read_json
 
 SUFFIXES = (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts")
 SERIOUS, MILD = 0.8, 0.7
@@ -24,9 +24,13 @@ def eslint_command(program: str, paths: Sequence[str]) -> Sequence[str]:
 def eslint_read(out: bytes, complaint: str, folder: Path) -> Sequence[Reported]:
     """Its JSON. What has no rule is about eslint itself: that a file is none of its own."""
     try:
-        rows = [(below(file["filePath"], folder), row) for file in json.loads(out) for row in file["messages"]]
+        rows = [
+            (below(file["filePath"], folder), row)
+            for file in read_json(out, bytes_max=OUTPUT_BYTES_MAX)
+            for row in file["messages"]
+        ]
         return [_message(path, row) for path, row in rows if row.get("ruleId") or row.get("fatal")]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UnreadableError(complaint or repr(error)) from error
 
 

@@ -6,12 +6,12 @@ eval($TEXT)                                                  a pattern
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 
 from context_engine.review.invariants import Rulebook
 from context_engine.review.source import Source
+from context_engine.text.untrusted import OUTPUT_BYTES_MAX, read_json
 from context_engine.workspace.programs import apart, bare, found, run
 
 PROGRAM = "ast-grep"
@@ -46,6 +46,8 @@ def shapes(shape: str, source: Source) -> Sequence[int] | str:
     with apart({}) as folder:
         ran = run(args, folder, limit_s=PATTERN_S, environment=bare(os.environ), given=source.data)
     try:
-        return sorted({row["range"]["start"]["line"] + 1 for row in json.loads(ran.out or b"[]")})
-    except (ValueError, KeyError, TypeError):
+        return sorted(
+            {row["range"]["start"]["line"] + 1 for row in read_json(ran.out or b"[]", bytes_max=OUTPUT_BYTES_MAX)}
+        )
+    except (ValueError, KeyError, TypeError, AttributeError):
         return ran.problem or "ast-grep said something that cannot be read"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from context_engine.review.analyzers.analyzer import Analyzer, Reported, UnreadableError, below
 from context_engine.review.finding import Suggestion
+from context_engine.text.untrusted import read_json
 
 CONFIDENCE = 0.7
 
@@ -21,9 +21,9 @@ def command(program: str, paths: Sequence[str]) -> Sequence[str]:
 def read(out: bytes, complaint: str, folder: Path) -> Sequence[Reported]:
     """Its lines; those of other kinds (a binary file) are no typos."""
     try:
-        rows = [json.loads(line) for line in out.splitlines() if line.strip()]
+        rows = [read_json(line) for line in out.splitlines() if line.strip()]
         return [_reported(row, folder) for row in rows if row.get("type") == "typo"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UnreadableError(complaint or repr(error)) from error
 
 

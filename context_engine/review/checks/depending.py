@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from context_engine.review.checks.check import Note, Rule, on_line
+from context_engine.text.untrusted import read_json, read_toml
 
 if TYPE_CHECKING:
     from context_engine.review.source import ChangedFile, Source
@@ -101,9 +100,9 @@ def dependencies(source: Source) -> Mapping[str, str]:
     name = source.path.rpartition("/")[2]
     try:
         if name in ("package.json", "composer.json"):
-            return _of_json(json.loads(source.text))
+            return _of_json(read_json(source.text))
         if name in ("pyproject.toml", "Pipfile", "Cargo.toml"):
-            return _of_toml(tomllib.loads(source.text))
+            return _of_toml(read_toml(source.text))
     except (ValueError, AttributeError, TypeError):
         return {}
     pattern = (

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -34,6 +35,7 @@ from context_engine.review.validating.schemas import schema_remarks
 from context_engine.review.validating.structure import ReadPlan, diff_remarks, finding_remarks, plan_remarks
 from context_engine.review.validating.wanted import Validated, Wanted
 from context_engine.review.validating.widths import DEFAULT, line_length
+from context_engine.text.untrusted import ParseError, read_toml, read_yaml
 
 if TYPE_CHECKING:
     from context_engine.assist.grounding import Ground
@@ -283,27 +285,29 @@ class _Look:
         return []
 
 
+YAML_NODES_MAX = 500_000
+"""A large API description; reading it takes some seconds."""
 _UNREAD: Any = object()
 """Stands for a value that cannot be had."""
 
 
 def _value(content: str, language: str) -> Any:
     """The value of a sound data file."""
-    import tomllib
-
-    import yaml
-
     match language:
         case "json":
             return loaded(content.removeprefix("\ufeff"))
         case "toml":
-            return tomllib.loads(content)
-        case "yaml":
-            try:
-                return yaml.safe_load(content)
-            except yaml.YAMLError:  # tags that only its reader knows, or several documents
-                return _UNREAD
+            return _read_or_not(read_toml, content)
+        case "yaml":  # tags that only its reader knows, or several documents, are not read
+            return _read_or_not(partial(read_yaml, nodes_max=YAML_NODES_MAX), content)
     return _UNREAD
+
+
+def _read_or_not(read: Callable[[str], Any], content: str) -> Any:
+    try:
+        return read(content)
+    except ParseError:
+        return _UNREAD
 
 
 def _syntax(found: Iterable[Fault]) -> Iterator[Remark]:

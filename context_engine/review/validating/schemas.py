@@ -8,7 +8,7 @@ from typing import Any
 from context_engine.assist.drafts import PROBLEM_CHARS_MAX, place
 from context_engine.errors import InvalidArgument
 from context_engine.review.validating.remark import Remark
-from context_engine.text.secrets.rules import re2
+from context_engine.text.linear import linear_pattern
 
 Schema = Mapping[str, Any]
 Search = Callable[[str, str], bool]
@@ -69,17 +69,15 @@ def _refused(why: str, suggestion: str) -> InvalidArgument:
 
 def _searching(skipped: dict[str, None]) -> Search:
     """How patterns are tried: in linear time, or not at all. Python's own engine may take years for thirty letters."""
-    engine = re2()
+    compiled: dict[str, Any] = {}
 
     def search(pattern: str, text: str) -> bool:
-        if engine is None:
-            skipped[pattern] = None
-            return True
-        try:
-            return engine.search(pattern, text) is not None
-        except engine.error:
-            skipped[pattern] = None
-            return True
+        if pattern not in compiled and pattern not in skipped:
+            try:
+                compiled[pattern] = linear_pattern(pattern)
+            except ValueError:
+                skipped[pattern] = None
+        return pattern in skipped or compiled[pattern].search(text) is not None
 
     return search
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Callable, Iterator
 from fnmatch import translate
 from typing import Any
+
+from context_engine.text.untrusted import ParseError, read_json, read_toml
 
 DEFAULT = 120
 """Where nobody says anything: what most linters of today take for long."""
@@ -54,14 +55,14 @@ def _pyproject(text: str, path: str) -> int | None:
 def _prettier(text: str, path: str) -> int | None:
     if path.rpartition(".")[2] not in _PRETTY:
         return None
-    found = re.search(r"[\"']?printWidth[\"']?\s*:\s*(\d+)", text)
+    found = re.search(r"[\"']?printWidth[\"']?\s*:\s*(\d{1,5})(?!\d)", text)
     return int(found[1]) if found else None
 
 
 def _package(text: str, path: str) -> int | None:
     try:
-        said = json.loads(text).get("prettier")
-    except (ValueError, AttributeError, RecursionError):
+        said = read_json(text).get("prettier")
+    except (ParseError, AttributeError):
         return None
     return _prettier(json.dumps(said), path) if said else None
 
@@ -106,8 +107,8 @@ _SETTINGS: tuple[tuple[str, Callable[[str, str], int | None]], ...] = (
 
 def _toml(text: str) -> dict[str, Any]:
     try:
-        return tomllib.loads(text)
-    except (ValueError, RecursionError):
+        return read_toml(text)
+    except ParseError:
         return {}
 
 

@@ -2,13 +2,12 @@
 
 A rule of ours also says where its words stand: at the `start` of the secret, in the `name` that it is given to, `near` it, or
 nowhere in particular (`anywhere`, as in gitleaks). Patterns are run by RE2, whose time grows with the text and with nothing
-else; where that is not installed, by `re`. Patterns that cannot be read are skipped and named.
+else; where that is not installed, ours by `re` and a user's not at all. Patterns that cannot be read are skipped and named.
 """
 
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -16,7 +15,9 @@ from importlib import resources
 from typing import Any, Literal, Protocol
 
 from context_engine.errors import InvalidArgument
+from context_engine.text.linear import linear_pattern, re2
 from context_engine.text.secrets.prefilter import Words, aho_corasick
+from context_engine.text.untrusted import ParseError, read_toml
 
 Tier = Literal["strict", "broad"]
 Place = Literal["start", "name", "near", "line", "any name", "anywhere"]
@@ -150,7 +151,7 @@ def _placed(rules: Iterable[Rule]) -> Words[Rule]:
 def builtin() -> Rules:
     """The rules that this package brings along."""
     text = (resources.files("context_engine.text.secrets") / "rules" / "secrets.toml").read_text("utf-8")
-    return Rules(tuple(_own(row, rank) for rank, row in enumerate(tomllib.loads(text)["rules"])))
+    return Rules(tuple(_own(row, rank) for rank, row in enumerate(read_toml(text)["rules"])))
 
 
 def _own(row: Mapping[str, Any], rank: int) -> Rule:
@@ -179,9 +180,9 @@ def _own(row: Mapping[str, Any], rank: int) -> Rule:
 def read_rules(text: str, name: str) -> Rules:
     """The rules of a `gitleaks.toml`. Raises: InvalidArgument when it is no TOML; a rule that cannot be read is skipped."""
     try:
-        told = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise InvalidArgument(f"{name} is no TOML: {error}", suggestion=f"Mend {name}, or delete it.") from None
+        told = read_toml(text)
+    except ParseError as error:
+        raise InvalidArgument(f"{name} cannot be read: {error}", suggestion=f"Correct {name}, or delete it.") from None
     rules, skipped = [], []
     for number, row in enumerate(_tables(told.get("rules")), 1):
         label = str(row.get("id") or f"rule {number}")
@@ -199,6 +200,8 @@ def _theirs(row: Mapping[str, Any], label: str) -> Rule:
     pattern = row.get("regex", "")
     if not isinstance(pattern, str) or not pattern:
         raise ValueError("it has no regex")
+    if re2() is None:
+        raise ValueError("google-re2 is not installed")
     if len(pattern) > USER_PATTERN_CHARS_MAX:
         raise ValueError(f"its regex is longer than {USER_PATTERN_CHARS_MAX:,} characters")
     groups = compiled(pattern).groups
@@ -244,7 +247,7 @@ def _texts(value: Any) -> list[str]:
 
 
 def _runnable(value: Any) -> tuple[str, ...]:
-    return tuple(pattern for pattern in _texts(value) if _compiles(pattern))
+    return tuple(pattern for pattern in _texts(value) if len(pattern) <= USER_PATTERN_CHARS_MAX and _compiles(pattern))
 
 
 def _compiles(pattern: str) -> bool:
@@ -252,7 +255,7 @@ def _compiles(pattern: str) -> bool:
         compiled(pattern)
     except (re.error, ValueError):
         return False
-    return True
+    return re2() is not None
 
 
 # -- patterns ---------------------------------------------------------------------------------------------------------
@@ -269,28 +272,10 @@ def own(pattern: str) -> re.Pattern[bytes]:
 
 @lru_cache(maxsize=1024)
 def compiled(pattern: str) -> Pattern:
-    """A pattern that runs over a whole text, by RE2. Raises: ValueError for one that cannot be run."""
-    engine = re2()
-    if engine is None:
-        return re.compile(pattern.encode())
-    options = engine.Options()
-    options.log_errors = False
-    try:
-        return engine.compile(pattern.encode(), options)
-    except engine.error as error:
-        told = error.args[0] if error.args else error
-        raise ValueError(told.decode("utf-8", "replace") if isinstance(told, bytes) else str(told)) from None
+    """A pattern that runs over a whole text, by RE2; where that is missing, by `re`, which runs ours alone. Raises: ValueError."""
+    return linear_pattern(pattern.encode()) if re2() else re.compile(pattern.encode())
 
 
 def engines() -> dict[str, str]:
     """What looks for patterns and for words on this machine."""
     return {"patterns": "re2" if re2() else "re", "words": "aho-corasick" if aho_corasick() else "one by one"}
-
-
-def re2() -> Any:
-    """The module of RE2, or None where it is not installed."""
-    try:
-        import re2
-    except ImportError:
-        return None
-    return re2
