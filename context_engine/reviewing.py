@@ -89,7 +89,13 @@ class Reviewing:
         self._world = world
         self.diffs = Diffs(world.git, world.root)
         modules = world.root.path / "node_modules"
-        self.bench = Bench(ANALYZERS, frozenset(world.programs), (str(modules / ".bin"),), {modules.name: str(modules)})
+        self.bench = Bench(
+            ANALYZERS,
+            frozenset(world.programs),
+            tools=(str(modules / ".bin"),),
+            outside=str(world.root.path),
+            linked={modules.name: str(modules)},
+        )
         self._heat: tuple[History | None, frozenset[str]] = (None, frozenset())
         folder = world.state or world.root.path / FOLDER
         self.store = ReviewStore(folder, world.commons.reviews() if world.commons else None)
@@ -227,7 +233,10 @@ class Reviewing:
     def reviewer(self, options: Options) -> tuple[Reviewer, tuple[str, ...]]:
         """The reviewer with this workspace's rules, and what is wrong with those."""
         book = self._rulebook(options.invariants_path)
-        return Reviewer(book.invariants), (*book.warnings, *unseen(book))
+        return Reviewer(book.invariants, outside=self.bench.outside), (
+            *book.warnings,
+            *unseen(book, self.bench.outside),
+        )
 
     # -- what sessions ask for --
 

@@ -35,7 +35,7 @@ def test_on_windows_the_script_ends_in_exe() -> None:
 
 def test_without_a_script_python_starts_the_module_and_it_is_said() -> None:
     found = launch(started(), set().__contains__, nowhere)
-    assert found.words == ("/opt/ctx/bin/python", "-m", "context_engine")
+    assert found.words == ("/opt/ctx/bin/python", "-P", "-m", "context_engine")
     assert "no ctx script" in found.note
 
 

@@ -146,7 +146,7 @@ def test_a_start_that_is_not_the_installed_script_is_told(case: Callable[..., Ca
 
 
 def test_without_ripgrep_the_slower_engine_is_named(case: Callable[..., Case], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host, "found_rg", lambda path: None)
+    monkeypatch.setattr(host, "found_rg", lambda path, outside: None)
     finding = only(host.text_search(case()))
     assert finding.verdict == "warning"
     assert "engine of our own" in finding.found

@@ -45,9 +45,11 @@ def test_a_server_gives_notice_for_longer_than_the_proxy_takes_to_ask() -> None:
         assert float(server["environment"]["CTX_HTTP_NOTICE_S"]) > 2 * float(interval_s)
 
 
-def test_git_believes_what_is_mounted_below_the_folder_of_the_image() -> None:
+def test_git_trusts_what_is_mounted_at_the_folder_of_the_image_and_below_it_and_nothing_else() -> None:
     dockerfile = (DEPLOY.parent / "packaging" / "Dockerfile").read_text()
-    assert "safe.directory '*'" in dockerfile, "a name of a folder would not hold for the projects within it"
+    assert re.findall(r"safe\.directory '?([^'\s]+)", dockerfile) == ["/workspace", "/workspace/*"]
+    projects = servers()["ctx-1"]["environment"]["CTX_ROOT"].split(":")
+    assert all(re.fullmatch("/workspace/[^/]+", project) for project in projects)
 
 
 def test_the_proxies_ask_the_servers_that_there_are() -> None:

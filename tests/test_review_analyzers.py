@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from context_engine.executables import find_program
 from context_engine.review.analyzers import typos
 from context_engine.review.analyzers.analyzer import Analyzer, Read, Reported, UnreadableError
 from context_engine.review.analyzers.compilers import cargo_read, vet_read
@@ -22,7 +23,6 @@ from context_engine.review.analyzers.shapes import shapes, unseen
 from context_engine.review.options import Options
 from context_engine.review.rulebook import rulebook
 from context_engine.review.source import Source
-from context_engine.workspace.programs import found
 from tests.changes import PARSERS, changed_file
 
 
@@ -119,7 +119,7 @@ def test_a_file_that_it_does_not_read_is_not_given_to_it() -> None:
     assert Bench((program(SPEAKS),)).analyse([other], Options(), deadline=time.monotonic() + 9).runs == ()
 
 
-@pytest.mark.skipif(not found("ruff"), reason="ruff is in the extra `dev`, not in the product")
+@pytest.mark.skipif(not find_program("ruff"), reason="ruff is in the extra `dev`, not in the product")
 def test_ruff_reports_what_is_new() -> None:
     old = "import os\n\n\ndef f():\n    return undefined_before\n"
     told = analysed(RUFF, old, old + "\n\ndef g():\n    return undefined_now\n")
@@ -130,7 +130,7 @@ def test_ruff_reports_what_is_new() -> None:
     ]
 
 
-@pytest.mark.skipif(not found("ruff"), reason="ruff is in the extra `dev`, not in the product")
+@pytest.mark.skipif(not find_program("ruff"), reason="ruff is in the extra `dev`, not in the product")
 def test_ruff_does_not_hear_of_the_settings_of_the_project() -> None:
     quiet = changed_file("pyproject.toml", None, "[tool.ruff]\nlint.ignore = ['F821']\n")
     code = changed_file("a.py", None, "print(undefined)\n")
@@ -138,7 +138,7 @@ def test_ruff_does_not_hear_of_the_settings_of_the_project() -> None:
     assert [each.rule for each in told.findings] == ["F821"]
 
 
-@pytest.mark.skipif(not found("ruff"), reason="ruff is in the extra `dev`, not in the product")
+@pytest.mark.skipif(not find_program("ruff"), reason="ruff is in the extra `dev`, not in the product")
 def test_what_ruff_only_guesses_is_not_told() -> None:
     assert analysed(RUFF, "x = 1\n", "try:\n    x = 1\nexcept ValueError, e:\n    print e\n").findings == ()
     assert analysed(RUFF, "x = 1\n", "try:\n    x = 1\nexcept ValueError, e:\n    print(e)\n").findings == ()
@@ -199,7 +199,7 @@ def test_code_of_some_shape_is_found_by_a_query_of_the_parser() -> None:
     assert shapes("(no_such_node)", source) == []
 
 
-@pytest.mark.skipif(not found("ast-grep"), reason="ast-grep is no dependency: 53 MB")
+@pytest.mark.skipif(not find_program("ast-grep"), reason="ast-grep is no dependency: 53 MB")
 def test_code_of_some_shape_is_found_by_a_pattern() -> None:
     assert shapes("eval($TEXT)", Source("a.py", b"x = eval(t)\ny = 1\n", PARSERS)) == [1]
 

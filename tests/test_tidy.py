@@ -25,6 +25,7 @@ PACKAGE = ROOT / "context_engine"
 # Who but `workspace` may touch the file system, and what for. A key is a file or a folder of the package.
 TOUCHES_FILES = {
     "confined.py": "opens files beneath a folder for those who may, without following links out of it",
+    "executables.py": "asks which programs there are; opens nothing",
     "settings.py": "the settings file of the workspace, `.context-engine/config.yml`, and that of the user",
     "cli/app.py": "asks whether a word typed at the terminal is a path; opens nothing",
     "cli/clients/": "the settings files of clients, where `ctx setup` and `ctx doctor` look, and the installed `ctx` script",

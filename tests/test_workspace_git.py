@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from context_engine.errors import AccessFailed, InvalidArgument, TooLarge, UnsupportedHost
-from context_engine.workspace.git import Git, Head, common_dir_of, enclosing_work_tree
+from context_engine.workspace.git import Git
+from context_engine.workspace.git_files import Head, common_dir_of, enclosing_work_tree
 from tests.trees import commit, git, repository, tree
 
 

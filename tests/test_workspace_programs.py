@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from context_engine.executables import find_program
 from context_engine.workspace import programs
-from context_engine.workspace.programs import apart, bare, found, run, spared, tail
+from context_engine.workspace.programs import apart, bare, run, spared, tail
 
 PYTHON = sys.executable
 ON_LINUX = pytest.mark.skipif(not Path("/proc").is_dir(), reason="Linux tells which processes there are")
@@ -76,9 +77,9 @@ def test_a_program_is_not_taken_from_the_folder_one_happens_to_be_in(
     planted.chmod(0o755)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", path)
-    assert found("ruff") == ""
+    assert find_program("ruff") == ""
     monkeypatch.setenv("PATH", str(planted.parent))
-    assert found("ruff") == str(planted)
+    assert find_program("ruff") == str(planted)
 
 
 def test_what_is_not_there_cannot_be_started(tmp_path: Path) -> None:

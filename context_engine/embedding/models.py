@@ -46,6 +46,7 @@ from context_engine.errors import (
     StorageCorrupt,
     UnsupportedHost,
 )
+from context_engine.executables import find_program
 
 MANIFEST = "manifest.json"
 ROOM_BYTES = 220_000_000
@@ -187,7 +188,7 @@ def _downloader(model: Model) -> list[str]:
     """How pip is started here: our own Python's, else one that uv lends."""
     if find_spec("pip") is not None:
         return [sys.executable, "-m", "pip"]
-    if uv := shutil.which("uv"):
+    if uv := find_program("uv", outside=Path.cwd()):
         return [uv, "tool", "run", "pip"]
     raise UnsupportedHost(
         "there is neither pip nor uv here to download with",

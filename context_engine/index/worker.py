@@ -91,7 +91,7 @@ class Child:
 
     def __init__(self, hello: list[str | None]) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "context_engine.index.worker"],
+            [sys.executable, "-P", "-m", "context_engine.index.worker"],  # -P: never from the current folder
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},

@@ -19,9 +19,10 @@ from typing import Literal, NamedTuple
 from context_engine.edit.align import by_lines
 from context_engine.edit.content import content_of
 from context_engine.errors import CallError, ContextEngineError
+from context_engine.executables import find_program
 from context_engine.text.secrets import mask
 from context_engine.workspace import ruff
-from context_engine.workspace.programs import bare, found, run, spared, tail
+from context_engine.workspace.programs import bare, run, spared, tail
 
 Level = Literal["none", "syntax", "lint", "tests"]
 """Each level looks at what those before it look at, too."""
@@ -109,7 +110,7 @@ class Verifier:
     def _linted(self, files: Sequence[File]) -> list[Check]:
         """What ruff finds in Python files now and did not find before, under the settings of this workspace."""
         python = [each for each in files if each.path.endswith(ruff.SUFFIXES) and each.after is not None]
-        program = found(ruff.NAME)
+        program = find_program(ruff.NAME, outside=self._root)
         if not program or not python:
             return [Check("lint", ruff.NAME, None, "ruff is not installed")] if python else []
         return [self._delta(program, each) for each in python]

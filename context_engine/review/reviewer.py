@@ -14,6 +14,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from context_engine.review.analyzers.shapes import shapes
@@ -62,9 +63,12 @@ class Looked:
 class Reviewer:
     """The built-in checks and a workspace's invariants. Stateless; may be used by several threads."""
 
-    def __init__(self, invariants: Sequence[Invariant] = (), *, now: Callable[[], float] = time.perf_counter) -> None:
-        """`now` counts seconds from anywhere."""
+    def __init__(
+        self, invariants: Sequence[Invariant] = (), *, outside: str = "", now: Callable[[], float] = time.perf_counter
+    ) -> None:
+        """`now` counts seconds from anywhere; `outside` is the workspace, whose programs do not count."""
         self._invariants = tuple(invariants)
+        self._shapes = partial(shapes, outside=outside)
         self._now = now
 
     @property
@@ -90,7 +94,7 @@ class Reviewer:
         read = self._now()
         found += self._compared(file, whole_only=not generated)
         compared = self._now()
-        found += broken(self._invariants, file, shapes)
+        found += broken(self._invariants, file, self._shapes)
         done = self._now()
         stages = (("text", read - began), ("compare", compared - read), ("invariants", done - compared))
         return Looked(

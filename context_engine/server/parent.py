@@ -134,7 +134,10 @@ def _look_with_ps(pid: int) -> Process | None:
     """From the command that every Unix has."""
     import subprocess  # some milliseconds, and only where there is no /proc
 
-    command = ["ps", "-o", "stat=,ppid=,lstart=,command=", "-p", str(pid)]
+    from context_engine.executables import find_program
+
+    program = find_program("ps", beside=("/bin", "/usr/bin"), path="")
+    command = [program, "-o", "stat=,ppid=,lstart=,command=", "-p", str(pid)]
     try:
         told = subprocess.run(  # noqa: S603 - a fixed command and a number
             command, stdin=subprocess.DEVNULL, capture_output=True, env={**os.environ, "LC_ALL": "C"}, check=False

@@ -41,8 +41,8 @@ class Blame:
         return self._lines.get(line)
 
     def _asked(self, path: str) -> Mapping[int, Written]:
-        try:  # --no-textconv: a repository may name programs that prepare a file for blame
-            said = self._git.run("blame", "--no-textconv", "-w", "--porcelain", "--", path, timeout_s=TIMEOUT_S)
+        try:
+            said = self._git.run("blame", "-w", "--porcelain", "--", path, timeout_s=TIMEOUT_S)
         except (AccessFailed, TooLarge, UnsupportedHost):  # no repository, or a file that it does not have
             return {}
         return _lines(said)

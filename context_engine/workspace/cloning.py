@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from context_engine.errors import AccessFailed, Cancelled, InvalidArgument, UnsupportedHost
+from context_engine.errors import AccessFailed, Cancelled, InvalidArgument
 from context_engine.model import Progress
-from context_engine.workspace.git import KEPT_VARIABLES, OPTIONS, Git
+from context_engine.workspace.git import Git
 
 SCHEMES = ("https", "ssh", "file")
 QUIET_S_MAX = 120.0
@@ -32,14 +32,19 @@ _SHARE = re.compile(r"([A-Z][\w ]+):\s+\d+% \((\d+)/(\d+)\)")
 UNTOUCHED = (
     *("-c", "core.askPass="),
     *("-c", "credential.interactive=false"),
-    *("-c", "filter.lfs.smudge="),
-    *("-c", "filter.lfs.process="),
-    *("-c", "filter.lfs.required=false"),
     *("-c", "protocol.ext.allow=never"),
     *("-c", "core.protectNTFS=true"),
     *("-c", "core.protectHFS=true"),
 )
-"""Beside the options of every git command: nothing that asks, nothing that fetches more than the repository."""
+"""Added to the options of every git command: nothing that asks, nothing that fetches more than the repository."""
+REACHING = {
+    "GIT_ASKPASS": "",
+    "SSH_ASKPASS": "",
+    "SSH_ASKPASS_REQUIRE": "never",
+    "GIT_ALLOW_PROTOCOL": ":".join(SCHEMES),
+    "GIT_LFS_SKIP_SMUDGE": "1",
+}
+"""In place of the environment's own: which ways to other machines are open, and that nobody is asked."""
 
 
 def is_address(text: str) -> bool:
@@ -131,31 +136,16 @@ def _run(args: Sequence[str], folder: Path, tell: Callable[[Progress], None], ca
 
 
 def _started(args: Sequence[str], folder: Path) -> subprocess.Popen[bytes]:
-    try:
-        return subprocess.Popen(
-            ["git", *OPTIONS, *UNTOUCHED, *args],
-            cwd=folder,
-            env=_environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            start_new_session=os.name == "posix",  # without a terminal ssh has nobody to ask
-        )
-    except FileNotFoundError as error:
-        raise UnsupportedHost("git is not installed", suggestion="install git, or clone it by hand") from error
-
-
-def _environment() -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in KEPT_VARIABLES}
-    return kept | {
-        "GIT_TERMINAL_PROMPT": "0",
-        "GIT_ASKPASS": "",
-        "SSH_ASKPASS": "",
-        "SSH_ASKPASS_REQUIRE": "never",
-        "GIT_ALLOW_PROTOCOL": ":".join(SCHEMES),
-        "GIT_LFS_SKIP_SMUDGE": "1",
-        "LC_ALL": "C",
-    }
+    git = Git(folder)
+    where = git.apart(args) if args[0] == "clone" else git.here(args)
+    return git.start(
+        args,
+        where | REACHING,
+        options=UNTOUCHED,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
 
 
 class _Heard:

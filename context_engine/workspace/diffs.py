@@ -34,11 +34,8 @@ SHAPE = (
     *("-p", "--raw", "--full-index", "--no-abbrev", "--no-color", "--relative", "--submodule=short"),
     *("--src-prefix=a/", "--dst-prefix=b/", "--diff-algorithm=myers", "--indent-heuristic", "--inter-hunk-context=0"),
     *("-M", f"-l{RENAMED_FILES_MAX}", "-O/dev/null"),
-    "--ignore-submodules=dirty",  # to look into one, git would start itself there, under that repository's settings
 )
 """How differences are written, whatever the user's own settings say."""
-NO_REFRESH = {"diff.autoRefreshIndex": "false"}
-"""Else git would lock and rewrite the index of the user, whatever its other options say."""
 
 _HEADER = re.compile(r"^diff --git .*$", re.MULTILINE)
 _RAW = re.compile(r":(\d{6}) (\d{6}) ([0-9a-f]+) ([0-9a-f]+) ([A-Z])\d*\t([^\t]+)(?:\t([^\t]+))?")
@@ -145,10 +142,8 @@ class Diffs:
 
     def _taken(self, asked: Asked) -> Taken:
         scope = scope_of(self._git, asked.target, asked.base)
-        filters = {} if scope.commit or scope.is_staged else self._filters()  # nothing of the work tree is read
         said = self._git.run(
             *("diff", *SHAPE, f"-U{asked.context_lines}", *scope.args, "--"),
-            settings=filters | NO_REFRESH,
             bytes_max=OUTPUT_BYTES_MAX,
         )
         files, text = told(said.decode("utf-8", "replace"))
@@ -170,34 +165,13 @@ class Diffs:
             left_out=tuple(left_out),
         )
 
-    def _filters(self) -> dict[str, str]:
-        """Settings that switch off every filter: git would run the file of the work tree through them."""
-        try:
-            said = self._git.run(
-                "config", "-z", "--name-only", "--get-regexp", r"^filter\..*\.(clean|smudge|process|required)$"
-            )
-        except AccessFailed as error:
-            if error.details.get("exit") != 1:
-                raise
-            return {}  # none is set
-        names = filter(None, said.decode("utf-8", "surrogateescape").split("\0"))
-        return {name: "false" if name.endswith(".required") else "" for name in names}
-
     def _empty(self, scope: Scope, asked: Asked) -> PreconditionFailed:
         """There is nothing to look at; what else could be."""
         others = {"staged": "unstaged", "unstaged": "staged"} if asked.target in ("staged", "unstaged") else {}
         suggestion = "Compare others: staged, unstaged, head, a branch, a commit, a..b or a...b, or another base."
         if other := others.get(asked.target):
             args = ("--cached",) if other == "staged" else ()
-            names = self._git.run(
-                "diff",
-                "--name-only",
-                "-z",
-                "--ignore-submodules=dirty",
-                *args,
-                "--",
-                settings=self._filters() | NO_REFRESH,
-            )
+            names = self._git.run("diff", "--name-only", "-z", *args, "--")
             if count := names.count(b"\0"):
                 are = "1 file is" if count == 1 else f"{count:,} files are"
                 suggestion = f"{are} changed and {'staged' if other == 'staged' else 'not staged'}: target {other!r}."

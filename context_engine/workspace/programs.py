@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import tempfile
 import threading
@@ -19,6 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import IO, NamedTuple
 
+from context_engine.executables import safe_path
 from context_engine.workspace import processes
 
 OUTPUT_BYTES_MAX = 16_000_000
@@ -50,18 +50,6 @@ class Ran(NamedTuple):
     err: str = ""
     exit: int | None = None
     problem: str = ""
-
-
-def found(name: str, *, beside: Sequence[str] = ()) -> str:
-    """Where a program is: in one of the folders `beside`, else on the PATH; empty when nowhere.
-
-    What lies in the folder one happens to be in does not count: a repository could bring it along.
-    """
-    for folder in beside:
-        if here := shutil.which(name, path=folder):
-            return here
-    there = shutil.which(name) or ""
-    return there if os.path.isabs(there) else ""
 
 
 def identity(program: str) -> str:
@@ -138,7 +126,7 @@ def run(
             process = subprocess.Popen(
                 list(words),
                 cwd=folder,
-                env=dict(environment),
+                env=_environment(environment),
                 stdin=heard,
                 stdout=said,
                 stderr=subprocess.STDOUT if merged else complained,
@@ -149,6 +137,12 @@ def run(
         problem = _waited(process, limit_s, (said, complained), cancel)
         err = _end_of(complained, COMPLAINT_BYTES_MAX).decode("utf-8", "replace")
         return Ran(_end_of(said, OUTPUT_BYTES_MAX), err, None if problem else process.returncode, problem)
+
+
+def _environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """The same, with a PATH in which no program of the folder one happens to be in is found."""
+    path = {"PATH": safe_path(environment["PATH"])} if "PATH" in environment else {}
+    return {**environment, **path, "NoDefaultCurrentDirectoryInExePath": "1"}
 
 
 def _waited(

@@ -19,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from context_engine.errors import AccessFailed, BugError, Cancelled, InvalidArgument, SearchTimeout, TooLarge
+from context_engine.executables import find_programs
 from context_engine.text.patterns import as_python, closes_too_early
 
 if TYPE_CHECKING:
@@ -224,17 +225,15 @@ class PythonGrep:
 
 def text_engine(root: str | os.PathLike[str], *, path: str | None = None) -> TextEngine:
     """The best engine of this machine: the `rg` installed beside our Python, the one on PATH, else our own."""
-    command = found_rg(os.environ.get("PATH", "") if path is None else path)
+    command = found_rg(path, outside=root)
     return Ripgrep(root, command) if command else PythonGrep(root)
 
 
-def found_rg(path: str) -> str | None:
-    """A ripgrep that is new enough; relative folders of PATH are passed over, since a repository may hold an `rg`."""
-    name = "rg.exe" if os.name == "nt" else "rg"
+def found_rg(path: str | None, *, outside: str | os.PathLike[str] = "") -> str | None:
+    """A ripgrep that is new enough: the one installed beside our Python, or one on a PATH that a repository cannot bring."""
     beside = [sysconfig.get_path("scripts"), os.path.dirname(sys.executable)]
-    for folder in (*beside, *path.split(os.pathsep)):
-        command = os.path.join(folder, name)
-        if os.path.isabs(folder) and os.access(command, os.X_OK) and _version(command) >= VERSION_MIN:
+    for command in find_programs("rg", beside=beside, path=path, outside=outside):
+        if _version(command) >= VERSION_MIN:
             return command
     return None
 

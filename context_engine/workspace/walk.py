@@ -18,7 +18,7 @@ from typing import NamedTuple
 from context_engine.confined import ConfinedFolder, OpenFolder
 from context_engine.errors import AccessFailed, FileNotFound
 from context_engine.model import RelPath, Skipped
-from context_engine.workspace.git import common_dir_of, enclosing_work_tree
+from context_engine.workspace.git_files import common_dir_of, enclosing_work_tree
 from context_engine.workspace.ignore import IGNORE_FILES, NO_RULE, Placed, Rules, Stack
 from context_engine.workspace.paths import (
     SENSITIVE_NAMES,

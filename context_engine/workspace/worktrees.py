@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from context_engine.workspace.git import Git, common_dir_of, enclosing_work_tree
+from context_engine.workspace.git import Git
+from context_engine.workspace.git_files import common_dir_of, enclosing_work_tree, read_line
 
 TREES_MAX = 64
 """More are leftovers of some program; the first ones will do."""
-POINTER_BYTES_MAX = 65_536
 
 
 def siblings(root: str, *, unless: str = "") -> tuple[str, ...]:
@@ -39,15 +39,6 @@ def _trees(common: str) -> Iterator[str]:
     except OSError:  # a repository with one work tree has no such folder
         return
     for name in names:
-        pointer = _pointer(os.path.join(folder, name, "gitdir"))
+        pointer = read_line(folder, f"{name}/gitdir")
         if pointer and common_dir_of(os.path.dirname(pointer)) == common:
             yield os.path.dirname(pointer)
-
-
-def _pointer(path: str) -> str:
-    """The `.git` file of a linked work tree; empty when that cannot be told."""
-    try:
-        with open(path, "rb") as file:
-            return file.read(POINTER_BYTES_MAX).decode("utf-8", "surrogateescape").strip("\r\n")
-    except OSError:
-        return ""

@@ -16,6 +16,7 @@ from context_engine.cli.clients.launch import is_ours
 from context_engine.cli.clients.places import Machine
 from context_engine.cli.clients.table import Client
 from context_engine.errors import AccessFailed, ContextEngineError, InvalidArgument
+from context_engine.executables import find_program
 from context_engine.workspace.writing import write_atomic
 
 USER, PROJECT = "you", "this project"
@@ -52,7 +53,7 @@ def is_installed(client: Client, machine: Machine) -> bool:
     """Whether its command is there, or a folder that only it makes."""
     folders = {Path(place).parent for place in client.user(machine)} - {Path(machine.home_path)}
     files = (Path(place) for place in client.user(machine))
-    return any(map(shutil.which, client.programs)) or any(each.exists() for each in (*folders, *files))
+    return any(map(find_program, client.programs)) or any(each.exists() for each in (*folders, *files))
 
 
 def path_for(client: Client, machine: Machine, project: Path | None) -> Path:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import sys
 import sysconfig
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path, PurePath, PureWindowsPath
+
+from context_engine.executables import find_program
 
 PACKAGE = "smart-context-engine"
 """What it is called where packages are installed from; a script of that name comes with it."""
@@ -80,19 +81,23 @@ def launch(started: Started, exists: Callable[[str], bool], which: Callable[[str
         if script := _script(candidate, exists):
             return Launch(script)
     return Launch(
-        started.python, ("-m", "context_engine"), "no ctx script is installed: the entry starts it through Python."
+        started.python,
+        ("-P", "-m", "context_engine"),
+        "no ctx script is installed: the entry starts it through Python.",
     )
 
 
 def launch_here() -> Launch:
     """The same for this process."""
-    return launch(Started.here(), lambda path: Path(path).is_file(), shutil.which)
+    return launch(
+        Started.here(), lambda path: Path(path).is_file(), lambda name: find_program(name, outside=Path.cwd()) or None
+    )
 
 
 def shared(one: Launch) -> Launch:
     """The same for a file that others get too: by name where the PATH leads there, since paths differ between machines."""
     for name in SCRIPTS:
-        on_path = shutil.which(name)
+        on_path = find_program(name)
         if on_path and not one.args and Path(on_path).resolve() == Path(one.command).resolve():
             return Launch(name)
     return Launch(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -12,6 +11,7 @@ from pathlib import Path
 from context_engine.cli.clients import config, table
 from context_engine.cli.clients.config import Standing
 from context_engine.cli.doctor.findings import Case, Finding, ok, problem
+from context_engine.executables import find_program
 
 RUN_S_MAX = 10.0
 """`ctx --version` takes 20 ms; the first start after an installation compiles every file once."""
@@ -23,7 +23,7 @@ def clients(case: Case) -> Iterator[Finding]:
     """A line for each client that is here, or that was named."""
     for client in map(table.client, case.clients) if case.clients else table.ALL:
         known = list(config.standings(case.machine, case.root, (client,)))
-        told = [finding for each in known for finding in _examined(each)]
+        told = [finding for each in known for finding in _examined(each, case)]
         if not told and case.clients:
             told = [problem(client.name, f"{client.title} does not know ctx", f"ctx setup {client.name}")]
         elif not told and config.is_installed(client, case.machine):
@@ -31,7 +31,7 @@ def clients(case: Case) -> Iterator[Finding]:
         yield from told
 
 
-def _examined(standing: Standing) -> Iterator[Finding]:
+def _examined(standing: Standing, case: Case) -> Iterator[Finding]:
     """What one settings file is worth; nothing when it does not speak of us."""
     client, path = standing.client, standing.path
     if standing.problem:
@@ -39,22 +39,23 @@ def _examined(standing: Standing) -> Iterator[Finding]:
         yield problem(client.name, f"{path}: {standing.problem}", step)
     elif standing.entry is not None:
         words = config.words_of(standing.entry)
-        why = not_runnable(words) or _missing_root(words)
+        is_tried = not _is_runner(words) and (standing.scope != config.PROJECT or _is_this_program(words, case))
+        why = not_runnable(words, is_tried=is_tried) or _missing_root(words)
         again = f"Write the entry anew: ctx setup {client.name}{_options(standing)}"
-        untried = f", through {Path(words[0]).stem}, which was not tried" if _is_runner(words) else ""
+        untried = "" if is_tried else f", through {Path(words[0]).stem}, which was not tried"
         found = f"set up for {standing.scope} in {path}{untried}"
         yield problem(client.name, f"{found}, but {why}", again) if why else ok(client.name, found)
 
 
-def not_runnable(words: Sequence[str]) -> str:
-    """Why a command line does not start `ctx`; empty when it does."""
+def not_runnable(words: Sequence[str], *, is_tried: bool = True) -> str:
+    """Why a command line does not start `ctx`; empty when it does, or is there and not to be tried."""
     command = words[0] if words else ""
-    found = shutil.which(command)
-    if found is None:
+    found = find_program(command)
+    if not found:
         return f"there is no program {command}" if Path(command).is_absolute() else f"{command} is not on the PATH"
-    if _is_runner(words):
+    if not is_tried:
         return ""
-    before = words[: words.index("serve")] if "serve" in words else words[:1]
+    before = _before_serve(words)
     try:
         done = subprocess.run(  # noqa: S603 - the user's own entry, which the client runs all day
             [found, *before[1:], "--version"],
@@ -68,6 +69,17 @@ def not_runnable(words: Sequence[str]) -> str:
         return f"{command} does not run: {error}"
     said = (done.stdout or done.stderr).decode("utf-8", "replace").strip()
     return "" if said.startswith("ctx ") else f"{command} is no ctx: {said[-200:] or f'exit code {done.returncode}'}"
+
+
+def _is_this_program(words: Sequence[str], case: Case) -> bool:
+    """Whether a command line starts the very program that examines it: anybody may have written a file of a project."""
+    before = _before_serve(words)
+    alone = Path(find_program(before[0], outside=case.root or "")).resolve() if len(before) == 1 else None
+    return tuple(before) == case.launch.words or (not case.launch.args and alone == Path(case.launch.command).resolve())
+
+
+def _before_serve(words: Sequence[str]) -> Sequence[str]:
+    return words[: words.index("serve")] if "serve" in words else words[:1]
 
 
 def _is_runner(words: Sequence[str]) -> bool:

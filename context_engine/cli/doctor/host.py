@@ -17,6 +17,7 @@ from context_engine import __version__
 from context_engine.cli.clients.launch import PACKAGE
 from context_engine.cli.doctor.findings import Case, Finding, ok, problem, warning
 from context_engine.errors import ContextEngineError
+from context_engine.executables import find_program
 from context_engine.settings import Settings
 from context_engine.store.place import is_network_drive, user_cache_folder
 from context_engine.workspace.ripgrep import VERSION_MIN, found_rg
@@ -85,7 +86,7 @@ def packages(case: Case) -> Iterator[Finding]:  # noqa: ARG001 - all checks are 
 
 def text_search(case: Case) -> Iterator[Finding]:
     """Which engine finds text."""
-    rg = found_rg(case.env.get("PATH", ""))
+    rg = found_rg(case.env.get("PATH", ""), outside=case.root or "")
     if rg:
         yield ok("ripgrep", f"{_first_line([rg, '--version'])} at {rg}")
     else:
@@ -99,7 +100,7 @@ def text_search(case: Case) -> Iterator[Finding]:
 
 def git(case: Case) -> Iterator[Finding]:
     """Whether git is there and runs."""
-    found = shutil.which("git", path=case.env.get("PATH"))
+    found = find_program("git", path=case.env.get("PATH", ""), outside=case.root or "")
     told = _first_line([found, "--version"]) if found else ""
     if told.startswith("git version"):
         yield ok("git", f"{told} at {found}")

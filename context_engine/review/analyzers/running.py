@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from context_engine.executables import find_program
 from context_engine.review.analyzers.analyzer import Analyzer, Reported, UnreadableError
 from context_engine.review.coverage import NO_TIME, AnalyzerRun
 from context_engine.review.delta import fresh
@@ -19,7 +20,7 @@ from context_engine.review.options import Options
 from context_engine.review.reviewer import TESTS, is_generated
 from context_engine.review.source import ChangedFile, Source
 from context_engine.text.spans import LineSpan
-from context_engine.workspace.programs import apart, bare, found, identity, run
+from context_engine.workspace.programs import apart, bare, identity, run
 
 ANALYZER_S = 20.0
 """One program over the files of one change; a compiler that starts cold takes some ten seconds."""
@@ -52,13 +53,15 @@ Tree = Callable[[], Mapping[str, bytes]]
 class Bench:
     """The analysers there are, and which of them the user allowed to run code of the project.
 
-    Only these are looked for in `tools`, folders of the workspace: a repository must not bring the ruff that is always asked.
+    Only these are looked for in `tools`, folders of the workspace, which is `outside`: a repository must not bring the ruff
+    that is always asked.
     `linked` are folders that they find beside the files (`node_modules`), by their names.
     """
 
     analyzers: tuple[Analyzer, ...]
     allowed: frozenset[str] = frozenset()
     tools: tuple[str, ...] = ()
+    outside: str = ""
     linked: Mapping[str, str] = field(default_factory=dict)
     analyzer_s: float = ANALYZER_S
 
@@ -113,7 +116,9 @@ class Bench:
         return NO_TIME if left_s <= 0 else ""
 
     def _program(self, analyzer: Analyzer) -> str:
-        return found(analyzer.program, beside=self.tools if analyzer.runs_project_code else ())
+        if analyzer.runs_project_code:  # the user allowed it
+            return find_program(analyzer.program, beside=self.tools)
+        return find_program(analyzer.program, outside=self.outside)
 
     def _told(
         self,

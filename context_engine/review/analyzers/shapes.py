@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+from context_engine.executables import find_program
 from context_engine.review.invariants import Rulebook
 from context_engine.review.source import Source
 from context_engine.text.untrusted import OUTPUT_BYTES_MAX, read_json
-from context_engine.workspace.programs import apart, bare, found, run
+from context_engine.workspace.programs import apart, bare, run
 
 PROGRAM = "ast-grep"
 PATTERN_S = 5.0
@@ -25,19 +26,21 @@ def is_query(shape: str) -> bool:
     return shape.lstrip().startswith(("(", "["))
 
 
-def unseen(book: Rulebook) -> tuple[str, ...]:
+def unseen(book: Rulebook, outside: str = "") -> tuple[str, ...]:
     """A sentence for each rule of a book that nobody can look for on this machine."""
     lost = [each.id for each in book.invariants if each.shape and not is_query(each.shape)]
     return (
-        () if not lost or found(PROGRAM) else tuple(f"invariant {name}: {NOT_THERE}: it is left out" for name in lost)
+        ()
+        if not lost or find_program(PROGRAM, outside=outside)
+        else tuple(f"invariant {name}: {NOT_THERE}: it is left out" for name in lost)
     )
 
 
-def shapes(shape: str, source: Source) -> Sequence[int] | str:
-    """The lines on which the shape begins, or why nobody knows."""
+def shapes(shape: str, source: Source, *, outside: str = "") -> Sequence[int] | str:
+    """The lines on which the shape begins, or why nobody knows. `outside` is the workspace, whose programs do not count."""
     if is_query(shape):
         return sorted({min(each.first for each in match.values()) for match in source.matches(shape) if match})
-    program = found(PROGRAM)
+    program = find_program(PROGRAM, outside=outside)
     if not program:
         return NOT_THERE
     if source.unparsed:
