@@ -47,7 +47,7 @@ def test_a_server_gives_notice_for_longer_than_the_proxy_takes_to_ask() -> None:
 
 def test_git_trusts_what_is_mounted_at_the_folder_of_the_image_and_below_it_and_nothing_else() -> None:
     dockerfile = (DEPLOY.parent / "packaging" / "Dockerfile").read_text()
-    assert re.findall(r"safe\.directory '?([^'\s]+)", dockerfile) == ["/workspace", "/workspace/*"]
+    assert re.findall(r"--add safe\.directory '?([^'\s]+)", dockerfile) == ["/workspace", "/workspace/*"]
     projects = servers()["ctx-1"]["environment"]["CTX_ROOT"].split(":")
     assert all(re.fullmatch("/workspace/[^/]+", project) for project in projects)
 
