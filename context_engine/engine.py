@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Self
 
 from context_engine import __version__
 from context_engine.assist.ladder import Ladder, ladder
+from context_engine.confined import ConfinedFolder
 from context_engine.context.team import Team
 from context_engine.edit import hunks
 from context_engine.edit.apply import Editor, Past, Receipt
@@ -54,7 +55,7 @@ from context_engine.index.live import Live
 from context_engine.index.roles import ROLES
 from context_engine.index.tracing import Tracer
 from context_engine.index.worker import Pool
-from context_engine.languages import Grammars, Languages, PathIndex
+from context_engine.languages import OWN_FOLDER, Grammars, Languages, PathIndex
 from context_engine.memory.knowledge import Knowledge
 from context_engine.memory.memories import Memories
 from context_engine.model import (
@@ -159,12 +160,9 @@ class Engine:
         self._git = Git(root)
         self._texts = MaskedTexts()
         cache = settings.cache_folder or user_cache_folder()
-        own_languages = root / ".context-engine" / "languages"
-        self._languages = Languages.builtin().with_folder(own_languages)
+        self._languages = Languages.builtin().with_folder(ConfinedFolder(root).folder(OWN_FOLDER))
         self._grammars = Grammars(cache / "grammars")
-        self._pool = Pool(
-            _workers(settings.workers), grammars_folder=str(cache / "grammars"), languages_folder=str(own_languages)
-        )
+        self._pool = Pool(_workers(settings.workers), grammars_folder=str(cache / "grammars"), root=str(root))
         self.cache_folder = cache / "workspaces" / workspace_id(root)
         name = settings.store_repository or (shared_name(str(root)) if settings.store_url else "")
         self._team = Shared(settings.store_url, name, settings.store_shares)
@@ -217,7 +215,7 @@ class Engine:
     def _seed(self, identity: str) -> None:
         """Begin the index with that of another work tree of this repository, where there is one and it is like ours."""
         if isinstance(self._store, EmbeddedStore):
-            alike = siblings(str(self.root), unless=".context-engine/languages")
+            alike = siblings(str(self.root), unless=OWN_FOLDER)
             indexes = [self.cache_folder.parent / workspace_id(Path(each)) for each in alike]
             seed(self._store, [each for each in indexes if each != self.cache_folder], identity)
 

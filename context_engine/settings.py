@@ -215,6 +215,8 @@ def _repository_bytes(root: Path) -> bytes:
     except (FileNotFoundError, NotADirectoryError):
         return b""
     except OSError as error:
+        if error.filename == CONFIG_FILE.parent.name:  # the state folder itself is a link: nothing in it is ours
+            return b""
         raise _unreadable(root / CONFIG_FILE, error) from None
 
 

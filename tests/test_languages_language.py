@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from context_engine.confined import ConfinedFolder
 from context_engine.errors import InvalidArgument
 from context_engine.languages import Grammars, Languages, outline
 from context_engine.languages.language import ORDER, read_language
@@ -63,7 +64,7 @@ def test_every_query_fits_its_grammar(tmp_path: Path) -> None:
 
 def test_a_user_adds_a_language_by_dropping_a_file(tmp_path: Path) -> None:
     (tmp_path / "tally.toml").write_text('name = "tally"\nbased_on = "python"\nsuffixes = [".tly"]\n')
-    languages = LANGUAGES.with_folder(tmp_path)
+    languages = LANGUAGES.with_folder(ConfinedFolder(tmp_path))
     tally = languages.detect("a.tly")
     assert tally is not None
     assert outline(tally, b"def f(): pass\n", Grammars(tmp_path / "cache")).symbols[0].name == "f"
@@ -72,7 +73,7 @@ def test_a_user_adds_a_language_by_dropping_a_file(tmp_path: Path) -> None:
 
 def test_a_users_language_replaces_ours_of_the_same_name(tmp_path: Path) -> None:
     (tmp_path / "python.toml").write_text('name = "python"\nsuffixes = [".snake"]\n')
-    languages = LANGUAGES.with_folder(tmp_path)
+    languages = LANGUAGES.with_folder(ConfinedFolder(tmp_path))
     assert languages.detect("a.snake") is languages["python"]
     assert languages.detect("a.py") is None
 
@@ -102,7 +103,7 @@ def test_a_wrong_language_file_is_refused_with_its_file_and_field(text: str, fie
 def test_a_language_file_that_is_no_toml_is_refused_with_its_name(tmp_path: Path) -> None:
     (tmp_path / "bad.toml").write_text("name = ")
     with pytest.raises(InvalidArgument, match=r"bad\.toml"):
-        LANGUAGES.with_folder(tmp_path)
+        LANGUAGES.with_folder(ConfinedFolder(tmp_path))
 
 
 def test_an_unknown_language_name_is_refused_with_the_known_ones() -> None:

@@ -18,10 +18,11 @@ from typing import IO
 
 import msgspec
 
+from context_engine.confined import ConfinedFolder
 from context_engine.errors import BugError
 from context_engine.index.encoder import Encoder
 from context_engine.index.jobs import Job, Outcome, describe_all
-from context_engine.languages import Grammars, Languages
+from context_engine.languages import OWN_FOLDER, Grammars, Languages
 
 _LENGTH_BYTES = 4
 STOP_WAIT_S = 1.0
@@ -31,9 +32,9 @@ IDLE_S = 60.0
 class Pool:
     """Up to `count` processes, started when first wanted and kept. `count` 0: everything happens in this process."""
 
-    def __init__(self, count: int, *, grammars_folder: str, languages_folder: str | None = None) -> None:
+    def __init__(self, count: int, *, grammars_folder: str, root: str | None = None) -> None:
         self._count = count
-        self._hello = [grammars_folder, languages_folder]
+        self._hello = [grammars_folder, root]  # the workspace, which may have language files of its own
         self._children: list[Child] = []
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
@@ -182,11 +183,11 @@ def main() -> None:
     hello = _read_frame(source)
     if hello is None:
         return
-    grammars_folder, languages_folder = msgspec.msgpack.decode(hello)
+    grammars_folder, root = msgspec.msgpack.decode(hello)
     grammars = Grammars(grammars_folder)
     languages = Languages.builtin()
-    if languages_folder:
-        languages = languages.with_folder(languages_folder)
+    if root:
+        languages = languages.with_folder(ConfinedFolder(root).folder(OWN_FOLDER))
     encoder = Encoder()
     _write_frame(out, b"ready")
     while (frame := _read_frame(source)) is not None:

@@ -3,13 +3,14 @@
 from context_engine.languages.above import Above, above, worn
 from context_engine.languages.grammars import Grammars
 from context_engine.languages.head import doc_head
-from context_engine.languages.language import Language, Languages
+from context_engine.languages.language import OWN_FOLDER, Language, Languages
 from context_engine.languages.outline import Outline, outline
 from context_engine.languages.parts import SYMBOL_KINDS, Import, Problem, Reference, Symbol
 from context_engine.languages.resolve import PathIndex, resolve_import
 from context_engine.languages.syntax import syntax_errors
 
 __all__ = [
+    "OWN_FOLDER",
     "SYMBOL_KINDS",
     "Above",
     "Grammars",

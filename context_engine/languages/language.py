@@ -11,20 +11,27 @@ True
 
 from __future__ import annotations
 
+import errno
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from importlib import resources
-from pathlib import Path
 from typing import Any, Literal, get_args
 
+from context_engine.confined import ConfinedFolder, UnsafePathError
 from context_engine.errors import InvalidArgument
 from context_engine.languages.parts import SYMBOL_KINDS
 from context_engine.text.linear import linear_pattern
 from context_engine.text.untrusted import ParseError, read_toml
 
 Content = Literal["code", "documentation", "data"]
+
+OWN_FOLDER = ".context-engine/languages"
+"""Where a workspace has language files of its own."""
+OWN_FILES_MAX = 200
+OWN_BYTES_MAX = 200_000
+"""Ours are fewer and shorter than a quarter of that."""
 
 ORDER = (
     "python javascript typescript tsx go rust java c cpp csharp ruby php kotlin swift scala elixir haskell lua bash zig "
@@ -150,16 +157,19 @@ class Languages:
         """The languages we ship."""
         return _builtin()
 
-    def with_folder(self, folder: str | Path) -> Languages:
-        """These and the user's own (`folder/*.toml`), which come first and so replace ours.
+    def with_folder(self, folder: ConfinedFolder) -> Languages:
+        """These and the user's own (`*.toml` in a folder), which come first and so replace ours.
 
         Raises: InvalidArgument naming file and field when one of the files is wrong.
         """
         try:
-            files = sorted(Path(folder).glob("*.toml"))
-            own = tuple(read_language(file.read_text("utf-8"), str(file), self._names) for file in files)
+            own = tuple(read_language(text, str(folder.path / name), self._names) for name, text in _texts(folder))
         except (OSError, UnicodeDecodeError) as error:
-            raise InvalidArgument(f"cannot read the languages in {folder}: {error}") from error
+            place = getattr(error, "filename", None) or folder.path
+            raise InvalidArgument(
+                f"the languages in {folder.path} cannot be read: {place}: {getattr(error, 'strerror', None) or error}",
+                suggestion="Make it a file of its own in UTF-8, or remove it.",
+            ) from error
         names = {language.name for language in own}
         return Languages(own + tuple(language for language in self.listed if language.name not in names))
 
@@ -234,6 +244,23 @@ def _builtin() -> Languages:
         text = (folder / f"{name}.toml").read_text("utf-8")
         known[name] = read_language(text, f"{name}.toml", known, is_ours=True)
     return Languages(tuple(known.values()))
+
+
+def _texts(folder: ConfinedFolder) -> Iterator[tuple[str, str]]:
+    """The language files of a folder by name. Raises: OSError, UnicodeDecodeError."""
+    try:
+        with folder.scan() as found:
+            names = sorted(entry.name for entry in found if entry.name.endswith(".toml"))
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except UnsafePathError as error:
+        if "/" not in str(error.filename):  # the state folder itself is a link: nothing in it is ours
+            return
+        raise
+    if len(names) > OWN_FILES_MAX:
+        raise UnsafePathError(errno.E2BIG, f"has more than {OWN_FILES_MAX} language files", str(folder.path))
+    for name in names:
+        yield name, folder.read_bytes(name, bytes_max=OWN_BYTES_MAX).decode("utf-8")
 
 
 # -- patterns -----------------------------------------------------------------------------------------------------
