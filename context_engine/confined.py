@@ -564,8 +564,8 @@ def _explained(top: str, way: str, error: OSError, *, follow_links: bool) -> OSE
             break
         if stat.S_ISLNK(status.st_mode) and not follow_links:
             return UnsafePathError(errno.ELOOP, "is a symbolic link", here)
-        if count < len(parts) and stat.S_ISREG(status.st_mode):
-            return NotADirectoryError(errno.ENOTDIR, "is a file, not a folder", here)
+        if count < len(parts) and not stat.S_ISDIR(status.st_mode) and not stat.S_ISLNK(status.st_mode):
+            return NotADirectoryError(errno.ENOTDIR, f"is {kind_of(status)}, not a folder", here)
     else:
         if not stat.S_ISREG(status.st_mode) and not stat.S_ISLNK(status.st_mode):
             return UnsafePathError(errno.EINVAL, f"is {kind_of(status)}", way)
