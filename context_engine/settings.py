@@ -169,6 +169,8 @@ class Settings:
 
     ignored: tuple[str, ...] = ()
     """Names that the repository's file sets and only the user may set."""
+    unusable: str = ""
+    """What is in the place of the folder `.context-engine/`, when that is no folder: then nothing in it is used."""
 
     @classmethod
     def load(cls, root: str | Path, env: Mapping[str, str] | None = None) -> Settings:
@@ -178,16 +180,20 @@ class Settings:
         """
         env = os.environ if env is None else env
         file = Path(root) / CONFIG_FILE
-        stated = _parsed(file, _repository_bytes(Path(root)))
+        raw, unusable = _repository_bytes(Path(root))
+        stated = _parsed(file, raw)
         permitted = {key: value for key, value in stated.items() if knobs()[key][1].repository}
         ignored = tuple(key for key in stated if key not in permitted)
         own = user_file()
         trusted = _checked_all(own, _parsed(own, _user_bytes(own))) | _from_environment(env)
-        return cls(**(_checked_all(file, permitted) | trusted), ignored=ignored)
+        return cls(**(_checked_all(file, permitted) | trusted), ignored=ignored, unusable=unusable)
 
     def notes(self) -> list[tuple[str, str]]:
-        """Return what of the repository's file is ignored, and the next step, for `ctx status`, `ctx doctor` and the log."""
-        return [
+        """Return what of the repository's state is ignored, and the next step, for `ctx status`, `ctx doctor` and the log."""
+        folder = CONFIG_FILE.parent
+        unusable = f"{folder} {self.unusable}: nothing in it is used, and files can be read but not edited"
+        remove = f"Remove {folder}, which a repository may have brought along; a folder is made in its place."
+        return [(unusable, remove)] * bool(self.unusable) + [
             (
                 f"{CONFIG_FILE.as_posix()} sets {name}, which only the user may set: it is ignored",
                 f"Set {name} in {user_file()}, or CTX_{name.upper()} in the environment.",
@@ -208,15 +214,20 @@ def knobs() -> Mapping[str, tuple[Any, Knob]]:
     return MappingProxyType({one.name: (one.default, one.metadata["knob"]) for one in listed})
 
 
-def _repository_bytes(root: Path) -> bytes:
-    """Return the repository's file: never through a link, never a pipe or a device. Raises: InvalidArgument."""
+def _repository_bytes(root: Path) -> tuple[bytes, str]:
+    """Return the repository's file, and what is in the place of its folder when that is no folder.
+
+    Never through a link, never a pipe or a device. Raises: InvalidArgument.
+    """
     try:
-        return ConfinedFolder(root).read_bytes(CONFIG_FILE.as_posix(), bytes_max=CONFIG_BYTES_MAX)
-    except (FileNotFoundError, NotADirectoryError):
-        return b""
+        return ConfinedFolder(root).read_bytes(CONFIG_FILE.as_posix(), bytes_max=CONFIG_BYTES_MAX), ""
+    except FileNotFoundError:
+        return b"", ""
     except OSError as error:
-        if error.filename == CONFIG_FILE.parent.name:  # the state folder itself is a link: nothing in it is ours
-            return b""
+        if error.filename == CONFIG_FILE.parent.name:
+            return b"", str(error.strerror)
+        if isinstance(error, NotADirectoryError):  # there is no such workspace
+            return b"", ""
         raise _unreadable(root / CONFIG_FILE, error) from None
 
 
