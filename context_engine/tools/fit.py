@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from context_engine.text.tokens import estimate
+from context_engine.text.visible import visible
 
 NOTE_CHARS = 600
 """Kept free of every limit for the lines that say what was left out and how to get it."""
@@ -22,8 +23,8 @@ CHARS_OF_BYTES = (36_000, 47_000)
 
 
 def compact(value: Any) -> str:
-    """JSON without spaces; characters as they are, since an escape costs an agent six tokens."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    """JSON without spaces; letters as they are, since an escape costs an agent six tokens; marks of direction escaped."""
+    return visible(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
 def thrifty(row: Mapping[str, Any]) -> dict[str, Any]:
