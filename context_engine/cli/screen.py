@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.segment import Segment
 
 from context_engine.errors import Cancelled, ContextEngineError
+from context_engine.text.masked_text import masked
 from context_engine.text.visible import one_line, visible
 
 if TYPE_CHECKING:
@@ -60,12 +61,12 @@ err = SafeConsole(stderr=True, highlight=False, soft_wrap=True)
 
 
 def plain(text: str) -> str:
-    r"""Return a text as Rich shows it unchanged on one line: no markup, no line break, no control character.
+    r"""Return a text as Rich shows it unchanged on one line: no markup, no line break, no control character, no secret.
 
     >>> plain("[red]a\nb")
     '\\\\[red]a\\\\u000ab'
     """
-    return escape(one_line(text))
+    return escape(one_line(masked(text)))
 
 
 def complain(error: ContextEngineError) -> None:
@@ -129,12 +130,12 @@ def drawn(head: Sequence[str], cells: Iterable[Sequence[Cell]]) -> Table:
 
 def _plain(cell: Cell) -> tuple[str, str]:
     text, style = cell if isinstance(cell, tuple) else (cell, "")
-    return visible(text), style
+    return visible(masked(text)), style
 
 
 def read(markdown: str) -> None:
     """A text to read: laid out on a terminal, as it is in a pipe."""
-    text = visible(markdown)
+    text = visible(masked(markdown))
     if not out.is_terminal:
         print(text, end="" if text.endswith("\n") else "\n")
         return

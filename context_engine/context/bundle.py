@@ -40,7 +40,6 @@ from context_engine.context.team import Past, Remembered, Team
 from context_engine.context.widening import symbol_at, widened
 from context_engine.errors import CallError
 from context_engine.model import Definition, FileOutline, Filter, RelPath, TextQuery
-from context_engine.text.secrets import mask
 from context_engine.text.spans import LineSpan, merge
 
 EXTRAS_SHARE = 0.25
@@ -318,7 +317,6 @@ def _extras(opened: Sequence[_Opened], workspace: Workspace, team: Team, wish: W
 
 
 def _beginning(text: str) -> str:
-    text = mask(text).text
     return text if len(text) <= REMEMBERED_CHARS_MAX else f"{text[:REMEMBERED_CHARS_MAX].rstrip()}…"
 
 
@@ -457,5 +455,4 @@ def _snippet(file: _Opened, span: LineSpan, team: Team) -> Snippet:
     cut = any(spot.span.first <= span.last < spot.span.last for spot in inside)
     text = "\n".join(file.lines.get(number, "") for number in range(span.first, span.last + 1))
     best = max((spot.relevance for spot in inside), default=file.relevance)
-    shown = mask(text).text
-    return Snippet(span, shown, best, team.count(shown), symbol, span.last + 1 if cut else 0)
+    return Snippet(span, text, best, team.count(text), symbol, span.last + 1 if cut else 0)

@@ -31,6 +31,7 @@ from context_engine.memory.shelf import Entry
 from context_engine.store import times
 from context_engine.store.recall import Item, Page, Pages
 from context_engine.store.times import DAY_S, Now
+from context_engine.text.masked_text import masked
 from context_engine.text.words import query_terms
 
 IMPORTERS_VERSION = b"2:"
@@ -337,8 +338,8 @@ def _of_memory(entry: Entry) -> Known:
     return Known(
         id=held.id,
         type=held.type,
-        title=held.title,
-        content=held.content,
+        title=masked(held.title),  # people write these files, too
+        content=masked(held.content),
         source="memory",
         place=entry.path,
         paths=paths,

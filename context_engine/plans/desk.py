@@ -268,6 +268,10 @@ class Desk:
         near = difflib.get_close_matches(asked.casefold()[:NAME_CHARS_MAX], list(names), NEAR_MAX, 0.4)
         raise unknown(which, [names[each] for each in near])
 
+    def clean(self, text: str) -> str:
+        """A text without secrets, as it may be kept."""
+        return self._keeper.clean(text)
+
     def load(self, which: str, version: int | None = None) -> Loaded:
         """A plan, its newest version or another one. Raises: PlanNotFound, StorageCorrupt naming a damaged version."""
         plan_id = self.id_of(which)

@@ -75,7 +75,9 @@ class Making:
 
     def created(self, asked: Asked, saving: Saving) -> Made:
         """The plan that the repository gives for a task, kept. Raises: as `Engine.search` (never for no index) and `Desk.save`."""
-        base = drafted(asked, self._sources())
+        base = drafted(
+            replace(asked, task=self._desk.clean(asked.task)), self._sources()
+        )  # before a title is cut of it
         checked = validated(_drawn(base.plan) if asked.with_diagrams else base.plan, self._paths)
         made = Made(checked.plan, base.status, checked, base=base, warnings=base.warnings)
         return self._kept(made, saving, "created") if saving.auto else made

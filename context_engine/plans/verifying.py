@@ -20,7 +20,7 @@ from context_engine.edit.align import by_lines
 from context_engine.edit.content import content_of
 from context_engine.errors import CallError, ContextEngineError
 from context_engine.executables import find_program
-from context_engine.text.secrets import mask
+from context_engine.text.masked_text import MaskedText
 from context_engine.workspace import ruff
 from context_engine.workspace.programs import bare, run, spared, tail
 
@@ -153,8 +153,8 @@ class Verifier:
         environment = spared(os.environ)
         ran = run(words, self._root, limit_s=COMMAND_S, environment=environment, merged=True, cancel=cancel)
         ended = f"it {ran.problem}" if ran.problem else f"it ended with {ran.exit}"
-        said = tail(ran.out.decode("utf-8", "replace"), TAIL_CHARS_MAX).strip()
-        return Check("tests", command, ran.exit == 0, mask(f"{ended}\n{said}".strip()).text)
+        said = tail(MaskedText.of(ran.out).text, TAIL_CHARS_MAX).strip()
+        return Check("tests", command, ran.exit == 0, f"{ended}\n{said}".strip())
 
 
 def diff_of(file: File) -> str:

@@ -23,6 +23,7 @@ from context_engine.memory.asking import (
     Sought,
     Wanted,
 )
+from context_engine.text.masked_text import masked
 from context_engine.tools.arguments import Choice, Flag, Share, Text, Texts, Whole
 from context_engine.tools.fit import beginning, compact, fitting_rows, thrifty
 from context_engine.tools.tool import Call, Reply, tool
@@ -297,7 +298,7 @@ _ALWAYS = ("id", "type", "content", "module", "session", "date", "score", "sourc
 
 
 def _excerpt(content: str) -> str:
-    plain = " ".join(content.split())
+    plain = " ".join(masked(content).split())
     return plain if len(plain) <= EXCERPT_CHARS else beginning(plain, EXCERPT_CHARS - 1) + "…"
 
 

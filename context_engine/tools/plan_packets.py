@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from context_engine.text.secrets import mask
 from context_engine.tools.files import SHA_CHARS
 from context_engine.tools.fit import beginning, compact, thrifty
 
@@ -77,8 +76,7 @@ def _file(file: "PacketFile") -> dict[str, Any]:
         "why": file.why,
         "note": "it is not there now" if not file.sha and file.change != "create" else "",
         "snippets": [
-            thrifty({"lines": str(each.span), "symbol": each.symbol, "text": mask(each.text).text})
-            for each in file.snippets
+            thrifty({"lines": str(each.span), "symbol": each.symbol, "text": each.text}) for each in file.snippets
         ],
     }
     return thrifty(row)

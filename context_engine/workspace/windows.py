@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
+from functools import cached_property
 from typing import NamedTuple
 
 from context_engine.confined import ConfinedFolder
@@ -63,7 +64,6 @@ class _Window:
         self._masked = masked
         self._mark_bytes = 0
         self._whole: bytes | None = None
-        self._shown: MaskedText | None = None
         head = self.read(0, 3)
         if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             self._whole = self.read(0, UTF16_BYTES_MAX).decode("utf-16", "replace").encode()
@@ -80,10 +80,18 @@ class _Window:
         os.lseek(self._descriptor, offset + self._mark_bytes, os.SEEK_SET)
         return os.read(self._descriptor, size)
 
+    @cached_property
+    def _shown(self) -> MaskedText | None:
+        return None if self._whole is None else self._masked(self._whole)
+
+    @property
+    def has_secrets(self) -> bool:
+        """Whether anything is hidden; a file that is not read whole may always hide something."""
+        return self._shown is None or self._shown.has_secrets
+
     def shown(self, start: int, stop: int) -> bytes:
         """The bytes `start` to `stop` without their secrets, as the text around them tells these."""
-        if self._whole is not None:
-            self._shown = self._shown or self._masked(self._whole)
+        if self._shown is not None:
             return self._shown.part_bytes(start, stop)
         first = max(0, start - AROUND_BYTES)
         around = self._masked(self.read(first, stop - first + AROUND_BYTES))
@@ -110,12 +118,15 @@ def _line(window: _Window, spot: Spot, chars_max: int) -> Seen:
         ends = bool(newline)
     start = spot.offset + skipped
     stop, match = start + len(raw), min(start + len(raw), spot.offset + before)
-    shown, head = window.shown(start, stop), window.shown(start, match)
+    hides = window.has_secrets
+    shown = window.shown(start, stop) if hides else raw
+    head = window.shown(start, match) if hides else raw[: match - start]
     if skipped:
         shown, head = _CONTINUATION.sub(b"", shown), _CONTINUATION.sub(b"", head)
     text = _text(shown if ends else _whole_chars(shown)).removesuffix("\r")
-    column = len(_text(window.read(spot.offset, before))) + 1 if spot.column else 0
-    return Seen(around(text, len(_text(head)), chars_max, begins=not skipped, ends=ends), column)
+    at = len(_text(head))
+    column = at + 1 if not (skipped or hides) else len(_text(window.read(spot.offset, before))) + 1
+    return Seen(around(text, at, chars_max, begins=not skipped, ends=ends), column if spot.column else 0)
 
 
 def _whole_chars(raw: bytes) -> bytes:

@@ -21,6 +21,7 @@ from tests.engines import cache_for, indexed
 from tests.secret_examples import drawn
 from tests.trees import git, tree
 
+PIECE_CHARS = 12
 FORMS = (
     "ghp_<w36>",
     "AKIA<T16>",
@@ -69,8 +70,13 @@ class Kept:
             if "grammars" in place.parts:
                 continue
             data = place.read_bytes()
-            found += [(place.name, secret) for secret in self.secrets if secret.encode() in data]
+            found += [(place.name, secret) for secret in self.secrets if any(piece in data for piece in pieces(secret))]
         return found
+
+
+def pieces(secret: str) -> list[bytes]:
+    """What no file may hold of a secret: a dozen characters in a row."""
+    return [secret[at : at + PIECE_CHARS].encode() for at in range(max(1, len(secret) - PIECE_CHARS + 1))]
 
 
 @pytest.fixture
@@ -177,6 +183,15 @@ def test_no_argument_of_a_plan_keeps_a_secret(kept: Kept) -> None:
     )
     kept.call("rollback_plan", plan_id=plan_id, target_version=1, reason=kept.told("back"), force=True)
     assert len(kept.secrets) > 25
+    assert kept.leaks() == []
+
+
+def test_no_limit_cuts_a_secret_so_that_its_beginning_is_kept(kept: Kept) -> None:
+    for width in range(20, 210, 14):
+        secret = f"{'x ' * (width // 2)}{kept.secret()}"
+        plan = {"goal": f"Goal {secret}", "steps": [{"title": f"Step {secret}", "acceptance_criteria": ["tests pass"]}]}
+        kept.call("save_plan", plan=plan, name=f"Name {secret}"[:300], allow_invalid=True)
+        kept.call("create_plan", task=f"Make src/bank.py round {secret}", assist="off", auto_save=True)
     assert kept.leaks() == []
 
 

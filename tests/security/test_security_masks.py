@@ -14,8 +14,11 @@ from typing import Any
 import pytest
 
 from context_engine.cli.call import gate_to
+from context_engine.cli.screen import out, plain, read, table
+from context_engine.cli.search import Asked, search
 from context_engine.engine import Engine
 from context_engine.errors import InvalidArgument
+from context_engine.model import Query, TextPart, TextQuery
 from context_engine.server import prompts, resources
 from context_engine.server.gate import Gate
 from context_engine.text.masked_text import hidden_in
@@ -344,3 +347,30 @@ def test_a_key_in_a_large_file_is_masked_line_by_line(tmp_path: Path) -> None:
         ]
     assert [large.leaks(reply) for reply in replies] == [[]] * 3
     assert "200010" in replies[2]
+
+
+def test_no_answer_of_the_engine_holds_a_secret_even_without_the_gate(zoo: Zoo) -> None:
+    query = TextQuery(("zebra",))
+    engine = zoo.engine
+    parts = [TextPart(file.path, 0, 50) for file in engine.scan(query).files]
+    shown: list[object] = [engine.grep(query, parts, context=3), engine.keyword_lines(query, parts, chars_max=80)]
+    for number, each in enumerate(zoo.files):
+        name = f"feed_zebra_{number}"
+        shown += [engine.read(each.path), engine.read(each.path, first=5), engine.outline(each.path)]
+        shown += [engine.find_symbol(name), engine.trace(name), engine.renaming(name, "feed").certain]
+    shown += [engine.search(Query("feed zebra keeper", 50, chunks_per_file=3)), engine.landmarks()]
+    assert zoo.leaks("\n".join(map(repr, shown))) == []
+
+
+def test_what_the_terminal_shows_of_files_and_memories_holds_no_secret(
+    zoo: Zoo, capsys: pytest.CaptureFixture[str]
+) -> None:
+    search(zoo.folder, Asked("feed zebra keeper", 50, {}))
+    token = drawn("ghp_<w36>", "terminal").text
+    out.print(plain(f"a title with {token}"))
+    read(f"# a memory with {token}\n")
+    table(("what",), [(f"a cell with {token}",)])
+    written = "".join(capsys.readouterr())
+    assert "feed_zebra" in written
+    assert zoo.leaks(written) == []
+    assert token[:PIECE_CHARS] not in written
