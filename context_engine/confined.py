@@ -378,12 +378,21 @@ def _open_parts(folder: int, way: str, flags: int, mode: int) -> int:
     here = os.dup(folder)
     try:
         for part in folders:
-            inner = os.open(part, _ENTERED | _NO_LINK, dir_fd=here)
+            inner = _open_inner(here, part)
             os.close(here)
             here = inner
         return os.open(name, flags | _NO_LINK, mode, dir_fd=here)
     finally:
         os.close(here)
+
+
+def _open_inner(folder: int, name: str) -> int:
+    try:
+        return os.open(name, _ENTERED | _NO_LINK, dir_fd=folder)
+    except NotADirectoryError:
+        if _link_target(folder, name) is None:
+            raise
+        raise UnsafePathError(errno.ELOOP, "is a symbolic link", name) from None
 
 
 def temporary_name() -> str:
