@@ -17,7 +17,7 @@ from collections.abc import Callable
 from functools import partial
 from operator import eq
 
-from context_engine.server.lines import Cutter, heard
+from context_engine.server.lines import Cutter, heard, repeated
 from context_engine.server.streams import Outlet, Pipes, chunks, has_hung_up
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
@@ -51,7 +51,7 @@ class Conversation:
         self._front: Front = front
         self._out = Outlet(pipes.outgoing, bytes_max=REPLIES_BYTES_MAX, gone=gone)
         self._changed = threading.Condition()
-        self._unanswered: list[tuple[str | int, str]] = []  # id and method; ids may come twice
+        self._unanswered: list[tuple[str | int, str]] = []  # id and method
         self._hand_on: Callable[[dict[str, Any]], object] | None = None
 
     @property
@@ -76,6 +76,9 @@ class Conversation:
             self._tell(refusal)
         elif message:
             with self._changed:
+                if self._is_under_way(message):
+                    self._tell(repeated(message))
+                    return
                 self._note(message)
                 reply = self._hand_on(message) if self._hand_on else self._front.hear(message)
                 if isinstance(reply, dict):
@@ -122,6 +125,12 @@ class Conversation:
         elif message["method"] == "notifications/cancelled":
             withdrawn = str((message.get("params") or {}).get("requestId"))  # some clients turn 7 into "7" here
             self._settle(lambda ident: str(ident) == withdrawn)
+
+    def _is_under_way(self, message: dict[str, Any]) -> bool:
+        """Whether this is a request with the id of another one that is not answered yet. The lock is held."""
+        if "method" not in message or "id" not in message:
+            return False
+        return any(ident == message["id"] for ident, _ in self._unanswered)
 
     def _settle(self, is_it: Callable[[str | int], bool]) -> None:
         """The newest such request is answered, or will never be. The lock is held."""

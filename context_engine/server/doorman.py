@@ -20,6 +20,7 @@ from context_engine.errors import ContextEngineError
 from context_engine.server.grants import Grant
 from context_engine.server.guard import OPEN_PATHS, Refusal
 from context_engine.server.limits import Limits
+from context_engine.server.records import Repeats
 from context_engine.server.token_file import TokenFile
 
 REQUESTS_A_CALL = 6
@@ -44,6 +45,7 @@ class Doorman:
         self._clock = clock
         self._rates: dict[Grant, Limits] = {}
         self._lock = threading.Lock()
+        self._repeats = Repeats()
 
     def who(self, path: str, headers: Mapping[str, str], address: str = "") -> Grant | Refusal | None:
         """Whose request this is, or why it is refused; None for a path that is open to everybody.
@@ -60,9 +62,17 @@ class Doorman:
         refusal = self._unknown(headers) if grant is None else self._over(grant) or self._too_many(grant)
         if refusal is None:
             return grant
-        told = {"event": "refused", "ok": False, "status": refusal.status, "path": path[:100]}
-        self._log(told | ({"token": grant.name} if grant else {}) | ({"from": address} if address else {}))
+        self._note(refusal, path, grant.name if grant else "", address)
         return refusal
+
+    def _note(self, refusal: Refusal, path: str, token: str, address: str) -> None:
+        """Log a refusal; of many from one place some are left out, and counted."""
+        left_out = self._repeats.take((refusal.status, token, address), self._clock())
+        if left_out is None:
+            return
+        line: dict[str, Any] = {"event": "refused", "ok": False, "status": refusal.status, "path": path[:100]}
+        more = {"token": token, "from": address, "left_out": left_out}
+        self._log(line | {key: value for key, value in more.items() if value})
 
     def _unknown(self, headers: Mapping[str, str]) -> Refusal:
         return _unauthorized(HOW, "invalid_token" if "authorization" in headers else "")

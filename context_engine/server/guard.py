@@ -1,7 +1,8 @@
 """PURE. Who may ask an HTTP server anything: by the host it was called by, by the page that calls, by the token shown.
 
 A page in a browser can reach a server on this machine by a name of its own that it points here (DNS rebinding). Such a
-request carries that name in `Host`, and the page in `Origin`; a client that is no browser sends no `Origin`.
+request carries that name in `Host`, and the page in `Origin`; a client that is no browser sends no `Origin`. A page may
+ask the server that it came from, by name and port, and no other.
 
 >>> guard = Guard(Hosts("127.0.0.1"), token="s3cret")
 >>> guard.refusal("/mcp", {"host": "evil.example:8000"}).status, guard.refusal("/mcp", {"host": "localhost:8000"}).status
@@ -23,7 +24,8 @@ OPEN_PATHS = ("/health", "/ready")
 NAMES_OF_THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 
 _HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\[\]:/@?#\s]+))(?::\d{1,5})?")
-_ORIGIN = re.compile(r"https?://([^/?#\s]+)", re.IGNORECASE)
+_ORIGIN = re.compile(r"(https?)://([^/?#\s]+)", re.IGNORECASE)
+DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +59,17 @@ class Hosts:
             return True
         return bool(name) and (_is(name, "is_loopback") or (_is(self.bound, "is_unspecified") and _is(name, "version")))
 
-    def allows_origin(self, origin: str) -> bool:
-        """Whether an `Origin` header names a page of this server itself."""
+    def allows_origin(self, origin: str, host: str) -> bool:
+        """Whether an `Origin` header names a page of this server itself: at the name and port of `Host`, or a name it was given.
+
+        Another port of this machine is another server, whose pages are somebody else's.
+        """
         page = _ORIGIN.fullmatch(origin)
-        return page is not None and self.allows(page[1])
+        if page is None:
+            return False
+        port = DEFAULT_PORTS[page[1].lower()]
+        is_same = (name_of(page[2]), port_of(page[2], port)) == (name_of(host), port_of(host, port))
+        return name_of(page[2]) in {each.lower() for each in self.others} or (is_same and self.allows(host))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +83,7 @@ class Guard:
         """Why a request is not served, or None. Header names are in lower case."""
         if not self.hosts.allows(headers.get("host", "")):
             return Refusal(421, "This server is not called by that name; --http-host adds one.")
-        if "origin" in headers and not self.hosts.allows_origin(headers["origin"]):
+        if "origin" in headers and not self.hosts.allows_origin(headers["origin"], headers["host"]):
             return Refusal(403, "Pages of other origins may not use this server.")
         if not self.token or path in OPEN_PATHS or self._is_shown(headers.get("authorization", "")):
             return None
@@ -106,6 +115,16 @@ def name_of(host: str) -> str:
         return ipaddress.IPv6Address(found[1]).compressed
     except ValueError:
         return ""
+
+
+def port_of(host: str, default: int) -> int:
+    """The port in a `Host` header, or the default of its scheme.
+
+    >>> port_of("[::1]:8000", 80), port_of("localhost", 443)
+    (8000, 443)
+    """
+    after = host.rpartition("]")[2].rpartition(":")[2] if ":" in host.rpartition("]")[2] else ""
+    return int(after) if after.isdecimal() else default
 
 
 def _is(address: str, what: str) -> bool:

@@ -33,12 +33,13 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from context_engine.errors import ContextEngineError, HostError, InvalidArgument
-from context_engine.server import mcp, prometheus, records, token
+from context_engine.server import connections, mcp, prometheus, records, token
 from context_engine.server.about import VERSION
 from context_engine.server.gate import Gate
 from context_engine.server.grants import Grant
 from context_engine.server.guard import Guard, Hosts, Refusal
 from context_engine.server.life import Life, wait_forever
+from context_engine.server.messages import SESSIONS_MAX, MessageMiddleware, Sessions
 from context_engine.server.options import Options
 from context_engine.server.projects import Projects
 from context_engine.server.team import Team
@@ -50,8 +51,6 @@ if TYPE_CHECKING:
 PATH = "/mcp"
 BODY_BYTES_MAX = 4 * 1024 * 1024
 """The largest file a tool takes is far below; whatever is larger is refused before it is read."""
-SESSIONS_MAX = 500
-"""Sessions of the older era at once; each holds some 50 KB and a task. Agents open one and keep it."""
 IDLE_S = 30 * 60
 """A session without a request for this long is over; its client is told to begin a new one."""
 DRAIN_S = 0.6
@@ -63,7 +62,10 @@ LET_IN_S = 0.1
 """Who was let in just before the server ends has this long to say what he wants: his bytes may be on their way."""
 WINDING_UP_S = 0.3
 """And the library this long to wind up; with what `Life` takes afterwards all of it stays under two seconds."""
-BACKLOG = 128
+BACKLOG = 1_024
+"""Connections that the system keeps until they are accepted."""
+ACCEPTED_AT_ONCE = 32
+"""asyncio accepts so many before any of them is looked at, so no more can be open beyond the limit."""
 STORE_AWAY = "the shared store cannot be asked, and there is no index here to answer from"
 STORE_KEPT = "the shared store cannot be asked: what is here already answers"
 
@@ -207,7 +209,9 @@ def application(
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         custom_starlette_routes=[Route("/health", health), Route("/ready", ready), Route("/metrics", metrics)],
     )
-    return _Guarded(paths, guard, team, life)
+    sessions = None if stateless else Sessions(server.session_manager)
+    checked = MessageMiddleware(paths, path=PATH, bytes_max=BODY_BYTES_MAX, sessions=sessions)
+    return _Guarded(checked, guard, team, life)
 
 
 def _health(projects: Projects) -> Response:
@@ -304,34 +308,52 @@ def hosted(
 
     For `notice_s` /ready says so; nobody new is let in; what runs has `drain_s`; then open streams are cut off.
     """
+    among = connections.Connections()
     config = uvicorn.Config(
         guarded,
-        http="h11",  # always there; a faster parser would serve clients that send a request a second no better
+        # h11 is always there; a faster parser would serve clients that send a request a second no better
+        http=connections.protocol(among),
         ws="none",
         lifespan="on",
         log_config=None,
         access_log=False,
         server_header=False,
+        backlog=ACCEPTED_AT_ONCE,
+        timeout_keep_alive=connections.KEEP_ALIVE_S,
         timeout_graceful_shutdown=drain_s + SENT_S,  # ty: ignore[invalid-argument-type] - parts of a second work as well
     )
     entry = server.get_request_handler("subscriptions/listen")
     assert entry is not None
     assert isinstance(entry.handler, ListenHandler)
-    return _Server(config, entry.handler, life, drain_s, notice_s)
+    return _Server(config, entry.handler, life, drain_s, notice_s, among)
 
 
 class _Server(uvicorn.Server):
     """uvicorn, which knows nothing of our streams, and waits for ever for a task that does not end."""
 
     def __init__(
-        self, config: uvicorn.Config, streams: ListenHandler, life: Life | None, drain_s: float, notice_s: float
+        self,
+        config: uvicorn.Config,
+        streams: ListenHandler,
+        life: Life | None,
+        drain_s: float,
+        notice_s: float,
+        among: connections.Connections,
     ) -> None:
         super().__init__(config)
+        self._connections = among
         self._streams = streams
         self._life = life
         self._drain_s = drain_s
         self._notice_s = notice_s
         AppStatus.disable_automatic_graceful_drain()  # it would cut off each reply that comes as a stream, at the signal
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, with room for many who wait to be accepted, and for days on which no descriptor is left."""
+        asyncio.get_running_loop().set_exception_handler(self._connections.survive_full)
+        await super().startup(sockets)
+        for each in sockets or ():
+            each.listen(BACKLOG)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Tell those who listen that it is over, then as ever; but nobody waits for a stream on which no call is answered."""

@@ -14,10 +14,20 @@ from collections import namedtuple
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, NoReturn
 
 PARSE_ERROR, INVALID_REQUEST = -32700, -32600
 """Of JSON-RPC 2.0: this is no JSON; this is JSON, but no request, notification or response."""
+
+DEPTH_MAX = 64
+"""Levels of a message. A call of a tool has 5 to 10, and Python's own functions are safe far beyond 64."""
+NAMES_MAX = 20_000
+"""Names in all objects of a message: the largest plan has some thousand, and each costs time in every check behind."""
+ID_CHARS_SHOWN = 100
+"""Of an id that a message names."""
+NUMBER_CHARS_MAX = 100
+"""Python converts digits in quadratic time, and no argument of a tool has more than 10."""
 
 TOO_LONG = b"\n"
 """Stands for a line over the limit; no line holds a newline."""
@@ -67,7 +77,7 @@ def heard(line: bytes, *, bytes_max: int = 0) -> Heard:
     if not text.strip():
         return Heard(None, None)
     try:
-        message = json.loads(text, parse_constant=_no_json)
+        message = parsed(text)
     except (ValueError, RecursionError) as error:
         return Heard(None, refusal(PARSE_ERROR, f"this line is no JSON: {error}"[:300]))
     if "\\ud" in text.lower() and not _is_text(json.dumps(message, ensure_ascii=False)):
@@ -81,6 +91,96 @@ def refusal(code: int, what: str, message: Any = None) -> dict[str, Any]:
     """An error reply, with the id of what it refuses when that has one."""
     given = message.get("id") if isinstance(message, dict) else None
     return {"jsonrpc": "2.0", "id": given if _is_id(given) else None, "error": {"code": code, "message": what}}
+
+
+def repeated(message: dict[str, Any]) -> dict[str, Any]:
+    """The reply to a request whose id is that of one under way: two replies of one id could not be told apart.
+
+    >>> repeated({"jsonrpc": "2.0", "id": 7, "method": "ping"})["error"]["message"]
+    'a request with the id 7 is under way: give each request an id of its own'
+    """
+    shown = json.dumps(message["id"], ensure_ascii=False)[:ID_CHARS_SHOWN]
+    return refusal(
+        INVALID_REQUEST, f"a request with the id {shown} is under way: give each request an id of its own", message
+    )
+
+
+def parsed(text: str) -> Any:
+    """Return the value of a JSON text within the bounds above, each name of an object once. Raises: ValueError.
+
+    >>> parsed('{"a": 1, "a": 2}')
+    Traceback (most recent call last):
+    ValueError: the name 'a' is given twice
+    """
+    value = json.loads(
+        text,
+        object_pairs_hook=_object_reader(),
+        parse_constant=_no_json,
+        parse_float=_finite,
+        parse_int=_whole,
+    )
+    if text.count("{") + text.count("[") > DEPTH_MAX:
+        _check_depth(value)
+    return value
+
+
+def _object_reader() -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
+    """Return what makes the objects of one message, and counts their names."""
+    names = 0
+
+    def read(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal names
+        names += len(pairs)
+        if names > NAMES_MAX:
+            raise ValueError(f"a message has at most {NAMES_MAX:,} names")
+        made = dict(pairs)
+        if len(made) < len(pairs):
+            raise ValueError(f"the name {_twice(pairs)[:40]!r} is given twice")
+        return made
+
+    return read
+
+
+def _twice(pairs: list[tuple[str, Any]]) -> str:
+    """The first name that comes a second time."""
+    seen: set[str] = set()
+    for name, _ in pairs:
+        if name in seen:
+            return name
+        seen.add(name)
+    return ""
+
+
+def _check_depth(value: Any) -> None:
+    """Walk a value level by level, so that no depth of it can exhaust the stack."""
+    level = [value]
+    for _ in range(DEPTH_MAX + 1):
+        level = [inner for outer in level for inner in _inside(outer) if isinstance(inner, dict | list)]
+        if not level:
+            return
+    raise ValueError(f"a message is nested at most {DEPTH_MAX} levels deep")
+
+
+def _inside(value: Any) -> Any:
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+
+
+def _whole(digits: str) -> int:
+    _check_length(digits)
+    return int(digits)
+
+
+def _finite(digits: str) -> float:
+    _check_length(digits)
+    number = float(digits)
+    if abs(number) == float("inf"):
+        raise ValueError(f"{digits} is larger than any number")
+    return number
+
+
+def _check_length(digits: str) -> None:
+    if len(digits) > NUMBER_CHARS_MAX:
+        raise ValueError(f"a number has at most {NUMBER_CHARS_MAX} characters")
 
 
 def _trouble(message: Any) -> str:

@@ -18,6 +18,8 @@ from context_engine.text.untrusted import OUTPUT_BYTES_MAX, ParseError, read_jso
 DESCRIPTION_CHARS_MAX = 80
 WRONG_MAX = 20
 """Unknown arguments told of in one error: more than any tool takes."""
+ARGUMENTS_MAX = 200
+"""Of one call: ten times what any tool takes. More are refused before one of them is looked at."""
 REQUIRED: Any = object()
 """Stands for "no default"."""
 
@@ -282,6 +284,12 @@ def bind(parameters: Iterable[Parameter], arguments: Any) -> dict[str, Any]:
     arguments = from_json(arguments) if isinstance(arguments, str) else arguments
     if not isinstance(arguments, Mapping | None):
         raise InvalidArgument(f"arguments must be an object, not {_shape(arguments)}")
+    if arguments and len(arguments) > ARGUMENTS_MAX:
+        raise InvalidArgument(
+            f"a call has at most {ARGUMENTS_MAX} arguments, and this one has {len(arguments):,}",
+            suggestion=f"It takes {', '.join(known) or 'no arguments'}.",
+            details={"valid": list(known)},
+        )
     given, wrong = _named(known, arguments or {})
     values: dict[str, Any] = {}
     for name, each in known.items():

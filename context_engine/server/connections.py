@@ -1,0 +1,277 @@
+"""The connections of an HTTP server: how many there may be, how long each may take, and which heads are taken at all.
+
+A connection waits for its client until a request has come whole, and again when that is answered. One that waits too long
+is closed; where there are as many as there may be, the one that has waited longest makes room for a new one. So clients
+that connect and say nothing, or one byte a second, cannot keep others out.
+
+What a head may look like is checked before h11 reads it, which would take more than one server and its proxy agree on:
+lines that end without CR, values folded over lines, a header twice of which only one counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import re
+import sys
+from collections import Counter
+from functools import partial
+from http import HTTPStatus
+from typing import Any
+
+import h11
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
+
+CONNECTIONS_MAX = 1_000
+"""Two for each of 500 sessions: the stream that a client keeps open, and the request that it sends beside."""
+DESCRIPTORS_SHARE = 0.5
+"""Of the descriptors that the system gives this process: the other half is for the index, its databases and git."""
+HEAD_S = 10.0
+"""A client sends its head in one packet; this is enough for one that is resent thrice."""
+BODY_S = 60.0
+"""The largest body at 70 KB a second."""
+KEEP_ALIVE_S = 5
+"""A connection without a further request stays open so long after a reply, uvicorn's own value."""
+HEAD_BYTES_MAX = 16_384
+"""Line and headers of a request; what h11 allows where they come in pieces."""
+HEADERS_MAX = 100
+"""Clients send 10 to 15, and proxies add some."""
+ONCE = frozenset(
+    b"host origin authorization content-length content-type transfer-encoding content-encoding mcp-session-id "
+    b"mcp-protocol-version mcp-method last-event-id expect upgrade".split()
+)
+"""Headers of which two would leave open which one counts: for us, for the library, for a proxy before us."""
+NO_ROOM = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+
+_HEAD_END = re.compile(rb"\r?\n\r?\n")
+_LONE_LF = re.compile(rb"(?<!\r)\n")
+_LONE_CR = re.compile(rb"\r(?!\n)")
+
+
+def _reply(status: str, text: str) -> bytes:
+    """A whole answer to a connection that is closed behind it, for when h11 has no request to answer."""
+    kind = "content-type: text/plain; charset=utf-8"
+    return f"HTTP/1.1 {status}\r\n{kind}\r\nconnection: close\r\ncontent-length: {len(text)}\r\n\r\n{text}".encode()
+
+
+FULL = _reply("503 Service Unavailable", "Too many connections are open, and all are in use. Try again in a moment.")
+LATE = _reply("408 Request Timeout", "The request did not come whole in time.")
+
+
+def most_connections(descriptors: int | None = None) -> int:
+    """Return how many connections may be open, of a process that may have so many descriptors; by default this one.
+
+    >>> most_connections(256), most_connections(1_000_000)
+    (128, 1000)
+    """
+    if descriptors is None:
+        descriptors = _descriptors()
+    return max(1, min(CONNECTIONS_MAX, int(descriptors * DESCRIPTORS_SHARE)))
+
+
+def _descriptors() -> int:
+    """How many descriptors this process may have at once."""
+    if sys.platform == "win32":
+        return CONNECTIONS_MAX * 2  # sockets are not counted among them there
+    import resource
+
+    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return CONNECTIONS_MAX * 2 if soft == resource.RLIM_INFINITY else soft
+
+
+class Connections:
+    """All connections of one server, and which of them wait for their clients, the longest wait first. For one event loop."""
+
+    def __init__(self, most: int | None = None) -> None:
+        self.most = most_connections() if most is None else most
+        self._all: set[Connection] = set()
+        self._waiting: dict[Connection, None] = {}
+        self._closing: set[Connection] = set()
+
+    def __len__(self) -> int:
+        return len(self._all) - len(self._closing)
+
+    def admit(self, connection: Connection) -> bool:
+        """Count a connection, if need be in place of one that waits; False where all are being answered."""
+        if len(self) >= self.most and not self.relieve():
+            return False
+        self._all.add(connection)
+        self.wait(connection)
+        return True
+
+    def wait(self, connection: Connection) -> None:
+        """Note that it waits for its client, from now."""
+        if connection in self._all and connection not in self._closing:
+            self._waiting.pop(connection, None)
+            self._waiting[connection] = None
+
+    def answer(self, connection: Connection) -> None:
+        """Note that a request of it has come whole, and is being answered."""
+        self._waiting.pop(connection, None)
+
+    def leave(self, connection: Connection) -> None:
+        """Forget one that is closed."""
+        self._waiting.pop(connection, None)
+        self._closing.discard(connection)
+        self._all.discard(connection)
+
+    def relieve(self) -> bool:
+        """Close the connection that has waited longest for its client; False where none waits."""
+        longest = next(iter(self._waiting), None)
+        if longest is None:
+            return False
+        del self._waiting[longest]
+        self._closing.add(longest)
+        longest.transport.abort()
+        return True
+
+    def survive_full(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Handle an error that asyncio reports: where no descriptor is left, one is taken from a connection that waits."""
+        error = context.get("exception")
+        if isinstance(error, OSError) and error.errno in NO_ROOM:
+            self.relieve()
+        loop.default_exception_handler(context)
+
+
+class Head(h11.Connection):
+    """h11, which sees only heads of the plain form. `refusal` says why the last one was not taken, and with which status."""
+
+    def __init__(self) -> None:
+        super().__init__(h11.SERVER, HEAD_BYTES_MAX)
+        self.refusal: tuple[int, str] = (400, "Invalid HTTP request received.")
+
+    def next_event(self) -> Any:
+        """Return h11's next event. Raises: RemoteProtocolError, also for a head that h11 would take."""
+        if self.their_state is h11.IDLE and (trouble := head_trouble(self.trailing_data[0])):
+            self.refusal = trouble
+            raise h11.RemoteProtocolError(trouble[1], error_status_hint=trouble[0])
+        return super().next_event()
+
+
+def head_trouble(data: bytes) -> tuple[int, str] | None:
+    r"""Return status and text of the refusal of what begins like a head, whole or not; None where nothing is wrong with it.
+
+    >>> head_trouble(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"), head_trouble(b"GET / HTTP/1.1\nHost: a\n\n")
+    (None, (400, 'Lines of a request end with CR and LF.'))
+    """
+    end = _HEAD_END.search(data)
+    head = data[: end.start()] if end else data
+    if len(head) > HEAD_BYTES_MAX:
+        return 431, f"The head of a request has at most {HEAD_BYTES_MAX:,} bytes."
+    if end is None:
+        return None
+    if _LONE_LF.search(data[: end.end()]) or _LONE_CR.search(head):
+        return 400, "Lines of a request end with CR and LF."
+    lines = head.split(b"\r\n")[1:]
+    if any(line[:1] in (b" ", b"\t") for line in lines):
+        return 400, "A header stands on one line."
+    if len(lines) > HEADERS_MAX:
+        return 431, f"A request has at most {HEADERS_MAX} headers."
+    counts = Counter(line.partition(b":")[0].strip().lower() for line in lines)
+    if twice := sorted(name.decode() for name in ONCE if counts[name] > 1):
+        return 400, f"The header {twice[0]} comes twice."
+    if counts[b"content-length"] and counts[b"transfer-encoding"]:
+        return 400, "A request has content-length or transfer-encoding, not both."
+    return None
+
+
+class Connection(H11Protocol):
+    """One connection: uvicorn's, with a place among all, and a time in which each request has to come."""
+
+    def __init__(
+        self,
+        among: Connections,
+        config: uvicorn.Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self.conn: Head = Head()
+        self._among = among
+        self._awaited: str = ""
+        self._deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        """Begin to wait for a head, or turn the client away."""
+        super().connection_made(transport)
+        if not self._among.admit(self):
+            transport.write(FULL)
+            transport.close()
+            return
+        self._expect("head")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Give the place back."""
+        self._among.leave(self)
+        self._forget_deadline()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Read on, unless the connection is being closed."""
+        if not self.transport.is_closing():
+            super().data_received(data)
+
+    def handle_events(self) -> None:
+        """Read what has come; then wait for the rest of it, or for the next request."""
+        super().handle_events()
+        if self.transport.is_closing():
+            return
+        their_state = self.conn.their_state
+        self._expect("head" if their_state is h11.IDLE else "body" if their_state is h11.SEND_BODY else "")
+        if self._is_answering():
+            self._among.answer(self)
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request."""
+        self._among.wait(self)
+        super().on_response_complete()
+
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's words for whatever is wrong
+        """Say why a request is not taken, and close."""
+        status, text = self.conn.refusal
+        headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")]
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            for event in (
+                h11.Response(status_code=status, headers=headers, reason=HTTPStatus(status).phrase.encode()),
+                h11.Data(data=text.encode()),
+                h11.EndOfMessage(),
+            ):
+                self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
+    def _is_answering(self) -> bool:
+        """Whether a whole request has come that is not answered yet."""
+        return (
+            self.conn.their_state is not h11.SEND_BODY and self.cycle is not None and not self.cycle.response_complete
+        )
+
+    def _expect(self, awaited: str) -> None:
+        """Wait so long, and no longer, for what the client has to send; the time begins when that changes."""
+        if awaited == self._awaited:
+            return
+        self._forget_deadline()
+        self._awaited = awaited
+        if awaited:
+            seconds = HEAD_S if awaited == "head" else BODY_S
+            self._deadline = self.loop.call_later(seconds, self._close_late)
+
+    def _forget_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _close_late(self) -> None:
+        """Close a connection whose request did not come in time; one that began to send hears why."""
+        if self.transport.is_closing():
+            return
+        if self.conn.trailing_data[0] and self.conn.our_state is h11.IDLE:
+            self.transport.write(LATE)
+        self.transport.close()
+
+
+def protocol(among: Connections) -> Any:
+    """Return what makes the connections of a server, as uvicorn's `http` takes it."""
+    return partial(Connection, among)
