@@ -43,6 +43,7 @@ ONCE = frozenset(
     b"mcp-protocol-version mcp-method last-event-id expect upgrade".split()
 )
 """Headers of which two would leave open which one counts: for us, for the library, for a proxy before us."""
+VERSIONS = (b" HTTP/1.1", b" HTTP/1.0")
 NO_ROOM = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
@@ -164,7 +165,9 @@ def head_trouble(data: bytes) -> tuple[int, str] | None:
         return None
     if _LONE_LF.search(data[: end.end()]) or _LONE_CR.search(head):
         return 400, "Lines of a request end with CR and LF."
-    lines = head.split(b"\r\n")[1:]
+    request, *lines = head.split(b"\r\n")
+    if not request.endswith(VERSIONS):
+        return 400, "The first line of a request is METHOD PATH HTTP/1.1."
     if any(line[:1] in (b" ", b"\t") for line in lines):
         return 400, "A header stands on one line."
     if len(lines) > HEADERS_MAX:
