@@ -291,7 +291,7 @@ def test_a_file_written_by_hand_is_changed_without_losing_who_it_is(here: Rememb
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        (b"---\nid: [\n---\nBody", "YAML"),
+        (b"---\nid: [\n---\nBody", "cannot be read"),
         (b"\xff\xfe\x00", "UTF-8"),
         (b"", "no content"),
         (b"x" * 300_000, "262,144 bytes"),

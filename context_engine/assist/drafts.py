@@ -30,7 +30,7 @@ SINGLE = ("items", "not")
 Schema = Mapping[str, Any]
 
 _THOUGHT = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
-_FENCE = re.compile(r"\A\s*```\w*\s*\n(?P<inside>.*?)\n?\s*```\s*\Z", re.DOTALL)
+_FENCE = re.compile(r"\A\s*```\w*[ \t]*\r?\n(?P<inside>.*)```\s*+\Z", re.DOTALL)
 
 
 def taken(given: Any, schema: Schema, name: str = "draft") -> Any:

@@ -107,7 +107,7 @@ def _similar(content: Content, lines: list[str], wanted: list[tuple[int, str]]) 
 
 # -- what else may have gone wrong -------------------------------------------------------------------------------
 
-_NUMBERED = re.compile(r"[ \t]*\d+(?:\t|[ ]*[|:│→][ \t]?)")
+_NUMBERED = re.compile(r"\A[ \t]*+\d++(?:\t|[ ]*+[|:│→][ \t]?)")
 _ESCAPES = {"\\n": "\n", "\\t": "\t", "\\r": "\r", '\\"': '"', "\\'": "'", "\\\\": "\\", "\\/": "/"}
 _ESCAPE = re.compile("|".join(map(re.escape, _ESCAPES)))
 _QUOTES = {"‘": "'", "’": "'", "‚": "'", "“": '"', "”": '"', "„": '"', "′": "'", "″": '"'}

@@ -35,7 +35,7 @@ _BRACKETS = frozenset((*_PAIRS, *_PAIRS.values()))
 _NEVER = re.compile(r"\s*#\s*if\s+0\b")
 _C_TOKEN = re.compile(
     r"""//(?:\\\n|[^\n])*|/\*.*?(?:\*/|\Z)           # comments
-    |(?:u8|[uUL])?R"([^()\\\s]{0,16})\(.*?\)\1"      # raw strings
+    |(?:u8|[uUL])?R"([^()\\\s]{0,16})\(.*?(?:\)\1"|\Z)      # raw strings
     |"(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])*'?       # strings and characters
     |\b\d[\w.']*                                     # numbers, since 1'000 is one
     |^[ \t]*\#[ \t]*(\w*)(?:\\\r?\n|/\*.*?\*/|[^\n])*         # the preprocessor's own lines

@@ -24,7 +24,7 @@ REFERENCES_MAX = 20_000  # more than any file a person wrote; a generated one mu
 INNER_FIELDS = ("value", "definition", "declaration", "declarator", "right")
 ATTRIBUTE = re.compile(r"\s*(?:@[\w.]+|#!?\[|\[\w|template\s*<)")
 BEFORE = re.compile(r"[^;{}()=,]*(?:(?<=\s)|(?<!.))")
-BODY_MARK = re.compile(r"\s*(?:=>|->|[{:=,]|\bdo|\bwhere|\bis|\bbegin)\s*$")
+BODY_MARK = re.compile(r" ?(?:=>|->|[{:=,]|\bdo|\bwhere|\bis|\bbegin)$")
 
 
 def described(

@@ -94,7 +94,7 @@ def _without_licence(comments: Comments, text: str) -> str:
 
 
 PROSE_MARK = re.compile(
-    r"\A---\n.*?\n---\n|<!--.*?-->|!?\[!\[.*?\]\([^\n]*\)|^\s*(?:[=~*^-]{3,}|\.\. [^\n]*|<[^>\n]*>)\s*$",
+    r"\A---\n.*?\n---\n|<!--.*?(?:-->|\Z)|!?\[!\[[^\[\]\n]*\]\((?:[^\n]*\))?|^\s*(?:[=~*^-]{3,}|\.\. [^\n]*|<[^>\n]*>)\s*$",
     re.DOTALL | re.MULTILINE,
 )
 

@@ -61,7 +61,8 @@ ATX = re.compile(rb" {0,3}(#{1,6})(?:[ \t]+(.*?))??(?:[ \t]+#+)?[ \t]*\r?$")
 SETEXT = re.compile(rb" {0,3}(=+|-+)[ \t]*\r?$")
 NO_PARAGRAPH = re.compile(rb"\s*$| {0,3}(?:[>#|]|[-*+][ \t]|\d+[.)][ \t]|<)| {4}|\t")
 FRONT_MATTER = re.compile(rb"\A(?:\xef\xbb\xbf)?(---|\+\+\+)[ \t]*\r?\n(?:.*?\n)?\1[ \t]*\r?(?:\n|\Z)", re.DOTALL)
-LINK = re.compile(rb"\[[^\]\n]*\]\(<?([^)\s>#:]+\.\w+)[^)\n]*\)")
+FILE = re.compile(rb".+\.\w+")
+LINK = re.compile(rb"\[[^\[\]\n]*\]\(<?([^)\s>#:]{1,1000}+)[^)\n]{0,500}+\)")
 
 
 def markdown(data: bytes) -> tuple[list[Found], list[Import]]:
@@ -84,7 +85,8 @@ def markdown(data: bytes) -> tuple[list[Found], list[Import]]:
             fence, paragraph = mark[1], None
             continue
         if b"](" in line:
-            imports += [Import(link.decode("utf-8", "replace"), number) for link in LINK.findall(line)]
+            files = filter(None, map(FILE.match, LINK.findall(line)))
+            imports += [Import(file[0].decode("utf-8", "replace"), number) for file in files]
         paragraph = _markdown_line(headings, paragraph, number, start, line)
     return _sections(headings, data), imports
 
@@ -146,7 +148,7 @@ def rst(data: bytes) -> tuple[list[Found], list[Import]]:
 
 # -- AsciiDoc -----------------------------------------------------------------------------------------------------
 
-ADOC_TITLE = re.compile(rb"(={1,6}|#{1,6})[ \t]+(\S.*?)[ \t]*\r?$")
+ADOC_TITLE = re.compile(rb"(={1,6}|#{1,6})[ \t]+(\S.*)")
 ADOC_FENCE = re.compile(rb"(-{4,}|={4,}|\.{4,}|\+{4,}|/{4,}|`{3})[^\n]*$")
 
 
@@ -160,7 +162,7 @@ def asciidoc(data: bytes) -> tuple[list[Found], list[Import]]:
         if delimiter:
             fence = b"" if fence == delimiter[1] else fence or delimiter[1]
         elif not fence and (title := ADOC_TITLE.match(line)):
-            headings.append(Heading(start, number, len(title[1]), title[2]))
+            headings.append(Heading(start, number, len(title[1]), title[2].rstrip()))
         elif line.startswith(b"include::"):
             imports.append(Import(line[9:].partition(b"[")[0].decode("utf-8", "replace"), number))
     return _sections(headings, data), imports
@@ -169,7 +171,7 @@ def asciidoc(data: bytes) -> tuple[list[Found], list[Import]]:
 # -- YAML ---------------------------------------------------------------------------------------------------------
 
 YAML_KEY = re.compile(
-    rb"""[ ]*("(?:[^"\\]|\\.)*"|'[^']*'|[^\s#\-?:,\[\]{}&*!|>'"%@`][^#:]*?(?:[#:][^\s#:]+)*)[ \t]*:(?:[ \t]|\r?$)"""
+    rb"""[ ]*("(?:[^"\\]|\\.)*"|'[^']*'|[^\s#\-?:,\[\]{}&*!|>'"%@`][^#:]*+(?:[#:][^\s#:]++)*+)[ \t]*+:(?:[ \t]|\r?$)"""
 )
 YAML_OPENS_TEXT = re.compile(rb"(?:^|[:-])[ \t]+(?:[&!]\S+[ \t]+)*[|>][-+0-9]*[ \t]*(?:#.*)?\r?$")
 NO_SECOND_LEVEL = -1
@@ -191,10 +193,10 @@ def yaml(data: bytes) -> tuple[list[Found], list[Import]]:
         elif key := YAML_KEY.match(line) if indent <= max(second, 0 if second else 16) else None:
             if indent == 0:
                 second = 0
-                headings.append(Heading(start, number, 1, key[1].strip(b"\"'")))
+                headings.append(Heading(start, number, 1, key[1].rstrip().strip(b"\"'")))
             elif headings and headings[-1].name and second in (0, indent):
                 second = indent
-                headings.append(Heading(start, number, 2, key[1].strip(b"\"'")))
+                headings.append(Heading(start, number, 2, key[1].rstrip().strip(b"\"'")))
     return [key for key in _sections(headings, data, "key") if key.name], []
 
 

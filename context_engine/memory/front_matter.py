@@ -28,7 +28,7 @@ from context_engine.text.untrusted import ParseError, read_yaml
 
 _FENCED = re.compile(r"\A\ufeff?---[ \t]*\r?\n(?P<yaml>(?:.*?\n)??)---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 _OPENED = re.compile(r"\A\ufeff?---[ \t]*\r?\n")
-_TRAILING = re.compile(r"(?:^[ \t]*(?:#[^\n]*)?(?:\n|\Z))+\Z", re.MULTILINE)
+_BLANK = re.compile(r"[ \t]*(?:#.*)?", re.DOTALL)
 _BREAKS = re.compile("[\x85\u2028\u2029]")
 
 
@@ -106,8 +106,12 @@ def _places(matter: str) -> dict[str, tuple[int, int]]:
 
 
 def _last_line(matter: str, start: int, stop: int) -> int:
-    trailing = _TRAILING.search(matter[start:stop])
-    return start + trailing.start() if trailing and trailing.start() else stop
+    """Where the lines of a key stop, blank lines and comments at their end left out."""
+    lines = matter[start:stop].split("\n")
+    while lines and _BLANK.fullmatch(lines[-1]):
+        lines.pop()
+    kept = sum(len(line) + 1 for line in lines)
+    return min(start + kept, stop) if kept else stop
 
 
 def _set(fields: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

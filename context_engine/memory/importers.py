@@ -71,8 +71,8 @@ def from_file(path: str, text: str, *, commit: str = "") -> list[Discovery]:
 
 # -- decisions ------------------------------------------------------------------------------------------------------------
 
-_HEADING = re.compile(r"^(#{1,6})[ \t]+(.+?)[ \t#]*$")
-_STATUS_LINE = re.compile(r"^[-*\s]*\**status\**\s*:\**\s*(.+)$", re.IGNORECASE)
+_HEADING = re.compile(r"^(#{1,6})[ \t]+(.+)$")
+_STATUS_LINE = re.compile(r"^[-*\s]*+status\**\s*:\**\s*(.+)$", re.IGNORECASE)
 _NUMBER = re.compile(r"^(?:adr[-\s]?)?\d+[.:)\s-]+", re.IGNORECASE)
 _NO_LONGER = re.compile(r"superseded|deprecated|rejected|withdrawn", re.IGNORECASE)
 _FENCE = re.compile(r"\s{0,3}(```|~~~)")
@@ -136,7 +136,7 @@ def _parts(text: str) -> list[Part]:
         heading = None if fence else _HEADING.match(line)
         underline = not fence and gathered and re.fullmatch(r"(=|-|~){3,}\s*", line) and gathered[-1].strip()
         if heading or underline:
-            named = heading[2] if heading else gathered.pop().strip()
+            named = heading[2].rstrip(" \t#") or "#" if heading else gathered.pop().strip()
             parts[-1] = replace(parts[-1], lines=tuple(gathered))
             parts.append(Part(number if heading else number - 1, len(heading[1]) if heading else 1, named, ()))
             gathered = []
@@ -220,9 +220,9 @@ def _bullets(part: Part) -> Iterator[tuple[int, str, bool]]:
 # -- issues in comments -----------------------------------------------------------------------------------------------------
 
 _MARKER = re.compile(
-    r"(?:#|//|/\*|\*|--|;|<!--|%|\"\"\"|'''|{-|\(\*|\bREM)[ \t*/#!-]*\b(TODO|FIXME|XXX|HACK)\b(?:\(([^)\n]{0,60})\))?[ \t]*[:\-–]?[ \t]*(.*)"
+    r"(?:#|//|/\*|\*|--|;|<!--|%|\"\"\"|'''|{-|\(\*|\bREM)[ \t*/#!-]{0,40}\b(TODO|FIXME|XXX|HACK)\b(?:\(([^)\n]{0,60})\))?[ \t]*[:\-–]?[ \t]*(.*)"
 )
-_COMMENT_END = re.compile(r"\s*(?:\*/|-->|\*\)|-}|\"\"\"|''').*$")
+_COMMENT_END = re.compile(r"(?:\*/|-->|\*\)|-}|\"\"\"|''').*$")
 MARKERS = ("TODO", "FIXME", "XXX", "HACK")
 MARKER_WORDS_MIN = 2
 """A bare `TODO` tells nothing."""

@@ -29,7 +29,9 @@ _NEGATIVE = frozenset(
 _POSITIVE = frozenset("always use prefer must should do does require required allow allowed".split())
 _NO_SUBJECT = _NEGATIVE | _POSITIVE | STOP_WORDS
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?|\d+(?:\.\d+)*")
-_VALUE = re.compile(r"\b([^\W\d_][\w-]*)['\"`]?\s*(?:=|:|\bis\b|\bto\b|\bof\b|\bare\b)?\s*['\"`]?(\d+(?:\.\d+)*)\b")
+_VALUE = re.compile(
+    r"\b([^\W\d_][\w-]{0,60})['\"`]?\s{0,8}(?:=|:|\bis\b|\bto\b|\bof\b|\bare\b)?\s{0,8}['\"`]?(\d+(?:\.\d+)*)\b"
+)
 
 
 def digest(content: str) -> str:

@@ -44,7 +44,7 @@ NAMES_SHARE, MARGIN_SHARE, FRESH_SHARE, TESTS_SHARE = 0.35, 0.35, 0.2, 0.1
 """What the resolved names, the lead of the best file, a fresh index and the tests add to the confidence (the design)."""
 RIVAL = 5
 """The lead of the best file is measured over the sixth: that many files may well belong to one task."""
-_STALE = re.compile(r"(\d+) files? edited")
+_STALE = re.compile(r"\b(\d+) files? edited")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 _STEP = r"(?:step|#)\s*#?(\d{1,6})"
 _STEPS = r"(?:steps?|#)?\s*#?(\d{1,6}(?:\s*(?:,|and|&|,\s*and)\s*(?:step\s*)?#?\d{1,6})*)"
 _QUOTED = r"[\"'“”‘’`](.+)[\"'“”‘’`]"
-_BULLET = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+", re.MULTILINE)
-_CLAUSE = re.compile(r"(?<=[^\s.])\.(?:\s+|\Z)|[;\n]+|,?\s+(?:and )?then\s+", re.IGNORECASE)
+_BULLET = re.compile(r"^[ \t]*+(?:[-*+]|\d+[.)])\s+", re.MULTILINE)
+_CLAUSE = re.compile(r"(?<=[^\s.])\.(?:\s+|\Z)|[;\n]+|(?:,|(?<!\s))\s++(?:and )?then\s+", re.IGNORECASE)
 _POLITE = re.compile(r"(?:please|also|and|now|can you|could you|i want you to|let's)[, ]+", re.IGNORECASE)
 CHARS_MAX = 10_000
 """Of one feedback; a page or two."""

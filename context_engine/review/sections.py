@@ -17,7 +17,7 @@ SHOWN_CHARS = 80
 SUBMODULE = "160000"
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
-_BINARY = re.compile(r"(?:Binary files (.+) and (.+) differ|Binary file (.+) has changed)")
+_BINARY = re.compile(r"(?:Binary files (?=.* differ\Z)(.+) and (.+) differ|Binary file (.+) has changed)")
 _SUBMODULE_LOG = re.compile(r"Submodule (.+?) (?:([0-9a-f]{7,})\.{2,3}([0-9a-f]{7,})|contains )")
 _EMPTY_BLOBS = ("e69de29", "473a0f4")
 """How the hash of an empty file begins, in SHA-1 and SHA-256: a new empty file has no hunks."""

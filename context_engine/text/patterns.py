@@ -45,7 +45,7 @@ _HEX = re.compile(r"x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|[xuU]\
 _REPEAT = re.compile(r"\{(\d+)(?:(,)(\d*))?\}")
 _GROUP = re.compile(r"\((?:\?(?:P?<[A-Za-z_]\w*>|:|(-?i)(:|\)))|(?!\?))")
 _NAMED_CLASS = re.compile(r"\[:(\^?)([a-z]+):\]")
-_BRACKETS = re.compile(r"\\.|\[\^?\]?(?:\\.|\[:\w+:\]|[^\]\\])*\]|[()]", re.DOTALL)
+_BRACKETS = re.compile(r"\\.|\[\^?\]?(?:\\.|\[:\w+:\]|[^\]\\])*+(?:\]|\Z)|[()]", re.DOTALL)
 _REPEAT_MAX = 1_000
 """Rust gives up on larger ones as well: the compiled pattern would be too large."""
 _LINE_ENDS = "a search goes line by line, so a pattern holds no line end"

@@ -27,7 +27,7 @@ DEPTH_MAX = 1_000_000
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _OF_SSH = re.compile(r"[\w.-]+@[\w.-]+:(?!/?/)[^\s:].*")
 _BRANCH = re.compile(r"(?!-)[^\s~^:?*\[\\\x00-\x1f]{1,255}")
-_SHARE = re.compile(r"([A-Z][\w ]+):\s+\d+% \((\d+)/(\d+)\)")
+_SHARE = re.compile(r"([A-Z][\w ]{1,60}):\s{1,20}\d+% \((\d+)/(\d+)\)")
 
 UNTOUCHED = (
     *("-c", "core.askPass="),

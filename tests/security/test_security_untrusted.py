@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import time
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -143,3 +145,46 @@ def test_what_yaml_reads_is_read_alike_or_refused_and_never_otherwise(text: str)
 def test_a_text_of_many_values_may_be_read_where_the_caller_expects_one() -> None:
     text = "- 1\n" * (NODES_MAX + 10)
     assert len(read_yaml(text, nodes_max=2 * NODES_MAX)) == NODES_MAX + 10
+
+
+# -- who else parses --------------------------------------------------------------------------------------------------
+
+PACKAGE = Path(__file__).resolve().parent.parent.parent / "context_engine"
+PARSERS = {
+    ("json", "load"), ("json", "loads"), ("json", "JSONDecoder"), ("tomllib", "load"), ("tomllib", "loads"),
+    ("yaml", "load"), ("yaml", "safe_load"), ("yaml", "load_all"), ("yaml", "safe_load_all"), ("yaml", "full_load"),
+    ("yaml", "parse"), ("yaml", "compose"), ("yaml", "scan"), ("tomlkit", "parse"),
+}  # fmt: skip
+OTHERS = {
+    "text/untrusted.py": "the loaders themselves",
+    "cli/": "what the user typed, and the settings files of his own clients",
+    "server/": "messages of clients, read line by line with limits of their own",
+    "embedding/minilm.py": "a tokenizer whose SHA-256 was compared",
+    "embedding/static_table.py": "the table of this package",
+    "engine.py": "figures of our own index",
+    "languages/grammars.py": "the manifest of an installed package",
+    "memory/front_matter.py": "where the lines of a key are, in a text that `read_yaml` has accepted",
+    "review/checks/parsing.py": "says where a text stops to be JSON, TOML or YAML, and builds nothing of YAML",
+    "review/validating/data.py": "the same, for content that is to be validated",
+    "store/": "our own records and caches, and the manifest of an archive of at most a megabyte",
+    "workspace/grep_child.py": "what our own process sends to its child",
+}
+"""Who parses without the loaders, and why; a folder ends in a slash."""
+
+
+def test_what_a_repository_brings_is_parsed_by_the_loaders_alone() -> None:
+    found = set()
+    for path in sorted(PACKAGE.rglob("*.py")):
+        module = path.relative_to(PACKAGE).as_posix()
+        text = path.read_text("utf-8")
+        if not any(f"import {library}" in text for library in ("json", "tomllib", "yaml", "tomlkit")):
+            continue
+        for node in ast.walk(ast.parse(text)):
+            match node:
+                case ast.Attribute(value=ast.Name(id=library), attr=name) if (library, name) in PARSERS:
+                    row = next(
+                        (row for row in OTHERS if module == row or (row[-1] == "/" and module.startswith(row))), ""
+                    )
+                    assert row, f"{module}:{node.lineno} calls {library}.{name}: use text.untrusted, or say why not"
+                    found.add(row)
+    assert OTHERS.keys() - found == set(), "no longer needed"

@@ -135,7 +135,7 @@ def workflow_injection(source: Source) -> Iterator[Note]:
 
 
 _STRANGE = re.compile(
-    r"\$\{\{[^}]*github\.(?:head_ref|event\.(?:issue|pull_request|comment|review|discussion)\.(?:title|body|head\.(?:ref|label)))"
+    r"\$\{\{[^}]{0,300}?github\.(?:head_ref|event\.(?:issue|pull_request|comment|review|discussion)\.(?:title|body|head\.(?:ref|label)))"
 )
 
 

@@ -187,7 +187,9 @@ def _documented(source: Source) -> list[Match]:
     )
 
 
-_PARAMETER = re.compile(r"\s*(?::param\s+(?:[\w.\[\], |]+\s)?\*{0,2}(\w+)\s*:|(\w+)(?:\s*\([^)]*\))?:\s+\S)")
+_PARAMETER = re.compile(
+    r"\s*+(?::param\s{1,20}(?:[\w.\[\], |]{1,200}\s)?\*{0,2}(\w+)\s*:|(\w+)(?:\s*\([^)]*\))?:\s+\S)"
+)
 
 
 def _parameters(given: str) -> set[str]:

@@ -27,8 +27,8 @@ STRICT = re.compile(r"(?:^|/)(?:package|package-lock|composer|manifest|npm-shrin
 JSON_LINES = (".jsonl", ".ndjson")
 TEMPLATE = re.compile(r"\{\{|\{%|<%")
 
-_COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
-_TRAILING_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[\]}])')
+_COMMENT = re.compile(r'("(?:\\.|[^"\\])*+(?:"|\Z))|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
+_TRAILING_COMMA = re.compile(r'("(?:\\.|[^"\\])*+(?:"|\Z))|,(?=\s*[\]}])', re.DOTALL)
 _TOML_PLACE = re.compile(r"(.*?) \(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
 
 Faults = tuple[Fault, ...]

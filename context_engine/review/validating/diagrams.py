@@ -27,15 +27,15 @@ KINDS = FLOWS | BRACED | OTHERS | {"sequenceDiagram"}
 """The words that a diagram may begin with; `-beta` and a version may stand behind each."""
 
 _HEAD = re.compile(r"\A\s*---\n.*?\n---[ \t]*\n", re.DOTALL)
-_FENCE = re.compile(r"\A\s*```(?:mermaid)?[ \t]*\n(.*?)\n?[ \t]*```\s*\Z", re.DOTALL)
+_FENCE = re.compile(r"\A\s*```(?:mermaid)?[ \t]*\n(.*)```\s*+\Z", re.DOTALL)
 _QUOTED = re.compile(r'"[^"]*"', re.DOTALL)
 _HIDDEN = re.compile(r"%%\{.*?\}%%|%%[^\n]*", re.DOTALL)
-_ASIDE = re.compile(r"\|[^|\n]*\||(?<=\w)>[^\]\n]*\]")
+_ASIDE = re.compile(r"\|[^|\n]*\||(?<=\w)>[^\]\n]{0,500}\]")
 """Labels of edges, and the shape `A>text]` that opens with something else."""
 _KIND = re.compile(r"([A-Za-z][\w-]*?)(-beta|-v\d+)?(?=[\s:;{]|$)")
 _BLOCK = re.compile(r"\s*(loop|alt|opt|par|par_over|critical|break|rect|box)\b")
 _BETWEEN = re.compile(r"\s*(else|and|option)\b")
-_END = re.compile(r"\s*end\s*;?\s*$")
+_END = re.compile(r"\s*+end\s*+(?:;\s*+)?$")
 _BETWEEN_OF = {"else": ("alt",), "and": ("par", "par_over"), "option": ("critical",)}
 _UNBRACKETED = re.compile(r"\s*(click|href|style|classDef|linkStyle|class|direction|acc\w+|title)\b")
 

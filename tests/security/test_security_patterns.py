@@ -1,0 +1,331 @@
+"""Patterns: a stranger's run in RE2; ours run in `re`, and their time grows with the text, not with its square.
+
+The growth test derives hostile texts from each pattern: whatever it may repeat is repeated over 2,000 and 8,000 characters, with what
+makes it fail at the end. A linear pattern takes 4 times as long for the second text, a quadratic one 16 times.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import os
+import re
+import re._constants as op  # ty: ignore[import-not-found] - the parser of `re` has no public name
+import re._parser as parser  # ty: ignore[import-not-found]
+import signal
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parent.parent.parent / "context_engine"
+METHODS = {"match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer"}
+SHORT, LONG = 2_000, 8_000
+SLOW_S = 0.015
+"""Of a quadratic pattern over LONG characters; a linear one takes a hundredth of it."""
+RATIO = 9
+"""Between 4 of a linear pattern and 16 of a quadratic one."""
+GIVES_UP_S = 1.0
+TEXTS_MAX = 24
+PARTS = 6
+"""So that several workers of a test run share them."""
+
+BOUNDED = {
+    "memory/importers.py:_NOT_A_DECISION": "sees a path",
+    "plans/effort.py:_EFFORT": "sees 200 characters",
+    "plans/reading.py:_AT": "sees a message of msgspec, which names fields",
+    "workspace/ripgrep.py:_COUNT": "ripgrep puts a NUL into each line, behind a path, and a path has at most 4,096 bytes",
+    "workspace/ripgrep.py:_PLACE": "the same",
+}
+"""Patterns whose time grows faster than their text, each with what bounds the text."""
+
+
+class Use(NamedTuple):
+    """A pattern of ours and how the module calls it."""
+
+    module: str
+    name: str
+    method: str
+
+
+@cache
+def tree_of(module: str) -> ast.Module:
+    return ast.parse((PACKAGE / module).read_text("utf-8"))
+
+
+def modules() -> list[str]:
+    return sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
+
+
+def uses() -> Iterator[Use]:
+    """Each `NAME.method(` where NAME is written in capitals: a pattern of its module, or one that it imports."""
+    for module in modules():
+        found = {
+            Use(module, node.value.id, node.attr)
+            for node in ast.walk(tree_of(module))
+            if isinstance(node, ast.Attribute)
+            and node.attr in METHODS
+            and isinstance(node.value, ast.Name)
+            and node.value.id.isupper()
+        }
+        yield from sorted(found)
+
+
+def pattern_of(use: Use) -> re.Pattern[Any] | None:
+    name = use.module.removesuffix("/__init__.py").removesuffix(".py").replace("/", ".")
+    found = getattr(importlib.import_module(f"context_engine.{name}"), use.name, None)
+    return found if isinstance(found, re.Pattern) else None
+
+
+# -- hostile texts out of a pattern -----------------------------------------------------------------------------------
+
+
+def sample(node: Any) -> str:
+    """A short text that a part of a pattern matches, nearly."""
+    return "".join(sample_of(kind, value) for kind, value in node)
+
+
+def sample_of(kind: Any, value: Any) -> str:
+    match kind:
+        case op.LITERAL:
+            return chr(value)
+        case op.NOT_LITERAL:
+            return "b" if value == ord("a") else "a"
+        case op.ANY:
+            return "a"
+        case op.IN:
+            return next(iter(members(value)), "\x01")
+        case op.MAX_REPEAT | op.MIN_REPEAT | op.POSSESSIVE_REPEAT:
+            return sample(value[2]) * value[0]
+        case op.SUBPATTERN:
+            return sample(value[3])
+        case op.BRANCH:
+            return sample(value[1][0])
+        case op.ATOMIC_GROUP:
+            return sample(value)
+    return ""
+
+
+def members(value: Any) -> list[str]:
+    """Characters of a class."""
+    written = re.compile(f"[{class_text(value)}]", re.DOTALL)
+    return [char for char in "a 0-_./:\"'`=#*<>[](){}|,;@$\\+!?~&%^A\t\nz9é" if written.fullmatch(char)]
+
+
+def class_text(value: Any) -> str:
+    names = {
+        op.CATEGORY_DIGIT: r"\d", op.CATEGORY_NOT_DIGIT: r"\D", op.CATEGORY_SPACE: r"\s",
+        op.CATEGORY_NOT_SPACE: r"\S", op.CATEGORY_WORD: r"\w", op.CATEGORY_NOT_WORD: r"\W",
+    }  # fmt: skip
+    text = ""
+    for kind, inner in value:
+        if kind is op.NEGATE:
+            text += "^"
+        elif kind is op.LITERAL:
+            text += re.escape(chr(inner))
+        elif kind is op.RANGE:
+            text += f"{re.escape(chr(inner[0]))}-{re.escape(chr(inner[1]))}"
+        else:
+            text += names[inner]
+    return text
+
+
+def pumps(node: Any, before: str = "") -> Iterator[tuple[str, str]]:
+    """(what comes before, what can be repeated) for each unbounded repetition in a pattern."""
+    for kind, value in node:
+        if kind in (op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT):
+            if value[1] > 100:
+                for text in dict.fromkeys([sample(value[2]), *alternatives(value[2])]):
+                    yield before, text
+            yield from pumps(value[2], before)
+        elif kind is op.SUBPATTERN:
+            yield from pumps(value[3], before)
+        elif kind is op.ATOMIC_GROUP:
+            yield from pumps(value, before)
+        elif kind is op.BRANCH:
+            for branch in value[1]:
+                yield from pumps(branch, before)
+        before += sample_of(kind, value)
+
+
+def alternatives(node: Any) -> Iterator[str]:
+    for kind, value in node:
+        if kind is op.IN:
+            yield from members(value)[:3]
+        elif kind is op.BRANCH:
+            yield from map(sample, value[1])
+        elif kind is op.SUBPATTERN:
+            yield from alternatives(value[3])
+
+
+def hostile_texts(pattern: re.Pattern[Any]) -> Iterator[Callable[[int], Any]]:
+    """Makers of texts of any length."""
+    flags = pattern.flags & ~re.UNICODE if isinstance(pattern.pattern, bytes) else pattern.flags
+    seen = set()
+    for before, unit in pumps(parser.parse(pattern.pattern, flags)):
+        for start, repeated in ((before, unit), ("", before + unit), ("", unit)):
+            for end in ("\x01", "!\n"):
+                if repeated and (start, repeated, end) not in seen:
+                    seen.add((start, repeated, end))
+                    yield maker(start, repeated, end, isinstance(pattern.pattern, bytes))
+
+
+def maker(start: str, repeated: str, end: str, of_bytes: bool) -> Callable[[int], Any]:
+    def make(count: int) -> str | bytes:
+        text = start + repeated * (count // len(repeated)) + end
+        return text.encode("latin-1", "replace") if of_bytes else text
+
+    return make
+
+
+# -- how long it takes ------------------------------------------------------------------------------------------------
+
+
+class TooSlowError(Exception):
+    """The time is over."""
+
+
+@contextmanager
+def limited(seconds: float) -> Generator[None]:
+    def over(*_: object) -> None:
+        raise TooSlowError
+
+    before = signal.signal(signal.SIGALRM, over)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def run(pattern: re.Pattern[Any], method: str, text: Any) -> float:
+    """The least CPU time of three tries."""
+    tries = []
+    for _ in range(3):
+        started = time.process_time()
+        if method in ("match", "fullmatch", "search", "split"):
+            getattr(pattern, method)(text)
+        else:
+            for _found in pattern.finditer(text):
+                pass
+        tries.append(time.process_time() - started)
+        if tries[-1] < SLOW_S:
+            break
+    return min(tries)
+
+
+def is_too_slow(pattern: re.Pattern[Any], method: str, make: Callable[[int], Any]) -> bool:
+    try:
+        with limited(GIVES_UP_S):
+            long = run(pattern, method, make(LONG))
+            return long > SLOW_S and long > RATIO * run(pattern, method, make(SHORT))
+    except TooSlowError:
+        return True
+
+
+def superlinear(shown: Iterable[Use]) -> dict[str, str]:
+    """Patterns whose time grows faster than their text, with a text that shows it."""
+    found: dict[str, str] = {}
+    for use in shown:
+        name = f"{use.module}:{use.name}"
+        pattern = pattern_of(use)
+        if pattern is None or name in found:
+            continue
+        for make in islice(hostile_texts(pattern), TEXTS_MAX):
+            if is_too_slow(pattern, use.method, make):
+                found[name] = f"{use.method} {make(12)!r}"
+                break
+    return found
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs an alarm clock")
+@pytest.mark.parametrize("part", range(PARTS))
+def test_the_time_of_our_patterns_grows_with_the_text_alone(part: int) -> None:
+    shown = [use for number, use in enumerate(uses()) if number % PARTS == part]
+    found = superlinear(shown)
+    assert {name: text for name, text in found.items() if name not in BOUNDED} == {}
+    here = {f"{use.module}:{use.name}" for use in shown}
+    assert [name for name in BOUNDED if name in here and name not in found] == [], "no longer needed"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs an alarm clock")
+@pytest.mark.parametrize(
+    ("pattern", "is_linear"),
+    [
+        (r"a+b", False),
+        (r"(?:a+)+b", False),
+        (r"\s*;\s*$", False),
+        (r"(?<!a)a+b", True),
+        (r"x[^x]*y", True),
+        (r"a++b", False),
+    ],
+)
+def test_the_growth_test_tells_linear_patterns_from_others(pattern: str, is_linear: bool) -> None:
+    compiled = re.compile(pattern)
+    assert any(is_too_slow(compiled, "search", make) for make in hostile_texts(compiled)) != is_linear
+
+
+# -- patterns that are not written in our source ----------------------------------------------------------------------
+
+NOT_CONSTANT = {
+    "assist/commands.py": "joins patterns of its own table",
+    "cli/clients/toml.py": "a section's name of ours, without any sign that means something",
+    "edit/nearest.py": "escapes its own table",
+    "languages/details.py": "escaped comment marks",
+    "languages/head.py": "escaped comment marks",
+    "languages/language.py": "patterns of this package's own language files; a user's run in RE2",
+    "languages/names.py": "an escaped word",
+    "languages/trees.py": "escaped marks",
+    "plans/effort.py": "joins patterns of its own",
+    "plans/feedback.py": "joins patterns of its own",
+    "plans/intent.py": "joins patterns of its own",
+    "review/checks/depending.py": "an escaped name, or one of two constants",
+    "review/checks/python.py": "an escaped name",
+    "review/checks/symbols.py": "an escaped name",
+    "review/validating/habits.py": "patterns of its own table",
+    "review/validating/widths.py": "a glob of .editorconfig, in which `fnmatch` never nests repetitions, against one path",
+    "search/asked.py": "patterns of its own table",
+    "server/token_file.py": "its own numbers",
+    "text/masked_text.py": "an escaped value",
+    "text/patterns.py": "only whether it compiles; the search runs in a process of its own with a limit of time",
+    "text/secrets/given.py": "its own numbers",
+    "text/secrets/pem.py": "joins patterns of its own",
+    "text/secrets/rules.py": "rules of this package; a user's run in RE2",
+    "text/secrets/settling.py": "a pattern of ours as bytes",
+    "text/visible.py": "joins classes of its own",
+    "text/words.py": "joins patterns of its own",
+    "tools/excerpt.py": "an escaped name",
+    "workspace/git_files.py": "joins patterns of its own",
+    "workspace/grep_child.py": "a child process with a limit of time, for machines without ripgrep",
+    "workspace/ignore.py": "globs without nested repetitions, against one name or folder of a path",
+}
+"""Files that give `re` a pattern which is not a constant, and why no stranger's pattern gets there."""
+
+
+def test_a_pattern_that_is_not_a_constant_has_its_reason() -> None:
+    found = {module for module in modules() if any(map(is_not_constant, ast.walk(tree_of(module))))}
+    assert found - NOT_CONSTANT.keys() == set(), "run a stranger's pattern by text.linear"
+    assert NOT_CONSTANT.keys() - found == set(), "no longer needed"
+
+
+def is_not_constant(node: ast.AST) -> bool:
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="re"), attr=name), args=[first, *_]):
+            return name in METHODS | {"compile"} and not isinstance(first, ast.Constant)
+    return False
+
+
+def test_only_one_module_knows_re2() -> None:
+    found = [
+        module
+        for module in modules()
+        for node in ast.walk(tree_of(module))
+        if isinstance(node, ast.Import) and any(alias.name == "re2" for alias in node.names)
+    ]
+    assert found == ["text/linear.py"]
