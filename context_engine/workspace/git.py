@@ -64,7 +64,6 @@ OPTIONS = (
     *("-c", "fetch.bundleURI="),  # of an old git that fetches missing objects: another address
     *("-c", "color.ui=false"),
     # files that settings may name anywhere: a pipe would hold git, and its complaints quote what it cannot read
-    *("-c", "blame.ignoreRevsFile="),
     *("-c", "core.attributesFile=/dev/null"),
     *("-c", "diff.orderFile=/dev/null"),
     *("-c", "mailmap.file="),
@@ -80,11 +79,11 @@ _DIFFERENCES = (
 SAFEGUARDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         **dict.fromkeys(("diff", "diff-files", "diff-index", "diff-tree", "log", "show"), _DIFFERENCES),
-        "blame": ("--no-textconv",),
+        "blame": ("--no-textconv", "--no-ignore-revs-file"),
         "status": ("--ignore-submodules=dirty",),
     }
 )
-"""Added to commands for which settings name programs that prepare or draw what they show."""
+"""Added to commands for which settings name programs that prepare or draw what they show, or files to read before."""
 READS_NO_FILES = frozenset(
     {"branch", "cat-file", "config", "for-each-ref", "ls-tree", "merge-base", "rev-list", "rev-parse"}
 )
@@ -104,6 +103,7 @@ class Git:
     def __init__(self, root: str | Path) -> None:
         self._root = os.path.realpath(root)
         self._program = ""
+        self._path = ("", "")
         self._accepted: Repository | None = None
         self._overrides: tuple[object, Mapping[str, str]] | None = None
 
@@ -215,7 +215,7 @@ class Git:
             return subprocess.Popen(
                 [self._found(), *words],
                 cwd=self._root,
-                env={**_environment(self._root), **environment},
+                env={**_environment(self._safe_path()), **environment},
                 stdin=stdin,
                 stdout=stdout,
                 stderr=stderr,
@@ -314,6 +314,13 @@ class Git:
         if not self._program:
             raise UnsupportedHost("git is not installed", suggestion="install git, or go on without it")
         return self._program
+
+    def _safe_path(self) -> str:
+        """The PATH of this process without what a repository could use; looked through once."""
+        path = os.environ.get("PATH", os.defpath)
+        if self._path[0] != path:
+            self._path = (path, safe_path(path, outside=self._root))
+        return self._path[1]
 
     def _said(
         self,
@@ -426,10 +433,10 @@ def _is_own(repository: Repository) -> bool:
         return False
 
 
-def _environment(root: str) -> dict[str, str]:
+def _environment(path: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in KEPT_VARIABLES}
     return kept | {
-        "PATH": safe_path(os.environ.get("PATH", os.defpath), outside=root),
+        "PATH": path,
         "NoDefaultCurrentDirectoryInExePath": "1",  # Windows
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_OPTIONAL_LOCKS": "0",
