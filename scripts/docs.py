@@ -143,6 +143,20 @@ def promises_in_full() -> str:
     return "\n".join(parts)
 
 
+def programs() -> str:
+    """SECURITY.md: each program that the product starts."""
+    from scripts import reach
+
+    return table(["program", "when", "how it is held", "where"], reach.rows(reach.PROGRAMS))
+
+
+def addresses() -> str:
+    """SECURITY.md: each address that the product connects to or listens on."""
+    from scripts import reach
+
+    return table(["address", "when", "how it is held", "where"], reach.rows(reach.ADDRESSES))
+
+
 def proof(tests: tuple[str, ...], pending: int | None) -> str:
     """What stands in the last column: the tests, or the issue to come."""
     return "<br>".join(f"`{test}`" for test in tests) or f"pending: issue {pending}"

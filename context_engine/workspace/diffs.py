@@ -112,7 +112,7 @@ class Diffs:
         if self._git.work_tree() is None:
             raise GitUnavailable(
                 f"{self._root.path} lies in no git repository",
-                suggestion="Hand the diff in: review_changes takes any unified diff.",
+                suggestion=self._git.way_back() or "Hand the diff in: review_changes takes any unified diff.",
             )
         try:
             return self._taken(asked)

@@ -137,6 +137,16 @@ class Git:
         found = repository_of(self._root)
         return Path(found.common_dir) if found else None
 
+    def way_back(self) -> str:
+        """What to do when a `.git` file leads to a repository that does not name this work tree; empty without such a file."""
+        place = os.path.join(self._root, ".git")
+        if repository_of(self._root) or not (os.path.isfile(place) or os.path.islink(place)):
+            return ""
+        return (
+            f"Its .git leads to a repository that does not name this folder. If it is yours, run there: git worktree repair"
+            f" {self._root}, or here: git config core.worktree {self._root}"
+        )
+
     def excludes_file(self) -> str | None:
         """The user's own ignore file for all repositories (core.excludesFile), if it exists. A repository names none."""
         try:

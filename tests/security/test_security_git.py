@@ -221,8 +221,10 @@ def test_a_separate_git_folder_counts_once_its_settings_name_the_work_tree(tmp_p
     repository(tmp_path / "apart", {"a.txt": "a\n"})
     git(tmp_path, "init", "--quiet", f"--separate-git-dir={tmp_path / 'stored'}", "apart")
     assert Git(tmp_path / "apart").head() is None
+    assert f"git config core.worktree {tmp_path / 'apart'}" in Git(tmp_path / "apart").way_back()
     git(tmp_path / "apart", "config", "core.worktree", str(tmp_path / "apart"))
     assert Git(tmp_path / "apart").head() is not None
+    assert Git(tmp_path / "apart").way_back() == Git(tmp_path).way_back() == ""
 
 
 def test_settings_cannot_move_the_work_tree_elsewhere(tmp_path: Path, secret: Path) -> None:

