@@ -162,7 +162,9 @@ class ConfinedFolder:
         """Open a folder, to do several things in this very one; the caller closes it. Raises: OSError, UnsafePathError."""
         way = self._way(relative)
         if self._opener is open_by_names:
-            return OpenFolder(_checked_names(self._top, way, self.follow_links), None)
+            path = _checked_names(self._top, way, self.follow_links)
+            os.scandir(path).close()  # it is a folder
+            return OpenFolder(path, None)
         if not way:
             return OpenFolder(self._top, os.open(self._top, _ENTERED))
         return OpenFolder(os.path.join(self._top, way), self._opened(way, _ENTERED))

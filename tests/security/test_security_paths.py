@@ -217,3 +217,22 @@ def test_an_open_folder_stays_the_same_whatever_its_name_leads_to(root: Path) ->
             assert file.read() == b"old\n"
         assert folder.identity() == identity
     folder.close()  # twice does no harm
+
+
+def test_where_nothing_can_be_opened_relative_to_a_folder_everything_goes_by_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(confined, "best_opener", lambda: confined.open_by_names)
+    root = tree(tmp_path / "ws", {"pkg/a.py": "old\n"})
+    (root / "out").symlink_to(tree(tmp_path / "out", {"a.py": "outside\n"}))
+    opened = Root(root)
+    assert contents(opened, opened.rel("pkg/a.py"), bytes_max=100)[0] == b"old\n"
+    assert [entry.path for entry in look(root, [""]).entries] == ["pkg/a.py"]
+    with pytest.raises(InvalidPath):
+        contents(opened, listed("out/a.py"), bytes_max=100)
+    with editing(root, flush=True) as editor:
+        editor.apply([swap("pkg/a.py", ("old", "new")), written("new/deep/b.py", "new\n")])
+        assert [(root / path).read_text() for path in ("pkg/a.py", "new/deep/b.py")] == ["new\n"] * 2
+        editor.undo()
+    assert sorted(path.name for path in root.rglob("*.py")) == ["a.py"]
+    assert not (root / "new").exists()
