@@ -271,7 +271,9 @@ class Engine:
         Raises: UnsuitableRoot, FileNotFound, InvalidPath, InvalidArgument (settings).
         """
         chosen = roots.choose(root)
-        engine = cls(chosen, settings or Settings.load(chosen))
+        settings = settings or Settings.load(chosen)
+        _check_outside(chosen, settings)
+        engine = cls(chosen, settings)
         engine.mended = engine._editor.recover()
         return engine
 
@@ -1131,6 +1133,24 @@ def _ladder(settings: Settings) -> Ladder:
     """The rungs that the user's environment gives."""
     key = os.environ.get(settings.assist_key_variable, "") if settings.assist_key_variable else ""
     return ladder(settings.assist_address, settings.assist_model, key, wait_s=settings.assist_wait_s)
+
+
+def _check_outside(root: Path, settings: Settings) -> None:
+    """Refuse folders of the user inside a workspace: what is read from there as ours could be the repository's.
+
+    Raises: InvalidArgument.
+    """
+    folders = {
+        "cache_folder": settings.cache_folder or user_cache_folder(),
+        "data_folder": settings.data_folder or user_data_folder(),
+    }
+    for name, folder in folders.items():
+        if Path(roots.real(folder)).is_relative_to(root):
+            raise InvalidArgument(
+                f"{name} is {folder}, inside the workspace: a repository could bring an index or memories of its own along",
+                suggestion=f"Set CTX_{name.upper()} to a folder outside of {root}.",
+                details={"setting": name, "path": str(folder)},
+            )
 
 
 def _workers(asked: int) -> int:

@@ -459,11 +459,13 @@ KEYS = sorted(
 def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gate]:
     from context_engine.engine import Engine
 
-    root = tmp_path_factory.mktemp("asked")
+    place = tmp_path_factory.mktemp("asked")
+    root = place / "asked"
+    root.mkdir()
     (root / ".git").mkdir()
     (root / "src").mkdir()
     (root / "src" / "auth.py").write_text("import os\n\n\ndef login(user):\n    return os.getenv(user)\n")
-    settings = Settings(cache_folder=root / ".context-engine" / "cache", workers=0, watch=False, rate_burst_minutes=0)
+    settings = Settings(cache_folder=place / "cache", workers=0, watch=False, rate_burst_minutes=0)
     with Engine.open(root, settings=settings) as engine:
         engine.index()
         yield Gate(alone(engine))

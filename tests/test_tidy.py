@@ -55,6 +55,32 @@ CLOSES_FOR_OTHERS = {
     "server/streams.py:_run": "a thread that owns the duplicate made for it; nothing else knows its number",
 }
 
+# What a module that knows the folder `.context-engine/` may ask the system for by a path of its own. Whatever is in that
+# folder is opened by `confined.ConfinedFolder`, mostly through `store.state.StateFolder`: a repository may have brought it.
+OPENS_BESIDE_STATE = {
+    "languages/language.py": {
+        "folder.read_bytes": "of a ConfinedFolder",
+        "(folder / f'{name}.toml').read_text": "the language files of this package",
+    },
+    "settings.py": {"path.open": "the user's own settings, in the user's config folder"},
+    "store/database.py": {
+        "os.open": "a database in the user's cache",
+        "os.stat": "whether it is still the file that was opened; follows no link",
+        "os.path.realpath": "where the workspace is: SQLite follows no link on the way to the file",
+    },
+    "store/presence.py": {"os.path.realpath": "a name for the workspace among machines"},
+    "store/state.py": {
+        "entry.is_dir": "of an open folder",
+        "entry.is_file": "of an open folder",
+        "entry.stat": "of an open folder",
+        "os.stat": "who owns the workspace",
+        "self.open": "of this StateFolder",
+    },
+    "store/trash.py": {"files.rename": "of a StateFolder"},
+}
+THROUGH_A_HANDLE = ("self._files.", "self._folder.", "home._files.", "ConfinedFolder(", "os.read", "os.write")
+"""How a call begins that asks such a folder, or what is open already."""
+
 # Functions that may be longer than LINES_MAX, each with the reason why it reads better whole.
 LONG_FUNCTIONS: dict[str, str] = {}
 LINES_MAX = 60  # what the longest function has in the code bases this one takes for a model
@@ -327,6 +353,41 @@ def test_one_file_of_the_workspace_writes() -> None:
     ]
     assert found == []
     assert {call for _, call in file_touches(parsed("workspace/writing.py"))} >= {"os.replace", "os.write"}
+
+
+def test_only_a_confined_folder_opens_state() -> None:
+    found = {
+        module: {call for _, call in file_touches(parsed(module)) if not call.startswith(THROUGH_A_HANDLE)}
+        for module in modules()
+        if knows_state(parsed(module)) and not module.startswith("workspace/")  # which only knows the folder's name
+    }
+    assert {module: calls for module, calls in found.items() if calls} == {
+        module: set(rows) for module, rows in OPENS_BESIDE_STATE.items()
+    }
+
+
+def test_a_database_of_the_state_folder_is_opened_in_one_place() -> None:
+    opened = [
+        f"{module}:{node.lineno}"
+        for module in modules()
+        if module != "store/database.py" and knows_state(parsed(module))
+        for node in ast.walk(parsed(module))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in {"apsw.Connection", "FileLock"}
+    ]
+    assert opened == []
+
+
+def knows_state(tree: ast.Module) -> bool:
+    """Whether a module names the state folder, or imports what is in it by its name or through a handle."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == "context_engine.store.state":
+            if {alias.name for alias in node.names} & {"FOLDER", "StateFolder", "GIT_IGNORE"}:
+                return True
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            text = node.value
+            if ".context-engine" in text and " " not in text:  # a path, not a sentence
+                return True
+    return False
 
 
 def test_paths_are_minted_in_one_place() -> None:

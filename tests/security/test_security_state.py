@@ -376,6 +376,20 @@ def test_settings_and_languages_behind_a_linked_state_folder_are_not_used(root: 
     assert sorted(path.name for path in elsewhere.iterdir()) == ["config.yml", "languages"]
 
 
+@pytest.mark.parametrize("name", ["cache_folder", "data_folder"])
+@pytest.mark.parametrize("through_link", [False, True])
+def test_no_repository_can_bring_the_cache_or_the_memories_of_its_user(
+    root: Path, tmp_path: Path, name: str, through_link: bool
+) -> None:
+    folder = root / "brought"
+    if through_link:
+        folder = tmp_path / "link"
+        folder.symlink_to(root)
+    with pytest.raises(InvalidArgument, match="inside the workspace") as refused:
+        open_engine(root, **{name: folder})
+    assert f"CTX_{name.upper()}" in refused.value.suggestion
+
+
 def test_a_file_of_ours_that_is_replaced_by_a_link_later_is_refused_as_well(tmp_path: Path) -> None:
     """A process that has used its state for hours trusts it no more than at its start."""
     (tmp_path / "outside").mkdir()
