@@ -22,7 +22,7 @@ from context_engine.text.masked_text import (
 from tests.secret_examples import drawn
 
 TOKEN = drawn("ghp_<w36>", "text").text
-VALUE = drawn("<w28>", "value").text
+VALUE, OTHER = (drawn("<w28>", each).text for each in ("value", "other"))
 KEY = drawn("-----BEGIN RSA PRIVATE KEY-----\n<b64>\n<b64>\n<b40>\n-----END RSA PRIVATE KEY-----", "key")
 WHOLE = f'first ünï\napi_key = "{VALUE}"\n{TOKEN} and\nlast € {TOKEN}\n{KEY.text}\nend'
 PIECES = [value[at : at + 12] for value in (TOKEN, VALUE, *KEY.parts) for at in range(len(value) - 11)]
@@ -96,11 +96,11 @@ def test_what_masking_lays_bare_is_masked_at_its_own_place(monkeypatch: pytest.M
         return find(text, "strict")[:1]
 
     monkeypatch.setattr(masked_text, "find", in_turns)
-    data = f"a {TOKEN} b {VALUE} c\nurl = postgres://app:{VALUE}@db/app\n{TOKEN} d".encode()
+    data = f"a {TOKEN} b {OTHER} c\nurl = postgres://app:{VALUE}@db/app\n{TOKEN} d".encode()
     text = MaskedText.of(data)
     assert (
         text.text
-        == f"a [masked github token] b {VALUE} c\nurl = postgres://app:[masked password]@db/app\n[masked github token] d"
+        == f"a [masked github token] b {OTHER} c\nurl = postgres://app:[masked password]@db/app\n[masked github token] d"
     )
     assert (
         text.part(data.index(b"url"), len(data))

@@ -24,8 +24,10 @@ from typing import NamedTuple
 from xxhash import xxh3_128_digest
 
 from context_engine.text.lines import cut_out
-from context_engine.text.secrets import Masked, find
+from context_engine.text.secrets import Masked, Tier, find
 
+OF_FILES: Tier = "strict"
+"""By which rules the text of a file is masked. A whole reply is searched by strict ones: it holds ids and hashes of ours."""
 WHOLE_BYTES_MAX = 1_000_000
 """A larger text is searched around what is cut out of it: so much takes 10 to 30 ms."""
 AROUND_BYTES = 16_384
@@ -166,7 +168,7 @@ def hidden_in(data: bytes, path: str = "") -> tuple[Hidden, ...]:
         text, width = data.decode("utf-8"), "utf-8"
     except UnicodeDecodeError:
         text, width = data.decode("latin-1"), "latin-1"
-    spans = _spans(text, path)
+    spans = _spans(text, OF_FILES, path)
     if not spans:
         return ()
     hidden: list[Hidden] = []
@@ -183,12 +185,12 @@ _Parts = tuple[tuple[int, int], ...]
 _Span = tuple[_Parts, str]
 
 
-def _spans(text: str, path: str) -> list[_Span]:
+def _spans(text: str, mode: Tier, path: str = "") -> list[_Span]:
     """What goes of a text, and what stands for it; found again in what is left until nothing more is."""
     spans: list[_Span] = []
     shown, origins = text, [(0, 0)]
     for _ in range(ROUNDS_MAX):
-        found = find(shown, "strict", path=path)
+        found = find(shown, mode, path=path)
         if not found:
             break
         new = [(_origin(origins, each.start), _origin(origins, each.stop), each) for each in found]
@@ -271,7 +273,7 @@ def _searched(text: str, values: dict[str, str]) -> str:
     """The text without the secrets that it shows by itself, which come to `values`."""
     if not text:
         return text
-    spans = _spans(text, "")
+    spans = _spans(text, "strict")
     for parts, label in spans:
         values |= {text[start:stop]: label for start, stop in parts}
     return _applied(text, spans)[0] if spans else text
