@@ -203,11 +203,12 @@ def test_a_pip_of_the_current_folder_is_never_run(tmp_path: Path, monkeypatch: p
 
 @pytest.mark.skipif(os.name == "nt", reason="the stand-in for uv is a shell script")
 def test_without_pip_uv_lends_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    uv = tmp_path / "uv"
+    uv = tmp_path / "bin" / "uv"
+    uv.parent.mkdir()
     uv.write_text("#!/bin/sh\necho ERROR: it was uv >&2\nexit 1\n")
     uv.chmod(0o755)
     monkeypatch.setattr(models, "find_spec", lambda _: None)
-    monkeypatch.setattr(shutil, "which", {"uv": str(uv)}.get)
+    monkeypatch.setenv("PATH", str(uv.parent))
     with pytest.raises(EmbedderFailed, match="could not be downloaded: it was uv"):
         models.pull(tmp_path / "models")
 
