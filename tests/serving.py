@@ -20,5 +20,5 @@ def in_thread(hosted: Any) -> Generator[str]:
         yield http.url(listening).removesuffix("/mcp")
     finally:
         hosted.should_exit = True
-        thread.join(10)
+        thread.join(60)
         assert not thread.is_alive()

@@ -60,7 +60,7 @@ def chunk(number: int, *embedding: float, **more: Any) -> dict[str, Any]:
     return {"id": f"c{number}", "text": f"text {number}", **({"embedding": embedding} if embedding else {}), **more}
 
 
-def until(true: Callable[[], object], seconds: float = 20.0) -> None:
+def until(true: Callable[[], object], seconds: float = 60.0) -> None:
     end = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < end, "it did not happen"

@@ -20,7 +20,7 @@ from tests.trees import commit, git, repository, tree
 MANY = {f"src/part_{number:03}.py": f"def part_{number}():\n    return zebra\n" for number in range(60)}
 
 
-def until(true: Callable[[], object], seconds: float = 20.0) -> None:
+def until(true: Callable[[], object], seconds: float = 60.0) -> None:
     """Wait for something that another thread brings about."""
     end = time.monotonic() + seconds
     while not true():
@@ -236,12 +236,12 @@ def test_only_one_run_at_a_time_and_the_second_is_told(tmp_path: Path) -> None:
     def hold(step: Progress) -> None:
         if step.stage == "indexing":
             inside.set()
-            go_on.wait(10)
+            go_on.wait(60)
 
     with open_engine(root) as engine, open_engine(root) as other:
         thread = threading.Thread(target=engine.index, kwargs={"progress": hold})
         thread.start()
-        assert inside.wait(10)
+        assert inside.wait(60)
         for each in (engine, other):
             with pytest.raises(StorageBusy):
                 each.index()

@@ -34,7 +34,7 @@ FILES = {
 ASKED = ("part_7", "page 3", "how does part_12 import", "topic")
 
 
-def until(true, seconds: float = 20.0) -> None:
+def until(true, seconds: float = 60.0) -> None:
     end = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < end, "it did not happen"

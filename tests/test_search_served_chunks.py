@@ -67,7 +67,7 @@ def opener(embedder: Any = None) -> Callable[[str], Timely | None]:
     return lambda model: Timely(lambda: own) if model == "scripted" else None
 
 
-def until(true: Callable[[], object], seconds: float = 20.0) -> None:
+def until(true: Callable[[], object], seconds: float = 60.0) -> None:
     end = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < end, "it did not happen"

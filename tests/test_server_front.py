@@ -33,7 +33,7 @@ from tests.tools_stand_in import StandIn
 Message = dict[str, Any]
 MODERN = MODERN_PROTOCOL_VERSIONS[-1]
 HERE = Path(__file__).resolve().parents[1]
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 @cache

@@ -351,7 +351,7 @@ def test_cancelling_after_the_end_changes_nothing() -> None:
 
 
 def test_reading_tools_run_side_by_side() -> None:
-    both = threading.Barrier(2, timeout=10)
+    both = threading.Barrier(2, timeout=60)
 
     class Meeting(StandIn):
         def search(self, query: Any) -> Any:

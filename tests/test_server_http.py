@@ -68,7 +68,7 @@ async def connected(
     """A client; `person` answers for whoever sits before it."""
     headers = {"authorization": f"Bearer {token}"} if token else {}
     async with (
-        httpx2.AsyncClient(headers=headers, timeout=10) as sender,
+        httpx2.AsyncClient(headers=headers, timeout=60) as sender,
         Client(
             streamable_http_client(f"{base}/mcp", http_client=sender), mode=era, elicitation_callback=person
         ) as client,

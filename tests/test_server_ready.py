@@ -20,7 +20,7 @@ from tests.test_server_draining import Server, States
 from tests.tools_stand_in import StandIn
 from tests.trees import repository
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 class Reached(NamedTuple):

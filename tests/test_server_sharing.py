@@ -132,7 +132,7 @@ def test_an_answer_may_come_to_another_process_than_the_question_left(tokens: To
         proxy = Alternating(one, two)
         headers = {"authorization": f"Bearer {token}"}
         async with (
-            httpx2.AsyncClient(transport=proxy, headers=headers, timeout=10) as sender,
+            httpx2.AsyncClient(transport=proxy, headers=headers, timeout=60) as sender,
             Client(
                 streamable_http_client(f"{one}/mcp", http_client=sender), mode="2026-07-28", elicitation_callback=yes
             ) as client,

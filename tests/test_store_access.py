@@ -152,7 +152,7 @@ def test_many_events_are_written_without_waiting(file: Path, clock: Clock, monke
     counted = Access(file, clock=clock)
     for _ in range(access.EVENTS_MAX):
         counted.note("a.py", "read")
-    assert flushed.wait(10)
+    assert flushed.wait(60)
     counted.close()
 
 
@@ -163,7 +163,7 @@ def test_few_events_are_written_after_a_while(file: Path, clock: Clock, monkeypa
     monkeypatch.setattr(access, "_merge", lambda *args: (merge(*args), flushed.set()))
     counted = Access(file, clock=clock)
     counted.note("a.py", "read")
-    assert flushed.wait(10)
+    assert flushed.wait(60)
     counted.close()
 
 
@@ -173,7 +173,7 @@ def test_when_nothing_is_accessed_no_thread_waits(file: Path, clock: Clock, monk
     counted.note("a.py", "read")
     thread = counted._thread
     assert thread is not None
-    thread.join(10)
+    thread.join(60)
     assert not thread.is_alive()
     counted.note("a.py", "read")  # starts another
     counted.close()

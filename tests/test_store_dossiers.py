@@ -88,9 +88,9 @@ def test_one_writer_of_a_dossier_at_a_time_and_another_of_another(dossiers: Doss
     with dossiers.writing("one"):
         same.start()
         other.start()
-        other.join(10)
+        other.join(60)
         assert entered == ["two"]
-    same.join(10)
+    same.join(60)
     assert entered == ["two", "one"]
 
 

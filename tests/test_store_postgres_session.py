@@ -51,7 +51,7 @@ def connections(address: str) -> int:
         return value(connection, ours)
 
 
-def until(true: Callable[[], object], seconds: float = 20.0) -> None:
+def until(true: Callable[[], object], seconds: float = 60.0) -> None:
     """The server notices a connection that ended a moment later."""
     deadline = time.monotonic() + seconds
     while not true():

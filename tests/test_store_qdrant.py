@@ -320,7 +320,7 @@ def test_a_writer_that_wakes_up_after_its_lease_takes_nothing_from_the_next(
         woken.set()
         monkeypatch.setattr(qdrant.time, "time", lambda: now + 2 * qdrant.LEASE_S)
         waiting.start()
-        assert sent.wait(10)
+        assert sent.wait(60)
 
     def commit() -> None:
         with quick.writer() as writer:
@@ -328,7 +328,7 @@ def test_a_writer_that_wakes_up_after_its_lease_takes_nothing_from_the_next(
 
             def told(*arguments: Any) -> None:
                 sent.set()
-                assert dropped.wait(10)
+                assert dropped.wait(60)
                 swap(*arguments)
 
             quick.depot._swap = told  # ty: ignore[missing-attribute] - the same

@@ -60,7 +60,7 @@ def test_one_writer_at_a_time(records: Records) -> None:
     with records.writing():
         other.start()
         assert not entered.wait(0.1)
-    assert entered.wait(10)
+    assert entered.wait(60)
     other.join()
 
 

@@ -370,9 +370,9 @@ def test_a_huge_ignore_file_is_reported_and_not_read(tmp_path: Path) -> None:
     root = tree(tmp_path, {".gitignore": "x" * 80 + "\n", "a.py": "1"})
     with (root / ".gitignore").open("ab") as file:
         file.truncate(2_000_000_000)
-    began = time.perf_counter()
+    began = time.thread_time()
     assert paths(root) == ["a.py"]
-    assert time.perf_counter() - began < 1
+    assert time.thread_time() - began < 1
     assert reasons(root)[".gitignore"] == "too_large"
 
 
@@ -380,9 +380,9 @@ def test_a_pattern_made_to_be_slow_is_not(tmp_path: Path) -> None:
     slow = ("*a" * 12 + "b", "**/*a*a*a*a*a*a*a*a*b", "a/" + "**/" * 12 + "b", "[a-z]*" * 12 + "!", "a/**/" * 12 + "b")
     root = tree(tmp_path, {".gitignore": "\n".join(slow), "a" * 120: "1"})
     tree(root, {"/".join("a" * 30) + "/c": "1"})
-    began = time.perf_counter()
+    began = time.thread_time()
     walk(root)
-    assert time.perf_counter() - began < 1
+    assert time.thread_time() - began < 1
 
 
 @POSIX

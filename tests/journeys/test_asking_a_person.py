@@ -21,7 +21,7 @@ from tests.journeys.wire import HERE
 from tests.test_server_http import connected, serving
 
 ERAS = pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 @tool(touches="records")

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 HERE = Path(__file__).resolve().parents[2]
 MODERN = "2026-07-28"
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 """A busy machine of two cores takes seconds to import the protocol library."""
 
 

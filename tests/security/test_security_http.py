@@ -35,7 +35,7 @@ from tests.tools_stand_in import StandIn
 from tests.trees import tree
 
 HERE = Path(__file__).resolve().parents[2]
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 POSTED = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
 NEWER = {"mcp-protocol-version": "2026-07-28"}
 OPENING = {
