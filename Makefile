@@ -49,6 +49,11 @@ durability: ## kill -9 trials: 25 of the index, 100 of edits; readers beside a w
 soak: ## every tool over and over on one server for 20 minutes: memory, threads, descriptors, errors; shorter: make soak SECONDS=60
 	@CTX_TEST_SOAK_S=$(or $(SECONDS),1200) $(CHECK) tests -- -n 0 -s tests/security/test_security_soak.py $(ARGS)
 
+fuzz: ## every parser of untrusted bytes on hostile texts, 60 s a target: make fuzz ARGS="-k yaml"; figures in build/fuzz.tsv
+	@mkdir -p build && rm -f build/fuzz.tsv
+	@CTX_TEST_FUZZ_S=$${CTX_TEST_FUZZ_S:-60} CTX_TEST_FUZZ_REPORT=$(CURDIR)/build/fuzz.tsv \
+		$(PYTHON) -m pytest -n auto tests/security/test_fuzz_*.py $(ARGS); cat build/fuzz.tsv
+
 eval: ## ranking quality on the small offline corpus, against the golden ranks
 	@$(PYTHON) evals/retrieval/golden.py $(ARGS)
 

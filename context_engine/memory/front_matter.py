@@ -97,7 +97,10 @@ def _spliced(matter: str, changes: Mapping[str, Any], newline: str) -> str:
 
 def _places(matter: str) -> dict[str, tuple[int, int]]:
     """Where the lines of each key begin and stop; comments and blank lines in front of the next key belong to that one."""
-    node = yaml.compose(matter, Loader=yaml.BaseLoader)  # in Python, where marks count characters
+    try:
+        node = yaml.compose(matter, Loader=yaml.BaseLoader)  # in Python, where marks count characters
+    except yaml.YAMLError:  # libyaml reads a little more, as a tab inside a key
+        return {}
     if not isinstance(node, yaml.MappingNode) or node.flow_style:
         return {}
     starts = [(key.value, key.start_mark.index) for key, _ in node.value]

@@ -11,6 +11,7 @@ counts as changed until its hash has been compared. Import what you would run: i
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -47,6 +48,7 @@ from context_engine.store.embedded import SCHEMA_VERSION, UNFINISHED, EmbeddedSt
 from context_engine.store.moving import moved
 from context_engine.store.opening import AnyStore
 from context_engine.store.team.shared import SharedStore
+from context_engine.text.untrusted import read_json
 
 FORMAT = 1
 """Of the archive itself: what its manifest says and how its members are named."""
@@ -58,7 +60,11 @@ LEVEL = 1
 """Of deflate: twice the speed of the usual level for a tenth more bytes."""
 ABANDONED_S = 86_400.0
 """An import that nobody has gone on with for a day is given up."""
-_IS_MEMBER = re.compile(r"index\.db|\d{6,9}\.seg").fullmatch
+_IS_MEMBER = re.compile(r"index\.db|[0-9]{6,9}\.seg").fullmatch
+RATIO_MAX = 100
+"""Of the bytes of all members to those of the archive: an index packs 3 to 8 times smaller, a bomb of zeros a thousand times."""
+FREE_BYTES_LEFT = 100_000_000
+"""Of the disk, whatever an archive wants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,11 +183,11 @@ def read_manifest(file: Path) -> Manifest:
     """What an archive says of itself. Raises: FileNotFound, InvalidArgument (no archive of ours, or of another schema)."""
     try:
         with zipfile.ZipFile(file) as archive, archive.open(MANIFEST) as source:
-            told = json.loads(source.read(MANIFEST_BYTES_MAX))
+            told = read_json(source.read(MANIFEST_BYTES_MAX), bytes_max=MANIFEST_BYTES_MAX)
         return _checked(file, told)
     except FileNotFoundError:
         raise FileNotFound(f"there is no file {file}", suggestion="check the spelling") from None
-    except (zipfile.BadZipFile, KeyError, ValueError, TypeError, OSError) as error:  # msgspec's errors are ValueErrors
+    except (zipfile.BadZipFile, zlib.error, LookupError, ValueError, TypeError, OSError, RuntimeError) as error:
         raise InvalidArgument(
             f"{file.name} is no exported index: {error}", suggestion="make one: ctx store export FILE"
         ) from None
@@ -198,6 +204,10 @@ def _checked(file: Path, told: dict[str, Any]) -> Manifest:
     said = msgspec.convert(told, Manifest)
     if not all(_IS_MEMBER(each.name) and each.size >= 0 for each in said.members) or not said.members:
         raise ValueError("its manifest names what no index holds")
+    if len({each.name for each in said.members}) < len(said.members):
+        raise ValueError("its manifest names a member twice")
+    if said.size_bytes > RATIO_MAX * file.stat().st_size + BLOCK_BYTES:
+        raise ValueError(f"it would unpack to {said.size_bytes:,} bytes, more than {RATIO_MAX} times its own size")
     return said
 
 
@@ -239,6 +249,8 @@ def _taken_in(store: EmbeddedStore, said: Manifest, file: Path, tell: Tell, canc
     aside = store.folder / f"import-{_mark(said)}"
     with disk_errors(store.folder):
         aside.mkdir(parents=True, exist_ok=True)
+        if said.size_bytes > shutil.disk_usage(aside).free - FREE_BYTES_LEFT:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(aside))
         try:
             with FileLock(store.folder / "writer.lock", timeout=0):
                 _unpacked(said, file, aside, tell, cancel)
@@ -289,7 +301,7 @@ def _unpack(
         if done != member.size or is_longer or digest.hexdigest() != member.sha256:
             raise _damaged(member, "it is not what its manifest says")
         os.replace(part, place)
-    except (zipfile.BadZipFile, zlib.error, KeyError, EOFError) as error:
+    except (zipfile.BadZipFile, zlib.error, LookupError, EOFError, RuntimeError, NotImplementedError) as error:
         raise _damaged(member, str(error)) from None
     finally:
         part.unlink(missing_ok=True)

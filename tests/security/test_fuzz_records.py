@@ -1,0 +1,289 @@
+"""Fuzz tests of what lies beside the code: plans, events, memories, chunk files, archives of an index, git's own files."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import strategies as st
+
+from context_engine.embedding.safetensors import tensors
+from context_engine.embedding.static_table import BadTableError, packed, unpacked
+from context_engine.engine import Engine
+from context_engine.errors import InvalidArgument
+from context_engine.index import chunk_files
+from context_engine.memory import memory
+from context_engine.plans import version
+from context_engine.plans.page import page
+from context_engine.plans.progress import folded
+from context_engine.plans.reading import parsed as read_plan
+from context_engine.plans.rendering import plan_text
+from context_engine.plans.validation import validated
+from context_engine.store import archive, events
+from context_engine.workspace import git_files
+from tests.engines import indexed, open_engine
+from tests.planned import ground, plan_of
+from tests.security.fuzzing import as_bytes, fuzz, mutated, mutated_bytes
+from tests.trees import tree
+
+PLAN = {
+    "goal": "Ship", "task": "t", "scope": {"included": ["src/"], "excluded": [], "assumptions": ["a"]},
+    "steps": [
+        {"title": "A", "actions": ["do"], "depends_on": [], "estimate": {"best_h": 1, "likely_h": 2, "worst_h": 3}},
+        {"title": "B", "depends_on": [1], "targets": ["src/a.py"], "acceptance": ["it works"], "confidence": 0.5},
+    ],
+    "risks": [{"issue": "r", "mitigation": "m"}], "milestones": [{"name": "m", "steps": [1, 2]}], "confidence_score": 0.9,
+    "questions": ["why?"], "diagrams": [{"type": "x", "mermaid": "flowchart TD"}], "testing_strategy": {"unit": "u"},
+}  # fmt: skip
+
+
+def test_plans_that_are_sent() -> None:
+    def read(text: str) -> None:
+        plan = read_plan(text).plan
+        validated(plan, ground())
+        page(plan, folded(plan, (), now=0))
+        plan_text(plan)
+
+    fuzz(
+        "plans that are sent",
+        mutated([json.dumps(PLAN), json.dumps(PLAN, indent=1)], ['"steps": ', '"depends_on": [2]']),
+        read,
+    )
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from([*PLAN, "title", "uid"]), inner, max_size=5)
+    ),
+    max_leaves=30,
+)
+
+
+def test_plans_of_any_values() -> None:
+    fuzz("plans of any values", JSON_VALUES, lambda value: plan_text(read_plan(value).plan))
+
+
+def test_versions_of_plans() -> None:
+    plan = plan_of((), (1,))
+    made = version.Version(
+        plan_id="p", version=1, created_at="2026-11-22T00:00:00Z", change_type="created", content_hash="h", events=()
+    )
+    sealed = version.sealed(made, plan).decode()
+
+    def read(text: str) -> None:
+        version.told_of(as_bytes(text))
+        version.opened(as_bytes(text))
+
+    fuzz("versions of plans", mutated([sealed]), read, ValueError)
+
+
+def test_events_of_plans() -> None:
+    _, log = events._chained(events.Log(), [{"kind": "created"}, {"kind": "started", "step": "s1"}])
+    data, _ = events._chained(events.Log(), log.events)
+
+    def read(text: str) -> None:
+        found = events.parsed(as_bytes(text))
+        folded(plan_of((), (1,)), version_events(found.events), now=0)
+
+    fuzz(
+        "events of plans",
+        mutated([data.decode(), '{"seq":1,"prev_sha":"","kind":"created"}\n']),
+        read,
+        events.BrokenChain,
+    )
+
+
+def version_events(rows: Any) -> list[Any]:
+    from context_engine.plans.progress import Event
+
+    found = []
+    for row in rows:
+        try:
+            found.append(msgspec.convert(row, Event))
+        except msgspec.ValidationError:
+            continue
+    return found
+
+
+def test_memories() -> None:
+    seeds = [
+        (
+            "---\nid: mem_0123456789abcdef\ntitle: Use tabs\ntags: [a]\npriority: helpful\nsubtype: decision\n"
+            "expires_at: 2027-01-01\nlinks: [{type: file, target: src/a.py}]\nunknown: {deep: [1]}\n---\nUse tabs.\n"
+        ),
+        "No front matter.\n",
+    ]
+
+    def read(text: str) -> None:
+        found = memory.parsed(text, "facts/a.md")
+        if not isinstance(found, str):
+            memory.written(found)
+            memory.rewritten(text, found, found)
+
+    fuzz("memories", mutated(seeds), read)
+
+
+def test_chunk_files() -> None:
+    seeds = [
+        (
+            '{"_metadata": {"model": "m", "fingerprint": "f"}, "chunks": [{"id": "a", "text": "x", "file": "a.py", "lines": [1, 2],'
+            ' "embedding": [0.1, -2e3], "tags": ["t"], "metadata": {"a": {"b": 1}}}]}'
+        ),
+        '[{"id": "a", "text": "x", "embedding": null}]',
+    ]
+
+    def read(text: str) -> None:
+        for kind in chunk_files.FILES:
+            chunk_files.parsed(kind, as_bytes(text))
+
+    fuzz("chunk files", mutated(seeds, ["1e400,", "-0.0"]), read)
+
+
+# -- archives ---------------------------------------------------------------------------------------------------------
+
+
+@cache
+def exported(folder: Path) -> bytes:
+    with indexed(tree(folder / "here", {"a.py": "def alpha(): ...\n", "b.md": "# Title\n"})) as engine:
+        engine.export_index(folder / "here.index")
+    return (folder / "here.index").read_bytes()
+
+
+def test_archives(tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("archives")
+    good = exported(folder)
+    file = folder / "hostile.index"
+    with open_engine(tree(folder / "there", {"a.py": "def alpha(): ...\n"})) as engine:
+
+        def take(data: bytes) -> None:
+            file.write_bytes(data)
+            engine.import_index(file)
+
+        fuzz("archives", mutated_bytes([good], [b"PK\x01\x02", b"\xff\xff\xff\xff"]), take)
+        assert engine.problems(thorough=True) == [] or not engine.status().files
+
+
+def test_archives_with_hostile_members(tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("members")
+    exported(folder)
+    with zipfile.ZipFile(folder / "here.index") as good:
+        members = {name: good.read(name) for name in good.namelist()}
+    manifest = members.pop("manifest.json").decode()
+    file = folder / "hostile.index"
+    with open_engine(tree(folder / "there", {"a.py": "def alpha(): ...\n"})) as engine:
+
+        def take(given: tuple[str, bytes]) -> None:
+            with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as out:
+                out.writestr("manifest.json", as_bytes(given[0]))
+                for name, data in members.items():
+                    out.writestr(name, given[1] if name.endswith(".seg") else data)
+            engine.import_index(file)
+
+        texts = mutated([manifest], ['"../x"', '"/etc/x"', '"index.db"', "10000000000000"])
+        fuzz("members of archives", st.tuples(texts, mutated_bytes([next(iter(members.values()))])), take)
+    assert sorted(path.name for path in folder.iterdir()) == [
+        *("here", "here-cache", "here.index", "hostile.index", "there", "there-cache")
+    ]
+
+
+def test_a_bomb_in_an_archive_is_refused_before_a_byte_is_unpacked(tmp_path: Path) -> None:
+    exported(tmp_path)
+    with zipfile.ZipFile(tmp_path / "here.index") as good:
+        manifest = json.loads(good.read("manifest.json"))
+    size = 300_000_000
+    manifest["members"] = [{"name": "index.db", "size": size, "sha256": "0" * 64}]
+    with zipfile.ZipFile(tmp_path / "bomb.index", "w", zipfile.ZIP_DEFLATED) as bomb:
+        bomb.writestr("manifest.json", json.dumps(manifest))
+        with bomb.open("index.db", "w") as member:
+            for _ in range(size // 10_000_000):
+                member.write(bytes(10_000_000))
+    assert (tmp_path / "bomb.index").stat().st_size < 1_000_000
+    with pytest.raises(InvalidArgument, match="times its own size"):
+        archive.read_manifest(tmp_path / "bomb.index")
+
+
+@pytest.mark.parametrize(
+    ("members", "why"),
+    [
+        ([{"name": "../evil.seg", "size": 1, "sha256": "0"}], "names what no index holds"),
+        ([{"name": "/etc/000001.seg", "size": 1, "sha256": "0"}], "names what no index holds"),
+        ([{"name": "000001.seg\n", "size": 1, "sha256": "0"}], "names what no index holds"),
+        ([{"name": "index.db", "size": -1, "sha256": "0"}], "names what no index holds"),
+        ([{"name": "index.db", "size": 1, "sha256": "0"}, {"name": "index.db", "size": 2, "sha256": "0"}], "twice"),
+        ([{"name": "index.db", "size": 10**15, "sha256": "0"}], "times its own size"),
+        ([], "names what no index holds"),
+    ],
+)
+def test_a_manifest_that_lies_is_refused(members: list[dict[str, Any]], why: str, tmp_path: Path) -> None:
+    exported(tmp_path)
+    with zipfile.ZipFile(tmp_path / "here.index") as good:
+        manifest = json.loads(good.read("manifest.json"))
+    with zipfile.ZipFile(tmp_path / "lie.index", "w") as lie:
+        lie.writestr("manifest.json", json.dumps(manifest | {"members": members}))
+    with pytest.raises(InvalidArgument, match=why), Engine.open(tmp_path / "here") as engine:
+        engine.import_index(tmp_path / "lie.index")
+
+
+# -- git's own files --------------------------------------------------------------------------------------------------
+
+
+def test_files_of_git(tmp_path: Path) -> None:
+    git = tmp_path / ".git"
+    (git / "refs" / "heads").mkdir(parents=True)
+    (git / "objects").mkdir()
+    sha = "0123456789" * 4
+    files = {
+        "HEAD": ["ref: refs/heads/main\n", f"{sha}\n", "ref: ../../etc/passwd\n"],
+        "packed-refs": [f"# pack-refs with: peeled\n{sha} refs/heads/main\n^{sha}\n"],
+        "config": ['[core]\n\tworktree = "../x" ; c\n[include]\n\tpath = /etc/x\n[core "a\\"b"]\n bare = true\n'],
+        "commondir": ["../..\n"],
+        "gitdir": ["/x/.git\n"],
+    }
+
+    def read(given: tuple[str, str]) -> None:
+        for name, texts in files.items():
+            (git / name).write_text(texts[0])
+        for name in ("commondir", "gitdir"):
+            (git / name).unlink()
+        (git / given[0]).write_bytes(as_bytes(given[1]))
+        found = git_files.repository_at(str(tmp_path))
+        git_files.core_worktree(given[1])
+        git_files.enclosing_work_tree(str(tmp_path))
+        if found:
+            git_files.problem_of(found)
+            git_files.read_head(found)
+
+    texts = st.sampled_from(sorted(files)).flatmap(
+        lambda name: st.tuples(st.just(name), mutated(files[name], ["refs/", "worktree = "]))
+    )
+    fuzz("files of git", texts, read)
+
+
+def test_a_file_that_stands_for_a_git_folder(tmp_path: Path) -> None:
+    def read(text: str) -> None:
+        (tmp_path / ".git").write_bytes(as_bytes(text))
+        git_files.repository_at(str(tmp_path))
+        git_files.common_dir_of(str(tmp_path))
+
+    fuzz("a .git file", mutated(["gitdir: ../x/.git/worktrees/a\n", f"gitdir: {tmp_path}\n"]), read)
+
+
+# -- tables of numbers ------------------------------------------------------------------------------------------------
+
+
+def test_tables_of_vectors() -> None:
+    import numpy as np
+
+    header = json.dumps(
+        {"a": {"dtype": "F32", "shape": [1, 2], "data_offsets": [0, 8]}, "__metadata__": {"b": "c"}}
+    ).encode()
+    seeds = [len(header).to_bytes(8, "little") + header + bytes(8)]
+    fuzz("safetensors", mutated_bytes(seeds, [b'"shape": [99999999999]', b"-1"]), tensors, ValueError)
+    table = packed(["a", "b"], np.zeros((2, 4), np.int8), {"model": "m"})
+    fuzz("static tables", mutated_bytes([bytes(table)]), unpacked, BadTableError, ValueError)
