@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Collection, Generator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Generator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import apsw
 
-from context_engine.errors import StorageCorrupt
+from context_engine.errors import DiskFull, StorageCorrupt, WriteFailed
+from context_engine.store import trouble
 from context_engine.store.place import is_network_drive
 from context_engine.store.state import LEFT_S, StateFolder
 
@@ -42,6 +43,41 @@ def transaction(db: apsw.Connection) -> Generator[None]:
         with suppress(apsw.Error):  # a full disk has ended it already
             db.execute("ROLLBACK")
         raise
+
+
+def frozen(path: Path) -> apsw.Connection | None:
+    """Open a database that nobody can write now, to read it: a full or closed disk has no room for what SQLite puts beside one.
+
+    None when its log holds what only such files make readable. Whoever uses it must open it again for the next look.
+    """
+    real = Path(os.path.realpath(path.parent), path.name)
+    log = real.with_name(f"{path.name}-wal")
+    if log.exists() and log.stat().st_size:
+        return None
+    address = f"{real.as_uri()}?immutable=1"
+    return apsw.Connection(address, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI | apsw.SQLITE_OPEN_NOFOLLOW)
+
+
+@contextmanager
+def readable(
+    folder: StateFolder, name: str, connected: Callable[[], apsw.Connection | None]
+) -> Generator[apsw.Connection | None]:
+    """Give the connection of `connected`; on a full or closed disk one that only reads, until the block ends."""
+    try:
+        db = connected()
+    except (*trouble.REFUSED, WriteFailed, DiskFull):
+        if folder.check_file(name) is None or (db := frozen(folder.path / name)) is None:
+            raise
+        with closing(db):
+            _distrust(db)
+            yield db
+    else:
+        yield db
+
+
+def _distrust(db: apsw.Connection) -> None:
+    for option, value in _UNTRUSTED:
+        db.config(option, value)
 
 
 def inode(path: Path) -> int:
@@ -73,8 +109,7 @@ def open_in_state(
     db = apsw.Connection(os.fspath(path), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW)
     try:
         db.set_busy_timeout(busy_ms)
-        for option, value in _UNTRUSTED:
-            db.config(option, value)
+        _distrust(db)
         found = {row[0] for row in db.execute("SELECT name FROM sqlite_schema WHERE name NOT LIKE 'sqlite%'")}
         if found and not found.issuperset(tables):
             raise _foreign(path, f"it is a database with other tables ({', '.join(sorted(found)[:3])})")

@@ -11,14 +11,13 @@ or after it. Readers hold no transactions. The whole folder is a cache: deleting
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,8 @@ import apsw
 import numpy as np
 from filelock import FileLock, Timeout
 
-from context_engine.errors import ContextEngineError, DiskFull, StorageBusy, StorageCorrupt
+from context_engine.errors import ContextEngineError, StorageBusy, StorageCorrupt
+from context_engine.store import database, trouble
 from context_engine.store import segment as segments
 from context_engine.store.segment import Segment
 from context_engine.store.snapshot import Snapshot
@@ -55,7 +55,13 @@ CLEAR_WAIT_S = 3.0
 UNFINISHED: Mapping[str, Any] = {"unfinished": 1}
 """Committed with files until ranks have been computed over them: a run that was killed in between is caught up on."""
 
-_HOST_ERRORS = (apsw.FullError, apsw.ReadOnlyError, apsw.CantOpenError, apsw.IOError)
+KEPT = trouble.Kept(
+    "the index",
+    busy="Call again in a moment.",
+    full="free some space or set CTX_CACHE_FOLDER to another disk; what was committed before is intact",
+    closed="set CTX_CACHE_FOLDER to a folder you may write to",
+    damaged="call reindex_workspace (or `ctx index --force`); the index is only a cache",
+)
 _IS_GENERATION = re.compile(r"g-\d{6,9}").fullmatch
 _EPOCH = "SELECT value FROM fact WHERE name='epoch'"
 _SCHEMA = """
@@ -133,15 +139,14 @@ class EmbeddedStore:
                 return None if reader is None else ask(reader)
             except FileNotFoundError:
                 self._forget()
-            except _HOST_ERRORS as error:
-                self._forget()
-                if attempt == READ_TRIES - 1:
-                    raise _closed(self.folder, str(error)) from error
             except apsw.Error as error:
                 self._forget()
                 if attempt == READ_TRIES - 1 or isinstance(error, apsw.CorruptError | apsw.NotADBError):
-                    raise _corrupt(self.folder, error) from error
-        raise _corrupt(self.folder, FileNotFoundError("its files are missing"))
+                    raise self._trouble(error) from error
+        raise trouble.damaged(self.folder, KEPT, "its files are missing")
+
+    def _trouble(self, error: apsw.Error) -> ContextEngineError:
+        return trouble.translate(error, self.folder, KEPT) or trouble.damaged(self.folder, KEPT, str(error))
 
     def _current(self) -> _Reader | None:
         """The open reader, as long as CURRENT and its database are the files they were: two `stat`s."""
@@ -489,9 +494,9 @@ class _Reader:
         self._path = path
         if not (path / "index.db").exists():
             raise FileNotFoundError(path / "index.db")
-        self._db = _connect(path / "index.db", apsw.SQLITE_OPEN_READWRITE)
         self._file_path = str(path / "index.db")
         self._file = _identity(self._file_path)
+        self._db, self._is_makeshift = _connect_to_read(path / "index.db")
         self._snapshot: Snapshot | None = None
         self._version = -1
 
@@ -500,8 +505,8 @@ class _Reader:
         return {} if self._snapshot is None else self._snapshot.by_number
 
     def is_in_place(self) -> bool:
-        """Whether the open database is the one that lies there: a cleared index begins again under an old name."""
-        return _identity(self._file_path) == self._file
+        """Whether the open database is the one that is there: a cleared index begins again under an old name."""
+        return not self._is_makeshift and _identity(self._file_path) == self._file
 
     def close(self) -> None:
         self._db.close()
@@ -630,7 +635,7 @@ def _is_usable(path: Path, known: Mapping[int, Segment]) -> bool:
             return reader.schema() == SCHEMA_VERSION and reader.snapshot(there) is not None
         finally:
             reader.close()
-    except (*_HOST_ERRORS, apsw.BusyError):
+    except (*trouble.REFUSED, apsw.BusyError):
         raise  # the disk is full or closed to us: that is no reason to throw an index away
     except (apsw.Error, FileNotFoundError, NotADirectoryError, StorageCorrupt, LookupError, TypeError, ValueError):
         return False
@@ -657,6 +662,16 @@ def problems_of(path: Path, looked: Callable[[int], None] = lambda _: None) -> l
         return [str(error)]
 
 
+def _connect_to_read(path: Path) -> tuple[apsw.Connection, bool]:
+    """Open a database, and whether it is for one look only: where the disk is full or closed nothing tells of later changes."""
+    try:
+        return _connect(path, apsw.SQLITE_OPEN_READWRITE), False
+    except trouble.REFUSED:
+        if (frozen := database.frozen(path)) is None:
+            raise
+        return frozen, True
+
+
 def _connect(path: Path, flags: int) -> apsw.Connection:
     db = apsw.Connection(str(path), flags=flags)
     db.set_busy_timeout(5_000)
@@ -667,49 +682,6 @@ def _connect(path: Path, flags: int) -> apsw.Connection:
     return db
 
 
-@contextmanager
-def disk_errors(folder: Path) -> Generator[None]:
-    """Turn the operating system's words for a full or read-only disk into ours."""
-    try:
-        yield
-    except apsw.FullError as error:
-        raise _full(folder) from error
-    except apsw.BusyError as error:
-        raise StorageBusy("another process keeps the index locked", suggestion="call again in a moment") from error
-    except _HOST_ERRORS as error:
-        raise _closed(folder, str(error)) from error
-    except (apsw.CorruptError, apsw.NotADBError) as error:
-        raise _corrupt(folder, error) from error
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise _full(folder) from error
-        named = str(error.filename or "")
-        if error.errno in _CLOSED and named and (str(folder) in named or folder.is_relative_to(named)):
-            raise _closed(folder, error.strerror or "") from error
-        if error.errno == errno.ENOENT and named and folder.is_relative_to(named):  # /proc takes no folders
-            raise _closed(folder, error.strerror or "") from error
-        raise
-
-
-_CLOSED = (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST)
-
-
-def _closed(folder: Path, why: str) -> DiskFull:
-    return DiskFull(
-        f"the index folder {folder} cannot be written: {why}",
-        suggestion="set CTX_CACHE_FOLDER to a folder you may write to",
-    )
-
-
-def _full(folder: Path) -> DiskFull:
-    return DiskFull(
-        f"no room left on the disk of {folder}",
-        suggestion="free some space or set CTX_CACHE_FOLDER to another disk; what was committed before is intact",
-    )
-
-
-def _corrupt(folder: Path, error: Exception) -> StorageCorrupt:
-    return StorageCorrupt(
-        f"the index in {folder} cannot be read: {error}",
-        suggestion="call reindex_workspace (or `ctx index --force`); the index is only a cache",
-    )
+def disk_errors(folder: Path) -> AbstractContextManager[None]:
+    """Have what SQLite and the system say about the folder of an index raised as errors of ours."""
+    return trouble.translated(folder, KEPT)

@@ -20,8 +20,7 @@ from typing import Any, Literal
 import apsw
 import msgspec
 
-from context_engine.errors import StorageBusy, StorageCorrupt
-from context_engine.store import database, state
+from context_engine.store import database, trouble
 from context_engine.store.state import StateFolder
 from context_engine.text.delta import Delta, Piece
 
@@ -33,6 +32,14 @@ BYTES_MAX = 64 * 1024 * 1024
 UNPACKED_BYTES_MAX = 128 * 1024 * 1024
 """A file that is edited has at most 32 MiB, and its change holds parts of both versions."""
 BUSY_MS = 5_000
+
+KEPT = trouble.Kept(
+    "the journal of edits",
+    busy="Call again in a moment; nothing was written.",
+    full="Free some space, then call again; nothing was written.",
+    closed="Give this user permission to write there: what cannot be recorded could not be undone. Nothing was written.",
+    damaged="Move it away: it holds nothing but what can be undone. The files themselves are not touched.",
+)
 
 State = Literal["open", "done", "undone"]
 
@@ -164,18 +171,22 @@ class Journal:
     # -- the database --
 
     def _entries(self, where: str, values: tuple[Any, ...] = ()) -> list[Entry]:
-        with self._lock, _told(self.path):
-            db = self._connected(create=False)
+        with self._reading() as db:
             return [] if db is None else _read(db, where, values)
 
     def _ask(self, sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        with self._lock, _told(self.path):
-            db = self._connected(create=False)
+        with self._reading() as db:
             return [] if db is None else _rows(db, sql, values)
 
     @contextmanager
+    def _reading(self) -> Generator[apsw.Connection | None]:
+        readable = database.readable(self._files, NAME, lambda: self._connected(create=False))
+        with self._lock, trouble.translated(self.path, KEPT), readable as db:
+            yield db
+
+    @contextmanager
     def _writing(self, *, flush: bool = False) -> Generator[apsw.Connection]:
-        with self._lock, _told(self.path):
+        with self._lock, trouble.translated(self.path, KEPT):
             db = self._connected(create=True)
             assert db is not None
             db.execute(f"PRAGMA synchronous = {('FULL' if flush else 'NORMAL') if self._flush else 'OFF'}")
@@ -209,7 +220,7 @@ def _check_schema(db: apsw.Connection, path: Path) -> None:
     db.execute("COMMIT")
     if version not in {0, SCHEMA_VERSION}:
         db.close()
-        raise _corrupt(path, f"it has the format {version}, this release knows {SCHEMA_VERSION}")
+        raise trouble.damaged(path, KEPT, f"it has the format {version}, this release knows {SCHEMA_VERSION}")
 
 
 def _rows(db: apsw.Connection, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -264,28 +275,3 @@ def _drop_oldest(db: apsw.Connection) -> None:
         size += length
         if place and (ops > OPS_MAX or size > BYTES_MAX):
             db.execute("DELETE FROM entry WHERE id = ?", (number,))
-
-
-@contextmanager
-def _told(path: Path) -> Generator[None]:
-    """Turn SQLite's words into ours."""
-    try:
-        yield
-    except apsw.BusyError as error:
-        raise StorageBusy(
-            "another process keeps the journal locked", suggestion="Call again in a moment; nothing was written."
-        ) from error
-    except apsw.FullError as error:
-        raise state.full(path) from error
-    except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError, apsw.IOError) as error:
-        raise state.closed(path, str(error)) from error
-    except (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, zlib.error, msgspec.DecodeError) as error:
-        raise _corrupt(path, str(error)) from error
-
-
-def _corrupt(path: Path, why: str) -> StorageCorrupt:
-    return StorageCorrupt(
-        f"the journal of edits {path} cannot be read: {why}",
-        suggestion="Move it away: it holds nothing but what can be undone. The files themselves are not touched.",
-        details={"path": str(path)},
-    )

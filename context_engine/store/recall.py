@@ -23,7 +23,7 @@ import apsw
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.errors import StorageBusy
+from context_engine.store import trouble
 from context_engine.store.database import transaction
 from context_engine.store.place import is_network_drive
 from context_engine.store.rows import keys_of
@@ -36,6 +36,14 @@ COLUMN_WEIGHTS = (2.0, 1.0, 1.5)
 """Of title, body and tags in BM25 (evals/remembering)."""
 NEW_TEXTS_MAX = 512
 """Embedded in one go, so that what was embedded is kept in portions."""
+
+KEPT = trouble.Kept(
+    "the index of what is remembered",
+    busy="Call again in a moment.",
+    full="Free some space, then call again.",
+    closed="Set CTX_CACHE_FOLDER to a folder you may write to.",
+    damaged="Delete it: the memories themselves are files, and it is made from them.",
+)
 
 _SCHEMA = """
 CREATE TABLE page(id INTEGER PRIMARY KEY, source TEXT NOT NULL, name TEXT NOT NULL, stamp BLOB NOT NULL, UNIQUE(source, name));
@@ -203,17 +211,17 @@ class Recall:
         self._pages = self._pages | {source: kept | put}
 
     def _asked(self, ask: Callable[[apsw.Connection], Answer]) -> Answer:
-        """Ask the database; one that turns out to be damaged is begun anew, once."""
-        try:
+        """Ask the database; one that is damaged is begun again, once, and one that cannot be written goes on in memory."""
+        with trouble.translated(self.path, KEPT):
+            try:
+                return ask(self._connected())
+            except trouble.DAMAGED:
+                self.close()
+                _delete(self.path)
+            except trouble.REFUSED:
+                self.close()
+                self._db, self._inode = _opened(None), 0
             return ask(self._connected())
-        except (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, apsw.IOError):
-            self.close()
-            _delete(self.path)
-            return ask(self._connected())
-        except apsw.BusyError as error:
-            raise StorageBusy(
-                "another process keeps the index of memories locked", suggestion="Call again in a moment."
-            ) from error
 
     def _connected(self) -> apsw.Connection:
         """The open database, as long as it is the file that lies there: somebody may have cleaned the cache."""
@@ -223,7 +231,7 @@ class Recall:
         if self._db is None:
             try:
                 self._db = _opened(self.path)
-            except (OSError, apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError, apsw.FullError):
+            except (OSError, *trouble.REFUSED):
                 self._db = _opened(None)
             self._inode = _inode(self.path) if self._db.filename else 0
         return self._db

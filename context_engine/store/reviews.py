@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from context_engine.errors import DiskFull, StorageBusy, StorageCorrupt, WriteFailed
-from context_engine.store import database
+from context_engine.store import database, trouble
 from context_engine.store import review_tables as tables
 from context_engine.store.locks import PathLocks
 from context_engine.store.review_tables import Checkpoint, Event, Session, Unit
@@ -38,6 +37,13 @@ KEPT_MAX = 200
 """Reviews that wait for a second pass; agents come back within minutes."""
 BODY_BYTES_MAX = 64 * 1024 * 1024
 """A thousand times what was found in any file."""
+KEPT = trouble.Kept(
+    "the reviews",
+    busy="Call again in a moment; nothing was lost.",
+    full="Free some space, then call resume_review.",
+    closed="Give this user permission to write there; review_git_diff reviews without writing anything.",
+    damaged="Move it away: it holds nothing but reviews, which can be done again.",
+)
 CACHE_BYTES_MAX = 64 * 1024 * 1024
 """Some hundred thousand files looked at: most bodies hold no finding and take 200 bytes."""
 _TRIM_CACHE = """
@@ -211,7 +217,7 @@ class ReviewStore:
             db.execute("INSERT OR REPLACE INTO kept VALUES (?, ?, ?)", (name, at, zlib.compress(body, 1)))
             db.execute("DELETE FROM kept WHERE id NOT IN (SELECT id FROM kept ORDER BY at DESC LIMIT ?)", (KEPT_MAX,))
         if self._common:
-            with self._lock, _told(self.path):
+            with self._lock, trouble.translated(self.path, KEPT):
                 self._common.keeping(db, name)
 
     def kept(self, name: str) -> bytes | None:
@@ -227,11 +233,11 @@ class ReviewStore:
     # -- the database --
 
     def _ask(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-        with self._lock, _told(self.path):
+        with self._lock, trouble.translated(self.path, KEPT):
             if self._common:
                 self._common.look(self._made)
-            db = self._connected(create=False)
-            return [] if db is None else tables.rows(db, sql, values)
+            with database.readable(self._files, NAME, lambda: self._connected(create=False)) as db:
+                return [] if db is None else tables.rows(db, sql, values)
 
     @contextmanager
     def _changing(self, session_id: str, *units: int) -> Generator[apsw.Connection]:
@@ -240,18 +246,18 @@ class ReviewStore:
             with self._writing() as db:
                 yield db
             return
-        with self._lock, _told(self.path):
+        with self._lock, trouble.translated(self.path, KEPT):
             db = self._made()
             with self._common.writing(db, session_id, units):
                 yield db
 
     def _unpacked(self, body: bytes) -> bytes:
-        with _told(self.path):
+        with trouble.translated(self.path, KEPT):
             return database.unpacked(body, BODY_BYTES_MAX)
 
     @contextmanager
     def _writing(self) -> Generator[apsw.Connection]:
-        with self._lock, _told(self.path), database.transaction(db := self._made()):
+        with self._lock, trouble.translated(self.path, KEPT), database.transaction(db := self._made()):
             yield db
 
     def _made(self) -> apsw.Connection:
@@ -278,36 +284,7 @@ def _opened(files: StateFolder) -> apsw.Connection:
     version = tables.lay_out(db)
     if version > tables.SCHEMA_VERSION:
         db.close()
-        raise _corrupt(files.path / NAME, f"it has the format {version}, this release knows {tables.SCHEMA_VERSION}")
+        raise trouble.damaged(
+            files.path / NAME, KEPT, f"it has the format {version}, this release knows {tables.SCHEMA_VERSION}"
+        )
     return db
-
-
-@contextmanager
-def _told(path: Path) -> Generator[None]:
-    """Turn SQLite's words into ours."""
-    try:
-        yield
-    except apsw.BusyError as error:
-        raise StorageBusy(
-            "another process keeps the reviews locked", suggestion="Call again in a moment; nothing was lost."
-        ) from error
-    except apsw.FullError as error:
-        raise DiskFull(
-            f"no room left on the disk of {path}", suggestion="Free some space, then call resume_review."
-        ) from error
-    except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError, apsw.IOError) as error:
-        raise WriteFailed(
-            f"{path}, where reviews are kept, cannot be written: {error}",
-            suggestion="Give this user permission to write there; review_git_diff reviews without writing anything.",
-            details={"path": str(path), "reason": "refused"},
-        ) from error
-    except (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, zlib.error) as error:
-        raise _corrupt(path, str(error)) from error
-
-
-def _corrupt(path: Path, why: str) -> StorageCorrupt:
-    return StorageCorrupt(
-        f"the reviews in {path} cannot be read: {why}",
-        suggestion="Move it away: it holds nothing but reviews, which can be done again.",
-        details={"path": str(path)},
-    )

@@ -16,9 +16,17 @@ from typing import NamedTuple
 
 import apsw
 
-from context_engine.errors import StorageBusy, StorageCorrupt
-from context_engine.store import database
+from context_engine.errors import StorageBusy
+from context_engine.store import database, trouble
 from context_engine.store.state import Stamp, told
+
+KEPT = trouble.Kept(
+    "what was seen of the team's records",
+    busy="Call again in a moment.",
+    full="Free some space, then call again.",
+    closed="Set CTX_CACHE_FOLDER to a folder you may write to.",
+    damaged="Delete it: it holds nothing that cannot be worked out again.",
+)
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS cursor(only INTEGER PRIMARY KEY CHECK (only = 1), revision INT NOT NULL);
@@ -51,7 +59,7 @@ class Seen:
         if not self._here.acquire(timeout=wait_s):
             raise _busy()
         try:
-            with self._told(), database.transaction(self._opened(wait_s)):
+            with trouble.translated(self._path, KEPT), database.transaction(self._opened(wait_s)):
                 yield
         finally:
             self._here.release()
@@ -109,20 +117,6 @@ class Seen:
             self._inode = database.inode(self._path)
         self._db.set_busy_timeout(round(wait_s * 1000))
         return self._db
-
-    @contextmanager
-    def _told(self) -> Generator[None]:
-        """Turn SQLite's words into ours."""
-        try:
-            yield
-        except apsw.BusyError as error:
-            raise _busy() from error
-        except apsw.Error as error:
-            raise StorageCorrupt(
-                f"{self._path} cannot be used: {error}",
-                suggestion="Delete it: it holds nothing that cannot be worked out again.",
-                details={"path": str(self._path)},
-            ) from error
 
 
 def _made(path: Path, busy_ms: int) -> apsw.Connection:

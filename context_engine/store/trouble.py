@@ -1,0 +1,104 @@
+"""What SQLite and the system say of a file that cannot be read or written, as errors of ours: one table for every file we keep."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+import zlib
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import apsw
+import msgspec
+
+from context_engine.errors import ContextEngineError, DiskFull, StorageBusy, StorageCorrupt, WriteFailed
+
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+CLOSED = frozenset({errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST})
+ROOM_BYTES = 65_536
+"""SQLite needs 32 kB beside a database to read it at all; where there is less it says no more than `disk I/O error`."""
+REFUSED = (apsw.FullError, apsw.ReadOnlyError, apsw.CantOpenError, apsw.PermissionsError, apsw.IOError)
+"""What SQLite says when the disk is full or closed: no reason to take the file for damaged."""
+DAMAGED = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a file of ours holds, and the next step for each kind of trouble with it."""
+
+    what: str
+    busy: str
+    full: str
+    closed: str
+    damaged: str
+
+
+@contextmanager
+def translated(path: Path, kept: Kept) -> Generator[None]:
+    """Raise our error in place of what SQLite, the system or an unpacker says about a file or folder of ours."""
+    try:
+        yield
+    except (apsw.Error, OSError, zlib.error, msgspec.DecodeError) as error:
+        ours = translate(error, path, kept)
+        if ours is None:
+            raise
+        raise ours from error
+
+
+def translate(error: Exception, path: Path, kept: Kept) -> ContextEngineError | None:
+    """Return the error to raise instead; None for what is neither the disk's nor the file's."""
+    if isinstance(error, apsw.BusyError | apsw.LockedError):
+        return StorageBusy(f"another process keeps {kept.what} locked", suggestion=kept.busy)
+    if _is_no_room(error, path):
+        return full(path, kept)
+    if isinstance(error, REFUSED) or _is_closed(error, path):
+        return closed(path, kept, getattr(error, "strerror", "") or str(error))
+    if isinstance(error, (*DAMAGED, zlib.error, msgspec.DecodeError)):
+        return damaged(path, kept, str(error))
+    return None
+
+
+def full(path: Path, kept: Kept) -> DiskFull:
+    """Return the error for a disk without room."""
+    return DiskFull(
+        f"no room left on the disk of {path}, {kept.what}", suggestion=kept.full, details={"path": str(path)}
+    )
+
+
+def closed(path: Path, kept: Kept, why: str) -> WriteFailed:
+    """Return the error for a place that may not be written."""
+    return WriteFailed(
+        f"{path}, {kept.what}, cannot be written: {why}",
+        suggestion=kept.closed,
+        details={"path": str(path), "reason": "refused"},
+    )
+
+
+def damaged(path: Path, kept: Kept, why: str) -> StorageCorrupt:
+    """Return the error for a file that is not as it was written."""
+    return StorageCorrupt(
+        f"{path}, {kept.what}, cannot be read: {why}", suggestion=kept.damaged, details={"path": str(path)}
+    )
+
+
+def _is_no_room(error: Exception, path: Path) -> bool:
+    if isinstance(error, OSError):
+        return error.errno in NO_ROOM
+    return isinstance(error, apsw.FullError) or (isinstance(error, REFUSED) and _has_no_room(path))
+
+
+def _has_no_room(path: Path) -> bool:
+    for folder in (path, *path.parents):
+        with suppress(OSError):
+            return shutil.disk_usage(folder).free < ROOM_BYTES
+    return False
+
+
+def _is_closed(error: Exception, path: Path) -> bool:
+    """Whether the system refuses this file or folder, and not one of the user's that was being read meanwhile."""
+    if not isinstance(error, OSError) or error.errno not in CLOSED or not error.filename:
+        return False
+    named = Path(str(error.filename))
+    return named.is_relative_to(path) or path.is_relative_to(named) or named.is_relative_to(path.parent)
