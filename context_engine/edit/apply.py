@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from context_engine.edit.change import Change, Outcome, Plan, delta_of, hash_of, renamed, turned
+from context_engine.edit.change import Change, Outcome, Plan, delta_of, hash_of, renamed, replaces, turned
 from context_engine.edit.content import BYTES_MAX
 from context_engine.edit.ledger import Ledger
 from context_engine.edit.transaction import Step, Transactions
@@ -191,12 +191,8 @@ class Editor:
         _check_expected(path, change, old, before)
         writing.check_may_write(seen)
         planned = change.plan(old)
-        if ledger is not None and not planned.is_exact and ledger.is_outdated(path, before):
-            raise StaleFile(
-                f"{path} was changed by somebody else after you read it, and not all of the target stands there exactly",
-                suggestion="Read it again, then quote what stands there now.",
-                details={"path": path, "seen": ledger.seen(path)[:16], "actual": before[:16]},
-            )
+        if ledger is not None and ledger.is_outdated(path, before):
+            _check_knows(path, change, planned, before, ledger.seen(path))
         return Step(seen, planned, self._op(seen, change, planned, before), change.leaves)
 
     def _op(self, seen: Seen, change: Change, planned: Outcome, before: str) -> Op:
@@ -270,7 +266,10 @@ class Editor:
         changed = [each for each in receipt.files if each.before != each.after]
         if ledger is not None:
             for each in changed:
-                ledger.wrote(each.path, each.before, each.after)
+                if replaces(each.planned):
+                    ledger.saw(each.path, each.after)
+                else:
+                    ledger.wrote(each.path, each.before, each.after)
         if changed and self._on_write is not None:
             self._on_write(frozenset(each.path for each in changed))
         return receipt
@@ -278,11 +277,16 @@ class Editor:
 
 def _receipt(number: int, steps: Sequence[Step], ledger: Ledger | None) -> Receipt:
     files = tuple(Changed(step.op.path, step.op.before, step.op.after, step.planned) for step in steps)
-    outdated = [each.path for each in files if ledger is not None and ledger.is_outdated(each.path, each.before)]
+    outdated = [each for each in files if ledger is not None and ledger.is_outdated(each.path, each.before)]
     warnings = tuple(
-        f"{path} was changed by somebody else after you read it; the edit still fitted" for path in outdated
+        f"{each.path} was changed by somebody else after you read it; {_beside(each)}" for each in outdated
     )
     return Receipt(str(number) if number else "", files, warnings)
+
+
+def _beside(file: Changed) -> str:
+    """What became of somebody else's change."""
+    return "its content was replaced as a whole" if replaces(file.planned) else "the edit still fitted"
 
 
 def _happened(entry: Entry) -> Generator[tuple[str, str]]:
@@ -311,6 +315,24 @@ def _check_expected(path: str, change: Change, old: bytes | None, before: str) -
         else "Read it again, then repeat the call with what stands there now.",
         details={"path": path, "expected": expected[:16], "actual": before[:16], "still_fits": fits},
     )
+
+
+def _check_knows(path: str, change: Change, planned: Outcome, before: str, seen: str) -> None:
+    """Refuse to change what somebody else changed since the caller read the file, unless it is certain. Raises: StaleFile."""
+    details = {"path": path, "seen": seen[:16], "actual": before[:16]}
+    if not planned.is_exact:
+        raise StaleFile(
+            f"{path} was changed by somebody else after you read it, and not all of the target stands there exactly",
+            suggestion="Read it again, then quote what stands there now.",
+            details=details,
+        )
+    if replaces(planned) and not change.expected_hash and hash_of(planned.data) != before:
+        raise StaleFile(
+            f"{path} was changed by somebody else after you read it, and would lose that change; nothing was written",
+            suggestion="Read it again and keep what changed, or change parts of it with edit_file."
+            f" To replace all of it, repeat the call with expected_hash {before[:12]}.",
+            details=details,
+        )
 
 
 def _fits(change: Change, old: bytes) -> bool:

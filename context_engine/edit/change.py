@@ -76,6 +76,11 @@ class Whole:
     is_exact: bool = True
 
 
+def replaces(planned: Outcome) -> bool:
+    """Return whether all of a file goes, whatever is in it: it was not planned from what is there."""
+    return isinstance(planned, Whole) and planned.delta is None
+
+
 def edited(path: str, plan: Callable[[bytes], Outcome], *, expected_hash: str = "") -> Change:
     """A file that is there is changed as a plan says."""
     return Change(path, lambda data: plan(data or b""), expected_hash)
