@@ -419,7 +419,7 @@ def test_a_cache_that_cannot_be_written_is_told_with_the_way_out(tmp_path: Path)
             print(found(one))
         """,
     )
-    assert done[0] == "DISK_FULL True"
+    assert done[0] == "WRITE_FAILED True"
     assert done[-1] == "['a.py', 'b.py']"
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.errors import DiskFull
+from context_engine.errors import WriteFailed
 from context_engine.model import Commit, Touch
 from context_engine.store import history
 from context_engine.store.history import Facts, HistoryFile, Listed
@@ -112,7 +112,7 @@ def test_cleared_it_is_gone(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_is_named() -> None:
     with ordinary_user() as folder:
         folder.chmod(0o500)
-        with pytest.raises(DiskFull, match="cannot be written"):
+        with pytest.raises(WriteFailed, match="cannot be written"):
             HistoryFile(folder / "history").save(Facts.none())
 
 

@@ -21,6 +21,16 @@ ROOM_BYTES = 65_536
 """SQLite needs 32 kB beside a database to read it at all; where there is less it says no more than `disk I/O error`."""
 REFUSED = (apsw.FullError, apsw.ReadOnlyError, apsw.CantOpenError, apsw.PermissionsError, apsw.IOError)
 """What SQLite says when the disk is full or closed: no reason to take the file for damaged."""
+_NO_LONGER = frozenset(
+    {
+        apsw.SQLITE_IOERR_WRITE,
+        apsw.SQLITE_IOERR_TRUNCATE,
+        apsw.SQLITE_IOERR_SHMOPEN,
+        apsw.SQLITE_IOERR_SHMSIZE,
+        apsw.SQLITE_IOERR_SHMMAP,
+    }
+)
+"""A file that cannot be made longer: a quota or a limit of its size, which SQLite does not tell from a broken disk."""
 DAMAGED = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError)
 
 
@@ -86,7 +96,9 @@ def damaged(path: Path, kept: Kept, why: str) -> StorageCorrupt:
 def _is_no_room(error: Exception, path: Path) -> bool:
     if isinstance(error, OSError):
         return error.errno in NO_ROOM
-    return isinstance(error, apsw.FullError) or (isinstance(error, REFUSED) and _has_no_room(path))
+    if isinstance(error, apsw.FullError) or getattr(error, "extendedresult", 0) in _NO_LONGER:
+        return True
+    return isinstance(error, REFUSED) and _has_no_room(path)
 
 
 def _has_no_room(path: Path) -> bool:
