@@ -23,7 +23,7 @@ from context_engine.errors import Cancelled, InvalidArgument
 from context_engine.memory import importers
 from context_engine.memory.asking import PRIORITIES, QUERY_CHARS, RESULTS_MAX, TYPES, Sought
 from context_engine.memory.discovery import Discovery
-from context_engine.memory.listing import Standing
+from context_engine.memory.listing import Standing, unread
 from context_engine.memory.meaning import nearness, prepare
 from context_engine.memory.memories import Memories
 from context_engine.memory.ranking import best, freshness, fused, weighed
@@ -114,6 +114,7 @@ class Knowledge:
         self._lock = threading.Lock()
         self._dated: dict[str, bytes] = {}  # files whose issues were dated, and the stamp they had
         self._seen: tuple[tuple[list[Entry], Pages, Pages], dict[int, Entry], dict[int, Known]] | None = None
+        self._damage: tuple[str, ...] = ()
 
     # -- learning --
 
@@ -216,7 +217,7 @@ class Knowledge:
         found = [each for each in judged if sought.include_stale or each.status == "active"]
         found = sorted((each for each in found if each.score >= sought.min_score), key=_best_first)
         left_out = sum(each.status == "stale" for each in judged) if not sought.include_stale else 0
-        warnings = _warnings(near.why_not, left_out)
+        warnings = (*_warnings(near.why_not, left_out), *self._damage)
         engine: Literal["hybrid", "lexical"] = "lexical" if near.why_not else "hybrid"
         return Findings(tuple(found[: sought.limit]), len(found), left_out, engine, warnings)
 
@@ -258,6 +259,7 @@ class Knowledge:
                 known = {number: _of_memory(entry) for number, entry in entries.items()}
                 known |= _decoded(state[1].values()) | _decoded(state[2].values())
                 self._seen = state, entries, known
+                self._damage = unread(state[0])
             return self._seen[1:]
 
     def _judged(self, known: Known, standing: Standing | None, relevance: float, access: float) -> Result:

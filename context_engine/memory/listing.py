@@ -14,9 +14,13 @@ from context_engine.memory.linked import WhyStale
 from context_engine.memory.shelf import Entry
 from context_engine.search.grep import cursor, position
 from context_engine.store import times
+from context_engine.text.visible import one_line
 
 Status = Literal["active", "stale", "superseded", "expired", "invalid"]
 STAMP_CHARS = 8
+
+
+UNREAD_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +104,16 @@ def listed(
         by_category=dict(sorted(Counter(_category(row.entry) for row in rows).items())),
         by_status=dict(sorted(Counter(status.status for _, status in known).items())),
     )
+
+
+def unread(entries: Iterable[Entry]) -> tuple[str, ...]:
+    """Say which memories cannot be read: what they hold is not found."""
+    left = [entry for entry in entries if entry.memory is None]
+    if not left:
+        return ()
+    shown = ", ".join(f"{one_line(entry.path)} ({entry.problem})" for entry in left[:UNREAD_SHOWN])
+    more = f" and {len(left) - UNREAD_SHOWN} more" if len(left) > UNREAD_SHOWN else ""
+    return (f"left out, since they cannot be read: {shown}{more}. Repair these files, or take them back from git.",)
 
 
 def _check(wanted: Wanted) -> None:

@@ -30,12 +30,13 @@ HOUR_S = 3_600
 
 @dataclass(frozen=True, slots=True)
 class Requested:
-    """A request, whether it is new, the plan it is about and the steps it covers."""
+    """A request, whether it is new, the plan it is about, the steps it covers, and what is wrong with the log of the plan."""
 
     approval: Approval
     is_new: bool
     plan: Plan
     steps: tuple[Step, ...]
+    damage: str = ""
 
     @property
     def affected_files(self) -> tuple[str, ...]:
@@ -82,10 +83,10 @@ class Approving:
             wanted = tuple(dict.fromkeys(step_of(now.plan, each).uid for each in steps))
             for known in now.approvals:
                 if known.status == "pending" and known.steps == wanted:
-                    return _requested(known, now.plan, is_new=False)
+                    return _requested(known, now, is_new=False)
             made = self._made(now, wanted, note, expires_in_hours)
             after = self._keeper.append(now, self._keeper.event(REQUESTED, actor=actor, data=msgspec.to_builtins(made)))
-        return _requested(_the(made.id, after.approvals), after.plan, is_new=True)
+        return _requested(_the(made.id, after.approvals), after, is_new=True)
 
     def _made(self, now: Current, wanted: tuple[str, ...], note: str, hours: float | None) -> Approval:
         at = self._keeper.now()
@@ -155,7 +156,7 @@ class Approving:
     def get(self, request_id: str) -> Requested:
         """A request as it stands. Raises: ApprovalNotFound, StorageCorrupt."""
         now = self._keeper.current(self._holder(request_id))
-        return _requested(_the(request_id, now.approvals), now.plan, is_new=False)
+        return _requested(_the(request_id, now.approvals), now, is_new=False)
 
     def _holder(self, request_id: str) -> str:
         """The plan that a request belongs to. Raises: ApprovalNotFound."""
@@ -172,8 +173,9 @@ def _type(steps: Sequence[str]) -> Literal["full_plan", "step", "step_group"]:
     return "step" if len(steps) == 1 else "step_group"
 
 
-def _requested(approval: Approval, plan: Plan, *, is_new: bool) -> Requested:
-    return Requested(approval, is_new, plan, tuple(step for step in plan.steps if approval.covers(step.uid)))
+def _requested(approval: Approval, now: Current, *, is_new: bool) -> Requested:
+    steps = tuple(step for step in now.plan.steps if approval.covers(step.uid))
+    return Requested(approval, is_new, now.plan, steps, now.execution.damage)
 
 
 def _responded(approval: Approval, now: Current) -> Responded:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 
@@ -286,14 +287,15 @@ class Desk:
             now = self._keeper.current(plan_id)
         except StorageCorrupt as error:
             return Loaded(plan, told, numbers, warnings=(f"{error.message}. {error.suggestion}", *of_team))
-        return Loaded(plan, told, numbers, now.events, now.execution, now.approvals, of_team)
+        damage = tuple(filter(None, [now.execution.damage]))
+        return Loaded(plan, told, numbers, now.events, now.execution, now.approvals, (*damage, *of_team))
 
     def drift(self, plan: Plan) -> Drift:
         """What became of the files of a plan since it was made."""
         return self._tree.drift(plan)
 
     def history(self, which: str) -> tuple[tuple[Version, ...], tuple[str, ...]]:
-        """What is told of every version, newest first, and which files are damaged. Raises: PlanNotFound."""
+        """What is told of every version, newest first, and what is damaged. Raises: PlanNotFound."""
         plan_id = self.id_of(which)
         told: list[Version] = []
         damaged: list[str] = []
@@ -302,6 +304,8 @@ class Desk:
                 told.append(self._keeper.told(plan_id, number))
             except StorageCorrupt as error:
                 damaged.append(error.message)
+        with suppress(StorageCorrupt):  # then a version says so
+            damaged += filter(None, [self._keeper.current(plan_id).execution.damage])
         return tuple(told), tuple(damaged)
 
     def listed(self, wanted: Wanted) -> Listed:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -29,6 +29,10 @@ from context_engine.store.versions import corrupt
 from context_engine.text.ids import CHANCE_BYTES, uuid7
 
 MIRROR = "PLAN.md"
+CUT_OFF = (
+    "steps may be further than they look. Take the file back from git or a backup, or delete events.head next to it to go on"
+    " with what is left."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +120,9 @@ class Keeper:
         )
         events = (*logged, *late)
         now = self.now()
+        execution = folded(plan, events, now=now, policy=self.policy)
+        if log.doubt:
+            execution = replace(execution, damage=f"events.jsonl of {version.plan_id}: {log.doubt}; {CUT_OFF}")
         return Current(
             version,
             plan,
@@ -123,7 +130,7 @@ class Keeper:
             log,
             events,
             late,
-            folded(plan, events, now=now, policy=self.policy),
+            execution,
             approvals(events, version.version, version.content_hash, now),
         )
 

@@ -75,7 +75,10 @@ class StepState(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """Where a plan stands: every step by uid, and what follows from them. `seq` is that of the last event."""
+    """Where a plan stands: every step by uid, and what follows from them. `seq` is that of the last event.
+
+    `damage` says why events may be missing, and what to do; empty when the log is whole.
+    """
 
     status: PlanStatus
     steps: Mapping[str, StepState]
@@ -89,6 +92,7 @@ class Execution:
     next: str
     seq: int
     passed_over: int
+    damage: str = ""
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -314,6 +318,8 @@ def wire_execution(plan: Plan, execution: Execution, *, with_steps: bool = True)
         return sorted(number[uid] for uid in uids)
 
     said: dict[str, Any] = {"plan_id": plan.id, "plan_version": plan.version, "status": execution.status}
+    if execution.damage:
+        said["damage"] = execution.damage
     if with_steps:
         said["steps"] = [_wire_step(step, execution.steps[step.uid], number) for step in plan.steps]
     return said | {

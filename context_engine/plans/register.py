@@ -68,7 +68,8 @@ class Register:
         status = status_of(now.plan, now.execution, approved=is_approved(now.approvals, now.plan), archived=archived)
         at = max(now.version.created_at, now.events[-1].at if now.events else "")
         row = _row_of(now.version, now.plan, status=status, progress=now.execution.percentage, updated_at=at)
-        return stamp, msgspec.structs.replace(row, requests=tuple(each.id for each in now.approvals))
+        requests = tuple(each.id for each in now.approvals)
+        return stamp, msgspec.structs.replace(row, requests=requests, problem=now.execution.damage)
 
     def _damaged(self, plan_id: str, numbers: Sequence[int], problem: str) -> PlanRow:
         """The row of a plan that cannot be read as it is: what its newest sound version says."""

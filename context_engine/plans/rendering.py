@@ -27,7 +27,7 @@ def plan_text(plan: Plan, execution: Execution | None = None) -> str:
     place = numbers(plan)
     parts = [
         f"# {line(plan.goal)}",
-        _head(plan, execution),
+        _head(plan, execution) + _damage(execution),
         plan.task.strip() if plan.task.strip() not in ("", plan.goal) else "",
         _scope(plan),
         _listed("## Architecture", _architecture(plan)),
@@ -49,7 +49,9 @@ def progress_text(plan: Plan, execution: Execution) -> str:
     done = sum(state.status in DONE for state in execution.steps.values())
     filled = round(BAR_CHARS * execution.percentage / 100)
     bar = "█" * filled + "░" * (BAR_CHARS - filled)
-    head = f"{bar} {execution.percentage:g} % - {done} of {len(plan.steps)} steps, {execution.status}"
+    head = (
+        f"{bar} {execution.percentage:g} % - {done} of {len(plan.steps)} steps, {execution.status}{_damage(execution)}"
+    )
     rows = [
         [str(number[step.uid]), line(step.title), *_row(execution.steps[step.uid], number), effort_of(step.hours)]
         for step in plan.steps
@@ -62,6 +64,10 @@ def progress_text(plan: Plan, execution: Execution) -> str:
     ]
     table = table_of(("step", "title", "state", "", "takes"), rows)
     return "\n\n".join(part for part in (head, table, "\n".join(filter(None, tail))) if part) + "\n"
+
+
+def _damage(execution: Execution | None) -> str:
+    return f"\n\nWarning: {execution.damage}" if execution and execution.damage else ""
 
 
 def history_text(versions: Iterable[Version]) -> str:

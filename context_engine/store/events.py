@@ -5,7 +5,9 @@ r"""An append-only log of events, a line of JSON each, in which every line holds
 
 A line counts when it is whole. What a killed writer left unfinished at the end does not, and the next one cuts it off. A line
 that was changed or lost before the end breaks the chain: then nothing is read and nothing appended until somebody mends the
-file, for what comes after may rest on it. This module knows nothing of what an event means.
+file, for what comes after may rest on it. A log that was cut off between two lines is sound in itself: how far it was written
+here is in a file next to it (`events.head`), and a log that does not reach that far says so (`Log.doubt`) until somebody takes it
+back or deletes that file. This module knows nothing of what an event means.
 """
 
 from __future__ import annotations
@@ -14,12 +16,12 @@ import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
 
-from context_engine.errors import StorageBusy, StorageCorrupt, TooLarge
+from context_engine.errors import DiskFull, StorageBusy, StorageCorrupt, TooLarge, WriteFailed
 from context_engine.store.state import Share, StateFolder
 
 LINE_BYTES_MAX = 65_536
@@ -32,12 +34,23 @@ SHA_CHARS = 32
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """What stands in a log. `size` are the bytes of its whole lines, `sha` belongs to the last one, `torn` bytes follow."""
+    """What is in a log. `size` are the bytes of its whole lines, `sha` belongs to the last one, `torn` bytes follow.
+
+    `doubt` says why it is not the log that was written here; empty when it is.
+    """
 
     events: tuple[Mapping[str, Any], ...] = ()
     size: int = 0
     sha: str = ""
     torn: int = 0
+    doubt: str = ""
+
+
+class _Head(msgspec.Struct):
+    """How far a log was written here: the number of its last line, and the hash of that."""
+
+    seq: int
+    sha: str
 
 
 class EventLog:
@@ -51,15 +64,18 @@ class EventLog:
         self.path = files.path / name
         self._files = files
         self._name = name
+        self._head_name = f"{name.partition('.')[0]}.head"
         self._flush = flush
         self._share = share
 
     def read(self) -> Log:
         """All events; none when there is no file. Raises: StorageCorrupt with the line that breaks the chain."""
+        head = self._head()  # before the log: a line that comes meanwhile is no doubt
         try:
-            return parsed(self._bytes())
+            log = parsed(self._bytes())
         except BrokenChain as broken:
             raise self._corrupt(*broken.args) from broken
+        return replace(log, doubt=_doubt(log, head)) if head else log
 
     def append(self, log: Log, bodies: Sequence[Mapping[str, Any]]) -> Log:
         """Put events behind those of a log that was just read; what the log holds then. They count all or from the front.
@@ -76,7 +92,20 @@ class EventLog:
             self._write(descriptor, log, lines)
         if is_new and self._flush:
             self._files.flush()
+        if not log.doubt:
+            self._put_head(after)
         return after
+
+    def _head(self) -> _Head | None:
+        data = self._files.read(self._head_name, bytes_max=LINE_BYTES_MAX)
+        with suppress(msgspec.DecodeError):
+            return msgspec.json.decode(data, type=_Head) if isinstance(data, bytes) else None
+        return None
+
+    def _put_head(self, log: Log) -> None:
+        """Note how far the log was written; where that is not possible the last note stays, which holds for the part before."""
+        with suppress(WriteFailed, DiskFull, StorageCorrupt):
+            self._files.replace(self._head_name, msgspec.json.encode(_Head(len(log.events), log.sha)), flush=False)
 
     def _bytes(self) -> bytes:
         data = self._files.read(self._name, bytes_max=BYTES_MAX)
@@ -150,6 +179,16 @@ def parsed(data: bytes) -> Log:
     return Log(tuple(events), size, sha, len(rest))
 
 
+def _doubt(log: Log, head: _Head) -> str:
+    """Return why a log is not the one that was written here; empty when it is, however much longer."""
+    if head.seq > len(log.events):
+        return f"{head.seq} events were written here and {len(log.events)} are left"
+    following = [str(event["prev_sha"]) for event in log.events[head.seq : head.seq + 1]]
+    if head.seq > 0 and (following or [log.sha])[0] != head.sha:
+        return f"line {head.seq} is not the one that was written here"
+    return ""
+
+
 def _chained(log: Log, bodies: Sequence[Mapping[str, Any]]) -> tuple[bytes, Log]:
     """The lines of new events, and the log with them. Raises: TooLarge."""
     lines, events, sha = [], list(log.events), log.sha
@@ -166,7 +205,7 @@ def _chained(log: Log, bodies: Sequence[Mapping[str, Any]]) -> tuple[bytes, Log]
         lines.append(line + b"\n")
         events.append(event)
     data = b"".join(lines)
-    return data, Log(tuple(events), log.size + len(data), sha)
+    return data, Log(tuple(events), log.size + len(data), sha, doubt=log.doubt)
 
 
 def _event(line: bytes) -> dict[str, Any] | None:

@@ -117,11 +117,13 @@ class Journal:
         return next(iter(self._entries("id = ?", (number,))), None)
 
     def entries(self, limit: int) -> list[Entry]:
-        """What was done and undone, newest first."""
+        """What was done and undone, newest first. Raises: StorageCorrupt, also when the journal was emptied."""
+        self._check_not_emptied()
         return self._entries("state != 'open' ORDER BY id DESC LIMIT ?", (limit,))
 
     def newest(self, wanted: State, session: str = "") -> Entry | None:
         """What would be undone (`done`) or done again (`undone`) next; of this session only, if it ever changed anything."""
+        self._check_not_emptied()
         mine = bool(session) and bool(self._ask("SELECT 1 FROM entry WHERE session = ? LIMIT 1", (session,)))
         order = "id" if wanted == "done" else "turned"
         found = self._entries(
@@ -170,6 +172,16 @@ class Journal:
 
     # -- the database --
 
+    def _check_not_emptied(self) -> None:
+        """Refuse to take a file without content for a journal without edits; the next edit makes it a journal again."""
+        with self._lock:
+            if self._db is None and self._is_empty():
+                raise trouble.damaged(self.path, KEPT, "it is empty, so what was edited before cannot be undone")
+
+    def _is_empty(self) -> bool:
+        status = self._files.check_file(NAME)
+        return status is not None and status.st_size == 0 and not self._files.exists(f"{NAME}-wal")
+
     def _entries(self, where: str, values: tuple[Any, ...] = ()) -> list[Entry]:
         with self._reading() as db:
             return [] if db is None else _read(db, where, values)
@@ -198,7 +210,7 @@ class Journal:
         inode = database.inode(self.path)
         if self._db is not None and inode != self._inode:
             self.close()
-        if self._db is None and (inode or create):
+        if self._db is None and (create or (inode and not self._is_empty())):
             self._db = _opened(self._files)
             self._inode = database.inode(self.path)
         return self._db

@@ -28,7 +28,7 @@ OURS = (
 """Names in it that nobody else may write to, by an edit of ours least of all."""
 GIT_IGNORE = ".gitignore"
 _DOOR = "# Written by Context Engine: what lies here for this machine alone.\n"
-_DERIVED = "/locks/\n/secrets.key\n/plans/index.json\n/plans/.trash/\n*.tmp\n"
+_DERIVED = "/locks/\n/secrets.key\n/plans/index.json\n/plans/.trash/\n/plans/*/events.head\n*.tmp\n"
 _NOT_FOR_GIT = _DOOR + "/.gitignore\n" + "".join(f"/{name}*\n" for name in DATABASES) + _DERIVED
 _NOT_FOR_GIT_BYTES_MAX = 10_000
 """Ours has 200; a longer one is the user's own."""

@@ -179,7 +179,8 @@ def view_history(
     first, last = _moment("since", since, 0.0), _moment("until", until, float("inf"))
     asked = [each for each in versions if first <= (times.seconds(each.created_at) or 0.0) <= last]
     if format == "markdown":
-        return Reply(page(history_text(asked[:limit]), engine.settings.result_chars_max))
+        text = "\n".join([history_text(asked[:limit]), *(f"warning: {each}" for each in damaged)])
+        return Reply(page(text, engine.settings.result_chars_max))
     rows = [_version_row(each) for each in asked[:limit]]
     if include_plans:
         rows = [row | {"plan": desk.load(plan_id, row["version"]).plan} for row in rows]

@@ -213,6 +213,8 @@ def visualize_plan(
     else:
         touched, imports, warnings = _modules(engine, drawn)
         picture = mermaid.architecture(touched, imports, direction=way, label_chars=max_label)
+    if execution and execution.damage:
+        warnings = [*warnings, execution.damage]
     told = {
         "diagram_type": diagram_type,
         "plan_id": drawn.id,

@@ -53,7 +53,7 @@ def request_approval(
         plan_id, steps=numbers_of(step_numbers), note=note, expires_in_hours=expires_in_hours
     )
     planned = _planned(engine, asked)
-    told: dict[str, Any] = {"request": _request(asked, planned), "is_new": asked.is_new}
+    told: dict[str, Any] = {"request": _request(asked, planned), "is_new": asked.is_new, "damage": asked.damage}
     decided = _by_person(engine, call, asked, planned) if ask_user else None
     if decided:
         told |= {"request": _request(asked, planned, decided), "decision": decided.approval.status, **_after(decided)}
