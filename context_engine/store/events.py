@@ -92,8 +92,9 @@ class EventLog:
             self._write(descriptor, log, lines)
         if is_new and self._flush:
             self._files.flush()
-        if not log.doubt:
-            self._put_head(after)
+        if log.doubt and (head := self._head()):
+            return replace(after, doubt=_doubt(after, head))
+        self._put_head(after)
         return after
 
     def _head(self) -> _Head | None:
@@ -205,7 +206,7 @@ def _chained(log: Log, bodies: Sequence[Mapping[str, Any]]) -> tuple[bytes, Log]
         lines.append(line + b"\n")
         events.append(event)
     data = b"".join(lines)
-    return data, Log(tuple(events), log.size + len(data), sha, doubt=log.doubt)
+    return data, Log(tuple(events), log.size + len(data), sha)
 
 
 def _event(line: bytes) -> dict[str, Any] | None:
