@@ -51,9 +51,9 @@ def frozen(path: Path) -> apsw.Connection | None:
     None when its log holds what only such files make readable. Whoever uses it must open it again for the next look.
     """
     real = Path(os.path.realpath(path.parent), path.name)
-    log = real.with_name(f"{path.name}-wal")
-    if log.exists() and log.stat().st_size:
-        return None
+    with suppress(FileNotFoundError):
+        if os.stat(f"{real}-wal", follow_symlinks=False).st_size:
+            return None
     address = f"{real.as_uri()}?immutable=1"
     return apsw.Connection(address, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI | apsw.SQLITE_OPEN_NOFOLLOW)
 
