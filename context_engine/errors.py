@@ -313,7 +313,7 @@ class WriteFailed(HostError):
 
 
 class StorageCorrupt(HostError):
-    """A file of ours is damaged."""
+    """A file of ours is damaged, or something else is in its place: a link, a pipe, a database of others."""
 
     code = "STORAGE_CORRUPT"
     retryable = False
