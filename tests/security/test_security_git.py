@@ -14,6 +14,10 @@ from typing import Any
 
 import pytest
 
+from context_engine.cli.clients import config
+from context_engine.cli.clients.launch import launch_here
+from context_engine.cli.doctor import clients
+from context_engine.cli.doctor.findings import Case
 from context_engine.errors import AccessFailed
 from context_engine.executables import find_program, safe_path
 from context_engine.server.gate import Gate, alone
@@ -99,7 +103,7 @@ def test_no_tool_starts_a_program_of_a_bare_repository_within_a_clone(tmp_path: 
 
 def test_the_program_starts_nothing_that_lies_in_the_repository(tmp_path: Path) -> None:
     traps = hostile_repository(tmp_path)
-    for words in (["index"], ["search", "alpha"], ["context", "alpha"], ["review", "--target", "head"]):
+    for words in (["index"], ["context", "alpha"]):  # `index` starts workers
         done = ctx(traps, *words)
         assert (words, traps.sprung()) == (words, []), done.stderr
         assert "Traceback" not in done.stderr
@@ -144,20 +148,22 @@ def test_a_program_that_we_start_finds_none_of_its_own_in_the_folder_it_runs_in(
     assert ran.out.decode().split() == ["None", "/usr/bin"]
 
 
-def test_doctor_starts_nothing_that_a_settings_file_of_the_project_names(tmp_path: Path) -> None:
-    traps = Traps(tmp_path / "repo", tmp_path / "marks")
+@pytest.mark.parametrize("shape", ["program", "shell"])
+def test_doctor_starts_nothing_that_a_settings_file_of_the_project_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shape: str
+) -> None:
+    traps = Traps(repository(tmp_path / "repo", CODE), tmp_path / "marks")
     traps.marks.mkdir()
-    repository(traps.root, CODE)
-    (tmp_path / "home").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
     program = traps.program("named by .mcp.json")
-    for command, words in ((program, ["ctx", "serve"]), ("/bin/sh", ["-c", f"{program} #", "ctx", "serve"])):
-        entry = {"mcpServers": {"ctx": {"command": command, "args": words}}}
-        tree(traps.root, {".mcp.json": json.dumps(entry), ".cursor/mcp.json": json.dumps(entry)})
-        env = traps.environment() | {"HOME": str(tmp_path / "home"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
-        script = Path(sys.executable).with_name("ctx")
-        done = subprocess.run([script, "doctor"], cwd=traps.root, env=env, capture_output=True, text=True, timeout=120)
-        assert "which was not tried" in done.stdout, done.stdout + done.stderr
-        assert traps.sprung() == []
+    command, words = (program, ["ctx"]) if shape == "program" else ("/bin/sh", ["-c", f"{program} #", "ctx"])
+    entry = {"mcpServers": {"ctx": {"command": command, "args": [*words, "serve"]}}}
+    tree(traps.root, {".mcp.json": json.dumps(entry), ".cursor/mcp.json": json.dumps(entry)})
+    case = Case(config.this_machine(), os.environ, traps.root, traps.root, launch_here(), ("claude", "cursor"))
+    with traps.armed():
+        found = list(clients.clients(case))
+    assert [each.found.endswith("which was not tried") for each in found] == [True, True]
+    assert traps.sprung() == []
 
 
 # -- whose repository it is -----------------------------------------------------------------------------------------------
