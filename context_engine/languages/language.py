@@ -238,12 +238,18 @@ def _claims(listed: Iterable[Language]) -> dict[str, tuple[tuple[re.Pattern[byte
 
 @lru_cache(maxsize=1)
 def _builtin() -> Languages:
+    return Languages(_our_languages())
+
+
+@lru_cache(maxsize=1)
+def _our_languages() -> tuple[Language, ...]:
+    """Every language file of this package, in the order in which they are asked."""
     folder = resources.files("context_engine.languages")
     known: dict[str, Language] = {}
     for name in ORDER:
         text = (folder / f"{name}.toml").read_text("utf-8")
         known[name] = read_language(text, f"{name}.toml", known, is_ours=True)
-    return Languages(tuple(known.values()))
+    return tuple(known.values())
 
 
 def _texts(folder: ConfinedFolder) -> Iterator[tuple[str, str]]:
@@ -281,14 +287,11 @@ def compiled(pattern: str, flags: str = "", *, of_bytes: bool = False) -> re.Pat
 @lru_cache(maxsize=1)
 def _our_patterns() -> frozenset[str]:
     """Every pattern in the language files of this package."""
-    folder = resources.files("context_engine.languages")
-    raw = [_raw((folder / f"{name}.toml").read_text("utf-8")) for name in ORDER]
-    found: list[str] = []
-    for each in raw:
-        outline = each.get("outline", {})
-        found += [*each.get("claims", {}).values(), *outline.get("blanks", ())]
-        found += [each.get("comments", {}).get("docstring", ""), outline.get("declarator", "")]
-    return frozenset(found)
+    ours = _our_languages()
+    claims = (pattern for language in ours for _, pattern in language.claims)
+    blanks = (pattern for language in ours for pattern in language.blanks)
+    single = (pattern for language in ours for pattern in (language.comments.docstring, language.declarator))
+    return frozenset((*claims, *blanks, *single))
 
 
 # -- from TOML ----------------------------------------------------------------------------------------------------
