@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from context_engine.cli import app, completion
+from context_engine.context.team import REPOSITORY_WORDS
 from context_engine.engine import Engine
 from context_engine.memory.asking import CATEGORIES
 from context_engine.text.names import short
@@ -192,7 +193,7 @@ def test_the_first_search_learns_what_the_repository_tells(root: Path, ctx: Run)
 def test_the_rules_are_one_page(root: Path, ctx: Run) -> None:
     code, out, _ = ctx("memories", "rules")
     assert code == 0
-    assert out.startswith("## Rules\n")
+    assert out.startswith(f"These are {REPOSITORY_WORDS}.\n\n## Rules\n")
     assert "Never round an amount twice." in out
     assert "## Decisions" in out
 
