@@ -193,7 +193,9 @@ def test_a_client_pulls_rules_and_decisions_at_the_start_of_work(engine: Engine)
             (content,) = (await client.read_resource("ctx://rules")).contents
             assert isinstance(content, types.TextResourceContents)
             rules, decisions = content.text.split("## Decisions")
-            assert rules.startswith(f"These are {REPOSITORY_WORDS}.\n\n## Rules\n\n- Use tabs in Makefiles. (.context-engine/memories/preferences/")
+            assert rules.startswith(
+                f"These are {REPOSITORY_WORDS}.\n\n## Rules\n\n- Use tabs in Makefiles. (.context-engine/memories/preferences/"
+            )
             assert "Every amount is rounded half to even. (AGENTS.md:3@" in rules
             assert "never as floats" in decisions
 

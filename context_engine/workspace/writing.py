@@ -21,6 +21,7 @@ from typing import Self
 
 from context_engine.confined import ConfinedFolder, OpenFolder, UnsafePathError
 from context_engine.errors import AccessFailed, InvalidPath, StaleFile, TooLarge, WriteFailed
+from context_engine.executables import is_within
 from context_engine.model import RelPath
 from context_engine.workspace import files
 from context_engine.workspace.paths import Root
@@ -409,9 +410,18 @@ def folders_above(root: Root, folders: Iterable[str]) -> list[Place]:
 def write_atomic(path: str | os.PathLike[str], data: bytes) -> None:
     """Write one file of any place, whole or not at all. Its mode and a link to it are kept.
 
-    Raises: WriteFailed (closed, no room, or no such folder); the old file is whole then.
+    A repository may have brought a link: one that leads out of the work tree that it lies in is not followed.
+
+    Raises: InvalidPath (such a link), WriteFailed (closed, no room, or no such folder); the old file is whole then.
     """
     target = os.path.realpath(path)
+    top = _workspace_around(os.path.dirname(os.path.abspath(path)))
+    if top and not is_within(target, top):
+        raise InvalidPath(
+            f"{os.fspath(path)} is behind a link that leads out of {top}; nothing was written",
+            suggestion="Remove the link, or name a file elsewhere.",
+            details={"path": os.fspath(path)},
+        )
     folder, name = os.path.split(target)
     seen = Seen(name, target, Place(ConfinedFolder(folder), ""))
     temp = temporary()
@@ -425,6 +435,16 @@ def write_atomic(path: str | os.PathLike[str], data: bytes) -> None:
     except BaseException:
         discard(seen, temp)
         raise
+
+
+def _workspace_around(folder: str) -> str:
+    """The nearest folder, at or above this one, that is a work tree or holds state of ours; empty without one."""
+    while not any(os.path.lexists(os.path.join(folder, name)) for name in (".git", ".context-engine")):
+        above = os.path.dirname(folder)
+        if above == folder:
+            return ""
+        folder = above
+    return folder
 
 
 def _may(folder: OpenFolder, name: str, what: int) -> bool:

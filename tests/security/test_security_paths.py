@@ -21,6 +21,7 @@ from context_engine.workspace import writing
 from context_engine.workspace.files import contents, load_for_index
 from context_engine.workspace.paths import Root, listed
 from context_engine.workspace.walk import look
+from context_engine.workspace.writing import write_atomic
 from tests.edits import editing, swap
 from tests.trees import tree
 
@@ -236,3 +237,25 @@ def test_where_nothing_can_be_opened_relative_to_a_folder_everything_goes_by_nam
         editor.undo()
     assert sorted(path.name for path in root.rglob("*.py")) == ["a.py"]
     assert not (root / "new").exists()
+
+
+# -- files that the user names ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("marker", [".git/", ".context-engine/"])
+@pytest.mark.parametrize("linked", ["report.html", "out/report.html"])
+def test_an_output_file_is_not_written_through_a_link_of_a_repository(tmp_path: Path, marker: str, linked: str) -> None:
+    victim = tree(tmp_path / "outside", {"report.html": "mine\n"}) / "report.html"
+    root = tree(tmp_path / "clone", {marker: ""})
+    first = root / linked.partition("/")[0]
+    first.symlink_to(victim.parent if "/" in linked else victim)
+    with pytest.raises(InvalidPath, match="leads out of"):
+        write_atomic(root / linked, b"ours\n")
+    assert victim.read_text() == "mine\n"
+
+
+def test_a_link_of_the_user_to_a_settings_file_is_followed(tmp_path: Path) -> None:
+    kept = tree(tmp_path / "dotfiles", {"client.json": "{}"}) / "client.json"
+    (tmp_path / "client.json").symlink_to(kept)
+    write_atomic(tmp_path / "client.json", b"{1}")
+    assert kept.read_text() == "{1}"
