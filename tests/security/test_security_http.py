@@ -7,6 +7,7 @@ import logging
 import os
 import queue
 import re
+import select
 import socket
 import subprocess
 import sys
@@ -176,8 +177,10 @@ def test_a_server_without_a_free_descriptor_takes_one_from_a_connection_that_wai
     before = log.stat().st_size
     in_use = descriptors(pid)
     resource.prlimit(pid, resource.RLIMIT_NOFILE, (in_use + 12, 256))  # fewer than it believes
+    began = time.monotonic()
     with half_open(base, 40):
         assert httpx2.get(f"{base}/health", timeout=PATIENCE_S).status_code == 200
+    assert time.monotonic() - began < connections.HEAD_S  # by then they would have been closed anyway
     assert log.stat().st_size - before < 20_000
 
 
@@ -437,6 +440,7 @@ def test_over_stdio_a_second_request_with_the_id_of_one_under_way_gets_an_error(
     try:
         for ident in (7, 7, 8):
             conversation.hear(json.dumps(call | {"id": ident}).encode())
+        assert select.select([reading], [], [], PATIENCE_S)[0], "no reply came"
         reply = json.loads(os.read(reading, 10_000))
         assert (reply["id"], reply["error"]["code"]) == (7, INVALID_REQUEST)
         assert "7" in reply["error"]["message"]
