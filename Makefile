@@ -41,10 +41,12 @@ pictures: ## draw docs/pictures anew out of the figures in docs/benchmarks.md
 test: ## the tests; more arguments: make test ARGS="-k gitignore -n 2"
 	@$(CHECK) tests -- $(ARGS)
 
-durability: ## kill -9 trials: 25 of the index, 100 of edits; readers beside a writer for a minute, 16 editors at once
-	@CTX_TEST_KILLS=25 CTX_TEST_CROWD_S=60 CTX_TEST_EDIT_KILLS=100 CTX_TEST_EDITORS=16 \
-		CTX_TEST_PLAN_WRITES=100 CTX_TEST_PLAN_SAVES=200 \
-		$(CHECK) tests -- tests/test_durability.py tests/test_edit_durability.py tests/test_plans_durability.py $(ARGS)
+durability: ## kill -9, 100 trials each of index, edit, plan, memory and review; 200 damaged bytes a file; 16 editors at once
+	@CTX_TEST_KILLS=100 CTX_TEST_CROWD_S=60 CTX_TEST_EDIT_KILLS=100 CTX_TEST_EDITORS=16 \
+		CTX_TEST_PLAN_WRITES=100 CTX_TEST_PLAN_SAVES=200 CTX_TEST_PLAN_KILLS=100 \
+		CTX_TEST_MEMORY_KILLS=100 CTX_TEST_REVIEW_KILLS=100 CTX_TEST_FLIPS=200 \
+		$(CHECK) tests -- tests/test_durability.py tests/test_edit_durability.py tests/test_plans_durability.py \
+		tests/test_memory_durability.py tests/test_review_durability.py tests/security/test_security_damage.py $(ARGS)
 
 soak: ## every tool over and over on one server for 20 minutes: memory, threads, descriptors, errors; shorter: make soak SECONDS=60
 	@CTX_TEST_SOAK_S=$(or $(SECONDS),1200) $(CHECK) tests -- -n 0 -s tests/security/test_security_soak.py $(ARGS)

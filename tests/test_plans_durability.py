@@ -1,6 +1,6 @@
 """Plans outlive their writers: several at once, killed at any moment, with a log that was cut off anywhere.
 
-`CTX_TEST_PLAN_WRITES=100 CTX_TEST_PLAN_SAVES=200 pytest tests/test_plans_durability.py` is the full length (`make durability`).
+`CTX_TEST_PLAN_WRITES=100 CTX_TEST_PLAN_KILLS=100 pytest tests/test_plans_durability.py` is the full length (`make durability`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tests.desks import Desks, plan, step
 WRITERS = 4
 WRITES = int(os.environ.get("CTX_TEST_PLAN_WRITES", "10"))
 """Of each: one in five makes a plan, two make a version of a plan that all share, two move a step of it."""
-KILLS_LEAST = 3
+KILLS_LEAST = int(os.environ.get("CTX_TEST_PLAN_KILLS", "3"))
 SAVES = int(os.environ.get("CTX_TEST_PLAN_SAVES", "10"))
 """Made by writers that are killed one after the other."""
 ROOT = Path(__file__).resolve().parent.parent
@@ -190,6 +190,7 @@ def test_kills_while_plans_are_saved_and_steps_move_leave_every_file_whole_and_l
         assert loaded.execution.seq >= max(seqs, default=0)
         assert loaded.plan.goal == f"goal {loaded.versions[-1]}"
         assert loaded.execution.passed_over == 0
+        assert loaded.execution.damage == "", "a kill is no damage"
         if loaded.execution.current:
             here.plans.steps.fail("Cents", 1, release=True)
         saves = loaded.versions[-1]

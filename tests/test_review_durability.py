@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -16,6 +23,21 @@ from tests.engines import cache_for, open_engine
 from tests.pull_requests import FILES, NO_ANALYZERS, killed_in_the_middle, pull_request
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
+
+
+KILLS = int(os.environ.get("CTX_TEST_REVIEW_KILLS", "2"))
+STARTS = """
+    import sys, threading
+    from pathlib import Path
+    from context_engine.review.request import Request
+    from context_engine.tools.review_options import options_of
+    from tests.engines import open_engine
+    from tests.pull_requests import NO_ANALYZERS
+    sessions = open_engine(Path(sys.argv[1]), flush=sys.argv[2] == "flush").reviews.sessions
+    print("ready", flush=True)
+    print(sessions.start(Request("topic", "main", options=options_of(NO_ANALYZERS)), workers=1).seen.session.id, flush=True)
+    threading.Event().wait()
+"""
 
 
 def outcome(engine: Engine, session: str) -> dict[str, Any]:
@@ -48,3 +70,42 @@ def test_a_review_killed_in_the_middle_goes_on_where_it_stopped(tmp_path: Path) 
         assert sessions.wait(at_once, 55).status == "completed"
         assert outcome(engine, at_once) == resumed
     assert cache_for(root).exists()
+
+
+@pytest.mark.slow
+def test_a_review_killed_at_any_moment_is_gone_on_with_or_was_never_started(tmp_path: Path) -> None:
+    chance = random.Random(20_261_122)
+    root = pull_request(tmp_path / "work")
+    right: dict[str, Any] | None = None
+    unfinished = 0
+    for trial in range(KILLS):
+        for left in (root / ".context-engine").glob("state.db*"):  # each trial looks at everything again
+            left.unlink()
+        session = _killed(root, chance.uniform(0, 0.6), "flush" if trial % 2 else "quick")
+        with open_engine(root) as engine:
+            sessions = engine.reviews.sessions
+            if not session:  # nobody was told of one
+                session = sessions.start(
+                    Request("topic", "main", options=options_of(NO_ANALYZERS)), workers=1
+                ).seen.session.id
+            elif sessions.status(session).status != "completed":
+                unfinished += 1
+                sessions.resume(session)
+            assert sessions.wait(session, 55).status == "completed", f"trial {trial}"
+            right = right or outcome(engine, session)
+            assert outcome(engine, session) == right, f"trial {trial}"
+    shutil.rmtree(root)
+    assert unfinished >= KILLS // 4, "most were killed too late to prove anything"
+
+
+def _killed(root: Path, after_s: float, how: str) -> str:
+    """Start a review in another process and kill it; the session that it named, empty when it did not get so far."""
+    command = [sys.executable, "-W", "error", "-c", textwrap.dedent(STARTS), str(root), how]
+    with subprocess.Popen(
+        command, cwd=Path(__file__).resolve().parent.parent, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(after_s)
+        process.send_signal(signal.SIGKILL)
+        return process.stdout.read().strip()
