@@ -232,7 +232,7 @@ def _check_schema(db: apsw.Connection, path: Path) -> None:
     db.execute("COMMIT")
     if version not in {0, SCHEMA_VERSION}:
         db.close()
-        raise trouble.damaged(path, KEPT, f"it has the format {version}, this release knows {SCHEMA_VERSION}")
+        raise trouble.newer(path, KEPT, version, SCHEMA_VERSION)
 
 
 def _rows(db: apsw.Connection, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

@@ -284,7 +284,5 @@ def _opened(files: StateFolder) -> apsw.Connection:
     version = tables.lay_out(db)
     if version > tables.SCHEMA_VERSION:
         db.close()
-        raise trouble.damaged(
-            files.path / NAME, KEPT, f"it has the format {version}, this release knows {tables.SCHEMA_VERSION}"
-        )
+        raise trouble.newer(files.path / NAME, KEPT, version, tables.SCHEMA_VERSION)
     return db

@@ -93,6 +93,15 @@ def damaged(path: Path, kept: Kept, why: str) -> StorageCorrupt:
     )
 
 
+def newer(path: Path, kept: Kept, found: int, known: int) -> StorageCorrupt:
+    """Return the error for a file that a newer release wrote, which this one leaves as it is."""
+    return StorageCorrupt(
+        f"{path}, {kept.what}, has the format {found} of a newer release, and this one knows {known}; it was not touched",
+        suggestion="Update ctx, or let the newer one work alone in this workspace.",
+        details={"path": str(path), "format": found, "known": known},
+    )
+
+
 def _is_no_room(error: Exception, path: Path) -> bool:
     if isinstance(error, OSError):
         return error.errno in NO_ROOM
