@@ -5,7 +5,7 @@ PYTHON := $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
 CHECK := $(PYTHON) scripts/check.py --here
 
 .DEFAULT_GOAL := all
-.PHONY: noise page validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check pictures test durability soak eval eval-across eval-stores eval-functions eval-plans bench bench-edit bench-review bench-promised bench-plans bench-worktrees bench-moving bench-shared bench-shared-vectors bench-team bench-tenants bench-sizes bench-engines bench-load postgres proxies qdrant dist lowest lock audit sbom clients clean help
+.PHONY: noise page validation diffs secrets mermaid all setup format-check format lint types imports docs docs-check pictures test durability fuzz soak eval eval-across eval-stores eval-functions eval-plans bench bench-edit bench-review bench-promised bench-plans bench-worktrees bench-moving bench-shared bench-shared-vectors bench-team bench-tenants bench-sizes bench-engines bench-load postgres proxies qdrant dist lowest lock audit sbom clients clean help
 
 all: ## everything CI runs: format, lint, types, imports, docs, tests
 	@$(CHECK)

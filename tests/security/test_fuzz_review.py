@@ -1,0 +1,243 @@
+"""Fuzz tests of what a review reads and what a page shows: diffs, sources, reports of programs, diagrams, keys, plans' texts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import strategies as st
+
+from context_engine.languages import Languages
+from context_engine.languages.outline import outline
+from context_engine.memory import importers
+from context_engine.plans import mermaid
+from context_engine.plans.model import Plan
+from context_engine.plans.page import page
+from context_engine.plans.progress import folded
+from context_engine.plans.reading import parsed as read_plan
+from context_engine.plans.rendering import plan_text
+from context_engine.review.analyzers import listed as analyzers
+from context_engine.review.analyzers.analyzer import UnreadableError
+from context_engine.review.checks import listed
+from context_engine.review.diff import parsed as read_diff
+from context_engine.review.patching import applied, hunks_only, reverted
+from context_engine.review.reviewer import Reviewer
+from context_engine.review.validating.content import validated
+from context_engine.review.validating.diagrams import mermaid_faults
+from context_engine.review.validating.wanted import KINDS, Wanted
+from context_engine.text.secrets import find, mask
+from context_engine.workspace import ruff
+from tests.changes import PARSERS, changed_file
+from tests.secret_examples import drawn
+from tests.security.fuzzing import ODD, as_bytes, fuzz, mutated
+from tests.test_plans_mermaid import LINE, shape
+from tests.test_plans_page import HOSTILE, Read, hostile_everywhere
+from tests.test_review_validating import WORLD
+
+DIFFS = [
+    (
+        "diff --git a/a.py b/a.py\nindex 1..2 100644\n--- a/a.py\n+++ b/a.py\n@@ -1,3 +1,4 @@ def f():\n a\n-b\n+c\n+d\n e\n"
+        "\\ No newline at end of file\n"
+    ),
+    'diff --git "a/\\303\\244 b" "b/x y"\nsimilarity index 90%\nrename from a\nrename to b\nBinary files a and b differ\n',
+    "diff --git a/s b/s\nnew file mode 160000\n--- /dev/null\n+++ b/s\n@@ -0,0 +1 @@\n+Subproject commit 0123456\n",
+    "Submodule s 0123456..89abcde:\n  > x\ndiff --cc a\n@@@ -1,1 -1,1 +1,2 @@@\n--- a\n",
+]
+
+
+def test_diffs() -> None:
+    def read(text: str) -> None:
+        for file in read_diff(text).files:
+            hunks_only(file)
+            for other in ("", "a\nb\ne", text):
+                applied(file, other)
+                reverted(file, other)
+
+    fuzz("diffs", mutated(DIFFS, ["@@ -1 +1 @@\n", "@@ -0,99999999999 +1,2 @@\n", "+++ ", "--- ", "diff --git "]), read)
+
+
+SOURCES = {check.rule: example.text for check in (*listed.TEXT, *listed.FILE) for example in check.examples}
+
+
+def test_sources_that_are_reviewed() -> None:
+    paths = [
+        "a.py",
+        "b.ts",
+        "c.tsx",
+        "e.go",
+        "f.json",
+        "g.yml",
+        "h.toml",
+        "Dockerfile",
+        ".github/workflows/i.yml",
+        "j.md",
+    ]
+    nests = ["(", "[", "lambda: ", "a.b", "not ", "-", "if x:\n ", "f'{", "x = ", "@a\n", "await ", "${{ "]
+    reviewer = Reviewer()
+
+    def read(given: tuple[str, str, str]) -> None:
+        reviewer.look(changed_file(*given))
+
+    texts = mutated(sorted(SOURCES.values()), nests).map(lambda text: text.encode("utf-8", "replace").decode())
+    fuzz("sources", st.tuples(st.sampled_from(paths), texts, texts), read)
+
+
+@pytest.mark.parametrize(
+    "text", ["-" * 3_000 + "1", "a" + ".b" * 3_000, "(" * 3_000, "f(" * 900 + ")" * 900, "x = " * 3_000 + "1"]
+)
+def test_python_that_nests_deeply_is_reviewed(text: str) -> None:
+    Reviewer().look(changed_file("a.py", "x = 1\n", f"{text}\n"))
+
+
+def test_contents_that_are_validated() -> None:
+    seeds = [
+        '{"a": [1]} // x',
+        "a: &a [1]\nb: *a\n",
+        "[a]\nb = 1\n",
+        "# T\n```mermaid\nflowchart TD\n a-->b\n```\n",
+        *DIFFS,
+    ]
+    schemas = [
+        None,
+        {"type": "object", "patternProperties": {"(a+)+$": {"type": "integer"}}, "properties": {"a": {"$ref": "#"}}},
+    ]
+
+    def read(given: tuple[str, str, str, Any]) -> None:
+        validated(given[0], Wanted(given[1], given[2], schema=given[3]), WORLD)
+
+    paths = st.sampled_from(["", "a.json", "a.jsonl", "a.yaml", "a.toml", "a.md", "a.py", "a.diff"])
+    fuzz("contents", st.tuples(mutated(seeds), st.sampled_from(KINDS), paths, st.sampled_from(schemas)), read)
+
+
+def test_diagrams_that_are_read() -> None:
+    seeds = [
+        '```mermaid\nflowchart TD\n  a["x"] -->|y| b{z}\n  subgraph s\n  end\n```\n',
+        "sequenceDiagram\n alt x\n else y\n end\n",
+    ]
+    fuzz("diagrams", mutated(seeds, ["end\n", "%%{init: {}}%%", ">a", "|a"]), mermaid_faults)
+
+
+def test_reports_of_programs(tmp_path: Path) -> None:
+    seeds = [
+        json.dumps([{"filePath": f"{tmp_path}/a.js", "messages": [{"ruleId": "x", "severity": 2, "line": 1, "message": "m"}]}]),
+        json.dumps([{"filename": f"{tmp_path}/a.py", "code": "F401", "message": "m", "location": {"row": 1, "column": 1},
+                     "end_location": {"row": 1, "column": 2}, "fix": {"message": "f"}}]),
+        '{"type":"typo","path":"a","line_num":1,"typo":"teh","corrections":["the"]}\n',
+        "a.ts(1,2): error TS2322: why\n# x\n./a.go:1:2: why\n",
+        ('{"reason":"compiler-message","message":{"level":"error","message":"m","code":{"code":"E1"},'
+        '"spans":[{"is_primary":true,"file_name":"a.rs","line_start":1,"line_end":2}]}}\n'),
+    ]  # fmt: skip
+
+    def read(text: str) -> None:
+        for analyzer in analyzers.ALL:
+            try:
+                analyzer.read(as_bytes(text), "", tmp_path)
+            except UnreadableError:
+                continue
+
+    fuzz("reports of programs", mutated(seeds), read)
+    fuzz("reports of ruff", mutated(seeds[1:2]), lambda text: ruff.rows(as_bytes(text)), ValueError)
+
+
+def test_outlines() -> None:
+    languages = Languages.builtin()
+    seeds = {language.name: "class A:\n  def f(x): return 1\n/* c */ function g() { return `a`; }\n# h\n<a>b</a>\n"
+             for language in languages.listed}  # fmt: skip
+
+    def read(given: tuple[str, str]) -> None:
+        outline(languages[given[0]], as_bytes(given[1]), PARSERS.grammars)
+
+    texts = st.sampled_from(sorted(seeds)).flatmap(
+        lambda name: st.tuples(st.just(name), mutated([seeds[name]], ["{", "(", "<a>", 'R"(a']))
+    )
+    fuzz("outlines", texts, read)
+
+
+def test_documents_that_are_learned_from() -> None:
+    seeds = [
+        "# 1. Use x\n\nStatus: accepted\n\n## Context\n\nWords.\n- a\n",
+        "// TODO(me): do this thing now */\n",
+        "Rules\n=====\n* Never x.\n",
+    ]
+
+    def read(text: str) -> None:
+        for path in ("docs/adr/0001-x.md", "AGENTS.md", "CONTRIBUTING.md", "src/a.py"):
+            importers.from_file(path, text)
+
+    fuzz("documents", mutated(seeds, ["# ", "*", "status", "TODO "]), read)
+
+
+def test_secrets() -> None:
+    key = drawn("-----BEGIN RSA PRIVATE KEY-----\n{B64:64}\n{B64:64}\n-----END RSA PRIVATE KEY-----\n", "fuzz").text
+    seeds = [key, f"k = {key!r}\n", 'password = "x"\ntoken: "y"\nhttps://u:p@h/\n']
+
+    def read(text: str) -> None:
+        find(text)
+        mask(text)
+
+    fuzz("secrets", mutated(seeds, ["-----BEGIN RSA PRIVATE KEY-----", "\\n", "Proc-Type: 4,ENCRYPTED\n"]), read)
+
+
+# -- what a page shows ------------------------------------------------------------------------------------------------
+
+MARKUP = [
+    *HOSTILE, "javascript:alert(1)", "<svg onload=alert(1)>", "</text></svg><script>", "--><script>", "<math><mtext></p><style><!--</style>",
+    "data:text/html,<script>", "\"]-->x[\"", "click a href \"javascript:alert(1)\"", "%%{init: {'securityLevel':'loose'}}%%", "[x](javascript:alert(1))",
+]  # fmt: skip
+TEXTS = st.lists(st.sampled_from([*MARKUP, *ODD]) | st.text(max_size=10), min_size=1, max_size=4).map("".join)
+
+
+def sent(text: str) -> Plan:
+    """A plan as `save_plan` takes it, this text wherever it may have one: goal, steps, risks, questions, diagrams, paths."""
+    payload = msgspec.to_builtins(hostile_everywhere(text))
+    payload |= {"questions": [{"id": "q", "text": text, "answer": text}], "testing_strategy": {"unit": text}}
+    payload["milestones"] = [{"name": text, "steps": [1]}]
+    payload["steps"] = [
+        {key: value for key, value in step.items() if key not in ("uid", "depends_on")} for step in payload["steps"]
+    ]
+    return read_plan(payload).plan
+
+
+@pytest.mark.parametrize("text", MARKUP)
+def test_the_hostile_plan_arrives_with_its_texts(text: str) -> None:
+    if "\ud800" in text:
+        return
+    plan = sent(text)
+    assert len(plan.steps) == 2
+    assert plan.risks and plan.steps[0].description
+
+
+def test_pages_of_plans() -> None:
+    def read(text: str) -> None:
+        plan = sent(text)
+        seen = Read(page(plan, folded(plan, (), now=0)))
+        assert seen.open == []
+        assert not {"script", "iframe", "img", "object", "embed", "link", "form", "base", "math"} & {*seen.tags}
+        names = {name for name, _ in seen.attributes}
+        assert not {name for name in names if name.startswith("on")} | (
+            {"src", "srcset", "action", "style", "xlink:href"} & names
+        )
+        assert all(value.startswith("#step-") for value in seen.values("href"))
+        assert "default-src 'none'" in "".join(seen.values("content"))
+        plan_text(plan)
+
+    fuzz("pages of plans", TEXTS, read)
+
+
+def test_pictures_of_plans() -> None:
+    def read(text: str) -> None:
+        plan = sent(text)
+        state = folded(plan, (), now=0)
+        modules = {text: [1]}
+        for drawing in (
+            mermaid.dependencies(plan, state),
+            mermaid.progress(plan, state),
+            mermaid.gantt(plan, state),
+            mermaid.architecture(modules, []),
+        ):
+            assert [line for line in shape(drawing.mermaid) if not LINE.fullmatch(line)] == []
+
+    fuzz("pictures of plans", TEXTS, read)
