@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Self
 
 from context_engine import __version__
 from context_engine.assist.ladder import Ladder, ladder
-from context_engine.confined import ConfinedFolder
 from context_engine.context.team import Team
 from context_engine.edit import hunks
 from context_engine.edit.apply import Editor, Past, Receipt
@@ -52,10 +51,11 @@ from context_engine.errors import (
 from context_engine.index.build import Builder
 from context_engine.index.graph import Defined, Graph, Parses
 from context_engine.index.live import Live
+from context_engine.index.own_languages import own_languages
 from context_engine.index.roles import ROLES
 from context_engine.index.tracing import Tracer
 from context_engine.index.worker import Pool
-from context_engine.languages import OWN_FOLDER, Grammars, Languages, PathIndex
+from context_engine.languages import OWN_FOLDER, Grammars, PathIndex
 from context_engine.memory.knowledge import Knowledge
 from context_engine.memory.memories import Memories
 from context_engine.model import (
@@ -160,7 +160,7 @@ class Engine:
         self._git = Git(root)
         self._texts = MaskedTexts()
         cache = settings.cache_folder or user_cache_folder()
-        self._languages = Languages.builtin().with_folder(ConfinedFolder(root).folder(OWN_FOLDER))
+        self._languages = own_languages(root)
         self._grammars = Grammars(cache / "grammars")
         self._pool = Pool(_workers(settings.workers), grammars_folder=str(cache / "grammars"), root=str(root))
         self.cache_folder = cache / "workspaces" / workspace_id(root)

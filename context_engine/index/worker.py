@@ -18,11 +18,11 @@ from typing import IO
 
 import msgspec
 
-from context_engine.confined import ConfinedFolder
 from context_engine.errors import BugError
 from context_engine.index.encoder import Encoder
 from context_engine.index.jobs import Job, Outcome, describe_all
-from context_engine.languages import OWN_FOLDER, Grammars, Languages
+from context_engine.index.own_languages import own_languages
+from context_engine.languages import Grammars, Languages
 
 _LENGTH_BYTES = 4
 STOP_WAIT_S = 1.0
@@ -185,9 +185,7 @@ def main() -> None:
         return
     grammars_folder, root = msgspec.msgpack.decode(hello)
     grammars = Grammars(grammars_folder)
-    languages = Languages.builtin()
-    if root:
-        languages = languages.with_folder(ConfinedFolder(root).folder(OWN_FOLDER))
+    languages = own_languages(root) if root else Languages.builtin()
     encoder = Encoder()
     _write_frame(out, b"ready")
     while (frame := _read_frame(source)) is not None:

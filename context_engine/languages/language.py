@@ -157,10 +157,11 @@ class Languages:
         """The languages we ship."""
         return _builtin()
 
-    def with_folder(self, folder: ConfinedFolder) -> Languages:
-        """These and the user's own (`*.toml` in a folder), which come first and so replace ours.
+    def with_folder(self, folder: ConfinedFolder, *, is_users: bool = False) -> Languages:
+        """Return these and those of a folder (`*.toml`), which come first and so replace ours.
 
-        Raises: InvalidArgument naming file and field when one of the files is wrong.
+        The files of a repository have no queries but ours: tree-sitter cannot be stopped, and some take forever. Those of
+        the user may have any (`is_users`). Raises: InvalidArgument naming file and field when one of the files is wrong.
         """
         try:
             own = tuple(read_language(text, str(folder.path / name), self._names) for name, text in _texts(folder))
@@ -170,6 +171,8 @@ class Languages:
                 f"the languages in {folder.path} cannot be read: {place}: {getattr(error, 'strerror', None) or error}",
                 suggestion="Make it a file of its own in UTF-8, or remove it.",
             ) from error
+        for language in () if is_users else own:
+            _check_queries(language, str(folder.path / language.name))
         names = {language.name for language in own}
         return Languages(own + tuple(language for language in self.listed if language.name not in names))
 
@@ -219,6 +222,23 @@ class Languages:
         if program == "env":
             program = argument
         return self._interpreters.get(program) or self._interpreters.get(program.rstrip("0123456789."))
+
+
+def _check_queries(language: Language, file: str) -> None:
+    """Refuse queries that are not from this package. Raises: InvalidArgument."""
+    for label, query in (("outline.definitions", language.definitions), ("outline.references", language.references)):
+        if query and query not in _our_queries():
+            raise InvalidArgument(
+                f"{file}: {label} is a query of a repository, and those are not run",
+                suggestion="Take the query from a language of ours (based_on), or move the file to the folder `languages` "
+                "of your own settings (docs/guides/adding-a-language.md).",
+                details={"file": file, "field": label},
+            )
+
+
+@lru_cache(maxsize=1)
+def _our_queries() -> frozenset[str]:
+    return frozenset(query for each in _builtin().listed for query in (each.definitions, each.references))
 
 
 def _first_wins(pairs: Iterable[tuple[str, Language]]) -> dict[str, Language]:
