@@ -2,9 +2,9 @@
 
     mask("url: postgres://app:Tr0ub4dor@db/app").text   ->   "url: postgres://app:[masked password]@db/app"
 
-Two tiers. A rule is strict only if it is next to never wrong: replies are masked by these, for an agent that is shown a mask
-instead of code cannot work. Broad rules go by what stands around a value: what is kept or sent elsewhere is scrubbed by both.
-What is taken out is visible and says what it was; lines stay where they are; doing it twice changes nothing more.
+Three tiers. A rule is strict only if it is next to never wrong. Rules of replies go by what is around a value and by the kind of
+file that it is in: files that are shown are masked by these too. Broad rules know the names of providers: what is kept or sent
+elsewhere is scrubbed by all three. What is taken out is visible and says what it was; lines stay where they are; doing it twice changes nothing more.
 """
 
 from context_engine.text.secrets.finding import Secret, find
@@ -12,12 +12,9 @@ from context_engine.text.secrets.redaction import (
     Found,
     How,
     Masked,
-    MaskedSource,
     Scrubbed,
     fingerprint,
     mask,
-    mask_keys,
-    mask_source,
     masks,
     scrub,
 )
@@ -27,7 +24,6 @@ __all__ = [
     "Found",
     "How",
     "Masked",
-    "MaskedSource",
     "Rule",
     "Rules",
     "Scrubbed",
@@ -38,8 +34,6 @@ __all__ = [
     "find",
     "fingerprint",
     "mask",
-    "mask_keys",
-    "mask_source",
     "masks",
     "read_rules",
     "scrub",

@@ -9,22 +9,34 @@ time grows with the text and with nothing else.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
 from context_engine.text.secrets.alone import is_random_alone
-from context_engine.text.secrets.given import Given, given, nearby
-from context_engine.text.secrets.likely import entropy, is_template
-from context_engine.text.secrets.looks import LOOKS, Candidate
+from context_engine.text.secrets.encoded import decoded, escapes_in
+from context_engine.text.secrets.given import NAME_CHARS, Given, given, nearby
+from context_engine.text.secrets.kinds import Kind, kind_of
+from context_engine.text.secrets.likely import entropy, is_chosen, is_drawn, is_template
+from context_engine.text.secrets.looks import (
+    BARE_KEY_CHARS_MIN,
+    BY_NAME,
+    LOOKS,
+    SECRET_KEYS,
+    Candidate,
+    is_key_of_secrets,
+    names_more,
+)
 from context_engine.text.secrets.pem import Parts, body_lines, key_lines
-from context_engine.text.secrets.prefilter import Words
+from context_engine.text.secrets.prefilter import Words, finder
+from context_engine.text.secrets.replies import is_masked_in_replies
 from context_engine.text.secrets.rules import Allowance, Rule, Rules, Tier, builtin, compiled, own
 from context_engine.text.secrets.settling import Spot, parts_of, settled, strength
-from context_engine.text.secrets.wrapping import BLOB, BLOB_BYTES_MAX, unwrapped, whole_blob
+from context_engine.text.secrets.wrapping import BLOB, BLOB_BYTES_MAX, long_runs, unwrapped, whole_blob
 
-REACH_BYTES = 4_096
-"""How far from its word a secret goes on: the longest known kinds, signed tokens, have 2,000."""
+REACH_BYTES = 8_192
+"""How far from its word a secret goes on: the longest known kinds, signed tokens, have 5,000."""
 NEAR_BYTES = (100, 400)
 """How far before and after its word a secret is looked for that has no beginning of its own."""
 WORD_CHARS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
@@ -63,87 +75,165 @@ class Secret:
 
 
 def find(text: str, mode: Tier = "broad", *, path: str = "", rules: Rules | None = None) -> tuple[Secret, ...]:
-    """The secrets of a text, in order, none over another. `path` is for rules that hold for some files only."""
+    """Find the secrets of a text, in order, none over another, and every further copy of their values.
+
+    `path` says what kind of file the text is of.
+    """
     data = text.encode("utf-8", "surrogatepass")
     rules = rules or builtin()
-    return located(data, settled(data, spots(data, mode, rules, path)), rules, path)
+    found = settled(data, spots(data, mode, rules, path))
+    if not found:
+        return ()
+    values = {data[spot.start : spot.stop]: spot.rule for spot in reversed(found) if not spot.parts}
+    if copied := list(copies(data, values)):
+        found = settled(data, [*found, *copied])
+    return located(data, found, rules, path)
 
 
 def spots(data: bytes, mode: Tier, rules: Rules, path: str = "") -> list[Spot]:
     """Everything that a rule takes for a secret, in no order, one over the other."""
-    found = list(_at_words(data, rules.strict if mode == "strict" else rules.broad))
-    found += _anywhere(data, rules, path)
-    for rule in rules.lines:
-        lines = body_lines(data, compiled(rule.pattern).finditer(data))
-        found += [Spot(parts[0][0], parts[-1][1], rule, parts) for parts in lines]
+    search = Search(mode, kind_of(path))
+    found = list(_at_words(data, rules.words(mode), search))
+    if rules.theirs:
+        found += _anywhere(data, rules, path)
+    if runs := long_runs(data):
+        found += _in_runs(data, runs, rules, search)
+    if escapes := escapes_in(data):
+        found += _decoded(data, escapes, rules, search)
+    if path:
+        found += _whole_file(data, rules, path)
     if mode == "broad":
-        found += _wrapped(data, rules)
         for rule in rules.values:
             found += _assigned(data, rule)
     return found
 
 
-def _at_words(data: bytes, words: Words[Rule]) -> Iterator[Spot]:
+@dataclass(frozen=True, slots=True)
+class Search:
+    """By which rules is searched, and in what kind of file."""
+
+    mode: Tier
+    kind: Kind
+
+
+def _at_words(data: bytes, words: Words[Rule], search: Search) -> Iterator[Spot]:
     """What the rules find whose words stand in the text."""
+    tries: Counter[tuple[str, int]] = Counter()
     for start, stop, meant in words.places(data):
-        edge = edge_before(data, start)
-        readings: list[Given | None] = []
+        if meant[0].place == "name":
+            if may_be_given(data, start, stop, meant, search.kind):
+                yield from _given(data, meant, start, stop, search)
+            continue
+        if start and data[start - 1] in JOINTS and _is_repeated(tries, meant[0], start):
+            continue
         for rule in meant:
-            if rule.place == "start":
-                spot = _started(data, rule, start, stop) if edge is Edge.FREE or (edge and rule.joins) else None
-            elif rule.place == "near":
-                spot = _near(data, rule, start, stop)
+            if rule.place == "near":
+                spot = _near(data, rule, start, stop, search)
             else:
-                readings = readings or [given(data, start, stop)]
-                spot = _named(data, rule, start, stop, readings[0])
-                if spot is None and rule.tier == "broad":
-                    if len(readings) < 2:
-                        readings.append(nearby(data, start, stop))
-                    spot = _named(data, rule, start, stop, readings[1])
+                # Hardly any word is the beginning of a secret, and most of the time goes into finding that out.
+                match = own(rule.pattern).match(data, start, start + REACH_BYTES)
+                spot = _started(data, rule, match, stop, search) if match else None
             if spot is not None:
                 yield spot
+
+
+JOINED_TRIES_MAX, BLOCK_BITS = 32, 12
+"""So often in 4 KB the beginning of a token is looked at behind `-` or `_`: a text made of nothing else has no token in it."""
+
+
+def _is_repeated(tries: Counter[tuple[str, int]], rule: Rule, start: int) -> bool:
+    """Return whether the same beginning was joined to others so often close by that only a hostile text has it."""
+    tries[rule.id, start >> BLOCK_BITS] += 1
+    return tries[rule.id, start >> BLOCK_BITS] > JOINED_TRIES_MAX
+
+
+def _given(data: bytes, rules: Sequence[Rule], start: int, stop: int, search: Search) -> Iterator[Spot]:
+    """What is given to a name that has a word of some rules in it."""
+    told, loose = given(data, start, stop), nearby(data, start, stop) if search.mode != "strict" else None
+    for rule in rules if told or loose else ():
+        spot = _named(data, rule, start, stop, told, search) if told else None
+        if spot is None and loose and rule.tier != "strict":
+            spot = _named(data, rule, start, stop, loose, search)
+        if spot is not None:
+            yield spot
+
+
+VALUE_AHEAD = re.compile(rb"""["'`0-9$!@#%^~?]""")
+RANDOM_AHEAD = re.compile(
+    rb"(?:[A-Za-z0-9+/=_.~-]{0,%d}+[^A-Za-z0-9+/=_.~-]++)*+[A-Za-z0-9+/=_.~-]{%d}"
+    % (BARE_KEY_CHARS_MIN - 1, BARE_KEY_CHARS_MIN)
+)
+AHEAD_BYTES, HEAD_BYTES = 90, 16
+"""How far a value is from its name, and how much of a name is looked at."""
+
+
+def may_be_given(data: bytes, start: int, stop: int, rules: Sequence[Rule], kind: Kind) -> bool:
+    """Return whether a word of a name may be followed by a secret: the cheap question before the dear ones, mostly answered no.
+
+    Most keys are those of a mapping, most tokens are `tokenize`, and most values have no quote, digit or sign in them.
+    """
+    if stop - start == len(b"key") and data[start:stop].lower() == b"key":
+        is_bare = not start or data[start - 1] not in NAME_CHARS
+        if is_bare or not is_key_of_secrets(data[max(0, start - HEAD_BYTES) : start], SECRET_KEYS):
+            return RANDOM_AHEAD.match(data, stop, stop + AHEAD_BYTES) is not None
+    after = data[stop : stop + 1]
+    if b"a" <= after <= b"z" and rules[-1].look in BY_NAME and not names_more(data, stop):
+        return False
+    if kind == "settings" or VALUE_AHEAD.search(data, stop, stop + AHEAD_BYTES):
+        return True
+    return RANDOM_AHEAD.match(data, stop, stop + AHEAD_BYTES) is not None
 
 
 # -- one rule at one place --------------------------------------------------------------------------------------------
 
 
-def _started(data: bytes, rule: Rule, start: int, stop: int) -> Spot | None:
+def _started(data: bytes, rule: Rule, match: re.Match[bytes], stop: int, search: Search) -> Spot | None:
     """A secret that begins with the word."""
-    match = own(rule.pattern).match(data, start, min(len(data), start + REACH_BYTES))
-    if match is None:
+    start = match.start()
+    edge = edge_before(data, start)
+    if not edge or (edge is Edge.JOINED and not rule.joins):
         return None
     if rule.look == "pem":
         parts = key_lines(data, match.end())
         return Spot(parts[0][0], parts[-1][1], rule, parts) if parts else None
-    return _looked(data, rule, Candidate(data, start, stop, *match.span(rule.group), match))
+    return _looked(data, rule, Candidate(data, start, stop, *match.span(rule.group), match, kind=search.kind), search)
 
 
-def _named(data: bytes, rule: Rule, start: int, stop: int, told: Given | None) -> Spot | None:
+def _named(data: bytes, rule: Rule, start: int, stop: int, told: Given, search: Search) -> Spot | None:
     """A secret that is given to a name with the word in it."""
-    match = own(rule.pattern).fullmatch(told.value) if told else None
-    if told is None or match is None:
+    match = own(rule.pattern).fullmatch(told.value)
+    if match is None:
         return None
     first, last = match.span(rule.group)
-    return _looked(data, rule, Candidate(data, start, stop, told.start + first, told.start + last, match, told))
+    return _looked(
+        data,
+        rule,
+        Candidate(data, start, stop, told.start + first, told.start + last, match, told, search.kind),
+        search,
+    )
 
 
-def _near(data: bytes, rule: Rule, start: int, stop: int) -> Spot | None:
+def _near(data: bytes, rule: Rule, start: int, stop: int, search: Search) -> Spot | None:
     """A secret around the word."""
     before, after = NEAR_BYTES
     match = own(rule.pattern).search(data, max(0, start - before), min(len(data), stop + after))
     if match is None or not edge_before(data, match.start(rule.group)):
         return None
-    return _looked(data, rule, Candidate(data, start, stop, *match.span(rule.group), match))
+    return _looked(data, rule, Candidate(data, start, stop, *match.span(rule.group), match, kind=search.kind), search)
 
 
-def _looked(data: bytes, rule: Rule, candidate: Candidate) -> Spot | None:
+def _looked(data: bytes, rule: Rule, candidate: Candidate, search: Search) -> Spot | None:
     """The candidate, if it is a whole word and survives the second look."""
+    if candidate.given is None:
+        candidate = _cut_at_joint(candidate, rule)
     start, stop = candidate.start, candidate.stop
-    if start == stop or is_template(candidate.value):
+    if start == stop or (candidate.given is None and not _stands_apart(candidate, rule)):
         return None
-    if candidate.given is None and not _stands_apart(candidate, rule):
+    if not LOOKS[rule.look](candidate) or is_template(candidate.value):
         return None
-    return Spot(start, stop, rule, _lines(data, start, stop)) if LOOKS[rule.look](candidate) else None
+    if search.mode == "reply" and not is_masked_in_replies(candidate, rule):
+        return None
+    return Spot(start, stop, rule, _lines(data, start, stop))
 
 
 def _lines(data: bytes, start: int, stop: int) -> Parts:
@@ -158,7 +248,7 @@ _LINE = re.compile(rb"[^\r\n]+")
 
 def _anywhere(data: bytes, rules: Rules, path: str) -> Iterator[Spot]:
     """What the rules of a user find, which say nothing of places."""
-    lowered = data.lower() if rules.theirs else b""
+    lowered = data.lower()
     for rule in rules.theirs:
         if rule.words and not any(word.lower().encode() in lowered for word in rule.words):
             continue
@@ -169,6 +259,23 @@ def _anywhere(data: bytes, rules: Rules, path: str) -> Iterator[Spot]:
             value = data[start:stop].decode("utf-8", "replace")
             if stop > start and entropy(value) >= rule.entropy:
                 yield Spot(start, stop, rule)
+
+
+JOINTS_TRIED = 8
+
+
+def _cut_at_joint(candidate: Candidate, rule: Rule) -> Candidate:
+    """Return a token without the beginning of the word behind it: `figd_...-suffix`, of which its pattern may take a part."""
+    if rule.group or not rule.joins or edge_after(candidate.data, candidate.stop) is not Edge.INSIDE:
+        return candidate
+    stop = candidate.stop
+    for _ in range(JOINTS_TRIED):
+        stop = max(candidate.data.rfind(joint, candidate.start, stop) for joint in (b"-", b"_"))
+        if stop <= candidate.start:
+            break
+        if match := own(rule.pattern).fullmatch(candidate.data, candidate.start, stop):
+            return candidate._replace(stop=stop, match=match)
+    return candidate
 
 
 def _stands_apart(candidate: Candidate, rule: Rule) -> bool:
@@ -207,17 +314,64 @@ def edge_after(data: bytes, stop: int) -> Edge:
     return Edge.JOINED if after[0] in WORD or after[1:] in _WORD_LETTERS else Edge.FREE
 
 
-# -- wrapped in base64 ------------------------------------------------------------------------------------------------
+# -- wrapped in base64, written in escapes, copied, a file of its own --------------------------------------------------
 
 
-def _wrapped(data: bytes, rules: Rules) -> Iterator[Spot]:
-    """Blobs that hold a secret, one level deep: what is wrapped twice is not looked into."""
-    for match in compiled(BLOB).finditer(data):
-        start, stop = whole_blob(data, *match.span())
+Place = tuple[int, int]
+
+
+def _in_runs(data: bytes, runs: Sequence[Place], rules: Rules, search: Search) -> Iterator[Spot]:
+    """Lines of keys, and blobs that hold a secret, one level deep: what is wrapped twice is not looked into."""
+    for rule in rules.lines:
+        for parts in body_lines(data, runs):
+            yield Spot(parts[0][0], parts[-1][1], rule, parts)
+    if search.mode == "strict":
+        return
+    for first, last in runs:
+        blob = BLOB.search(data, first, last)
+        if blob is None:
+            continue
+        start, stop = whole_blob(data, *blob.span())
         inner = unwrapped(data[start : min(stop, start + BLOB_BYTES_MAX)])
-        found = list(_at_words(inner, rules.broad)) if inner else []
+        found = list(_at_words(inner, rules.wrapped(search.mode), search)) if inner else []
         if found:
             yield Spot(start, stop, max(found, key=strength).rule)
+
+
+def _decoded(data: bytes, escapes: Sequence[Place], rules: Rules, search: Search) -> Iterator[Spot]:
+    """Secrets of the strict tier with escapes in them, where these stand in the text."""
+    for text in decoded(data, escapes):
+        for spot in _at_words(text.text, rules.strict, search):
+            for start, stop in parts_of(spot):
+                yield Spot(*text.original(start, stop), spot.rule)
+
+
+def _whole_file(data: bytes, rules: Rules, path: str) -> Iterator[Spot]:
+    """The key that is all there is in a file whose name says so."""
+    for rule in rules.files:
+        match = own(rule.pattern).fullmatch(data) if path.lower().endswith(rule.words) else None
+        if match and is_drawn(match[rule.group].decode("ascii", "replace")):
+            yield Spot(*match.span(rule.group), rule)
+
+
+COPY_CHARS_MIN, COPY_CHARS_FREE = 8, 16
+"""A shorter value may be a word of the text; from the second number on a copy may be part of a longer word."""
+COPIED_VALUES_MAX = 1_000
+
+
+def copies(data: bytes, values: Mapping[bytes, Rule]) -> Iterator[Spot]:
+    """Every place of the values, which were found to be secrets; of short ones where they are words of their own."""
+    sought = [value for value in values if len(value) >= COPY_CHARS_MIN and is_worth_copying(value)][:COPIED_VALUES_MAX]
+    for number, start, stop in finder(sought)(data) if sought else ():
+        if len(sought[number]) >= COPY_CHARS_FREE or (edge_before(data, start) and edge_after(data, stop)):
+            yield Spot(start, stop, values[sought[number]])
+
+
+def is_worth_copying(value: bytes) -> bool:
+    """Return whether a value is so rare that each copy of it is the same secret: no word, no name, no number."""
+    text = value.decode("utf-8", "replace")
+    has_both = any(map(str.isdigit, text)) and any(map(str.isalpha, text))
+    return is_drawn(text) or (has_both and is_chosen(text))
 
 
 # -- any name at all --------------------------------------------------------------------------------------------------

@@ -8,10 +8,10 @@ Every pattern here is tried at one place and reads a bounded number of character
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 NAME_CHARS_MAX = 60
-VALUE_CHARS_MAX = 512
+VALUE_CHARS_MAX = 8_192
 """Longer values are files or texts, which other rules know."""
 LINE_CHARS_MAX = 80
 """How far the beginning of a line is looked for, which tells a setting from code."""
@@ -35,25 +35,30 @@ ASSIGNED = re.compile(
 )
 NEARBY = re.compile(
     rb"""
-    [^A-Za-z0-9/@#]{1,24} (?: (?:values?|is|are|was|string|str|to|as|of|key|token|secret|here) [^A-Za-z0-9]{1,8} ){0,2}
+    (?= [^A-Za-z0-9/@#] ) [^A-Za-z0-9/@#\\]{0,24}
+    (?: \\{1,3} (?: [nrtbf] | u[0-9a-fA-F]{4} | x[0-9a-fA-F]{2} | (?![A-Za-z0-9\\]) ) [^A-Za-z0-9/@#\\]{0,12} ){0,4}
+    (?: (?:values?|is|are|was|string|str|to|as|of|key|token|secret|here) [^A-Za-z0-9]{1,8} ){0,2}
     (?P<value> [A-Za-z0-9][A-Za-z0-9+/=_.~-]{14,300} )
     """,
     re.VERBOSE,
 )
 """Something long after a name, with nothing but marks and small words between them."""
-PLAIN = re.compile(rb"""[^\s"'`,;<>()\[\]{}\\]{1,%d}""" % VALUE_CHARS_MAX)
-"""A value without quotes."""
+PLAIN_CHARS_MAX, PLAIN_WITH_EQUALS_MAX = 512, 64
+PLAIN = re.compile(
+    rb"""[A-Za-z0-9+/_.~-]{%d,%d}={0,2}|[^\s"'`,;<>()\[\]{}\\]{1,%d}"""
+    % (PLAIN_CHARS_MAX, VALUE_CHARS_MAX, PLAIN_CHARS_MAX)
+)
+"""A value without quotes. A long one has no sign in it by which another value could be given, so each is read once."""
 LAST_QUOTE = re.compile(rb"""&quot;|\\{0,3}["'`]\Z""")
 END = re.compile(rb"""\Z|[\s"'`,;<&)}\]\\]""")
 """What may follow it; a bracket would make it a call."""
 SETTING = re.compile(
-    rb"""[ \t]*(?:[-+*#>$]\s{0,3}|//?\s{0,2}|export\s+|set\s+|env\s+|ENV\s+|ARG\s+|-D|SET\s+|\$env:)?[A-Za-z0-9_.\-/:@ ]{0,60}\Z"""
+    rb"""(?:\A|["'`]|\\n)[ \t]*(?:[-+*#>$]\s{0,3}|//?\s{0,2}|export\s+|set\s+|env\s+|ENV\s+|ARG\s+|-D|SET\s+|\$env:)?[A-Za-z0-9_.\-/:@ ]{0,60}\Z"""
 )
 """What stands before the name on its line where the line is nothing but a setting."""
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(NamedTuple):
     """A name and its value: where they stand, and how the value is written. A loose one merely comes after the name."""
 
     name: bytes
@@ -115,7 +120,7 @@ def head_of(data: bytes, start: int) -> bytes:
 def is_setting(data: bytes, start: int) -> bool:
     """Whether nothing but a name stands on the line before this place in it, as in a settings file."""
     line = max(data.rfind(b"\n", max(0, start - LINE_CHARS_MAX), start) + 1, start - LINE_CHARS_MAX, 0)
-    return bool(SETTING.match(data[line:start]))
+    return bool(SETTING.search(data[line:start]))
 
 
 def _quoted(data: bytes, assigned: re.Match[bytes]) -> tuple[int, int] | None:
@@ -144,6 +149,8 @@ def _plain(data: bytes, start: int, assigned: re.Match[bytes]) -> tuple[int, int
     if match is None:
         return None
     first, last = match.span()
+    if last - first > PLAIN_WITH_EQUALS_MAX and b"=" in data[first : last - 2]:
+        return None
     if data[start - 1 : start] in (b"?", b"&") or b"&" in data[max(0, start - 30) : start]:
         last = min(last, (data.find(b"&", first, last) + 1 or last + 1) - 1)
     while last > first and data[last - 1] in b".:":

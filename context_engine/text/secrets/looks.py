@@ -6,9 +6,10 @@ import base64
 import binascii
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from context_engine.text.secrets.given import Given, is_setting
+from context_engine.text.secrets.kinds import Kind
 from context_engine.text.secrets.likely import (
     DIGITS_MIN,
     LABEL,
@@ -17,13 +18,13 @@ from context_engine.text.secrets.likely import (
     entropy,
     is_chosen,
     is_drawn,
+    is_password_of_letters,
     is_placeholder,
     is_random,
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """What a rule found: where its word stands, where the value stands, and what it is given to, if it is."""
 
     data: bytes
@@ -33,6 +34,7 @@ class Candidate:
     stop: int
     match: re.Match[bytes]
     given: Given | None = None
+    kind: Kind = "unknown"
 
     @property
     def value(self) -> str:
@@ -92,7 +94,7 @@ STRICT_OPERATORS = (b":=", b"=>", b"=", b":")
 BRACKET = re.compile(rb"[\[({]")
 OPENED_BYTES = 3
 """What opens a list stands right before the quote of its first value."""
-STRICT_CHARS = range(16, 201)
+STRICT_CHARS = range(16, 8193)
 STRICT_VALUE = re.compile(r"""[^\s"'`\\${}<>()\[\]]+""")
 
 
@@ -110,7 +112,12 @@ def assigned(candidate: Candidate) -> bool:
 
 def _is_secret_key(candidate: Candidate, told: Given, keys: tuple[bytes, ...]) -> bool:
     word = candidate.data[candidate.word_start : candidate.word_stop].lower()
-    return word != b"key" or told.head.lower().rstrip(b"_-. ").endswith(keys)
+    return word != b"key" or is_key_of_secrets(told.head, keys)
+
+
+def is_key_of_secrets(head: bytes, keys: tuple[bytes, ...]) -> bool:
+    """Return whether what stands before `key` in a name says that the key is a secret: `api_key`, not `sort_key`."""
+    return bool(head) and head.lower().rstrip(b"_-. ").endswith(keys)
 
 
 TAIL = re.compile(
@@ -119,6 +126,16 @@ TAIL = re.compile(
     re.IGNORECASE,
 )
 """What may follow the word in a name that still names a secret: `password_prod`, not `password_url`."""
+NAME_AFTER = re.compile(TAIL.pattern + rb"(?![a-z])", re.IGNORECASE)
+BY_NAME = frozenset(("assigned", "secret", "password", "drawn or wrapped"))
+"""Second looks that ask for a name of which every part is one of a secret."""
+
+
+def names_more(data: bytes, stop: int) -> bool:
+    """Return whether the small letters after a word still name a secret: `passwords`, `tokenvalue`, not `tokenize`."""
+    return NAME_AFTER.match(data, stop) is not None
+
+
 NO_SECRET = (
     b"expected",
     b"public",
@@ -132,6 +149,7 @@ NO_SECRET = (
     b"page",
     b"continuation",
     b"pagination",
+    b"websocket",
 )
 """What stands before a word in names of what everybody may see."""
 
@@ -211,7 +229,9 @@ ESCAPED = re.compile(r"""\\(["'\\/])""")
 def password(candidate: Candidate) -> bool:
     """A value that somebody may have chosen, given to a password: in quotes, or in a line that is a setting."""
     told = candidate.given
-    if told is None or told.is_loose or not names_a_secret(told) or told.operator in UNLIKELY:
+    if told is None or told.is_loose or not names_a_secret(told):
+        return False
+    if told.operator in UNLIKELY and not _is_element(candidate, told) and not _is_definition(candidate, told):
         return False
     start = candidate.word_start - len(told.head)
     if (
@@ -220,7 +240,26 @@ def password(candidate: Candidate) -> bool:
         and candidate.data[start - 1 : start] not in PARAMETERS
     ):
         return is_literal(told) and is_drawn(candidate.value)
-    return is_chosen(ESCAPED.sub(r"\1", candidate.value))
+    value = ESCAPED.sub(r"\1", candidate.value)
+    return is_chosen(value) or (candidate.kind == "settings" and is_password_of_letters(value))
+
+
+def _is_element(candidate: Candidate, told: Given) -> bool:
+    """Return whether a value is all that is in an element of XML: `<password>value</password>`."""
+    return told.operator == b">" and candidate.data.startswith(b"</", told.stop)
+
+
+DEFINITION = re.compile(
+    rb"(?i:define|set|put|setproperty|setenv|putenv|config|add_option|option|setting)\(\s{0,8}[\"']\Z"
+)
+
+
+def _is_definition(candidate: Candidate, told: Given) -> bool:
+    """Return whether a name and a value are the arguments of what defines a setting: `define('DB_PASSWORD', 'value')`."""
+    start = candidate.word_start - len(told.head)
+    return (
+        told.operator == b"," and told.is_quoted and bool(DEFINITION.search(candidate.data, max(0, start - 24), start))
+    )
 
 
 CONNECTION = re.compile(
@@ -275,6 +314,17 @@ def wrapped_or_drawn(candidate: Candidate) -> bool:
 def chosen(candidate: Candidate) -> bool:
     """A password, where its surroundings have said enough."""
     return is_chosen(candidate.value)
+
+
+def stated(candidate: Candidate) -> bool:
+    """Any password but a placeholder, where its surroundings leave no doubt that it is one."""
+    return is_chosen(candidate.value) or is_password_of_letters(candidate.value)
+
+
+def hashed(candidate: Candidate) -> bool:
+    """What a password is checked by, behind the name of its user: `admin:$2y$10$...`."""
+    before = candidate.data[max(0, candidate.start - 2) : candidate.start]
+    return len(before) == 2 and before[1:] == b":" and before[:1].isalnum() and shaped(candidate)
 
 
 def anything(candidate: Candidate) -> bool:
@@ -336,6 +386,8 @@ LOOKS: Mapping[str, Callable[[Candidate], bool]] = {
     "drawn": drawn,
     "drawn or wrapped": wrapped_or_drawn,
     "chosen": chosen,
+    "stated": stated,
+    "hashed": hashed,
     "anything": anything,
 }
 """By the names that rules call them."""

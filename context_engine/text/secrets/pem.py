@@ -46,6 +46,7 @@ def _lines(data: bytes, start: int, stop: int) -> list[tuple[int, int]]:
 
 # -- a key without its first line -------------------------------------------------------------------------------------
 
+BODY = re.compile(rb"[A-Za-z0-9+/]{64,}={0,2}")
 BODY_WIDTHS = frozenset((64, 70, 76))
 """How wide PEM, OpenSSH and the older encodings (MIME, PGP) write a line."""
 BODY_TURNS_MIN = 0.3
@@ -69,13 +70,13 @@ MARKER_BYTES = 600
 CERTIFICATE = re.compile(rb"Certificate>\s{0,100}\Z")
 
 
-def body_lines(data: bytes, matches: Iterable[re.Match[bytes]]) -> Iterator[Parts]:
+def body_lines(data: bytes, runs: Iterable[tuple[int, int]]) -> Iterator[Parts]:
     """Yield the lines of each key whose first line is not in the text, together where they follow each other.
 
-    A line counts when it is nothing but base64 and as wide as tools write it. What a BEGIN or an END calls public is left out.
+    `runs` are where letters of base64 follow each other. A line counts when it is nothing but base64 and as wide as tools write it. What a BEGIN or an END calls public is left out.
     """
     run: list[tuple[int, int]] = []
-    for match in matches:
+    for match in (match for start, stop in runs for match in BODY.finditer(data, start, stop)):
         span = _body_line(data, *match.span())
         if span is None:
             continue

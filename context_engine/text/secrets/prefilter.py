@@ -25,9 +25,10 @@ class Words(Generic[T]):
 
     def places(self, data: bytes) -> Iterator[tuple[int, int, Sequence[T]]]:
         """Where words stand, and what each stands for; overlapping ones too."""
+        meant = self._meant
         for number, start, stop in self._find(data.lower()):
-            for written, ones in self._meant[number]:
-                if data.startswith(written, start):
+            for written, ones in meant[number]:
+                if not written or data.startswith(written, start):
                     yield start, stop, ones
 
 

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import re
-from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from operator import attrgetter
 from typing import Literal
 
 from context_engine.text.secrets.finding import Secret, find
@@ -34,41 +30,6 @@ class Masked:
 
     text: str
     count: int
-
-
-@dataclass(frozen=True)
-class MaskedSource:
-    """A whole text and the secrets in it: `cut` and `lines` give parts of it as they may leave."""
-
-    source: str
-    secrets: tuple[Secret, ...]
-
-    def cut(self, start: int, stop: int) -> Masked:
-        """Return the characters from `start` to before `stop`, with a mask for each secret that reaches into them."""
-        pieces, at, count = [], start, 0
-        for secret in self._within(start, stop):
-            shown = [(max(first, at), min(last, stop)) for first, last in secret.parts if last > at and first < stop]
-            for number, (first, last) in enumerate(shown):
-                pieces += [self.source[at:first], f"[masked {secret.kind}]" if not number else ""]
-                at = last
-            count += bool(shown)
-        return Masked("".join([*pieces, self.source[at:stop]]), count)
-
-    def lines(self, first: int, last: int) -> Masked:
-        """Return lines `first` to `last`, from 1 and both included, without the line end of the last one."""
-        starts = self._line_starts
-        start = starts[first - 1] if 0 < first <= len(starts) else len(self.source)
-        stop = starts[last] - 1 if last < len(starts) else len(self.source)
-        return self.cut(start, max(start, stop))
-
-    def _within(self, start: int, stop: int) -> Sequence[Secret]:
-        """Return the secrets that may reach into a part; they are in order and apart."""
-        first = bisect_right(self.secrets, start, key=attrgetter("stop"))
-        return self.secrets[first : bisect_left(self.secrets, stop, key=attrgetter("start"))]
-
-    @cached_property
-    def _line_starts(self) -> Sequence[int]:
-        return [0, *(match.end() for match in re.finditer("\n", self.source))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,29 +67,19 @@ class How:
     show: tuple[int, int] = (0, 0)
 
 
-def mask(text: str, mode: Tier = "strict", *, path: str = "") -> Masked:
-    """The text with every secret replaced by what it was, `[masked github token]`: in replies those of the strict tier.
+def mask(text: str, mode: Tier = "reply", *, path: str = "") -> Masked:
+    """The text with every secret replaced by what it was, `[masked github token]`, and every further copy of it.
 
-    The same text is masked in the same way on every machine: no key goes into it.
+    `path` says what kind of file the text is of. The same text is masked in the same way on every machine: no key goes into it.
     """
-    return _masked(text, mode, path=path)
-
-
-def mask_source(text: str, *, path: str = "") -> MaskedSource:
-    r"""Find the secrets of a whole file, so that any part of it can be shown without what only the rest gives away.
-
-    >>> mask_source('login = "app"\npassword = "Tr0ub4dor-q8Zt2Lw0X"\n').lines(2, 2).text
-    'password = "[masked secret]"'
-    """
-    return MaskedSource(text, find(text, "strict", path=path))
-
-
-def mask_keys(text: str) -> str:
-    """The text with the keys masked that go over several lines, before a part of it is cut out.
-
-    The middle of such a key cannot be told from other data. Lines keep their numbers.
-    """
-    return _masked(text, "strict", only="private-key").text if "PRIVATE KEY" in text else text
+    count = 0
+    for _ in range(ROUNDS_MAX):
+        secrets = [(secret, f"[masked {secret.kind}]") for secret in find(text, mode, path=path)]
+        if not secrets:
+            break
+        text = replaced(text, secrets)
+        count += len(secrets)
+    return Masked(text, count)
 
 
 def masks(text: str) -> Counter[str]:
@@ -180,17 +131,6 @@ def replaced(text: str, secrets: Sequence[tuple[Secret, str]], *, keep_lines: bo
 def fingerprint(value: str, key: bytes) -> str:
     """What tells two secrets apart and tells nobody else anything: an HMAC, cut."""
     return hmac.new(key, value.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()[:FINGERPRINT_HEX]
-
-
-def _masked(text: str, mode: Tier, only: str = "", path: str = "") -> Masked:
-    count = 0
-    for _ in range(ROUNDS_MAX):
-        secrets = [(each, f"[masked {each.kind}]") for each in find(text, mode, path=path) if only in ("", each.rule)]
-        if not secrets:
-            break
-        text = replaced(text, secrets)
-        count += len(secrets)
-    return Masked(text, count)
 
 
 def _taken(text: str, secret: Secret, key: bytes, how: How) -> Found:

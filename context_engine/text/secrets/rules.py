@@ -19,12 +19,12 @@ from context_engine.text.linear import linear_pattern, re2
 from context_engine.text.secrets.prefilter import Words, aho_corasick
 from context_engine.text.untrusted import ParseError, read_toml
 
-Tier = Literal["strict", "broad"]
-Place = Literal["start", "name", "near", "line", "any name", "anywhere"]
+Tier = Literal["strict", "reply", "broad"]
+Place = Literal["start", "name", "near", "line", "file", "any name", "anywhere"]
 
-CONFIDENCE: Mapping[Tier, float] = {"strict": 0.95, "broad": 0.75}
+CONFIDENCE: Mapping[Tier, float] = {"strict": 0.95, "reply": 0.75, "broad": 0.75}
 """How often each tier is right: strict rules know the shape of a key, broad ones what stands around it."""
-PLACES: tuple[Place, ...] = ("start", "name", "near", "line", "any name", "anywhere")
+PLACES: tuple[Place, ...] = ("start", "name", "near", "line", "file", "any name", "anywhere")
 THEIRS = 1_000_000
 """The rank of a user's rules: above all of ours."""
 USER_PATTERN_CHARS_MAX = 2_000
@@ -125,14 +125,32 @@ class Rules:
         return tuple(rule for rule in self.rules if rule.place == "anywhere")
 
     @cached_property
+    def files(self) -> tuple[Rule, ...]:
+        """Those that go by the name of a file."""
+        return tuple(rule for rule in self.rules if rule.place == "file")
+
+    @cached_property
     def strict(self) -> Words[Rule]:
         """Where words of strict rules stand."""
         return _placed(rule for rule in self.rules if rule.tier == "strict")
 
     @cached_property
+    def reply(self) -> Words[Rule]:
+        """Where words of the rules stand by which replies are masked."""
+        return _placed(rule for rule in self.rules if rule.tier != "broad")
+
+    @cached_property
     def broad(self) -> Words[Rule]:
         """Where words of any rule stand."""
         return _placed(self.rules)
+
+    def words(self, mode: Tier) -> Words[Rule]:
+        """Return where words of the rules of a tier, and of stricter ones, stand."""
+        return self.strict if mode == "strict" else self.reply if mode == "reply" else self.broad
+
+    def wrapped(self, mode: Tier) -> Words[Rule]:
+        """Return what is looked for in base64: in replies tokens alone, of which nothing else can be the text."""
+        return self.broad if mode == "broad" else self.strict
 
     @cached_property
     def kinds(self) -> frozenset[str]:
