@@ -34,7 +34,7 @@ regex = '''(?=never)'''
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     root = tmp_path_factory.mktemp("scrubbed")
-    settings = Settings(cache_folder=root / ".context-engine" / "cache", workers=0, watch=False)
+    settings = Settings(cache_folder=root.parent / "cache", workers=0, watch=False)
     with Engine.open(root, settings=settings) as engine:
         yield engine
 

@@ -26,7 +26,7 @@ from xxhash import xxh3_128_digest
 from context_engine.text.lines import cut_out
 from context_engine.text.secrets import Masked, Tier, find
 
-OF_FILES: Tier = "strict"
+OF_FILES: Tier = "reply"
 """By which rules the text of a file is masked. A whole reply is searched by strict ones: it holds ids and hashes of ours."""
 WHOLE_BYTES_MAX = 1_000_000
 """A larger text is searched around what is cut out of it: so much takes 10 to 30 ms."""

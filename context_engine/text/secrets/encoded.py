@@ -26,7 +26,8 @@ SIGNS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234567
 """What tokens, and addresses with a password, are made of: other escapes stay as they are, as does what they part."""
 BEFORE_BYTES, AFTER_BYTES = 320, 8_192
 """How far from an escape the value that it belongs to may begin and end."""
-VALUE_BEFORE = re.compile(rb"[^\s\"'<>`]*\Z")
+SEPARATORS = (b" ", b"\n", b"\t", b"\r", b'"', b"'", b"<", b">", b"`")
+"""What values do not go beyond."""
 VALUE_AFTER = re.compile(rb"[^\s\"'<>`]*")
 NAME_BYTES = 64
 """The name that a value is given to is decoded with it."""
@@ -56,8 +57,10 @@ class Decoded:
 def escapes_in(data: bytes) -> list[tuple[int, int]]:
     """Return where escapes of signs may be."""
     # Hardly any text has one; a pattern that begins with a fixed letter costs a tenth of the one that knows them all.
-    is_possible = any(mark in data and pattern.search(data) for mark, pattern in _BEGINNINGS)
-    return [match.span() for match in ESCAPE.finditer(data)] if is_possible else []
+    for mark, beginning in _BEGINNINGS:
+        if mark in data and beginning.search(data):
+            return [match.span() for match in ESCAPE.finditer(data)]
+    return []
 
 
 _BEGINNINGS = (
@@ -73,9 +76,10 @@ def decoded(data: bytes, escapes: Iterable[tuple[int, int]]) -> Iterator[Decoded
     first = 0
     while first < len(signs):
         start = signs[first][0]
-        before = VALUE_BEFORE.search(data, max(0, start - BEFORE_BYTES), start)
+        reach = max(0, start - BEFORE_BYTES)
+        before = max(reach, *(data.rfind(separator, reach, start) + 1 for separator in SEPARATORS))
         after = VALUE_AFTER.match(data, start, start + AFTER_BYTES)
-        begin = max(0, (before.start() if before else start) - NAME_BYTES)
+        begin = max(0, before - NAME_BYTES)
         end = max(after.end() if after else start, signs[first][1])
         last = bisect_left(signs, (end,))
         yield _part(data, begin, end, signs[first:last])

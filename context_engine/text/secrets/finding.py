@@ -9,7 +9,6 @@ time grows with the text and with nothing else.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -93,7 +92,7 @@ def find(text: str, mode: Tier = "broad", *, path: str = "", rules: Rules | None
 def spots(data: bytes, mode: Tier, rules: Rules, path: str = "") -> list[Spot]:
     """Everything that a rule takes for a secret, in no order, one over the other."""
     search = Search(mode, kind_of(path))
-    found = list(_at_words(data, rules.words(mode), search))
+    found = _at_words(data, rules.words(mode), search)
     if rules.theirs:
         found += _anywhere(data, rules, path)
     if runs := long_runs(data):
@@ -116,13 +115,14 @@ class Search:
     kind: Kind
 
 
-def _at_words(data: bytes, words: Words[Rule], search: Search) -> Iterator[Spot]:
+def _at_words(data: bytes, words: Words[Rule], search: Search) -> list[Spot]:
     """What the rules find whose words stand in the text."""
-    tries: Counter[tuple[str, int]] = Counter()
+    found: list[Spot] = []
+    tries: dict[tuple[str, int], int] = {}
     for start, stop, meant in words.places(data):
         if meant[0].place == "name":
             if may_be_given(data, start, stop, meant, search.kind):
-                yield from _given(data, meant, start, stop, search)
+                found += _given(data, meant, start, stop, search)
             continue
         if start and data[start - 1] in JOINTS and _is_repeated(tries, meant[0], start):
             continue
@@ -134,17 +134,19 @@ def _at_words(data: bytes, words: Words[Rule], search: Search) -> Iterator[Spot]
                 match = own(rule.pattern).match(data, start, start + REACH_BYTES)
                 spot = _started(data, rule, match, stop, search) if match else None
             if spot is not None:
-                yield spot
+                found.append(spot)
+    return found
 
 
 JOINED_TRIES_MAX, BLOCK_BITS = 32, 12
 """So often in 4 KB the beginning of a token is looked at behind `-` or `_`: a text made of nothing else has no token in it."""
 
 
-def _is_repeated(tries: Counter[tuple[str, int]], rule: Rule, start: int) -> bool:
+def _is_repeated(tries: dict[tuple[str, int], int], rule: Rule, start: int) -> bool:
     """Return whether the same beginning was joined to others so often close by that only a hostile text has it."""
-    tries[rule.id, start >> BLOCK_BITS] += 1
-    return tries[rule.id, start >> BLOCK_BITS] > JOINED_TRIES_MAX
+    block = rule.id, start >> BLOCK_BITS
+    tries[block] = tries.get(block, 0) + 1
+    return tries[block] > JOINED_TRIES_MAX
 
 
 def _given(data: bytes, rules: Sequence[Rule], start: int, stop: int, search: Search) -> Iterator[Spot]:
@@ -172,16 +174,15 @@ def may_be_given(data: bytes, start: int, stop: int, rules: Sequence[Rule], kind
 
     Most keys are those of a mapping, most tokens are `tokenize`, and most values have no quote, digit or sign in them.
     """
-    if stop - start == len(b"key") and data[start:stop].lower() == b"key":
-        is_bare = not start or data[start - 1] not in NAME_CHARS
-        if is_bare or not is_key_of_secrets(data[max(0, start - HEAD_BYTES) : start], SECRET_KEYS):
-            return RANDOM_AHEAD.match(data, stop, stop + AHEAD_BYTES) is not None
+    is_ahead = kind == "settings" or VALUE_AHEAD.search(data, stop, stop + AHEAD_BYTES) is not None
+    if not is_ahead or (stop - start == len(b"key") and data[start:stop].lower() == b"key"):
+        if RANDOM_AHEAD.match(data, stop, stop + AHEAD_BYTES):
+            return True
+        if not is_ahead or not start or data[start - 1] not in NAME_CHARS:
+            return False
+        return is_key_of_secrets(data[max(0, start - HEAD_BYTES) : start], SECRET_KEYS)
     after = data[stop : stop + 1]
-    if b"a" <= after <= b"z" and rules[-1].look in BY_NAME and not names_more(data, stop):
-        return False
-    if kind == "settings" or VALUE_AHEAD.search(data, stop, stop + AHEAD_BYTES):
-        return True
-    return RANDOM_AHEAD.match(data, stop, stop + AHEAD_BYTES) is not None
+    return not b"a" <= after <= b"z" or rules[-1].look not in BY_NAME or names_more(data, stop)
 
 
 # -- one rule at one place --------------------------------------------------------------------------------------------
@@ -333,7 +334,7 @@ def _in_runs(data: bytes, runs: Sequence[Place], rules: Rules, search: Search) -
             continue
         start, stop = whole_blob(data, *blob.span())
         inner = unwrapped(data[start : min(stop, start + BLOB_BYTES_MAX)])
-        found = list(_at_words(inner, rules.wrapped(search.mode), search)) if inner else []
+        found = _at_words(inner, rules.wrapped(search.mode), search) if inner else []
         if found:
             yield Spot(start, stop, max(found, key=strength).rule)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
