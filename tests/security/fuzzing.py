@@ -81,7 +81,7 @@ ODD = [
 
 
 @st.composite
-def mutated(draw: st.DrawFn, seeds: Sequence[str], tokens: Sequence[str] = ()) -> str:
+def mutated(draw: st.DrawFn, seeds: Sequence[str], tokens: Sequence[str] = (), repeats: int = 1_500) -> str:
     """A good text with parts taken out, doubled, nested or replaced, or any text at all."""
     words = st.sampled_from([*ODD, *tokens]) | st.text(max_size=4)
     if draw(st.integers(0, 19)) == 0:
@@ -98,7 +98,7 @@ def mutated(draw: st.DrawFn, seeds: Sequence[str], tokens: Sequence[str] = ()) -
             case 2:
                 text = text[:stop] + text[start:stop][:200] * draw(st.integers(1, 40)) + text[stop:]
             case 3:
-                text = text[:start] + draw(words)[:20] * draw(st.sampled_from([2, 70, 1_500])) + text[start:]
+                text = text[:start] + draw(words)[:20] * draw(st.sampled_from([2, 70, repeats])) + text[start:]
             case 4:
                 other = draw(st.sampled_from(list(seeds)))
                 text = text[:start] + other[draw(st.integers(0, len(other))) :]

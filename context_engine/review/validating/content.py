@@ -295,7 +295,10 @@ def _value(content: str, language: str) -> Any:
     """The value of a sound data file."""
     match language:
         case "json":
-            return loaded(content.removeprefix("\ufeff"))
+            try:
+                return loaded(content.removeprefix("\ufeff"))
+            except (ValueError, RecursionError):  # one value a line, or nothing
+                return _UNREAD
         case "toml":
             return _read_or_not(read_toml, content)
         case "yaml":  # tags that only its reader knows, or several documents, are not read
