@@ -367,7 +367,7 @@ def read_language(
     Raises: InvalidArgument naming file and field.
     """
     try:
-        raw = _raw(text)
+        raw = _raw(text, is_ours=is_ours)
     except ParseError as error:
         raise InvalidArgument(f"{file} cannot be read: {error}", details={"file": file}) from None
     sections: dict[str, dict[str, Any]] = {name: {} for name in SECTIONS}
@@ -380,10 +380,10 @@ def read_language(
     return _language({name: checker.section(name, values) for name, values in sections.items()}, file, known or {})
 
 
-def _raw(text: str) -> dict[str, Any]:
+def _raw(text: str, *, is_ours: bool) -> dict[str, Any]:
     """A language file without its examples. Raises: ParseError."""
     start = EXAMPLES.search(text)
-    return read_toml(text[: start.start()] if start else text)
+    return read_toml(text[: start.start()] if start else text, is_ours=is_ours)
 
 
 def _language(sections: Mapping[str, dict[str, Any]], file: str, known: Mapping[str, Language]) -> Language:

@@ -169,7 +169,7 @@ def _placed(rules: Iterable[Rule]) -> Words[Rule]:
 def builtin() -> Rules:
     """The rules that this package brings along."""
     text = (resources.files("context_engine.text.secrets") / "rules" / "secrets.toml").read_text("utf-8")
-    return Rules(tuple(_own(row, rank) for rank, row in enumerate(read_toml(text)["rules"])))
+    return Rules(tuple(_own(row, rank) for rank, row in enumerate(read_toml(text, is_ours=True)["rules"])))
 
 
 def _own(row: Mapping[str, Any], rank: int) -> Rule:
