@@ -233,15 +233,19 @@ def password(candidate: Candidate) -> bool:
         return False
     if told.operator in UNLIKELY and not _is_element(candidate, told) and not _is_definition(candidate, told):
         return False
-    start = candidate.word_start - len(told.head)
-    if (
-        not told.is_quoted
-        and not is_setting(candidate.data, start)
-        and candidate.data[start - 1 : start] not in PARAMETERS
-    ):
+    if not told.is_quoted and not _is_setting(candidate, told):
         return is_literal(told) and is_drawn(candidate.value)
     value = ESCAPED.sub(r"\1", candidate.value)
     return is_chosen(value) or (candidate.kind == "settings" and is_password_of_letters(value))
+
+
+def _is_setting(candidate: Candidate, told: Given) -> bool:
+    """Return whether a value without quotes is a setting: on a line of its own, in an address, a command or an element."""
+    data, start = candidate.data, candidate.word_start - len(told.head)
+    if is_setting(data, start) or data[start - 1 : start] in PARAMETERS or _is_element(candidate, told):
+        return True
+    is_close = data[told.start - 1 : told.start] == b"="
+    return is_close and (told.head.startswith(b"--") or candidate.kind == "settings")
 
 
 def _is_element(candidate: Candidate, told: Given) -> bool:
