@@ -118,7 +118,7 @@ class Memories:
         listed = listing.listed(wanted, [(entry, standing(entry)) for entry in entries], found, access)
         of_team = (shelf.records.problem for shelf in self._shelves.values())
         by_words = f"found by words alone: {why_not}" if why_not else ""
-        return replace(listed, warnings=tuple(filter(None, [by_words, *listing.unread(entries), *of_team])))
+        return replace(listed, warnings=tuple(filter(None, [*of_team, by_words, *listing.unread(entries)])))
 
     def scrub(self, text: str) -> str:
         """A text without secrets, as it may be kept."""

@@ -191,10 +191,13 @@ class EmbeddedStore:
     def writer(self, *, rebuild: bool = False, wait_s: float = 0.0) -> Generator[Writer]:
         """The right to write, for one process at a time. `rebuild` starts an empty generation that `publish` puts in place.
 
-        Raises: StorageBusy when another process writes (after `wait_s` seconds), DiskFull, StorageCorrupt.
+        Raises: StorageBusy when another process writes (after `wait_s` seconds), DiskFull, WriteFailed, StorageCorrupt.
         """
         with disk_errors(self.folder):
-            self.folder.mkdir(parents=True, exist_ok=True)
+            try:
+                self.folder.mkdir(parents=True, exist_ok=True)
+            except FileNotFoundError as error:  # what /proc says of a folder that cannot be made in it
+                raise trouble.closed(self.folder, KEPT, str(error.strerror)) from error
         lock = FileLock(self.folder / "writer.lock", timeout=wait_s)
         try:
             with disk_errors(self.folder):

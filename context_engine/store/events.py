@@ -53,6 +53,15 @@ class _Head(msgspec.Struct):
     sha: str
 
 
+def head_of(log: str) -> str:
+    """Return the path of the file that says how far this machine wrote a log.
+
+    >>> head_of("plans/plan_1/events.jsonl")
+    'plans/plan_1/events.head'
+    """
+    return f"{log.removesuffix('.jsonl')}.head"
+
+
 class EventLog:
     """One log. Who appends must be the only writer; readers may come at any time.
 
@@ -64,7 +73,7 @@ class EventLog:
         self.path = files.path / name
         self._files = files
         self._name = name
-        self._head_name = f"{name.partition('.')[0]}.head"
+        self._head_name = head_of(name)
         self._flush = flush
         self._share = share
 

@@ -79,7 +79,7 @@ class Machine:
         return {entry.name: entry.memory.content for entry in self.memories.entries() if entry.memory}
 
     def files(self) -> dict[str, bytes]:
-        """All that lies there and is the team's."""
+        """All that is there and is the team's; how far this machine wrote a log is its own."""
         self.memories.entries()
         self.desks.plans.desk.listed(Planned())
         home = self.folder / ".context-engine"
@@ -87,7 +87,9 @@ class Machine:
         return {
             path.relative_to(home).as_posix(): path.read_bytes()
             for path in found
-            if path.name != "index.json" and common_folder.CONFLICT not in path.name and not is_temporary(path.name)
+            if path.name not in ("index.json", "events.head")
+            and common_folder.CONFLICT not in path.name
+            and not is_temporary(path.name)
         }
 
     def lie(self, path: str) -> Path:

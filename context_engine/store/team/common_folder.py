@@ -21,6 +21,7 @@ from typing import Literal, NamedTuple
 
 from context_engine.errors import ContextEngineError, StorageBusy, StoreUnavailable, StoreUnusable
 from context_engine.store import trash
+from context_engine.store.events import head_of
 from context_engine.store.state import UNSETTLED_NS, Stamp, StateFolder
 from context_engine.store.team.depot import DOWN_REST_S
 from context_engine.store.team.record_depot import Hand, Held, RecordDepot
@@ -210,6 +211,7 @@ class CommonFolder:
                 if self._has_changed(path, difference):
                     continue  # somebody is editing it in this moment: the next look judges anew
                 if path in contents:
+                    self._forget_head(path)
                     self._files.replace(path, contents[path], flush=self._flush)
                     self._agree(path, self._here(path))
                 elif theirs[path].is_gone:
@@ -271,9 +273,15 @@ class CommonFolder:
 
     def _remove(self, path: str) -> None:
         """Delete a file, and its folder when that was the last one."""
+        self._forget_head(path)
         self._files.remove(path)
         self._files.remove_empty(path.rpartition("/")[0])
         self._seen.forget([path])
+
+    def _forget_head(self, path: str) -> None:
+        """Forget how far this machine wrote a log: from now on the team says what is in it."""
+        if self._natures(path) == "grows":
+            self._files.remove(head_of(path))
 
 
 class _Difference(NamedTuple):
