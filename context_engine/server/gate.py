@@ -33,6 +33,7 @@ from context_engine.server.metrics import Metrics
 from context_engine.server.profiles import ACROSS, EVERY, PROFILES, Shown, refusal
 from context_engine.text.masked_text import mask_reply, noting
 from context_engine.text.secrets import Masked
+from context_engine.text.visible import visible
 from context_engine.tools import Call, Reply, Tool
 from context_engine.tools.arguments import from_json, snake
 from context_engine.tools.catalogue import ALL_TOLD, call_tool, reached
@@ -82,7 +83,7 @@ def silent(line: dict[str, Any]) -> None:
 
 def to_stderr(line: dict[str, Any]) -> None:
     """A log that writes one JSON object a line to stderr, in one piece, since threads share it."""
-    sys.stderr.write(json.dumps(line, ensure_ascii=False) + "\n")
+    sys.stderr.write(visible(json.dumps(line, ensure_ascii=False)) + "\n")
     sys.stderr.flush()
 
 

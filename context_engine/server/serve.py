@@ -223,4 +223,6 @@ def _listening(options: Options, env: Mapping[str, str]) -> None:
 
 
 def _refusal(error: ContextEngineError) -> str:
-    return f"ctx serve: {error.message}. {error.suggestion}\n"
+    from context_engine.text.visible import one_line
+
+    return f"ctx serve: {one_line(error.message)}. {one_line(error.suggestion)}\n"

@@ -148,7 +148,7 @@ def _run(commands: Sequence[list[str]], root: Path, where: Path, stdout: int, en
     return subprocess.Popen(
         [sys.executable, "-c", CHILD, str(argvs)],
         cwd=root, env=os.environ | clean | (env or {}), stdin=subprocess.DEVNULL, stdout=stdout, stderr=stdout,
-    ).wait(120)  # fmt: skip
+    ).wait(300)  # fmt: skip
 
 
 def _sections(output: bytes) -> dict[str, bytes]:
