@@ -23,7 +23,7 @@ from typing import Any
 
 from context_engine.confined import ConfinedFolder, UnsafePathError
 from context_engine.errors import InvalidArgument
-from context_engine.store.place import user_config_folder
+from context_engine.store.place import readable_config_folder, user_config_folder
 from context_engine.text.untrusted import ParseError, read_yaml
 
 CONFIG_FILE = Path(".context-engine") / "config.yml"
@@ -234,6 +234,8 @@ def _repository_bytes(root: Path) -> tuple[bytes, str]:
 def _user_bytes(path: Path) -> bytes:
     """Return the user's own file, which may well be a link. Raises: InvalidArgument."""
     try:
+        if readable_config_folder() is None:
+            return b""
         with path.open("rb") as file:
             return file.read(CONFIG_BYTES_MAX + 1)
     except (FileNotFoundError, NotADirectoryError):

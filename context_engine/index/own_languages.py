@@ -6,7 +6,7 @@ from pathlib import Path
 
 from context_engine.confined import ConfinedFolder
 from context_engine.languages import OWN_FOLDER, Languages
-from context_engine.store.place import user_config_folder
+from context_engine.store.place import readable_config_folder
 
 USERS_FOLDER = "languages"
 
@@ -17,5 +17,8 @@ def own_languages(root: str | Path) -> Languages:
     Raises: InvalidArgument, naming file and field when one of their files is wrong.
     """
     of_repository = Languages.builtin().with_folder(ConfinedFolder(root).folder(OWN_FOLDER))
-    users = ConfinedFolder(user_config_folder(), follow_links=True).folder(USERS_FOLDER)
+    config = readable_config_folder()
+    if config is None:
+        return of_repository
+    users = ConfinedFolder(config, follow_links=True).folder(USERS_FOLDER)
     return of_repository.with_folder(users, is_users=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import hashlib
+import os
 import sys
 import tempfile
 from contextlib import suppress
@@ -28,6 +29,12 @@ def user_data_folder() -> Path:
 def user_config_folder() -> Path:
     """Where what the user has set up for all workspaces is kept."""
     return Path(platformdirs.user_config_dir("context-engine", appauthor=False))
+
+
+def readable_config_folder() -> Path | None:
+    """Return where the user's own settings are; None where that folder is missing or belongs to another user (sudo, a container)."""
+    folder = user_config_folder()
+    return folder if os.access(folder, os.R_OK | os.X_OK) else None
 
 
 def workspace_id(root: Path) -> str:

@@ -119,7 +119,11 @@ def _has_no_room(path: Path) -> bool:
 
 def _is_closed(error: Exception, path: Path) -> bool:
     """Whether the system refuses this file or folder, and not one of the user's that was being read meanwhile."""
-    if not isinstance(error, OSError) or error.errno not in CLOSED or not error.filename:
+    if not isinstance(error, OSError) or not error.filename:
         return False
     named = Path(str(error.filename))
+    if error.errno == errno.ENOENT:  # a folder cannot be made there, as in /proc
+        return path.is_relative_to(named)
+    if error.errno not in CLOSED:
+        return False
     return named.is_relative_to(path) or path.is_relative_to(named) or named.is_relative_to(path.parent)
