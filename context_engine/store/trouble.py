@@ -123,7 +123,7 @@ def _is_closed(error: Exception, path: Path) -> bool:
         return False
     named = Path(str(error.filename))
     if error.errno == errno.ENOENT:  # a folder cannot be made there, as in /proc
-        return path.is_relative_to(named)
+        return named in path.parents
     if error.errno not in CLOSED:
         return False
     return named.is_relative_to(path) or path.is_relative_to(named) or named.is_relative_to(path.parent)
