@@ -52,7 +52,10 @@ def test_what_was_begun_is_open_until_it_is_finished_and_then_survives(tmp_path:
     journal = Journal(tmp_path)
     number = journal.begin([begun, op()], at=12.5, session="s")
     for each in (journal, Journal(tmp_path)):
-        (entry,) = each.unfinished()
+        (outline,) = each.unfinished()
+        assert [(op.path, op.delta, op.image) for op in outline.ops] == [("é.py", (), None), ("a.py", (), None)]
+        entry = each.entry(outline.id)
+        assert entry is not None
         assert (entry.id, entry.at, entry.session, entry.state, entry.ops) == (number, 12.5, "s", "open", (begun, op()))
         assert each.entries(9) == []
         assert each.newest("done") is None
@@ -60,7 +63,9 @@ def test_what_was_begun_is_open_until_it_is_finished_and_then_survives(tmp_path:
     journal.close()
     again = Journal(tmp_path)
     assert again.unfinished() == []
-    (entry,) = again.entries(9)
+    (outline,) = again.entries(9)
+    entry = again.entry(outline.id)
+    assert entry is not None
     assert entry.state == "done"
     assert [(each.image, each.temp) for each in entry.ops] == [(None, ""), (None, "")], "only a crash needs these"
     assert [each.folders for each in entry.ops] == [(), ("src", "src/deep")]

@@ -7,6 +7,7 @@ journal can name any file of the machine, which is then deleted, and a view or a
 from __future__ import annotations
 
 import os
+import re
 import zlib
 from collections.abc import Callable, Collection, Generator
 from contextlib import closing, contextmanager, suppress
@@ -30,6 +31,9 @@ _UNTRUSTED = (
     (apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0),
 )
 """As https://sqlite.org/security.html recommends; ours have neither views nor triggers."""
+_COMPUTES = re.compile(rb"\b(?:AS|CHECK|DEFAULT|VIRTUAL|WHERE)\b", re.IGNORECASE)
+"""Words of a table that computes: SQLite would run its expressions with each row. No table of ours in a state folder has one."""
+_PLAIN_INDEX = re.compile(rb'CREATE (?:UNIQUE )?INDEX "?\w+"? ON "?\w+"?\s*\([\w, "]+\)')
 
 
 @contextmanager
@@ -110,9 +114,7 @@ def open_in_state(
     try:
         db.set_busy_timeout(busy_ms)
         _distrust(db)
-        found = {row[0] for row in db.execute("SELECT name FROM sqlite_schema WHERE name NOT LIKE 'sqlite%'")}
-        if found and not found.issuperset(tables):
-            raise _foreign(path, f"it is a database with other tables ({', '.join(sorted(found)[:3])})")
+        _check_layout(db, path, tables)
         prepare(db, path, settings)
     except BaseException:
         db.close()
@@ -143,6 +145,36 @@ def unpacked(data: bytes, bytes_max: int) -> bytes:
     if not stream.eof:
         raise zlib.error(f"it is cut off, or has more than {bytes_max:,} bytes")
     return body
+
+
+def _check_layout(db: apsw.Connection, path: Path, tables: Collection[str]) -> None:
+    """Refuse tables that are not ours, or that compute what they hold. Raises: StorageCorrupt."""
+    listed = db.execute("SELECT CAST(name AS BLOB), CAST(coalesce(sql, '') AS BLOB) FROM sqlite_schema")
+    rows = [(_shown(name), sql) for name, sql in listed]
+    found = {name for name, _ in rows if not name.startswith("sqlite")}
+    if found and not found.issuperset(tables):
+        raise _foreign(path, f"it is a database with other tables ({', '.join(sorted(found)[:3])})")
+    for name, sql in rows:
+        if isinstance(sql, bytes) and sql and _is_computing(sql):
+            raise _foreign(path, f"{name!r} in it computes what it holds")
+
+
+def _shown(name: apsw.SQLiteValue) -> str:
+    """A name of a database, which may be no UTF-8."""
+    return name.decode("utf-8", "replace") if isinstance(name, bytes) else ""
+
+
+def _is_computing(sql: bytes) -> bool:
+    r"""Whether SQLite would run expressions of a table or an index. Views and triggers are switched off for all.
+
+    >>> _is_computing(b"CREATE TABLE a(b TEXT)"), _is_computing(b"CREATE TABLE a(b TEXT AS (hex(zeroblob(9))))")
+    (False, True)
+    >>> _is_computing(b"CREATE INDEX a ON b(c)"), _is_computing(b"CREATE INDEX a ON b(hex(c))")
+    (False, True)
+    """
+    if re.match(rb"CREATE (?:VIEW|TRIGGER)\b", sql):
+        return False
+    return bool(_COMPUTES.search(sql)) if sql.startswith(b"CREATE TABLE") else not _PLAIN_INDEX.fullmatch(sql)
 
 
 def _names_another(folder: StateFolder, name: str) -> bool:

@@ -31,6 +31,10 @@ BYTES_MAX = 64 * 1024 * 1024
 """The journal keeps so many changed files, and so many packed bytes of them; its newest entry always."""
 UNPACKED_BYTES_MAX = 128 * 1024 * 1024
 """A file that is edited has at most 32 MiB, and its change holds parts of both versions."""
+ENTRY_BYTES_MAX = 256 * 1024 * 1024
+"""One entry may unpack to so much,"""
+RATIO_MAX = 64
+"""or to so many times what it takes in the file: text packs 3 to 10 times smaller, a bomb of zeros a thousand times."""
 BUSY_MS = 5_000
 
 KEPT = trouble.Kept(
@@ -117,9 +121,9 @@ class Journal:
         return next(iter(self._entries("id = ?", (number,))), None)
 
     def entries(self, limit: int) -> list[Entry]:
-        """What was done and undone, newest first. Raises: StorageCorrupt, also when the journal was emptied."""
+        """What was done and undone, newest first, without contents. Raises: StorageCorrupt, also when it was emptied."""
         self._check_not_emptied()
-        return self._entries("state != 'open' ORDER BY id DESC LIMIT ?", (limit,))
+        return self._outlines("state != 'open' ORDER BY id DESC LIMIT ?", (limit,))
 
     def newest(self, wanted: State, session: str = "") -> Entry | None:
         """What would be undone (`done`) or done again (`undone`) next; of this session only, if it ever changed anything."""
@@ -132,8 +136,8 @@ class Journal:
         return next(iter(found), None)
 
     def unfinished(self, paths: Iterable[str] | None = None) -> list[Entry]:
-        """Entries whose writer has not said how it ended: it is at work, or dead. Only those on `paths`, if given."""
-        found = self._entries("state = 'open' ORDER BY id")
+        """Entries whose writer has not said how it ended: it is at work, or dead. Only those on `paths`; without contents."""
+        found = self._outlines("state = 'open' ORDER BY id")
         wanted = None if paths is None else set(paths)
         return [each for each in found if wanted is None or any(op.path in wanted for op in each.ops)]
 
@@ -153,7 +157,7 @@ class Journal:
     def finish(self, number: int) -> None:
         """Everything has been written: what was begun counts. Raises: as `begin`."""
         with self._writing() as db:
-            begun = next(iter(_read(db, "id = ? AND state = 'open'", (number,))), None)
+            begun = next(iter(_read(db, "id = ? AND state = 'open'", (number,), has_contents=False)), None)
             if begun is None:  # another process took it for dead, and mended it
                 return
             if begun.turns:
@@ -185,6 +189,11 @@ class Journal:
     def _entries(self, where: str, values: tuple[Any, ...] = ()) -> list[Entry]:
         with self._reading() as db:
             return [] if db is None else _read(db, where, values)
+
+    def _outlines(self, where: str, values: tuple[Any, ...] = ()) -> list[Entry]:
+        """Entries that say which files they changed, but not how: contents are only unpacked where they are written back."""
+        with self._reading() as db:
+            return [] if db is None else _read(db, where, values, has_contents=False)
 
     def _ask(self, sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         with self._reading() as db:
@@ -239,18 +248,36 @@ def _rows(db: apsw.Connection, sql: str, values: tuple[Any, ...] = ()) -> list[t
     return db.execute(sql, values).fetchall()
 
 
-def _read(db: apsw.Connection, where: str, values: tuple[Any, ...] = ()) -> list[Entry]:
+def _read(db: apsw.Connection, where: str, values: tuple[Any, ...] = (), *, has_contents: bool = True) -> list[Entry]:
     heads = f"SELECT id, at, session, state, turns FROM entry WHERE {where}"  # noqa: S608 - written in this file
+    ops = _contents if has_contents else _outline
+    return [Entry(*head, ops(db, head[0])) for head in _rows(db, heads, values)]
+
+
+def _outline(db: apsw.Connection, entry: int) -> tuple[Op, ...]:
+    rows = _rows(db, "SELECT path, before, after, mode FROM op WHERE entry = ? ORDER BY rowid", (entry,))
+    return tuple(Op(path, before, after, (), mode) for path, before, after, mode in rows)
+
+
+def _contents(db: apsw.Connection, entry: int) -> tuple[Op, ...]:
+    """The files of an entry with what was changed in them. Raises: zlib.error for what no edit has written."""
+    packed = _rows(db, "SELECT sum(length(delta) + length(coalesce(image, ''))) FROM op WHERE entry = ?", (entry,))
+    left = max(ENTRY_BYTES_MAX, RATIO_MAX * int(packed[0][0] or 0))
     ops = "SELECT path, before, after, mode, delta, image, temp, folders FROM op WHERE entry = ? ORDER BY rowid"
-    return [Entry(*head, tuple(_op(row) for row in _rows(db, ops, head[:1]))) for head in _rows(db, heads, values)]
-
-
-def _op(row: tuple[Any, ...]) -> Op:
-    path, before, after, mode, packed, image, temp, folders = row
-    pieces = msgspec.msgpack.decode(database.unpacked(packed, UNPACKED_BYTES_MAX), type=list[tuple[int, bytes, bytes]])
-    delta = tuple(Piece(*piece) for piece in pieces)
-    old = None if image is None else database.unpacked(image, UNPACKED_BYTES_MAX)
-    return Op(path, before, after, delta, mode, old, temp, tuple(filter(None, folders.split("\0"))))
+    found: list[Op] = []
+    for path, before, after, mode, delta, image, temp, folders in db.execute(ops, (entry,)):
+        data = database.unpacked(delta, min(max(left, 1), UNPACKED_BYTES_MAX))
+        left -= len(data)
+        old = None if image is None else database.unpacked(image, min(max(left, 1), UNPACKED_BYTES_MAX))
+        left -= len(old or b"")
+        pieces = msgspec.msgpack.decode(data, type=list[tuple[int, bytes, bytes]])
+        found.append(
+            Op(
+                *(path, before, after, tuple(Piece(*piece) for piece in pieces), mode, old, temp),
+                folders=tuple(filter(None, folders.split("\0"))),
+            )
+        )
+    return tuple(found)
 
 
 def _put(db: apsw.Connection, number: int, ops: Iterable[Op]) -> None:

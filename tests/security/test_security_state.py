@@ -13,6 +13,7 @@ import shutil
 import struct
 import threading
 import time
+import tracemalloc
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,7 @@ from context_engine.store.presence import Presence
 from context_engine.store.records import Records
 from context_engine.store.reviews import ReviewStore
 from context_engine.store.state import FOLDER, LEFT_S, StateFolder
+from context_engine.text.delta import Piece
 from tests.engines import open_engine
 from tests.security.every_tool import through
 from tests.trees import commit, repository
@@ -299,6 +301,65 @@ def test_a_view_or_a_trigger_of_a_database_never_runs(tmp_path: Path, kind: str)
 
     outcome = within(HANGS_S, use)
     assert outcome == [2, 1] if kind == "trigger" else isinstance(outcome, StorageCorrupt), outcome
+
+
+LARGE = "hex(zeroblob(400000000))"
+
+
+@pytest.mark.parametrize(
+    "change_table",
+    [
+        ("session TEXT NOT NULL", f"session TEXT AS ({LARGE})"),
+        ("session TEXT NOT NULL", f"session TEXT DEFAULT ({LARGE})"),
+        ("turned INTEGER NOT NULL", f"turned INTEGER NOT NULL, CHECK(length({LARGE}) > 1)"),
+        ("CREATE INDEX op_of_entry ON op(entry)", f"CREATE INDEX op_of_entry ON op(length({LARGE}))"),
+        ("CREATE INDEX op_of_entry ON op(entry)", f"CREATE INDEX op_of_entry ON op(entry) WHERE length({LARGE}) > 1"),
+    ],
+)
+def test_a_table_that_computes_what_it_holds_is_refused(tmp_path: Path, change_table: tuple[str, str]) -> None:
+    """SQLite runs such an expression with each row, for seconds and gigabytes, whatever is switched off."""
+    journal = Journal(tmp_path / FOLDER)
+    journal.finish(journal.begin([change()], at=0.0))
+    journal.close()
+    db = apsw.Connection(str(tmp_path / FOLDER / "journal.db"))
+    db.execute("PRAGMA writable_schema = ON")
+    db.execute("UPDATE sqlite_schema SET sql = replace(sql, ?, ?)", change_table)
+    db.close()
+    with pytest.raises(StorageCorrupt, match="computes what it holds"):
+        Journal(tmp_path / FOLDER).entries(9)
+
+
+@pytest.mark.parametrize("make", ["journal", "reviews"])
+def test_tables_of_our_own_compute_nothing(tmp_path: Path, make: str) -> None:
+    for _ in range(2):
+        if make == "journal":
+            journal = Journal(tmp_path / FOLDER)
+            journal.finish(journal.begin([change()], at=0.0))
+            journal.close()
+        else:
+            reviews = ReviewStore(tmp_path / FOLDER)
+            reviews.sessions()
+            reviews.close()
+
+
+@pytest.mark.parametrize("state", ["open", "done"])
+def test_an_entry_of_many_packed_zeros_cannot_fill_the_memory(tmp_path: Path, state: str) -> None:
+    """Lists and the look for broken edits unpack nothing; who wants its contents back is refused."""
+    zeros = (Piece(0, bytes(40_000_000), b""),)
+    journal = Journal(tmp_path / FOLDER)
+    number = journal.begin([Op(f"{place}.py", "1" * 64, "2" * 64, zeros, None) for place in range(8)], at=0.0)
+    if state == "done":
+        journal.finish(number)
+    tracemalloc.start()
+    try:
+        found = journal.unfinished() if state == "open" else journal.entries(9)
+        used = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert used < 1_000_000
+    assert [op.path for op in found[0].ops] == [f"{place}.py" for place in range(8)]
+    with pytest.raises(StorageCorrupt):
+        journal.entry(number)
 
 
 def test_a_packed_body_cannot_fill_the_memory(tmp_path: Path) -> None:
