@@ -23,6 +23,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from context_engine.languages.grammars import Grammars
+
 PACKAGE = Path(__file__).resolve().parent.parent.parent / "context_engine"
 METHODS = {"match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer"}
 SHORT, LONG = 2_000, 8_000
@@ -331,3 +333,12 @@ def test_only_one_module_knows_re2() -> None:
         if isinstance(node, ast.Import) and any(alias.name == "re2" for alias in node.names)
     ]
     assert found == ["text/linear.py"]
+
+
+def test_comments_in_comments_do_not_hold_the_parser_of_swift(tmp_path: Path) -> None:
+    """2.5 KB of them took it more than ten seconds; such a file has no tree, and is read, searched and edited without one."""
+    grammars = Grammars(tmp_path)
+    began = time.process_time()
+    assert grammars.parse("swift", b"/*" * 1_250) is None
+    assert time.process_time() - began < 5
+    assert grammars.parse("swift", b"/* a /* b */ */ let c = 1\n") is not None
