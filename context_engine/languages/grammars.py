@@ -10,7 +10,6 @@ import ctypes
 import hashlib
 import json
 import platform
-import re
 import tarfile
 import threading
 from collections.abc import Iterable
@@ -19,6 +18,7 @@ from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+from time import thread_time
 from typing import Any
 
 import numpy as np
@@ -29,12 +29,12 @@ SYSTEMS = {"darwin": "macos", "linux": "linux", "windows": "windows"}
 MACHINES = {"arm64": "arm64", "aarch64": "arm64", "x86_64": "x86_64", "amd64": "x86_64"}
 WATCHED_BYTES = 20_000
 DEPTH_MAX = 5_000  # brackets open at once; people stay below 50, generated tables below 500
+UNTIMED_BYTES = 400
+"""No file so small keeps a grammar busy for longer than the timer allows."""
+PARSE_S, PARSE_S_PER_BYTE = 0.25, 5e-6
+"""Processor time of one parse: thirty times what a sound file takes on two slow cores, of 0.2 microseconds a byte."""
+READ_BYTES = 65_536
 UNPACKING_FAILS = (OSError, EOFError, KeyError, ValueError, tarfile.TarError)
-
-
-COMMENTS_DEPTH_MAX = {"swift": 200}
-"""Comments open at once. Swift's grammar needs cubic time: 0.2 s for 200, 1.2 s for 400, more than 13 s for 1,250 (2.5 KB)."""
-_COMMENT_MARKS = re.compile(rb"/\*|\*/")
 
 
 class Grammars:
@@ -77,17 +77,14 @@ class Grammars:
         return parser
 
     def parse(self, name: str, data: bytes) -> Tree | None:
-        """The tree of a file; None when the grammar cannot be loaded, or the file is nested beyond all reason.
+        """The tree of a file; None when the grammar cannot be loaded, or the file takes it longer than any sound file does.
 
-        Some grammars need time quadratic in a run of unclosed brackets: 200,000 of them keep Scala's busy for two
-        minutes. (A parse with a progress callback could be stopped, but then queries with predicates crash in tree-sitter 0.26.)
+        Grammars need quadratic time to recover from some errors: 100 kB of `-->` keep Python's busy for ten minutes.
         """
         parser = self.parser(name)
-        if name in COMMENTS_DEPTH_MAX and _depth_of_comments(data) > COMMENTS_DEPTH_MAX[name]:
-            return None
         if parser is None or (len(data) > WATCHED_BYTES and _depth(data) > DEPTH_MAX):
             return None
-        return parser.parse(data)
+        return parser.parse(data) if len(data) <= UNTIMED_BYTES else _parsed_in_time(parser, data)
 
     def cursor(self, name: str, query: str) -> QueryCursor | None:
         """A fresh cursor for a query; None when the query does not fit the grammar (see `problem`)."""
@@ -152,22 +149,26 @@ class Grammars:
                     return
 
 
+def _parsed_in_time(parser: Parser, data: bytes) -> Tree | None:
+    """Parse a file, or give up after the processor time that its size allows; None then.
+
+    Only a parse that reads through a callback can be stopped, and the predicates of queries need a tree made of bytes
+    (tree-sitter 0.26). So it is parsed twice; the second parse takes over what the first one found sound.
+    """
+    until = thread_time() + PARSE_S + PARSE_S_PER_BYTE * len(data)
+    try:
+        first = parser.parse(
+            lambda at, _: data[at : at + READ_BYTES], progress_callback=lambda _at, _has_error: thread_time() > until
+        )
+    except ValueError:  # it was stopped
+        parser.reset()
+        return None
+    return parser.parse(data, first)
+
+
 _BRACKETS = np.zeros(256, np.int8)
 _BRACKETS[list(b"([{")] = 1
 _BRACKETS[list(b")]}")] = -1
-
-
-def _depth_of_comments(data: bytes) -> int:
-    """How many comments stand open at once, at most.
-
-    >>> _depth_of_comments(b"*/ /* a /* b */ /* c"), _depth_of_comments(b"let a = 1")
-    (2, 0)
-    """
-    depth = deepest = 0
-    for mark in _COMMENT_MARKS.finditer(data):
-        depth = depth + 1 if mark[0] == b"/*" else max(depth - 1, 0)
-        deepest = max(deepest, depth)
-    return deepest
 
 
 def _depth(data: bytes) -> int:

@@ -335,10 +335,29 @@ def test_only_one_module_knows_re2() -> None:
     assert found == ["text/linear.py"]
 
 
-def test_comments_in_comments_do_not_hold_the_parser_of_swift(tmp_path: Path) -> None:
-    """2.5 KB of them took it more than ten seconds; such a file has no tree, and is read, searched and edited without one."""
+@pytest.mark.parametrize(
+    ("grammar", "text"),
+    [
+        ("swift", "/*" * 1_250),
+        ("swift", "/*" * 50_000),
+        ("python", "-->\n" * 100_000),
+        ("c", "-->\n" * 50_000),
+        ("rust", "-->\n" * 50_000),
+    ],
+)
+def test_a_grammar_that_cannot_recover_from_errors_is_stopped(tmp_path: Path, grammar: str, text: str) -> None:
+    """They need quadratic time or more, minutes to hours here; the file is read, searched and edited without a tree."""
     grammars = Grammars(tmp_path)
     began = time.process_time()
-    assert grammars.parse("swift", b"/*" * 1_250) is None
-    assert time.process_time() - began < 5
-    assert grammars.parse("swift", b"/* a /* b */ */ let c = 1\n") is not None
+    assert grammars.parse(grammar, text.encode()) is None
+    assert time.process_time() - began < 10
+    assert grammars.parse(grammar, b"a = 1\n") is not None, "the parser goes on with the next file"
+
+
+@pytest.mark.parametrize("text", ["def alpha():\n    return 1\n" * 200, "def alpha(:\n  )) return 1\n" * 100])
+def test_a_timed_parse_gives_the_tree_of_one_that_is_not_timed(tmp_path: Path, text: str) -> None:
+    grammars = Grammars(tmp_path)
+    timed, parser = grammars.parse("python", text.encode()), grammars.parser("python")
+    assert timed is not None
+    assert parser is not None
+    assert str(timed.root_node) == str(parser.parse(text.encode()).root_node)
