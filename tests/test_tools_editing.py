@@ -679,9 +679,7 @@ def test_what_is_not_there_is_refused(engine: Engine) -> None:
 
 
 def test_what_cannot_be_written_is_a_failure_of_the_write(root: Path) -> None:
-    (root / ".context-engine" / "config.yml").unlink()
-    (root / ".context-engine").rmdir()
-    (root / ".context-engine").write_text("in the way")
+    (root / "shop.py").chmod(0o444)
     with open_engine(root, flush=False) as engine:
         assert refused(engine, "def total", "def summed")["code"] == "WRITE_FAILED"
 

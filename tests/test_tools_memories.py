@@ -84,7 +84,7 @@ def test_a_broken_file_is_a_row_with_its_error(here: Remembering) -> None:
     here.write(f"{FOLDER}/facts/broken.md", "---\nid: [\n---\nBody")
     listed = call(here, list_memories, status="all")
     assert (listed["total"], listed["memories"][0]["status"]) == (1, "invalid")
-    assert "YAML" in listed["memories"][0]["error"]
+    assert "front matter cannot be read" in listed["memories"][0]["error"]
     assert call(here, list_memories)["next"] == "There are 1 invalid: status all shows them."
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from context_engine.confined import ConfinedFolder
 from context_engine.embedding.embedder import Choice
 from context_engine.embedding.registry import open_embedder
 from context_engine.embedding.timely import Timely
@@ -143,7 +144,7 @@ def _embed(engine: Engine) -> None:
 
 def read(folder: Path, path: str) -> Source | None:
     """A file as a hit shows it."""
-    loaded = files.load_for_index(str(folder / path), bytes_max=FILE_BYTES_MAX)
+    loaded = files.load_for_index(ConfinedFolder(folder), path, bytes_max=FILE_BYTES_MAX)
     return Source(loaded.data, loaded.size, loaded.mtime_ns) if isinstance(loaded, files.Loaded) else None
 
 
