@@ -123,7 +123,10 @@ class Journal:
     def entries(self, limit: int) -> list[Entry]:
         """What was done and undone, newest first, without contents. Raises: StorageCorrupt, also when it was emptied."""
         self._check_not_emptied()
-        return self._outlines("state != 'open' ORDER BY id DESC LIMIT ?", (limit,))
+        found = self._outlines("state != 'open' ORDER BY id DESC LIMIT ?", (limit,))
+        if not found:
+            self._check_sound()
+        return found
 
     def newest(self, wanted: State, session: str = "") -> Entry | None:
         """What would be undone (`done`) or done again (`undone`) next; of this session only, if it ever changed anything."""
@@ -133,6 +136,8 @@ class Journal:
         found = self._entries(
             f"state = ? AND (session = ? OR NOT ?) ORDER BY {order} DESC LIMIT 1", (wanted, session, mine)
         )
+        if not found and not self._ask("SELECT 1 FROM entry LIMIT 1", ()):
+            self._check_sound()
         return next(iter(found), None)
 
     def unfinished(self, paths: Iterable[str] | None = None) -> list[Entry]:
@@ -181,6 +186,13 @@ class Journal:
         with self._lock:
             if self._db is None and self._is_empty():
                 raise trouble.damaged(self.path, KEPT, "it is empty, so what was edited before cannot be undone")
+
+    def _check_sound(self) -> None:
+        """Refuse to take a journal whose entries cannot be found for one that has none. Cheap: it is asked of empty ones."""
+        wrong = [row for row in self._ask("PRAGMA quick_check", ()) if row != ("ok",)]
+        wrong = wrong or self._ask("PRAGMA foreign_key_check", ())
+        if wrong:
+            raise trouble.damaged(self.path, KEPT, f"it shows no edit, and is not sound: {wrong[0][0]}")
 
     def _is_empty(self) -> bool:
         status = self._files.check_file(NAME)
@@ -251,7 +263,10 @@ def _rows(db: apsw.Connection, sql: str, values: tuple[Any, ...] = ()) -> list[t
 def _read(db: apsw.Connection, where: str, values: tuple[Any, ...] = (), *, has_contents: bool = True) -> list[Entry]:
     heads = f"SELECT id, at, session, state, turns FROM entry WHERE {where}"  # noqa: S608 - written in this file
     ops = _contents if has_contents else _outline
-    return [Entry(*head, ops(db, head[0])) for head in _rows(db, heads, values)]
+    found = [Entry(*head, ops(db, head[0])) for head in _rows(db, heads, values)]
+    if without := [entry.id for entry in found if not entry.ops]:
+        raise apsw.CorruptError(f"edit {without[0]} names no file")
+    return found
 
 
 def _outline(db: apsw.Connection, entry: int) -> tuple[Op, ...]:

@@ -200,9 +200,10 @@ def test_what_a_crash_leaves_of_a_log_is_no_damage(tmp_path: Path) -> None:
 # -- memories --------------------------------------------------------------------------------------------------------------
 
 
-def test_a_memory_that_cannot_be_read_is_named_by_a_search(space: Workspace) -> None:
+@pytest.mark.parametrize("left", [b"---\n{{{: [\n---\n", b"---" + bytes(500), b"", b"\xff\xfe"])
+def test_a_memory_that_cannot_be_read_is_named_by_a_search(left: bytes, space: Workspace) -> None:
     (damaged,) = (space.state / "memories" / "decisions").glob("*.md")
-    damaged.write_bytes(b"---\n{{{: [\n---\n")
+    damaged.write_bytes(left)
     reply = json.loads(space.ask("context_search", query="rounded totals"))
     (warning,) = [each for each in reply["warnings"] if damaged.name in each]
     assert "cannot be read" in warning
