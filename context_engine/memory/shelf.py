@@ -135,12 +135,12 @@ def _stored(data: bytes | str, name: str, modified_at: float) -> _Stored:
     if isinstance(data, str):
         return _Stored("", None, problem=data)
     version = hashlib.sha256(data).hexdigest()[:VERSION_CHARS]
-    if (at := data.find(0)) >= 0:  # what a power cut leaves of a block that was never written
-        return _Stored(version, None, problem=f"it is no text: there is a zero at byte {at}")
     try:
         held = memories.parsed(data.decode("utf-8"), name, modified_at=modified_at)
     except UnicodeDecodeError as error:
         return _Stored(version, None, problem=f"it is not UTF-8: {error.reason} at byte {error.start}")
+    if (at := data.find(0)) >= 0:  # what a power cut leaves of a block that was never written
+        return _Stored(version, None, problem=f"it is no text: there is a zero at byte {at}")
     if isinstance(held, str):
         return _Stored(version, None, problem=held)
     return _Stored(version, held, digest(held.content))
