@@ -89,7 +89,7 @@ def sure(question: str) -> bool:
 
 def rows(pairs: Iterable[tuple[str, str]]) -> None:
     """Name and value, a line each: aligned, wrapped to a terminal's width, never wrapped in a pipe."""
-    told = [(name, one_line(value)) for name, value in pairs if value]
+    told = [(name, one_line(masked(value))) for name, value in pairs if value]
     if not out.is_terminal:
         width = max((len(name) for name, _ in told), default=0)
         for name, value in told:

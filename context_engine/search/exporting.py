@@ -22,6 +22,7 @@ from context_engine.model import CHUNK_KINDS, Chunk, ChunkKind, Hit, Progress
 from context_engine.search.rankers import View
 from context_engine.search.reading import Read, Reader
 from context_engine.search.searcher import Place
+from context_engine.text.masked_text import masked
 
 Embed = Callable[[Sequence[str]], npt.NDArray[np.float32]]
 """Passages in, one vector for each out: an embedder's `embed` with its mode chosen."""
@@ -143,9 +144,9 @@ def _row(chunk: Chunk, stamp: str) -> ChunkRow:
     return ChunkRow(
         id=chunk.id,
         kind=chunk.kind,
-        title=chunk.title,
-        text=chunk.text,
-        tags=chunk.tags,
+        title=masked(chunk.title),
+        text=masked(chunk.text),
+        tags=tuple(masked(tag) for tag in chunk.tags),
         metadata={
             "source": "markdown" if chunk.kind == "documentation" else "code",
             "file_path": str(chunk.path),

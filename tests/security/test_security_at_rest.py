@@ -260,3 +260,13 @@ def test_the_undo_journal_keeps_what_was_there_for_its_user_alone(kept: Kept) ->
     assert [
         oct(stat.S_IMODE(each.stat().st_mode)) for each in journals if stat.S_IMODE(each.stat().st_mode) & 0o077
     ] == []
+
+
+def test_exported_chunks_hold_no_secret_that_is_a_name_or_a_heading(tmp_path: Path) -> None:
+    token = drawn("ghp_<w36>", "export").text
+    files = {"a.py": f"def {token}():\n    return 1\n", "b.md": f"# {token}\n\nText below the heading.\n"}
+    with indexed(tree(tmp_path / "w", files)) as engine:
+        engine.export_chunks(tmp_path / "out", embedder="none")
+    written = "".join(path.read_text() for path in (tmp_path / "out").iterdir())
+    assert "Text below the heading." in written
+    assert token[:12] not in written
