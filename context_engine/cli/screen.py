@@ -64,7 +64,7 @@ def plain(text: str) -> str:
     r"""Return a text as Rich shows it unchanged on one line: no markup, no line break, no control character, no secret.
 
     >>> plain("[red]a\nb")
-    '\\\\[red]a\\\\u000ab'
+    '\\[red]a\\u000ab'
     """
     return escape(one_line(masked(text)))
 

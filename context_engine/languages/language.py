@@ -310,8 +310,9 @@ def _our_patterns() -> frozenset[str]:
     ours = _our_languages()
     claims = (pattern for language in ours for _, pattern in language.claims)
     blanks = (pattern for language in ours for pattern in language.blanks)
+    inside = (pattern for language in ours for pair in language.only_inside for pattern in pair)
     single = (pattern for language in ours for pattern in (language.comments.docstring, language.declarator))
-    return frozenset((*claims, *blanks, *single))
+    return frozenset((*claims, *blanks, *inside, *single))
 
 
 # -- from TOML ----------------------------------------------------------------------------------------------------
@@ -328,7 +329,7 @@ SECTIONS: dict[str, dict[str, str]] = {
         "filenames": "texts",
         "interpreters": "texts",
         "based_on": "text",
-        "only_inside": "pairs",
+        "only_inside": "pattern pairs",
     },
     "claims": {},
     "keywords": {},
@@ -428,8 +429,13 @@ class _Checker:
             return tuple(value)
         if shape == "patterns" and isinstance(value, list) and all(isinstance(item, str) for item in value):
             return tuple(self._pattern(item, label) for item in value)
-        if shape == "pairs" and isinstance(value, list) and all(map(_is_pair, value)):
-            return tuple(map(tuple, value))
+        if shape in ("pairs", "pattern pairs") and isinstance(value, list) and all(map(_is_pair, value)):
+            pairs = tuple(map(tuple, value))
+            return (
+                pairs
+                if shape == "pairs"
+                else tuple((self._pattern(a, label), self._pattern(b, label)) for a, b in pairs)
+            )
         if shape == "content" and value in get_args(Content):
             return value
         if shape == "kind" and value in KEYWORD_KINDS:
@@ -467,6 +473,7 @@ WANTED = {
     "text": "a string",
     "texts": "a list of strings",
     "pairs": "a list of [open, close] pairs",
+    "pattern pairs": "a list of [open, close] pairs of regular expressions",
     "content": f"one of {', '.join(get_args(Content))}",
     "number": "a whole number",
     "flag": "true or false",

@@ -67,10 +67,12 @@ def _only_inside(pairs: tuple[tuple[str, str], ...], data: bytes) -> bytes:
     """
     pieces, end = [], 0
     for opening, closing in pairs:
-        for match in re.finditer(
-            rb"%b(.*?)(?:%b|\Z)" % (opening.encode(), closing.encode()), data, re.DOTALL | re.IGNORECASE
-        ):
-            if match.start(1) >= end:
-                pieces += [data[end : match.start(1)].translate(_BLANKS), match[1]]
-                end = match.end(1)
+        opens, closes = (compiled(pattern, "is", of_bytes=True) for pattern in (opening, closing))
+        at = 0
+        while at <= len(data) and (begin := opens.search(data, at)):
+            close = closes.search(data, begin.end())
+            stop, at = (close.start(), max(close.end(), at + 1)) if close else (len(data), len(data) + 1)
+            if begin.end() >= end:
+                pieces += [data[end : begin.end()].translate(_BLANKS), data[begin.end() : stop]]
+                end = stop
     return b"".join([*pieces, data[end:].translate(_BLANKS)])

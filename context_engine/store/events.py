@@ -168,7 +168,7 @@ def parsed(data: bytes) -> Log:
     r"""What stands in the bytes of a log. Raises: BrokenChain.
 
     >>> parsed(b'{"seq":1,"prev_sha":"","kind":"created"}\n{"seq":2,"pre')
-    Log(events=({'seq': 1, 'prev_sha': '', 'kind': 'created'},), size=41, sha='6301c52d4f9c93297b507709efd98add', torn=13)
+    Log(events=({'seq': 1, 'prev_sha': '', 'kind': 'created'},), size=41, sha='6301c52d4f9c93297b507709efd98add', torn=13, doubt='')
     """
     events: list[Mapping[str, Any]] = []
     size, sha = 0, ""

@@ -283,7 +283,6 @@ NOT_CONSTANT = {
     "languages/head.py": "escaped comment marks",
     "languages/language.py": "patterns of this package's own language files; a user's run in RE2",
     "languages/names.py": "an escaped word",
-    "languages/trees.py": "escaped marks",
     "plans/effort.py": "joins patterns of its own",
     "plans/feedback.py": "joins patterns of its own",
     "plans/intent.py": "joins patterns of its own",
