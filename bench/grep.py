@@ -24,8 +24,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.measure import ms, table
-from context_engine.workspace.ripgrep import found_rg
-from tests.journeys.wire import Wire
+from context_engine.repo.ripgrep import found_rg
+from tests.e2e.wire import Wire
 
 PATTERNS = ("retry", r"def \w+\(", "TODO|FIXME", "import", "nonexistent_word")
 KEYWORDS = ("retry", "timeout", "backoff", "connection", "error")

@@ -18,12 +18,12 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.measure import ms, p50_p95, table
-from context_engine.index.mining import Mined, Miner
-from context_engine.search.history import History
-from context_engine.search.localising import located
-from context_engine.store.access import Access
-from context_engine.store.history import HistoryFile
-from context_engine.workspace.git import Git
+from context_engine.history.change_prediction import located
+from context_engine.history.commit_facts import HistoryFile
+from context_engine.history.file_history import History
+from context_engine.history.mining import Mined, Miner
+from context_engine.repo.git import Git
+from context_engine.search.file_usage import Access
 
 ROUNDS = 5
 ASKED = 200

@@ -14,17 +14,17 @@ import time
 from pathlib import Path
 
 from context_engine.index.encoder import Encoder
-from context_engine.memory.asking import Draft, Sought, Wanted
 from context_engine.memory.knowledge import Knowledge
-from context_engine.memory.linked import LinkedFiles
-from context_engine.memory.meaning import Embed
+from context_engine.memory.linked_files import LinkedFiles
 from context_engine.memory.memories import Memories
-from context_engine.memory.memory import Link, Memory, written
-from context_engine.memory.shelf import Shelf
-from context_engine.store.recall import Recall
-from context_engine.store.records import Records
+from context_engine.memory.memory_file import Link, Memory, written
+from context_engine.memory.memory_folder import Shelf
+from context_engine.memory.memory_index import Recall
+from context_engine.memory.memory_requests import Draft, Sought, Wanted
+from context_engine.memory.memory_similarity import Embed
+from context_engine.repo.paths import Root
+from context_engine.sharing.records import Records
 from context_engine.text.ids import uuid7
-from context_engine.workspace.paths import Root
 
 SEED = 1
 ASKED = 200

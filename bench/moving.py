@@ -19,10 +19,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from context_engine.engine import Engine, Settings
 from context_engine.errors import Cancelled
+from context_engine.index.embedded_store import SCHEMA_VERSION
+from context_engine.index.store_factory import depot
 from context_engine.model import Progress
-from context_engine.store.embedded import SCHEMA_VERSION
-from context_engine.store.opening import depot
-from tests.databases import new_database
+from tests.support.databases import new_database
 
 SHARES = (0.25, 0.5, 0.75)
 """Where a move is broken off, one after another."""

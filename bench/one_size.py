@@ -152,7 +152,7 @@ def recalls(engine: Any, questions: Sequence[str]) -> dict[str, float]:
     import numpy as np
 
     from context_engine.engine import Filter, Query
-    from context_engine.search.meaning import Meaning
+    from context_engine.search.semantic_scores import Meaning
 
     class Heard(Meaning):
         """Keeps what was said last."""

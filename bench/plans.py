@@ -19,11 +19,11 @@ from typing import Any
 
 import msgspec
 
-from context_engine.planning import Place, Planning
-from context_engine.plans.asking import Wanted
 from context_engine.plans.model import Plan, Step
-from context_engine.workspace.git import Git
-from context_engine.workspace.paths import Root
+from context_engine.plans.plan_requests import Wanted
+from context_engine.plans.plan_service import Place, Planning
+from context_engine.repo.git import Git
+from context_engine.repo.paths import Root
 
 SEED = 1
 MOVES_MAX = 9

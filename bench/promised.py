@@ -4,7 +4,7 @@
     python bench/promised.py --only vectors     those with this word in their name
 
 Figures are the least of some tries, so that a busy machine fails none. Each function looks first whether the work does what it
-is timed for; `tests/test_promised_speed.py` runs all of them once and looks at no clock.
+is timed for; `tests/requirements/test_speed.py` runs all of them once and looks at no clock.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.measure import table
 from context_engine import tools
-from context_engine.context.widening import widened
+from context_engine.context.widen import widened
 from context_engine.embedding.embedder import unit
+from context_engine.embedding.vector_rows import quantised
 from context_engine.engine import Query
 from context_engine.index.chunk_files import ChunkRow, written
 from context_engine.index.chunk_folder import ChunkFolder, write_folder
 from context_engine.model import Definition, Filter, RelPath
-from context_engine.search.dense import cosines
+from context_engine.repo.ripgrep import PythonGrep
+from context_engine.repo.staleness_scan import sweep
+from context_engine.repo.walk import walk
 from context_engine.search.filters import Masks
-from context_engine.store.rows import quantised
+from context_engine.search.vector_search import cosines
 from context_engine.text.spans import LineSpan, merge
-from context_engine.tools.retrieval import _by_file
-from context_engine.workspace.ripgrep import PythonGrep
-from context_engine.workspace.sweep import sweep
-from context_engine.workspace.walk import walk
-from tests.engines import indexed, open_engine
-from tests.tools_stand_in import hit
-from tests.trees import repository, tree
+from context_engine.tools.search_tools import _by_file
+from tests.support.engines import indexed, open_engine
+from tests.support.tools_stand_in import hit
+from tests.support.trees import repository, tree
 
 TRIES = 30
 

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from context_engine.engine import Engine, Settings
-from context_engine.review.request import Request
-from context_engine.store.state import FOLDER
-from context_engine.tools.review_options import options_of
+from context_engine.review.review_request import Request
+from context_engine.storage.state_folder import FOLDER
+from context_engine.tools.review_arguments import options_of
 
 OPTIONS = {"max_findings": 100, "confidence_threshold": 0}
 WAIT_S = 600

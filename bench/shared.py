@@ -19,9 +19,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from context_engine.engine import Engine, Query, Settings
-from context_engine.store.embedded import SCHEMA_VERSION
-from context_engine.store.opening import depot
-from tests.databases import new_database
+from context_engine.index.embedded_store import SCHEMA_VERSION
+from context_engine.index.store_factory import depot
+from tests.support.databases import new_database
 
 EDITS = 15
 ASKED = ("where are errors handled", "configuration file", "parse request headers", "test")

@@ -3,7 +3,7 @@
     python bench/shared_vectors.py REPOSITORY --models build/models     a PostgreSQL and Qdrant's own engine are started
     python bench/shared_vectors.py --rows 100000                        the depots alone, with rows drawn by chance
 
-`--models` is a folder in which `ctx models pull` made MiniLM ready. Qdrant's engine stands behind tests/qdrant_shim.py, whose
+`--models` is a folder in which `ctx models pull` made MiniLM ready. Qdrant's engine stands behind tests/support/qdrant_shim.py, whose
 HTTP is Python's: a server is quicker. `--store` measures one of your own instead.
 """
 
@@ -25,16 +25,15 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.measure import table
+from context_engine.embedding.vector_rows import Space, keys_of, quantised
 from context_engine.engine import Engine, Query, Settings
 from context_engine.index.encoder import Encoder
-from context_engine.index.exchange import Exchange
-from context_engine.index.filling import Texts
-from context_engine.index.gaps import PARTS
-from context_engine.store.rows import keys_of, quantised
-from context_engine.store.store import Space
-from context_engine.store.team.vector_depot import vector_depot
-from context_engine.store.vectors import VectorStore
-from tests.databases import new_database
+from context_engine.semantic.embedding_backfill import Texts
+from context_engine.semantic.missing_vectors import PARTS
+from context_engine.semantic.vector_store import VectorStore
+from context_engine.semantic.vector_sync import Exchange
+from context_engine.sharing.remote_vectors import vector_depot
+from tests.support.databases import new_database
 
 DIMENSIONS = 384
 """MiniLM's, and those of our own table."""
@@ -68,7 +67,7 @@ def started(addresses: Sequence[str]) -> Generator[list[str]]:
         yield list(addresses)
         return
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "tests.qdrant_shim", folder]
+        command = [sys.executable, "-m", "tests.support.qdrant_shim", folder]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as shim:
             try:
                 assert shim.stdout

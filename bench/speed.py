@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.measure import Place, cpu_ms, interleaved, ms, p50_p95, places, table
 from context_engine.engine import Engine, Query, Settings
-from context_engine.tools.retrieval import codebase_retrieval
+from context_engine.tools.search_tools import codebase_retrieval
 from context_engine.tools.tool import Call
 
 TOP_K = 10

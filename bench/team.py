@@ -15,12 +15,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from context_engine.memory.asking import Draft
-from context_engine.plans.asking import Wanted
-from context_engine.store.team.commons import Commons, open_commons
-from tests.databases import new_database
-from tests.desks import Desks, plan
-from tests.remembering import Remembering
+from context_engine.memory.memory_requests import Draft
+from context_engine.plans.plan_requests import Wanted
+from context_engine.sharing.shared_records import Commons, open_commons
+from tests.support.databases import new_database
+from tests.support.desks import Desks, plan
+from tests.support.remembering import Remembering
 
 MOVES = 30
 LOOKS = 30

@@ -161,12 +161,12 @@ def share(each: Tenant, address: str, cache: Path) -> int:
 @contextmanager
 def serving(roots: Sequence[str], tokens: Path) -> Generator[Any]:
     """What `ctx serve --tokens` puts behind HTTP, over all these repositories: token -> its gate."""
-    from context_engine.server.gate import Gate, silent
+    from context_engine.server.client_sessions import Visitors
+    from context_engine.server.dispatcher import Gate, silent
     from context_engine.server.grants import OWNER
     from context_engine.server.profiles import Shown
     from context_engine.server.projects import Projects
     from context_engine.server.token_file import TokenFile
-    from context_engine.server.visitors import Visitors
 
     projects = Projects(roots, log=silent, apart=True)
     gate = Gate(projects.engine, shown=Shown(profiles=("all",)), names=lambda: projects.names)
@@ -389,7 +389,7 @@ def main() -> None:
 
 def measured(at: Path, found: Sequence[Any], chosen: argparse.Namespace) -> None:
     """The whole of it, in one folder."""
-    from tests.databases import new_database
+    from tests.support.databases import new_database
 
     chance = random.Random(SEED)
     known = tenants(at / "trees", [place.folder.resolve() for place in found], chosen.repositories, chance)

@@ -23,18 +23,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from context_engine import __version__
-from context_engine.assist.ladder import Ladder, ladder
-from context_engine.context.team import Team
-from context_engine.edit import hunks
+from context_engine.context.project_knowledge import Team
+from context_engine.context.refinement import Ladder, ladder
+from context_engine.edit import diff_hunks
 from context_engine.edit.apply import Editor, Past, Receipt
-from context_engine.edit.change import Change, deleted, edited, written
-from context_engine.edit.ledger import Ledger
-from context_engine.edit.renaming import Renamer, Renaming, bare_name
-from context_engine.edit.syntax import broken
-from context_engine.edit.wanted import Want, planned, whole
+from context_engine.edit.edit_request import Want, planned, whole
+from context_engine.edit.file_edit import Change, deleted, edited, written
+from context_engine.edit.read_tracker import Ledger
+from context_engine.edit.rename import Renamer, Renaming, bare_name
+from context_engine.edit.syntax_check import broken
 from context_engine.embedding.embedder import Choice
-from context_engine.embedding.registry import open_embedder
-from context_engine.embeddings import Chosen, Embeddings, Shared, World
+from context_engine.embedding.embedder_registry import open_embedder
 from context_engine.errors import (
     AccessDenied,
     CallError,
@@ -48,15 +47,24 @@ from context_engine.errors import (
     SymbolNotFound,
     TooLarge,
 )
+from context_engine.history.file_history import History
+from context_engine.index import index_archive
 from context_engine.index.build import Builder
-from context_engine.index.graph import Defined, Graph, Parses
-from context_engine.index.live import Live
-from context_engine.index.own_languages import own_languages
-from context_engine.index.roles import ROLES
-from context_engine.index.tracing import Tracer
+from context_engine.index.embedded_store import SCHEMA_VERSION, EmbeddedStore
+from context_engine.index.file_roles import ROLES
+from context_engine.index.graph_traversal import Tracer
+from context_engine.index.index_copy import seed
+from context_engine.index.index_migration import is_taken, moved
+from context_engine.index.index_repair import Mended, examined, mend
+from context_engine.index.index_store import Stats
+from context_engine.index.live_index import Live
+from context_engine.index.store_factory import AnyStore, open_store
+from context_engine.index.symbol_graph import Defined, Graph, Parses
 from context_engine.index.worker import Pool
+from context_engine.index.workspace_languages import own_languages
 from context_engine.languages import OWN_FOLDER, Grammars, PathIndex
 from context_engine.memory.knowledge import Knowledge
+from context_engine.memory.knowledge_service import Remembering, Surroundings
 from context_engine.memory.memories import Memories
 from context_engine.model import (
     Answer,
@@ -82,47 +90,39 @@ from context_engine.model import (
     Trace,
     TreeEntry,
 )
-from context_engine.remembering import Remembering, Surroundings
-from context_engine.search.answering import Standing, answered
-from context_engine.search.completing import Completer
-from context_engine.search.exporting import ExportReport, export, exported
-from context_engine.search.history import History
-from context_engine.search.landmarks import landmarks
-from context_engine.search.reading import Source
-from context_engine.search.scanner import Scanner
+from context_engine.repo import file_reader, file_tree, workspace_roots
+from context_engine.repo.clone_folders import is_clone
+from context_engine.repo.git import Git
+from context_engine.repo.paths import Root, is_sensitive
+from context_engine.repo.repository_id import shared_name
+from context_engine.repo.ripgrep import text_engine
+from context_engine.repo.searchable_files import Lister
+from context_engine.repo.walk import look
+from context_engine.repo.watch import Watcher
+from context_engine.repo.worktrees import siblings
+from context_engine.search.chunk_export import ExportReport, export, exported
+from context_engine.search.file_usage import Kind
+from context_engine.search.hit_reading import Source
+from context_engine.search.name_completion import Completer
+from context_engine.search.repo_overview import landmarks
+from context_engine.search.search_service import Standing, answered
 from context_engine.search.searcher import Searcher
+from context_engine.search.text_scanner import Scanner
+from context_engine.secrets import Scrubbed
+from context_engine.secrets.masked_text import MaskedTexts, note_searched
+from context_engine.semantic.embedding_service import Chosen, Embeddings, Shared, World
 from context_engine.settings import Settings
-from context_engine.store import archive
-from context_engine.store.access import Kind
-from context_engine.store.clones import is_clone
-from context_engine.store.copying import seed
-from context_engine.store.embedded import SCHEMA_VERSION, EmbeddedStore
-from context_engine.store.mending import Mended, examined, mend
-from context_engine.store.moving import is_taken, moved
-from context_engine.store.opening import AnyStore, open_store
-from context_engine.store.place import user_cache_folder, user_data_folder, workspace_id
-from context_engine.store.state import FOLDER
-from context_engine.store.store import Stats
-from context_engine.store.times import clock
+from context_engine.storage.index_folders import user_cache_folder, user_data_folder, workspace_id
+from context_engine.storage.state_folder import FOLDER
+from context_engine.storage.timestamps import clock
 from context_engine.text.lines import count
-from context_engine.text.masked_text import MaskedTexts, note_searched
-from context_engine.text.secrets import Scrubbed
 from context_engine.text.spans import LineSpan
-from context_engine.workspace import files, roots, tree
-from context_engine.workspace.git import Git
-from context_engine.workspace.listing import Lister
-from context_engine.workspace.naming import shared_name
-from context_engine.workspace.paths import Root, is_sensitive
-from context_engine.workspace.ripgrep import text_engine
-from context_engine.workspace.walk import look
-from context_engine.workspace.watch import Watcher
-from context_engine.workspace.worktrees import siblings
 
 if TYPE_CHECKING:
-    from context_engine.planning import Planning
-    from context_engine.reviewing import Reviewing
-    from context_engine.store.team.commons import Commons
-    from context_engine.validating import Validating
+    from context_engine.plans.plan_service import Planning
+    from context_engine.review.review_service import Reviewing
+    from context_engine.review.validation_service import Validating
+    from context_engine.sharing.shared_records import Commons
 
 __all__ = [
     "Answer", "Change", "Definition", "Direction", "Edge", "Engine", "FileOutline", "FileText", "Filter", "Found", "Hit",
@@ -256,7 +256,7 @@ class Engine:
         """Where plans, memories and reviews are the team's; None where they are this machine's, and in a clone of ours."""
         if not self.settings.store_records or self.is_clone:
             return None
-        from context_engine.store.team.commons import open_commons  # for those who have a team
+        from context_engine.sharing.shared_records import open_commons  # for those who have a team
 
         return open_commons(self._team.address, self._team.repository, self.cache_folder)
 
@@ -270,7 +270,7 @@ class Engine:
 
         Raises: UnsuitableRoot, FileNotFound, InvalidPath, InvalidArgument (settings).
         """
-        chosen = roots.choose(root)
+        chosen = workspace_roots.choose(root)
         settings = settings or Settings.load(chosen)
         _check_outside(chosen, settings)
         engine = cls(chosen, settings)
@@ -428,11 +428,11 @@ class Engine:
         *,
         progress: Callable[[Progress], None] = lambda _: None,
         cancel: threading.Event | None = None,
-    ) -> archive.Manifest:
+    ) -> index_archive.Manifest:
         """Write the index into one file, for `import_index` elsewhere. Raises: as `archive.write`."""
         head = self._git.head()
         commit = (head.commit if head else "") or ""
-        return archive.write(
+        return index_archive.write(
             self._store, file, name=self.root.name, commit=commit, now=self._now(), tell=progress, cancel=cancel
         )
 
@@ -442,12 +442,12 @@ class Engine:
         *,
         progress: Callable[[Progress], None] = lambda _: None,
         cancel: threading.Event | None = None,
-    ) -> archive.Manifest:
+    ) -> index_archive.Manifest:
         """Put an exported index in the place of this one; `index` then compares it with the files.
 
         Raises: as `archive.take_in`.
         """
-        return archive.take_in(self._store, file, tell=progress, cancel=cancel)
+        return index_archive.take_in(self._store, file, tell=progress, cancel=cancel)
 
     def mend(
         self,
@@ -602,7 +602,10 @@ class Engine:
     @property
     def reviews(self) -> Reviewing:
         """What is wrong with a change: checks, analysers, sessions."""
-        from context_engine.reviewing import Reviewing, World  # parsers of diffs and rules, for those who review
+        from context_engine.review.review_service import (  # parsers of diffs and rules, for those who review
+            Reviewing,
+            World,
+        )
 
         with self._lock:
             if self._reviewing is None:
@@ -625,14 +628,14 @@ class Engine:
 
     def _objections(self, diff: str) -> tuple[str, ...]:
         """What a review finds pressing in a diff of files as they are now."""
-        from context_engine.review.options import Options
+        from context_engine.review.review_options import Options
 
         return self.reviews.review_diff(diff, Options(analyzers="none", fail_on="P1")).fail_reasons
 
     @property
     def plans(self) -> Planning:
         """What is to be done here: plans, how far they are, who approved of them."""
-        from context_engine.planning import Place, Planning  # 20 ms, for those who plan
+        from context_engine.plans.plan_service import Place, Planning  # 20 ms, for those who plan
 
         with self._lock:
             if self._planning is None:
@@ -659,8 +662,12 @@ class Engine:
     @property
     def validation(self) -> Validating:
         """Whether content can be trusted: secrets, parsers, habits, and what it says of this workspace."""
-        from context_engine.review.source import Parsers
-        from context_engine.validating import House, Validating, plan_reader  # 20 ms, for those who validate
+        from context_engine.review.source_versions import Parsers
+        from context_engine.review.validation_service import (  # 20 ms, for those who validate
+            House,
+            Validating,
+            plan_reader,
+        )
 
         with self._lock:
             if self._validating is None:
@@ -723,7 +730,7 @@ class Engine:
     def outline(self, path: str) -> FileOutline:
         """One file's skeleton, as it is now. Raises: InvalidPath, FileNotFound, BinaryFile, TooLarge, AccessDenied."""
         rel = self._root.rel(path)
-        source = files.read(self._root, rel, bytes_max=RANGE_BYTES_MAX)
+        source = file_reader.read(self._root, rel, bytes_max=RANGE_BYTES_MAX)
         language = self._languages.detect(rel, source.text[:200].encode())
         parsed = self._parses.of(rel)
         lines = count(source.text)
@@ -891,7 +898,7 @@ class Engine:
         """
         rel = self._root.rel(path)
         part = first is not None or last is not None
-        source = files.read(self._root, rel, bytes_max=RANGE_BYTES_MAX if part else READ_BYTES_MAX)
+        source = file_reader.read(self._root, rel, bytes_max=RANGE_BYTES_MAX if part else READ_BYTES_MAX)
         lines = count(source.text)
         span = _asked_lines(first, last, lines, rel)
         shown = self._texts.of(source.text.encode("utf-8", "replace"), rel)
@@ -918,14 +925,14 @@ class Engine:
         seen = look(self.root, ["" if rel == "." else rel], bytes_max=LISTED_BYTES_MAX, levels=depth)
         if ("" if rel == "." else rel) not in seen.folders:
             raise InvalidPath(f"{path!r} is a file, not a folder", suggestion=f"read_file {path!r}")
-        return tree.entries(seen, rel, depth=depth, max_items=max_items, include_hidden=include_hidden)
+        return file_tree.entries(seen, rel, depth=depth, max_items=max_items, include_hidden=include_hidden)
 
     def _source(self, path: str) -> Source | None:
         """A file for a hit, kept while it stays as it is; None when it is gone or no longer text."""
         known = self._sources.get(path)
-        if known is not None and files.stamp(f"{self.root}{os.sep}{path}") == (known.size, known.mtime_ns):
+        if known is not None and file_reader.stamp(f"{self.root}{os.sep}{path}") == (known.size, known.mtime_ns):
             return known
-        loaded = files.load_for_index(self._root.confined, path, bytes_max=RANGE_BYTES_MAX)
+        loaded = file_reader.load_for_index(self._root.confined, path, bytes_max=RANGE_BYTES_MAX)
         if isinstance(loaded, Skipped):
             self._sources.pop(path, None)
             return None
@@ -938,7 +945,7 @@ class Engine:
 
     def _bytes_once(self, path: str) -> bytes | None:
         """A file's text in UTF-8 as it is now, without a place among the kept ones."""
-        loaded = files.load_for_index(self._root.confined, path, bytes_max=RANGE_BYTES_MAX)
+        loaded = file_reader.load_for_index(self._root.confined, path, bytes_max=RANGE_BYTES_MAX)
         return None if isinstance(loaded, Skipped) else loaded.data
 
     def _bytes(self, path: str) -> bytes | None:
@@ -977,7 +984,7 @@ class Engine:
         return edited(
             path,
             lambda data: planned(
-                data, path, [Want(each) for each in hunks.edits(data, diff)], self._languages, self._grammars
+                data, path, [Want(each) for each in diff_hunks.edits(data, diff)], self._languages, self._grammars
             ),
             expected_hash=expected_hash,
         )
@@ -1045,7 +1052,7 @@ class Engine:
     def _raw(self, path: str) -> bytes | None:
         """The bytes of a file as they are now; None when it cannot be read."""
         try:
-            return files.contents(self._root, self._root.rel(path), bytes_max=READ_BYTES_MAX)[0]
+            return file_reader.contents(self._root, self._root.rel(path), bytes_max=READ_BYTES_MAX)[0]
         except ContextEngineError:
             return None
 
@@ -1145,7 +1152,7 @@ def _check_outside(root: Path, settings: Settings) -> None:
         "data_folder": settings.data_folder or user_data_folder(),
     }
     for name, folder in folders.items():
-        if Path(roots.real(folder)).is_relative_to(root):
+        if Path(workspace_roots.real(folder)).is_relative_to(root):
             raise InvalidArgument(
                 f"{name} is {folder}, inside the workspace: a repository could bring an index or memories of its own along",
                 suggestion=f"Set CTX_{name.upper()} to a folder outside of {root}.",

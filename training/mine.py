@@ -21,7 +21,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from context_engine.languages import Grammars, Language, Languages, doc_head, outline
-from context_engine.languages.parts import Symbol
+from context_engine.languages.outline_types import Symbol
 from training.sources import BUILD, Package, fetch, files, listed, pinned
 
 PAIRS = BUILD / "pairs.jsonl"

@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 
-from context_engine.embedding.static import SHIPPED, Pieces
+from context_engine.embedding.static_embedder import SHIPPED, Pieces
 from context_engine.embedding.static_table import packed, unpacked
 from context_engine.languages import Languages
 from training import begin, evaluate, mine, overlap

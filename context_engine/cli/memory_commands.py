@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from context_engine.cli import completion
-from context_engine.cli.options import AsJson, Root
+from context_engine.cli import shell_completion
+from context_engine.cli.common_options import AsJson, Root
 
 app = typer.Typer(
     name="memories",
@@ -47,8 +47,8 @@ def memories_list(
     - `ctx memories list --status stale`
     - `ctx memories list --category decisions --query "money"`
     """
-    from context_engine.cli.memories import listed
-    from context_engine.memory.asking import Wanted
+    from context_engine.cli.memory_actions import listed
+    from context_engine.memory.memory_requests import Wanted
 
     wanted = Wanted(category.strip().lower(), query, tuple(tag or ()), status, sort=sort, limit=number)
     raise typer.Exit(listed(root, wanted, as_json=as_json))
@@ -74,8 +74,8 @@ def memories_search(
     - `ctx memories search deploy --type rule`
     - `ctx memories search timeout --type issue --module src/net`
     """
-    from context_engine.cli.memories import search
-    from context_engine.memory.asking import Sought
+    from context_engine.cli.memory_actions import search
+    from context_engine.memory.memory_requests import Sought
 
     sought = Sought(query, kind, module, number, include_stale=stale)
     raise typer.Exit(search(root, sought, as_json=as_json))
@@ -89,7 +89,7 @@ def memories_show(memory: Id, root: Root = None, as_json: AsJson = False) -> Non
 
     - `ctx memories show 0c07398f`
     """
-    from context_engine.cli.memories import show
+    from context_engine.cli.memory_actions import show
 
     raise typer.Exit(show(root, memory, as_json=as_json))
 
@@ -98,7 +98,7 @@ def memories_show(memory: Id, root: Root = None, as_json: AsJson = False) -> Non
 def memories_add(
     category: Annotated[
         str,
-        typer.Argument(help="preferences, decisions or facts.", autocompletion=completion.memory_categories),
+        typer.Argument(help="preferences, decisions or facts.", autocompletion=shell_completion.memory_categories),
     ],
     content: Annotated[str, typer.Argument(help="What to remember, in a few sentences; - reads stdin.")],
     root: Root = None,
@@ -128,8 +128,8 @@ def memories_add(
     - `ctx memories add preferences "Tests are named by the sentence they prove." --type rule`
     - `git log -1 --format=%B | ctx memories add facts - --tag release`
     """
-    from context_engine.cli.memories import add, written
-    from context_engine.memory.asking import Draft
+    from context_engine.cli.memory_actions import add, written
+    from context_engine.memory.memory_requests import Draft
 
     draft = Draft(
         category=category.strip().lower(), content=written(content), title=title, tags=tuple(tag or ()),
@@ -162,8 +162,8 @@ def memories_edit(
     - `ctx memories edit 0c07398f --still-true`
     - `ctx memories edit 0c07398f --title "Money is counted in cents" --tag billing`
     """
-    from context_engine.cli.memories import edit, written
-    from context_engine.memory.asking import Revision
+    from context_engine.cli.memory_actions import edit, written
+    from context_engine.memory.memory_requests import Revision
 
     revision = Revision(
         category=category, content=None if content is None else written(content), title=title,
@@ -183,7 +183,7 @@ def memories_delete(
 
     - `ctx memories delete 0c07398f`
     """
-    from context_engine.cli.memories import delete
+    from context_engine.cli.memory_actions import delete
 
     raise typer.Exit(delete(root, memory, is_sure=yes))
 
@@ -197,6 +197,6 @@ def memories_rules(root: Root = None) -> None:
     - `ctx memories rules`
     - `ctx memories rules > RULES.md`
     """
-    from context_engine.cli.memories import rules
+    from context_engine.cli.memory_actions import rules
 
     raise typer.Exit(rules(root))

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from context_engine.cli import completion
-from context_engine.cli.options import AsJson, Root
+from context_engine.cli import shell_completion
+from context_engine.cli.common_options import AsJson, Root
 
 app = typer.Typer(
     name="plans",
@@ -22,7 +22,7 @@ Which = Annotated[
     typer.Argument(
         metavar="PLAN",
         help="Its short name as ctx plans list shows it, its name or its id.",
-        autocompletion=completion.plans,
+        autocompletion=shell_completion.plans,
     ),
 ]
 MaybeWhich = Annotated[
@@ -30,7 +30,7 @@ MaybeWhich = Annotated[
     typer.Argument(
         metavar="[PLAN]",
         help="Its short name, its name or its id; default: the plan that changed last.",
-        autocompletion=completion.plans,
+        autocompletion=shell_completion.plans,
     ),
 ]
 
@@ -40,7 +40,10 @@ def plans_list(
     root: Root = None,
     query: Annotated[str, typer.Option("--query", help="Only plans with these words.")] = "",
     status: Annotated[
-        str, typer.Option("--status", help="ready, executing, completed, ...", autocompletion=completion.plan_statuses)
+        str,
+        typer.Option(
+            "--status", help="ready, executing, completed, ...", autocompletion=shell_completion.plan_statuses
+        ),
     ] = "",
     tag: Annotated[list[str] | None, typer.Option("--tag", help="Must carry this tag; repeatable.")] = None,
     sort: Annotated[
@@ -58,7 +61,7 @@ def plans_list(
     - `ctx plans list --json | jq -r '.plans[].name'`
     """
     from context_engine.cli.plans import listed
-    from context_engine.plans.listing import Wanted
+    from context_engine.plans.plan_listing import Wanted
 
     order = "asc" if sort == "name" else "desc"
     wanted = Wanted(status.replace(" ", "_"), tuple(tag or ()), query, sort, order, number)
@@ -83,7 +86,7 @@ def plans_create(
     - `ctx plans create "Rename hash_password to derive_key"`
     - `ctx plans create "Retry failed requests" --include 'src/**' --name retries`
     """
-    from context_engine.cli.call import given
+    from context_engine.cli.call_command import given
     from context_engine.cli.plans import create
 
     told = given(save_name=name, save_tags=tag, include_paths=include, exclude_paths=exclude)
@@ -175,7 +178,7 @@ def plans_diff(
 @app.command("approve")
 def plans_approve(
     which: Annotated[
-        str, typer.Argument(metavar="REQUEST|PLAN", help="A request, or a plan.", autocompletion=completion.plans)
+        str, typer.Argument(metavar="REQUEST|PLAN", help="A request, or a plan.", autocompletion=shell_completion.plans)
     ],
     root: Root = None,
     step: Annotated[list[str] | None, typer.Option("--step", help="Only this step; repeatable.")] = None,

@@ -9,20 +9,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from context_engine.cli.call import answered, given, printed
-from context_engine.cli.places import root_of
-from context_engine.cli.screen import Cell, ago, err, note, out, plain, read, ready, sure, table
+from context_engine.cli.call_command import answered, given, printed
+from context_engine.cli.console import Cell, ago, err, note, out, plain, read, ready, sure, table
+from context_engine.cli.workspace_root import root_of
 from context_engine.engine import Engine
 from context_engine.errors import Conflict, InvalidArgument, PlanNotFound
-from context_engine.plans.difference import difference
-from context_engine.plans.handles import handles, meant
-from context_engine.plans.listing import Wanted
-from context_engine.plans.rendering import difference_text, history_text, plan_text
-from context_engine.store import times
+from context_engine.plans.plan_diff import difference
+from context_engine.plans.plan_listing import Wanted
+from context_engine.plans.plan_markdown import difference_text, history_text, plan_text
+from context_engine.plans.slugs import handles, meant
+from context_engine.storage import timestamps
 
 if TYPE_CHECKING:
-    from context_engine.plans.approving import Requested, Responded
-    from context_engine.plans.listing import PlanRow
+    from context_engine.plans.approval_events import Requested, Responded
+    from context_engine.plans.plan_listing import PlanRow
 
 INTERRUPTED = 130
 NOTHING_FOUND = 1
@@ -54,7 +54,7 @@ def listed(root: Path | None, wanted: Wanted, *, as_json: bool) -> int:
     by_id = handles((row.id, row.name) for row in rows)
     table(
         ("plan", "status", "progress", "steps", "changed", "goal"),
-        [_row(row, by_id[row.id], ago(times.seconds(row.updated_at), now)) for row in found.rows],
+        [_row(row, by_id[row.id], ago(timestamps.seconds(row.updated_at), now)) for row in found.rows],
     )
     if len(found.rows) < found.total:
         note(f"{len(found.rows)} of {found.total:,} plans")
@@ -98,8 +98,8 @@ def show(root: Path | None, which: str, version: int | None, html: Path | None, 
     for warning in (*loaded.warnings, *drift.warnings):
         err.print(f"[yellow]warning:[/yellow] {plain(warning)}")
     if html:
-        from context_engine.plans.page import page
-        from context_engine.workspace.writing import write_atomic
+        from context_engine.plans.plan_page import page
+        from context_engine.repo.file_writer import write_atomic
 
         written = page(loaded.plan, loaded.execution, loaded.approvals, versions).encode()
         write_atomic(html.expanduser().absolute(), written)
@@ -155,7 +155,7 @@ def diff(root: Path | None, which: str, first: int | None, last: int | None, *, 
 
 def progress(root: Path | None, which: str, *, watch: bool, as_json: bool) -> int:
     """How far a plan is; the exit code."""
-    from context_engine.cli import watching
+    from context_engine.cli import watch_progress
 
     with Engine.open(root_of(root)) as engine:
         plan_id = _meant(engine, which)
@@ -163,8 +163,8 @@ def progress(root: Path | None, which: str, *, watch: bool, as_json: bool) -> in
             return printed(engine, "view_progress", {"plan_id": plan_id})
         steps = engine.plans.steps
         if watch:
-            return watching.watch(lambda: steps.current(plan_id), engine.now)
-        return watching.once(steps.current(plan_id), engine.now())
+            return watch_progress.watch(lambda: steps.current(plan_id), engine.now)
+        return watch_progress.once(steps.current(plan_id), engine.now())
 
 
 def archive(root: Path | None, which: str) -> int:
@@ -217,7 +217,7 @@ def approve(root: Path | None, which: str, said: Verdict, *, as_json: bool) -> i
 
     What is decided where no terminal is, counts as the word of a program. Raises: InvalidArgument when nobody can be asked.
     """
-    from context_engine.plans.approving import AGENT, PERSON
+    from context_engine.plans.approval_events import AGENT, PERSON
 
     is_person = sys.stdin.isatty()
     if not (is_person or said.sure):
@@ -284,8 +284,8 @@ def _is_sure(asked: Requested, action: str) -> bool:
 
 
 def _tell(decided: Responded, *, as_json: bool) -> None:
-    from context_engine.tools.fit import compact
-    from context_engine.tools.plan_desk import approval_row
+    from context_engine.tools.plan_tools import approval_row
+    from context_engine.tools.truncate import compact
 
     request = approval_row(decided.approval, decided.plan)
     if as_json:

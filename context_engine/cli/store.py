@@ -7,17 +7,17 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from context_engine.cli.index import INTERRUPTED, show
-from context_engine.cli.places import root_of
-from context_engine.cli.screen import ago, err, indexed, note, out, plain, sure, table, told
+from context_engine.cli.console import ago, err, indexed, note, out, plain, sure, table, told
+from context_engine.cli.index_command import INTERRUPTED, show
+from context_engine.cli.workspace_root import root_of
 from context_engine.engine import Engine, Settings
 from context_engine.errors import Cancelled, InvalidArgument, NotConfirmed
-from context_engine.store.embedded import SCHEMA_VERSION
-from context_engine.store.mending import Mended
-from context_engine.store.opening import depot
-from context_engine.store.team.tenants import Tenant, remove, tenants
-from context_engine.store.team.vector_depot import vector_depot
-from context_engine.tools.files import size_text
+from context_engine.index.embedded_store import SCHEMA_VERSION
+from context_engine.index.index_repair import Mended
+from context_engine.index.store_factory import depot
+from context_engine.index.tenants import Tenant, remove, tenants
+from context_engine.sharing.remote_vectors import vector_depot
+from context_engine.tools.file_tools import size_text
 
 NAMED_MAX = 20
 COMMIT_CHARS = 10

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from context_engine.cli.options import AsJson, Root
+from context_engine.cli.common_options import AsJson, Root
 
 app = typer.Typer(
     name="store",

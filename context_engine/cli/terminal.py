@@ -12,7 +12,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
-from context_engine.text.visible import escaped, visible
+from context_engine.text.visible_text import escaped, visible
 
 UNENCODABLE = "ctx-escape"
 """The name under which Python's encoders find `_escape_unencodable`."""

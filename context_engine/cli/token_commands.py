@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from context_engine.cli.options import AsJson
+from context_engine.cli.common_options import AsJson
 
 app = typer.Typer(
     name="token",

@@ -8,11 +8,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from context_engine.cli.screen import Cell, err, note, out, table
+from context_engine.cli.console import Cell, err, note, out, table
 from context_engine.errors import InvalidArgument
+from context_engine.repo import workspace_roots
 from context_engine.server.token_file import Kept, TokenFile, Wish, own_file
-from context_engine.store.times import DAY_S, iso, seconds
-from context_engine.workspace import roots
+from context_engine.storage.timestamps import DAY_S, iso, seconds
 
 NEVER = "never"
 UNITS_S = {"h": 3_600.0, "d": DAY_S, "w": 7 * DAY_S}
@@ -71,7 +71,7 @@ def _tokens(file: Path | None) -> TokenFile:
 
 def _named(project: str) -> str:
     """A project as it is kept: a name as it is, a path as the server will know it."""
-    return roots.real(project) if project.startswith(("/", "~", ".")) else project
+    return workspace_roots.real(project) if project.startswith(("/", "~", ".")) else project
 
 
 def _projects(projects: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from context_engine.cli.options import AsJson
+from context_engine.cli.common_options import AsJson
 
 app = typer.Typer(
     name="workspace",

@@ -7,17 +7,17 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from context_engine.cli.places import project_around
-from context_engine.cli.screen import err, indexed, note, plain, rows, table, told
+from context_engine.cli.console import err, indexed, note, plain, rows, table, told
+from context_engine.cli.workspace_root import project_around
 from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError
-from context_engine.repositories import Repositories
-from context_engine.server.gate import Gate
+from context_engine.repo.repositories import Repositories
+from context_engine.repo.repository_registry import Member, removed
+from context_engine.server.dispatcher import Gate
 from context_engine.server.profiles import Shown
 from context_engine.server.projects import path_of
 from context_engine.settings import Settings
-from context_engine.store.place import user_cache_folder, user_config_folder
-from context_engine.store.registry import Member, removed
+from context_engine.storage.index_folders import user_cache_folder, user_config_folder
 from context_engine.text.lines import around
 
 COMMIT_CHARS = 10

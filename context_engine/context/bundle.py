@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from context_engine.context import hints
 from context_engine.context.budget import Option, Packing, Price, Taken
-from context_engine.context.gathering import (
+from context_engine.context.gather import (
     NEXT_FILES,
     Asked,
     FoundFile,
@@ -26,7 +26,8 @@ from context_engine.context.gathering import (
     lines_of,
     stems_of,
 )
-from context_engine.context.relations import (
+from context_engine.context.project_knowledge import Past, Remembered, Team
+from context_engine.context.related_files import (
     IMPORTERS_MAX,
     IMPORTS_MAX,
     RELATED_MAX,
@@ -36,8 +37,7 @@ from context_engine.context.relations import (
     partner_names,
     used_first,
 )
-from context_engine.context.team import Past, Remembered, Team
-from context_engine.context.widening import symbol_at, widened
+from context_engine.context.widen import symbol_at, widened
 from context_engine.errors import CallError
 from context_engine.model import Definition, FileOutline, Filter, RelPath, TextQuery
 from context_engine.text.spans import LineSpan, merge

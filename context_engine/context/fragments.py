@@ -23,7 +23,7 @@ from context_engine.errors import InvalidArgument, InvalidLineRange
 from context_engine.model import Definition
 from context_engine.text.lines import around
 from context_engine.text.spans import LineSpan, group
-from context_engine.text.tokens import estimate
+from context_engine.text.token_estimate import estimate
 
 Kind = Literal["lines", "symbol", "pattern", "keyword"]
 IMPORTANCE: tuple[Kind, ...] = ("lines", "symbol", "pattern", "keyword")

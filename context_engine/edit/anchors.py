@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from context_engine.edit.content import Content
-from context_engine.edit.keys import BLANKS, indent_of, keys_of
+from context_engine.edit.edit_errors import misplaced
+from context_engine.edit.file_content import Content
 from context_engine.edit.model import Edit, Spot
-from context_engine.edit.refusals import misplaced
+from context_engine.edit.normalized_lines import BLANKS, indent_of, keys_of
 from context_engine.text.spans import LineSpan
 
 WINDOW_CHARS = 100

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from context_engine.edit.change import Change, Outcome, Plan, delta_of, hash_of, renamed, replaces, turned
-from context_engine.edit.content import BYTES_MAX
-from context_engine.edit.ledger import Ledger
+from context_engine.edit.file_content import BYTES_MAX
+from context_engine.edit.file_edit import Change, Outcome, Plan, delta_of, hash_of, renamed, replaces, turned
+from context_engine.edit.journal import Entry, Journal, Op, State
+from context_engine.edit.read_tracker import Ledger
 from context_engine.edit.transaction import Step, Transactions
 from context_engine.errors import (
     AccessDenied,
@@ -28,12 +29,11 @@ from context_engine.errors import (
     StorageBusy,
 )
 from context_engine.model import RelPath
-from context_engine.store.journal import Entry, Journal, Op, State
-from context_engine.store.locks import PathLocks
-from context_engine.store.state import is_ours
-from context_engine.workspace import writing
-from context_engine.workspace.paths import Root
-from context_engine.workspace.writing import Seen
+from context_engine.repo import file_writer
+from context_engine.repo.file_writer import Seen
+from context_engine.repo.paths import Root
+from context_engine.storage.locks import PathLocks
+from context_engine.storage.state_folder import is_ours
 
 _IS_HASH = re.compile(r"[0-9a-f]{12,64}").fullmatch
 """The read tools show 12 digits or more."""
@@ -119,7 +119,7 @@ class Editor:
 
         Raises: what the plan raises; FileNotFound, InvalidPath, AccessDenied, TooLarge.
         """
-        seen = writing.look(self._root, self._path(path, must_exist=True), bytes_max=BYTES_MAX)
+        seen = file_writer.look(self._root, self._path(path, must_exist=True), bytes_max=BYTES_MAX)
         new = plan(seen.data).data if plan else None
         return renamed(path, new_path, seen.data, new=new, mode=seen.mode)
 
@@ -183,20 +183,20 @@ class Editor:
         return _each(paths, list(zip(paths, changes, strict=True)), lambda pair: self._step(*pair, ledger))
 
     def _step(self, path: RelPath, change: Change, ledger: Ledger | None) -> Step:
-        seen = writing.look(self._root, path, bytes_max=BYTES_MAX)
+        seen = file_writer.look(self._root, path, bytes_max=BYTES_MAX)
         if not (seen.exists or change.creates):
             raise FileNotFound(f"{path} is gone", suggestion="It was just deleted.", details={"path": path})
         old = seen.data if seen.exists else None
         before = hash_of(old)
         _check_expected(path, change, old, before)
-        writing.check_may_write(seen)
+        file_writer.check_may_write(seen)
         planned = change.plan(old)
         if ledger is not None and ledger.is_outdated(path, before):
             _check_knows(path, change, planned, before, ledger.seen(path))
         return Step(seen, planned, self._op(seen, change, planned, before), change.leaves)
 
     def _op(self, seen: Seen, change: Change, planned: Outcome, before: str) -> Op:
-        in_place = planned.data is not None and writing.is_written_over(seen)
+        in_place = planned.data is not None and file_writer.is_written_over(seen)
         return Op(
             path=seen.path,
             before=before,
@@ -204,8 +204,8 @@ class Editor:
             delta=delta_of(seen.data, planned),
             mode=seen.mode if seen.exists else change.mode,
             image=seen.data if in_place else None,
-            temp="" if in_place or planned.data is None else writing.temporary(),
-            folders=() if seen.exists else writing.missing_folders(self._root, seen.path),
+            temp="" if in_place or planned.data is None else file_writer.temporary(),
+            folders=() if seen.exists else file_writer.missing_folders(self._root, seen.path),
         )
 
     # -- turning back --

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from context_engine.edit.keys import indent_of
+from context_engine.edit.normalized_lines import indent_of
 
 Rule = Callable[[str], str | None]
 """From an indent of the target to one of the file; None where the rule does not say."""

@@ -14,7 +14,7 @@ import re
 from collections.abc import Sequence
 
 from context_engine.edit.indent import BOTH_WAYS, NO_LEVEL, OTHER_CHARACTERS, mapped, unit_of
-from context_engine.edit.keys import BLANKS, indent_of
+from context_engine.edit.normalized_lines import BLANKS, indent_of
 
 OPENING = ("(", "[", "{")
 CLOSING = (")", "]", "}")

@@ -13,10 +13,10 @@ from itertools import islice, pairwise
 from rapidfuzz.distance import Levenshtein
 
 from context_engine.edit.anchors import anchored
-from context_engine.edit.content import Content
-from context_engine.edit.keys import BLANKS, keys_of
+from context_engine.edit.edit_errors import fewer, nothing, past_the_end, several
+from context_engine.edit.file_content import Content
 from context_engine.edit.model import BLANK_LINES, DISTANCE, EXACT, INDENTATION, INNER, TRAILING, Edit, Spot
-from context_engine.edit.refusals import fewer, nothing, past_the_end, several
+from context_engine.edit.normalized_lines import BLANKS, keys_of
 
 COUNTED_MAX = 64
 """Beyond so many places the exact number helps nobody."""

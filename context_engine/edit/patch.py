@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from context_engine.edit import preview, refusals
+from context_engine.edit import diff_preview, edit_errors
 from context_engine.edit.align import by_lines, common
 from context_engine.edit.anchors import is_blank
-from context_engine.edit.content import BYTES_MAX, Content, content_of, too_large
-from context_engine.edit.keys import BLANKS
+from context_engine.edit.file_content import BYTES_MAX, Content, content_of, too_large
 from context_engine.edit.locate import located
 from context_engine.edit.model import EXACT, Edit, Inverse, Patch, Placement, Spot
+from context_engine.edit.normalized_lines import BLANKS
 from context_engine.edit.placeholder import placeholders
 from context_engine.edit.splice import spliced, verbatim
 from context_engine.errors import CallError, Conflict
@@ -46,7 +46,7 @@ class Planned:
 
     def preview(self, path: str, lines_max: int = PREVIEW_LINES_MAX) -> str:
         """The difference as a unified diff, cut to some lines; what was cut is counted."""
-        return preview.unified(path, self.content, self.patches, lines_max)
+        return diff_preview.unified(path, self.content, self.patches, lines_max)
 
 
 def plan(data: bytes, edits: Sequence[Edit], *, changed_since_read: bool = False) -> Planned:
@@ -59,7 +59,7 @@ def plan(data: bytes, edits: Sequence[Edit], *, changed_since_read: bool = False
     """
     content = content_of(data)
     if not edits:
-        raise refusals.invalid("there are no edits", "Say what to replace, and with what.")
+        raise edit_errors.invalid("there are no edits", "Say what to replace, and with what.")
     drafts = _drafts(content, edits, changed_since_read)
     return _assembled(content, _in_order(drafts, len(edits)))
 
@@ -104,7 +104,7 @@ def _drafts(content: Content, edits: Sequence[Edit], changed_since_read: bool) -
         except CallError as error:
             failed.append((number, error))
     if failed:
-        raise failed[0][1] if len(edits) == 1 else refusals.together(failed, len(edits))
+        raise failed[0][1] if len(edits) == 1 else edit_errors.together(failed, len(edits))
     return drafts
 
 
@@ -115,31 +115,33 @@ def _drafted(content: Content, number: int, edit: Edit, changed_since_read: bool
     spots = located(content, folded)
     for spot in spots:
         if spot.rung != EXACT and changed_since_read:
-            raise refusals.stale(content, spot)
+            raise edit_errors.stale(content, spot)
         become = verbatim if spot.rung == EXACT else spliced
         patch = become(content, spot, folded.target, folded.replacement)
         if content.text[patch.start : patch.stop] == patch.text:
-            raise refusals.unchanged("the file already is as the edit would make it")
+            raise edit_errors.unchanged("the file already is as the edit would make it")
         yield Draft(_reduced(content, patch), patch.start, patch.stop, number, spot)
 
 
 def _check(content: Content, edit: Edit) -> None:
     """Whether an edit can be meant as it is, wherever it lands."""
     if not edit.target.strip(f"{BLANKS}\r\n"):
-        raise refusals.invalid("the target is empty or blank", "Quote the lines to replace, or one to insert beside.")
+        raise edit_errors.invalid(
+            "the target is empty or blank", "Quote the lines to replace, or one to insert beside."
+        )
     if edit.target == edit.replacement:
-        raise refusals.unchanged("target and replacement are the same")
+        raise edit_errors.unchanged("target and replacement are the same")
     if is_blank(edit.before) or is_blank(edit.after):
-        raise refusals.invalid("the anchor's text is blank", "Quote a line with something on it, or leave it out.")
+        raise edit_errors.invalid("the anchor's text is blank", "Quote a line with something on it, or leave it out.")
     if edit.expected_matches < 1:
-        raise refusals.invalid("no matches are expected", "Expect one, or as many as there are.")
+        raise edit_errors.invalid("no matches are expected", "Expect one, or as many as there are.")
     if "\0" in edit.replacement or any("\ud800" <= char <= "\udfff" for char in _wide(edit.target + edit.replacement)):
-        raise refusals.invalid("the edit holds NUL or half a character", "Send it in whole Unicode characters.")
+        raise edit_errors.invalid("the edit holds NUL or half a character", "Send it in whole Unicode characters.")
     if not content.is_clean and not edit.replacement.isascii():
-        raise refusals.unwritable("the file is not UTF-8, and the replacement is not ASCII")
+        raise edit_errors.unwritable("the file is not UTF-8, and the replacement is not ASCII")
     invented = [line for line in placeholders(edit.replacement) if line not in edit.target and line not in content.norm]
     if invented:
-        raise refusals.invalid(
+        raise edit_errors.invalid(
             f"{invented[0]!r} stands for code that would be lost",
             "Write the replacement out in full, or edit only the lines that change.",
         )

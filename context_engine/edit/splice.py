@@ -14,13 +14,13 @@ from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
-from context_engine.edit import guard
+from context_engine.edit import indent_check
 from context_engine.edit.align import aligned, pairings
-from context_engine.edit.content import Content
+from context_engine.edit.edit_errors import unsafe
+from context_engine.edit.file_content import Content
 from context_engine.edit.indent import mapped, unit_of
-from context_engine.edit.keys import BLANKS, indent_of, key_of
 from context_engine.edit.model import Patch, Spot
-from context_engine.edit.refusals import unsafe
+from context_engine.edit.normalized_lines import BLANKS, indent_of, key_of
 
 WHOLE_INDENTATION = "Quote the target with its full indentation, and write that of every new line."
 SAME_ENDING = "End target and replacement alike: both with a line break, or neither."
@@ -36,8 +36,8 @@ def verbatim(content: Content, spot: Spot, old: str, new: str) -> Patch:
     Raises: FuzzyUnsafe where a single line is quoted without the indentation that its new lines would need.
     """
     before = content.norm[spot.start - content.column(spot.start) + 1 : spot.start]
-    if "\n" in new and guard.is_partial(old, before):
-        why = guard.doubt(before + indent_of(old), new, unit=unit_of(content.nearby(spot.start)))
+    if "\n" in new and indent_check.is_partial(old, before):
+        why = indent_check.doubt(before + indent_of(old), new, unit=unit_of(content.nearby(spot.start)))
         if why:
             line = content.line_of(spot.start)
             raise unsafe(

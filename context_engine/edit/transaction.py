@@ -11,14 +11,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
-from context_engine.edit.change import Outcome, hash_of
-from context_engine.edit.content import BYTES_MAX
+from context_engine.edit.file_content import BYTES_MAX
+from context_engine.edit.file_edit import Outcome, hash_of
+from context_engine.edit.journal import Journal, Op
 from context_engine.errors import AccessDenied, ContextEngineError, InvalidPath, StaleFile, TooLarge, WriteFailed
-from context_engine.store.journal import Journal, Op
+from context_engine.repo import file_writer
+from context_engine.repo.file_writer import Seen
+from context_engine.repo.paths import Root
 from context_engine.text.delta import back, forth
-from context_engine.workspace import writing
-from context_engine.workspace.paths import Root
-from context_engine.workspace.writing import Seen
 
 Standing = Literal["before", "after", "torn", "foreign"]
 """A file of a transaction that was broken off: untouched, written, half written over, or changed by somebody else since."""
@@ -53,12 +53,12 @@ class Transactions:
         is_divisible = len(ops) > 1 or any(op.image is not None for op in ops)  # a power cut could leave it half done
         number = self._journal.begin(ops, at=at, session=session, turns=turns, flush=is_divisible)
         touched: set[str] = set()
-        with writing.Holding() as holding:
+        with file_writer.Holding() as holding:
             try:
                 for step in steps:
                     self._prepare(step, holding)
                 for step in steps:
-                    writing.check_unchanged(step.seen)
+                    file_writer.check_unchanged(step.seen)
                 for step in steps:
                     touched.add(step.op.path)
                     self._put(step)
@@ -68,28 +68,28 @@ class Transactions:
                 self._take_back(number, steps, touched, error)
                 raise
         for step in steps:
-            writing.remove_folders(self._root, step.leaves)
+            file_writer.remove_folders(self._root, step.leaves)
         return number
 
-    def _prepare(self, step: Step, holding: writing.Holding) -> None:
+    def _prepare(self, step: Step, holding: file_writer.Holding) -> None:
         """Everything that may fail, as far as it can be done without touching the file."""
-        writing.make_folders(self._root, step.op.folders)
+        file_writer.make_folders(self._root, step.op.folders)
         holding.add(step.seen)
         if step.op.temp:
-            writing.stage(step.seen, step.planned.data or b"", step.op.temp, flush=self._flush)
+            file_writer.stage(step.seen, step.planned.data or b"", step.op.temp, flush=self._flush)
 
     def _put(self, step: Step) -> None:
         if step.planned.data is None:
-            writing.remove(step.seen)
+            file_writer.remove(step.seen)
         elif step.op.temp:
-            writing.put(step.seen, step.op.temp, mode=None if step.seen.exists else step.op.mode)
+            file_writer.put(step.seen, step.op.temp, mode=None if step.seen.exists else step.op.mode)
         else:
-            writing.write_over(step.seen, step.planned.data, flush=self._flush)
+            file_writer.write_over(step.seen, step.planned.data, flush=self._flush)
 
     def _flush_folders(self, steps: Iterable[Step]) -> None:
         if self._flush:
-            made = writing.folders_above(self._root, [folder for step in steps for folder in step.op.folders])
-            writing.flush_folders([step.seen for step in steps], made)
+            made = file_writer.folders_above(self._root, [folder for step in steps for folder in step.op.folders])
+            file_writer.flush_folders([step.seen for step in steps], made)
 
     def _take_back(self, number: int, steps: Sequence[Step], touched: Collection[str], error: BaseException) -> None:
         """Take back what we touched; what somebody else wrote stays, even if it is what we wanted to write."""
@@ -131,40 +131,42 @@ class Transactions:
         """Give every file that is not as it was the content it had, and remove what was made for them."""
         for op, (seen, standing) in zip(ops, found, strict=True):
             if op.temp:
-                writing.discard(seen, op.temp)
+                file_writer.discard(seen, op.temp)
             if standing in {"after", "torn"}:
                 self._put_back(op, seen, standing)
-            writing.remove_folders(self._root, op.folders)
+            file_writer.remove_folders(self._root, op.folders)
 
     def _standing(self, op: Op, seen: Seen | None = None) -> tuple[Seen, Standing]:
         """What has become of a file: of the one that was `seen`, wherever its folder is by now, else of what is there."""
         try:
             if seen is None:
-                seen = writing.unseen(self._root, self._root.rel(op.path, must_exist=False))
-            seen = writing.look_again(seen, bytes_max=BYTES_MAX)
+                seen = file_writer.unseen(self._root, self._root.rel(op.path, must_exist=False))
+            seen = file_writer.look_again(seen, bytes_max=BYTES_MAX)
         except (InvalidPath, AccessDenied, TooLarge, StaleFile):  # something that we would never have written
-            return seen or writing.unseen(self._root, op.path), "foreign"
+            return seen or file_writer.unseen(self._root, op.path), "foreign"
         now = hash_of(seen.data if seen.exists else None)
         if now == op.before:
             return seen, "before"
-        if now == op.after and not writing.lies_beside(seen, op.temp):
+        if now == op.after and not file_writer.lies_beside(seen, op.temp):
             return seen, "after"
-        is_torn = op.image is not None and writing.is_torn(seen.data, op.image, forth(op.delta, op.image))
+        is_torn = op.image is not None and file_writer.is_torn(seen.data, op.image, forth(op.delta, op.image))
         return seen, "torn" if is_torn else "foreign"
 
     def _put_back(self, op: Op, seen: Seen, standing: Standing) -> None:
         """Give a file the content it had."""
         if not op.before:
-            writing.remove(seen)
+            file_writer.remove(seen)
             return
         old = op.image if standing == "torn" and op.image is not None else forth(back(op.delta), seen.data)
-        if writing.is_written_over(seen):
-            writing.write_over(seen, old, flush=self._flush)
+        if file_writer.is_written_over(seen):
+            file_writer.write_over(seen, old, flush=self._flush)
             return
-        temp = writing.temporary()
+        temp = file_writer.temporary()
         try:
-            writing.make_folders(self._root, () if seen.exists else writing.missing_folders(self._root, seen.path))
-            writing.stage(seen, old, temp, flush=self._flush)
-            writing.put(seen, temp, mode=None if seen.exists else op.mode)
+            file_writer.make_folders(
+                self._root, () if seen.exists else file_writer.missing_folders(self._root, seen.path)
+            )
+            file_writer.stage(seen, old, temp, flush=self._flush)
+            file_writer.put(seen, temp, mode=None if seen.exists else op.mode)
         finally:
-            writing.discard(seen, temp)
+            file_writer.discard(seen, temp)

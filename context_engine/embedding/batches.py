@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from context_engine.text import tokens
+from context_engine.text import token_estimate
 
 ITEMS_MAX = 32
 """Texts in one request: text-embeddings-inference refuses more unless told otherwise, all others take more."""
@@ -20,13 +20,13 @@ def cut(text: str, tokens_max: int) -> str:
     >>> cut("abcdefghijkl", 2), cut("中文字符", 2)
     ('abcdefgh', '中文')
     """
-    high = tokens_max * tokens.CHARS_PER_TOKEN
-    if tokens.estimate(text[: high + 1]) <= tokens_max:
+    high = tokens_max * token_estimate.CHARS_PER_TOKEN
+    if token_estimate.estimate(text[: high + 1]) <= tokens_max:
         return text
     low = tokens_max  # a character is never more than a token
     while low < high:
         middle = (low + high + 1) // 2
-        fits = tokens.estimate(text[:middle]) <= tokens_max
+        fits = token_estimate.estimate(text[:middle]) <= tokens_max
         low, high = (middle, high) if fits else (low, middle - 1)
     return text[:low]
 
@@ -49,7 +49,7 @@ def batches(texts: Sequence[str]) -> Iterator[list[str]]:
     batch: list[str] = []
     cost = 0
     for text in texts:
-        more = tokens.estimate(text)
+        more = token_estimate.estimate(text)
         if batch and (len(batch) == ITEMS_MAX or cost + more > BATCH_TOKENS_MAX):
             yield batch
             batch, cost = [], 0

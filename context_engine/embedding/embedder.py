@@ -1,6 +1,6 @@
 """The embedder promise: what every provider keeps, whatever it is made of, and what it is made from.
 
-A provider is a row of `embedding/registry.py`: a name, where its maker stands, what must be installed for it. The maker
+A provider is a row of `embedding/embedder_registry.py`: a name, where its maker stands, what must be installed for it. The maker
 takes a `Choice` and gives an `Embedder`. Nothing here opens a file or a socket; numpy is all it needs.
 """
 

@@ -18,7 +18,7 @@ from typing import Protocol
 
 import numpy as np
 
-from context_engine.embedding.onnx_graph import Graph
+from context_engine.embedding.onnx_writer import Graph
 
 Weights = Mapping[str, np.ndarray]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from context_engine.embedding.embedder import Choice, Mode
-from context_engine.embedding.folder import FolderEmbedder, model_in_folder
+from context_engine.embedding.model_folder import FolderEmbedder, model_in_folder
 
 
 def open_embedder(choice: Choice) -> FolderEmbedder:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from context_engine.embedding.embedder import Choice
-from context_engine.embedding.remote import Dialect, RemoteEmbedder
+from context_engine.embedding.remote_embedder import Dialect, RemoteEmbedder
 
 ADDRESS = "http://127.0.0.1:11434"
 """Where Ollama listens unless it was told otherwise."""

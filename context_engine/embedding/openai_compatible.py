@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from context_engine.embedding.embedder import Choice
-from context_engine.embedding.remote import Dialect, RemoteEmbedder
+from context_engine.embedding.remote_embedder import Dialect, RemoteEmbedder
 
 
 def open_embedder(choice: Choice) -> RemoteEmbedder:

@@ -14,17 +14,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from context_engine.errors import Cancelled, StorageCorrupt
-from context_engine.index.changes import Changes, compare, is_under
+from context_engine.index.changed_files import Changes, compare, is_under
+from context_engine.index.embedded_store import PATIENT_SEGMENTS_MAX, SEGMENTS_MAX, UNFINISHED
 from context_engine.index.encoder import Encoder
 from context_engine.index.importance import importance
-from context_engine.index.jobs import Job, Outcome, describe_all
+from context_engine.index.index_job import Job, Outcome, describe_all
+from context_engine.index.store_factory import AnyStore, AnyWriter
 from context_engine.index.worker import Pool
 from context_engine.languages import Grammars, Languages
 from context_engine.model import IndexReport, Progress, Skipped
-from context_engine.store.embedded import PATIENT_SEGMENTS_MAX, SEGMENTS_MAX, UNFINISHED
-from context_engine.store.opening import AnyStore, AnyWriter
-from context_engine.workspace.git import Git
-from context_engine.workspace.walk import Walk, look, walk
+from context_engine.repo.git import Git
+from context_engine.repo.walk import Walk, look, walk
 
 ROUND_BYTES = 16_000_000
 """Text of one round: some seconds of work, and about 300 MB of memory at its end."""

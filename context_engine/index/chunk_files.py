@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from context_engine.embedding.embedder import unit
+from context_engine.embedding.vector_rows import quantised
 from context_engine.errors import InvalidVectors
+from context_engine.index.index_store import Rows
 from context_engine.model import ChunkKind, Skipped
-from context_engine.store.store import Rows
-from context_engine.store.vectors import quantised
 
 FILES: Mapping[ChunkKind, str] = {
     "documentation": "doc-chunks.json",

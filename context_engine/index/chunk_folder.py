@@ -17,9 +17,9 @@ from xxhash import xxh3_128_hexdigest
 from context_engine.errors import ContextEngineError, FileNotFound, InvalidPath
 from context_engine.index.chunk_files import FILES, ChunkFile, ChunkSet, parsed
 from context_engine.model import ChunkKind, Skipped
-from context_engine.workspace import files, writing
-from context_engine.workspace.paths import Root
-from context_engine.workspace.watch import QUIET_MS, Watcher
+from context_engine.repo import file_reader, file_writer
+from context_engine.repo.paths import Root
+from context_engine.repo.watch import QUIET_MS, Watcher
 
 FILE_BYTES_MAX = 500_000_000
 """100,000 chunks with vectors of 384 numbers take 400 MB of JSON; what is larger belongs into a database."""
@@ -51,7 +51,7 @@ def write_folder(folder: Path, contents: Iterable[tuple[str, bytes]]) -> int:
         folder.mkdir(parents=True, exist_ok=True)
     count = 0
     for name, data in contents:
-        writing.write_atomic(folder / name, data)
+        file_writer.write_atomic(folder / name, data)
         count += len(data)
     return count
 
@@ -170,7 +170,7 @@ class _Reading:
         """One file with a mark of its content; None when it is not there. Raises: InvalidVectors."""
         name = FILES[kind]
         try:
-            data = files.read(root, root.rel(name), bytes_max=self._bytes_max).data
+            data = file_reader.read(root, root.rel(name), bytes_max=self._bytes_max).data
         except FileNotFound:
             return None
         except ContextEngineError as error:  # too large, no text, closed to us, a link that leads elsewhere

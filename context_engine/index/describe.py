@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from context_engine.index.capsule import Placed, capsules, card, card_names
-from context_engine.index.cut import Piece, cut
+from context_engine.index.chunking import Piece, cut
+from context_engine.index.embedding_text import Placed, capsules, card, card_names
+from context_engine.index.file_roles import Role, role_code, role_of
 from context_engine.index.postings import IndexedFile
-from context_engine.index.roles import Role, role_code, role_of
-from context_engine.index.stored import StoredOutline, StoredSymbol, encode_outline
+from context_engine.index.stored_outline import StoredOutline, StoredSymbol, encode_outline
 from context_engine.index.tags import front_matter_tags, inline_tag_places
 from context_engine.languages import Grammars, Language, Languages, Symbol, doc_head, outline
 from context_engine.text.words import words

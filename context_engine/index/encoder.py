@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from context_engine.embedding.embedder import fingerprint, unit
-from context_engine.embedding.static import SHIPPED, Static, stated_fingerprint
+from context_engine.embedding.static_embedder import SHIPPED, Static, stated_fingerprint
+from context_engine.embedding.vector_rows import Rows, quantised
 from context_engine.errors import StorageCorrupt
-from context_engine.index.capsule import RECIPE
-from context_engine.store.rows import Rows, quantised
+from context_engine.index.embedding_text import RECIPE
 
 WIDTH = 256
 """How many of the first numbers of a vector are kept. The table was trained so that fewer do nearly as well: 384 rank no better,

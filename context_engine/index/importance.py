@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.store.snapshot import Snapshot
+from context_engine.index.snapshot import Snapshot
 
 DAMPING = 0.85
 ROUNDS = 20

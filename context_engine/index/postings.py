@@ -16,11 +16,11 @@ from itertools import count
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.index.capsule import Capsule
-from context_engine.index.cut import Piece, kind_code
+from context_engine.embedding.vector_rows import Rows, keys_of
+from context_engine.index.chunking import Piece, kind_code
+from context_engine.index.embedding_text import Capsule
 from context_engine.index.encoder import CHUNK_HEADS, Encoder
-from context_engine.store.rows import Rows, keys_of
-from context_engine.store.segment import (
+from context_engine.index.segment import (
     CHUNK_COLUMNS,
     FILE_COLUMNS,
     Heap,

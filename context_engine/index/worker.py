@@ -20,8 +20,8 @@ import msgspec
 
 from context_engine.errors import BugError
 from context_engine.index.encoder import Encoder
-from context_engine.index.jobs import Job, Outcome, describe_all
-from context_engine.index.own_languages import own_languages
+from context_engine.index.index_job import Job, Outcome, describe_all
+from context_engine.index.workspace_languages import own_languages
 from context_engine.languages import Grammars, Languages
 
 _LENGTH_BYTES = 4

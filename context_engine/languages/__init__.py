@@ -1,13 +1,13 @@
 """What we know of each language: how to recognise its files, what a file defines and imports, and which file that is."""
 
-from context_engine.languages.above import Above, above, worn
+from context_engine.languages.file_header import doc_head
 from context_engine.languages.grammars import Grammars
-from context_engine.languages.head import doc_head
+from context_engine.languages.import_resolution import PathIndex, resolve_import
 from context_engine.languages.language import OWN_FOLDER, Language, Languages
+from context_engine.languages.leading_comments import Above, above, worn
 from context_engine.languages.outline import Outline, outline
-from context_engine.languages.parts import SYMBOL_KINDS, Import, Problem, Reference, Symbol
-from context_engine.languages.resolve import PathIndex, resolve_import
-from context_engine.languages.syntax import syntax_errors
+from context_engine.languages.outline_types import SYMBOL_KINDS, Import, Problem, Reference, Symbol
+from context_engine.languages.syntax_errors import syntax_errors
 
 __all__ = [
     "OWN_FOLDER",

@@ -17,11 +17,11 @@ from typing import Literal
 
 from tree_sitter import Node
 
-from context_engine.languages.details import position
 from context_engine.languages.grammars import Grammars
 from context_engine.languages.language import Language
-from context_engine.languages.parts import Problem
-from context_engine.languages.trees import read_tree
+from context_engine.languages.outline_types import Problem
+from context_engine.languages.signatures import position
+from context_engine.languages.syntax_trees import read_tree
 
 PREPROCESSED = frozenset({"c", "cpp", "objc"})
 """Their parser sees macros it does not know; the brackets of one branch of each `#if` must close all the same."""

@@ -14,10 +14,10 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from context_engine.languages.details import position
 from context_engine.languages.grammars import Grammars
 from context_engine.languages.language import Language, Languages
-from context_engine.languages.trees import read_tree
+from context_engine.languages.signatures import position
+from context_engine.languages.syntax_trees import read_tree
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Tree

@@ -19,11 +19,11 @@ from functools import lru_cache
 from importlib import resources
 from typing import Any, Literal, get_args
 
-from context_engine.confined import ConfinedFolder, UnsafePathError
 from context_engine.errors import InvalidArgument
-from context_engine.languages.parts import SYMBOL_KINDS
-from context_engine.text.linear import linear_pattern
-from context_engine.text.untrusted import ParseError, read_toml
+from context_engine.languages.outline_types import SYMBOL_KINDS
+from context_engine.storage.confined_folder import ConfinedFolder, UnsafePathError
+from context_engine.text.safe_regex import linear_pattern
+from context_engine.text.untrusted_data import ParseError, read_toml
 
 Content = Literal["code", "documentation", "data"]
 

@@ -19,13 +19,13 @@ from dataclasses import dataclass, replace
 
 from tree_sitter import Node, Tree
 
-from context_engine.languages import details as detailed
+from context_engine.languages import signatures as detailed
 from context_engine.languages.grammars import Grammars
 from context_engine.languages.language import Language
-from context_engine.languages.matches import read_matches
-from context_engine.languages.parts import Found, Import, Problem, Reference, Symbol, joined, nested
-from context_engine.languages.scanners import SCANNERS
-from context_engine.languages.trees import read_tree
+from context_engine.languages.line_scanners import SCANNERS
+from context_engine.languages.outline_types import Found, Import, Problem, Reference, Symbol, joined, nested
+from context_engine.languages.query_matches import read_matches
+from context_engine.languages.syntax_trees import read_tree
 
 
 @dataclass(frozen=True, slots=True)

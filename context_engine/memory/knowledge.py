@@ -18,20 +18,20 @@ from typing import Literal
 
 import msgspec
 
-from context_engine.context.team import Remembered
+from context_engine.context.project_knowledge import Remembered
 from context_engine.errors import Cancelled, InvalidArgument
 from context_engine.memory import importers
-from context_engine.memory.asking import PRIORITIES, QUERY_CHARS, RESULTS_MAX, TYPES, Sought
 from context_engine.memory.discovery import Discovery
-from context_engine.memory.listing import Standing, unread
-from context_engine.memory.meaning import nearness, prepare
 from context_engine.memory.memories import Memories
-from context_engine.memory.ranking import best, freshness, fused, weighed
-from context_engine.memory.shelf import Entry
-from context_engine.store import times
-from context_engine.store.recall import Item, Page, Pages
-from context_engine.store.times import DAY_S, Now
-from context_engine.text.masked_text import masked
+from context_engine.memory.memory_folder import Entry
+from context_engine.memory.memory_index import Item, Page, Pages
+from context_engine.memory.memory_listing import Standing, unread
+from context_engine.memory.memory_ranking import best, freshness, fused, weighed
+from context_engine.memory.memory_requests import PRIORITIES, QUERY_CHARS, RESULTS_MAX, TYPES, Sought
+from context_engine.memory.memory_similarity import nearness, prepare
+from context_engine.secrets.masked_text import masked
+from context_engine.storage import timestamps
+from context_engine.storage.timestamps import DAY_S, Now
 from context_engine.text.words import query_terms
 
 IMPORTERS_VERSION = b"2:"
@@ -265,7 +265,7 @@ class Knowledge:
     def _judged(self, known: Known, standing: Standing | None, relevance: float, access: float) -> Result:
         """How much one thing counts. `standing` is that of a memory; a discovery brings its own."""
         status, why = (standing.status, standing.why) if standing else (known.status, "")
-        at = times.seconds(known.date) if known.date else None
+        at = timestamps.seconds(known.date) if known.date else None
         age_days = (self._now() - at) / DAY_S if at is not None else 0.0
         fresh = freshness(known.type, age_days=age_days, stale=status != "active")
         return Result(known, weighed(relevance, confidence=known.confidence, fresh=fresh, access=access), status, why)

@@ -15,20 +15,20 @@ from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 from context_engine.errors import InvalidArgument, MemoryNotFound, StaleFile, StorageBusy
-from context_engine.memory import checking, listing
-from context_engine.memory.asking import CATEGORIES, CONTENT_CHARS_MAX, ON_SIMILAR, Draft, Revision, Wanted
-from context_engine.memory.checking import Scrub
-from context_engine.memory.linked import LinkedFiles
-from context_engine.memory.listing import Listed, Standing
-from context_engine.memory.meaning import Embed, nearness
-from context_engine.memory.memory import Link, Memory, parsed, rewritten, written
-from context_engine.memory.ranking import fused
-from context_engine.memory.shelf import Entry, Shelf
-from context_engine.memory.similar import SAME_MEANING_MIN, SAME_WORDS_MIN, conflict, digest, said, sameness
-from context_engine.store.recall import Item, Recall
-from context_engine.store.times import Now, iso
+from context_engine.memory import memory_checks, memory_listing
+from context_engine.memory.duplicate_memories import SAME_MEANING_MIN, SAME_WORDS_MIN, conflict, digest, said, sameness
+from context_engine.memory.linked_files import LinkedFiles
+from context_engine.memory.memory_checks import Scrub
+from context_engine.memory.memory_file import Link, Memory, parsed, rewritten, written
+from context_engine.memory.memory_folder import Entry, Shelf
+from context_engine.memory.memory_index import Item, Recall
+from context_engine.memory.memory_listing import Listed, Standing
+from context_engine.memory.memory_ranking import fused
+from context_engine.memory.memory_requests import CATEGORIES, CONTENT_CHARS_MAX, ON_SIMILAR, Draft, Revision, Wanted
+from context_engine.memory.memory_similarity import Embed, nearness
+from context_engine.secrets import mask
+from context_engine.storage.timestamps import Now, iso
 from context_engine.text.ids import CHANCE_BYTES, uuid7
-from context_engine.text.secrets import mask
 from context_engine.text.words import query_terms
 
 MEMORIES_MAX = 2_000
@@ -108,17 +108,17 @@ class Memories:
     def standings(self) -> Callable[[Entry], Standing]:
         """What tells whether a memory holds at this moment, and if not why."""
         now, why_stale = self._now(), self._linked.look()
-        return lambda entry: listing.standing(entry, now, why_stale)
+        return lambda entry: memory_listing.standing(entry, now, why_stale)
 
     def listed(self, wanted: Wanted, *, access: Callable[[str], float] = lambda path: 0.0) -> Listed:  # noqa: ARG005
         """Memories that pass a filter, sorted, a page at a time. Raises: InvalidArgument, StorageBusy."""
         entries = self.entries()
         found, why_not = self._found(wanted.query, entries) if wanted.query.strip() else (None, "")
         standing = self.standings()
-        listed = listing.listed(wanted, [(entry, standing(entry)) for entry in entries], found, access)
+        listed = memory_listing.listed(wanted, [(entry, standing(entry)) for entry in entries], found, access)
         of_team = (shelf.records.problem for shelf in self._shelves.values())
         by_words = f"found by words alone: {why_not}" if why_not else ""
-        return replace(listed, warnings=tuple(filter(None, [*of_team, by_words, *listing.unread(entries)])))
+        return replace(listed, warnings=tuple(filter(None, [*of_team, by_words, *memory_listing.unread(entries)])))
 
     def scrub(self, text: str) -> str:
         """A text without secrets, as it may be kept."""
@@ -147,10 +147,10 @@ class Memories:
         Raises: InvalidArgument, InvalidPath, AccessDenied and FileNotFound for linked files, MemoryNotFound for ids to
         supersede, WriteFailed, DiskFull, StorageBusy.
         """
-        clean, redactions = checking.scrubbed(draft, self._scrub)
-        clean = checking.tidy(clean)
-        checking.check(clean, self._categories)
-        checking.check_among("on_similar", on_similar, ON_SIMILAR)
+        clean, redactions = memory_checks.scrubbed(draft, self._scrub)
+        clean = memory_checks.tidy(clean)
+        memory_checks.check(clean, self._categories)
+        memory_checks.check_among("on_similar", on_similar, ON_SIMILAR)
         shelf = self._shelf(clean.scope)
         made = self._made(clean)
         if dry_run:
@@ -165,10 +165,10 @@ class Memories:
         plain = {each.name: getattr(draft, each.name) for each in fields(draft) if each.name != "scope"}
         plain |= {
             "linked_files": self._linked.links(draft.linked_files),
-            "expires_at": checking.moment(draft.expires_at),
+            "expires_at": memory_checks.moment(draft.expires_at),
         }
         made = Memory(id=self._new_id(at), created_at=stamp, updated_at=stamp, **plain)
-        checking.check_writable(made)
+        memory_checks.check_writable(made)
         return made
 
     def _new_id(self, at: float) -> str:
@@ -258,14 +258,14 @@ class Memories:
         with shelf.records.writing():
             entry = self.get(id)
             old = _expected(entry, expected_version)
-            clean, redactions = checking.scrubbed(revision, self._scrub)
-            new = checking.revised(old, clean, self._categories)
+            clean, redactions = memory_checks.scrubbed(revision, self._scrub)
+            new = memory_checks.revised(old, clean, self._categories)
             new = replace(new, linked_files=self._links(old, clean))
             changed = tuple(each.name for each in fields(new) if getattr(new, each.name) != getattr(old, each.name))
             if not changed:
                 return Updated(entry, (), redactions)
             new = replace(new, updated_at=iso(self._now()))
-            checking.check_writable(new)
+            memory_checks.check_writable(new)
             _rewrite(shelf, entry, new)
         return Updated(self.get(id), changed, redactions)
 
@@ -366,7 +366,9 @@ def _rewrite(shelf: Shelf, entry: Entry, new: Memory) -> None:
     name = f"{new.category}/{entry.name.partition('/')[2]}"
     read_back = parsed(text, name)
     if isinstance(read_back, str) or read_back.content != new.content:
-        raise checking.unwritable(str(read_back) if isinstance(read_back, str) else "it would not read as it was meant")
+        raise memory_checks.unwritable(
+            str(read_back) if isinstance(read_back, str) else "it would not read as it was meant"
+        )
     if name == entry.name:
         shelf.records.replace(name, text.encode())
     elif shelf.records.create(name, text.encode()):

@@ -12,10 +12,10 @@ from typing import NamedTuple
 import msgspec
 
 from context_engine.errors import CallError, NeedsApproval
-from context_engine.plans.lifecycle import Approval, ApprovalMove, approval_moved
 from context_engine.plans.model import Plan, Step, numbers
-from context_engine.plans.progress import Event
-from context_engine.store import times
+from context_engine.plans.plan_lifecycle import Approval, ApprovalMove, approval_moved
+from context_engine.plans.plan_progress import Event
+from context_engine.storage import timestamps
 
 REQUESTED, DECIDED = "approval_requested", "approval_decided"
 BLOCKING = ("rejected", "modification_requested")
@@ -67,7 +67,7 @@ def _decided(asked: Approval, said: Decision, at: str) -> Approval:
 
 
 def _expired(each: Approval, version: int, content_hash: str, now: float) -> Approval:
-    late = bool(each.expires_at) and (times.seconds(each.expires_at) or 0.0) <= now
+    late = bool(each.expires_at) and (timestamps.seconds(each.expires_at) or 0.0) <= now
     is_past = (each.plan_version, each.plan_hash) != (version, content_hash)
     if (each.status == "pending" and late) or (each.status in ("pending", "approved") and is_past):
         return msgspec.structs.replace(each, status="expired")

@@ -12,19 +12,19 @@ from typing import Literal
 
 import msgspec
 
-from context_engine.assist.commands import Command
-from context_engine.assist.references import Mention
-from context_engine.assist.resolving import Reference, resolved
-from context_engine.context.gathering import Asked as Sought
-from context_engine.context.gathering import Gathered, exactly, gathered
-from context_engine.context.relations import is_test, nearest_partners, partner_names
+from context_engine.context.commands import Command
+from context_engine.context.gather import Asked as Sought
+from context_engine.context.gather import Gathered, exactly, gathered
+from context_engine.context.references import Mention
+from context_engine.context.related_files import is_test, nearest_partners, partner_names
+from context_engine.context.resolve_references import Reference, resolved
 from context_engine.errors import CallError, NotIndexed
-from context_engine.index.roles import Role, role_of
+from context_engine.index.file_roles import Role, role_of
 from context_engine.model import Filter, Query, TextPart, TextQuery
+from context_engine.plans.file_groups import folder_of
 from context_engine.plans.intent import Intent
 from context_engine.plans.model import Evidence
-from context_engine.plans.packages import folder_of
-from context_engine.plans.sources import Asked, Sources
+from context_engine.plans.plan_sources import Asked, Sources
 
 Part = Literal["definition", "reference", "source", "registry", "partner", "config", "migration", "test", "docs"]
 """What a file is to the task. A plan goes through them in this order, but for a test that has to fail first."""

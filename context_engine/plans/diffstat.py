@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from context_engine.plans.graph import graph
+from context_engine.plans.dependency_graph import graph
 from context_engine.plans.model import Plan, Step, numbers
 
 Fate = Literal["create", "modify", "delete"]

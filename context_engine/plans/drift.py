@@ -12,10 +12,10 @@ import msgspec
 
 from context_engine.errors import AccessFailed, ContextEngineError, InvalidArgument, TooLarge, UnsupportedHost
 from context_engine.plans.model import Plan
-from context_engine.store.state import FOLDER
-from context_engine.workspace import files
-from context_engine.workspace.git import Git
-from context_engine.workspace.paths import Root
+from context_engine.repo import file_reader
+from context_engine.repo.git import Git
+from context_engine.repo.paths import Root
+from context_engine.storage.state_folder import FOLDER
 
 DIRTY_BYTES_MAX = 40_000
 """Of the paths that had changed before a step began: they stand in the line of an event, which has 64 KiB."""
@@ -120,7 +120,7 @@ class WorkTree:
 
     def _stamp(self, path: str) -> str:
         """Size and time of a file; empty when it is gone."""
-        stamp = files.stamp(str(self._root.path / path))
+        stamp = file_reader.stamp(str(self._root.path / path))
         return "-".join(map(str, stamp)) if stamp else ""
 
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Literal, NamedTuple
 
-from context_engine.assist.references import Mention, mentions
+from context_engine.context.references import Mention, mentions
 
 Kind = Literal["add", "fix", "refactor", "rename", "remove", "upgrade", "test", "docs", "perf", "security", "change"]
 

@@ -11,11 +11,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from context_engine.plans.graph import Graph, Timing, graph, timing
-from context_engine.plans.lifecycle import DONE
+from context_engine.plans.dependency_graph import Graph, Timing, graph, timing
 from context_engine.plans.model import DAY_HOURS, Plan, numbers
-from context_engine.plans.progress import Execution
-from context_engine.store.times import DAY_S, iso
+from context_engine.plans.plan_lifecycle import DONE
+from context_engine.plans.plan_progress import Execution
+from context_engine.storage.timestamps import DAY_S, iso
 
 Direction = Literal["TD", "LR"]
 

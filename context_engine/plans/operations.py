@@ -19,8 +19,8 @@ from pathspec import GitIgnoreSpec
 from context_engine.errors import InvalidArgument, PreconditionFailed
 from context_engine.plans.effort import effort_of, estimate_of
 from context_engine.plans.model import TITLE_CHARS_MAX, Estimate, Plan, Question, Risk, Scope, Step, numbers, step_of
-from context_engine.plans.reading import named, read_part
-from context_engine.plans.wire import step_hash
+from context_engine.plans.plan_parsing import named, read_part
+from context_engine.plans.plan_serialization import step_hash
 
 OPERATIONS_MAX = 200
 """In one call; whoever has more writes a new draft."""

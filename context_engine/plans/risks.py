@@ -9,7 +9,7 @@ from context_engine.errors import CallError
 from context_engine.plans.changeset import RENAMING, ChangeSet, Touched
 from context_engine.plans.intent import Intent
 from context_engine.plans.model import Risk
-from context_engine.plans.sources import Sources
+from context_engine.plans.plan_sources import Sources
 
 RISKS_MAX = 8
 LOOKED_AT = 5

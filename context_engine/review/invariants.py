@@ -21,12 +21,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
-from context_engine.review.delta import fresh
 from context_engine.review.finding import CATEGORIES, PRIORITIES, Category, Finding
+from context_engine.review.new_findings import fresh
 from context_engine.text.spans import LineSpan
 
 if TYPE_CHECKING:
-    from context_engine.review.source import ChangedFile, Source
+    from context_engine.review.source_versions import ChangedFile, Source
 
 Scope = Literal["added", "file", "diff"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)

@@ -9,7 +9,7 @@ import json
 from typing import Any
 
 from context_engine.review.finding import Finding
-from context_engine.review.judging import Reviewed
+from context_engine.review.verdict import Reviewed
 
 SEVERITIES = ("ERROR", "ERROR", "WARNING", "INFO")
 """By priority."""

@@ -17,19 +17,19 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from context_engine.review.analyzers.shapes import shapes
-from context_engine.review.checks import listed
-from context_engine.review.checks.depending import LOCKS
+from context_engine.review.analyzers.code_shapes import shapes
+from context_engine.review.checks import check_registry
+from context_engine.review.checks.dependency_checks import LOCKS
 from context_engine.review.classification import Part
-from context_engine.review.coverage import FileCoverage
-from context_engine.review.delta import fresh
 from context_engine.review.finding import Finding, identified
 from context_engine.review.invariants import Invariant, broken
+from context_engine.review.new_findings import fresh
+from context_engine.review.review_coverage import FileCoverage
 
 if TYPE_CHECKING:
     from context_engine.review.checks.check import Check, FileRun, Note, TextRun
-    from context_engine.review.source import ChangedFile, Source
-    from context_engine.review.surroundings import Surroundings
+    from context_engine.review.review_context import Surroundings
+    from context_engine.review.source_versions import ChangedFile, Source
 
 RULESET = "1"
 """Raised when a check finds something else than before: findings kept under another number are not used again."""
@@ -74,7 +74,7 @@ class Reviewer:
     @property
     def ruleset(self) -> str:
         """What a cache knows these rules by."""
-        names = [check.rule for check in (*listed.TEXT, *listed.FILE, *listed.CHANGE)]
+        names = [check.rule for check in (*check_registry.TEXT, *check_registry.FILE, *check_registry.CHANGE)]
         said = "\n".join((RULESET, *names, *map(repr, self._invariants)))
         return hashlib.sha256(said.encode()).hexdigest()[:16]
 
@@ -107,7 +107,7 @@ class Reviewer:
         """What a change shows only as a whole: what it leaves behind elsewhere, and what it forgot."""
         by_path = {file.path: file for file in files}
         found = []
-        for check in listed.CHANGE:
+        for check in check_registry.CHANGE:
             for note in check.run(files, surroundings):
                 file = by_path.get(note.path)
                 if file is not None and (check.in_tests or not TESTS.search(note.path)):
@@ -117,7 +117,7 @@ class Reviewer:
     def _texts(self, file: ChangedFile, *, dangers_only: bool) -> Iterator[Finding]:
         if file.new is None:
             return
-        for check in listed.TEXT:
+        for check in check_registry.TEXT:
             if not _applies(check, file) or (dangers_only and check.priority > 0):
                 continue
             notes = list(check.run(file.new))
@@ -131,7 +131,7 @@ class Reviewer:
     def _compared(self, file: ChangedFile, *, whole_only: bool) -> list[Finding]:
         return [
             _finding(check, note, file)
-            for check in listed.FILE
+            for check in check_registry.FILE
             if (whole_only or not check.needs_whole) and _applies(check, file)
             for note in check.run(file)
         ]

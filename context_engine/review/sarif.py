@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from context_engine.review.finding import PRIORITIES, Finding
-from context_engine.review.judging import Reviewed
+from context_engine.review.verdict import Reviewed
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 LEVELS = ("error", "error", "warning", "note")

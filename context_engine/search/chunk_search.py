@@ -18,11 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from context_engine.index.chunk_files import ChunkRow, ChunkSet
+from context_engine.index.segment import Postings, term_hashes
 from context_engine.model import Filter, Query
 from context_engine.search import fuse
-from context_engine.search.dense import cosines, greatest
 from context_engine.search.rankers import IDF_POWER, K1, B
-from context_engine.store.segment import Postings, term_hashes
+from context_engine.search.vector_search import cosines, greatest
 from context_engine.text.words import expand, query_terms, words
 
 WEIGHTS: Mapping[str, float] = {"text": 1.0, "title": 0.4, "meaning": 0.75}

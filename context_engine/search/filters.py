@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 from pathspec import GitIgnoreSpec
 
+from context_engine.index.segment import term_hashes
 from context_engine.model import CHUNK_KINDS, Filter
 from context_engine.search.rankers import View
-from context_engine.store.segment import term_hashes
 
 Mask = npt.NDArray[np.bool_]
 

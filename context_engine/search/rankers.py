@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.index.stored import StoredOutline, decode_outline
+from context_engine.index.segment import term_hashes
+from context_engine.index.snapshot import Matches, Snapshot
+from context_engine.index.stored_outline import StoredOutline, decode_outline
 from context_engine.model import CHUNK_KINDS
-from context_engine.search.asked import Asked
-from context_engine.store.segment import term_hashes
-from context_engine.store.snapshot import Matches, Snapshot
+from context_engine.search.parsed_query import Asked
 from context_engine.text.words import compound, stem_all
 
 Floats = npt.NDArray[np.float32]

@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from context_engine.index.snapshot import Snapshot
 from context_engine.model import Filter, Query
 from context_engine.search import fuse
-from context_engine.search.asked import Asked
+from context_engine.search.file_usage import boost
 from context_engine.search.filters import Masks
-from context_engine.search.meaning import Meaning, Near, Ranked
+from context_engine.search.parsed_query import Asked
 from context_engine.search.rankers import Signals, View, rank
-from context_engine.store.access import boost
-from context_engine.store.snapshot import Snapshot
+from context_engine.search.semantic_scores import Meaning, Near, Ranked
 
 NEXT_CHUNK_FACTOR = 0.3
 """What the second chunk of a file is worth, the third again, and so on; flat between .3 and .5."""

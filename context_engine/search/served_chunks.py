@@ -16,13 +16,13 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from context_engine.embedding.timely import Timely
+from context_engine.embedding.deadline_embedder import Timely
 from context_engine.errors import InvalidArgument, InvalidVectors
 from context_engine.index.chunk_files import ChunkSet
 from context_engine.index.chunk_folder import ChunkFolder
 from context_engine.model import CHUNK_KINDS, ChunkKind, Filter, Query, Skipped
+from context_engine.repo.watch import QUIET_MS
 from context_engine.search.chunk_search import STATIC_WEIGHTS, WEIGHTS, ChunkHit, ChunkSearcher
-from context_engine.workspace.watch import QUIET_MS
 
 LOAD_S = 10.0
 """A local model is ready within a second; what takes longer must not keep words from answering."""

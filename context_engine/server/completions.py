@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import mcp_types as types
 
 from context_engine.errors import InvalidArgument
-from context_engine.server import prompts, resources
-from context_engine.server.gate import Gate
-from context_engine.server.prompts import Completes
+from context_engine.server import prompt_templates, resources
+from context_engine.server.dispatcher import Gate
+from context_engine.server.prompt_templates import Completes
 from context_engine.tools.arguments import near
 
 if TYPE_CHECKING:
@@ -66,7 +66,10 @@ def _kinds(
 ) -> Mapping[str, Completes]:
     """The arguments of a prompt, or of the template of files."""
     if isinstance(ref, types.PromptReference):
-        return {each.name: each.completes for each in prompts.arguments_of(prompts.named(ref.name), projects)}
+        return {
+            each.name: each.completes
+            for each in prompt_templates.arguments_of(prompt_templates.named(ref.name), projects)
+        }
     known = resources.template(projects).uri_template
     if ref.uri != known:
         raise InvalidArgument(f"there is no resource template {ref.uri}", suggestion=f"There is {known}.")

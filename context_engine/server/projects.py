@@ -16,8 +16,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from context_engine.errors import CallError, InvalidArgument, UnsuitableRoot
-from context_engine.server.opening import Opening
-from context_engine.workspace import roots
+from context_engine.repo import workspace_roots
+from context_engine.server.project_loader import Opening
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
@@ -34,7 +34,7 @@ def named_at_start(asked: Sequence[str], env: Mapping[str, str]) -> tuple[str, .
     (('/work/web',), ('/a', '/b'))
     """
     named = list(asked) or [env.get(CLIENT_VARIABLE, "")]
-    return tuple(dict.fromkeys(roots.real(each) for each in named if each.strip()))
+    return tuple(dict.fromkeys(workspace_roots.real(each) for each in named if each.strip()))
 
 
 def of_workspace(workspace: str) -> dict[str, str]:
@@ -42,11 +42,11 @@ def of_workspace(workspace: str) -> dict[str, str]:
 
     Raises: InvalidArgument (no such workspace), FileNotFound (none of its repositories is there), AccessFailed.
     """
-    from context_engine.repositories import Repositories  # for those who name one
-    from context_engine.store.place import user_cache_folder, user_config_folder
+    from context_engine.repo.repositories import Repositories  # for those who name one
+    from context_engine.storage.index_folders import user_cache_folder, user_config_folder
 
     members = Repositories(user_config_folder(), user_cache_folder()).roots(workspace)
-    return {roots.real(path): name for name, path in members.items()}
+    return {workspace_roots.real(path): name for name, path in members.items()}
 
 
 def names_of(paths: Sequence[str], called: Mapping[str, str] = NOT_CALLED) -> dict[str, str]:
@@ -197,7 +197,7 @@ class Projects:
 
     def _around_here(self) -> list[str]:
         """The project that this process was started in, if it was."""
-        found = roots.project_of_process(self._here) if self._here else None
+        found = workspace_roots.project_of_process(self._here) if self._here else None
         return [str(found)] if found else []
 
 
@@ -228,7 +228,7 @@ def path_of(chosen: Mapping[str, str], project: str) -> str:
 def _real(path: str) -> str:
     """The real path; nothing for a text that no path can be."""
     try:
-        return roots.real(path)
+        return workspace_roots.real(path)
     except ValueError:
         return ""
 
@@ -238,7 +238,7 @@ def _usable(folders: Iterable[str]) -> list[str]:
     found: dict[str, None] = {}
     for folder in folders:
         try:
-            found[str(roots.choose(folder))] = None
+            found[str(workspace_roots.choose(folder))] = None
         except CallError:
             continue  # a root such as `/` says no more than that the client has none
     return list(found)

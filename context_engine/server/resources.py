@@ -19,10 +19,10 @@ from urllib.parse import quote, unquote
 import mcp_types as types
 
 from context_engine.errors import AccessDenied, FileNotFound
-from context_engine.server.gate import Gate
-from context_engine.text.masked_text import noting
+from context_engine.secrets.masked_text import noting
+from context_engine.server.dispatcher import Gate
 from context_engine.tools import Call
-from context_engine.tools.rules import rules_page
+from context_engine.tools.rules_page import rules_page
 
 STATUS, RULES, METRICS, FILE = "ctx://status", "ctx://rules", "ctx://metrics", "ctx://file/"
 WHICH = "?project="

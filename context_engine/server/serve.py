@@ -11,18 +11,18 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 
-from context_engine.server import catalogue, streams
-from context_engine.server.conversation import Conversation
-from context_engine.server.front import Front
-from context_engine.server.life import Life, wait_forever
-from context_engine.server.options import Options, parse
-from context_engine.server.parent import Watch
+from context_engine.server import protocol_catalogue, stdio_streams
+from context_engine.server.bootstrap import Front
+from context_engine.server.parent_process import Watch
+from context_engine.server.serve_options import Options, parse
+from context_engine.server.shutdown import Life, wait_forever
+from context_engine.server.stdio_session import Conversation
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
     from context_engine.errors import ContextEngineError
-    from context_engine.server.chunks import ChunkOpening
-    from context_engine.server.gate import Gate
+    from context_engine.server.chunk_server import ChunkOpening
+    from context_engine.server.dispatcher import Gate
     from context_engine.server.projects import Projects
 
 QUIET_S = 0.05
@@ -58,9 +58,9 @@ class Stdio:
         self._env = env
         self._projects: Projects | None = None
         self._chunks: ChunkOpening | None = None
-        front = Front(catalogue.read(), self._options.shown, private=os.urandom(8).hex())
+        front = Front(protocol_catalogue.read(), self._options.shown, private=os.urandom(8).hex())
         self.life = Life(self._close, finish=lambda seconds: self.conversation.finish(seconds))
-        self.conversation = Conversation(streams.claim(), front, gone=self.life.leave_in_thread)
+        self.conversation = Conversation(stdio_streams.claim(), front, gone=self.life.leave_in_thread)
 
     def serve(self) -> None:
         """Until the client leaves, or whoever started us; ends the process."""
@@ -89,14 +89,14 @@ class Stdio:
     def _converse(self) -> None:
         import anyio
 
-        from context_engine.server import mcp, records
+        from context_engine.server import logging_bridge, mcp_server
 
         projects, gate, chunks = opened(self._options, self._env, failed=self._refuse)
-        records.take(gate.log)
+        logging_bridge.take(gate.log)
         self._projects, self._chunks = projects, chunks
         if chunks:
             chunks.start()
-        server = mcp.build(gate, shown=self._options.shown, projects=projects, life=self.life)
+        server = mcp_server.build(gate, shown=self._options.shown, projects=projects, life=self.life)
 
         async def converse() -> None:
             await self.conversation.converse(server, began=projects.start)
@@ -113,7 +113,7 @@ class Stdio:
             if each is not None:
                 each.close()
         self.conversation.close()
-        if isinstance(sys.stderr, streams.Log):
+        if isinstance(sys.stderr, stdio_streams.Log):
             sys.stderr.end(LOG_S)
 
 
@@ -141,7 +141,7 @@ def with_workspace(options: Options) -> tuple[Options, str]:
 def chunks_trouble(named: str) -> str:
     """Why a folder of chunk files cannot be served, in a line; empty when it is there."""
     from context_engine.errors import ContextEngineError
-    from context_engine.server.chunks import folder_of
+    from context_engine.server.chunk_server import folder_of
 
     try:
         folder_of(named)
@@ -162,7 +162,7 @@ def opened(
     `failed` hears why chunks cannot be served; `apart` as `Projects` takes it.
     """
     from context_engine.errors import ContextEngineError
-    from context_engine.server.gate import LOGS, Gate
+    from context_engine.server.dispatcher import LOGS, Gate
     from context_engine.server.projects import Projects, named_at_start
     from context_engine.settings import Settings
 
@@ -173,13 +173,13 @@ def opened(
         settings = Settings()  # opening the workspace meets the same error, and tells it to the client with each call
     log = LOGS[settings.log_level]
     if options.otel:
-        from context_engine.server.spans import noted
+        from context_engine.server.otel_spans import noted
 
         log = noted(log)
     projects = Projects(named, here=os.getcwd(), log=log, called=dict(options.called), apart=apart)
     chunks = None
     if options.chunks_dir:
-        from context_engine.server.chunks import ChunkOpening, folder_of
+        from context_engine.server.chunk_server import ChunkOpening, folder_of
 
         chunks = ChunkOpening(folder_of(options.chunks_dir), settings, env, log=log, failed=failed)
     served = chunks.served if chunks else None
@@ -201,9 +201,9 @@ def _over_http(options: Options, env: Mapping[str, str]) -> int:
 
 def _listening(options: Options, env: Mapping[str, str]) -> None:
     """Serve over HTTP until a signal ends the process. Raises: whatever keeps it from starting, with the next step."""
-    from context_engine.server import http
-    from context_engine.server.spans import Spans
-    from context_engine.server.team import is_shared, team_of
+    from context_engine.server import http_server
+    from context_engine.server.otel_spans import Spans
+    from context_engine.server.shared_server import is_shared, team_of
 
     shared = is_shared(options)
     spans = Spans() if options.otel else None
@@ -219,10 +219,10 @@ def _listening(options: Options, env: Mapping[str, str]) -> None:
     if chunks:
         chunks.start()
         chunks.served()
-    http.serve(options, projects, gate, life, team=team_of(options, gate, projects) if shared else None)
+    http_server.serve(options, projects, gate, life, team=team_of(options, gate, projects) if shared else None)
 
 
 def _refusal(error: ContextEngineError) -> str:
-    from context_engine.text.visible import one_line
+    from context_engine.text.visible_text import one_line
 
     return f"ctx serve: {one_line(error.message)}. {one_line(error.suggestion)}\n"

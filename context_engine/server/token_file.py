@@ -27,7 +27,7 @@ from filelock import FileLock, Timeout
 
 from context_engine.errors import AccessFailed, Conflict, HostError, InvalidArgument, StorageBusy, StorageCorrupt
 from context_engine.server.grants import EVERY, ROLES, Grant
-from context_engine.store.times import Now, iso, seconds
+from context_engine.storage.timestamps import Now, iso, seconds
 
 FORMAT = 1
 """Of the file. A server that finds a higher one refuses it rather than guess what it may allow."""

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 
 import Stemmer
 
-from context_engine.text.runs import words
+from context_engine.text.word_runs import words
 
 _PART = r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_A-Za-z]+"
 _parts = re.compile(_PART).findall

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from context_engine.errors import ContextEngineError, InvalidArgument, UnknownTool
 from context_engine.text.spans import LineSpan
-from context_engine.text.untrusted import OUTPUT_BYTES_MAX, ParseError, read_json
+from context_engine.text.untrusted_data import OUTPUT_BYTES_MAX, ParseError, read_json
 
 DESCRIPTION_CHARS_MAX = 80
 WRONG_MAX = 20

@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from context_engine.edit.content import BYTES_MAX
+from context_engine.edit.file_content import BYTES_MAX
 from context_engine.edit.model import Edit, Fuzzy
 from context_engine.text.spans import LineSpan
 from context_engine.tools.arguments import ENDLESS, Flag, Kind, Text, Whole, from_json, near, refused, snake
 
 if TYPE_CHECKING:
-    from context_engine.edit.symbols import Place, SymbolEdit
-    from context_engine.edit.wanted import Want
+    from context_engine.edit.edit_request import Want
+    from context_engine.edit.symbol_edits import Place, SymbolEdit
 
 EDITS_MAX = 200
 FILES_MAX = 100
@@ -234,7 +234,7 @@ def _symbol_edit(name: str, read: Mapping[str, Any]) -> "SymbolEdit":
     if "symbol" not in read or len(does) != 1 or strange:
         wrong = f" and {strange[0]}" if strange else ""
         raise refused(name, f"has {' and '.join(does) or 'nothing to do'}{wrong}", SYMBOL_EXAMPLE)
-    from context_engine.edit.symbols import SymbolEdit  # it brings the parsers, too
+    from context_engine.edit.symbol_edits import SymbolEdit  # it brings the parsers, too
 
     return SymbolEdit(read["symbol"], read[does[0]], PLACES[does[0]], read.get("line_range"))
 
@@ -254,7 +254,7 @@ def want_of(read: Mapping[str, Any]) -> "Want":
 
 
 def _wanted(edit: "Edit | SymbolEdit", occurrence: int = 0) -> "Want":
-    from context_engine.edit.wanted import Want  # it brings the parsers, which nobody needs who lists tools
+    from context_engine.edit.edit_request import Want  # it brings the parsers, which nobody needs who lists tools
 
     return Want(edit, occurrence)
 

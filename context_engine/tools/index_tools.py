@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.errors import Cancelled, NotConfirmed, StorageBusy
 from context_engine.tools.arguments import Flag, Text
-from context_engine.tools.chunks import served_row
-from context_engine.tools.fit import compact, thrifty
+from context_engine.tools.chunk_replies import served_row
 from context_engine.tools.tool import Call, Reply, tool
+from context_engine.tools.truncate import compact, thrifty
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine

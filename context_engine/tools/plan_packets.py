@@ -3,15 +3,15 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from context_engine.tools.files import SHA_CHARS
-from context_engine.tools.fit import beginning, compact, thrifty
+from context_engine.tools.file_tools import SHA_CHARS
+from context_engine.tools.truncate import beginning, compact, thrifty
 
 if TYPE_CHECKING:
     from context_engine.plans.model import Plan, Step
-    from context_engine.plans.packets import Packet, PacketFile
-    from context_engine.plans.progress import Execution
-    from context_engine.plans.sources import Sources
-    from context_engine.tools.plan_desk import Plans
+    from context_engine.plans.plan_progress import Execution
+    from context_engine.plans.plan_sources import Sources
+    from context_engine.plans.work_packets import Packet, PacketFile
+    from context_engine.tools.plan_tools import Plans
 
 FIELDS_TOKENS = 200
 """What a packet costs beside the words of its step and its files: the names of its fields, how to take it back."""
@@ -35,7 +35,7 @@ def _fitting(
     plan: "Plan", execution: "Execution", step: "Step", sources: "Sources"
 ) -> tuple[dict[str, Any], list[str]]:
     """The packet of a step as a row that costs no more than it may, and the files that it shows."""
-    from context_engine.plans.packets import TOKENS_MAX, packet
+    from context_engine.plans.work_packets import TOKENS_MAX, packet
 
     room, over, count = TOKENS_MAX - FIELDS_TOKENS, 0, sources.team.count
     for _ in range(TRIES):

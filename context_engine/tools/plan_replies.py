@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from context_engine.plans.model import Plan
-from context_engine.plans.wire import wire
-from context_engine.tools.fit import NOTE_CHARS, beginning, compact, fitting_rows, how_many_fit, size, thrifty
+from context_engine.plans.plan_serialization import wire
+from context_engine.tools.truncate import NOTE_CHARS, beginning, compact, fitting_rows, how_many_fit, size, thrifty
 
 SPARE = ("dependency_graph", "architecture", "evidence", "scope", "risks", "milestones", "testing_strategy")
 """Left out of a plan too long for a reply, in this order, before steps are: the graph follows from them."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from context_engine.tools.arguments import REQUIRED, Parameter, bind, schema_of
-from context_engine.tools.questions import Answer, Question, nobody
+from context_engine.tools.tool_questions import Answer, Question, nobody
 
 if TYPE_CHECKING:
     from context_engine.search.served_chunks import ServedChunks

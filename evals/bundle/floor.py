@@ -17,7 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from context_engine.assist.enhancing import lexical
+from context_engine.context.enhance import lexical
 from context_engine.engine import Engine, Query, Settings
 
 EMPTY = (

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from context_engine.engine import Engine, Query, Settings
-from context_engine.tools.prompts import get_context_for_prompt
+from context_engine.tools.context_tools import get_context_for_prompt
 from context_engine.tools.tool import Call
 from scripts.tokens import counted
 

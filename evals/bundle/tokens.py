@@ -28,7 +28,7 @@ from context_engine.engine import Engine, Settings
 from context_engine.errors import ContextEngineError
 from context_engine.text.words import STOP_WORDS, words
 from context_engine.tools import call
-from context_engine.tools.prompts import get_context_for_prompt
+from context_engine.tools.context_tools import get_context_for_prompt
 from context_engine.tools.tool import Call
 from evals.retrieval.metrics import Target
 from evals.retrieval.score import targets_of

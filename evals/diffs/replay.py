@@ -19,7 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from context_engine.errors import ContextEngineError
-from context_engine.review.diff import GIT_DIFF_BYTES_MAX, Diff, FileDiff, parsed
+from context_engine.text.diff import GIT_DIFF_BYTES_MAX, Diff, FileDiff, parsed
 
 STYLES = {
     "plain": ("diff-tree", "-p", "-M", "--root", "--no-commit-id", "--full-index"),

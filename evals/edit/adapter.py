@@ -23,12 +23,12 @@ if (ROOT / "context_engine").is_dir():  # a checkout answers for itself, whateve
     sys.path.insert(0, str(ROOT))
 
 from context_engine.edit.apply import Editor  # noqa: E402 - the path had to be set first
-from context_engine.edit.change import edited  # noqa: E402
+from context_engine.edit.file_edit import edited  # noqa: E402
 from context_engine.edit.model import Edit, Fuzzy  # noqa: E402
 from context_engine.edit.patch import plan  # noqa: E402
 from context_engine.errors import ContextEngineError  # noqa: E402
+from context_engine.repo.paths import Root  # noqa: E402
 from context_engine.text.spans import LineSpan  # noqa: E402
-from context_engine.workspace.paths import Root  # noqa: E402
 
 STATE = Path(tempfile.gettempdir()) / "ctx-edit-bench"
 

@@ -10,10 +10,10 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from context_engine.index.capsule import Capsule, Placed, capsules
 from context_engine.index.describe import StoredOutline, StoredSymbol
+from context_engine.index.embedding_text import Capsule, Placed, capsules
 from context_engine.languages import Grammars, Language, outline
-from context_engine.languages.parts import Symbol
+from context_engine.languages.outline_types import Symbol
 from training.mine import CODE_CHARS_MAX, plain, sentence, sketch, without
 
 FUNCTIONS = frozenset({"function", "method", "constructor"})

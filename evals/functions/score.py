@@ -26,12 +26,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import numpy as np
 
 from context_engine.embedding.embedder import Choice, Embedder
+from context_engine.embedding.embedder_registry import open_embedder
 from context_engine.embedding.model_files import MINILM
-from context_engine.embedding.registry import open_embedder
-from context_engine.embedding.static import Static
+from context_engine.embedding.static_embedder import Static
 from context_engine.errors import StorageCorrupt, UnsupportedHost
 from context_engine.languages import Languages
-from context_engine.store.place import user_cache_folder
+from context_engine.storage.index_folders import user_cache_folder
 from evals.functions import commits, systems
 from evals.functions.bodies import Case, Known, case_of, functions_of
 from training import mine, sources

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from context_engine.engine import Engine, Settings
-from context_engine.index.mining import Miner
-from context_engine.index.roles import ROLES
+from context_engine.history.commit_facts import HistoryFile
+from context_engine.history.file_history import History
+from context_engine.history.mining import Miner
+from context_engine.index.file_roles import ROLES
 from context_engine.model import Commit
-from context_engine.search.history import History
+from context_engine.repo.git import Git
 from context_engine.search.searcher import Searcher
-from context_engine.store.history import HistoryFile
-from context_engine.workspace.git import Git
 
 SAMPLED = 1_200
 """The newest commits that questions are taken from: some years of a lively project."""

@@ -24,9 +24,9 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from context_engine.history.change_prediction import FOUND_MAX, ROLE_POWER, WEIGHTS, located
 from context_engine.model import Query
-from context_engine.search.asked import Asked
-from context_engine.search.localising import FOUND_MAX, ROLE_POWER, WEIGHTS, located
+from context_engine.search.parsed_query import Asked
 from context_engine.search.searcher import search
 from evals.localisation.replay import Question, questions
 

@@ -27,8 +27,8 @@ if __name__ == "__main__":
 
 from context_engine.plans import mermaid  # noqa: E402 - found beside this file
 from context_engine.plans.model import Estimate, Plan, Step  # noqa: E402
-from context_engine.plans.progress import Event, folded  # noqa: E402
-from context_engine.plans.reading import named  # noqa: E402
+from context_engine.plans.plan_parsing import named  # noqa: E402
+from context_engine.plans.plan_progress import Event, folded  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 INSTALLED = ROOT / "build" / "mermaid"

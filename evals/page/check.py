@@ -26,9 +26,9 @@ if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
 
 from context_engine.plans.model import Plan  # noqa: E402 - found beside this file
-from context_engine.plans.page import page  # noqa: E402
-from context_engine.plans.pictures import STEPS_MAX  # noqa: E402
-from context_engine.plans.progress import folded  # noqa: E402
+from context_engine.plans.plan_page import page  # noqa: E402
+from context_engine.plans.plan_progress import folded  # noqa: E402
+from context_engine.plans.plan_svg import STEPS_MAX  # noqa: E402
 from evals.mermaid.check import random_events, random_plan  # noqa: E402
 
 BUILT = ROOT / "build" / "page"

@@ -22,11 +22,11 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from context_engine.context.team import Team
-from context_engine.plans.drafting import Drafted, drafted
-from context_engine.plans.sources import Asked, Sources
-from context_engine.plans.steps import is_likely
-from context_engine.search.localising import localised
+from context_engine.context.project_knowledge import Team
+from context_engine.history.change_prediction import localised
+from context_engine.plans.plan_draft import Drafted, drafted
+from context_engine.plans.plan_sources import Asked, Sources
+from context_engine.plans.step_ordering import is_likely
 from evals.localisation.replay import Question, questions
 from evals.localisation.score import FILE, K, by_words, mirrors, ranked, recall
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from context_engine.index.encoder import Encoder
-from context_engine.memory import ranking
-from context_engine.store.recall import Item, Recall
+from context_engine.memory import memory_ranking
+from context_engine.memory.memory_index import Item, Recall
 from context_engine.text.words import query_terms
 
 Scores = Mapping[int, float]
@@ -61,7 +61,7 @@ def ways() -> dict[str, Callable[[Scores, Scores], list[int]]]:
         "meaning": lambda _, meaning: best(meaning),
         "RRF": lambda words, meaning: best(reciprocal(words, meaning)),
         **sums,
-        "product": lambda words, meaning: best(ranking.fused(words, meaning, words.keys() | meaning.keys())),
+        "product": lambda words, meaning: best(memory_ranking.fused(words, meaning, words.keys() | meaning.keys())),
     }
 
 

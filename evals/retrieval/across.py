@@ -22,8 +22,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from context_engine.across import Across
 from context_engine.engine import Engine, Hit, Query
+from context_engine.multi_repo import Across
 from context_engine.settings import Settings
 from evals.retrieval.metrics import Target, ndcg, ranks
 

@@ -26,7 +26,7 @@ if (ROOT / "context_engine").is_dir():  # a checkout answers for itself, whateve
     sys.path.insert(0, str(ROOT))
 
 from context_engine.engine import Engine, Settings  # noqa: E402 - the path had to be set first
-from context_engine.tools.retrieval import codebase_retrieval  # noqa: E402
+from context_engine.tools.search_tools import codebase_retrieval  # noqa: E402
 from context_engine.tools.tool import Call  # noqa: E402
 
 TOP_K = 10

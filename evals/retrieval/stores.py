@@ -22,10 +22,10 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from context_engine.engine import Engine, Query
+from context_engine.index.shared_store import SharedStore
+from context_engine.index.store_factory import AnyStore, depot
 from context_engine.settings import Settings
-from context_engine.store.opening import AnyStore, depot
-from context_engine.store.team.depot import Depot
-from context_engine.store.team.shared import SharedStore
+from context_engine.sharing.remote_store import Depot
 from evals.retrieval.metrics import ndcg, ranks
 from evals.retrieval.score import targets_of
 
@@ -95,9 +95,9 @@ def report(told: Mapping[str, Asked]) -> int:
 @contextmanager
 def stores() -> Iterator[dict[str, Places]]:
     """What machines can share: a real PostgreSQL; Qdrant as its client's own engine in memory, and as a server's over HTTP."""
-    from context_engine.store.team.qdrant import QdrantDepot
-    from tests.databases import in_memory, new_database
-    from tests.qdrant_shim import Shim
+    from context_engine.sharing.qdrant_store import QdrantDepot
+    from tests.support.databases import in_memory, new_database
+    from tests.support.qdrant_shim import Shim
 
     database, memory = new_database(), in_memory()
     with tempfile.TemporaryDirectory(prefix="ctx-qdrant-") as name:

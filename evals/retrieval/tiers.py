@@ -18,27 +18,27 @@ from typing import Any
 
 import numpy as np
 
-from context_engine.confined import ConfinedFolder
+from context_engine.embedding.deadline_embedder import Timely
 from context_engine.embedding.embedder import Choice
-from context_engine.embedding.registry import open_embedder
-from context_engine.embedding.timely import Timely
+from context_engine.embedding.embedder_registry import open_embedder
 from context_engine.engine import Engine, Settings
 from context_engine.errors import HostError
-from context_engine.index.backlog import Filled
+from context_engine.index.embedded_store import EmbeddedStore
 from context_engine.index.encoder import Encoder
-from context_engine.index.filling import space_of
-from context_engine.index.roles import ROLES
+from context_engine.index.file_roles import ROLES
 from context_engine.model import Query
+from context_engine.repo import file_reader
 from context_engine.search.fuse import WEIGHTS
-from context_engine.search.meaning import Mask, Meaning, Near, Ranked
+from context_engine.search.hit_reading import Reader, Source
 from context_engine.search.rankers import View
-from context_engine.search.reading import Reader, Source
-from context_engine.search.refining import Refiner
 from context_engine.search.searcher import Searcher
-from context_engine.store.embedded import EmbeddedStore
-from context_engine.store.vectors import VectorStore
-from context_engine.tools.retrieval import telling_part
-from context_engine.workspace import files
+from context_engine.search.semantic_scores import Mask, Meaning, Near, Ranked
+from context_engine.semantic.embedding_backfill import space_of
+from context_engine.semantic.embedding_queue import Filled
+from context_engine.semantic.reranker import Refiner
+from context_engine.semantic.vector_store import VectorStore
+from context_engine.storage.confined_folder import ConfinedFolder
+from context_engine.tools.search_tools import telling_part
 from evals.retrieval.metrics import Target
 from evals.retrieval.weighing import Sheet
 
@@ -144,8 +144,8 @@ def _embed(engine: Engine) -> None:
 
 def read(folder: Path, path: str) -> Source | None:
     """A file as a hit shows it."""
-    loaded = files.load_for_index(ConfinedFolder(folder), path, bytes_max=FILE_BYTES_MAX)
-    return Source(loaded.data, loaded.size, loaded.mtime_ns) if isinstance(loaded, files.Loaded) else None
+    loaded = file_reader.load_for_index(ConfinedFolder(folder), path, bytes_max=FILE_BYTES_MAX)
+    return Source(loaded.data, loaded.size, loaded.mtime_ns) if isinstance(loaded, file_reader.Loaded) else None
 
 
 def shown(searcher: Searcher, folder: Path, text: str, limit: int) -> list[dict[str, Any]]:

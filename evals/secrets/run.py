@@ -4,7 +4,7 @@
     python evals/secrets/run.py --mirrors DIR --packages DIR       three packages that lie there unpacked, instead of fetching them
     python evals/secrets/run.py --without-peer --show              our alarms alone, each with its line
 
-Secrets are drawn anew from the notation of our rules, from `writings.py` and from `tests/secret_formats.py`. Everything in CPython's
+Secrets are drawn anew from the notation of our rules, from `writings.py` and from `tests/support/secret_formats.py`. Everything in CPython's
 library, the packages and the lock files is taken for an alarm that is false, and so is everything in the repositories but private
 keys, which are counted apart: their tests hold real ones. Times are those of the processor, on one core.
 """
@@ -25,11 +25,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from context_engine.text.secrets import How, builtin, find, scrub
-from context_engine.text.secrets.kinds import kind_of
+from context_engine.secrets import How, builtin, find, scrub
+from context_engine.secrets.file_kinds import kind_of
 from evals.secrets.writings import written
-from tests.secret_examples import drawn
-from tests.secret_formats import PLACE_FORMATS, TOKEN_FORMATS, SecretFormat
+from tests.support.secret_examples import drawn
+from tests.support.secret_formats import PLACE_FORMATS, TOKEN_FORMATS, SecretFormat
 
 PACKAGES = ("Django==5.2", "botocore==1.40.0", "sympy==1.14.0")
 LOCK_FILES = frozenset(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.secret_examples import drawn
+from tests.support.secret_examples import drawn
 
 WRITINGS = (
     *(

@@ -23,12 +23,12 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from context_engine.languages import Grammars, Languages
-from context_engine.languages.plain import code_only
-from context_engine.review.source import Parsers
-from context_engine.review.validating.content import World, validated
-from context_engine.review.validating.wanted import Validated, Wanted
-from context_engine.store.place import user_cache_folder
-from context_engine.text.secrets import mask
+from context_engine.languages.strip_comments import code_only
+from context_engine.review.source_versions import Parsers
+from context_engine.review.validation.content_validation import World, validated
+from context_engine.review.validation.validation_request import Validated, Wanted
+from context_engine.secrets import mask
+from context_engine.storage.index_folders import user_cache_folder
 
 LANGUAGES = ("python", "go", "java", "javascript", "typescript", "rust", "php", "csharp", "ruby", "c", "json", "yaml")
 """Ten languages of code and two of data."""

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.clients.programs import Place, ctx
-from tests.journeys.conftest import planted
+from tests.e2e.conftest import planted
 
 FINDINGS = "CTX_CLIENTS_FINDINGS"
 """The variable that names the file of which scripts/clients.py makes its report."""

@@ -16,9 +16,9 @@ from typing import Any
 import mcp_types as types
 from mcp.server.lowlevel import Server
 
-from context_engine.server import http, mcp
-from context_engine.server.gate import Gate, to_stderr
-from context_engine.server.guard import Guard, Hosts
+from context_engine.server import http_server, mcp_server
+from context_engine.server.dispatcher import Gate, to_stderr
+from context_engine.server.origin_check import Guard, Hosts
 from context_engine.server.projects import Projects
 from tests.clients import fixtures
 from tests.clients.fixtures import Context
@@ -31,11 +31,11 @@ def main(root: Path) -> None:
     projects = Projects((str(root),), log=to_stderr, follow=False)
     gate = Gate(projects.engine, log=to_stderr)
     projects.start()
-    server = furnished(mcp.build(gate, projects=projects))
-    app = http.application(server, gate, projects, Guard(Hosts("127.0.0.1"), token=""))
-    listening = http.bound("127.0.0.1", 0)
-    print(http.url(listening), flush=True)
-    http.hosted(app, server).run(sockets=[listening])
+    server = furnished(mcp_server.build(gate, projects=projects))
+    app = http_server.application(server, gate, projects, Guard(Hosts("127.0.0.1"), token=""))
+    listening = http_server.bound("127.0.0.1", 0)
+    print(http_server.url(listening), flush=True)
+    http_server.hosted(app, server).run(sockets=[listening])
     projects.close()
 
 

@@ -17,7 +17,7 @@ import yaml
 
 from tests.clients.conftest import Tell
 from tests.clients.programs import INSTALLED, ROOT, Place, client
-from tests.journeys.conftest import planted
+from tests.e2e.conftest import planted
 
 REVISIONS = ("2025-11-25", "2026-07-28")
 EXPECTED = tomllib.loads((Path(__file__).parent / "conformance.toml").read_text())

@@ -17,10 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.embedding.embedder import Choice, Embedder, Mode
-from context_engine.embedding.registry import PROVIDERS, open_embedder
+from context_engine.embedding.embedder_registry import PROVIDERS, open_embedder
 from context_engine.errors import Cancelled, UnsupportedHost
-from tests import weights
-from tests.endpoints import embedding_server, only_connecting_to
+from tests.support import weights
+from tests.support.endpoints import embedding_server, only_connecting_to
 
 SAME = 1e-5  # how far two vectors of one text may lie apart
 CODE = "def parse_config(path):\n    return yaml.safe_load(path.read_text())"

@@ -29,16 +29,15 @@ from context_engine.errors import (
     StoreUnusable,
     UnsupportedHost,
 )
+from context_engine.index import shared_store, store_factory
+from context_engine.index.embedded_store import EmbeddedStore
+from context_engine.index.index_migration import moved
+from context_engine.index.shared_store import SharedStore
+from context_engine.index.store_factory import open_store
 from context_engine.model import Progress
-from context_engine.store import opening
-from context_engine.store.embedded import EmbeddedStore
-from context_engine.store.moving import moved
-from context_engine.store.opening import open_store
-from context_engine.store.team import shared
-from context_engine.store.team.depot import Depot
-from context_engine.store.team.shared import SharedStore
+from context_engine.sharing.remote_store import Depot
 from tests.contracts.test_store import fill, holding, put
-from tests.databases import (
+from tests.support.databases import (
     forbid,
     in_memory,
     new_database,
@@ -48,8 +47,8 @@ from tests.databases import (
     sever,
     sql,
 )
-from tests.engines import answers, open_engine
-from tests.trees import repository, tree
+from tests.support.engines import answers, open_engine
+from tests.support.trees import repository, tree
 
 
 @cache
@@ -58,7 +57,7 @@ def database() -> str:
 
 
 def on_postgres() -> Depot:
-    from context_engine.store.team.postgres import PostgresDepot
+    from context_engine.sharing.postgres_store import PostgresDepot
 
     return PostgresDepot(database())
 
@@ -398,7 +397,9 @@ def test_an_address_of_no_kind_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_library_that_is_missing_is_named_with_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(opening.KINDS, "postgresql", ("context_engine.store.no_such_module", "Depot", "postgres"))
+    monkeypatch.setitem(
+        store_factory.KINDS, "postgresql", ("context_engine.storage.no_such_module", "Depot", "postgres")
+    )
     with pytest.raises(UnsupportedHost) as refused:
         open_store("postgresql://host/db", tmp_path)
     assert "[postgres]" in refused.value.suggestion
@@ -408,7 +409,7 @@ def test_a_library_that_is_missing_is_named_with_its_extra(tmp_path: Path, monke
 
 
 def store_at(folder: Path, address: str, *, shares: bool = True) -> SharedStore:
-    from context_engine.store.team.postgres import PostgresDepot
+    from context_engine.sharing.postgres_store import PostgresDepot
 
     return SharedStore(folder, PostgresDepot(address), "app", shares=shares)
 
@@ -441,7 +442,7 @@ def test_a_database_that_is_not_there_is_told_and_no_password_with_it(
 def test_while_the_database_is_away_what_was_seen_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, postgres_store: Callable[..., SharedStore]
 ) -> None:
-    monkeypatch.setattr(shared, "DOWN_REST_S", 0.0)
+    monkeypatch.setattr(shared_store, "DOWN_REST_S", 0.0)
     address = new_database()
     store = postgres_store(tmp_path / "one", address)
     fill(store, {"a.py": "lion"})
@@ -588,7 +589,7 @@ def qdrant_client() -> Any:
 
 
 def qdrant_store(folder: Path, client: Any) -> SharedStore:
-    from context_engine.store.team.qdrant import QdrantDepot
+    from context_engine.sharing.qdrant_store import QdrantDepot
 
     return SharedStore(folder, QdrantDepot("qdrant://memory", lambda: client), "app")
 
@@ -631,7 +632,7 @@ def test_a_writer_that_dies_between_any_two_steps_leaves_a_whole_state(
 def test_a_writer_that_was_killed_holds_up_the_next_for_its_lease_only(
     tmp_path: Path, qdrant_client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from context_engine.store.team import qdrant
+    from context_engine.sharing import qdrant_store as qdrant
 
     first, second = (qdrant_store(tmp_path / name, qdrant_client) for name in ("one", "two"))
     killed = first.depot.writing(first.repository, 0)

@@ -14,20 +14,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from context_engine.cli.index import _embedded
+from context_engine.cli.index_command import _embedded
+from context_engine.embedding.vector_rows import Keys, Rows, Space, keys_of, quantised
 from context_engine.engine import Engine, Hit, Query
 from context_engine.errors import InvalidVectors, StoreUnavailable, StoreUnusable
-from context_engine.store.rows import Keys, Rows, keys_of, quantised
-from context_engine.store.store import Space
-from context_engine.store.team import vector_depot
-from context_engine.store.team.vector_depot import VectorDepot
+from context_engine.sharing import remote_vectors
+from context_engine.sharing.remote_vectors import VectorDepot
 from context_engine.tools.index_tools import status_row
-from tests.databases import forbid, new_database, qdrant_over_http, sever, sql
-from tests.endpoints import EmbeddingServer, embedding_server
-from tests.engines import indexed
-from tests.scripted import LONG_S
-from tests.trees import tree
-from tests.vector_depots import DEPOTS, database
+from tests.support.databases import forbid, new_database, qdrant_over_http, sever, sql
+from tests.support.endpoints import EmbeddingServer, embedding_server
+from tests.support.engines import indexed
+from tests.support.scripted import LONG_S
+from tests.support.trees import tree
+from tests.support.vector_depots import DEPOTS, database
 
 SPACE = Space("feed", 4)
 OTHER = Space("beef", 4)
@@ -132,7 +131,7 @@ def test_no_repository_and_no_space_sees_what_is_anothers(depot: VectorDepot, ap
 
 
 def test_what_takes_many_messages_arrives_whole(depot: VectorDepot, app: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vector_depot, "MESSAGE_BYTES", 700)
+    monkeypatch.setattr(remote_vectors, "MESSAGE_BYTES", 700)
     many = tuple(range(50))
     assert put(depot, app, *many) == 50
     assert held(depot, app, *many, 99) == list(many)
@@ -141,7 +140,7 @@ def test_what_takes_many_messages_arrives_whole(depot: VectorDepot, app: str, mo
 
 
 def test_thousands_of_keys_are_one_message() -> None:
-    assert len(list(vector_depot.messages(5_000, 444))) == 1
+    assert len(list(remote_vectors.messages(5_000, 444))) == 1
 
 
 def test_rows_of_another_size_are_refused_and_nothing_is_kept(depot: VectorDepot, app: str) -> None:
@@ -204,7 +203,7 @@ def test_a_row_that_somebody_put_a_moment_ago_stays_on_qdrant_too(kind: str, mon
 
 def test_a_database_that_is_away_is_told_and_found_again_when_it_is_back() -> None:
     address = new_database()
-    depot = vector_depot.vector_depot(address)
+    depot = remote_vectors.vector_depot(address)
     put(depot, "app", 1)
     with forbid(address), pytest.raises(StoreUnavailable):
         depot.fetch("app", SPACE, keys(1))
@@ -216,14 +215,14 @@ def test_a_database_that_is_away_is_told_and_found_again_when_it_is_back() -> No
 
 def test_a_cluster_that_is_away_is_told() -> None:
     pytest.importorskip("qdrant_client")
-    depot = vector_depot.vector_depot("qdrant://127.0.0.1:1")
+    depot = remote_vectors.vector_depot("qdrant://127.0.0.1:1")
     with pytest.raises(StoreUnavailable):
         depot.known("app", SPACE, keys(1))
 
 
 def test_who_may_only_read_fetches_and_is_told_that_he_may_not_put() -> None:
     address = new_database()
-    owner = vector_depot.vector_depot(address)
+    owner = remote_vectors.vector_depot(address)
     put(owner, "app", 1)
     name = f"reads_{uuid4().hex}"
     sql(
@@ -231,7 +230,7 @@ def test_who_may_only_read_fetches_and_is_told_that_he_may_not_put() -> None:
         f"CREATE ROLE {name} LOGIN; GRANT USAGE ON SCHEMA context_engine TO {name};"
         f"GRANT SELECT ON ALL TABLES IN SCHEMA context_engine TO {name}",
     )
-    reader = vector_depot.vector_depot(address.replace("postgres:@", f"{name}:@"))
+    reader = remote_vectors.vector_depot(address.replace("postgres:@", f"{name}:@"))
     assert held(reader, "app", 1) == [1]
     with pytest.raises(StoreUnusable):
         put(reader, "app", 2)
@@ -242,7 +241,7 @@ def test_who_may_only_read_fetches_and_is_told_that_he_may_not_put() -> None:
 
 def test_tables_of_another_version_are_not_touched() -> None:
     address = new_database()
-    depot = vector_depot.vector_depot(address)
+    depot = remote_vectors.vector_depot(address)
     put(depot, "app", 1)
     sql(address, "UPDATE context_engine.layout SET version = 99 WHERE part = 'vectors'")
     sever(address)
@@ -253,7 +252,7 @@ def test_tables_of_another_version_are_not_touched() -> None:
 
 def test_a_collection_of_another_version_is_not_touched() -> None:
     pytest.importorskip("qdrant_client")
-    from context_engine.store.team import qdrant_vectors
+    from context_engine.sharing import qdrant_vectors
 
     depot = DEPOTS["qdrant, in memory"]()
     space, app = Space("abad1dea", 4), repository()
@@ -288,7 +287,7 @@ def test_what_is_damaged_on_postgres_is_not_found_and_told(damage: str) -> None:
 @pytest.mark.parametrize("damaged", ["", "%%%", "AAAA", "AADAfwEBAQE=", 7])
 def test_what_is_damaged_on_qdrant_is_not_found_and_told(damaged: object) -> None:
     pytest.importorskip("qdrant_client")
-    from context_engine.store.team import qdrant_vectors
+    from context_engine.sharing import qdrant_vectors
 
     depot, app = DEPOTS["qdrant, in memory"](), repository()
     assert isinstance(depot, qdrant_vectors.QdrantVectors)
@@ -387,7 +386,7 @@ def test_who_does_not_share_embeds_what_is_his_alone_and_gives_nothing(
             assert desk.embed() == (13, 13)
             passages = [text for asked in server.asked for text in asked.texts if text != "dimensions"]
             assert [text.split(" | ")[0] for text in passages] == ["mine", "src/mine.py"]
-        depot = vector_depot.vector_depot(team["store_url"])
+        depot = remote_vectors.vector_depot(team["store_url"])
         assert list(depot.held(team["store_repository"]).values()) == [24]
         depot.close()
 
@@ -424,6 +423,6 @@ def test_while_the_database_is_away_a_reader_embeds_by_himself_and_who_shares_is
             assert desk.embed() == (12, 12)
             assert "does not answer" in desk.status().embeddings.team
         assert ci.embed() == (12, 12)
-        depot = vector_depot.vector_depot(address)
+        depot = remote_vectors.vector_depot(address)
         assert sum(depot.held("app").values()) == 24
         depot.close()

@@ -16,16 +16,16 @@ import pytest
 
 from context_engine.engine import Engine, Query
 from context_engine.errors import ContextEngineError, StorageBusy, StorageCorrupt
+from context_engine.index import segment as segments
 from context_engine.index.describe import describe
+from context_engine.index.embedded_store import SCHEMA_VERSION, EmbeddedStore
 from context_engine.index.postings import SegmentBuilder
-from context_engine.store import segment as segments
-from context_engine.store.embedded import SCHEMA_VERSION, EmbeddedStore
-from context_engine.store.segment import term_hashes
-from context_engine.store.snapshot import Snapshot
-from context_engine.store.team.shared import SharedStore
-from tests.databases import new_database, qdrant_at_url, qdrant_in_memory, qdrant_over_http
-from tests.engines import GRAMMARS, LANGUAGES, found, indexed, open_engine
-from tests.trees import tree
+from context_engine.index.segment import term_hashes
+from context_engine.index.shared_store import SharedStore
+from context_engine.index.snapshot import Snapshot
+from tests.support.databases import new_database, qdrant_at_url, qdrant_in_memory, qdrant_over_http
+from tests.support.engines import GRAMMARS, LANGUAGES, found, indexed, open_engine
+from tests.support.trees import tree
 
 
 @cache
@@ -36,7 +36,7 @@ def database() -> str:
 
 def on_postgres(folder: Path, *, shares: bool) -> SharedStore:
     """A store of its own repository for each test, in one database for all of them."""
-    from context_engine.store.team.postgres import PostgresDepot
+    from context_engine.sharing.postgres_store import PostgresDepot
 
     return SharedStore(folder, PostgresDepot(database()), str(folder), shares=shares)
 

@@ -21,7 +21,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from context_engine.confined import is_temporary
 from context_engine.errors import (
     Conflict,
     InvalidArgument,
@@ -30,18 +29,19 @@ from context_engine.errors import (
     StoreUnavailable,
     StoreUnusable,
 )
-from context_engine.memory.asking import Draft, Revision, Wanted
+from context_engine.memory.memory_requests import Draft, Revision, Wanted
 from context_engine.plans.approvals import DECIDED
-from context_engine.plans.asking import Wanted as Planned
-from context_engine.store.records import Records
-from context_engine.store.team import common_folder
-from context_engine.store.team.commons import Commons, open_commons
-from context_engine.store.team.postgres_records import PostgresRecords
-from tests.databases import forbid, new_database, sever, sql
-from tests.desks import Desks, plan, step
-from tests.engines import open_engine
-from tests.remembering import Remembering
-from tests.trees import repository
+from context_engine.plans.plan_requests import Wanted as Planned
+from context_engine.sharing import synced_folder
+from context_engine.sharing.postgres_records import PostgresRecords
+from context_engine.sharing.records import Records
+from context_engine.sharing.shared_records import Commons, open_commons
+from context_engine.storage.confined_folder import is_temporary
+from tests.support.databases import forbid, new_database, sever, sql
+from tests.support.desks import Desks, plan, step
+from tests.support.engines import open_engine
+from tests.support.remembering import Remembering
+from tests.support.trees import repository
 
 ROOT = Path(__file__).resolve().parents[2]
 WRITES = int(os.environ.get("CTX_TEST_TEAM_WRITES", "4"))
@@ -88,7 +88,7 @@ class Machine:
             path.relative_to(home).as_posix(): path.read_bytes()
             for path in found
             if path.name not in ("index.json", "events.head")
-            and common_folder.CONFLICT not in path.name
+            and synced_folder.CONFLICT not in path.name
             and not is_temporary(path.name)
         }
 
@@ -96,7 +96,7 @@ class Machine:
         return self.folder / ".context-engine" / path
 
     def aside(self) -> list[Path]:
-        return sorted(self.folder.rglob(f"*{common_folder.CONFLICT}*"))
+        return sorted(self.folder.rglob(f"*{synced_folder.CONFLICT}*"))
 
 
 @pytest.fixture
@@ -286,7 +286,7 @@ def test_a_file_that_vanished_comes_back(machine: Callable[[str], Machine]) -> N
 def test_a_file_that_is_too_large_for_the_team_stays_as_it_is_on_its_machine(
     machine: Callable[[str], Machine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(common_folder, "BYTES_MAX", 1_000)
+    monkeypatch.setattr(synced_folder, "BYTES_MAX", 1_000)
     here, there = machine("here"), machine("there")
     name = a_memory(here)
     there.remembered()
@@ -368,10 +368,10 @@ def test_whatever_people_and_tools_do_all_machines_end_alike_and_no_text_is_lost
             here.listing()
         kept |= {each for edits in written for each in edits.items()}
         ended = [
-            {name: here.read(name) for name in here.listing() if common_folder.CONFLICT not in name} for here in notes
+            {name: here.read(name) for name in here.listing() if synced_folder.CONFLICT not in name} for here in notes
         ]
         assert ended[0] == ended[1]
-        aside = {each.read_bytes() for here in notes for each in here.folder.rglob(f"*{common_folder.CONFLICT}*")}
+        aside = {each.read_bytes() for here in notes for each in here.folder.rglob(f"*{synced_folder.CONFLICT}*")}
         depot = teams[0].depot
         lost = [
             text
@@ -517,7 +517,7 @@ def test_two_who_write_at_once_take_turns_or_hear_of_each_other(
 ) -> None:
     here, there = machine("here"), machine("there")
     name = a_memory(here)
-    monkeypatch.setattr(common_folder, "WAIT_S", 0.1)
+    monkeypatch.setattr(synced_folder, "WAIT_S", 0.1)
     with here.commons.depot.writing(here.commons.repository, "memories", 1.0), pytest.raises(StorageBusy):
         there.memories.add(Draft("decisions", "Nobody will read this."))
     assert [*there.remembered()] == [name]

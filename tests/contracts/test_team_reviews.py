@@ -14,16 +14,16 @@ from typing import Any
 import pytest
 
 from context_engine.errors import StoreUnavailable
-from context_engine.review.running import LEASE_S
-from context_engine.store import review_tables
-from context_engine.store.reviews import Session
-from context_engine.store.team.common_reviews import CommonReviews
-from context_engine.store.team.postgres_records import PostgresRecords
-from tests.databases import forbid, new_database, sql
-from tests.engines import open_engine
-from tests.pull_requests import FILES as FILES_OF_REQUEST
-from tests.pull_requests import killed_in_the_middle, pull_request
-from tests.small_reviews import Clock, Process, change
+from context_engine.review.review_store import Session
+from context_engine.review.session_runner import LEASE_S
+from context_engine.sharing import review_tables
+from context_engine.sharing.postgres_records import PostgresRecords
+from context_engine.sharing.synced_reviews import CommonReviews
+from tests.support.databases import forbid, new_database, sql
+from tests.support.engines import open_engine
+from tests.support.pull_requests import FILES as FILES_OF_REQUEST
+from tests.support.pull_requests import killed_in_the_middle, pull_request
+from tests.support.small_reviews import Clock, Process, change
 
 FILES = change(20)
 ONCE = ["taken", "done"]

@@ -17,9 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from context_engine.errors import Cancelled, InvalidArgument, SearchTimeout
-from context_engine.text.patterns import literal
-from context_engine.workspace.ripgrep import Asked, Patience, PythonGrep, Ripgrep, TextEngine, batches, found_rg
-from tests.trees import ordinary_user, tree
+from context_engine.repo.ripgrep import Asked, Patience, PythonGrep, Ripgrep, TextEngine, batches, found_rg
+from context_engine.text.search_patterns import literal
+from tests.support.trees import ordinary_user, tree
 
 ENGINES: dict[str, Callable[[Path], TextEngine]] = {
     "ripgrep": lambda root: Ripgrep(root, found_rg("") or "no ripgrep beside this Python"),
@@ -235,8 +235,8 @@ def test_a_closed_file_is_told_and_the_others_searched(make: Callable[[Path], Te
 def test_many_files_are_searched_in_several_runs_and_found_once_each(
     make: Callable[[Path], TextEngine], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("context_engine.workspace.ripgrep.argv_room", lambda: 400)
-    monkeypatch.setattr("context_engine.workspace.ripgrep.CHILD_FILES_MIN", 5)
+    monkeypatch.setattr("context_engine.repo.ripgrep.argv_room", lambda: 400)
+    monkeypatch.setattr("context_engine.repo.ripgrep.CHILD_FILES_MIN", 5)
     names = [f"folder/file_{number}" for number in range(40)]
     engine = make(tree(tmp_path, dict.fromkeys(names, "foo\n")))
     assert counts(engine, names, "foo") == dict.fromkeys(names, 1)

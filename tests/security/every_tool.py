@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from context_engine import tools
-from context_engine.server.gate import Gate
+from context_engine.server.dispatcher import Gate
 from context_engine.tools import Call
 
 CODE = "shop/orders.py"

@@ -12,24 +12,24 @@ import msgspec
 import pytest
 from hypothesis import strategies as st
 
-from context_engine.embedding.safetensors import tensors
+from context_engine.embedding.safetensors_reader import tensors
 from context_engine.embedding.static_table import BadTableError, packed, unpacked
 from context_engine.engine import Engine
 from context_engine.errors import InvalidArgument
-from context_engine.index import chunk_files
-from context_engine.memory import memory
-from context_engine.plans import version
-from context_engine.plans.page import page
-from context_engine.plans.progress import folded
-from context_engine.plans.reading import parsed as read_plan
-from context_engine.plans.rendering import plan_text
-from context_engine.plans.validation import validated
-from context_engine.store import archive, events
-from context_engine.workspace import git_files
-from tests.engines import indexed, open_engine
-from tests.planned import ground, plan_of
+from context_engine.index import chunk_files, index_archive
+from context_engine.memory import memory_file
+from context_engine.plans import plan_version
+from context_engine.plans.plan_markdown import plan_text
+from context_engine.plans.plan_page import page
+from context_engine.plans.plan_parsing import parsed as read_plan
+from context_engine.plans.plan_progress import folded
+from context_engine.plans.plan_validation import validated
+from context_engine.repo import git_files
+from context_engine.storage import event_log
 from tests.security.fuzzing import as_bytes, fuzz, mutated, mutated_bytes
-from tests.trees import tree
+from tests.support.engines import indexed, open_engine
+from tests.support.planned import ground, plan_of
+from tests.support.trees import tree
 
 PLAN = {
     "goal": "Ship", "task": "t", "scope": {"included": ["src/"], "excluded": [], "assumptions": ["a"]},
@@ -71,36 +71,36 @@ def test_plans_of_any_values() -> None:
 
 def test_versions_of_plans() -> None:
     plan = plan_of((), (1,))
-    made = version.Version(
+    made = plan_version.Version(
         plan_id="p", version=1, created_at="2026-11-22T00:00:00Z", change_type="created", content_hash="h", events=()
     )
-    sealed = version.sealed(made, plan).decode()
+    sealed = plan_version.sealed(made, plan).decode()
 
     def read(text: str) -> None:
-        version.told_of(as_bytes(text))
-        version.opened(as_bytes(text))
+        plan_version.told_of(as_bytes(text))
+        plan_version.opened(as_bytes(text))
 
     fuzz("versions of plans", mutated([sealed]), read, ValueError)
 
 
 def test_events_of_plans() -> None:
-    _, log = events._chained(events.Log(), [{"kind": "created"}, {"kind": "started", "step": "s1"}])
-    data, _ = events._chained(events.Log(), log.events)
+    _, log = event_log._chained(event_log.Log(), [{"kind": "created"}, {"kind": "started", "step": "s1"}])
+    data, _ = event_log._chained(event_log.Log(), log.events)
 
     def read(text: str) -> None:
-        found = events.parsed(as_bytes(text))
+        found = event_log.parsed(as_bytes(text))
         folded(plan_of((), (1,)), version_events(found.events), now=0)
 
     fuzz(
         "events of plans",
         mutated([data.decode(), '{"seq":1,"prev_sha":"","kind":"created"}\n']),
         read,
-        events.BrokenChain,
+        event_log.BrokenChain,
     )
 
 
 def version_events(rows: Any) -> list[Any]:
-    from context_engine.plans.progress import Event
+    from context_engine.plans.plan_progress import Event
 
     found = []
     for row in rows:
@@ -121,10 +121,10 @@ def test_memories() -> None:
     ]
 
     def read(text: str) -> None:
-        found = memory.parsed(text, "facts/a.md")
+        found = memory_file.parsed(text, "facts/a.md")
         if not isinstance(found, str):
-            memory.written(found)
-            memory.rewritten(text, found, found)
+            memory_file.written(found)
+            memory_file.rewritten(text, found, found)
 
     fuzz("memories", mutated(seeds), read)
 
@@ -205,7 +205,7 @@ def test_a_bomb_in_an_archive_is_refused_before_a_byte_is_unpacked(tmp_path: Pat
                 member.write(bytes(10_000_000))
     assert (tmp_path / "bomb.index").stat().st_size < 1_000_000
     with pytest.raises(InvalidArgument, match="times its own size"):
-        archive.read_manifest(tmp_path / "bomb.index")
+        index_archive.read_manifest(tmp_path / "bomb.index")
 
 
 @pytest.mark.parametrize(

@@ -15,27 +15,27 @@ from context_engine.languages.outline import outline
 from context_engine.memory import importers
 from context_engine.plans import mermaid
 from context_engine.plans.model import Plan
-from context_engine.plans.page import page
-from context_engine.plans.progress import folded
-from context_engine.plans.reading import parsed as read_plan
-from context_engine.plans.rendering import plan_text
-from context_engine.review.analyzers import listed as analyzers
+from context_engine.plans.plan_markdown import plan_text
+from context_engine.plans.plan_page import page
+from context_engine.plans.plan_parsing import parsed as read_plan
+from context_engine.plans.plan_progress import folded
+from context_engine.repo import ruff_program
+from context_engine.review.analyzers import analyzer_registry as analyzers
 from context_engine.review.analyzers.analyzer import UnreadableError
-from context_engine.review.checks import listed
-from context_engine.review.diff import parsed as read_diff
-from context_engine.review.patching import applied, hunks_only, reverted
+from context_engine.review.checks import check_registry
 from context_engine.review.reviewer import Reviewer
-from context_engine.review.validating.content import validated
-from context_engine.review.validating.diagrams import mermaid_faults
-from context_engine.review.validating.wanted import KINDS, Wanted
-from context_engine.text.secrets import find, mask
-from context_engine.workspace import ruff
-from tests.changes import PARSERS, changed_file
-from tests.secret_examples import drawn
+from context_engine.review.validation.content_validation import validated
+from context_engine.review.validation.mermaid_syntax import mermaid_faults
+from context_engine.review.validation.validation_request import KINDS, Wanted
+from context_engine.secrets import find, mask
+from context_engine.text.diff import parsed as read_diff
+from context_engine.text.diff_patching import applied, hunks_only, reverted
+from tests.plans.test_mermaid import LINE, shape
+from tests.plans.test_plan_page import HOSTILE, Read, hostile_everywhere
+from tests.review.test_validating import WORLD
 from tests.security.fuzzing import ODD, as_bytes, fuzz, mutated
-from tests.test_plans_mermaid import LINE, shape
-from tests.test_plans_page import HOSTILE, Read, hostile_everywhere
-from tests.test_review_validating import WORLD
+from tests.support.changes import PARSERS, changed_file
+from tests.support.secret_examples import drawn
 
 DIFFS = [
     (
@@ -61,7 +61,9 @@ def test_diffs() -> None:
 
 GRAMMAR_REPEATS = 300
 """Some grammars of tree-sitter take quadratic time to recover from an error: Python's 0.7 s for `-->` a thousand times."""
-SOURCES = {check.rule: example.text for check in (*listed.TEXT, *listed.FILE) for example in check.examples}
+SOURCES = {
+    check.rule: example.text for check in (*check_registry.TEXT, *check_registry.FILE) for example in check.examples
+}
 
 
 def test_sources_that_are_reviewed() -> None:
@@ -143,7 +145,7 @@ def test_reports_of_programs(tmp_path: Path) -> None:
                 continue
 
     fuzz("reports of programs", mutated(seeds), read)
-    fuzz("reports of ruff", mutated(seeds[1:2]), lambda text: ruff.rows(as_bytes(text)), ValueError)
+    fuzz("reports of ruff", mutated(seeds[1:2]), lambda text: ruff_program.rows(as_bytes(text)), ValueError)
 
 
 def test_outlines() -> None:

@@ -7,23 +7,23 @@ from pathlib import Path
 import platformdirs
 import pytest
 
-from context_engine.assist.commands import commands
+from context_engine.context.commands import commands
 from context_engine.index.tags import front_matter_tags, inline_tags
 from context_engine.languages import Languages
-from context_engine.languages.head import doc_head
+from context_engine.languages.file_header import doc_head
 from context_engine.languages.language import read_language
 from context_engine.languages.outline import outline
 from context_engine.memory import front_matter
-from context_engine.review.checks.depending import dependencies
-from context_engine.review.rulebook import rulebook
-from context_engine.review.source import Source
-from context_engine.review.validating.widths import line_length
+from context_engine.repo.ignore_rules import LEVELS, Placed, Rules, Stack
+from context_engine.review.checks.dependency_checks import dependencies
+from context_engine.review.rules_file import rulebook
+from context_engine.review.source_versions import Source
+from context_engine.review.validation.line_width import line_length
+from context_engine.secrets import find, read_rules
 from context_engine.settings import Settings
-from context_engine.text.secrets import find, read_rules
-from context_engine.text.untrusted import ParseError, read_json, read_toml, read_yaml
-from context_engine.workspace.ignore import LEVELS, Placed, Rules, Stack
-from tests.changes import PARSERS
+from context_engine.text.untrusted_data import ParseError, read_json, read_toml, read_yaml
 from tests.security.fuzzing import as_bytes, fuzz, mutated
+from tests.support.changes import PARSERS
 
 YAML = [
     "quiet_ms: 20\nwatch: no\napprovals_mode: required\n",

@@ -18,11 +18,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as some
 
-from context_engine.server import catalogue, connections
-from context_engine.server.conversation import Conversation
-from context_engine.server.front import Front
+from context_engine.server import connections, protocol_catalogue
+from context_engine.server.bootstrap import Front
 from context_engine.server.profiles import Shown
-from context_engine.server.streams import Pipes
+from context_engine.server.stdio_session import Conversation
+from context_engine.server.stdio_streams import Pipes
 from tests.security.test_security_http import HEAD, OPENING, PATIENCE_S, POSTED, all_of, place, serving
 
 FUZZ_S = float(os.environ.get("CTX_TEST_FUZZ_S", "0"))
@@ -201,7 +201,7 @@ def test_any_message_over_http_gets_a_reply_in_json_and_no_error_of_ours(
 def test_any_line_over_stdio_gets_at_most_one_reply_and_the_next_one_its_own() -> None:
     reading, writing = os.pipe()
     nothing = os.open(os.devnull, os.O_RDONLY)
-    conversation = Conversation(Pipes(nothing, writing), Front(catalogue.read(), Shown(), private="p"))
+    conversation = Conversation(Pipes(nothing, writing), Front(protocol_catalogue.read(), Shown(), private="p"))
     conversation._hand_on = lambda message: {"jsonrpc": "2.0", "id": message.get("id"), "result": {}}
     ping = json.dumps({"jsonrpc": "2.0", "id": "our own", "method": "ping"}).encode()
     rest = b""

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from context_engine.cli.call import gate_to
+from context_engine.cli.call_command import gate_to
 from context_engine.engine import Engine
-from context_engine.server.gate import Gate
+from context_engine.server.dispatcher import Gate
 from context_engine.tools import Call
-from tests.engines import cache_for, indexed
-from tests.secret_examples import drawn
-from tests.trees import git, tree
+from tests.support.engines import cache_for, indexed
+from tests.support.secret_examples import drawn
+from tests.support.trees import git, tree
 
 PIECE_CHARS = 12
 FORMS = (

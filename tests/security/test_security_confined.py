@@ -17,20 +17,20 @@ from pathlib import Path
 
 import pytest
 
-from context_engine import confined
-from context_engine.confined import ConfinedFolder, Opener, UnsafePathError
+from context_engine.storage import confined_folder
+from context_engine.storage.confined_folder import ConfinedFolder, Opener, UnsafePathError
 
 OPENERS = {
-    "kernel": confined.open_by_kernel,
-    "walk": confined.open_by_walk,
-    "names": confined.open_by_names,
+    "kernel": confined_folder.open_by_kernel,
+    "walk": confined_folder.open_by_walk,
+    "names": confined_folder.open_by_names,
 }
 SECRET = b"of somebody else"
 
 
 @pytest.fixture(params=OPENERS)
 def opener(request: pytest.FixtureRequest) -> Opener:
-    if request.param == "kernel" and confined.best_opener() is not confined.open_by_kernel:
+    if request.param == "kernel" and confined_folder.best_opener() is not confined_folder.open_by_kernel:
         pytest.skip("this system has no openat2")
     return OPENERS[request.param]
 
@@ -323,21 +323,21 @@ def test_links_in_a_circle_end(lenient: ConfinedFolder, top: Path) -> None:
 
 
 def test_a_kernel_that_refuses_the_call_is_worked_around(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(confined, "_syscall", lambda: None)
-    assert confined.best_opener.__wrapped__() is confined.open_by_walk
+    monkeypatch.setattr(confined_folder, "_syscall", lambda: None)
+    assert confined_folder.best_opener.__wrapped__() is confined_folder.open_by_walk
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="there is no openat2")
 def test_linux_resolves_by_its_kernel() -> None:
     if tuple(map(int, os.uname().release.split(".")[:2])) < (5, 6):
         pytest.skip("this kernel is older than openat2")
-    assert confined.best_opener() is confined.open_by_kernel
+    assert confined_folder.best_opener() is confined_folder.open_by_kernel
 
 
 def test_a_file_system_that_cannot_rename_without_replacing_makes_files_all_the_same(
     strict: ConfinedFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(confined, "_rename_call", lambda: lambda *_: errno.EINVAL)
+    monkeypatch.setattr(confined_folder, "_rename_call", lambda: lambda *_: errno.EINVAL)
     assert strict.write_bytes("in/new", b"x", replace=False)
     assert not strict.write_bytes("in/new", b"y", replace=False)
     assert strict.stat("in/new").st_nlink == 1

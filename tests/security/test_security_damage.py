@@ -18,13 +18,13 @@ from typing import Any
 import pytest
 
 from context_engine.engine import Engine
-from context_engine.server.gate import Gate, alone
+from context_engine.server.dispatcher import Gate, alone
 from context_engine.server.profiles import Shown
-from context_engine.store.events import EventLog
-from context_engine.store.state import StateFolder
+from context_engine.storage.event_log import EventLog
+from context_engine.storage.state_folder import StateFolder
 from context_engine.tools import Call
-from tests.engines import open_engine
 from tests.security.every_tool import CODE, CODE_TEXT, FILES, PLAN
+from tests.support.engines import open_engine
 
 FLIPS = int(os.environ.get("CTX_TEST_FLIPS", "5"))
 CALL_S = 60.0

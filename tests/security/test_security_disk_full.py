@@ -24,7 +24,7 @@ os.environ |= {"HOME": str(place), "XDG_CACHE_HOME": str(place / "cache"), "XDG_
 root = place / "work"
 from tests.security.every_tool import CODE, CODE_TEXT, FILES, PLAN, EveryTool, through, _first
 from context_engine.engine import Engine
-from context_engine.server.gate import Gate, alone
+from context_engine.server.dispatcher import Gate, alone
 from context_engine.server.profiles import Shown
 from context_engine.settings import Settings
 from context_engine.cli.app import run

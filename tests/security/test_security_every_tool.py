@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-from context_engine.server.gate import Gate, alone
+from context_engine.server.dispatcher import Gate, alone
 from context_engine.server.profiles import Shown
-from tests.engines import open_engine
 from tests.security.every_tool import CODE, FILES, EveryTool, Replied, through
 from tests.security.traps import Traps, embedded_repository, hostile_repository
-from tests.trees import commit, repository, tree
+from tests.support.engines import open_engine
+from tests.support.trees import commit, repository, tree
 
 CANARY = "outside-canary-5f2c1d"
 """The only content of what lies outside; no reply may hold it."""

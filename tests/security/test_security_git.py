@@ -14,21 +14,21 @@ from typing import Any
 
 import pytest
 
-from context_engine.cli.clients import config
-from context_engine.cli.clients.launch import launch_here
-from context_engine.cli.doctor import clients
-from context_engine.cli.doctor.findings import Case
+from context_engine.cli.clients import client_config
+from context_engine.cli.clients.launch_command import launch_here
+from context_engine.cli.doctor import client_checks
+from context_engine.cli.doctor.check_results import Case
 from context_engine.errors import AccessFailed
-from context_engine.executables import find_program, safe_path
-from context_engine.server.gate import Gate, alone
+from context_engine.repo import cloning, subprocess_runner
+from context_engine.repo.executables import find_program, safe_path
+from context_engine.repo.git import Git
+from context_engine.repo.walk import walk
+from context_engine.server.dispatcher import Gate, alone
 from context_engine.server.profiles import Shown
 from context_engine.tools import Call
-from context_engine.workspace import cloning, programs
-from context_engine.workspace.git import Git
-from context_engine.workspace.walk import walk
-from tests.engines import indexed
 from tests.security.traps import CODE, Traps, embedded_repository, hostile_repository, springs
-from tests.trees import NOBODY, commit, git, repository, tree
+from tests.support.engines import indexed
+from tests.support.trees import NOBODY, commit, git, repository, tree
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="the traps are shell scripts")
 
@@ -144,7 +144,7 @@ def test_a_program_that_we_start_finds_none_of_its_own_in_the_folder_it_runs_in(
     Traps(tmp_path, tmp_path).plant(tmp_path / "helper", "helper")
     script = "import os, shutil; print(shutil.which('helper'), os.environ['PATH'])"
     path = os.pathsep.join([".", "", "/usr/bin"])
-    ran = programs.run([sys.executable, "-c", script], tmp_path, limit_s=30, environment={"PATH": path})
+    ran = subprocess_runner.run([sys.executable, "-c", script], tmp_path, limit_s=30, environment={"PATH": path})
     assert ran.out.decode().split() == ["None", "/usr/bin"]
 
 
@@ -159,9 +159,9 @@ def test_doctor_starts_nothing_that_a_settings_file_of_the_project_names(
     command, words = (program, ["ctx"]) if shape == "program" else ("/bin/sh", ["-c", f"{program} #", "ctx"])
     entry = {"mcpServers": {"ctx": {"command": command, "args": [*words, "serve"]}}}
     tree(traps.root, {".mcp.json": json.dumps(entry), ".cursor/mcp.json": json.dumps(entry)})
-    case = Case(config.this_machine(), os.environ, traps.root, traps.root, launch_here(), ("claude", "cursor"))
+    case = Case(client_config.this_machine(), os.environ, traps.root, traps.root, launch_here(), ("claude", "cursor"))
     with traps.armed():
-        found = list(clients.clients(case))
+        found = list(client_checks.clients(case))
     assert [each.found.endswith("which was not tried") for each in found] == [True, True]
     assert traps.sprung() == []
 

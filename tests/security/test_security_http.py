@@ -21,19 +21,19 @@ from typing import Any, cast
 import httpx2
 import pytest
 
-from context_engine.server import connections, http, mcp, messages
-from context_engine.server.conversation import Conversation
-from context_engine.server.doorman import Doorman
-from context_engine.server.front import Front
-from context_engine.server.gate import Gate
-from context_engine.server.guard import Guard, Hosts
-from context_engine.server.lines import INVALID_REQUEST, PARSE_ERROR
+from context_engine.server import connections, http_server, mcp_server, message_checks
+from context_engine.server.authentication import Doorman
+from context_engine.server.bootstrap import Front
+from context_engine.server.dispatcher import Gate
+from context_engine.server.framing import INVALID_REQUEST, PARSE_ERROR
+from context_engine.server.logging_bridge import LINES_MAX, Records
+from context_engine.server.origin_check import Guard, Hosts
 from context_engine.server.profiles import Shown
-from context_engine.server.records import LINES_MAX, Records
-from context_engine.server.streams import Pipes
-from tests.serving import in_thread
-from tests.tools_stand_in import StandIn
-from tests.trees import tree
+from context_engine.server.stdio_session import Conversation
+from context_engine.server.stdio_streams import Pipes
+from tests.support.serving import in_thread
+from tests.support.tools_stand_in import StandIn
+from tests.support.trees import tree
 
 HERE = Path(__file__).resolve().parents[2]
 PATIENCE_S = 60.0
@@ -58,9 +58,9 @@ class Open:
 def serving(engine: StandIn | None = None, *, wrap: Callable[[Any], Any] = lambda app: app) -> Generator[str]:
     """A server in a thread; its base address."""
     gate = Gate(lambda _: engine or StandIn(), shown=Shown(profiles=("all",)))  # ty: ignore[invalid-argument-type]
-    server = mcp.build(gate)
-    application = http.application(server, gate, cast("Any", Open()), Guard(Hosts("127.0.0.1")))
-    with in_thread(http.hosted(wrap(application), server)) as base:
+    server = mcp_server.build(gate)
+    application = http_server.application(server, gate, cast("Any", Open()), Guard(Hosts("127.0.0.1")))
+    with in_thread(http_server.hosted(wrap(application), server)) as base:
         yield base
 
 
@@ -459,7 +459,7 @@ def as_named(app: Any) -> Any:
 
     async def named(scope: Any, receive: Any, send: Any) -> None:
         known = dict(scope.get("headers", ())).get(b"x-token", b"").decode()
-        user = {"user": messages.AuthenticatedUser(http.AccessToken(token="", client_id=known, scopes=[]))}
+        user = {"user": message_checks.AuthenticatedUser(http_server.AccessToken(token="", client_id=known, scopes=[]))}
         await app({**scope, **user} if known else scope, receive, send)
 
     return named
@@ -475,7 +475,7 @@ def is_open(base: str, session: str, **headers: str) -> bool:
 def test_a_token_at_its_number_of_sessions_loses_its_own_oldest_and_nobody_elses(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(messages, "SESSIONS_A_TOKEN_MAX", 3)
+    monkeypatch.setattr(message_checks, "SESSIONS_A_TOKEN_MAX", 3)
     one, two = {"x-token": "one"}, {"x-token": "two"}
     with serving(wrap=as_named) as base:
         other = opened_session(base, **two)
@@ -487,7 +487,7 @@ def test_a_token_at_its_number_of_sessions_loses_its_own_oldest_and_nobody_elses
 
 
 def test_a_full_server_takes_a_session_from_the_token_that_has_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(messages, "SESSIONS_MAX", 4)
+    monkeypatch.setattr(message_checks, "SESSIONS_MAX", 4)
     greedy, late = {"x-token": "greedy"}, {"x-token": "late"}
     with serving(wrap=as_named) as base:
         held = [opened_session(base, **greedy) for _ in range(4)]
@@ -496,7 +496,7 @@ def test_a_full_server_takes_a_session_from_the_token_that_has_most(monkeypatch:
 
 
 def test_no_session_ends_while_a_request_of_it_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(messages, "SESSIONS_MAX", 1)
+    monkeypatch.setattr(message_checks, "SESSIONS_MAX", 1)
     with serving() as base:
         session = opened_session(base)
         head = f"GET /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\nmcp-session-id: {session}\r\n\r\n"

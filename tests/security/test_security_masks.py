@@ -13,20 +13,20 @@ from typing import Any
 
 import pytest
 
-from context_engine.cli.call import gate_to
-from context_engine.cli.screen import out, plain, read, table
-from context_engine.cli.search import Asked, search
+from context_engine.cli.call_command import gate_to
+from context_engine.cli.console import out, plain, read, table
+from context_engine.cli.search_command import Asked, search
 from context_engine.engine import Engine
 from context_engine.errors import InvalidArgument
 from context_engine.model import Query, TextPart, TextQuery
-from context_engine.server import prompts, resources
-from context_engine.server.gate import Gate
-from context_engine.text.masked_text import hidden_in
-from context_engine.text.secrets import builtin
+from context_engine.secrets import builtin
+from context_engine.secrets.masked_text import hidden_in
+from context_engine.server import prompt_templates, resources
+from context_engine.server.dispatcher import Gate
 from context_engine.tools import Call
-from tests.engines import indexed
-from tests.secret_examples import drawn
-from tests.trees import tree
+from tests.support.engines import indexed
+from tests.support.secret_examples import drawn
+from tests.support.trees import tree
 
 KINDS = 70
 PIECE_CHARS = 12
@@ -191,7 +191,7 @@ def test_bundles_and_prompts_show_no_secret(zoo: Zoo) -> None:
             zoo.said("get_context_for_prompt", query=question, max_files=GROUP, include_paths=[f"group{group}/**"]),
             zoo.said("get_context_for_prompt", query=question, max_files=GROUP, format="markdown", token_budget=900),
             zoo.said("enhance_prompt", prompt=question),
-            prompts.written(zoo.gate, "find", {"what": question}, shown=frozenset(), projects=()),
+            prompt_templates.written(zoo.gate, "find", {"what": question}, shown=frozenset(), projects=()),
         ]
         assert [zoo.leaks(reply) for reply in replies] == [[]] * len(replies)
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from context_engine.engine import Engine
-from context_engine.server.gate import Gate, alone
+from context_engine.server.dispatcher import Gate, alone
 from context_engine.tools import Call
-from tests.engines import open_engine
+from tests.support.engines import open_engine
 
 
 class Session:

@@ -10,20 +10,20 @@ from typing import Any
 
 import pytest
 
-from context_engine import confined
-from context_engine.confined import ConfinedFolder
 from context_engine.edit.apply import Editor
-from context_engine.edit.change import Change, deleted, written
+from context_engine.edit.file_edit import Change, deleted, written
 from context_engine.errors import ContextEngineError, InvalidPath, StaleFile
 from context_engine.model import Skipped
-from context_engine.workspace import walk as walking
-from context_engine.workspace import writing
-from context_engine.workspace.files import contents, load_for_index
-from context_engine.workspace.paths import Root, listed
-from context_engine.workspace.walk import look
-from context_engine.workspace.writing import write_atomic
-from tests.edits import editing, swap
-from tests.trees import tree
+from context_engine.repo import file_writer
+from context_engine.repo import walk as walking
+from context_engine.repo.file_reader import contents, load_for_index
+from context_engine.repo.file_writer import write_atomic
+from context_engine.repo.paths import Root, listed
+from context_engine.repo.walk import look
+from context_engine.storage import confined_folder
+from context_engine.storage.confined_folder import ConfinedFolder
+from tests.support.edits import editing, swap
+from tests.support.trees import tree
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="Windows opens nothing relative to a folder: decision 0049")
 
@@ -32,8 +32,8 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="Windows opens nothin
 def root(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A workspace and an outside folder with the same names, opened in both ways that there are."""
     if request.param == "part by part":
-        monkeypatch.setattr(confined, "_syscall", lambda: None)
-        monkeypatch.setattr(confined, "best_opener", lambda: confined.open_by_walk)
+        monkeypatch.setattr(confined_folder, "_syscall", lambda: None)
+        monkeypatch.setattr(confined_folder, "best_opener", lambda: confined_folder.open_by_walk)
     tree(tmp_path / "out", {"a.py": "outside\n", "deep/a.py": "outside\n", "deep/secret-name.py": "outside\n"})
     return tree(tmp_path / "ws", {"pkg/a.py": "old\n", "pkg/deep/a.py": "old\n", "b.py": "old\n"})
 
@@ -54,7 +54,7 @@ def left(root: Path) -> list[str]:
 
 def after(monkeypatch: pytest.MonkeyPatch, name: str, act: Callable[[], object]) -> None:
     """Do something once, right after the first call of a function of `writing`."""
-    real, done = getattr(writing, name), []
+    real, done = getattr(file_writer, name), []
 
     def wrapped(*args: Any, **more: Any) -> Any:
         result = real(*args, **more)
@@ -62,7 +62,7 @@ def after(monkeypatch: pytest.MonkeyPatch, name: str, act: Callable[[], object])
             done.append(act())
         return result
 
-    monkeypatch.setattr(writing, name, wrapped)
+    monkeypatch.setattr(file_writer, name, wrapped)
 
 
 # -- reading --------------------------------------------------------------------------------------------------------------
@@ -89,14 +89,14 @@ def test_a_link_inside_that_stays_inside_is_followed_as_before(root: Path) -> No
 
 def test_no_name_of_the_outside_is_suggested_for_a_wrong_one(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = Root(root)
-    real = confined.ConfinedFolder.stat
+    real = confined_folder.ConfinedFolder.stat
 
     def exchanged_before(*args: Any) -> Any:
         if not (root / "pkg").is_symlink():
             exchange(root)
         return real(*args)
 
-    monkeypatch.setattr(confined.ConfinedFolder, "stat", exchanged_before)
+    monkeypatch.setattr(confined_folder.ConfinedFolder, "stat", exchanged_before)
     with pytest.raises(ContextEngineError) as caught:
         opened.rel("pkg/deep/secret-nam.py")
     assert "secret-name" not in str(caught.value.as_dict())
@@ -156,7 +156,7 @@ def test_what_was_written_is_taken_back_in_the_folder_where_it_was_written(
     before = outside(root)
     with editing(root) as editor:
         after(monkeypatch, "put", lambda: exchange(root))
-        monkeypatch.setattr(writing, "flush_folders", lambda *_: 1 / 0)
+        monkeypatch.setattr(file_writer, "flush_folders", lambda *_: 1 / 0)
         editor._transactions._flush = True
         with pytest.raises(ZeroDivisionError):
             editor.apply([swap("pkg/a.py", ("old", "new")), swap("b.py", ("old", "new"))])
@@ -166,30 +166,30 @@ def test_what_was_written_is_taken_back_in_the_folder_where_it_was_written(
 
 
 def test_another_folder_of_the_same_name_is_not_written_into(root: Path) -> None:
-    seen = writing.look(Root(root), listed("pkg/a.py"), bytes_max=100)
+    seen = file_writer.look(Root(root), listed("pkg/a.py"), bytes_max=100)
     (root / "pkg").rename(root / "other")
     tree(root, {"pkg/a.py": "old\n"})
     with pytest.raises(StaleFile):
-        writing.stage(seen, b"new\n", writing.temporary(), flush=False)
+        file_writer.stage(seen, b"new\n", file_writer.temporary(), flush=False)
     with pytest.raises(StaleFile):
-        writing.check_unchanged(seen)
+        file_writer.check_unchanged(seen)
     assert left(root) == []
 
 
 def test_a_file_that_is_written_over_in_place_is_the_one_that_was_read(root: Path) -> None:
     (root / "second.py").hardlink_to(root / "b.py")
-    seen = writing.look(Root(root), listed("b.py"), bytes_max=100)
+    seen = file_writer.look(Root(root), listed("b.py"), bytes_max=100)
     (root / "b.py").unlink()
     (root / "b.py").hardlink_to(root.parent / "out/a.py")
     with pytest.raises(StaleFile):
-        writing.write_over(seen, b"new\n", flush=False)
+        file_writer.write_over(seen, b"new\n", flush=False)
     assert (root.parent / "out/a.py").read_text() == "outside\n"
 
 
 def test_of_very_many_folders_the_first_are_kept_open_and_the_rest_is_compared(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writing, "FOLDERS_HELD_MAX", 1)
+    monkeypatch.setattr(file_writer, "FOLDERS_HELD_MAX", 1)
     with editing(root) as editor:
         editor.apply([swap(path, ("old", "new")) for path in ("pkg/a.py", "b.py", "pkg/deep/a.py")])
         assert [(root / path).read_text() for path in ("pkg/a.py", "b.py", "pkg/deep/a.py")] == ["new\n"] * 3
@@ -223,7 +223,7 @@ def test_an_open_folder_stays_the_same_whatever_its_name_leads_to(root: Path) ->
 def test_where_nothing_can_be_opened_relative_to_a_folder_everything_goes_by_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(confined, "best_opener", lambda: confined.open_by_names)
+    monkeypatch.setattr(confined_folder, "best_opener", lambda: confined_folder.open_by_names)
     root = tree(tmp_path / "ws", {"pkg/a.py": "old\n"})
     (root / "out").symlink_to(tree(tmp_path / "out", {"a.py": "outside\n"}))
     opened = Root(root)

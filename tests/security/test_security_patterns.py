@@ -40,9 +40,9 @@ PARTS = 6
 BOUNDED = {
     "memory/importers.py:_NOT_A_DECISION": "sees a path",
     "plans/effort.py:_EFFORT": "sees 200 characters",
-    "plans/reading.py:_AT": "sees a message of msgspec, which names fields",
-    "workspace/ripgrep.py:_COUNT": "ripgrep puts a NUL into each line, behind a path, and a path has at most 4,096 bytes",
-    "workspace/ripgrep.py:_PLACE": "the same",
+    "plans/plan_parsing.py:_AT": "sees a message of msgspec, which names fields",
+    "repo/ripgrep.py:_COUNT": "ripgrep puts a NUL into each line, behind a path, and a path has at most 4,096 bytes",
+    "repo/ripgrep.py:_PLACE": "the same",
 }
 """Patterns whose time grows faster than their text, each with what bounds the text."""
 
@@ -276,37 +276,37 @@ def test_the_growth_test_tells_linear_patterns_from_others(pattern: str, is_line
 # -- patterns that are not written in our source ----------------------------------------------------------------------
 
 NOT_CONSTANT = {
-    "assist/commands.py": "joins patterns of its own table",
-    "cli/clients/toml.py": "a section's name of ours, without any sign that means something",
-    "edit/nearest.py": "escapes its own table",
-    "languages/details.py": "escaped comment marks",
-    "languages/head.py": "escaped comment marks",
+    "context/commands.py": "joins patterns of its own table",
+    "cli/clients/toml_editor.py": "a section's name of ours, without any sign that means something",
+    "edit/closest_match.py": "escapes its own table",
+    "languages/signatures.py": "escaped comment marks",
+    "languages/file_header.py": "escaped comment marks",
     "languages/language.py": "patterns of this package's own language files; a user's run in RE2",
-    "languages/names.py": "an escaped word",
+    "languages/name_occurrences.py": "an escaped word",
     "plans/effort.py": "joins patterns of its own",
     "plans/feedback.py": "joins patterns of its own",
     "plans/intent.py": "joins patterns of its own",
-    "review/checks/depending.py": "an escaped name, or one of two constants",
-    "review/checks/python.py": "an escaped name",
-    "review/checks/symbols.py": "an escaped name",
-    "review/validating/habits.py": "patterns of its own table",
-    "review/validating/widths.py": "a glob of .editorconfig, in which `fnmatch` never nests repetitions, against one path",
-    "search/asked.py": "patterns of its own table",
+    "review/checks/dependency_checks.py": "an escaped name, or one of two constants",
+    "review/checks/python_checks.py": "an escaped name",
+    "review/checks/symbol_checks.py": "an escaped name",
+    "review/validation/style_checks.py": "patterns of its own table",
+    "review/validation/line_width.py": "a glob of .editorconfig, in which `fnmatch` never nests repetitions, against one path",
+    "search/parsed_query.py": "patterns of its own table",
     "server/token_file.py": "its own numbers",
-    "text/masked_text.py": "an escaped value",
-    "text/patterns.py": "only whether it compiles; the search runs in a process of its own with a limit of time",
-    "text/secrets/finding.py": "its own numbers",
-    "text/secrets/given.py": "its own numbers",
-    "text/secrets/looks.py": "joins patterns of its own",
-    "text/secrets/pem.py": "joins patterns of its own",
-    "text/secrets/rules.py": "rules of this package; a user's run in RE2",
-    "text/secrets/settling.py": "a pattern of ours as bytes",
-    "text/visible.py": "joins classes of its own",
+    "secrets/masked_text.py": "an escaped value",
+    "text/search_patterns.py": "only whether it compiles; the search runs in a process of its own with a limit of time",
+    "secrets/secret_finder.py": "its own numbers",
+    "secrets/assignments.py": "its own numbers",
+    "secrets/verifiers.py": "joins patterns of its own",
+    "secrets/pem.py": "joins patterns of its own",
+    "secrets/secret_rules.py": "rules of this package; a user's run in RE2",
+    "secrets/overlaps.py": "a pattern of ours as bytes",
+    "text/visible_text.py": "joins classes of its own",
     "text/words.py": "joins patterns of its own",
     "tools/excerpt.py": "an escaped name",
-    "workspace/git_files.py": "joins patterns of its own",
-    "workspace/grep_child.py": "a child process with a limit of time, for machines without ripgrep",
-    "workspace/ignore.py": "globs without nested repetitions, against one name or folder of a path",
+    "repo/git_files.py": "joins patterns of its own",
+    "repo/grep_child.py": "a child process with a limit of time, for machines without ripgrep",
+    "repo/ignore_rules.py": "globs without nested repetitions, against one name or folder of a path",
 }
 """Files that give `re` a pattern which is not a constant, and why no stranger's pattern gets there."""
 
@@ -331,7 +331,7 @@ def test_only_one_module_knows_re2() -> None:
         for node in ast.walk(tree_of(module))
         if isinstance(node, ast.Import) and any(alias.name == "re2" for alias in node.names)
     ]
-    assert found == ["text/linear.py"]
+    assert found == ["text/safe_regex.py"]
 
 
 @pytest.mark.parametrize(

@@ -20,15 +20,15 @@ from typing import Any
 
 import pytest
 
-from context_engine import confined
-from context_engine.confined import TEMPORARY_PREFIX
 from context_engine.engine import Engine
-from context_engine.server.gate import Gate, alone
+from context_engine.repo import ripgrep
+from context_engine.server.dispatcher import Gate, alone
 from context_engine.server.profiles import Shown
+from context_engine.storage import confined_folder
+from context_engine.storage.confined_folder import TEMPORARY_PREFIX
 from context_engine.tools import Call
-from context_engine.workspace import ripgrep
-from tests.engines import open_engine
-from tests.trees import tree
+from tests.support.engines import open_engine
+from tests.support.trees import tree
 
 ROUNDS = int(os.environ.get("CTX_TEST_RACES", "150"))
 OUTSIDE = "zqoutsidetext"
@@ -145,8 +145,8 @@ def test_whatever_is_exchanged_meanwhile_nothing_outside_is_shown_or_written_and
     if means == "no ripgrep":
         monkeypatch.setattr(ripgrep, "found_rg", lambda *_, **__: None)
     if means == "no openat2":  # an old kernel, macOS
-        monkeypatch.setattr(confined, "_syscall", lambda: None)
-        monkeypatch.setattr(confined, "best_opener", lambda: confined.open_by_walk)
+        monkeypatch.setattr(confined_folder, "_syscall", lambda: None)
+        monkeypatch.setattr(confined_folder, "best_opener", lambda: confined_folder.open_by_walk)
     root = world(tmp_path)
     path, folder, link = {
         "pkg": ("pkg/app.py", "pkg", "link0"),

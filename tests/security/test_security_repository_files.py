@@ -8,15 +8,15 @@ from pathlib import Path
 import platformdirs
 import pytest
 
-from context_engine.confined import ConfinedFolder
 from context_engine.engine import Engine
 from context_engine.errors import InvalidArgument
-from context_engine.index.own_languages import own_languages
+from context_engine.index.workspace_languages import own_languages
 from context_engine.languages import Languages
-from context_engine.review.rulebook import rulebook
+from context_engine.review.rules_file import rulebook
 from context_engine.settings import Settings
+from context_engine.storage.confined_folder import ConfinedFolder
 from tests.security.test_security_untrusted import ALIAS_BOMB, MERGE_BOMB
-from tests.trees import tree
+from tests.support.trees import tree
 
 SECONDS_MAX = 10
 QUERY = "((_)+ (_)+ (_)+ @name) @class"

@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.text.secrets import How, mask, masks, scrub
-from tests.secret_examples import drawn
-from tests.secret_formats import PLACE_FORMATS, TOKEN_FORMATS
+from context_engine.secrets import How, mask, masks, scrub
+from tests.support.secret_examples import drawn
+from tests.support.secret_formats import PLACE_FORMATS, TOKEN_FORMATS
 
 KEY = b"a key of thirty-two bytes, right"
 FORMATS = {**TOKEN_FORMATS, **PLACE_FORMATS}

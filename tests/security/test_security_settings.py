@@ -9,15 +9,15 @@ from pathlib import Path
 import platformdirs
 import pytest
 
-from context_engine.cli.clients.config import this_machine
-from context_engine.cli.clients.launch import launch_here
-from context_engine.cli.doctor.findings import Case
-from context_engine.cli.doctor.workspace import settings as examined
-from context_engine.cli.index import index
-from context_engine.cli.status import status
+from context_engine.cli.clients.client_config import this_machine
+from context_engine.cli.clients.launch_command import launch_here
+from context_engine.cli.doctor.check_results import Case
+from context_engine.cli.doctor.workspace_checks import settings as examined
+from context_engine.cli.index_command import index
+from context_engine.cli.status_command import status
 from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError, InvalidArgument
-from context_engine.server.opening import Opening
+from context_engine.server.project_loader import Opening
 from context_engine.settings import Settings, knobs
 from tests.security.test_security_untrusted import ALIAS_BOMB, MERGE_BOMB
 

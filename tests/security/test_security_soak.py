@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from tests.journeys.wire import Wire
+from tests.e2e.wire import Wire
 from tests.security.every_tool import FILES, EveryTool
-from tests.trees import commit, repository, tree
+from tests.support.trees import commit, repository, tree
 
 SOAK_S = float(os.environ.get("CTX_TEST_SOAK_S", "8"))
 WARM = 2

@@ -22,19 +22,19 @@ from typing import Any
 import apsw
 import pytest
 
+from context_engine.edit.journal import Journal, Op
 from context_engine.errors import ContextEngineError, InvalidArgument, StorageCorrupt
-from context_engine.server.gate import Gate, alone
-from context_engine.store import database
-from context_engine.store.dossiers import Dossiers
-from context_engine.store.journal import Journal, Op
-from context_engine.store.presence import Presence
-from context_engine.store.records import Records
-from context_engine.store.reviews import ReviewStore
-from context_engine.store.state import FOLDER, LEFT_S, StateFolder
+from context_engine.review.review_store import ReviewStore
+from context_engine.server.dispatcher import Gate, alone
+from context_engine.sharing.records import Records
+from context_engine.sharing.versioned_records import Dossiers
+from context_engine.storage import database
+from context_engine.storage.liveness import Presence
+from context_engine.storage.state_folder import FOLDER, LEFT_S, StateFolder
 from context_engine.text.delta import Piece
-from tests.engines import open_engine
 from tests.security.every_tool import through
-from tests.trees import commit, repository
+from tests.support.engines import open_engine
+from tests.support.trees import commit, repository
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="Windows has neither pipes nor devices in folders")
 

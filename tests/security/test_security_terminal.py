@@ -18,9 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.cli.app import app
-from context_engine.cli.screen import SafeConsole
+from context_engine.cli.console import SafeConsole
 from context_engine.cli.terminal import SafeStream, safe_streams
-from context_engine.text.visible import one_line, visible
+from context_engine.text.visible_text import one_line, visible
 
 HERE = Path(__file__).resolve().parents[2]
 HOSTILE = (

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from yaml.constructor import ConstructorError
 
-from context_engine.text.untrusted import DEPTH_MAX, NODES_MAX, ParseError, read_json, read_toml, read_yaml
+from context_engine.text.untrusted_data import DEPTH_MAX, NODES_MAX, ParseError, read_json, read_toml, read_yaml
 
 SECONDS_MAX = 5
 """Each text here takes less than one on an idle machine; the parsers it replaces took minutes or all memory."""
@@ -156,7 +156,7 @@ PARSERS = {
     ("yaml", "parse"), ("yaml", "compose"), ("yaml", "scan"), ("tomlkit", "parse"),
 }  # fmt: skip
 OTHERS = {
-    "text/untrusted.py": "the loaders themselves",
+    "text/untrusted_data.py": "the loaders themselves",
     "cli/": "what the user typed, and the settings files of his own clients",
     "server/": "messages of clients, read line by line with limits of their own",
     "embedding/minilm.py": "a tokenizer whose SHA-256 was compared",
@@ -164,10 +164,12 @@ OTHERS = {
     "engine.py": "figures of our own index",
     "languages/grammars.py": "the manifest of an installed package",
     "memory/front_matter.py": "where the lines of a key are, in a text that `read_yaml` has accepted",
-    "review/checks/parsing.py": "says where a text stops to be JSON, TOML or YAML, and builds nothing of YAML",
-    "review/validating/data.py": "the same, for content that is to be validated",
-    "store/": "our own records and caches, and the manifest of an archive of at most a megabyte",
-    "workspace/grep_child.py": "what our own process sends to its child",
+    "review/checks/syntax_regressions.py": "says where a text stops to be JSON, TOML or YAML, and builds nothing of YAML",
+    "review/validation/data_parsers.py": "the same, for content that is to be validated",
+    "index/": "our own segments, and the manifest of an archive of at most a megabyte",
+    "semantic/served_model.py": "a note of our own in the cache",
+    "repo/repository_registry.py": "a file of our own in the user's data folder",
+    "repo/grep_child.py": "what our own process sends to its child",
 }
 """Who parses without the loaders, and why; a folder ends in a slash."""
 

@@ -13,8 +13,8 @@ from typing import Any
 import apsw
 import pytest
 
-from tests.engines import cache_for, open_engine
 from tests.security.test_security_damage import Workspace, made
+from tests.support.engines import cache_for, open_engine
 
 HERE = Path(__file__).resolve().parents[2]
 NEWER = 99
@@ -87,9 +87,9 @@ YEAR_S = 365 * 86_400
 time.time = lambda: real() + years[0] * YEAR_S
 time.time_ns = lambda: real_ns() + years[0] * YEAR_S * 10**9
 
-from context_engine.server.gate import Gate, alone
+from context_engine.server.dispatcher import Gate, alone
 from context_engine.server.profiles import Shown
-from tests.engines import open_engine
+from tests.support.engines import open_engine
 from tests.security.every_tool import EveryTool, through
 
 chance = random.Random(int(sys.argv[2])) if sys.argv[2] != "steady" else None

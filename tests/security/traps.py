@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.trees import ALONE, commit, git, repository, tree
+from tests.support.trees import ALONE, commit, git, repository, tree
 
 PROGRAM_KEYS = (
     *("core.fsmonitor", "core.pager", "core.editor", "core.askPass", "core.sshCommand", "core.gitProxy"),

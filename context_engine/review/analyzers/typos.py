@@ -8,7 +8,7 @@ from typing import Any
 
 from context_engine.review.analyzers.analyzer import Analyzer, Reported, UnreadableError, below
 from context_engine.review.finding import Suggestion
-from context_engine.text.untrusted import read_json
+from context_engine.text.untrusted_data import read_json
 
 CONFIDENCE = 0.7
 

@@ -18,8 +18,8 @@ from context_engine.text.spans import LineSpan
 if TYPE_CHECKING:
     from context_engine.languages.captures import Captured
     from context_engine.review.finding import Category, Suggestion
-    from context_engine.review.source import ChangedFile, Source
-    from context_engine.review.surroundings import Surroundings
+    from context_engine.review.review_context import Surroundings
+    from context_engine.review.source_versions import ChangedFile, Source
 
 MARK = "«"
 PYTHON = ("python",)

@@ -1,0 +1,65 @@
+"""`ctx chunks`: the index as chunk files, with progress and one line at the end; and what a folder of such files holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from context_engine.cli.console import indexed, note, rows, told
+from context_engine.cli.workspace_root import root_of
+from context_engine.engine import Engine
+from context_engine.index.chunk_files import FILES
+from context_engine.index.chunk_folder import read_folder
+from context_engine.model import ChunkKind
+from context_engine.search.chunk_export import ExportReport
+from context_engine.tools.file_tools import size_text
+
+
+def export(folder: Path, root: Path | None, *, embedder: str) -> int:
+    """Bring the index up to date and write it; the exit code."""
+    target = folder.expanduser().absolute()
+    with Engine.open(root_of(root)) as engine:
+        indexed(engine)
+        report = told(
+            lambda tell, cancel: engine.export_chunks(target, embedder=embedder, progress=tell, cancel=cancel),
+            "export",
+            unit="chunks",
+        )
+        if target.is_relative_to(engine.root):
+            note(f"{folder} lies inside the workspace: unless an ignore file names it, it is indexed like other files")
+    print(_line(report, folder))
+    return 0
+
+
+def check(folder: Path) -> int:
+    """Show what the files hold; the exit code."""
+    chunks = read_folder(folder.expanduser())
+    why = {skipped.path: skipped.detail for skipped in chunks.skipped}
+    counts = {kind: sum(row.kind == kind for row in chunks.rows) for kind in FILES}
+    rows((name, "ok" if name in chunks.files else why.get(name, "not there")) for name in FILES.values())
+    rows(
+        [
+            ("chunks", _counted(counts)),
+            (
+                "vectors",
+                f"{int(chunks.embedded.sum()):,} of {chunks.dimensions} numbers" if chunks.dimensions else "none",
+            ),
+            ("model", f"{chunks.model} {chunks.fingerprint}".strip()),
+        ]
+    )
+    return 1 if why else 0
+
+
+def _line(report: ExportReport, folder: Path) -> str:
+    """What was written, as a sentence."""
+    made = f"vectors of {report.dimensions} numbers by {report.model}" if report.model else "no vectors"
+    return f"wrote {_counted(report.kinds)}, {made}, {size_text(report.size_bytes)}: {folder}"
+
+
+def _counted(kinds: Mapping[ChunkKind, int]) -> str:
+    """The chunks, and how many of each kind.
+
+    >>> _counted({"documentation": 2, "data": 1})
+    '3 chunks (2 documentation, 1 data)'
+    """
+    return f"{sum(kinds.values()):,} chunks ({', '.join(f'{number:,} {kind}' for kind, number in kinds.items())})"

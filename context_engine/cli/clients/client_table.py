@@ -1,0 +1,183 @@
+"""The clients that `ctx setup` knows, one row each: where its settings lie, in which language, what an entry looks like.
+
+All that differs between clients stands here and in `places.py`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from context_engine.cli.clients import config_paths, jsonc_editor, toml_editor
+from context_engine.cli.clients.config_paths import Machine, Places
+from context_engine.cli.clients.launch_command import Launch
+from context_engine.errors import InvalidArgument
+
+NAME = "ctx"
+"""The entry's own name. No underscore: Gemini takes what stands before one for the server's name."""
+CODEX_STARTUP_S = 20
+"""Codex gives a server 10 s to start. Ours needs a tenth of one; a cold disk on a busy machine may need more."""
+CODEX_CALL_S = 300
+"""Codex ends a call after 60 s. Indexing a large repository anew takes longer, and says how far it is."""
+
+
+class Language(Protocol):
+    """How settings are written: `jsonc` or `toml`. Text in, text out."""
+
+    def found(self, text: str, path: Sequence[str], /) -> Any:
+        """The value at a path of keys."""
+
+    def merged(self, text: str, path: Sequence[str], entry: Mapping[str, Any], /) -> str:
+        """The text with an entry."""
+
+    def without(self, text: str, path: Sequence[str], /) -> str:
+        """The text without it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """One program that uses MCP servers."""
+
+    name: str
+    """What is typed after `ctx setup`."""
+    title: str
+    programs: tuple[str, ...]
+    """Its command, by which it is known to be installed."""
+    language: Language
+    section: str
+    """The key under which it lists its servers."""
+    user: Callable[[Machine], Places]
+    """Its settings of this user."""
+    project: tuple[str, ...]
+    """Its settings inside a project; empty when it has none."""
+    entry: Callable[[Launch], dict[str, Any]]
+    """What is written for us."""
+    check: str
+    """How to see that it took notice."""
+    workspace: str = ""
+    """What it replaces, in the settings of a project, by the path of the folder that is open."""
+    needs_root: bool = False
+    """It has no folder open, so somebody must name one."""
+
+    @property
+    def path(self) -> tuple[str, str]:
+        """Where our entry stands."""
+        return self.section, NAME
+
+
+def _plain(launch: Launch) -> dict[str, Any]:
+    return {"command": launch.command, "args": list(launch.args)}
+
+
+def _stdio(launch: Launch) -> dict[str, Any]:
+    return {"type": "stdio", **_plain(launch)}
+
+
+def _claude(launch: Launch) -> dict[str, Any]:
+    """With its tools always in the prompt: else the model would have to search for them by name first."""
+    return {**_stdio(launch), "alwaysLoad": True}
+
+
+def _codex(launch: Launch) -> dict[str, Any]:
+    return {**_plain(launch), "startup_timeout_sec": CODEX_STARTUP_S, "tool_timeout_sec": CODEX_CALL_S}
+
+
+def _opencode(launch: Launch) -> dict[str, Any]:
+    return {"type": "local", "command": list(launch.words)}
+
+
+ALL = (
+    Client(
+        name="claude",
+        title="Claude Code",
+        programs=("claude",),
+        language=jsonc_editor,
+        section="mcpServers",
+        user=config_paths.claude,
+        project=(".mcp.json",),
+        entry=_claude,
+        check="claude mcp list",
+    ),
+    Client(
+        name="codex",
+        title="Codex",
+        programs=("codex",),
+        language=toml_editor,
+        section="mcp_servers",
+        user=config_paths.codex,
+        project=(".codex/config.toml",),
+        entry=_codex,
+        check="codex mcp list",
+    ),
+    Client(
+        name="gemini",
+        title="Gemini CLI",
+        programs=("gemini",),
+        language=jsonc_editor,
+        section="mcpServers",
+        user=config_paths.gemini,
+        project=(".gemini/settings.json",),
+        entry=_plain,
+        check="gemini mcp list, in a folder that it trusts",
+    ),
+    Client(
+        name="opencode",
+        title="opencode",
+        programs=("opencode",),
+        language=jsonc_editor,
+        section="mcp",
+        user=config_paths.opencode,
+        project=("opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc"),
+        entry=_opencode,
+        check="opencode mcp list",
+    ),
+    Client(
+        name="cursor",
+        title="Cursor",
+        programs=("cursor", "cursor-agent"),
+        language=jsonc_editor,
+        section="mcpServers",
+        user=config_paths.cursor,
+        project=(".cursor/mcp.json",),
+        entry=_stdio,
+        check="Cursor Settings, MCP",
+        workspace="${workspaceFolder}",
+    ),
+    Client(
+        name="vscode",
+        title="VS Code",
+        programs=("code",),
+        language=jsonc_editor,
+        section="servers",
+        user=config_paths.vscode,
+        project=(".vscode/mcp.json",),
+        entry=_stdio,
+        check="the command MCP: List Servers",
+        workspace="${workspaceFolder}",
+    ),
+    Client(
+        name="claude-desktop",
+        title="Claude Desktop",
+        programs=(),
+        language=jsonc_editor,
+        section="mcpServers",
+        user=config_paths.claude_desktop,
+        project=(),
+        entry=_plain,
+        check="Settings, Developer, after a restart of the application",
+        needs_root=True,
+    ),
+)
+"""In the order of the help."""
+
+
+def client(name: str) -> Client:
+    """The row of that name. Raises: InvalidArgument, with the nearest name."""
+    names = [each.name for each in ALL]
+    if name in names:
+        return ALL[names.index(name)]
+    near = difflib.get_close_matches(name.lower(), names, 1, 0.5)
+    hint = f"Did you mean {near[0]}?" if near else f"There are {', '.join(names)}."
+    raise InvalidArgument(f"no client is called {name}", suggestion=hint)

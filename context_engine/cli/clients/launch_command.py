@@ -1,0 +1,133 @@
+r"""How a client starts `ctx`: the installed script by its full path, since a client's own PATH is often a short one.
+
+>>> Facts = Started(argv0="/home/me/.local/bin/ctx", python="/opt/ctx/bin/python", prefix="/opt/ctx", scripts="/opt/ctx/bin")
+>>> launch(Facts, lambda path: True, lambda name: None).command
+'/home/me/.local/bin/ctx'
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import sysconfig
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path, PurePath, PureWindowsPath
+
+from context_engine.repo.executables import find_program
+
+PACKAGE = "smart-context-engine"
+"""What it is called where packages are installed from; a script of that name comes with it."""
+SCRIPTS = ("ctx", PACKAGE)
+
+_UV_RUN = re.compile(r"[\\/](archive-v\d+|environments-v\d+)[\\/]")
+_PIPX_RUN = re.compile(r"[\\/]pipx[\\/](\.cache|cache)[\\/]|[\\/]\.cache[\\/]pipx[\\/]")
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A program and the words after it. `note` says what somebody should know about it."""
+
+    command: str
+    args: tuple[str, ...] = ()
+    note: str = ""
+
+    def then(self, words: Sequence[str]) -> Launch:
+        """With more words."""
+        return Launch(self.command, (*self.args, *words), self.note)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """All of it, as a process is started."""
+        return (self.command, *self.args)
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """What a process knows of how it was started."""
+
+    argv0: str
+    python: str
+    prefix: str
+    scripts: str
+    source: str = ""
+    """Where the package was installed from, if not from an index: a folder, a wheel, a repository."""
+
+    @classmethod
+    def here(cls) -> Started:
+        """This process."""
+        return cls(sys.argv[0], sys.executable, sys.prefix, sysconfig.get_path("scripts"), _source())
+
+
+def launch(started: Started, exists: Callable[[str], bool], which: Callable[[str], str | None]) -> Launch:
+    """How the same `ctx` is started again, later and from anywhere.
+
+    An environment that `uvx` or `pipx run` made is gone after a while, so the entry goes through these programs again.
+    """
+    for runner, made_it, from_index, from_source in (
+        ("uvx", _UV_RUN, (), ("--from",)),
+        ("pipx", _PIPX_RUN, ("run",), ("run", "--spec")),
+    ):
+        if made_it.search(started.prefix + os.sep):
+            words = (*from_source, started.source, "ctx") if started.source else (*from_index, PACKAGE)
+            note = (
+                f"ctx runs from a cache of {runner}, which the entry asks again each time; installed, it starts faster."
+            )
+            return Launch(which(runner) or runner, words, note)
+    for candidate in (started.argv0, *(str(PurePath(started.scripts, name)) for name in SCRIPTS)):
+        if script := _script(candidate, exists):
+            return Launch(script)
+    return Launch(
+        started.python,
+        ("-P", "-m", "context_engine"),
+        "no ctx script is installed: the entry starts it through Python.",
+    )
+
+
+def launch_here() -> Launch:
+    """The same for this process."""
+    return launch(
+        Started.here(), lambda path: Path(path).is_file(), lambda name: find_program(name, outside=Path.cwd()) or None
+    )
+
+
+def shared(one: Launch) -> Launch:
+    """The same for a file that others get too: by name where the PATH leads there, since paths differ between machines."""
+    for name in SCRIPTS:
+        on_path = find_program(name)
+        if on_path and not one.args and Path(on_path).resolve() == Path(one.command).resolve():
+            return Launch(name)
+    return Launch(
+        one.command, one.args, one.note or "this file is shared with others, and it names a path of this machine."
+    )
+
+
+def is_ours(words: Sequence[str]) -> bool:
+    r"""Whether a command line starts `ctx`, wherever it lies and whatever starts it.
+
+    >>> is_ours(["C:\\bin\\ctx.exe", "serve"]), is_ours(["uvx", "smart-context-engine"]), is_ours(["npx", "ctx-other"])
+    (True, True, False)
+    """
+    names = {PureWindowsPath(word).name.removesuffix(".exe") for word in words}  # which knows both kinds of slashes
+    return bool(names & {*SCRIPTS, "context_engine"})
+
+
+def _source() -> str:
+    """As the installer noted it (`direct_url.json` of the packaging standards), in the words an installer takes."""
+    try:
+        noted = json.loads(distribution(PACKAGE).read_text("direct_url.json") or "{}")
+    except (PackageNotFoundError, ValueError):
+        return ""
+    version = noted.get("vcs_info")
+    return f"{version['vcs']}+{noted['url']}@{version['commit_id']}" if version else noted.get("url", "")
+
+
+def _script(candidate: str, exists: Callable[[str], bool]) -> str | None:
+    """The full path of a script of ours; links in it are kept, since what they lead to moves with each upgrade."""
+    path = Path(candidate).absolute()
+    if path.name.removesuffix(".exe") not in SCRIPTS:
+        return None
+    return next((each for each in (str(path), f"{path}.exe") if exists(each)), None)

@@ -1,0 +1,112 @@
+"""The examination: the list of checks, run in order, told as a table or as JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from context_engine import __version__
+from context_engine.cli.clients import client_config, client_table
+from context_engine.cli.clients.launch_command import launch_here
+from context_engine.cli.console import err, out, plain
+from context_engine.cli.doctor import client_checks, host_checks, server_checks, workspace_checks
+from context_engine.cli.doctor.check_results import Case, Finding, ok, problem
+from context_engine.errors import ContextEngineError
+
+Check = Callable[[Case], Iterator[Finding]]
+
+CHECKS: tuple[Check, ...] = (
+    host_checks.python,
+    host_checks.command,
+    host_checks.packages,
+    workspace_checks.parsers,
+    host_checks.text_search,
+    host_checks.git,
+    host_checks.cache,
+    workspace_checks.settings,
+    workspace_checks.index,
+    workspace_checks.meaning,
+    workspace_checks.watcher,
+    server_checks.round_trip,
+    client_checks.clients,
+)
+"""In the order of the report. They run side by side: most of each is waiting for a disk or another process."""
+
+COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
+
+
+def doctor(root: Path | None, names: Sequence[str], *, as_json: bool) -> int:
+    """Examine and tell; 1 when something does not work. Raises: InvalidArgument for a client that is not known."""
+    for name in names:
+        client_table.client(name)
+    if as_json or not err.is_terminal:
+        findings = examined(root, tuple(names))
+    else:
+        with err.status("looking at every part ..."):
+            findings = examined(root, tuple(names))
+    ill = any(each.verdict == "problem" for each in findings)
+    _tell_json(findings, ill) if as_json else _tell(findings)
+    return int(ill)
+
+
+def examined(root: Path | None, names: tuple[str, ...] = (), checks: Sequence[Check] = CHECKS) -> list[Finding]:
+    """What all checks find."""
+    here = Path.cwd()
+    env = dict(os.environ)
+    meant, why = workspace_checks.chosen_root(root, env, here)
+    case = Case(client_config.this_machine(), env, here, _usable(meant), launch_here(), names)
+    with ThreadPoolExecutor(len(checks)) as pool:
+        parts = list(pool.map(lambda check: _safely(check, case), checks))
+    return [*_root_finding(meant, why), *(finding for part in parts for finding in part)]
+
+
+def _safely(check: Check, case: Case) -> list[Finding]:
+    """The findings of one check; that it failed itself is one too."""
+    name = getattr(check, "__name__", "check").replace("_", " ")
+    try:
+        return list(check(case))
+    except ContextEngineError as error:
+        return [problem(name, error.message, error.suggestion)]
+    except Exception as error:  # noqa: BLE001 - a check that fails must not hide what the others find
+        return [problem(name, f"the check itself failed: {type(error).__name__}: {error}", "Please report this.")]
+
+
+def _usable(root: Path | None) -> Path | None:
+    """The folder if it may be opened; the report says why when not."""
+    try:
+        return workspace_checks.workspace_roots.choose(root) if root else None
+    except ContextEngineError:
+        return None
+
+
+def _root_finding(root: Path | None, why: str) -> Iterator[Finding]:
+    if root is None:
+        yield ok("workspace", f"no project around {Path.cwd()}", f"To look at one: {workspace_checks.NAME_A_ROOT}")
+        return
+    try:
+        yield ok("workspace", f"{workspace_checks.workspace_roots.choose(root)}, {why}")
+    except ContextEngineError as error:
+        yield problem("workspace", error.message, workspace_checks.NAME_A_ROOT)
+
+
+def _tell(findings: Sequence[Finding]) -> None:
+    """A line each, its next step below it, and the sum."""
+    width = max(len(each.part) for each in findings)
+    for each in findings:
+        colour = COLOURS[each.verdict]
+        out.print(f"[{colour}]{each.verdict:<7}[/{colour}]  {plain(f'{each.part:<{width}}  {each.found}')}")
+        if each.step:
+            out.print(f"{'':<{width + 11}}[cyan]-> {plain(each.step)}[/cyan]")
+    counted = {verdict: sum(each.verdict == verdict for each in findings) for verdict in COLOURS}
+    told = [f"{count} {verdict}{'s' * (count > 1)}" for verdict, count in counted.items() if count and verdict != "ok"]
+    out.print(f"\n{', '.join(told) or 'Everything works.'}", markup=False)
+
+
+def _tell_json(findings: Sequence[Finding], ill: bool) -> None:
+    told = {"ok": not ill, "version": __version__, "findings": [each.as_dict() for each in findings]}
+    json.dump(told, sys.stdout, ensure_ascii=False, indent=2)
+    print()

@@ -1,0 +1,175 @@
+"""The server, tried out: started as a client would, asked three things, ended by closing its input."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+from context_engine.cli.doctor.check_results import Case, Finding, ok, problem, warning
+
+PATIENCE_S = 30.0
+"""The first call loads everything: half a second, twenty times that on a machine that is very busy."""
+END_S_MAX = 5.0
+"""It promises two seconds."""
+SLOW_START_S = 1.0
+"""One client sends its first request to the model after a second, with the tools it knows by then."""
+HELLO = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {},
+    "clientInfo": {"name": "ctx doctor", "version": "0"},
+}
+ABOUT = "Run ctx serve --root . </dev/null to see what it says."
+
+
+def round_trip(case: Case) -> Iterator[Finding]:
+    """Start, initialize, list the tools, call one, end: in a folder of its own, so that nothing of yours is indexed."""
+    with tempfile.TemporaryDirectory(prefix="ctx-doctor-") as folder:
+        project = Path(folder, "project")
+        project.mkdir()
+        (project / "notes.txt").write_text("a file to find\n", encoding="utf-8")
+        words = [*case.launch.words, "serve", "--root", str(project)]
+        env = {**case.env, "CTX_CACHE_FOLDER": str(Path(folder, "cache")), "CTX_WORKERS": "0"}
+        try:
+            with Child(words, env) as child:
+                yield from _conversation(child)
+        except OSError as error:
+            yield problem("server", f"{words[0]} does not start: {error.strerror}", "Install ctx anew.")
+
+
+def _conversation(child: Child) -> Iterator[Finding]:
+    told = []
+    for name, method, params in (
+        ("initialize", "initialize", HELLO),
+        ("tools/list", "tools/list", {}),
+        ("a call", "tools/call", {"name": "list_directory", "arguments": {}}),
+    ):
+        started = time.monotonic()
+        answer = child.ask(method, params)
+        if answer is None or "result" not in answer or answer["result"].get("isError"):
+            yield problem("server", f"{_why_not(name, answer)}{child.last_words}", ABOUT)
+            return
+        told.append((name, time.monotonic() - started))
+        if method == "initialize":
+            child.tell("notifications/initialized")
+    started = time.monotonic()
+    code = child.end()
+    told.append(("its end", time.monotonic() - started))
+    times = ", ".join(f"{name} {seconds * 1_000:,.0f} ms" for name, seconds in told)
+    yield (
+        ok("server", times)
+        if told[0][1] < SLOW_START_S
+        else warning("server", times, "It starts slowly: is the disk busy, or a virus scanner reading along?")
+    )
+    if code != 0:
+        left = "does not end when its client leaves" if code is None else f"ends with exit code {code}"
+        yield problem("server's end", f"{left}{child.last_words}", ABOUT)
+    if child.noise:
+        step = "Only the protocol may be written there: find out which package prints it."
+        yield problem("server's output", f"stdout has a line that is no JSON: {child.noise[0][:200]!r}", step)
+
+
+def _why_not(name: str, answer: dict[str, Any] | None) -> str:
+    if answer is None:
+        return f"no answer to {name}"
+    error = answer.get("error", {}).get("message") or str(answer["result"].get("content"))
+    return f"{name} failed: {error}"
+
+
+class Child:
+    """A server process and its pipes. `noise` are the lines of its stdout that are no JSON."""
+
+    def __init__(self, words: list[str], env: dict[str, str]) -> None:
+        self._process = subprocess.Popen(  # noqa: S603 - the words of our own entry
+            words, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=os.sep
+        )
+        self.noise: list[str] = []
+        self._said: list[str] = []
+        self._answers: queue.Queue[dict[str, Any] | None] = queue.Queue()
+        self._last_id = 0
+        self._threads = [threading.Thread(target=read, daemon=True) for read in (self._read_answers, self._read_errors)]
+
+    def __enter__(self) -> Self:
+        for each in self._threads:
+            each.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
+        for each in self._threads:
+            each.join(1.0)
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+            assert pipe
+            try:
+                pipe.close()
+            except OSError:  # what was not sent yet has nowhere to go
+                continue
+
+    @property
+    def last_words(self) -> str:
+        """The end of what it wrote to stderr, for a report."""
+        lines = [line for line in self._said if not line.startswith("{")]  # the log of calls is JSON
+        return f"; it said: {lines[-1][:300]}" if lines else ""
+
+    def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any] | None:
+        """The response to a request; None when none comes."""
+        self._last_id += 1
+        if not self._send({"id": self._last_id, "method": method, "params": params}):
+            return None
+        until = time.monotonic() + PATIENCE_S
+        while (left := until - time.monotonic()) > 0:
+            try:
+                answer = self._answers.get(timeout=left)
+            except queue.Empty:
+                return None
+            if answer is None or answer.get("id") == self._last_id:
+                return answer
+        return None
+
+    def tell(self, method: str) -> None:
+        """A notification."""
+        self._send({"method": method})
+
+    def end(self) -> int | None:
+        """Close its input; its exit code, or None when it goes on."""
+        assert self._process.stdin
+        self._process.stdin.close()
+        try:
+            return self._process.wait(END_S_MAX)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def _send(self, message: dict[str, Any]) -> bool:
+        assert self._process.stdin
+        try:
+            self._process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+            self._process.stdin.flush()
+        except OSError:  # it is gone already; its exit code and last words tell why
+            self._threads[1].join(1.0)
+            return False
+        return True
+
+    def _read_answers(self) -> None:
+        assert self._process.stdout
+        for line in self._process.stdout:
+            try:
+                answer = json.loads(line)
+            except ValueError:
+                self.noise.append(line.decode("utf-8", "replace").strip())
+            else:
+                self._answers.put(answer)
+        self._answers.put(None)
+
+    def _read_errors(self) -> None:
+        assert self._process.stderr
+        for line in self._process.stderr:
+            self._said.append(line.decode("utf-8", "replace").strip())

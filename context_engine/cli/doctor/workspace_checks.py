@@ -1,0 +1,163 @@
+"""The workspace: which one is meant and why, its settings, its index, and whether edits in it are heard."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from context_engine.cli.doctor.check_results import Case, Finding, ok, problem, warning
+from context_engine.engine import Engine
+from context_engine.errors import ContextEngineError
+from context_engine.model import Status
+from context_engine.repo import workspace_roots
+from context_engine.repo.watch import Watcher
+from context_engine.semantic.embedding_service import WITH_NEXT_RUN
+from context_engine.server.projects import CLIENT_VARIABLE
+from context_engine.settings import CONFIG_FILE, Settings, knobs, user_file
+
+NAME_A_ROOT = "Name a project's folder: --root PATH, or the variable CTX_ROOT."
+STALE_MAX = 3
+INOTIFY_LIMITS = ("max_user_watches", "max_user_instances")
+"""One watch a folder, one instance a process: what runs short on Linux."""
+
+
+def chosen_root(named: Path | None, case_env: dict[str, str], here: Path) -> tuple[Path | None, str]:
+    """(the folder that is meant, why); None when there is none."""
+    if named:
+        return named.expanduser().absolute(), "named by --root"
+    for variable in ("CTX_ROOT", CLIENT_VARIABLE):
+        if value := case_env.get(variable, "").strip():
+            return Path(value).expanduser().absolute(), f"named by {variable}"
+    return workspace_roots.nearest_project(here), f"the project around {here}"
+
+
+def settings(case: Case) -> Iterator[Finding]:
+    """Whether the settings can be read, and which there are."""
+    root = case.root or case.here
+    try:
+        loaded = Settings.load(root, case.env)
+    except ContextEngineError as error:
+        yield problem("settings", error.message.removeprefix("settings: "), error.suggestion)
+        return
+    for what, step in loaded.notes():
+        yield warning("settings", what, step)
+    variables = [f"CTX_{name.upper()}" for name in knobs() if case.env.get(f"CTX_{name.upper()}")]
+    files = [str(file) for file in (user_file(), root / CONFIG_FILE) if file.is_file()]
+    yield ok("settings", " and ".join([*files, *variables]) or "the defaults")
+
+
+def parsers(case: Case) -> Iterator[Finding]:
+    """Whether every parser loads. The engine knows which there are, so it is asked in the workspace."""
+    with Engine.open(_some_folder(case), settings=Settings(cache_folder=_cache(case))) as engine:
+        broken = engine.broken_parsers()
+    for name, why in broken.items():
+        yield problem(f"parser {name}", why, "Delete the folder `grammars` in the cache; it is unpacked again.")
+    if not broken:
+        yield ok("parsers", "all load")
+
+
+def index(case: Case) -> Iterator[Finding]:
+    """Whether the index opens, is sound and current, and whether somebody is writing it."""
+    if case.root is None:
+        return
+    with Engine.open(case.root, settings=Settings.load(case.root, case.env)) as engine:
+        damage = engine.problems(thorough=False)
+        state = None if damage else engine.status()
+        folder = engine.cache_folder
+    if state:
+        yield _index_state(state)
+    else:
+        more = f", and {len(damage) - 1:,} more" if len(damage) > 1 else ""
+        yield problem("index", f"{damage[0]}{more}", "Build it anew: ctx index --force.")
+    yield from _writer(folder)
+
+
+def meaning(case: Case) -> Iterator[Finding]:
+    """What finds by meaning: static vectors, and whether the model that was chosen can be used."""
+    if case.root is None:
+        return
+    with Engine.open(case.root, settings=Settings.load(case.root, case.env)) as engine:
+        state = engine.status().embeddings
+    if state.static not in ("ready", "off") and state.static != WITH_NEXT_RUN:
+        yield problem("static vectors", state.static, "Install the package again: pip install --force-reinstall.")
+    if not state.model:
+        yield ok("meaning", f"static vectors {state.static}, no model chosen")
+    elif ":" not in state.state:
+        yield ok("meaning", f"static vectors {state.static}, {state.model} can be used")
+    elif case.env.get("CTX_EMBEDDER"):
+        yield warning("meaning", f"{state.model} {state.state}", state.suggestion)
+    else:
+        yield ok("meaning", f"static vectors {state.static}; {state.model} {state.state}", state.suggestion)
+
+
+def watcher(case: Case) -> Iterator[Finding]:
+    """Whether the system reports edits: a real watcher is started and stopped."""
+    if case.root is None:
+        return
+    looking = Watcher(case.root, lambda _: None)
+    looking.start()
+    running, trouble = looking.is_running, looking.problem
+    looking.stop()
+    limits = _inotify_limits()
+    if trouble:
+        step = "Answers look at the files themselves instead; ctx index brings the index up to date."
+        if limits:
+            step = f"Raise the limits ({limits}): sudo sysctl fs.inotify.max_user_watches=524288. {step}"
+        yield warning("watcher", trouble, step)
+    else:
+        state = "edits are followed" if running else "still looking at the folders: this is a large workspace"
+        yield ok("watcher", f"{state}{f' ({limits})' if limits else ''}")
+
+
+def _index_state(state: Status) -> Finding:
+    if state.state == "absent":
+        return warning("index", "none yet: the first question has to wait", "Build it: ctx index.")
+    holds = f"{state.files:,} files, {state.chunks:,} chunks, of {state.indexed_at}"
+    if state.last_error:
+        return warning(
+            "index", f"{holds}; the last run failed: {state.last_error}", "Run ctx index and read what it says."
+        )
+    if state.stale:
+        named = ", ".join(state.stale[:STALE_MAX]) + (", ..." if len(state.stale) > STALE_MAX else "")
+        step = "A server follows edits by itself; ctx index does it now."
+        return ok("index", f"{holds}; {len(state.stale):,} edited since: {named}", step)
+    return ok("index", f"{holds}, current")
+
+
+def _writer(folder: Path) -> Iterator[Finding]:
+    """Whether another process holds the writer's lock. The file alone means nothing: the system frees the lock itself."""
+    file = folder / "writer.lock"
+    if not file.exists():
+        return
+    try:
+        with FileLock(file, timeout=0):
+            pass
+    except Timeout:
+        step = "Searches go on meanwhile. If it lasts for minutes, end the other ctx process."
+        yield ok("lock", f"another process is indexing ({file})", step)
+    except OSError as error:
+        yield problem("lock", f"{file}: {error.strerror}", "Check who owns the folder of the index.")
+
+
+def _inotify_limits() -> str:
+    """The limits of this system; empty where there are none."""
+    told = []
+    for name in INOTIFY_LIMITS:
+        file = Path("/proc/sys/fs/inotify", name)
+        if file.is_file():
+            told.append(f"{name} {int(file.read_text()):,}")
+    return ", ".join(told)
+
+
+def _cache(case: Case) -> Path | None:
+    try:
+        return Settings.load(case.root or case.here, case.env).cache_folder
+    except ContextEngineError:
+        return None
+
+
+def _some_folder(case: Case) -> Path:
+    """A folder that may be opened, whatever it holds: nothing in it is read."""
+    return case.root or Path(__file__).parent

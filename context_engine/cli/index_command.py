@@ -1,0 +1,105 @@
+"""`ctx index`: run it, then say in a table what was done and what was left out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.markup import escape
+
+from context_engine.cli.console import err, indexed, out, rows, told
+from context_engine.cli.workspace_root import project_around, root_of
+from context_engine.engine import Engine, Settings
+from context_engine.errors import Cancelled, InvalidArgument, InvalidPath
+from context_engine.text.visible_text import one_line
+from context_engine.tools.index_tools import reasons
+
+if TYPE_CHECKING:
+    from context_engine.model import IndexReport
+
+INTERRUPTED = 130
+"""What shells say of a program that Ctrl-C ended."""
+UNREMARKABLE = frozenset({"ignored", "hidden"})
+"""Skipped on purpose: counted in the table, not named below it."""
+NAMED_MAX = 5
+
+
+def index(
+    path: Path | None, root: Path | None, *, force: bool, embed: bool = False, store: str = "", share: bool = False
+) -> int:
+    """Index a workspace, or a folder of it, and have the model read it when told to; the exit code.
+
+    `store` and `share` take the place of what the environment says of the store, for this run.
+    """
+    workspace, part = _meant(path, root)
+    with Engine.open(workspace, settings=chosen(Settings.load(workspace), store, share=share)) as engine:
+        try:
+            report = indexed(engine, path=part, force=force)
+        except Cancelled:
+            kept = engine.status()
+            err.print(f"[yellow]interrupted[/yellow]: {kept.files:,} files are indexed; ctx index goes on from there")
+            return INTERRUPTED
+        show(workspace, report)
+        for what, step in engine.settings.notes():
+            err.print(f"[yellow]note[/yellow]: {escape(f'{what}. {step}')}", soft_wrap=True)
+        return _embedded(engine) if embed else 0
+
+
+def chosen(settings: Settings, store: str, *, share: bool) -> Settings:
+    """The settings with the store that was named. Raises: InvalidArgument where nobody could read what is shared."""
+    address = store.strip() or settings.store_url
+    if share and address in ("", "embedded"):
+        raise InvalidArgument(
+            "--share needs a database, and the index of this machine is none",
+            suggestion="name it, as --store postgresql://user@host/database, or set CTX_STORE_URL",
+        )
+    return replace(settings, store_url=address, store_shares=share or settings.store_shares)
+
+
+def _embedded(engine: Engine) -> int:
+    """Have the model read what it has not seen; the exit code."""
+    try:
+        files, chunks = told(lambda tell, cancel: engine.embed(progress=tell, cancel=cancel), "embedding", unit="texts")
+    except Cancelled:
+        err.print("[yellow]interrupted[/yellow]: what was embedded is kept; ctx index --embed goes on from there")
+        return INTERRUPTED
+    state = engine.status().embeddings
+    taken = f", {state.taken:,} of the vectors from the team" if state.taken else ""
+    rows([("embedded", f"{files:,} files, {chunks:,} chunks by {state.model}{taken}")])
+    return 0
+
+
+def show(workspace: Path, report: IndexReport) -> None:
+    """The summary of a run."""
+    changed = f"{report.added:,} added, {report.changed:,} changed, {report.removed:,} removed"
+    told = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in reasons(report.skipped).items())
+    rows(
+        [
+            ("indexed", f"{report.files:,} files in {workspace}"),
+            ("this run", f"{changed}, {report.unchanged:,} unchanged"),
+            ("holds", f"{report.chunks:,} chunks, {report.symbols:,} symbols"),
+            ("skipped", told),
+            ("took", f"{report.seconds:.2f} s"),
+        ]
+    )
+    remarkable = [each for each in report.skipped if each.reason not in UNREMARKABLE]
+    for each in remarkable[:NAMED_MAX]:
+        out.print(
+            f"  {each.reason.replace('_', ' ')}: {one_line(each.path)} {one_line(each.detail)}".rstrip(), markup=False
+        )
+    if not report.files:
+        err.print("[yellow]nothing to index here[/yellow]: is this the right folder? See ctx index --help")
+
+
+def _meant(path: Path | None, root: Path | None) -> tuple[Path, str | None]:
+    """(workspace, folder of it): a path alone is a workspace, unless it lies inside one that is being named or found."""
+    if path is None:
+        return root_of(root), None
+    target = path.expanduser().absolute()
+    workspace = root.expanduser().absolute() if root else project_around(target)
+    if target == workspace:
+        return workspace, None
+    if not target.is_relative_to(workspace):
+        raise InvalidPath(f"{path} is not inside {workspace}", suggestion="Leave out --root, or name a folder of it.")
+    return workspace, target.relative_to(workspace).as_posix()

@@ -1,0 +1,173 @@
+"""`ctx review`: what is wrong with a change, to read at the terminal, and as the formats that CI and code hosts take.
+
+Exit codes: 0 reviewed, 1 it could not be reviewed, 3 reviewed and found what `--fail-on` names, 130 interrupted. A review that
+could not look at everything fails, too, when something was to fail.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from context_engine import __version__
+from context_engine.cli.console import err, note, out, plain, told
+from context_engine.cli.workspace_root import root_of
+from context_engine.engine import Engine
+from context_engine.errors import Cancelled, InvalidArgument
+from context_engine.repo.file_writer import write_atomic
+from context_engine.repo.git_diffs import Asked
+from context_engine.review.finding import PRIORITIES, Finding
+from context_engine.review.rdjson import rdjson
+from context_engine.review.review_markdown import headline, left_out, markdown
+from context_engine.review.review_options import Options
+from context_engine.review.sarif import sarif
+
+if TYPE_CHECKING:
+    from context_engine.review.review_coverage import Coverage
+    from context_engine.review.verdict import Reviewed
+
+INTERRUPTED = 130
+FOUND = 3
+"""Neither 1, which says that there is no review, nor 2, which the command line says of its own use."""
+COLOURS = ("bold red", "red", "yellow", "cyan")
+"""By priority."""
+NAMED_MAX = 5
+TARGET = "head"
+"""Without a word about it: all that is not committed yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the command line asked for."""
+
+    target: str
+    base: str
+    options: Options
+    format: str = "text"
+    sarif: Path | None = None
+    untracked: bool = False
+
+
+def wish(
+    rev: str | None,
+    *,
+    staged: bool,
+    base: str,
+    options: Options,
+    format: str,  # noqa: A002 - the word of the option
+    sarif: Path | None,
+    untracked: bool,
+) -> Wish:
+    """The wish that these words mean. Raises: InvalidArgument when two of them name different changes.
+
+    >>> wish(None, staged=False, base="main", options=Options(), format="text", sarif=None, untracked=False).target
+    'main...HEAD'
+    """
+    if staged and (rev or base):
+        raise InvalidArgument(
+            "--staged says what to review, and so does what stands beside it", suggestion="Leave one of them out."
+        )
+    if rev is None and base:
+        return Wish(f"{base}...HEAD", "", options, format, sarif, untracked)
+    return Wish("staged" if staged else rev or TARGET, base, options, format, sarif, untracked)
+
+
+def review(root: Path | None, wanted: Wish) -> int:
+    """Review a change and show it; the exit code."""
+    asked = Asked(wanted.target, wanted.base, include_untracked=wanted.untracked)
+    with Engine.open(root_of(root)) as engine:
+        try:
+            _, reviewed = told(
+                lambda _tell, cancel: engine.reviews.review_git(asked, wanted.options, cancel=cancel), "review"
+            )
+        except Cancelled:
+            err.print("[yellow]interrupted[/yellow]: nothing was reviewed")
+            return INTERRUPTED
+    if wanted.sarif:
+        write_atomic(wanted.sarif.expanduser().absolute(), sarif(reviewed, version=__version__).encode())
+        note(f"SARIF in {wanted.sarif}")
+    if wanted.format == "text":
+        _show(reviewed)
+    else:
+        print(FORMATS[wanted.format](reviewed), end="")
+    return FOUND if reviewed.should_fail else 0
+
+
+def _as_json(reviewed: Reviewed) -> str:
+    from context_engine.review.review_replies import reply
+
+    return json.dumps(reply(reviewed), ensure_ascii=False, indent=2) + "\n"
+
+
+FORMATS: Mapping[str, Callable[[Reviewed], str]] = {
+    "markdown": markdown,
+    "json": _as_json,
+    "sarif": lambda reviewed: sarif(reviewed, version=__version__),
+    "rdjson": rdjson,
+}
+
+
+def _show(reviewed: Reviewed) -> None:
+    """Findings on stdout, most pressing first; about the review itself on stderr."""
+    for number, finding in enumerate(reviewed.findings):
+        if number:
+            out.print()
+        _show_finding(finding)
+    colour = "green" if not reviewed.findings else COLOURS[min(each.priority for each in reviewed.findings)]
+    said = f"{headline(reviewed)}." if reviewed.findings else ""
+    err.print(f"[{colour}]{said}[/{colour}] {plain(reviewed.overall_explanation)}".strip())
+    factors = f" ({'; '.join(reviewed.summary.factors)})" if reviewed.summary.factors else ""
+    note(f"risk {reviewed.summary.risk} of 5{factors}")
+    for line in _about(reviewed):
+        note(line)
+    for warning in reviewed.warnings:
+        err.print(f"[yellow]warning:[/yellow] {plain(warning)}")
+    for reason in reviewed.fail_reasons:
+        err.print(f"[red]fails:[/red] {plain(reason)}")
+
+
+def _show_finding(finding: Finding) -> None:
+    """A header line `P1 path:lines  title`, then the line itself, why, and what to do."""
+    colour = COLOURS[finding.priority]
+    place = f"[bold]{plain(finding.path)}[/bold]:[green]{finding.span}[/green]"
+    out.print(f"[{colour}]{PRIORITIES[finding.priority]}[/{colour}] {place}  {plain(finding.title)}")
+    if finding.quote.strip():
+        out.print(f"   [dim]{finding.span.first:>5} │[/dim] {plain(finding.quote.strip())}")
+    if finding.body and finding.body != finding.title:
+        out.print(f"   {plain(' '.join(finding.body.split()))}")
+    for each in finding.evidence:
+        out.print(f"   [dim]see[/dim] {plain(each)}")
+    if finding.suggestion:
+        out.print(f"   [dim]do[/dim]  {plain(' '.join(finding.suggestion.description.split()))}")
+    sure = f"{finding.source} {finding.rule} · {finding.category} · confidence {finding.confidence:.2f} · {finding.id}"
+    out.print(f"   [dim]{plain(sure)}[/dim]")
+
+
+def _about(reviewed: Reviewed) -> list[str]:
+    """What was not looked at, which analysers ran, what is not told."""
+    coverage = reviewed.coverage
+    return [
+        *_files("not looked at", [(each.path, each.reason) for each in coverage.files_skipped]),
+        *_files("only in part", [(each.path, each.reason) for each in coverage.files_partly]),
+        *_analyzers(coverage),
+        *([f"not told: {not_told}"] if (not_told := left_out(reviewed)) else []),
+    ]
+
+
+def _files(what: str, files: list[tuple[str, str]]) -> list[str]:
+    if not files:
+        return []
+    more = f" and {len(files) - NAMED_MAX} more" if len(files) > NAMED_MAX else ""
+    return [f"{what}: {', '.join(f'{path} ({why})' for path, why in files[:NAMED_MAX])}{more}"]
+
+
+def _analyzers(coverage: Coverage) -> list[str]:
+    ran = [f"{run.name} {run.ms} ms" for run in coverage.analyzers if run.ran]
+    missing = [f"{run.name} ({run.why_not})" for run in coverage.analyzers if not run.ran]
+    return [
+        *([f"analysers: {', '.join(ran)}"] if ran else []),
+        *([f"did not run: {', '.join(missing)}"] if missing else []),
+    ]

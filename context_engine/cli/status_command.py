@@ -1,0 +1,62 @@
+"""`ctx status`: what is indexed and how fresh it is, as a table or as the JSON an agent gets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from context_engine.cli.console import rows
+from context_engine.cli.workspace_root import root_of
+from context_engine.engine import Engine
+from context_engine.tools.file_tools import size_text
+
+if TYPE_CHECKING:
+    from context_engine.model import EmbeddingStatus, Status
+
+LANGUAGES_MAX = 8
+STALE_MAX = 5
+
+
+def status(root: Path | None, *, as_json: bool) -> int:
+    """Show the state of the index; the exit code."""
+    workspace = root_of(root)
+    with Engine.open(workspace) as engine:
+        if as_json:
+            from context_engine.cli.call_command import printed
+
+            return printed(engine, "index_status", {})
+        notes = [("settings", f"{what}. {step}") for what, step in engine.settings.notes()]
+        rows([*_rows(engine.status()), *notes])
+    return 0
+
+
+def _meaning(state: EmbeddingStatus) -> str:
+    """What finds by meaning, and how far a model is."""
+    if not state.model:
+        return f"static vectors {state.static}"
+    (files, all_files), (chunks, all_chunks) = state.cards, state.chunks
+    share = f", {files:,} of {all_files:,} files and {chunks:,} of {all_chunks:,} chunks embedded" if all_files else ""
+    step = f"; {state.suggestion}" if state.suggestion else ""
+    return f"static vectors {state.static}; {state.model} {state.state}{share}{step}"
+
+
+def _rows(state: Status) -> list[tuple[str, str]]:
+    """Name and value of each line; empty values are left out."""
+    if state.state == "absent":
+        return [("root", str(state.root)), ("index", "none yet: ctx index builds it")]
+    languages = ", ".join(f"{name} {count:,}" for name, count in list(state.languages.items())[:LANGUAGES_MAX])
+    stale = ", ".join(state.stale[:STALE_MAX]) + (", ..." if len(state.stale) > STALE_MAX else "")
+    share = f" {state.building_share:.0%}" if state.state == "building" else ""
+    return [
+        ("root", str(state.root)),
+        ("index", f"{state.state}{share}, {state.engine}, from {state.indexed_at or 'unknown'}"),
+        ("holds", f"{state.files:,} files, {state.chunks:,} chunks, {state.symbols:,} symbols"),
+        ("meaning", _meaning(state.embeddings)),
+        ("languages", languages),
+        ("branch", " at ".join(part for part in (state.branch, (state.commit or "")[:12]) if part)),
+        ("stale", f"{len(state.stale):,} files: {stale}" if state.stale else "no"),
+        ("skipped", ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in state.skipped.items())),
+        ("disk", f"{size_text(state.disk_bytes)} in {state.cache_folder}"),
+        ("watcher", state.watcher),
+        ("last error", state.last_error or ""),
+    ]

@@ -1,0 +1,183 @@
+"""`ctx plans progress`: how far a plan is, once or for as long as somebody watches."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from context_engine.cli.console import Cell, drawn, err, out, plain, table
+from context_engine.plans.effort import effort_of
+from context_engine.plans.model import Step, numbers
+from context_engine.plans.plan_lifecycle import DONE
+from context_engine.storage import timestamps
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from context_engine.plans.plan_progress import StepState
+    from context_engine.plans.plan_storage import Current
+
+EVERY_S = 1.0
+"""A person sees no difference to less, and a look costs two reads of small files."""
+BAR_CHARS = 24
+ENDED = frozenset({"completed", "failed", "stalled", "archived"})
+"""Nothing moves any more unless somebody opens a step again."""
+MINUTE_S, HOUR_S = 60, 3_600
+NOT_DONE = 1
+"""Exit code of a plan that has ended without being done: `ctx plans progress --watch && next`."""
+INTERRUPTED = 130
+AROUND = 6
+"""Lines of a screen that are no step: name, bar, head, outlook, the prompt, and one that wraps."""
+HEAD = ("", "step", "state", "", "takes")
+MARKS = {
+    "completed": ("✓", "green"), "skipped": ("↷", "dim"), "in_progress": ("▶", "bold blue"), "failed": ("✗", "bold red"),
+    "ready": ("○", "yellow"), "pending": ("·", "dim"),
+}  # fmt: skip
+
+
+def once(now: Current, at: float) -> int:
+    """How far a plan is at this moment; the exit code."""
+    out.print(_headline(now))
+    table(HEAD, _rows(now, at))
+    if told := _outlook(now):
+        out.print(told, markup=False)
+    return 0
+
+
+def watch(look: Callable[[], Current], clock: timestamps.Now, pause: Callable[[float], None] = time.sleep) -> int:
+    """The same, for as long as it goes on: a picture on a terminal, a line for each change in a pipe; the exit code."""
+    try:
+        return _watched(look, clock, pause) if out.is_terminal else _followed(look, clock, pause)
+    except KeyboardInterrupt:
+        err.print("[dim]no longer watching; the plan goes on[/dim]")
+        return INTERRUPTED
+
+
+def _watched(look: Callable[[], Current], clock: timestamps.Now, pause: Callable[[float], None]) -> int:
+    from rich.live import Live
+
+    with Live(console=out, auto_refresh=False) as live:
+        while True:
+            now = look()
+            live.update(_picture(now, clock()), refresh=True)
+            if now.execution.status in ENDED:
+                return _code(now)
+            pause(EVERY_S)
+
+
+def _followed(look: Callable[[], Current], clock: timestamps.Now, pause: Callable[[float], None]) -> int:
+    """The whole once, then a line for each step whose state is another one."""
+    now = look()
+    once(now, clock())
+    while now.execution.status not in ENDED:
+        pause(EVERY_S)
+        before, now = now, look()
+        for said in _news(before, now):
+            print(f"{timestamps.iso(clock())[11:19]}  {now.execution.percentage:>3.0f} %  {said}", flush=True)
+    return _code(now)
+
+
+def _news(before: Current, now: Current) -> list[str]:
+    """What became of the steps in between."""
+    old, new = before.execution.steps, now.execution.steps
+    return [
+        f"{new[step.uid].status.replace('_', ' ')}: step {number}, {step.title}"
+        for number, step in enumerate(now.plan.steps, 1)
+        if step.uid not in old or old[step.uid].status != new[step.uid].status
+    ]
+
+
+def _code(now: Current) -> int:
+    return 0 if now.execution.status == "completed" else NOT_DONE
+
+
+def _picture(now: Current, at: float) -> RenderableType:
+    """What fits a screen: where more steps are, those around the first that is not done."""
+    from rich.console import Group
+    from rich.text import Text
+
+    rows = _rows(now, at)
+    shown = window([now.execution.steps[step.uid].status in DONE for step in now.plan.steps], out.height - AROUND)
+    left = f"{len(rows) - len(rows[shown])} more steps" if len(rows[shown]) < len(rows) else ""
+    told = " · ".join(part for part in (_outlook(now), left) if part)
+    return Group(_headline(now), drawn(HEAD, rows[shown]), Text(told, style="dim"))
+
+
+def window(are_done: Sequence[bool], room: int) -> slice:
+    """So many steps as there is room for: from the one before the first that is not done.
+
+    >>> window([True, True, True, False, False, False], 3), window([True, False], 9)
+    (slice(2, 5, None), slice(0, 9, None))
+    """
+    first_open = next((place for place, is_done in enumerate(are_done) if not is_done), 0)
+    start = max(0, min(first_open - 1, len(are_done) - room))
+    return slice(start, start + max(1, room))
+
+
+def _headline(now: Current) -> str:
+    """The name, a bar, and how many steps are done; in the markup of the terminal."""
+    execution = now.execution
+    done = sum(state.status in DONE for state in execution.steps.values())
+    filled = int(BAR_CHARS * execution.percentage / 100)
+    colour = {"failed": "red", "stalled": "red"}.get(execution.status, "green")
+    bar = f"[{colour}]{'█' * filled}[/{colour}][dim]{'░' * (BAR_CHARS - filled)}[/dim]"
+    told = f"{execution.percentage:g} %, {done} of {len(now.plan.steps)} steps, {execution.status.replace('_', ' ')}"
+    return f"[bold]{plain(now.version.name)}[/bold]\n{bar} {told}"
+
+
+def _rows(now: Current, at: float) -> list[list[Cell]]:
+    number = numbers(now.plan)
+    return [_row(step, now.execution.steps[step.uid], number, at) for step in now.plan.steps]
+
+
+def _row(step: Step, state: StepState, number: dict[str, int], at: float) -> list[Cell]:
+    mark, style = MARKS[state.status]
+    said, because = _state(state, number, at)
+    style = "red" if state.blocked_by else style
+    title = (f"{number[step.uid]}. {step.title}", "bold" if state.status == "in_progress" else "")
+    return [(mark, style), title, (said, style), because, effort_of(step.hours) if step.estimate else ""]
+
+
+def _state(state: StepState, number: dict[str, int], at: float) -> tuple[str, str]:
+    """The word for where a step stands, and what explains it."""
+    if state.blocked_by:
+        return "blocked", f"by step {_listed(state.blocked_by, number)}"
+    if state.unmet:
+        return "waiting", f"for step {_listed(state.unmet, number)}"
+    if state.status == "failed":
+        return "failed", state.error.strip().partition("\n")[0][:120]
+    if state.status == "in_progress":
+        since = timestamps.seconds(state.started_at)
+        lasting = f"for {_lasting(at - since)}" if since is not None else ""
+        return "in progress", " ".join(part for part in (state.actor, lasting) if part)
+    if state.duration_ms is not None and state.status == "completed":
+        return "completed", f"in {_lasting(state.duration_ms / 1_000)}"
+    return state.status, ""
+
+
+def _lasting(length_s: float) -> str:
+    """How long something takes or took.
+
+    >>> _lasting(2.4), _lasting(300)
+    ('2 s', '5 min')
+    """
+    return f"{max(0.0, length_s):.0f} s" if length_s < MINUTE_S else effort_of(length_s / HOUR_S)
+
+
+def _listed(uids: tuple[str, ...], number: dict[str, int]) -> str:
+    return ", ".join(str(each) for each in sorted(number[uid] for uid in uids))
+
+
+def _outlook(now: Current) -> str:
+    """What comes next, and what holds the whole up."""
+    execution, number = now.execution, numbers(now.plan)
+    if execution.status in ENDED:
+        return ""
+    path = " → ".join(str(number[uid]) for uid in execution.critical_path_remaining)
+    told = (
+        f"next: step {number[execution.next]}" if execution.next else "",
+        f"critical path left: {path}" if path else "",
+        f"about {effort_of(execution.eta_hours)} left at the pace so far" if execution.eta_hours is not None else "",
+    )
+    return " · ".join(part for part in told if part)

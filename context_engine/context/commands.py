@@ -1,0 +1,218 @@
+r"""PURE. How a repository is tested and checked, as its own files say: never a command that they do not back.
+
+>>> [str(each) for each in commands({"Makefile": "test:\n\tpytest\n", "go.mod": "module x"})]
+['make test (Makefile)', 'go test ./... (go.mod)', 'go vet ./... (go.mod)']
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Literal, NamedTuple
+
+from context_engine.text.untrusted_data import ParseError, read_json, read_toml
+
+Kind = Literal["test", "lint", "types", "format", "build"]
+
+
+class Command(NamedTuple):
+    """What to type at the top of the workspace, what for, and the file that says so."""
+
+    kind: Kind
+    text: str
+    source: str
+
+    def __str__(self) -> str:
+        """The command and where it comes from."""
+        return f"{self.text} ({self.source})"
+
+
+KINDS: Mapping[str, Kind] = {
+    **dict.fromkeys(("test", "tests", "check", "unit", "test:unit", "test-unit", "spec"), "test"),
+    **dict.fromkeys(("lint", "eslint", "lint:check", "cs", "phpcs", "cs-check", "stylecheck", "vet", "clippy"), "lint"),
+    **dict.fromkeys(
+        ("types", "typecheck", "type-check", "typing", "tsc", "mypy", "phpstan", "stan", "analyse"), "types"
+    ),
+    **dict.fromkeys(("format", "fmt", "format:check", "fmt-check"), "format"),
+    **dict.fromkeys(("build", "compile"), "build"),
+}
+"""What the scripts and targets of a repository are called, and what they are for."""
+
+Files = Mapping[str, str]
+_NO_TEST = "no test specified"
+
+
+def commands(files: Files) -> list[Command]:
+    """The commands, those that the repository wrapped itself first; `files` are names at its top and their texts.
+
+    A file that cannot be understood says nothing.
+    """
+    return list(dict.fromkeys(command for read in READERS for command in read(files)))
+
+
+def _makefile(files: Files) -> Iterator[Command]:
+    for name in ("GNUmakefile", "Makefile", "makefile"):
+        targets = re.findall(r"^([A-Za-z][\w:.-]*)\s*:(?!=)", files.get(name, ""), re.MULTILINE)
+        yield from (Command(KINDS[target], f"make {target}", name) for target in targets if target in KINDS)
+
+
+def _just(files: Files) -> Iterator[Command]:
+    for name in ("justfile", "Justfile", ".justfile"):
+        recipes = re.findall(r"^@?([a-z][\w-]*)(?:[ \t]+[^:\n]*)?:(?!=)", files.get(name, ""), re.MULTILINE)
+        yield from (Command(KINDS[recipe], f"just {recipe}", name) for recipe in recipes if recipe in KINDS)
+
+
+def _taskfile(files: Files) -> Iterator[Command]:
+    for name in ("Taskfile.yml", "Taskfile.yaml"):
+        _, _, below = files.get(name, "").partition("\ntasks:")
+        tasks = re.findall(r"^  ['\"]?([a-z][\w:-]*?)['\"]?:", below, re.MULTILINE)
+        yield from (Command(KINDS[task], f"task {task}", name) for task in tasks if task in KINDS)
+
+
+def _package_json(files: Files) -> Iterator[Command]:
+    runner = next((runner for lock, runner in _RUNNERS if lock in files), "npm")
+    for script, text in _scripts(files.get("package.json", "")):
+        if script in KINDS and _NO_TEST not in text:
+            yield Command(
+                KINDS[script], f"{runner} run {script}" if script != "test" else f"{runner} test", "package.json"
+            )
+
+
+_RUNNERS = (("pnpm-lock.yaml", "pnpm"), ("yarn.lock", "yarn"), ("bun.lock", "bun run"), ("bun.lockb", "bun run"))
+
+
+def _deno(files: Files) -> Iterator[Command]:
+    for name in ("deno.json", "deno.jsonc"):
+        tasks = _object(files.get(name, "")).get("tasks")
+        for task in tasks if isinstance(tasks, dict) else ():
+            if task in KINDS:
+                yield Command(KINDS[task], f"deno task {task}", name)
+
+
+def _composer(files: Files) -> Iterator[Command]:
+    for script, _ in _scripts(files.get("composer.json", "")):
+        if script in KINDS:
+            yield Command(KINDS[script], f"composer {script}", "composer.json")
+
+
+def _scripts(text: str) -> Iterator[tuple[str, str]]:
+    """The `scripts` of a manifest in JSON."""
+    scripts = _object(text).get("scripts")
+    for name, script in scripts.items() if isinstance(scripts, dict) else ():
+        yield name, str(script)
+
+
+def _python(files: Files) -> Iterator[Command]:
+    """What tox and nox run the project itself wants run; else the tools that it configures."""
+    project = files.get("pyproject.toml", "")
+    tools = _toml(project).get("tool")
+    tools = tools if isinstance(tools, dict) else {}
+    setup, tox = files.get("setup.cfg", ""), files.get("tox.ini", "")
+    if "[testenv" in tox or "tox" in tools:
+        yield Command("test", "tox", "tox.ini" if tox else "pyproject.toml")
+    if "noxfile.py" in files:
+        yield Command("test", "nox", "noxfile.py")
+    told = {
+        "pytest.ini": "pytest.ini" in files,
+        "pyproject.toml": "pytest" in tools,
+        "setup.cfg": "[tool:pytest]" in setup,
+    }
+    told |= {"tox.ini": "[pytest]" in tox, "conftest.py": "conftest.py" in files}
+    yield from (Command("test", "pytest", name) for name, is_told in [*told.items()] if is_told)
+    for tool, kind, text in _PYTHON_TOOLS:
+        own = next((name for name in (f"{tool}.toml", f".{tool}.toml", f"{tool}.ini", f".{tool}") if name in files), "")
+        if tool in tools or own:
+            yield Command(kind, text, own or "pyproject.toml")
+
+
+_PYTHON_TOOLS: tuple[tuple[str, Kind, str], ...] = (
+    ("ruff", "lint", "ruff check"),
+    ("flake8", "lint", "flake8"),
+    ("mypy", "types", "mypy ."),
+    ("pyright", "types", "pyright"),
+    ("black", "format", "black --check ."),
+)
+
+
+def _wrapped_builds(files: Files) -> Iterator[Command]:
+    """Gradle and Maven, by the wrapper that the repository brings."""
+    gradle = next((name for name in ("build.gradle.kts", "build.gradle") if name in files), "")
+    if gradle:
+        yield Command("test", f"{'./gradlew' if 'gradlew' in files else 'gradle'} test", gradle)
+    if "pom.xml" in files:
+        yield Command("test", f"{'./mvnw' if 'mvnw' in files else 'mvn'} test", "pom.xml")
+
+
+def _by_file(files: Files) -> Iterator[Command]:
+    """Where the file alone says which command there is."""
+    for pattern, kind, text in BY_FILE:
+        name = next((name for name in sorted(files) if re.fullmatch(pattern, name)), "")
+        if name:
+            yield Command(kind, text, name)
+
+
+BY_FILE: tuple[tuple[str, Kind, str], ...] = (
+    (r"Cargo\.toml", "test", "cargo test"),
+    (r"Cargo\.toml", "lint", "cargo clippy"),
+    (r"go\.mod", "test", "go test ./..."),
+    (r"go\.mod", "lint", "go vet ./..."),
+    (r"\.golangci\.(?:ya?ml|toml|json)", "lint", "golangci-lint run"),
+    (r"phpunit", "test", "./phpunit"),
+    (r"phpunit(?:\.dist)?\.xml(?:\.dist)?", "test", "vendor/bin/phpunit"),
+    (r"phpstan(?:\.dist)?\.neon(?:\.dist)?", "types", "vendor/bin/phpstan analyse"),
+    (r"\.php-cs-fixer(?:\.dist)?\.php", "lint", "vendor/bin/php-cs-fixer check"),
+    (r"\.rspec", "test", "bundle exec rspec"),
+    (r"\.rubocop\.yml", "lint", "bundle exec rubocop"),
+    (r"Rakefile", "test", "bundle exec rake test"),
+    (r"mix\.exs", "test", "mix test"),
+    (r"build\.sbt", "test", "sbt test"),
+    (r"Package\.swift", "test", "swift test"),
+    (r"pubspec\.yaml", "test", "dart test"),
+    (r"stack\.yaml", "test", "stack test"),
+    (r"cabal\.project|.+\.cabal", "test", "cabal test"),
+    (r"build\.zig", "test", "zig build test"),
+    (r".+\.sln|.+\.slnx|.+\.csproj", "test", "dotnet test"),
+    (r"tsconfig\.json", "types", "npx tsc --noEmit"),
+    (r"\.pre-commit-config\.yaml", "lint", "pre-commit run --all-files"),
+)
+"""Tools that have one way to be called; a Rakefile may lack the task, so it stands behind .rspec."""
+
+READERS: tuple[Callable[[Files], Iterator[Command]], ...] = (
+    _makefile,
+    _just,
+    _taskfile,
+    _package_json,
+    _deno,
+    _composer,
+    _python,
+    _wrapped_builds,
+    _by_file,
+)
+"""The repository's own wrappers first: they know what the bare tools need."""
+
+NAMES = re.compile(
+    r"(?i:gnumakefile|makefile|\.?justfile)|Taskfile\.ya?ml|package\.json|pnpm-lock\.yaml|yarn\.lock|bun\.lockb?|deno\.jsonc?"
+    r"|composer\.json|pyproject\.toml|setup\.cfg|tox\.ini|noxfile\.py|pytest\.ini|conftest\.py|\.?(?:ruff|mypy|flake8|black)"
+    r"(?:\.toml|\.ini)?|pyrightconfig\.json|build\.gradle(?:\.kts)?|gradlew|pom\.xml|mvnw|"
+    + "|".join(dict.fromkeys(pattern for pattern, _, _ in BY_FILE))
+)
+"""The files that are asked for; only the names of most of them matter."""
+READ = re.compile(
+    r"(?i:gnumakefile|makefile|\.?justfile)|Taskfile\.ya?ml|.+\.json|pyproject\.toml|setup\.cfg|tox\.ini|deno\.jsonc"
+)
+"""Those whose text matters, too."""
+
+
+def _object(text: str) -> Mapping[str, Any]:
+    try:
+        found = read_json(text) if text else {}
+    except ParseError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _toml(text: str) -> Mapping[str, Any]:
+    try:
+        return read_toml(text)
+    except ParseError:
+        return {}

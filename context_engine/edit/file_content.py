@@ -1,0 +1,221 @@
+r"""PURE. A file as an edit sees it: bytes that become text and come back as the same bytes.
+
+A byte order mark is set aside. Bytes that are no UTF-8 are carried through as they are. Places are looked for in `norm`,
+where every CR LF is one line feed; the text itself is changed only between two offsets, so everything else survives by
+construction. A line ends at a line feed and at nothing else: form feeds, Unicode separators and a lone CR are content.
+
+>>> content = content_of(b"\xef\xbb\xbfone\r\ntwo\r\n")
+>>> content.norm, content.offset(content.norm.index("two")), content.encoded("three")
+('one\ntwo\n', 5, b'three')
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, chain, repeat
+
+from context_engine.edit.normalized_lines import key_of
+from context_engine.errors import BinaryFile, TooLarge, WrongEncoding
+from context_engine.secrets.masked_text import masked
+from context_engine.text import lines
+
+BYTES_MAX = 32 << 20
+"""Hundred times the largest file people write by hand; what is larger is data, and wants another program."""
+NEARBY_CHARS = 8_000
+"""Some two hundred lines either way show how a part of a file is indented."""
+
+_UTF32_MARKS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
+_UTF16_MARKS = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+CODE_MAX = 0x10FFFF
+"""No more code points than these: lines beyond are told apart by looking at them."""
+
+
+@dataclass(frozen=True)
+class Content:
+    """The text of a file without its byte order mark, and how it was read."""
+
+    text: str
+    bom: bytes = b""
+    encoding: str = "utf-8"
+    is_clean: bool = True
+    """False: some bytes are no UTF-8; they stand in the text as what encodes to them again."""
+
+    def encoded(self, text: str) -> bytes:
+        """A part of this file's text, or a new one, as the file holds it."""
+        return text.encode(self.encoding, "strict" if self.is_clean else "surrogateescape")
+
+    @cached_property
+    def norm(self) -> str:
+        """The text with every CR LF made one line feed."""
+        return self.text.replace("\r\n", "\n") if "\r" in self.text else self.text
+
+    @cached_property
+    def _returns(self) -> list[int]:
+        """Where in `norm` a line feed stands that has a CR before it in the text."""
+        if len(self.norm) == len(self.text):
+            return []
+        return [found.start() - number for number, found in enumerate(re.finditer("\r\n", self.text))]
+
+    def offset(self, at: int) -> int:
+        """Where a character of `norm` stands in the text."""
+        return at + bisect_left(self._returns, at)
+
+    # -- lines, counted from 0
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The lines of `norm` without their line feeds."""
+        return lines.split(self.norm)
+
+    @cached_property
+    def shown_lines(self) -> list[str]:
+        """The lines for somebody to see: without the secrets of the whole file."""
+        return lines.split(masked(self.norm))
+
+    @cached_property
+    def starts(self) -> list[int]:
+        """Where each line begins in `norm`, and where one more would."""
+        return list(accumulate(map(len, self.lines), lambda at, length: at + length + 1, initial=0))
+
+    def line_of(self, at: int) -> int:
+        """The line that a character of `norm` stands on."""
+        return max(0, min(bisect_right(self.starts, at) - 1, len(self.lines) - 1))
+
+    def column(self, at: int) -> int:
+        """Which character of its line one of `norm` is, counted from 1."""
+        return at - self.norm.rfind("\n", 0, at)
+
+    def break_of(self, line: int) -> str:
+        """What ends a line in the text; nothing behind a last line without a line feed."""
+        return self.break_at(self.offset(self.starts[line] + len(self.lines[line])))
+
+    def break_at(self, offset: int) -> str:
+        """The line break that begins at an offset of the text; empty when none does."""
+        found = self.text[offset : offset + 2]
+        return found if found == "\r\n" else found[:1] if found[:1] == "\n" else ""
+
+    def newline(self, start: int, stop: int) -> str:
+        """How a new line ends between two offsets of the text: as most there, else as that line, else as most do."""
+        for part in (self.text[start:stop], self._line_end(stop), self.text):
+            pairs = part.count("\r\n")
+            singles = part.count("\n") - pairs
+            if pairs != singles:
+                return "\r\n" if pairs > singles else "\n"
+        return "\n"
+
+    def _line_end(self, at: int) -> str:
+        feed = self.text.find("\n", at)
+        return self.text[max(0, feed - 1) : feed + 1] if feed >= 0 else ""
+
+    def nearby(self, at: int) -> list[str]:
+        """The lines around a character of `norm`, for how they are indented."""
+        start, stop = max(0, at - NEARBY_CHARS), at + NEARBY_CHARS
+        whole = self.norm[start:stop].split("\n")
+        return whole[int(start > 0) : len(whole) - (stop < len(self.norm))]
+
+    # -- lines by what stands on them, whatever the whitespace
+
+    @cached_property
+    def keys(self) -> list[str]:
+        """The key of each line; empty for a blank one."""
+        return [key_of(line) for line in self.lines]
+
+    @cached_property
+    def solid(self) -> list[int]:
+        """The lines that are not blank."""
+        return [number for number, key in enumerate(self.keys) if key]
+
+    @cached_property
+    def key_ends(self) -> list[int]:
+        """How many characters the keys of the solid lines have, up to each of them and with it."""
+        return list(accumulate(len(self.keys[line]) for line in self.solid))
+
+    @cached_property
+    def codes(self) -> dict[str, str]:
+        """A character for each different key, so that lines can be searched as quickly as text."""
+        characters = chain(map(chr, range(CODE_MAX)), repeat(chr(CODE_MAX)))
+        return dict(zip(dict.fromkeys(filter(None, self.keys)), characters, strict=False))
+
+    @cached_property
+    def coded(self) -> str:
+        """The solid lines, one character each."""
+        return "".join(map(self.codes.__getitem__, filter(None, self.keys)))
+
+    def runs(self, keys: Sequence[str]) -> Iterator[int]:
+        """Where solid lines with these keys follow one another, as places in `solid`; overlapping runs, too."""
+        codes = self.codes
+        if not keys or any(key not in codes for key in keys):
+            return
+        wanted = "".join([codes[key] for key in keys])
+        at = self.coded.find(wanted)
+        while at >= 0:
+            if len(codes) <= CODE_MAX or self.keys_at(at, len(keys)) == list(keys):
+                yield at
+            at = self.coded.find(wanted, at + 1)
+
+    def keys_at(self, at: int, count: int) -> list[str]:
+        """The keys of some solid lines from one on."""
+        return [self.keys[line] for line in self.solid[at : at + count]]
+
+    def solid_before(self, line: int) -> int:
+        """How many solid lines stand above a line."""
+        return bisect_left(self.solid, line)
+
+
+def content_of(data: bytes) -> Content:
+    """Read the bytes of a file for editing.
+
+    Raises: BinaryFile, TooLarge, WrongEncoding.
+    """
+    if len(data) > BYTES_MAX:
+        raise too_large(len(data))
+    if data.startswith(_UTF32_MARKS):
+        raise _unreadable("UTF-32")
+    for mark, encoding in _UTF16_MARKS:
+        if data.startswith(mark):
+            return _wide(data, mark, encoding)
+    if b"\0" in data:
+        raise _binary()
+    bom = codecs.BOM_UTF8 if data.startswith(codecs.BOM_UTF8) else b""
+    body = data[len(bom) :] if bom else data
+    try:
+        return Content(body.decode("utf-8"), bom)
+    except UnicodeDecodeError:
+        return Content(body.decode("utf-8", "surrogateescape"), bom, is_clean=False)
+
+
+def _wide(data: bytes, mark: bytes, encoding: str) -> Content:
+    """UTF-16, if it is whole: what cannot be read cannot be written back either."""
+    try:
+        text = data[len(mark) :].decode(encoding)
+    except UnicodeDecodeError as error:
+        raise _unreadable(encoding.upper()) from error
+    if "\0" in text:
+        raise _binary()
+    return Content(text, mark, encoding)
+
+
+def too_large(size: int) -> TooLarge:
+    """A file over the limit, as it is or as it would become."""
+    return TooLarge(
+        f"{size:,} bytes are over the {BYTES_MAX:,} that can be edited",
+        suggestion="Change a file of this size with a program of its own, such as sed.",
+        details={"size": size, "limit": BYTES_MAX},
+    )
+
+
+def _binary() -> BinaryFile:
+    return BinaryFile("it holds NUL bytes", suggestion="Only text can be edited; write the whole file anew instead.")
+
+
+def _unreadable(name: str) -> WrongEncoding:
+    return WrongEncoding(
+        f"it begins as {name}, which cannot be kept byte for byte here",
+        suggestion="Convert the file to UTF-8, or write it anew with write_file.",
+        details={"encoding": name},
+    )

@@ -1,0 +1,331 @@
+"""What was edited, so that it can be undone, done again, and mended after a crash: one SQLite file a workspace.
+
+    journal.db      in `<workspace>/.context-engine/`, beside what it can restore; see docs/decisions/0021
+
+An entry is what one call changed, in one file or many. It is written before the first of them is: as long as its state is
+`open`, nobody knows how far its writer came. A turn is an entry that undoes another one or does it again; when it is
+finished, the other one holds what it takes to turn it back, and the turn is gone. Only a ring of the newest is kept.
+"""
+
+from __future__ import annotations
+
+import threading
+import zlib
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import apsw
+import msgspec
+
+from context_engine.storage import database, storage_errors
+from context_engine.storage.state_folder import StateFolder
+from context_engine.text.delta import Delta, Piece
+
+NAME = "journal.db"
+SCHEMA_VERSION = 1
+OPS_MAX = 500
+BYTES_MAX = 64 * 1024 * 1024
+"""The journal keeps so many changed files, and so many packed bytes of them; its newest entry always."""
+UNPACKED_BYTES_MAX = 128 * 1024 * 1024
+"""A file that is edited has at most 32 MiB, and its change holds parts of both versions."""
+ENTRY_BYTES_MAX = 256 * 1024 * 1024
+"""One entry may unpack to so much,"""
+RATIO_MAX = 64
+"""or to so many times what it takes in the file: text packs 3 to 10 times smaller, a bomb of zeros a thousand times."""
+BUSY_MS = 5_000
+
+KEPT = storage_errors.Kept(
+    "the journal of edits",
+    busy="Call again in a moment; nothing was written.",
+    full="Free some space, then call again; nothing was written.",
+    closed="Give this user permission to write there: what cannot be recorded could not be undone. Nothing was written.",
+    damaged="Move it away: it holds nothing but what can be undone. The files themselves are not touched.",
+)
+
+State = Literal["open", "done", "undone"]
+
+_SCHEMA = """
+CREATE TABLE entry(
+    id INTEGER PRIMARY KEY AUTOINCREMENT, at REAL NOT NULL, session TEXT NOT NULL, state TEXT NOT NULL,
+    turns INTEGER NOT NULL, turned INTEGER NOT NULL);
+CREATE TABLE op(
+    entry INTEGER NOT NULL REFERENCES entry ON DELETE CASCADE, path TEXT NOT NULL, before TEXT NOT NULL,
+    after TEXT NOT NULL, mode INTEGER, delta BLOB NOT NULL, image BLOB, temp TEXT NOT NULL, folders TEXT NOT NULL);
+CREATE INDEX op_of_entry ON op(entry);
+PRAGMA user_version = {version};
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """One changed file. `before` and `after` are the SHA-256 of its content in hex; empty where there is no file.
+
+    `temp` is what lies beside it until it is renamed onto it, `image` the old content while the file is written over in
+    place, `folders` those that were made for it. `mode` are the permissions to give it back with.
+    """
+
+    path: str
+    before: str
+    after: str
+    delta: Delta
+    mode: int | None = None
+    image: bytes | None = None
+    temp: str = ""
+    folders: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What one call changed. `turns` is the entry that it undoes or does again, 0 for an edit; `at` are seconds since 1970.
+
+    What lies there is what its ops say of `after`, also when it was undone: turning it back gives what they say of `before`.
+    """
+
+    id: int
+    at: float
+    session: str
+    state: State
+    turns: int
+    ops: tuple[Op, ...]
+
+
+class Journal:
+    """The journal of one workspace. Thread-safe; any number of processes may hold one on the same folder.
+
+    `flush=False` gives up on surviving a power cut, for a workspace that can be had again.
+    """
+
+    def __init__(self, folder: Path, *, flush: bool = True) -> None:
+        """Nothing is opened or created until it is needed."""
+        self.path = folder / NAME
+        self._files = StateFolder(folder)
+        self._flush = flush
+        self._lock = threading.RLock()
+        self._db: apsw.Connection | None = None
+        self._inode = 0
+
+    def close(self) -> None:
+        """Let go of the file; the journal can be used again afterwards."""
+        with self._lock:
+            if self._db is not None:
+                self._db.close()
+                self._db = None
+
+    # -- what was done --
+
+    def entry(self, number: int) -> Entry | None:
+        """One entry; None when it was never made, taken back, or has left the ring."""
+        return next(iter(self._entries("id = ?", (number,))), None)
+
+    def entries(self, limit: int) -> list[Entry]:
+        """What was done and undone, newest first, without contents. Raises: StorageCorrupt, also when it was emptied."""
+        self._check_not_emptied()
+        found = self._outlines("state != 'open' ORDER BY id DESC LIMIT ?", (limit,))
+        if not found:
+            self._check_sound()
+        return found
+
+    def newest(self, wanted: State, session: str = "") -> Entry | None:
+        """What would be undone (`done`) or done again (`undone`) next; of this session only, if it ever changed anything."""
+        self._check_not_emptied()
+        mine = bool(session) and bool(self._ask("SELECT 1 FROM entry WHERE session = ? LIMIT 1", (session,)))
+        order = "id" if wanted == "done" else "turned"
+        found = self._entries(
+            f"state = ? AND (session = ? OR NOT ?) ORDER BY {order} DESC LIMIT 1", (wanted, session, mine)
+        )
+        if not found and not self._ask("SELECT 1 FROM entry LIMIT 1", ()):
+            self._check_sound()
+        return next(iter(found), None)
+
+    def unfinished(self, paths: Iterable[str] | None = None) -> list[Entry]:
+        """Entries whose writer has not said how it ended: it is at work, or dead. Only those on `paths`; without contents."""
+        found = self._outlines("state = 'open' ORDER BY id")
+        wanted = None if paths is None else set(paths)
+        return [each for each in found if wanted is None or any(op.path in wanted for op in each.ops)]
+
+    # -- doing --
+
+    def begin(self, ops: Sequence[Op], *, at: float, session: str = "", turns: int = 0, flush: bool = True) -> int:
+        """Record what is about to be written; its number. `flush`: a power cut must not lose the record.
+
+        Raises: WriteFailed, DiskFull, StorageBusy, StorageCorrupt.
+        """
+        with self._writing(flush=flush) as db:
+            db.execute("INSERT INTO entry VALUES (NULL, ?, ?, 'open', ?, 0)", (at, session, turns))
+            number = db.last_insert_rowid()
+            _put(db, number, ops)
+            return number
+
+    def finish(self, number: int) -> None:
+        """Everything has been written: what was begun counts. Raises: as `begin`."""
+        with self._writing() as db:
+            begun = next(iter(_read(db, "id = ? AND state = 'open'", (number,), has_contents=False)), None)
+            if begun is None:  # another process took it for dead, and mended it
+                return
+            if begun.turns:
+                _turn(db, begun)
+            else:
+                db.execute("UPDATE entry SET state = 'done' WHERE id = ?", (number,))
+                db.execute("UPDATE op SET image = NULL, temp = '' WHERE entry = ?", (number,))
+                undone = "DELETE FROM entry WHERE state = 'undone' AND id IN (SELECT entry FROM op WHERE path = ?)"
+                db.executemany(undone, [(op.path,) for op in begun.ops])
+            _drop_oldest(db)
+
+    def abort(self, number: int) -> None:
+        """Nothing of what was begun has been written, or all of it has been taken back. Raises: as `begin`."""
+        with self._writing() as db:
+            db.execute("DELETE FROM entry WHERE id = ? AND state = 'open'", (number,))
+
+    # -- the database --
+
+    def _check_not_emptied(self) -> None:
+        """Refuse to take a file without content for a journal without edits; the next edit makes it a journal again."""
+        with self._lock:
+            if self._db is None and self._is_empty():
+                raise storage_errors.damaged(self.path, KEPT, "it is empty, so what was edited before cannot be undone")
+
+    def _check_sound(self) -> None:
+        """Refuse to take a journal whose entries cannot be found for one that has none. Cheap: it is asked of empty ones."""
+        wrong = [row for row in self._ask("PRAGMA quick_check", ()) if row != ("ok",)]
+        wrong = wrong or self._ask("PRAGMA foreign_key_check", ())
+        if wrong:
+            raise storage_errors.damaged(self.path, KEPT, f"it shows no edit, and is not sound: {wrong[0][0]}")
+
+    def _is_empty(self) -> bool:
+        status = self._files.check_file(NAME)
+        return status is not None and status.st_size == 0 and not self._files.exists(f"{NAME}-wal")
+
+    def _entries(self, where: str, values: tuple[Any, ...] = ()) -> list[Entry]:
+        with self._reading() as db:
+            return [] if db is None else _read(db, where, values)
+
+    def _outlines(self, where: str, values: tuple[Any, ...] = ()) -> list[Entry]:
+        """Entries that say which files they changed, but not how: contents are only unpacked where they are written back."""
+        with self._reading() as db:
+            return [] if db is None else _read(db, where, values, has_contents=False)
+
+    def _ask(self, sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        with self._reading() as db:
+            return [] if db is None else _rows(db, sql, values)
+
+    @contextmanager
+    def _reading(self) -> Generator[apsw.Connection | None]:
+        readable = database.readable(self._files, NAME, lambda: self._connected(create=False))
+        with self._lock, storage_errors.translated(self.path, KEPT), readable as db:
+            yield db
+
+    @contextmanager
+    def _writing(self, *, flush: bool = False) -> Generator[apsw.Connection]:
+        with self._lock, storage_errors.translated(self.path, KEPT):
+            db = self._connected(create=True)
+            assert db is not None
+            db.execute(f"PRAGMA synchronous = {('FULL' if flush else 'NORMAL') if self._flush else 'OFF'}")
+            with database.transaction(db):
+                yield db
+
+    def _connected(self, *, create: bool) -> apsw.Connection | None:
+        """The open database, as long as it is the file that lies there: somebody may have cleaned the folder up."""
+        inode = database.inode(self.path)
+        if self._db is not None and inode != self._inode:
+            self.close()
+        if self._db is None and (create or (inode and not self._is_empty())):
+            self._db = _opened(self._files)
+            self._inode = database.inode(self.path)
+        return self._db
+
+
+def _opened(files: StateFolder) -> apsw.Connection:
+    settings = "PRAGMA secure_delete = FAST; PRAGMA foreign_keys = ON"
+    db = database.open_in_state(files, NAME, tables=("entry", "op"), busy_ms=BUSY_MS, settings=settings)
+    _check_schema(db, files.path / NAME)
+    return db
+
+
+def _check_schema(db: apsw.Connection, path: Path) -> None:
+    """Make the tables in an empty file. What another release wrote is not guessed at."""
+    db.execute("BEGIN IMMEDIATE")
+    version = db.pragma("user_version")
+    if version == 0:
+        db.execute(_SCHEMA.format(version=SCHEMA_VERSION))
+    db.execute("COMMIT")
+    if version not in {0, SCHEMA_VERSION}:
+        db.close()
+        raise storage_errors.newer(path, KEPT, version, SCHEMA_VERSION)
+
+
+def _rows(db: apsw.Connection, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    return db.execute(sql, values).fetchall()
+
+
+def _read(db: apsw.Connection, where: str, values: tuple[Any, ...] = (), *, has_contents: bool = True) -> list[Entry]:
+    heads = f"SELECT id, at, session, state, turns FROM entry WHERE {where}"  # noqa: S608 - written in this file
+    ops = _contents if has_contents else _outline
+    found = [Entry(*head, ops(db, head[0])) for head in _rows(db, heads, values)]
+    if without := [entry.id for entry in found if not entry.ops]:
+        raise apsw.CorruptError(f"edit {without[0]} names no file")
+    return found
+
+
+def _outline(db: apsw.Connection, entry: int) -> tuple[Op, ...]:
+    rows = _rows(db, "SELECT path, before, after, mode FROM op WHERE entry = ? ORDER BY rowid", (entry,))
+    return tuple(Op(path, before, after, (), mode) for path, before, after, mode in rows)
+
+
+def _contents(db: apsw.Connection, entry: int) -> tuple[Op, ...]:
+    """The files of an entry with what was changed in them. Raises: zlib.error for what no edit has written."""
+    packed = _rows(db, "SELECT sum(length(delta) + length(coalesce(image, ''))) FROM op WHERE entry = ?", (entry,))
+    left = max(ENTRY_BYTES_MAX, RATIO_MAX * int(packed[0][0] or 0))
+    ops = "SELECT path, before, after, mode, delta, image, temp, folders FROM op WHERE entry = ? ORDER BY rowid"
+    found: list[Op] = []
+    for path, before, after, mode, delta, image, temp, folders in db.execute(ops, (entry,)):
+        data = database.unpacked(delta, min(max(left, 1), UNPACKED_BYTES_MAX))
+        left -= len(data)
+        old = None if image is None else database.unpacked(image, min(max(left, 1), UNPACKED_BYTES_MAX))
+        left -= len(old or b"")
+        pieces = msgspec.msgpack.decode(data, type=list[tuple[int, bytes, bytes]])
+        found.append(
+            Op(
+                *(path, before, after, tuple(Piece(*piece) for piece in pieces), mode, old, temp),
+                folders=tuple(filter(None, folders.split("\0"))),
+            )
+        )
+    return tuple(found)
+
+
+def _put(db: apsw.Connection, number: int, ops: Iterable[Op]) -> None:
+    rows = [
+        (
+            *(number, op.path, op.before, op.after, op.mode, zlib.compress(msgspec.msgpack.encode(op.delta), 1)),
+            *(None if op.image is None else zlib.compress(op.image, 1), op.temp, "\0".join(op.folders)),
+        )
+        for op in ops
+    ]
+    db.executemany("INSERT INTO op VALUES (?,?,?,?,?,?,?,?,?)", rows)
+
+
+def _turn(db: apsw.Connection, turn: Entry) -> None:
+    """Hand the other entry what it takes to turn it back, and let the turn go."""
+    flipped = "UPDATE entry SET state = iif(state = 'done', 'undone', 'done'), turned = ? WHERE id = ?"
+    db.execute(flipped, (turn.id, turn.turns))
+    if db.changes():
+        db.execute("DELETE FROM op WHERE entry = ?", (turn.turns,))
+        db.execute("UPDATE op SET entry = ?, image = NULL, temp = '' WHERE entry = ?", (turn.turns, turn.id))
+    db.execute("DELETE FROM entry WHERE id = ?", (turn.id,))
+
+
+def _drop_oldest(db: apsw.Connection) -> None:
+    """Keep the ring to its size."""
+    rows = _rows(
+        db,
+        "SELECT entry, count(*), sum(length(delta)) FROM op JOIN entry ON entry.id = op.entry "
+        "WHERE state != 'open' GROUP BY entry ORDER BY entry DESC",
+    )
+    ops = size = 0
+    for place, (number, count, length) in enumerate(rows):
+        ops += count
+        size += length
+        if place and (ops > OPS_MAX or size > BYTES_MAX):
+            db.execute("DELETE FROM entry WHERE id = ?", (number,))

@@ -1,0 +1,686 @@
+"""What a new name for a definition changes: the places that surely mean it, and apart from them those that may.
+
+A place is sure when scopes and imports lead from it to the definition, with nothing on the way that might give the name
+another meaning; whatever is not understood counts as such. Nothing is written here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from hashlib import sha256
+from posixpath import dirname
+
+from context_engine.edit.file_content import Content, content_of
+from context_engine.edit.file_edit import Change, edited
+from context_engine.edit.model import Edit, Fuzzy
+from context_engine.edit.patch import plan
+from context_engine.edit.syntax_check import broken
+from context_engine.errors import CallError, InvalidArgument, MultipleMatches, SymbolNotFound
+from context_engine.index.symbol_graph import qualified_names
+from context_engine.languages import Grammars, Language, Languages, Outline, PathIndex, Symbol, outline, resolve_import
+from context_engine.languages.name_occurrences import Occurrence, Scope, occurrences, places
+from context_engine.text.spans import LineSpan
+
+HEAD_BYTES = 200
+"""The first line says what a script is written in."""
+SHOWN_MAX = 10
+CANDIDATES_MAX = 2_000
+"""Comparing a line with so many that look like it takes some ten milliseconds."""
+FAMILIES = {"typescript": "javascript", "tsx": "javascript", "vue": "javascript", "svelte": "javascript"}
+"""Languages whose files import one another."""
+HOLDERS = frozenset({"class", "interface", "struct", "enum", "trait", "type", "namespace", "module"})
+"""What is defined directly inside of these is looked up in them."""
+PACKAGED = frozenset({"go", "java"})
+"""Here the files of a folder see one another without an import."""
+WORTH_A_LOOK = "it may be meant all the same"
+BINDING = frozenset({"binding", "unknown", "import"})
+PLAIN = BINDING | {"read", "shorthand"}
+"""What a name by itself can be."""
+
+_NAME = re.compile(r"[^\W\d][\w$]*")
+_PACKAGE = re.compile(r"^package\s+([\w.]+)", re.MULTILINE)
+_BARE_IMPORT = re.compile(r"\s*(?:import\s+)?[\"`]")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the name stands, and the whole line; `why` it is not certain that it means the definition."""
+
+    path: str
+    line: int
+    column: int
+    text: str
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Renaming:
+    """The places of a name that mean the definition, those that may, and how many mean something else for certain."""
+
+    name: str
+    new_name: str
+    path: str
+    symbol: str
+    kind: str
+    line: int
+    certain: tuple[Place, ...]
+    uncertain: tuple[Place, ...]
+    others: int
+    notes: tuple[str, ...]
+    changes: tuple[Change, ...] = field(repr=False, default=())
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file in which the name stands: what it defines and imports, and every place of the name."""
+
+    path: str
+    raw: bytes
+    content: Content
+    data: bytes
+    language: Language | None
+    outline: Outline
+    found: tuple[Occurrence, ...]
+    unparsed: str = ""
+
+    @property
+    def family(self) -> str:
+        """The language, or that of the files it shares names with."""
+        name = self.language.name if self.language else ""
+        return FAMILIES.get(name, name)
+
+    @property
+    def package(self) -> str:
+        """The package that a file says it belongs to."""
+        found = _PACKAGE.search(self.content.norm)
+        return found[1] if found else ""
+
+    @cached_property
+    def qualified(self) -> list[str]:
+        """The names of its symbols with their owners."""
+        return qualified_names(self.outline.symbols)
+
+    @cached_property
+    def bindings(self) -> dict[Scope | None, list[Occurrence]]:
+        """The places that give the name a meaning, by the scope in which they do; None is the file itself."""
+        bound: dict[Scope | None, list[Occurrence]] = {}
+        for at in self.found:
+            if at.role in BINDING and not at.is_renamed:
+                bound.setdefault(at.scopes[0] if at.scopes else None, []).append(at)
+        return bound
+
+    def place(self, at: Occurrence, why: str = "") -> Place:
+        """A place of the name, as it is shown."""
+        return Place(self.path, at.line, at.column, self.content.shown_lines[at.line - 1], why)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The definition that gets a new name."""
+
+    source: Source
+    symbol: Symbol
+    qualified: str
+    names: tuple[Occurrence, ...]
+    """Where it is named: at its definition, and as a class at its constructors."""
+    is_only: bool
+    """Whether nothing else in the workspace is defined under its name."""
+
+    @property
+    def owner(self) -> Symbol | None:
+        """The definition directly around it."""
+        return self.source.outline.symbols[self.symbol.parent] if self.symbol.parent >= 0 else None
+
+    @property
+    def is_member(self) -> bool:
+        """Whether it is looked up in something: a method, a field."""
+        return bool(self.symbol.owner) or (self.owner is not None and self.owner.kind in HOLDERS)
+
+    @property
+    def module(self) -> str:
+        """What other files call the file it is in."""
+        stem = self.source.path.rpartition("/")[2].partition(".")[0]
+        return dirname(self.source.path).rpartition("/")[2] if stem in ("__init__", "index", "mod", "lib") else stem
+
+
+class Renamer:
+    """Finds the places of names in the files of one workspace.
+
+    `paths` are all of its files; `read` gives the bytes of one as they are now, or None.
+    """
+
+    def __init__(
+        self, languages: Languages, grammars: Grammars, paths: PathIndex, read: Callable[[str], bytes | None]
+    ) -> None:
+        self._languages = languages
+        self._grammars = grammars
+        self._paths = paths
+        self._read = read
+        self._places: dict[tuple[str, str], tuple[Occurrence, ...]] = {}
+
+    def renaming(self, name: str, new_name: str, holding: Iterable[str], *, under: str = "") -> Renaming:
+        """What a new name for the definition `name`, perhaps `Class.method`, changes in the files `holding` it.
+
+        `under` is the file or folder of the definition. Raises: SymbolNotFound, MultipleMatches, InvalidArgument.
+        """
+        last = bare_name(name)
+        if not _NAME.fullmatch(new_name) or new_name == last:
+            raise InvalidArgument(
+                f"{new_name!r} is no new name",
+                suggestion="Give one name, without its owner.",
+                details={"name": new_name},
+            )
+        self._places.clear()
+        sources = [source for path in sorted(holding) if (source := self._source(path, last)) is not None]
+        target = _target(sources, name, under)
+        self._check_free(target, new_name)
+        sorter = _Sorter(self, target, sources)
+        sure = sorter.sure()
+        self._check_scopes(sorter, sure, new_name)
+        edits = {path: _edits(sorter.sources[path], found, new_name) for path, found in sure.items()}
+        for path, rows in edits.items():
+            self._check_result(sorter.sources[path], rows, sure[path], new_name)
+        return sorter.told(last, new_name, sure, edits)
+
+    def _source(self, path: str, name: str) -> Source | None:
+        """A file as it is looked through. What cannot be parsed is looked through as text; None when it is not there."""
+        raw = self._read(path)
+        if raw is None or name.encode() not in raw:
+            return None
+        try:
+            content = content_of(raw)
+        except CallError as error:
+            return Source(path, raw, Content(""), b"", None, Outline(), (), error.message)
+        data = content.norm.encode("utf-8", "surrogateescape")
+        language = self._languages.detect(path, data[:HEAD_BYTES])
+        found = occurrences(language, data, name, self._grammars) if language else "no code"
+        if isinstance(found, str) or language is None or not language.names.reads:
+            why = (
+                found if isinstance(found, str) else f"names of {language.name if language else path} are not followed"
+            )
+            rows = [_as_text(data, *span) for span in places(data, name)] if isinstance(found, str) else found
+            return Source(
+                path, raw, content, data, language, _outline(language, data, self._grammars), tuple(rows), why
+            )
+        return Source(path, raw, content, data, language, _outline(language, data, self._grammars), found)
+
+    def places(self, source: Source, name: str) -> tuple[Occurrence, ...]:
+        """The places of another name in a file."""
+        known = self._places.get((source.path, name))
+        if known is None:
+            found = occurrences(source.language, source.data, name, self._grammars) if source.language else ""
+            known = self._places[source.path, name] = () if isinstance(found, str) else found
+        return known
+
+    def meant(self, source: Source, lines: tuple[int, int], name: str = "") -> list[str]:
+        """The files that the imports on some lines mean, the likeliest of each; only those that take a name, if one is given."""
+        files: list[str] = []
+        for each in source.outline.imports:
+            takes = (
+                not name
+                or name in each.names
+                or (not each.names and (_last(each.target) == name or source.family == "javascript"))
+            )
+            if source.language is not None and lines[0] <= each.line <= lines[1] and takes:
+                files += resolve_import(source.language, source.path, each.target, self._paths, each.names)[:1]
+        return files
+
+    def packages(self, source: Source, folder: str) -> Iterator[tuple[str, int]]:
+        """The imports (target, line) of a file that mean a folder."""
+        for each in source.outline.imports:
+            if source.language is not None:
+                files = resolve_import(source.language, source.path, each.target, self._paths, each.names)
+                if any(dirname(path) == folder for path in files):
+                    yield each.target, each.line
+
+    # -- whether the new name is free --
+
+    def _check_free(self, target: Target, new_name: str) -> None:
+        """Refuse a name that is defined already where the definition is, or in its package. Raises: InvalidArgument."""
+        own, beside = target.source, (target.symbol.parent, target.symbol.owner)
+        taken = [
+            (own.path, each.line)
+            for each in own.outline.symbols
+            if each.name == new_name and (each.parent, each.owner) == beside
+        ]
+        package = self._paths.in_folder(dirname(own.path)) if own.family in PACKAGED and not target.is_member else []
+        for path in package:
+            other = self._source(path, new_name) if path != own.path else None
+            taken += [
+                (path, each.line)
+                for each in (other.outline.symbols if other else ())
+                if each.name == new_name and each.parent < 0 and not each.owner
+            ]
+        _refuse_taken(new_name, taken)
+
+    def _check_scopes(self, sorter: _Sorter, sure: Mapping[str, Sequence[Occurrence]], new_name: str) -> None:
+        """Refuse a name that has a meaning already where a place gets it, or would get that of the place."""
+        taken: list[tuple[str, int]] = []
+        for path, found in sure.items():
+            plain = [at for at in found if at.role in PLAIN]
+            if not plain or sorter.target.is_member:
+                continue
+            others = [at for at in self.places(sorter.sources[path], new_name) if at.role in PLAIN]
+            bound = {at.scopes[0] for at in others if at.role in ("binding", "import") and at.scopes}
+            for other in others:
+                scope = next((each for each in other.scopes if each in bound), None)
+                if scope is None or any(scope in at.scopes for at in plain):
+                    taken.append((path, other.line))
+        _refuse_taken(new_name, taken)
+
+    def _check_result(self, source: Source, edits: Sequence[Edit], sure: Sequence[Occurrence], new_name: str) -> None:
+        """Refuse a name that the language does not take for one: with it the file must be what it was. Raises: InvalidArgument."""
+        after = plan(source.raw, edits).data
+        if source.language is None:
+            return
+        kinds = sorted(at.kind for at in (*sure, *self.places(source, new_name)))
+        now = occurrences(source.language, _folded(after), new_name, self._grammars)
+        report = broken(source.raw, after, source.path, self._languages, self._grammars)
+        labels = {"shorthand_property_identifier": "identifier"}
+        same = not isinstance(now, str) and sorted(at.kind for at in now) == sorted(
+            labels.get(kind, kind) for kind in kinds
+        )
+        if not same or not report.is_sound:
+            raise InvalidArgument(
+                f"{new_name!r} is no name that {source.language.name} takes in {source.path}",
+                suggestion="Choose another name: no keyword, and not one that a literal has.",
+                details={"name": new_name, "path": source.path},
+            )
+
+
+def bare_name(name: str) -> str:
+    """The name of a definition without its owner.
+
+    >>> bare_name("zoo::Cat::purr()"), bare_name(".main")
+    ('purr', 'main')
+    """
+    return _dotted(name).rpartition(".")[2]
+
+
+def _dotted(name: str) -> str:
+    return name.strip().replace("::", ".").replace("#", ".").removesuffix("()")
+
+
+def _folded(raw: bytes) -> bytes:
+    return content_of(raw).norm.encode("utf-8", "surrogateescape")
+
+
+def _outline(language: Language | None, data: bytes, grammars: Grammars) -> Outline:
+    return outline(language, data, grammars) if language is not None else Outline()
+
+
+def _as_text(data: bytes, start: int, stop: int) -> Occurrence:
+    begin = data.rfind(b"\n", 0, start) + 1
+    return Occurrence(
+        start, stop, data.count(b"\n", 0, start) + 1, len(data[begin:start].decode("utf-8", "replace")) + 1, "text"
+    )
+
+
+def _last(target: str) -> str:
+    """The last part of a path that is imported.
+
+    >>> _last("crate::zoo::Cat"), _last("org.zoo.Cat")
+    ('Cat', 'Cat')
+    """
+    return re.split(r"::|[./]", target)[-1]
+
+
+def _refuse_taken(new_name: str, taken: Sequence[tuple[str, int]]) -> None:
+    if taken:
+        path, line = taken[0]
+        raise InvalidArgument(
+            f"{new_name!r} has a meaning already at {path}:{line}; nothing was written",
+            suggestion="Choose another name, or rename that one first.",
+            details={"name": new_name, "places": [f"{path}:{line}" for path, line in taken[:SHOWN_MAX]]},
+        )
+
+
+# -- which definition ------------------------------------------------------------------------------------------------
+
+
+def _target(sources: Sequence[Source], name: str, under: str) -> Target:
+    """The one definition that is meant. Raises: SymbolNotFound, MultipleMatches."""
+    wanted = _dotted(name)
+    defined = [
+        (source, number)
+        for source in sources
+        for number, each in enumerate(source.outline.symbols)
+        if each.name == wanted.rpartition(".")[2] and each.kind not in ("constructor", "section", "key")
+    ]
+    fitting = [
+        (source, number)
+        for source, number in defined
+        if _is_under(source.path, under) and _is_called(source.qualified[number], wanted)
+    ]
+    if not fitting:
+        raise SymbolNotFound(
+            f"nothing named {name!r} is defined{f' in {under}' if under else ''}",
+            suggestion="find_symbol finds names that come close.",
+            details={"near": [f"{source.path}: {source.qualified[number]}" for source, number in defined[:SHOWN_MAX]]},
+        )
+    if len(fitting) > 1:
+        rows = [
+            (source.path, source.qualified[number], source.outline.symbols[number].line) for source, number in fitting
+        ]
+        raise MultipleMatches(
+            f"{len(fitting)} definitions are named {name!r}",
+            suggestion="Name the one you mean with its owner (Class.method), or give path, the file it is in.",
+            details={"total": len(rows), "matches": [f"{path}:{line} {each}" for path, each, line in rows[:SHOWN_MAX]]},
+        )
+    source, number = fitting[0]
+    symbol = source.outline.symbols[number]
+    at = _named_at(source, symbol)
+    if at is None or source.unparsed:
+        raise InvalidArgument(
+            f"{source.path} cannot be understood well enough: {source.unparsed or 'the name is written in another way'}",
+            suggestion="Rename it with edit_file, place by place; search_files finds them.",
+            details={"path": source.path},
+        )
+    makers = [each for each in source.outline.symbols if (each.parent, each.kind) == (number, "constructor")]
+    named = [_named_at(source, each) for each in makers if each.name == symbol.name]
+    return Target(source, symbol, source.qualified[number], (at, *filter(None, named)), len(defined) == 1)
+
+
+def _named_at(source: Source, symbol: Symbol) -> Occurrence | None:
+    """Where a definition says its name."""
+    there = [at for at in source.found if symbol.start <= at.start and at.line == symbol.line]
+    return next((at for at in there if at.role in ("binding", "unknown", "label")), None)
+
+
+def _is_called(qualified: str, wanted: str) -> bool:
+    """Whether a definition is meant by a name; one with a dot before it is the whole of its name."""
+    return f".{qualified}" == wanted or f".{qualified}".endswith(f".{wanted}")
+
+
+def _is_under(path: str, folder: str) -> bool:
+    return folder in ("", ".", path) or path.startswith(f"{folder.rstrip('/')}/")
+
+
+# -- which places mean it --------------------------------------------------------------------------------------------
+
+ELSE = "-"
+"""The place means something else for certain."""
+PROSE = {"string": "in a string", "comment": "in a comment", "text": "in text", "macro": "handed to a macro"}
+
+
+class _Sorter:
+    """Says of every place whether it means the target."""
+
+    def __init__(self, renamer: Renamer, target: Target, sources: Iterable[Source]) -> None:
+        self.target = target
+        self.sources = {source.path: source for source in sources if source.found}
+        self._renamer = renamer
+        self._linked = {target.source.path}
+        self._link()
+
+    @cached_property
+    def judged(self) -> list[tuple[Source, Occurrence, str]]:
+        """Every place, and why it is not certain."""
+        return [(source, at, self.why_not(source, at)) for source in self.sources.values() for at in source.found]
+
+    def sure(self) -> dict[str, list[Occurrence]]:
+        """The places that certainly mean the target, by file; files without any are left out."""
+        found: dict[str, list[Occurrence]] = {}
+        for source, at, why in self.judged:
+            if not why:
+                found.setdefault(source.path, []).append(at)
+        return found
+
+    def told(
+        self, name: str, new_name: str, sure: Mapping[str, Sequence[Occurrence]], edits: Mapping[str, Sequence[Edit]]
+    ) -> Renaming:
+        """What was found, as an answer."""
+        target, symbol = self.target, self.target.symbol
+        return Renaming(
+            name=name,
+            new_name=new_name,
+            path=target.source.path,
+            symbol=target.qualified,
+            kind=symbol.kind,
+            line=symbol.line,
+            certain=tuple(self.sources[path].place(at) for path, found in sure.items() for at in found),
+            uncertain=tuple(source.place(at, why) for source, at, why in self.judged if why not in ("", ELSE)),
+            others=sum(why == ELSE for _, _, why in self.judged),
+            notes=tuple(self._notes()),
+            changes=tuple(_change(self.sources[path], rows) for path, rows in edits.items()),
+        )
+
+    def _notes(self) -> Iterator[str]:
+        yield "uses outside of this workspace, through strings or generated code cannot be seen"
+        if self.target.is_member:
+            yield "members are sure only where they are looked up in the thing itself: without types the others are not"
+        if self.target.source.family == "java" and self.target.module == self.target.symbol.name:
+            yield f"Java wants {self.target.source.path} to be called like the class"
+
+    def why_not(self, source: Source, at: Occurrence) -> str:
+        """Why a place is not certain; empty when it is, `ELSE` when it surely means something else."""
+        target = self.target
+        if at in target.names and source is target.source:
+            return ""
+        if not target.is_member and target.owner is not None and not self._is_beside(source, at, target.owner):
+            return ELSE
+        if at.role in PROSE:
+            return PROSE[at.role]
+        if source.unparsed or source.family != target.source.family:
+            return source.unparsed or f"in {source.language.name if source.language else 'another language'}"
+        if target.is_member:
+            return self._member_of_target(source, at)
+        if at.role == "label":
+            return ELSE
+        return self._member(source, at) if at.role == "member" else self._plain(source, at)
+
+    def _is_beside(self, source: Source, at: Occurrence, owner: Symbol) -> bool:
+        """Whether a place is inside of what a local definition is inside of."""
+        return source is self.target.source and owner.start <= at.start < owner.stop
+
+    # -- names by themselves --
+
+    def _plain(self, source: Source, at: Occurrence) -> str:
+        """A name that is used, bound or imported means what the innermost scope that binds it means by it."""
+        if at.role == "import" and at.is_renamed:
+            return (
+                "" if self._is_linked(source, at) else ELSE if self._is_known(source, at) else "imported from elsewhere"
+            )
+        bound = source.bindings
+        scope = next((each for each in at.scopes if each in bound), None)
+        scope = scope or (None if None in bound else False)  # None is the file itself
+        if scope is False:
+            return self._unbound(source)
+        strange = [other for other in bound[scope] if not self._is_linked(source, other)]
+        if not strange:
+            return ""
+        if all(self._is_known(source, other) for other in bound[scope]):
+            return ELSE
+        return f"line {strange[0].line} may give the name another meaning"
+
+    def _is_known(self, source: Source, at: Occurrence) -> bool:
+        """Whether it is certain that a place gives the name a meaning in all of its scope, and another than the target's."""
+        if self._is_linked(source, at):
+            return False
+        if at.role == "import":
+            files = self._renamer.meant(source, at.lines, self._name)
+            return bool(files) and all(self._defines(path) for path in files)
+        return at.role == "binding" or (not at.scopes and at.line in self._defined_lines(source))
+
+    def _defines(self, path: str) -> bool:
+        """Whether a file defines the name itself, and only so."""
+        source = self.sources.get(path)
+        outer = source.bindings.get(None, []) if source is not None and source is not self.target.source else []
+        return source is not None and bool(outer) and all(at.line in self._defined_lines(source) for at in outer)
+
+    def _defined_lines(self, source: Source) -> set[int]:
+        """The lines on which a file defines the name for all of itself."""
+        return {each.line for each in source.outline.symbols if each.name == self._name and each.parent < 0}
+
+    def _unbound(self, source: Source) -> str:
+        """A name that its file gives no meaning: it comes from the package, or from where we cannot see."""
+        own = self.target.source
+        together = dirname(source.path) == dirname(own.path) and source.package == own.package
+        if source.family == "go":
+            return "" if together else ELSE
+        same = source.family == "java" and source.package == own.package != "" and self.target.is_only
+        return "" if same else "not imported by name"
+
+    # -- imports --
+
+    def _is_linked(self, source: Source, at: Occurrence) -> bool:
+        """Whether a place that binds the name is the target, or takes it from there."""
+        if source is self.target.source and at in self.target.names:
+            return True
+        if at.role != "import" or self.target.owner is not None or self._takes_module(source, at):
+            return False
+        files = self._renamer.meant(source, at.lines, self._name)
+        return bool(files) and all(path in self._linked or self._passes_on(path) for path in files)
+
+    def _takes_module(self, source: Source, at: Occurrence) -> bool:
+        """Whether an import may take the file of the target, where that has the same name."""
+        if self.target.module != self._name or source.family not in ("python", "rust"):
+            return False
+        targets = [each.target for each in source.outline.imports if at.lines[0] <= each.line <= at.lines[1]]
+        return source.family != "python" or not all(_last(target) == self._name for target in targets)
+
+    @property
+    def _name(self) -> str:
+        return self.target.symbol.name
+
+    def _passes_on(self, path: str) -> bool:
+        """Whether a file that does not name it itself can only pass on all of another file."""
+        found = self.sources[path].found if path in self.sources else ()
+        return self.target.is_only and all(at.role in PROSE for at in found)
+
+    def _link(self) -> None:
+        """The files that have the name from the target, directly or through others."""
+        grew = True
+        while grew:
+            grew = False
+            for path, source in self.sources.items():
+                outer = source.bindings.get(None, ())
+                if path not in self._linked and outer and all(self._is_linked(source, at) for at in outer):
+                    self._linked.add(path)
+                    grew = True
+
+    # -- members --
+
+    def _member(self, source: Source, at: Occurrence) -> str:
+        """A name that is looked up in something, which may be the module of the target."""
+        if at.of_itself or self.target.owner is not None:
+            return ELSE
+        if at.kind == "field_identifier" and source.family == "rust":
+            return ELSE  # a field or a method; what a module holds is looked up in another way
+        if source.family == "go":
+            return self._in_package(source, at) if at.owner else ELSE
+        if not at.owner:
+            return "looked up in something that is not known"
+        if source.family == "rust":
+            return "" if at.owner == self.target.module and self.target.is_only else f"looked up in {at.owner}"
+        bindings = [each for each in self._renamer.places(source, at.owner) if each.role in BINDING]
+        around = [each for each in bindings if not each.scopes or each.scopes[0] in at.scopes]
+        files = [path for each in around for path in self._renamer.meant(source, each.lines)]
+        if len(around) == 1 and files == [self.target.source.path] and self._is_module(source, around[0]):
+            return ""
+        return f"looked up in {at.owner}"
+
+    def _is_module(self, source: Source, at: Occurrence) -> bool:
+        """Whether a binding in an import of the target's file is that file itself, and not something out of it."""
+        line = source.content.lines[at.line - 1]
+        if source.family == "javascript":
+            return bool(re.search(r"\*\s*as\s+$", line[: at.column - 1]))
+        return source.family == "python" and self.target.module == source.data[at.start : at.stop].decode(
+            "utf-8", "replace"
+        )
+
+    def _in_package(self, source: Source, at: Occurrence) -> str:
+        """A member of a Go package."""
+        places = self._renamer.places(source, at.owner)
+        if any(
+            each.role in ("binding", "unknown") and (not each.scopes or each.scopes[0] in at.scopes) for each in places
+        ):
+            return (
+                ELSE
+                if not self._imports_package(source, at.owner, places)
+                else f"{at.owner} may mean something else here"
+            )
+        return "" if self._imports_package(source, at.owner, places) else ELSE
+
+    def _imports_package(self, source: Source, owner: str, places: Iterable[Occurrence]) -> bool:
+        """Whether a file imports the package of the target under this name."""
+        own = self.target.source
+        for target, line in self._renamer.packages(source, dirname(own.path)):
+            if any(each.role == "import" and each.line == line for each in places):
+                return True
+            is_bare = _BARE_IMPORT.match(source.content.lines[line - 1])
+            if is_bare and owner == own.package and target:
+                return True
+        return False
+
+    # -- a target that is itself a member --
+
+    def _member_of_target(self, source: Source, at: Occurrence) -> str:
+        symbol, owner = self.target.symbol, self.target.owner
+        same_file = source is self.target.source
+        if at.role == "member" and at.of_itself and self._in_same_type(source, at):
+            return "" if self.target.is_only or source.family == "go" else "others are named so, and may take its place"
+        if at.role == "member":
+            own = symbol.owner or (owner.name if owner else "")
+            if at.owner == own and same_file and self.target.is_only:
+                return ""
+            return f"looked up in {at.owner}" if at.owner else "looked up in something that is not known"
+        if at.role == "label":
+            return "names a part of something"
+        if source.family == "java" and at.role == "read":
+            inside = owner is not None and same_file and owner.start <= at.start < owner.stop
+            bound = [place for places in source.bindings.values() for place in places if place not in self.target.names]
+            return "" if inside and self.target.is_only and not bound else WORTH_A_LOOK
+        return WORTH_A_LOOK if at.role == "import" else ELSE
+
+    def _in_same_type(self, source: Source, at: Occurrence) -> bool:
+        """Whether a place is inside the type that the target belongs to, and in none that is inside of it."""
+        symbols = source.outline.symbols
+        around = [number for number, each in enumerate(symbols) if each.start <= at.start < each.stop]
+        if self.target.symbol.owner:
+            same = [symbols[number] for number in around if symbols[number].owner == self.target.symbol.owner]
+            return bool(same) and dirname(source.path) == dirname(self.target.source.path)
+        types = [number for number in around if symbols[number].kind in HOLDERS]
+        return source is self.target.source and bool(types) and types[-1] == self.target.symbol.parent
+
+
+# -- as edits --------------------------------------------------------------------------------------------------------
+
+
+def _edits(source: Source, sure: Iterable[Occurrence], new_name: str) -> list[Edit]:
+    """An edit for every line that has certain places: the line is the target, so that nothing else can be meant.
+
+    Where very many lines look alike, one edit from the first to the last of them is looked for sooner.
+    """
+    by_line: dict[int, list[Occurrence]] = {}
+    for at in sure:
+        by_line.setdefault(at.line, []).append(at)
+    edits = [_edit(source, line, found, new_name) for line, found in by_line.items()]
+    alike = Counter(source.content.lines)
+    if sum(alike[edit.target] for edit in edits) <= CANDIDATES_MAX:
+        return edits
+    first, last = min(by_line), max(by_line)
+    now = dict(zip(by_line, (edit.replacement for edit in edits), strict=True))
+    lines = source.content.lines[first - 1 : last]
+    new = [now.get(number, line) for number, line in enumerate(lines, first)]
+    return [Edit("\n".join(lines), "\n".join(new), line_range=LineSpan(first, last), fuzzy=Fuzzy(enabled=False))]
+
+
+def _edit(source: Source, line: int, found: Sequence[Occurrence], new_name: str) -> Edit:
+    text = source.content.lines[line - 1]
+    new = text
+    for at in sorted(found, key=lambda at: -at.column):
+        length = len(source.data[at.start : at.stop].decode("utf-8", "replace"))
+        start = at.column - 1
+        label = f"{text[start : start + length]}: " if at.role == "shorthand" else ""
+        new = f"{new[:start]}{label}{new_name}{new[start + length :]}"
+    return Edit(text, new, line_range=LineSpan(line, line), fuzzy=Fuzzy(enabled=False))
+
+
+def _change(source: Source, edits: Sequence[Edit]) -> Change:
+    """The change of a file as it was when its places were found."""
+    return edited(source.path, partial(plan, edits=edits), expected_hash=sha256(source.raw).hexdigest())

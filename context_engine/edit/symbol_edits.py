@@ -1,0 +1,282 @@
+"""Edits that name a definition instead of quoting it: replaced whole, or something put before or after it.
+
+The definition is looked for in the outline of the file as it is now, and becomes an ordinary edit: its lines are the
+target, so that whatever holds of edits holds here. A definition is its lines, with the attributes that the parser counts
+to it. What stands above it is replaced when the new text brings the like, and stays when it does not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import pairwise
+from typing import Literal, NoReturn
+
+from context_engine.edit import edit_errors
+from context_engine.edit.file_content import Content, content_of
+from context_engine.edit.layout import Doubt, laid_out, trimmed
+from context_engine.edit.model import Edit, Fuzzy
+from context_engine.edit.normalized_lines import BLANKS, indent_of
+from context_engine.errors import CallError, MultipleMatches, SymbolNotFound
+from context_engine.index.symbol_graph import qualified_names
+from context_engine.languages import Grammars, Language, Languages, Outline, Symbol, above, outline, worn
+from context_engine.languages.signatures import ATTRIBUTE
+from context_engine.text.spans import LineSpan
+
+Place = Literal["replace", "before", "after"]
+
+HEAD_BYTES = 200
+"""The first line says what a script is written in."""
+SHOWN_MAX = 10
+NAMES_MAX = 5
+BLANK_LINES_MAX = 3
+"""More blank lines part chapters, not definitions."""
+BY_TARGET = "Quote its lines as the target of an edit instead."
+TAKEN_AWAY = "Say what to write; to take a definition away, quote its lines as the target of an edit."
+
+_WORDS = re.compile(r"[\w$. \t]*")
+_ENDING = re.compile(r"\A[;,]")
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolEdit:
+    """`text` in the place of a definition, before it or after it. `symbol` is its name, as `Class.method` if need be.
+
+    `line_range` must hold the line of its name; a dot before the name means one that is inside of nothing.
+    """
+
+    symbol: str
+    text: str
+    place: Place = "replace"
+    line_range: LineSpan | None = None
+
+
+def resolved(
+    data: bytes, path: str, edits: Sequence[Edit | SymbolEdit], languages: Languages, grammars: Grammars
+) -> list[Edit]:
+    """The edits of a file of these bytes with every symbol looked up; those that quote what they change stay as they are.
+
+    Raises: SymbolNotFound, MultipleMatches, FuzzyUnsafe, InvalidEdit, WrongEncoding, BinaryFile, TooLarge.
+    """
+    if not any(isinstance(edit, SymbolEdit) for edit in edits):
+        return [edit for edit in edits if isinstance(edit, Edit)]
+    file = _file(content_of(data), path, languages, grammars)
+    found: list[Edit] = []
+    failed: list[tuple[int, CallError]] = []
+    for number, edit in enumerate(edits):
+        try:
+            found.append(_quoted(file, edit) if isinstance(edit, SymbolEdit) else edit)
+        except CallError as error:
+            failed.append((number, error))
+    if failed:
+        raise failed[0][1] if len(edits) == 1 else edit_errors.together(failed, len(edits))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A file as its symbols are looked up: `data` are the bytes that the outline counts."""
+
+    path: str
+    content: Content
+    data: bytes
+    language: Language
+    outline: Outline
+    qualified: list[str]
+
+    def above(self, symbol: Symbol) -> int:
+        """The first line of a definition with what stands above it and belongs to it."""
+        return above(self.language.comments, self.content.lines, symbol.first).first
+
+    def text(self, first: int, last: int) -> str:
+        """Lines of the file, counted from 1."""
+        return "\n".join(self.content.lines[first - 1 : last])
+
+
+def _file(content: Content, path: str, languages: Languages, grammars: Grammars) -> _File:
+    data = content.norm.encode("utf-8", "surrogateescape")
+    language = languages.detect(path, data[:HEAD_BYTES])
+    if language is None:
+        raise SymbolNotFound(f"no symbols are known of files like {path}", suggestion=BY_TARGET, details={"path": path})
+    found = outline(language, data, grammars)
+    return _File(path, content, data, language, found, qualified_names(found.symbols))
+
+
+# -- which definition ------------------------------------------------------------------------------------------------
+
+
+def _named(file: _File, edit: SymbolEdit) -> Symbol:
+    """The definition that an edit names. Raises: SymbolNotFound, MultipleMatches."""
+    name = edit.symbol.strip().replace("::", ".").replace("#", ".").removesuffix("()")
+    symbols = file.outline.symbols
+    found = [
+        number
+        for number, qualified in enumerate(file.qualified)
+        if f".{qualified}" == name or (not name.startswith(".") and f".{qualified}".endswith(f".{name}"))
+    ]
+    if edit.line_range is not None:
+        found = [number for number in found if edit.line_range.first <= symbols[number].line <= edit.line_range.last]
+    found = [number for number in found if symbols[number].parent not in found or symbols[number].kind != "constructor"]
+    if not found:
+        raise _unknown(file, name)
+    if len(found) > 1:
+        raise _several(file, name, found)
+    return symbols[found[0]]
+
+
+def _unknown(file: _File, name: str) -> SymbolNotFound:
+    last = name.rpartition(".")[2]
+    close = get_close_matches(last, [symbol.name for symbol in file.outline.symbols], NAMES_MAX, 0.6)
+    alike = [symbol.name in close or last.lower() in symbol.name.lower() for symbol in file.outline.symbols]
+    near = [qualified for qualified, is_alike in zip(file.qualified, alike, strict=True) if is_alike and last][
+        :NAMES_MAX
+    ]
+    problem = next((f": {each.message}" for each in file.outline.problems), "")
+    return SymbolNotFound(
+        f"{file.path} defines no {name!r}{problem}",
+        suggestion=f"Did you mean {' or '.join(near)}?" if near else "find_symbol with outline lists what it defines.",
+        details={"path": file.path, "near": near},
+    )
+
+
+def _several(file: _File, name: str, found: Sequence[int]) -> MultipleMatches:
+    rows = [(file.qualified[number], file.outline.symbols[number]) for number in found]
+    matches = [{"symbol": name, "line": each.first, "endLine": each.last, "kind": each.kind} for name, each in rows]
+    own = {qualified for qualified, _ in rows}
+    step = "Name the one you mean with its owner, as in the details; a dot before a name means one inside of nothing."
+    return MultipleMatches(
+        f"{file.path} defines {len(found)} symbols named {name!r}",
+        suggestion=step if len(own) == len(rows) else "Add line_range with the line of the one you mean.",
+        details={"total": len(found), "matches": matches[:SHOWN_MAX]},
+    )
+
+
+# -- as an edit that quotes it ---------------------------------------------------------------------------------------
+
+
+def _quoted(file: _File, edit: SymbolEdit) -> Edit:
+    symbol = _named(file, edit)
+    text = trimmed(edit.text)
+    if not text:
+        raise edit_errors.invalid("the text for the symbol is blank", TAKEN_AWAY)
+    if edit.place == "replace":
+        first, last, new = _replaced(file, symbol, text)
+    elif edit.place == "before":
+        _alone_before(file, symbol)
+        first = last = file.above(symbol)
+        new = f"{_laid_out(file, symbol, text)}\n{_gap(file, symbol, text, edit.place)}{file.text(first, last)}"
+    else:
+        _alone_after(file, symbol)
+        first = last = symbol.last
+        new = f"{file.text(first, last)}\n{_gap(file, symbol, text, edit.place)}{_laid_out(file, symbol, text)}"
+    target = file.text(first, last)
+    if not file.content.is_clean and any("\udc80" <= char <= "\udcff" for char in target):
+        raise edit_errors.unwritable("the definition holds bytes that are no UTF-8")
+    return Edit(target, new, line_range=LineSpan(first, last), fuzzy=Fuzzy(enabled=False))
+
+
+def _replaced(file: _File, symbol: Symbol, text: str) -> tuple[int, int, str]:
+    """The first and the last line that a text for a whole definition replaces, and the lines that it becomes."""
+    before, after = _alone_before(file, symbol), _alone_after(file, symbol)
+    comments = file.language.comments
+    has, brings = above(comments, file.content.lines, symbol.first), worn(comments, text.split("\n"))
+    own_line = text.split("\n")[brings.first - 1].lstrip(BLANKS)
+    if before and not own_line.startswith(before):
+        _refuse(file, symbol, f"its line begins with {before!r} and the text does not")
+    wears = symbol.line > symbol.first and ATTRIBUTE.match(file.content.lines[symbol.first - 1])
+    if wears and not brings.attributes:
+        _refuse(file, symbol, "it begins with decorators or annotations and the text does not")
+    brings_attributes = brings.attributes and not wears
+    takes_over = (has.comments and brings.comments) or (has.attributes and brings_attributes)
+    if takes_over and ((has.comments and not brings.comments) or (has.attributes and not brings_attributes)):
+        _refuse(file, symbol, "comments and attributes stand above it, and the text brings only one of both")
+    if after.strip(BLANKS):
+        if any(mark in text.rpartition("\n")[2] for mark in comments.line):
+            _refuse(file, symbol, f"{after.strip(BLANKS)!r} follows it, and the text ends with a comment")
+        text = text.removesuffix(after.lstrip(BLANKS)[0]) if after.lstrip(BLANKS)[0] in ";," else text
+    return has.first if takes_over else symbol.first, symbol.last, _laid_out(file, symbol, text) + after
+
+
+def _laid_out(file: _File, symbol: Symbol, text: str) -> str:
+    """The text as deep as the definition. Raises: FuzzyUnsafe."""
+    line = symbol.first - 1
+    nearby = file.content.nearby(file.content.starts[line])
+    try:
+        return laid_out(text, indent_of(file.content.lines[line]), nearby)
+    except Doubt as doubt:
+        _refuse(file, symbol, f"it is not certain how the text is indented: {doubt}")
+
+
+def _alone_before(file: _File, symbol: Symbol) -> str:
+    """The words before a definition on its first line, such as `export`. Raises: FuzzyUnsafe when there is something else."""
+    begins = file.data.rfind(b"\n", 0, symbol.start) + 1
+    before = file.data[begins : symbol.start].decode("utf-8", "replace")
+    if not _WORDS.fullmatch(before):
+        _refuse(file, symbol, "it does not begin its line")
+    return before.strip(BLANKS)
+
+
+def _alone_after(file: _File, symbol: Symbol) -> str:
+    """What follows a definition on its last line: a separator, a comment. Raises: FuzzyUnsafe when there is something else."""
+    if file.data[symbol.stop - 1 : symbol.stop] == b"\n":
+        return ""
+    ends = file.data.find(b"\n", symbol.stop)
+    after = file.data[symbol.stop : ends if ends >= 0 else len(file.data)].decode("utf-8", "replace")
+    rest = _ENDING.sub("", after.lstrip(BLANKS), count=1).lstrip(BLANKS)
+    openings = (*file.language.comments.line, *(opening for opening, _ in file.language.comments.block))
+    if rest and not (openings and rest.startswith(openings)):
+        _refuse(file, symbol, "something else stands on its last line")
+    return after
+
+
+def _refuse(file: _File, symbol: Symbol, why: str) -> NoReturn:
+    first = file.above(symbol)
+    raise edit_errors.unsafe(
+        file.content,
+        first - 1,
+        symbol.last - 1,
+        f"{symbol.name}: {why}",
+        suggestion="Write the text as deep as details.fileText, with all it begins with; or quote it as the target of an edit.",
+    )
+
+
+# -- blank lines -----------------------------------------------------------------------------------------------------
+
+
+def _gap(file: _File, symbol: Symbol, text: str, place: Place) -> str:
+    """The blank lines between a definition and a text beside it: as many as the file has between such neighbours."""
+    is_long = "\n" in text or symbol.last > symbol.first
+    pairs = [pair for pair in _neighbours(file, symbol.parent) if pair.is_long == is_long]
+    beside = [pair for pair in pairs if symbol.first in (pair.one, pair.other)]
+    ordered = sorted(beside, key=lambda pair: (pair.one if place == "after" else pair.other) != symbol.first) + pairs
+    known = ordered[0].blank_lines if ordered else _blank_above(file, symbol) or 1 if is_long else 0
+    return "\n" * min(known, BLANK_LINES_MAX)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """Two definitions that follow each other, by their first lines, and the blank lines between them."""
+
+    one: int
+    other: int
+    blank_lines: int
+    is_long: bool
+
+
+def _neighbours(file: _File, parent: int) -> Iterator[_Pair]:
+    """The definitions directly inside of another that nothing but blank lines parts."""
+    inside = [symbol for symbol in file.outline.symbols if symbol.parent == parent]
+    for one, other in pairwise(inside):
+        between = file.content.lines[one.last : file.above(other) - 1]
+        if other.first > one.last and not any(line.strip(BLANKS) for line in between):
+            yield _Pair(one.first, other.first, len(between), one.last > one.first or other.last > other.first)
+
+
+def _blank_above(file: _File, symbol: Symbol) -> int:
+    first = file.above(symbol) - 1
+    count = 0
+    while count < first and not file.content.lines[first - count - 1].strip(BLANKS):
+        count += 1
+    return count

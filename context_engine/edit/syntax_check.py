@@ -1,0 +1,96 @@
+"""Whether a file still parses after an edit: the syntax errors that it has now and had not before. It warns, it never refuses.
+
+What cannot be said is said to be unknown: a language without a parser, a file too large to wait for.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from context_engine.edit.file_content import content_of
+from context_engine.errors import CallError
+from context_engine.languages import Grammars, Language, Languages, Problem, syntax_errors
+
+BYTES_MAX = 1_000_000
+"""Parsing a megabyte takes a tenth of a second; larger files are hardly written by hand."""
+HEAD_BYTES = 200
+"""The first line says what a script is written in."""
+MESSAGE_CHARS_MAX = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The new syntax errors of a file in their order; `unchecked` says why nobody looked; `older` errors were there before."""
+
+    errors: tuple[Problem, ...] = ()
+    unchecked: str = ""
+    older: int = 0
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether no new error is known."""
+        return not self.errors
+
+    @property
+    def said(self) -> str:
+        """One short line for whoever made the edit.
+
+        >>> Report((Problem(3, 7, "missing )"), Problem(9, 1, "syntax error"))).said
+        'new syntax error at line 3: missing ) (1 more)'
+        """
+        if self.unchecked:
+            return f"syntax not checked: {self.unchecked}"
+        if not self.errors:
+            return "no new syntax errors, old ones are left" if self.older else "syntax ok"
+        first, more = self.errors[0], len(self.errors) - 1
+        rest = f" ({more} more)" if more else ""
+        return f"new syntax error at line {first.line}: {first.message[:MESSAGE_CHARS_MAX]}{rest}"
+
+
+def broken(before: bytes | None, after: bytes, path: str, languages: Languages, grammars: Grammars) -> Report:
+    """The syntax errors that a file has `after` and had not `before`; None: there was no file. Never raises."""
+    try:
+        new = content_of(after).text.encode("utf-8", "surrogateescape")
+        old = content_of(before or b"").text.encode("utf-8", "surrogateescape")
+    except CallError as error:
+        return Report(unchecked=error.message)
+    language = languages.detect(path, new[:HEAD_BYTES])
+    if language is None or language.grammar is None:
+        return Report(unchecked=f"there is no parser for {language.name if language else 'this file'}")
+    if max(len(new), len(old)) > BYTES_MAX:
+        return Report(unchecked=f"the file has more than {BYTES_MAX:,} bytes")
+    return _compared(old, new, language, grammars)
+
+
+def _compared(old: bytes, new: bytes, language: Language, grammars: Grammars) -> Report:
+    """Of the errors of the new bytes those that the old have not; a sound file needs no second look."""
+    now = syntax_errors(language, new, grammars)
+    if isinstance(now, str):
+        return Report(unchecked=now)
+    if not now:
+        return Report()
+    then = syntax_errors(language, old, grammars)
+    if isinstance(then, str):
+        return Report(unchecked=f"it could not be parsed before: {then}")
+    added = tuple(_added(_named(old, then), _named(new, now)))
+    return Report(added, older=len(now) - len(added))
+
+
+Named = tuple[str, Problem]
+
+
+def _named(data: bytes, errors: Iterable[Problem]) -> list[Named]:
+    """Each error with the line it is on, by which it is known again: what a parser says of it depends on what follows."""
+    lines = data.decode("utf-8", "replace").split("\n")
+    return [(lines[error.line - 1].strip(), error) for error in errors]
+
+
+def _added(then: Iterable[Named], now: Iterable[Named]) -> Iterable[Problem]:
+    known = Counter(name for name, _ in then)
+    for name, error in now:
+        if known[name]:
+            known[name] -= 1
+        else:
+            yield error

@@ -1,0 +1,94 @@
+"""The embedders one can choose: a list to read, nothing of which is imported before it is chosen.
+
+Other packages add rows by an entry point of the group `context_engine.embedders`, `name = "module:function"`; ours come
+first. The function takes a `Choice` and gives an `Embedder`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from importlib.metadata import entry_points
+from pkgutil import resolve_name
+
+from context_engine.embedding.embedder import Choice, Embedder, Provider
+from context_engine.errors import EmbedderUnusable, UnsupportedHost
+
+GROUP = "context_engine.embedders"
+_ROOM = "context_engine.embedding"
+
+PROVIDERS: tuple[Provider, ...] = (
+    Provider("none", "", "words only, no vectors"),
+    Provider(
+        "static", f"{_ROOM}.static_embedder:open_embedder", "our own table of code words; always there, numpy alone"
+    ),
+    Provider(
+        "minilm",
+        f"{_ROOM}.minilm:open_embedder",
+        "all-MiniLM-L6-v2 on this machine, in a form we build",
+        needs="pip install onnxruntime, then ctx models pull minilm",
+    ),
+    Provider("openai-compatible", f"{_ROOM}.openai_compatible:open_embedder", "any endpoint with /v1/embeddings"),
+    Provider("ollama", f"{_ROOM}.ollama:open_embedder", "a model that Ollama serves"),
+    Provider(
+        "sentence-transformers",
+        f"{_ROOM}.sentence_transformers:open_embedder",
+        "a model folder, run by sentence-transformers and torch",
+        needs="pip install 'smart-context-engine[sentence-transformers]'",
+    ),
+    Provider(
+        "model2vec",
+        f"{_ROOM}.model2vec:open_embedder",
+        "a Model2Vec folder",
+        needs="pip install 'smart-context-engine[model2vec]'",
+    ),
+)
+
+
+def providers() -> tuple[Provider, ...]:
+    """All rows, ours first; what other packages call by a name of ours is left out. Nothing of theirs is run."""
+    ours = {row.name for row in PROVIDERS}
+    found = sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value))
+    others = {
+        point.name: Provider(point.name, point.value, f"from the package {point.dist.name if point.dist else '?'}")
+        for point in reversed(found)
+        if point.name not in ours
+    }
+    return PROVIDERS + tuple(others[name] for name in sorted(others))
+
+
+def open_embedder(choice: Choice, rows: tuple[Provider, ...] | None = None) -> Embedder | None:
+    """The embedder that was chosen; None for `none`.
+
+    Raises: EmbedderUnusable for a name that no row has, and for whatever its maker finds wrong; UnsupportedHost when
+    something it needs is not installed. Both name the next step.
+    """
+    row = _row(choice.provider, providers() if rows is None else rows)
+    if not row.maker:
+        return None
+    try:
+        return resolve_name(row.maker)(choice)
+    except ImportError as error:
+        raise _not_installed(row, error) from error
+
+
+def _row(name: str, rows: tuple[Provider, ...]) -> Provider:
+    names = [row.name for row in rows]
+    if name in names:
+        return rows[names.index(name)]
+    near = difflib.get_close_matches(name, names, 1)
+    raise EmbedderUnusable(
+        f"there is no embedder {name[:60]!r}",
+        suggestion=f"Did you mean {near[0]}?" if near else f"There are {', '.join(names)}.",
+        details={"embedders": names},
+    )
+
+
+def _not_installed(row: Provider, error: ImportError) -> UnsupportedHost:
+    """What is missing, and how to get it."""
+    missing = (error.name or "").partition(".")[0]
+    what = f"{missing} is not installed" if isinstance(error, ModuleNotFoundError) and missing else str(error)
+    return UnsupportedHost(
+        f"the embedder {row.name} cannot start: {what}",
+        suggestion=f"Run: {row.needs or f'pip install {missing}'}",
+        details={"embedder": row.name, "missing": missing},
+    )

@@ -1,0 +1,204 @@
+"""One address on some machine, asked with patience: JSON there, JSON back, never longer than allowed.
+
+Only the address that somebody configured is ever contacted: redirects are not followed, and the system's proxy is used
+only for what is not on this machine. What an answer means is decided in `answer.py`; clock and chance are handed in.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import queue
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from context_engine.embedding.embedder import stop_if
+from context_engine.embedding.http_retry import Answer, Patience, Place, message, refusal, repeatable, wait_s
+from context_engine.errors import EmbedderUnusable
+from context_engine.text.untrusted_data import OUTPUT_BYTES_MAX, ParseError, read_json
+
+if TYPE_CHECKING:
+    import httpx2
+
+CONNECT_S = 5.0
+"""A machine that is there says so in well under a second, the other side of the world included."""
+ANSWER_BYTES_MAX = 64_000_000
+"""32 vectors of 4,096 numbers, written out, are 3 MB; what is so much more is no answer to our question."""
+LOOK_S = 0.02
+"""How often a wait looks whether it was cancelled: sooner than a person notices."""
+
+
+def url_of(address: str, path: str, provider: str) -> str:
+    """Where to ask. An address without a path gets all of `path`, one with a path what follows its first step, if it lacks it.
+
+    >>> url_of("http://127.0.0.1:1234", "/v1/embeddings", "x"), url_of("https://a.io/api/v1/", "/v1/embeddings", "x")
+    ('http://127.0.0.1:1234/v1/embeddings', 'https://a.io/api/v1/embeddings')
+
+    Raises: EmbedderUnusable when it is no plain http address.
+    """
+    try:
+        parts = urlsplit(address.strip())
+        sound = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        sound = False
+    if not sound or "@" in parts.netloc or parts.query or parts.fragment:
+        shown = repeatable(address) if "@" not in address else "what is configured"
+        raise EmbedderUnusable(
+            f"{provider}: {shown or 'nothing'} is no address of an endpoint",
+            suggestion=f"Configure it like http://127.0.0.1:1234{path}; a key goes into the environment.",
+        )
+    root, step = path[: path.index("/", 1)], path[path.index("/", 1) :]
+    stated = parts.path.rstrip("/") or root
+    return f"{parts.scheme}://{parts.netloc}{stated if stated.endswith(step) else stated + step}"
+
+
+def is_loopback(url: str) -> bool:
+    """Whether an address is on this machine: a loopback address, or `localhost`, which by its standard is one.
+
+    >>> is_loopback("http://[::1]:80/x"), is_loopback("http://localhost"), is_loopback("http://127.0.0.1.evil.io")
+    (True, True, False)
+    """
+    host = urlsplit(url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def pause(seconds: float, cancel: threading.Event | None) -> None:
+    """Wait, unless cancelled. Raises: Cancelled."""
+    (cancel or threading.Event()).wait(seconds)
+    stop_if(cancel)
+
+
+class Endpoint:
+    """One address and its connections. Safe to share between threads; nothing is opened before the first question."""
+
+    def __init__(
+        self,
+        place: Place,
+        key: str = "",
+        *,
+        chance: Callable[[], float] = random.random,
+        now: Callable[[], float] = time.time,
+        pause: Callable[[float, threading.Event | None], None] = pause,
+    ) -> None:
+        """Raises: EmbedderUnusable when the key cannot be one."""
+        if not key.isascii() or not key.isprintable():
+            raise EmbedderUnusable(
+                f"{place.provider}: the key holds characters that no key has",
+                suggestion="Set the environment variable again, without quotes or line breaks.",
+            )
+        self.place = place
+        self._key = key.strip()
+        self._chance, self._now, self._pause = chance, now, pause
+        self._lock = threading.Lock()
+        self._client: httpx2.Client | None = None
+        self._closed = False
+
+    def ask(self, question: Mapping[str, Any], patience: Patience, cancel: threading.Event | None = None) -> Any:
+        """The endpoint's answer to a JSON question, parsed.
+
+        Raises: EmbedderFailed (asking later may help), EmbedderUnusable (a person must act), Cancelled; ValueError after
+        `close()`.
+        """
+        content = json.dumps(question).encode()
+        tries, wait = 0, 0.0
+        while True:
+            stop_if(cancel)
+            answer = self._exchange(content, patience.answer_s, cancel)
+            tries += 1
+            wait = wait_s(answer, tries, patience, chance=self._chance(), now=self._now())
+            if wait is None:
+                return self._accepted(answer)
+            self._pause(wait, cancel)
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        with self._lock:
+            self._closed = True
+            if self._client is not None:
+                self._client.close()
+
+    def client(self) -> httpx2.Client:
+        """The one client, made when first needed: the library takes a while to import. Raises: ValueError after close."""
+        import httpx2
+
+        with self._lock:
+            if self._closed:
+                raise ValueError("the embedder is closed")
+            if self._client is None:
+                self._client = httpx2.Client(trust_env=not is_loopback(self.place.url), follow_redirects=False)
+            return self._client
+
+    def _exchange(self, content: bytes, answer_s: float, cancel: threading.Event | None) -> Answer:
+        """One question, one answer, after `answer_s` at the latest, however slowly it drips in.
+
+        Another thread does the reading, so that this one can leave at once when it is cancelled.
+        """
+        client = self.client()
+        answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+        left = threading.Event()
+
+        def fetch() -> None:
+            answer = Answer(trouble="broken")  # stays so when our own code fails; the thread reports that by itself
+            try:
+                answer = self._fetched(client, content, answer_s, left)
+            finally:
+                answers.put(answer)
+
+        threading.Thread(target=fetch, name="ctx-embedding-request", daemon=True).start()
+        deadline = time.monotonic() + answer_s
+        try:
+            while (rest := deadline - time.monotonic()) > 0:
+                stop_if(cancel)
+                try:
+                    return answers.get(timeout=min(rest, LOOK_S) if cancel else rest)
+                except queue.Empty:
+                    continue
+            return Answer(trouble="timeout")
+        finally:
+            left.set()
+
+    def _fetched(self, client: httpx2.Client, content: bytes, answer_s: float, left: threading.Event) -> Answer:
+        """The answer, or why there is none; reading ends when nobody waits any more, or when it is much too long."""
+        import httpx2
+
+        headers = {"content-type": "application/json", "accept": "application/json"}
+        if self._key:
+            headers["authorization"] = f"Bearer {self._key}"
+        timeout = httpx2.Timeout(answer_s, connect=min(CONNECT_S, answer_s))
+        body = bytearray()
+        try:
+            with client.stream("POST", self.place.url, content=content, headers=headers, timeout=timeout) as response:
+                for part in response.iter_bytes():
+                    body += part
+                    if left.is_set() or len(body) > ANSWER_BYTES_MAX:
+                        return Answer(trouble="huge")
+                return Answer(response.status_code, bytes(body), dict(response.headers))
+        except httpx2.TimeoutException:
+            return Answer(trouble="timeout")
+        except (httpx2.ConnectError, httpx2.InvalidURL) as error:
+            return Answer(trouble="refused", body=str(error).encode())
+        except httpx2.HTTPError as error:
+            return Answer(trouble="broken", body=str(error).encode())
+
+    def _accepted(self, answer: Answer) -> Any:
+        """The parsed body of an answer that is none of the refusals; some endpoints repeat the key they refuse."""
+        if self._key:
+            answer = replace(answer, body=answer.body.replace(self._key.encode(), b"***"))
+        if error := refusal(answer, self.place, now=self._now()):
+            raise error
+        try:
+            return read_json(answer.body, bytes_max=OUTPUT_BYTES_MAX, has_constants=True)
+        except ParseError:
+            raise EmbedderUnusable(
+                f"{self.place.provider}: {self.place.url} answers with something that is not JSON: {message(answer)}",
+                suggestion="Check the address, also its path.",
+                details={"address": self.place.url, "model": self.place.model, "status": answer.status},
+            ) from None

@@ -1,0 +1,168 @@
+"""PURE. What to do about an endpoint's answer: take it, wait and ask again, or refuse in words a person can act on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from context_engine import secrets
+from context_engine.errors import EmbedderFailed, EmbedderUnusable, HostError
+from context_engine.text.untrusted_data import OUTPUT_BYTES_MAX, ParseError, read_json
+
+FIRST_WAIT_S = 1.0
+"""Before the second try, when the endpoint does not say; doubled each time."""
+SAID_CHARS_MAX = 300
+"""How much of an endpoint's own words an error repeats."""
+PASSING = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
+"""Statuses that the same request may not meet again."""
+SPENT = b"insufficient_quota"
+"""In a 429 that no waiting mends: the account is empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long one answer may take, how often to ask, and the longest wait between."""
+
+    answer_s: float
+    tries: int
+    wait_max_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Who is asked, for what, and what a person can do: `start` if nothing answers, `get_model` if it is not there.
+
+    `later` says what goes on meanwhile, when nobody has to do anything.
+    """
+
+    provider: str
+    url: str
+    model: str
+    start: str
+    get_model: str
+    later: str = "Nothing needs to be done: it is asked again later, and search goes on by words."
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back, header names in lower case.
+
+    Status 0: nothing did; `trouble` says why in one word (refused, timeout, broken, huge), and the body in more.
+    """
+
+    status: int = 0
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    trouble: str = ""
+
+
+def wait_s(answer: Answer, tries: int, patience: Patience, *, chance: float, now: float) -> float | None:
+    """Seconds to wait before asking again after `tries` tries; None when asking again makes no sense.
+
+    The endpoint's own Retry-After is kept; else each wait is twice the last, shortened by up to half by `chance` (0 to
+    1), so that many who were turned away together do not come back together.
+    """
+    if tries >= patience.tries or not is_passing(answer) or answer.trouble == "refused":
+        return None
+    stated = retry_after_s(answer, now)
+    if stated is None:
+        return min(patience.wait_max_s, FIRST_WAIT_S * 2 ** (tries - 1)) * (1 - chance / 2)
+    return stated if stated <= patience.wait_max_s else None
+
+
+def retry_after_s(answer: Answer, now: float) -> float | None:
+    """Seconds that a Retry-After header asks for, as a number or as a date; None when it says neither.
+
+    >>> def asked(value): return retry_after_s(Answer(429, headers={"retry-after": value}), now=10)
+    >>> asked("7"), asked("Thu, 01 Jan 1970 00:01:00 GMT"), asked("soon")
+    (7.0, 50.0, None)
+    """
+    stated = answer.headers.get("retry-after", "").strip()
+    if stated.isascii() and stated.replace(".", "", 1).isdigit():
+        return float(stated)
+    try:
+        return max(0.0, parsedate_to_datetime(stated).timestamp() - now)
+    except (ValueError, OverflowError):
+        return None
+
+
+def is_passing(answer: Answer) -> bool:
+    """Whether the same question may be answered later, without anybody doing anything here."""
+    if answer.status == 429 and SPENT in answer.body:
+        return False
+    return answer.status in PASSING or answer.trouble in ("refused", "timeout", "broken")
+
+
+def refusal(answer: Answer, place: Place, *, now: float) -> HostError | None:
+    """The error that an answer is; None when it is none."""
+    if answer.status == 200 and not is_page(answer):
+        return None
+    what, next_step = _diagnosis(answer, place)
+    said = "" if is_page(answer) else message(answer)
+    kind = EmbedderFailed if is_passing(answer) else EmbedderUnusable
+    details: dict[str, Any] = {"address": place.url, "model": place.model, "status": answer.status or answer.trouble}
+    wait = retry_after_s(answer, now)
+    if wait is not None:
+        details["retry_after_s"] = wait
+    return kind(f"{place.provider}: {what}{said and ': ' + said}", suggestion=next_step, details=details)
+
+
+def _diagnosis(answer: Answer, place: Place) -> tuple[str, str]:
+    """What is wrong and what to do about it: the first row that fits."""
+    status, trouble, where, later = answer.status, answer.trouble, place.url, place.later
+    rows: list[tuple[bool, str, str]] = [
+        (trouble == "refused", f"nothing answers at {where}", place.start),
+        (trouble == "timeout", f"no answer from {where} in time", f"Is it busy, or loading {place.model}? {later}"),
+        (trouble == "broken", f"{where} broke off its answer", later),
+        (trouble == "huge", f"{where} answers much more than was asked", "Check the address."),
+        (
+            300 <= status < 400,
+            f"{where} sends us elsewhere",
+            "Redirects are not followed: configure the right address.",
+        ),
+        (status in (401, 403), f"{where} refuses the key", "Check the environment variable that holds it."),
+        (
+            status == 429 and not is_passing(answer),
+            f"the account at {where} is spent",
+            "Add credit, or choose another.",
+        ),
+        (status == 429, f"{where} gets too many requests", later),
+        (status in PASSING, f"{where} failed with status {status}", later),
+        (is_page(answer), f"{where} answers with a web page, status {status}", "Check the address, also its path."),
+        (status == 404, f"{where} has no model {place.model!r}, or the path is wrong", place.get_model),
+        (status == 413, f"a text is too long for {place.model!r}", "Configure a smaller number of tokens."),
+    ]
+    fallback = f"{where} refused with status {status}", "Check model and address."
+    return next(((what, next_step) for fits, what, next_step in rows if fits), fallback)
+
+
+def is_page(answer: Answer) -> bool:
+    """Whether HTML stands where JSON should."""
+    return "html" in answer.headers.get("content-type", "") or answer.body.lstrip()[:1] == b"<"
+
+
+def message(answer: Answer) -> str:
+    """What the endpoint says itself; if that is not JSON, how it begins."""
+    try:
+        return message_in(read_json(answer.body, bytes_max=OUTPUT_BYTES_MAX))
+    except ParseError:
+        return repeatable(answer.body.decode("utf-8", "replace"))
+
+
+def message_in(told: Any) -> str:
+    """The sentence inside a JSON answer, in the places where such endpoints put it.
+
+    >>> message_in({"error": {"message": "no such model"}}), message_in({"error": "out of memory"})
+    ('no such model', 'out of memory')
+    """
+    for name in ("error", "message", "detail"):
+        told = told.get(name, told) if isinstance(told, dict) else told
+    return repeatable(told if isinstance(told, str) else json.dumps(told))
+
+
+def repeatable(text: str) -> str:
+    """Somebody else's words, safe to repeat: one line, not long, no secrets."""
+    return " ".join(secrets.mask(text[: 10 * SAID_CHARS_MAX]).text.split())[:SAID_CHARS_MAX]

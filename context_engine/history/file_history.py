@@ -1,0 +1,324 @@
+"""PURE. What the commits of one head say about its files: how often and how lately each changed, with what, by whom.
+
+A file is one file under all the names it had. Decay is counted from the newest commit, not from the clock, so the same
+history always gives the same numbers.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from context_engine.history.commit_facts import Facts, Listed
+from context_engine.history.commit_search import Subjects
+
+HALF_LIFE_S = 14 * 86_400
+"""What is being worked on: a commit of two weeks ago counts half. Up to half a year finds the same (docs/decisions/0026)."""
+TOGETHER_FILES_MAX = 10
+"""Files of a larger commit were not changed because of each other: a rename, a licence line, a release."""
+SUPPORT_MIN = 5
+CONFIDENCE_MIN = 0.8
+"""From here on "you usually change X with Y" may be said aloud (the design: 868 commits of six repositories)."""
+ALIKE_COMMITS_MAX = 50
+"""So many commits with subjects like a text are asked what they changed; 10 to 100 rank alike (evals/localisation)."""
+ALIKE_ENOUGH = 0.5
+"""A best subject that says half of the text counts fully; every second task has one (evals/localisation)."""
+
+Floats = npt.NDArray[np.float64]
+Places = npt.NDArray[np.intp]
+
+
+class Partner(NamedTuple):
+    """A file that changed together with another one: in how many commits, and in what share of the other's."""
+
+    path: str
+    together: int
+    confidence: float
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One file's past. `recent` counts its commits, each halved for every half-life it is older than the newest of all."""
+
+    path: str
+    commits: int
+    recent: float
+    first_at: int
+    last_at: int
+    authors: tuple[tuple[str, int], ...]  # who committed and how often, most first
+
+
+class History:
+    """The commits of one head as numbers about files. Immutable; what is costly is computed when first asked for.
+
+    Paths are relative to `under`, a folder of the repository; what lies outside it does not exist here.
+    """
+
+    def __init__(self, facts: Facts, head: str, *, under: str = "") -> None:
+        """A head that the facts do not know has no history."""
+        self._facts = facts
+        self._listed = facts.heads.get(head, Listed(np.zeros(0, np.int32)))
+        self._below = f"{under.strip('/')}/" if under.strip("/") else ""
+
+    def __len__(self) -> int:
+        """How many commits there are."""
+        return len(self._listed.rows)
+
+    # -- one file --
+
+    def record(self, path: str) -> Record | None:
+        """What happened to a file; None when no commit knows it."""
+        file = self._file_of.get(path)
+        if file is None:
+            return None
+        commits = self._commits_of(file)
+        at = self._at[commits]
+        return Record(
+            path, len(commits), float(self._recent[file]), int(at.min()), int(at.max()), self._authors_of(commits)
+        )
+
+    def partners(self, path: str, *, support: int = 2, confidence: float = 0.0) -> list[Partner]:
+        """The files that changed together with this one and are still there, most often first.
+
+        Only commits of at most `TOGETHER_FILES_MAX` files count, for `together` as well as for the whole.
+        """
+        file = self._file_of.get(path)
+        if file is None:
+            return []
+        whole, others, counts = self._together(file)
+        found = [
+            Partner(self.paths[other], count, count / whole)
+            for other, count in zip(others.tolist(), counts.tolist(), strict=True)
+            if count >= support and count >= confidence * whole and not self._is_gone[other]
+        ]
+        return sorted(found, key=lambda each: (-each.together, each.path))
+
+    def usually_with(self, path: str) -> list[Partner]:
+        """The partners of which one may say aloud that whoever changes this file usually changes them too."""
+        return self.partners(path, support=SUPPORT_MIN, confidence=CONFIDENCE_MIN)
+
+    # -- all files --
+
+    def alike(self, text: str) -> dict[str, float]:
+        """The files changed by earlier commits whose subjects are like the text, each with a value of at most 1.
+
+        A commit of few files says more about each of them; what matches twice as well says four times as much.
+        """
+        commits, subjects = self._subjects
+        match = subjects.matches(text)
+        best = np.argsort(-match, kind="stable")[:ALIKE_COMMITS_MAX]
+        best = best[match[best] > 0]
+        if not len(best):
+            return {}
+        starts, files = self._by_commit
+        value = np.zeros(len(self.paths))
+        for at in best.tolist():
+            commit = commits[at]
+            value[files[starts[commit] : starts[commit + 1]]] += match[at] ** 2 / np.sqrt(self._sizes[commit])
+        value *= min(1.0, float(match[best[0]]) / ALIKE_ENOUGH) / max(float(value.max(initial=0.0)), 1e-9)
+        found = np.flatnonzero((value > 0) & ~self._is_gone)
+        return {self.paths[file]: float(value[file]) for file in found.tolist()}
+
+    def hot(self, limit: int) -> list[Record]:
+        """The files that are changed most these days."""
+        here = np.flatnonzero(~self._is_gone)
+        order = sorted(here.tolist(), key=lambda file: (-self._recent[file], self.paths[file]))
+        return [record for file in order[:limit] if (record := self.record(self.paths[file]))]
+
+    def recency(self, paths: Sequence[str]) -> Floats:
+        """The decayed number of commits of each path; 0 for those that no commit knows."""
+        return self._values(self._recent, paths)
+
+    def frequency(self, paths: Sequence[str]) -> Floats:
+        """The number of commits of each path; 0 for those that no commit knows."""
+        return self._values(self._counts, paths)
+
+    @cached_property
+    def renamed(self) -> Mapping[str, str]:
+        """Old name -> the name of today, for every file that still goes by another one."""
+        names = self._facts.names
+        pairs = [(self._inside(names[was]), self._inside(names[events[0][1]])) for was, events in self._events.items()]
+        return {old: new for old, new in pairs if old and new in self._living and old not in self._living}
+
+    def newest(self, limit: int) -> list[tuple[str, int, str, str]]:
+        """(hash, at, author, subject) of the newest commits."""
+        facts = self._facts
+        return [
+            (facts.hashes[row], int(facts.at[row]), facts.authors[facts.author[row]], facts.subjects[row])
+            for row in self._listed.rows[:limit].tolist()
+        ]
+
+    # -- columns: one entry a commit, newest first --
+
+    @cached_property
+    def _at(self) -> npt.NDArray[np.int64]:
+        return self._facts.at[self._listed.rows]
+
+    @cached_property
+    def _sizes(self) -> npt.NDArray[np.int32]:
+        return np.diff(self._facts.starts)[self._listed.rows]
+
+    @cached_property
+    def _subjects(self) -> tuple[Places, Subjects]:
+        """The commits of few files, and their subjects."""
+        commits = np.flatnonzero((self._sizes > 0) & (self._sizes <= TOGETHER_FILES_MAX))
+        subjects = self._facts.subjects
+        return commits, Subjects([subjects[row] for row in self._listed.rows[commits].tolist()])
+
+    # -- columns: one entry a touch, newest first --
+
+    @cached_property
+    def _touches(self) -> tuple[Places, Places]:
+        """(places in the facts' columns, commits) of all touches."""
+        starts = self._facts.starts[self._listed.rows].astype(np.intp)
+        commits = np.repeat(np.arange(len(self)), self._sizes)
+        firsts = np.cumsum(self._sizes) - self._sizes
+        return np.arange(len(commits)) - firsts[commits] + starts[commits], commits
+
+    # -- columns: one entry a file --
+
+    @cached_property
+    def _owned(self) -> tuple[Places, Places, npt.NDArray[np.bool_]]:
+        """(commit, file, is gone) of each touch, files by the number of their present name in the facts; no pair twice."""
+        places, commits = self._touches
+        facts = self._facts
+        names = facts.path[places].astype(np.intp)
+        events = self._events
+        for at in np.flatnonzero(np.isin(names, list(events))).tolist():
+            names[at] = self._present(int(names[at]), int(commits[at]))
+        _, first = np.unique(commits * max(len(facts.names), 1) + names, return_index=True)
+        return commits[first], names[first], facts.is_gone[places][first]
+
+    @cached_property
+    def _files(self) -> tuple[tuple[str, ...], Places, Places, npt.NDArray[np.bool_]]:
+        """(paths, commit of each touch, file of each touch, is gone) of what lies below the folder asked for."""
+        commits, names, gone = self._owned
+        numbers, firsts, files = np.unique(names, return_index=True, return_inverse=True)
+        paths = [self._facts.names[number] for number in numbers.tolist()]
+        is_gone = gone[firsts]  # what its newest commit says
+        if not self._below:
+            return tuple(paths), commits, files, is_gone
+        inside = np.array([path.startswith(self._below) for path in paths], bool)
+        number = np.cumsum(inside) - 1
+        kept = inside[files]
+        below = tuple(path[len(self._below) :] for path in paths if path.startswith(self._below))
+        return below, commits[kept], number[files[kept]], is_gone[inside]
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Every file that a commit knows, by its present name; those that are gone as well."""
+        return self._files[0]
+
+    @property
+    def _is_gone(self) -> npt.NDArray[np.bool_]:
+        return self._files[3]
+
+    @cached_property
+    def _file_of(self) -> dict[str, int]:
+        return {path: file for file, path in enumerate(self.paths)}
+
+    @cached_property
+    def _living(self) -> frozenset[str]:
+        return frozenset(path for path, gone in zip(self.paths, self._is_gone.tolist(), strict=True) if not gone)
+
+    @cached_property
+    def _counts(self) -> Floats:
+        return np.bincount(self._files[2], minlength=len(self.paths)).astype(np.float64)
+
+    @cached_property
+    def _recent(self) -> Floats:
+        _, commits, files, _ = self._files
+        newest = self._at.max() if len(self) else 0
+        weight = np.exp2((self._at - newest) / HALF_LIFE_S)
+        return np.bincount(files, weight[commits], len(self.paths)).astype(np.float64)
+
+    @cached_property
+    def _by_file(self) -> tuple[Places, Places]:
+        """(where each file's commits begin, commits) in the order of files."""
+        paths, commits, files, _ = self._files
+        starts = np.searchsorted(np.sort(files), np.arange(len(paths) + 1))
+        return starts, commits[np.argsort(files, kind="stable")]
+
+    @cached_property
+    def _by_commit(self) -> tuple[Places, Places]:
+        """(where each commit's files begin, files) in the order of commits."""
+        _, commits, files, _ = self._files
+        return np.searchsorted(commits, np.arange(len(self) + 1)), files
+
+    def _commits_of(self, file: int) -> Places:
+        starts, commits = self._by_file
+        return commits[starts[file] : starts[file + 1]]
+
+    def _together(self, file: int) -> tuple[int, Places, Places]:
+        """How many small commits a file has, the other files in them, and in how many each is."""
+        starts, files = self._by_commit
+        commits = self._commits_of(file)
+        commits = commits[self._sizes[commits] <= TOGETHER_FILES_MAX]
+        spans = [files[starts[commit] : starts[commit + 1]] for commit in commits.tolist()]
+        others, counts = np.unique(np.concatenate(spans) if spans else files[:0], return_counts=True)
+        apart = others != file
+        return len(commits), others[apart], counts[apart]
+
+    def _authors_of(self, commits: Places) -> tuple[tuple[str, int], ...]:
+        facts = self._facts
+        rows = self._listed.rows[commits]
+        counted = Counter(facts.authors[author] for author in facts.author[rows].tolist())
+        return tuple(sorted(counted.items(), key=lambda each: (-each[1], each[0])))
+
+    def _values(self, column: Floats, paths: Sequence[str]) -> Floats:
+        return np.array([column[self._file_of[path]] if path in self._file_of else 0.0 for path in paths], np.float64)
+
+    # -- renames --
+
+    @cached_property
+    def _renames(self) -> list[_Rename]:
+        """Every rename, newest first."""
+        places, commits = self._touches
+        facts = self._facts
+        which = np.flatnonzero(facts.was[places] >= 0)
+        at = places[which]
+        columns = (commits[which].tolist(), facts.was[at].tolist(), facts.path[at].tolist())
+        return [_Rename(*row) for row in zip(*columns, strict=True)]
+
+    @cached_property
+    def _events(self) -> Mapping[int, list[tuple[int, int]]]:
+        """Name -> (commit, the present name of what it was called before that commit), newest first.
+
+        A file that was renamed twice ends where its last rename leads: those are known when older ones are looked at.
+        """
+        events: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for rename in self._renames:
+            events[rename.was].append((rename.commit, _latest(events.get(rename.now), rename.now, rename.commit)))
+        return events
+
+    def _present(self, name: int, commit: int) -> int:
+        """The present name of what a commit calls by `name`."""
+        return _latest(self._events.get(name), name, commit)
+
+    def _inside(self, path: str) -> str:
+        """A path of the repository as this folder calls it; empty when it lies outside."""
+        return path[len(self._below) :] if path.startswith(self._below) else ""
+
+
+class _Rename(NamedTuple):
+    commit: int
+    was: int
+    now: int
+
+
+def _latest(events: list[tuple[int, int]] | None, name: int, commit: int) -> int:
+    """Where the rename leads that came next after a commit; the name itself when there was none.
+
+    Commits count from the newest, so what came after has a smaller number.
+    """
+    if not events:
+        return name
+    at = bisect_left(events, (commit, -1))
+    return events[at - 1][1] if at else name

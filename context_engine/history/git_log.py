@@ -1,0 +1,171 @@
+"""The history of a repository as git tells it: which commits a head has, and what each of them touched.
+
+What is not there is no trouble here: without git, a repository or a commit the listing is empty and says why. Merges are
+left out, since what they bring stands in the commits they merge.
+
+>>> from pathlib import Path
+>>> listing(Git(Path("/"))).reason
+'this folder is in no git repository'
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from context_engine.errors import AccessFailed, Cancelled, TooLarge, UnsupportedHost
+from context_engine.model import Commit, Touch
+from context_engine.repo.git import Git
+
+COMMITS_MAX = 20_000
+"""More than ten years of most projects; `git log` reads as many in about three seconds."""
+READ_S = 10.0
+"""Time to read what is new. What did not fit in is read the next time."""
+BATCH = 500
+"""Their hashes fit into a command line of any system; a process for each batch costs half a second for 20,000 commits."""
+RENAMED_FILES_MAX = 100
+"""A commit that adds and deletes more files than this is looked through for exact renames only."""
+
+_MARK = "\x01"
+_LOG = (
+    *("log", "--no-walk=unsorted", "--root", "-z", "--encoding=UTF-8", "--no-relative", "--ignore-submodules=all"),
+    f"--format=tformat:{_MARK}%H%x00%ct%x00%aN%x00%s",
+)
+_MESSAGE = "--format=tformat:%H%x00%ct%x00%s%x00%b"
+_RENAMES = ("--name-status", "-M", f"-l{RENAMED_FILES_MAX}")
+_EXACT_RENAMES = ("--name-status", "-M100%")  # compares hashes alone: all that a clone without file contents can do
+_NO_FILES = ("--no-patch",)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The commits of a head, newest first, and what is missing from them.
+
+    `has_older`: there are more than were asked for. `is_shallow`: the clone was cut, and what is older is on another machine.
+    `reason` says why there are none; it is empty when there are.
+    """
+
+    head: str = ""
+    hashes: tuple[str, ...] = ()
+    has_older: bool = False
+    is_shallow: bool = False
+    reason: str = ""
+
+
+def listing(git: Git, *, most: int = COMMITS_MAX) -> Listing:
+    """The commits of what is checked out."""
+    head = git.head()
+    if head is None:
+        return Listing(reason="this folder is in no git repository")
+    if head.commit is None:
+        return Listing(reason="there is no commit yet")
+    try:
+        said = git.run("rev-list", "--no-merges", f"--max-count={most + 1}", head.commit, "--")
+    except (AccessFailed, UnsupportedHost) as error:
+        return Listing(head.commit, reason=error.message)
+    hashes = said.decode("ascii").split()
+    cut = git.cut()
+    whole = tuple(each for each in hashes[:most] if each not in cut)
+    reason = "" if whole else "the clone is shallow and holds no whole commit" if cut else "there are only merges"
+    return Listing(head.commit, whole, len(hashes) > most, bool(cut), reason)
+
+
+def commits(
+    git: Git,
+    hashes: Sequence[str],
+    *,
+    seconds: float = READ_S,
+    cancel: threading.Event | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Iterator[list[Commit]]:
+    """Read these commits, some hundred at a time, in their order, until the time is over.
+
+    Raises: Cancelled (between two batches), AccessFailed (git refuses, as for a damaged repository), UnsupportedHost.
+    """
+    ends = clock() + seconds
+    for start in range(0, len(hashes), BATCH):
+        if cancel is not None and cancel.is_set():
+            raise Cancelled("reading the history was cancelled", suggestion="call again; what was read is kept")
+        left = ends - clock()
+        if left <= 0:
+            return
+        try:
+            yield _read(git, hashes[start : start + BATCH], left)
+        except AccessFailed as error:
+            if "exit" in error.details:
+                raise
+            return  # it took longer than what was left
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What a commit says. `at` is when it was committed, in seconds since 1970."""
+
+    hash: str
+    at: int
+    subject: str
+    body: str
+
+
+def messages(git: Git, pattern: str, *, most: int) -> list[Message]:
+    """The newest commits of what is checked out whose message holds a pattern (POSIX, extended, any case); no merges.
+
+    Raises: AccessFailed (git refuses, or takes too long), TooLarge, UnsupportedHost.
+    """
+    head = git.head()
+    if head is None or head.commit is None:
+        return []
+    asked = ("--no-merges", "--extended-regexp", "--regexp-ignore-case", f"--grep={pattern}", f"--max-count={most}")
+    said = git.run("log", *asked, "-z", "--encoding=UTF-8", _MESSAGE, head.commit, "--", timeout_s=READ_S)
+    words = [_printable(word) for word in said.decode("utf-8", "surrogateescape").split("\0")]
+    rows = zip(*(words[at::4] for at in range(4)), strict=False)
+    return [Message(name, int(at), subject, body.strip()) for name, at, subject, body in rows]
+
+
+def parsed(said: bytes) -> list[Commit]:
+    r"""What `git log` said in the format asked for here.
+
+    >>> parsed(b"\x01c0ffee\x0012\x00Ann\x00Move it\x00\nR090\x00a.py\x00b.py\x00D\x00c.py\x00")[0].touched
+    (Touch(path='b.py', was='a.py', is_gone=False), Touch(path='c.py', was='', is_gone=True))
+    """
+    words = iter(said.decode("utf-8", "surrogateescape").split("\0"))
+    found: list[Commit] = []
+    word = next(words, "")
+    while word:
+        at, author, subject = (_printable(next(words)) for _ in range(3))
+        touched = []
+        name = word.removeprefix(_MARK)
+        word = next(words, "").removeprefix("\n")
+        while word and not word.startswith(_MARK):
+            was = next(words) if word[0] in "RC" else ""
+            touched.append(Touch(next(words), was, word[0] == "D"))
+            word = next(words, "")
+        found.append(Commit(name, int(at), author, subject, tuple(touched)))
+    return found
+
+
+def _read(git: Git, hashes: Sequence[str], seconds: float) -> list[Commit]:
+    """One batch; where it says too much, in halves, and of a single commit that does its files are left out."""
+    try:
+        return parsed(_log(git, _RENAMES, hashes, seconds))
+    except TooLarge:
+        if len(hashes) == 1:
+            return parsed(_log(git, _NO_FILES, hashes, seconds))
+        half = len(hashes) // 2
+        return _read(git, hashes[:half], seconds) + _read(git, hashes[half:], seconds)
+
+
+def _log(git: Git, files: Sequence[str], hashes: Sequence[str], seconds: float) -> bytes:
+    try:
+        return git.run(*_LOG, *files, *hashes, "--", timeout_s=seconds)
+    except AccessFailed as error:
+        if "exit" not in error.details or files != _RENAMES:
+            raise
+        return git.run(*_LOG, *_EXACT_RENAMES, *hashes, "--", timeout_s=seconds)
+
+
+def _printable(text: str) -> str:
+    """Without the bytes that were no UTF-8."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

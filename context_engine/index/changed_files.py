@@ -1,0 +1,54 @@
+"""PURE. What changed: the files that are there against the files that are indexed.
+
+>>> old = {"a.py": FileState(1, 10, b"x"), "gone.py": FileState(1, 10, b"y")}
+>>> compare(old, {"a.py": (1, 10), "new.py": (5, 11)}, {})
+Changes(added=('new.py',), suspect=(), removed=('gone.py',), unchanged=1)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from context_engine.index.index_store import FileState
+
+
+class Changes(NamedTuple):
+    """`suspect` files have another size or time than when they were indexed; only their content can tell."""
+
+    added: tuple[str, ...]
+    suspect: tuple[str, ...]
+    removed: tuple[str, ...]
+    unchanged: int
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the index is true to the workspace as far as sizes and times tell."""
+        return not (self.added or self.suspect or self.removed)
+
+
+def compare(
+    indexed: Mapping[str, FileState], present: Mapping[str, tuple[int, int]], kept_out: Mapping[str, tuple[int, int]]
+) -> Changes:
+    """`present` maps path to (size, mtime_ns); `kept_out` likewise for files whose content kept them out before."""
+    added, suspect, unchanged = [], [], 0
+    for path, (size, mtime_ns) in present.items():
+        state = indexed.get(path)
+        if state is None:
+            if kept_out.get(path) != (size, mtime_ns):
+                added.append(path)
+        elif state.size != size or state.mtime_ns != mtime_ns:
+            suspect.append(path)
+        else:
+            unchanged += 1
+    removed = [path for path in (*indexed, *kept_out) if path not in present]
+    return Changes(tuple(sorted(added)), tuple(sorted(suspect)), tuple(sorted(removed)), unchanged)
+
+
+def is_under(path: str, place: str) -> bool:
+    """Whether a path is the place, or lies in the folder that it names; everything lies under "".
+
+    >>> is_under("src/a.py", "src"), is_under("src/a.py", "src/a.py"), is_under("src2/a.py", "src"), is_under("a", "")
+    (True, True, False, True)
+    """
+    return not place or path == place or path.startswith(place.rstrip("/") + "/")

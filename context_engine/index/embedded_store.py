@@ -1,0 +1,692 @@
+"""The embedded store: one SQLite file says what counts, mapped segment files hold what is searched. One folder a work tree.
+
+    CURRENT              "g-000007": the generation that serves; replaced whole, so a rebuild appears at once
+    writer.lock          one writing process; everybody else reads
+    g-000007/index.db    files, segments, the dead, facts (WAL)
+    g-000007/000012.seg  immutable; a name in `index.db` means: whole and counted. Any other such file is a leftover
+
+A commit is one SQLite transaction after the segment file is on the disk, so a kill at any moment leaves the state before
+or after it. Readers hold no transactions. The whole folder is a cache: deleting it loses nothing but time.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import apsw
+import numpy as np
+from filelock import FileLock, Timeout
+
+from context_engine.errors import ContextEngineError, StorageBusy, StorageCorrupt
+from context_engine.index import segment as segments
+from context_engine.index.index_store import FileState, Stats, stats_of
+from context_engine.index.segment import Segment
+from context_engine.index.snapshot import Snapshot
+from context_engine.storage import database, storage_errors
+
+SCHEMA_VERSION = 5
+"""Raise it when tables, segment layout, chunking or tokens change: older generations are then rebuilt, never misread.
+
+1 first layout, 2 roles, 3 outline blobs by msgpack, 4 checksums, touched files, definitions never cut in two,
+5 keys of what is embedded, static vectors
+"""
+SEGMENTS_MAX = 8
+PATIENT_SEGMENTS_MAX = 24
+"""Until here a merge can wait for a quiet moment: a query over 24 small segments takes a millisecond longer."""
+"""More segments than this slow queries down; fewer mean more merging."""
+MERGE_FACTOR = 4
+"""A segment is merged with its smaller neighbours once they together hold a quarter of it: each file moves log4(n) times."""
+DEAD_SHARE_MAX = 0.25
+LOG_BYTES_MAX = 1_000_000
+"""Folding the log costs two flushes to the disk, as much as ten small commits."""
+INHERIT_FILES_MAX = 100
+"""Larger batches are followed by a new computation of importance anyway."""
+READ_TRIES = 5
+CLEAR_WAIT_S = 3.0
+"""Taking in an edit takes milliseconds, a full run longer: that one has to be cancelled first."""
+UNFINISHED: Mapping[str, Any] = {"unfinished": 1}
+"""Committed with files until ranks have been computed over them: a run that was killed in between is caught up on."""
+
+KEPT = storage_errors.Kept(
+    "the index",
+    busy="Call again in a moment.",
+    full="free some space or set CTX_CACHE_FOLDER to another disk; what was committed before is intact",
+    closed="set CTX_CACHE_FOLDER to a folder you may write to",
+    damaged="call reindex_workspace (or `ctx index --force`); the index is only a cache",
+)
+_IS_GENERATION = re.compile(r"g-\d{6,9}").fullmatch
+_EPOCH = "SELECT value FROM fact WHERE name='epoch'"
+_SCHEMA = """
+CREATE TABLE fact(name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE segment(id INTEGER PRIMARY KEY, files INT NOT NULL, chunks INT NOT NULL, importance BLOB);
+CREATE TABLE file(path TEXT PRIMARY KEY, size INT, mtime_ns INT, sha256 BLOB, segment INT, number INT) WITHOUT ROWID;
+CREATE TABLE dead(segment INT, number INT, PRIMARY KEY(segment, number)) WITHOUT ROWID;
+CREATE TABLE touched(segment INT, number INT, size INT, mtime_ns INT, PRIMARY KEY(segment, number)) WITHOUT ROWID;
+CREATE TABLE skipped(path TEXT PRIMARY KEY, reason TEXT, detail TEXT, size INT, mtime_ns INT) WITHOUT ROWID;
+INSERT INTO fact VALUES ('schema', {schema}), ('epoch', 0);
+"""
+
+
+class EmbeddedStore:
+    """The index of one work tree. Thread-safe; any number of processes may hold one on the same folder."""
+
+    problem = ""
+    """Why answers come from an older state: what lies here never is one."""
+
+    def __init__(self, folder: Path) -> None:
+        """Nothing is opened or created until it is needed."""
+        self.folder = folder
+        self._lock = threading.RLock()
+        self._reader: _Reader | None = None
+        self._current_file = str(folder / "CURRENT")
+        self._mark: tuple[int, int] | None = None
+
+    # -- reading --
+
+    def snapshot(self) -> Snapshot | None:
+        """The newest published state; None when there is none. The same object as long as nothing changed.
+
+        Raises: StorageCorrupt.
+        """
+        with self._lock:
+            return self._retried(lambda reader: reader.snapshot())
+
+    def files(self) -> dict[str, FileState]:
+        """What the index knows of each file, by path."""
+        with self._lock:
+            return self._retried(lambda reader: reader.files()) or {}
+
+    def skipped(self) -> list[tuple[str, str, str, int, int]]:
+        """(path, reason, detail, size, mtime_ns) of files whose content kept them out."""
+        with self._lock:
+            return self._retried(lambda reader: reader.rows("SELECT * FROM skipped ORDER BY path")) or []
+
+    def kept_out(self) -> dict[str, tuple[int, int]]:
+        """(size, mtime_ns) of files whose content kept them out."""
+        return {path: (size, mtime_ns) for path, _, _, size, mtime_ns in self.skipped()}
+
+    def fact(self, name: str) -> Any:
+        """A fact that was committed with the index; None when unknown."""
+        with self._lock:
+            rows = self._retried(lambda reader: reader.rows("SELECT value FROM fact WHERE name=?", (name,)))
+            return rows[0][0] if rows else None
+
+    def stats(self) -> Stats:
+        """Counts and sizes of what is published."""
+        return stats_of(self.snapshot(), disk_bytes(self.folder))
+
+    def check(self) -> list[str]:
+        """What is wrong with the stored index, in words; empty when it is sound."""
+        with self._lock:
+            try:
+                return self._retried(lambda reader: reader.check()) or []
+            except ContextEngineError as error:
+                return [error.message]
+
+    def _retried(self, ask) -> Any:
+        """Ask the current generation; a merge or a swap may take files away between look and open, so look again."""
+        for attempt in range(READ_TRIES):
+            try:
+                reader = self._current()
+                return None if reader is None else ask(reader)
+            except FileNotFoundError:
+                self._forget()
+            except apsw.Error as error:
+                self._forget()
+                if attempt == READ_TRIES - 1 or isinstance(error, apsw.CorruptError | apsw.NotADBError):
+                    raise self._trouble(error) from error
+        raise storage_errors.damaged(self.folder, KEPT, "its files are missing")
+
+    def _trouble(self, error: apsw.Error) -> ContextEngineError:
+        return storage_errors.translate(error, self.folder, KEPT) or storage_errors.damaged(
+            self.folder, KEPT, str(error)
+        )
+
+    def _current(self) -> _Reader | None:
+        """The open reader, as long as CURRENT and its database are the files they were: two `stat`s."""
+        mark = _identity(self._current_file)
+        if self._reader is not None and mark == self._mark and self._reader.is_in_place():
+            return self._reader
+        self._mark = mark
+        generation = self.generation()
+        if not generation:
+            self._forget()
+            return None
+        if self._reader is None or self._reader.generation != generation or not self._reader.is_in_place():
+            self._forget()
+            reader = _Reader(self.folder / generation)
+            if reader.schema() != SCHEMA_VERSION:
+                reader.close()
+                return None
+            self._reader = reader
+        return self._reader
+
+    def generation(self) -> str:
+        """The name of the generation that serves; empty when there is none."""
+        try:
+            name = (self.folder / "CURRENT").read_text("ascii").strip()
+        except (FileNotFoundError, NotADirectoryError, UnicodeDecodeError):
+            return ""
+        return name if _IS_GENERATION(name) else ""
+
+    def _forget(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+
+    def close(self) -> None:
+        """Let go of files; the store can be used again afterwards."""
+        with self._lock:
+            self._forget()
+
+    # -- writing --
+
+    @contextmanager
+    def writer(self, *, rebuild: bool = False, wait_s: float = 0.0) -> Generator[Writer]:
+        """The right to write, for one process at a time. `rebuild` starts an empty generation that `publish` puts in place.
+
+        Raises: StorageBusy when another process writes (after `wait_s` seconds), DiskFull, WriteFailed, StorageCorrupt.
+        """
+        with disk_errors(self.folder):
+            try:
+                self.folder.mkdir(parents=True, exist_ok=True)
+            except FileNotFoundError as error:  # what /proc says of a folder that cannot be made in it
+                raise storage_errors.closed(self.folder, KEPT, str(error.strerror)) from error
+        lock = FileLock(self.folder / "writer.lock", timeout=wait_s)
+        try:
+            with disk_errors(self.folder):
+                lock.acquire()
+        except Timeout:
+            raise StorageBusy(
+                "another process is indexing this workspace",
+                suggestion="search as usual; its result appears by itself, or call again in a moment",
+            ) from None
+        try:
+            with disk_errors(self.folder):
+                writer = self._open_writer(rebuild)
+                try:
+                    yield writer
+                finally:
+                    writer.close()
+        finally:
+            lock.release()
+
+    def _open_writer(self, rebuild: bool) -> Writer:
+        current = self.generation()
+        known = self._mapped(current)
+        usable = bool(current) and _is_usable(self.folder / current, known)
+        if not usable:
+            (self.folder / "CURRENT").unlink(missing_ok=True)
+            self.close()
+        for path in self.folder.glob("g-*"):
+            if path.name != current or not usable:
+                shutil.rmtree(path, ignore_errors=True)
+        if usable and not rebuild:
+            return Writer(self.folder, current, published=True, known=known)
+        number = int(current.removeprefix("g-")) + 1 if current else 1
+        name = f"g-{number:06d}"
+        _create(self.folder / name)
+        return Writer(self.folder, name, published=False)
+
+    def _mapped(self, generation: str) -> dict[int, Segment]:
+        """The segments of a generation that are mapped already, by number."""
+        reader = self._reader
+        if reader is None or reader.generation != generation or not reader.is_in_place():
+            return {}
+        return reader.known_segments()
+
+    def clear(self) -> int:
+        """Delete the index; bytes freed. Raises: StorageBusy while another process writes."""
+        if not self.folder.exists():
+            return 0
+        freed = disk_bytes(self.folder)
+        with self.writer(wait_s=CLEAR_WAIT_S):
+            self.close()
+            (self.folder / "CURRENT").unlink(missing_ok=True)
+            for path in self.folder.glob("g-*"):
+                shutil.rmtree(path, ignore_errors=True)
+        return freed
+
+
+class Writer:
+    """One process's right to change the index. Every method that ends normally has been committed."""
+
+    def __init__(
+        self, folder: Path, generation: str, *, published: bool, known: Mapping[int, Segment] | None = None
+    ) -> None:
+        """`known` segments, by number, are mapped already and need not be opened again."""
+        self._known = dict(known or {})
+        self._folder = folder
+        self.generation = generation
+        self.path = folder / generation
+        self.is_published = published
+        self._parts: dict[int, Path] = {}
+        self._db = _connect(self.path / "index.db", apsw.SQLITE_OPEN_READWRITE)
+        self._remove_leftovers()
+
+    def close(self) -> None:
+        """Let go; a log that has grown is folded into the database first."""
+        log = self.path / "index.db-wal"
+        try:
+            with suppress(apsw.BusyError, FileNotFoundError):  # a reader is looking: the next writer folds it
+                if log.stat().st_size > LOG_BYTES_MAX:
+                    self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        finally:
+            self._db.close()
+            for part in self._parts.values():  # shares without a new file, and what a failure left
+                with suppress(OSError):
+                    part.unlink()
+
+    def files(self) -> dict[str, FileState]:
+        """What is indexed, by path."""
+        rows = self._db.execute("SELECT path, size, mtime_ns, sha256 FROM file")
+        return {path: FileState(size, mtime_ns, sha256) for path, size, mtime_ns, sha256 in rows}
+
+    def count_files(self) -> int:
+        """How many files are indexed."""
+        return _rows(self._db, "SELECT count(*) FROM file")[0][0]
+
+    def states(self, paths: Iterable[str]) -> dict[str, FileState]:
+        """What is indexed of these files and of everything below them, where they are folders."""
+        sql = "SELECT path, size, mtime_ns, sha256 FROM file WHERE path=?1 OR (path>=?1||'/' AND path<?1||'0')"
+        rows = (row for path in paths for row in self._db.execute(sql, (path,)))
+        return {path: FileState(size, mtime_ns, sha256) for path, size, mtime_ns, sha256 in rows}
+
+    def skipped(self) -> list[tuple[str, str, str, int, int]]:
+        """(path, reason, detail, size, mtime_ns) of files whose content kept them out."""
+        return _rows(self._db, "SELECT * FROM skipped ORDER BY path")
+
+    def kept_out(self, paths: Sequence[str] = ("",)) -> dict[str, tuple[int, int]]:
+        """(size, mtime_ns) of files whose content kept them out, so that they are not read again; below `paths`.
+
+        What could not be read is tried every time: permission comes without another size or time.
+        """
+        sql = "SELECT path, size, mtime_ns FROM skipped WHERE ?1='' OR path=?1 OR (path>=?1||'/' AND path<?1||'0')"
+        rows = (row for path in paths for row in self._db.execute(sql, (path,)))
+        found = {path: (size, mtime_ns) for path, size, mtime_ns in rows}
+        closed = self._db.execute("SELECT path FROM skipped WHERE reason='unreadable'")
+        return found | {path: (-1, -1) for (path,) in closed if path in found}
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether files were committed that nothing has been computed over yet, or nothing is published."""
+        rows = _rows(self._db, "SELECT value FROM fact WHERE name='unfinished'")
+        return not self.is_published or bool(rows and rows[0][0])
+
+    def new_segment(self) -> tuple[int, Path]:
+        """A number and a file name nobody has, for a segment that is then handed to `put`.
+
+        The name is used once ever: a process that outlives its writer may still write to it and must not hit a segment.
+        """
+        used = [int(path.stem) for path in self.path.glob("*.seg")]
+        number = max([*used, *self._parts], default=0) + 1
+        descriptor, name = tempfile.mkstemp(prefix=f"{number:06d}-", suffix=".part", dir=self.path)
+        os.close(descriptor)
+        self._parts[number] = Path(name)
+        return number, self._parts[number]
+
+    def _settled(self, number: int) -> Segment:
+        """A segment that has been written, under its final name."""
+        os.replace(self._parts.pop(number), self._segment_path(number))
+        return segments.load(self._segment_path(number))
+
+    def put(
+        self,
+        written: Sequence[int],
+        *,
+        removed: Iterable[str] = (),
+        skipped: Iterable[tuple[str, str, str, int, int]] = (),
+        touched: Iterable[tuple[str, int, int]] = (),
+        facts: Mapping[str, Any] | None = None,
+    ) -> None:
+        """One commit of everything that belongs together.
+
+        Segments whose files replace older entries of the same path, files gone, files kept out by their content, files
+        that were touched (path, size, mtime_ns) but not changed.
+        """
+        loaded = {number: self._settled(number) for number in written}
+        db = self._db
+        with db:
+            gone = [(path,) for path in removed]
+            for segment in loaded.values():
+                gone += [(path,) for path in segment.heaps["path"].texts()]
+            kept_out = list(skipped)
+            gone += [(row[0],) for row in kept_out]
+            inherited = {number: self._inherited(segment) for number, segment in loaded.items()}
+            db.executemany("INSERT OR IGNORE INTO dead SELECT segment, number FROM file WHERE path=?", gone)
+            db.executemany("DELETE FROM file WHERE path=?", gone)
+            db.executemany("DELETE FROM skipped WHERE path=?", gone)
+            db.executemany("INSERT OR REPLACE INTO skipped VALUES (?,?,?,?,?)", kept_out)
+            for number, segment in loaded.items():
+                self._register(number, segment, inherited[number])
+            looks = [(size, mtime_ns, path) for path, size, mtime_ns in touched]
+            db.executemany("UPDATE file SET size=?, mtime_ns=? WHERE path=?", looks)
+            db.executemany("INSERT OR REPLACE INTO touched SELECT segment, number, ?, ? FROM file WHERE path=?", looks)
+            self._end_commit(facts)
+
+    def _inherited(self, segment: Segment) -> np.ndarray:
+        """The importance its files had before: a changed file keeps its rank until ranks are computed again."""
+        values = np.zeros(segment.files, np.float16)
+        sql = "SELECT importance, number FROM file JOIN segment ON segment.id = file.segment WHERE path=?"
+        if segment.files <= INHERIT_FILES_MAX:
+            for file, path in enumerate(segment.heaps["path"].texts()):
+                for blob, number in self._db.execute(sql, (path,)):
+                    values[file] = np.frombuffer(blob, np.float16)[number]
+        return values
+
+    def _register(self, number: int, segment: Segment, importance: np.ndarray) -> None:
+        row = (number, segment.files, segment.chunks, importance.astype(np.float16).tobytes())
+        self._db.execute("INSERT OR REPLACE INTO segment VALUES (?,?,?,?)", row)
+        rows = zip(
+            segment.heaps["path"].texts(),
+            segment.file["size"].tolist(),
+            segment.file["mtime_ns"].tolist(),
+            segment.heaps["sha256"],
+            (number for _ in range(segment.files)),
+            range(segment.files),
+            strict=False,
+        )
+        self._db.executemany("INSERT INTO file VALUES (?,?,?,?,?,?)", rows)
+
+    def _end_commit(self, facts: Mapping[str, Any] | None) -> None:
+        self._db.executemany("INSERT OR REPLACE INTO fact VALUES (?,?)", list((facts or {}).items()))
+        self._db.execute("UPDATE fact SET value = value + 1 WHERE name = 'epoch'")
+
+    def set_facts(self, facts: Mapping[str, Any]) -> None:
+        """Keep facts beside the index; readers' snapshots stay as they are."""
+        with self._db:
+            self._db.executemany("INSERT OR REPLACE INTO fact VALUES (?,?)", list(facts.items()))
+
+    def snapshot(self) -> Snapshot:
+        """What has been committed by now, published or not."""
+        snapshot = _snapshot(self._db, self.path, self._known)
+        self._known = snapshot.by_number
+        return snapshot
+
+    def set_importance(self, values: np.ndarray) -> None:
+        """The importance of every file of `snapshot()`, in its numbering."""
+        with self._db:
+            at = 0
+            for number, files in _rows(self._db, "SELECT id, files FROM segment ORDER BY id"):
+                part = np.asarray(values[at : at + files], np.float16).tobytes()
+                self._db.execute("UPDATE segment SET importance=? WHERE id=?", (part, number))
+                at += files
+            self._end_commit(None)
+
+    def compact(self, *, everything: bool = False, segments_max: int = SEGMENTS_MAX) -> int:
+        """Merge segments that are more than `segments_max`, or mostly dead; how many files were merged.
+
+        Readers are not disturbed.
+        """
+        rows = _rows(self._db, "SELECT id, files, chunks FROM segment ORDER BY id")
+        dead = dict(_rows(self._db, "SELECT segment, count(*) FROM dead GROUP BY segment"))
+        chosen = [row[0] for row in rows] if everything else to_merge(rows, dead, segments_max)
+        if len(chosen) < 2 and not any(dead.get(number) for number in chosen):
+            return 0
+        touched = _touched(self._db)
+        loaded = [self._known.get(number) or segments.load(self._segment_path(number)) for number in chosen]
+        parts = [segment.looking(touched.get(number, ())) for number, segment in zip(chosen, loaded, strict=True)]
+        alive = [np.ones(part.files, bool) for part in parts]
+        for living, number in zip(alive, chosen, strict=True):
+            gone = self._db.execute("SELECT number FROM dead WHERE segment=?", (number,)).fetchall()
+            living[[row[0] for row in gone]] = False
+        merged = segments.merge(parts, alive)
+        number, path = self.new_segment()
+        segments.write(merged, path)
+        self._settled(number)
+        self._replace(chosen, alive, number, merged)
+        for old in chosen:
+            with suppress(OSError):  # Windows cannot delete a mapped file: the next writer does
+                self._segment_path(old).unlink()
+        return merged.files
+
+    def _replace(self, chosen: Sequence[int], alive: Sequence[np.ndarray], number: int, merged: Segment) -> None:
+        """The rows of `chosen` become those of what they were merged into. Files go by path: by segment all rows are looked at."""
+        old = [
+            np.frombuffer(_rows(self._db, "SELECT importance FROM segment WHERE id=?", (n,))[0][0], np.float16)
+            for n in chosen
+        ]
+        importance = np.concatenate([values[living] for values, living in zip(old, alive, strict=True)])
+        moved = [(path,) for path in merged.heaps["path"].texts()]
+        with self._db:
+            self._db.executemany("DELETE FROM file WHERE path=?", moved)
+            for each in chosen:
+                self._db.execute("DELETE FROM dead WHERE segment=?", (each,))
+                self._db.execute("DELETE FROM touched WHERE segment=?", (each,))
+                self._db.execute("DELETE FROM segment WHERE id=?", (each,))
+            self._register(number, merged, importance)
+            self._end_commit(None)
+
+    def publish(self) -> None:
+        """Put this generation in place of the old one; readers of the old one finish undisturbed."""
+        if self.is_published:
+            return
+        new = self._folder / "CURRENT.new"
+        with open(new, "w", encoding="ascii") as out:
+            out.write(self.generation)
+            out.flush()
+            os.fsync(out.fileno())
+        os.replace(new, self._folder / "CURRENT")
+        self.is_published = True
+        for path in self._folder.glob("g-*"):
+            if path.name != self.generation:
+                shutil.rmtree(path, ignore_errors=True)
+
+    def _segment_path(self, number: int) -> Path:
+        return self.path / f"{number:06d}.seg"
+
+    def _remove_leftovers(self) -> None:
+        counted = {row[0] for row in self._db.execute("SELECT id FROM segment")}
+        for path in (*self.path.glob("*.seg"), *self.path.glob("*.part")):
+            if path.suffix == ".part" or int(path.stem) not in counted:
+                with suppress(OSError):  # still mapped by a reader on Windows
+                    path.unlink()
+
+
+class _Reader:
+    """One open generation, read only."""
+
+    def __init__(self, path: Path) -> None:
+        self.generation = path.name
+        self._path = path
+        if not (path / "index.db").exists():
+            raise FileNotFoundError(path / "index.db")
+        self._file_path = str(path / "index.db")
+        self._file = _identity(self._file_path)
+        self._db, self._is_makeshift = _connect_to_read(path / "index.db")
+        self._snapshot: Snapshot | None = None
+        self._version = -1
+
+    def known_segments(self) -> dict[int, Segment]:
+        """The segments it has mapped, by number."""
+        return {} if self._snapshot is None else self._snapshot.by_number
+
+    def is_in_place(self) -> bool:
+        """Whether the open database is the one that is there: a cleared index begins again under an old name."""
+        return not self._is_makeshift and _identity(self._file_path) == self._file
+
+    def close(self) -> None:
+        self._db.close()
+
+    def schema(self) -> int:
+        rows = self.rows("SELECT value FROM fact WHERE name='schema'")
+        return rows[0][0] if rows else 0
+
+    def rows(self, sql: str, values: tuple = ()) -> list[tuple]:
+        return _rows(self._db, sql, values)
+
+    def snapshot(self, known: Mapping[int, Segment] | None = None) -> Snapshot:
+        """`PRAGMA data_version` (7 microseconds) tells whether somebody committed since. `known` segments are mapped already."""
+        version = self._db.pragma("data_version")
+        if self._snapshot is None or version != self._version:
+            known = (known or {}) if self._snapshot is None else self._snapshot.by_number
+            if self._snapshot is None or self._snapshot.epoch != self.rows(_EPOCH)[0][0]:
+                self._snapshot = _snapshot(self._db, self._path, known)
+            self._version = version
+        return self._snapshot
+
+    def files(self) -> dict[str, FileState]:
+        rows = self._db.execute("SELECT path, size, mtime_ns, sha256 FROM file")
+        return {path: FileState(size, mtime_ns, sha256) for path, size, mtime_ns, sha256 in rows}
+
+    def check(self) -> list[str]:
+        problems = [row[0] for row in self.rows("PRAGMA integrity_check") if row[0] != "ok"]
+        snapshot = _snapshot(self._db, self._path)
+        counted = self.rows("SELECT count(*) FROM file")[0][0]
+        if counted != snapshot.living_files:
+            problems.append(f"{counted} files are listed but {snapshot.living_files} are searchable")
+        names = snapshot.by_path
+        for path, segment, number in self.rows("SELECT path, segment, number FROM file"):
+            at = snapshot.segment_numbers.index(segment) if segment in snapshot.segment_numbers else -1
+            if at < 0 or names.get(path) != int(snapshot.file_base[at]) + number:
+                problems.append(f"{path} is listed in segment {segment} but is not there")
+        return problems
+
+
+def disk_bytes(folder: Path) -> int:
+    """Bytes of all files below a folder, while others make and delete some."""
+    total = 0
+    for at, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):
+                total += os.stat(os.path.join(at, name)).st_size
+    return total
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """What tells a file from one that was put in its place; None when there is none."""
+    try:
+        facts = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return facts.st_dev, facts.st_ino
+
+
+def _rows(db: apsw.Connection, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    return db.execute(sql, values).fetchall()
+
+
+def _snapshot(db: apsw.Connection, path: Path, known: Mapping[int, Segment] | None = None) -> Snapshot:
+    with db:  # a transaction only while the list is read
+        rows = _rows(db, "SELECT id, importance FROM segment ORDER BY id")
+        dead: dict[int, list[int]] = {}
+        for segment, number in db.execute("SELECT segment, number FROM dead"):
+            dead.setdefault(segment, []).append(number)
+        epoch = _rows(db, _EPOCH)[0][0]
+        touched = _touched(db)
+    loaded = [(known or {}).get(number) or segments.load(path / f"{number:06d}.seg") for number, _ in rows]
+    return Snapshot(
+        loaded,
+        [dead.get(number, []) for number, _ in rows],
+        [np.frombuffer(values, np.float16) for _, values in rows],
+        generation=path.name,
+        epoch=epoch,
+        numbers=[number for number, _ in rows],
+        touched=[touched.get(number, ()) for number, _ in rows],
+    )
+
+
+def _touched(db: apsw.Connection) -> dict[int, list[tuple[int, int, int]]]:
+    """Segment -> (file number, size, mtime_ns) of files that were written again with the content they had."""
+    found: dict[int, list[tuple[int, int, int]]] = {}
+    for segment, *look in _rows(db, "SELECT segment, number, size, mtime_ns FROM touched"):
+        found.setdefault(segment, []).append((look[0], look[1], look[2]))
+    return found
+
+
+def to_merge(rows: Sequence[tuple[int, int, int]], dead: Mapping[int, int], segments_max: int) -> list[int]:
+    """Which segments to merge.
+
+    Mostly dead ones; and, when there are too many, the newest as long as they weigh enough beside their elder.
+    """
+    chosen = {number for number, files, _ in rows if dead.get(number, 0) > files * DEAD_SHARE_MAX}
+    if len(rows) > segments_max:
+        weight, tail = 0, []
+        for number, _, chunks in reversed(rows):
+            if len(tail) > 1 and weight * MERGE_FACTOR < chunks:
+                break
+            tail.append(number)
+            weight += chunks
+        chosen |= set(tail)
+    return sorted(chosen)
+
+
+def _create(path: Path) -> None:
+    shutil.rmtree(path, ignore_errors=True)
+    path.mkdir(parents=True)
+    db = _connect(path / "index.db", apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE)
+    with db:
+        db.execute(_SCHEMA.format(schema=SCHEMA_VERSION))
+    db.close()
+
+
+def _is_usable(path: Path, known: Mapping[int, Segment]) -> bool:
+    """Whether a generation is of our schema and can be read; one that is not is rebuilt.
+
+    Segments that are mapped already and still lie there need not be read again, which at every edit would take longer than it.
+    """
+    try:
+        reader = _Reader(path)
+        try:
+            there = {number: each for number, each in known.items() if (path / f"{number:06d}.seg").exists()}
+            return reader.schema() == SCHEMA_VERSION and reader.snapshot(there) is not None
+        finally:
+            reader.close()
+    except (*storage_errors.REFUSED, apsw.BusyError):
+        raise  # the disk is full or closed to us: that is no reason to throw an index away
+    except (apsw.Error, FileNotFoundError, NotADirectoryError, StorageCorrupt, LookupError, TypeError, ValueError):
+        return False
+
+
+def problems_of(path: Path, looked: Callable[[int], None] = lambda _: None) -> list[str]:
+    """What is wrong with a generation, in words; empty when it is sound. Every byte of every segment is read.
+
+    `looked` is told the bytes of each segment.
+    """
+    try:
+        damaged = []
+        for each in sorted(path.glob("*.seg")):
+            damaged += [why] if (why := segments.problem(each)) else []
+            looked(each.stat().st_size)
+        if damaged:
+            return damaged
+        reader = _Reader(path)
+        try:
+            return reader.check()
+        finally:
+            reader.close()
+    except (apsw.Error, OSError, StorageCorrupt, LookupError, TypeError, ValueError) as error:
+        return [str(error)]
+
+
+def _connect_to_read(path: Path) -> tuple[apsw.Connection, bool]:
+    """Open a database, and whether it is for one look only: where the disk is full or closed nothing tells of later changes."""
+    try:
+        return _connect(path, apsw.SQLITE_OPEN_READWRITE), False
+    except storage_errors.REFUSED:
+        if (frozen := database.frozen(path)) is None:
+            raise
+        return frozen, True
+
+
+def _connect(path: Path, flags: int) -> apsw.Connection:
+    db = apsw.Connection(str(path), flags=flags)
+    db.set_busy_timeout(5_000)
+    # NORMAL: a power cut may lose the last commits of this cache, never its integrity.
+    db.execute(
+        "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA mmap_size=0; PRAGMA journal_size_limit=4194304"
+    ).fetchall()  # a statement that answers with a row holds up those behind it
+    return db
+
+
+def disk_errors(folder: Path) -> AbstractContextManager[None]:
+    """Have what SQLite and the system say about the folder of an index raised as errors of ours."""
+    return storage_errors.translated(folder, KEPT)

@@ -1,0 +1,302 @@
+"""The living index: which snapshot answers now, what changed since, and the one thread that brings it up to date.
+
+A query never waits for a long run. Before an answer the index is checked against the workspace - by the watcher's list,
+or by a sweep over sizes and times when there is no watcher - and a few edited files get a moment to be taken in. What is
+still open then is said in the answer.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from context_engine.errors import ContextEngineError, StorageBusy
+from context_engine.index.build import Builder
+from context_engine.index.changed_files import is_under
+from context_engine.index.index_store import Store
+from context_engine.index.snapshot import Snapshot
+from context_engine.model import IndexReport, Progress
+from context_engine.repo.ignore_rules import IGNORE_FILES
+from context_engine.repo.watch import HEAD
+
+WAIT_S = 0.15
+"""How long an answer waits for edited files to be taken in: a handful takes some 10 ms each."""
+FIRST_WAIT_S = 3.0
+"""How long an answer waits for the first part of the first index. Agents ask their first question within half a second."""
+FIRST_POLL_S = 0.01
+INLINE_FILES_MAX = 8
+EDITS_WAIT_S = 5.0
+"""How long a full run waits for the thread that is taking in a few edits; another full run it never waits for."""
+SWEEP_REST_FACTOR = 20
+"""A sweep rests twenty times as long as it took: at most 5 % of the time goes into looking (unless told not to rest)."""
+SWEEP_REST_MIN_S = 0.5
+WATCHED_REST_S = 30.0
+"""Watchers lose events when a queue overflows: a sweep now and then finds what they missed."""
+FULL_RUN_FILES = 200
+"""When more files than this changed (a branch switch), a full run is quicker than looking at each."""
+RETRY_S = 1.0
+TIDY_AFTER_S = 3.0
+"""After so long without an edit the small pieces that edits left are merged."""
+
+
+class Watching(Protocol):
+    """A watcher of the workspace: whether it runs, and what it has seen but not yet reported."""
+
+    @property
+    def is_running(self) -> bool:
+        """False when it stopped or never could run."""
+        ...
+
+    @property
+    def pending(self) -> frozenset[str]:
+        """Paths seen to change, still waiting for a quiet moment."""
+        ...
+
+
+class Sweep(Protocol):
+    """Looks for files that differ from the index: (edited or new, removed), without opening any."""
+
+    def __call__(self) -> frozenset[str]:
+        """Paths that are not as they were indexed."""
+
+
+class Live:
+    """One workspace's index over time. Thread-safe."""
+
+    def __init__(
+        self,
+        store: Store,
+        builder: Builder,
+        sweep: Sweep,
+        *,
+        rest_s: float = SWEEP_REST_MIN_S,
+        done: Callable[[], object] = lambda: None,
+    ) -> None:
+        """`done` is called whenever something may have been indexed, in the thread that did it."""
+        self._done = done
+        self._store = store
+        self._builder = builder
+        self._sweep = sweep
+        self._lock = threading.Lock()
+        self._run_lock = threading.Lock()
+        self._stale: set[str] = set()
+        self._wanted: str = ""  # "", "paths", "run" or "rebuild": what the thread is to do next
+        self._wake = threading.Condition(self._lock)
+        self._thread: threading.Thread | None = None
+        self._closing = threading.Event()
+        self._swept_at = 0.0
+        self._rest_least_s = rest_s
+        self._rest_s = 0.0
+        self._queued = False  # a run was asked for and has not ended
+        self._step: Progress | None = None
+        self.watching = False
+        self._watcher: Watching | None = None
+        self._untidy = False
+        self.last_error: str | None = None
+
+    # -- what answers --
+
+    def snapshot(self) -> Snapshot | None:
+        """The newest published snapshot; None when there is none."""
+        return self._store.snapshot()
+
+    def freshen(self) -> None:
+        """Look for edits, have them taken in, and wait a moment when they are few, or when nothing is indexed yet."""
+        if self.snapshot() is None:
+            self._await_first()
+        stale = self.stale()
+        if not stale or self.is_building or self.snapshot() is None:
+            return  # an index is built because somebody asks for it, never because somebody searches
+        self._ask("paths" if len(stale) <= FULL_RUN_FILES else "run")
+        if len(stale) <= INLINE_FILES_MAX:
+            known = self.last_error
+            with self._wake:
+                self._wake.wait_for(lambda: not self._stale or self.last_error is not known, WAIT_S)
+
+    def _await_first(self) -> None:
+        """While the first index is built, wait for its first part: a small repository is done before an agent asks twice."""
+        until = time.monotonic() + FIRST_WAIT_S
+        while self.snapshot() is None and self.is_building and time.monotonic() < until:
+            time.sleep(FIRST_POLL_S)
+
+    def stale(self) -> frozenset[str]:
+        """Files known to differ from the index."""
+        rest_s = self._rest_s
+        if self.is_watching:
+            rest_s = math.inf if self.watching else max(rest_s, WATCHED_REST_S)
+            if self._watcher is not None and (pending := self._watcher.pending):
+                self.note(pending)  # an answer does not wait for the quiet that a batch waits for
+        if time.monotonic() - self._swept_at >= rest_s and not self.is_building:
+            try:
+                self.look()
+            except ContextEngineError as error:  # the workspace is gone or closed: an answer says so, and why
+                self.last_error = error.message
+                self._swept_at = time.monotonic()
+        with self._lock:
+            return frozenset(self._stale)
+
+    @property
+    def is_watching(self) -> bool:
+        """Whether edits are reported as they happen, so that sweeps are only a second look."""
+        return self.watching or (self._watcher is not None and self._watcher.is_running)
+
+    def follow(self, watcher: Watching) -> None:
+        """Rely on a watcher as long as it runs; it reports through `note`."""
+        self._watcher = watcher
+
+    def look(self) -> None:
+        """Sweep now."""
+        began = time.monotonic()
+        found = self._sweep()
+        ended = time.monotonic()
+        with self._lock:
+            self._stale = set(found)
+            self._swept_at = ended
+            self._rest_s = max(self._rest_least_s, (ended - began) * SWEEP_REST_FACTOR) if self._rest_least_s else 0.0
+
+    @property
+    def progress(self) -> Progress | None:
+        """How far the run of this process is; None when there is none."""
+        return self._step or (Progress("scanning", 0, 0) if self._queued else None)
+
+    @property
+    def is_building(self) -> bool:
+        """Whether a run is under way in this process."""
+        return self.progress is not None
+
+    def freshness(self) -> str:
+        """One phrase for the head of an answer: `fresh`, `3 files edited since index`, `index building 63 %`."""
+        progress = self.progress
+        if progress is not None and progress.total:
+            return f"index building {100 * progress.done // progress.total} %"
+        if progress is not None:
+            return "index building"
+        with self._lock:
+            count = len(self._stale)
+        return f"{count} file{'s' * (count != 1)} edited since index" if count else "fresh"
+
+    # -- bringing it up to date --
+
+    def run(
+        self,
+        *,
+        under: str = "",
+        force: bool = False,
+        progress: Callable[[Progress], None] | None = None,
+        cancel: threading.Event | None = None,
+    ) -> IndexReport:
+        """A full run in the caller's thread. Raises: StorageBusy, DiskFull, StorageCorrupt, Cancelled."""
+
+        def tell(step: Progress) -> None:
+            self._step = step
+            if progress is not None:
+                progress(step)
+
+        if not self._run_lock.acquire(timeout=0 if self._step else EDITS_WAIT_S):
+            raise StorageBusy(
+                "this workspace is being indexed already", suggestion="search as usual, or call again in a moment"
+            )
+        try:
+            with self._lock:
+                before = set(self._stale)
+            report = self._builder.run(under=under, force=force, progress=tell, cancel=cancel)
+            with self._lock:
+                self._stale -= {path for path in before if is_under(path, under)}
+                self.last_error = None
+            return report
+        except ContextEngineError as error:
+            self.last_error = error.message
+            raise
+        finally:
+            self._step = None
+            self._run_lock.release()
+            with self._wake:
+                self._wake.notify_all()
+            self._done()
+
+    def run_in_background(self, *, force: bool = False) -> bool:
+        """Have the thread do a full run; False when one is under way or waiting."""
+        with self._lock:
+            if self.is_building or self._wanted in ("run", "rebuild"):
+                return False
+            self._queued = True
+        self._ask("rebuild" if force else "run")
+        return True
+
+    def note(self, paths: frozenset[str]) -> None:
+        """Paths somebody saw change (the watcher): they are stale until they have been looked at."""
+        if not paths:
+            return
+        with self._lock:
+            self._stale |= paths
+            count = len(self._stale)
+        names = {path.rpartition("/")[2] for path in paths}
+        all_anew = count > FULL_RUN_FILES or HEAD in paths or not names.isdisjoint(IGNORE_FILES)
+        self._ask("run" if all_anew else "paths")
+
+    def _ask(self, what: str) -> None:
+        rank = ("", "paths", "run", "rebuild")
+        with self._wake:
+            self._wanted = max(self._wanted, what, key=rank.index)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="ctx-indexer", daemon=True)
+                self._thread.start()
+            self._wake.notify_all()
+
+    def _work(self) -> None:
+        while not self._closing.is_set():
+            with self._wake:
+                rest_s = TIDY_AFTER_S if self._untidy else None
+                self._wake.wait_for(lambda: bool(self._wanted) or self._closing.is_set(), rest_s)
+                wanted, self._wanted = self._wanted or "tidy", ""
+            if self._closing.is_set():
+                return
+            try:
+                self._do(wanted)
+            except StorageBusy as error:  # another process is at it: its result will be seen; look again later
+                self.last_error = error.message
+                self._closing.wait(RETRY_S)
+                self._swept_at = 0.0
+            except ContextEngineError as error:
+                self.last_error = error.message
+                with self._lock:
+                    self._stale.clear()
+            except Exception as error:  # noqa: BLE001 - a thread has nobody to raise to; `last_error` tells it
+                self.last_error = f"{type(error).__name__}: {error}"
+                with self._lock:
+                    self._stale.clear()
+            with self._wake:
+                self._queued = self._queued and self._wanted in ("run", "rebuild")
+                self._wake.notify_all()
+
+    def _do(self, wanted: str) -> None:
+        if wanted in ("run", "rebuild"):
+            self.run(force=wanted == "rebuild", cancel=self._closing)
+            self._untidy = False
+            return
+        if wanted == "tidy":
+            self._untidy = False
+            with self._run_lock:
+                self._builder.tidy()
+            return
+        with self._lock:
+            paths = set(self._stale)
+        with self._run_lock:
+            self._builder.update_paths(sorted(path for path in paths if not path.startswith(".git/")))
+        with self._lock:
+            self._stale -= paths
+            self.last_error = None
+            self._untidy = True
+        self._done()
+
+    def close(self) -> None:
+        """Stop the thread; a run under way keeps what it has committed."""
+        self._closing.set()
+        with self._wake:
+            self._wake.notify_all()
+            thread = self._thread
+        if thread is not None:
+            thread.join(timeout=5.0)

@@ -1,0 +1,271 @@
+"""A snapshot: every segment of one published generation seen as one, with the dead left out. Immutable to its reader.
+
+Files and chunks are numbered through all segments in order. Columns are joined when a snapshot is opened (one segment:
+no copy); postings stay mapped and are joined a query's terms at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from context_engine.embedding.vector_rows import Rows
+from context_engine.index.segment import CHUNK_FIELDS, Postings, Segment
+
+Ints = npt.NDArray[np.intp]
+Floats = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Postings of a query's terms in one field: parallel arrays, by term, then document.
+
+    `terms` indexes the query's terms, `docs` counts chunks or files of the snapshot, `counts` is how often.
+    `frequency[t]` is the number of living documents that hold term t.
+    """
+
+    docs: Ints
+    counts: Floats
+    terms: Ints
+    frequency: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class StaticParts:
+    """The static vectors of a snapshot where they lie: (rows of a segment, number of its first chunk or file), in order.
+
+    `identity` says what made them: only vectors of the same identity may be compared with them.
+    """
+
+    identity: str
+    width: int
+    chunk: list[tuple[Rows, int]]
+    card: list[tuple[Rows, int]]
+
+
+class Snapshot:
+    """What a reader holds from the start to the end of a call."""
+
+    def __init__(
+        self,
+        segments: Sequence[Segment],
+        dead: Sequence[Sequence[int]],
+        importance: Sequence[npt.NDArray[Any]],
+        *,
+        generation: str,
+        epoch: int,
+        numbers: Sequence[int] = (),
+        touched: Sequence[Sequence[tuple[int, int, int]]] = (),
+    ) -> None:
+        """`dead[i]`: file numbers of segment i that no longer count; `importance[i]`: its files' pagerank signal.
+
+        `touched[i]`: (file number, size, mtime_ns) of files that look different by now but hold what they held.
+        """
+        self._touched = touched
+        self.generation = generation
+        self.epoch = epoch
+        self.segments = tuple(segments)
+        self.segment_numbers = list(numbers)
+        self.file_base = np.cumsum([0, *(segment.files for segment in segments)])
+        self.chunk_base = np.cumsum([0, *(segment.chunks for segment in segments)])
+        self.file_alive = np.ones(int(self.file_base[-1]), bool)
+        for base, gone in zip(self.file_base.tolist(), dead, strict=False):
+            self.file_alive[[base + number for number in gone]] = False
+        self.all_alive = bool(self.file_alive.all())
+        self.importance = _joined([np.asarray(part, np.float32) for part in importance], np.float32)
+
+    def key(self, file: int) -> str:
+        """The name of a file that no other one here has; what `by_path` knows it by."""
+        return self.paths[file]
+
+    @property
+    def touched(self) -> Sequence[Sequence[tuple[int, int, int]]]:
+        """Of each segment (file number, size, mtime_ns) of files that look different by now but hold what they held."""
+        return self._touched or [()] * len(self.segments)
+
+    # -- counting --
+
+    @property
+    def files(self) -> int:
+        """File numbers, dead ones included."""
+        return int(self.file_base[-1])
+
+    @property
+    def chunks(self) -> int:
+        """Chunk numbers, dead ones included."""
+        return int(self.chunk_base[-1])
+
+    @cached_property
+    def living_files(self) -> int:
+        """Files that count."""
+        return int(self.file_alive.sum())
+
+    @cached_property
+    def living_chunks(self) -> int:
+        """Chunks that count."""
+        return int(self.chunk_alive.sum())
+
+    @property
+    def by_number(self) -> dict[int, Segment]:
+        """Its segments by the store's numbers, so that the next snapshot need not map them again."""
+        return dict(zip(self.segment_numbers, self.segments, strict=False))
+
+    @cached_property
+    def symbols(self) -> int:
+        """Definitions that count."""
+        return sum(int(self.chunk_alive[p.ids.astype(np.intp) + base].sum()) for p, base in self.postings("symbol"))
+
+    # -- columns --
+
+    @cached_property
+    def chunk_starts(self) -> Ints:
+        """File f has the chunks chunk_starts[f]:chunk_starts[f + 1]."""
+        parts = [
+            segment.chunk_starts[:-1].astype(np.intp) + base
+            for segment, base in zip(self.segments, self.chunk_base.tolist(), strict=False)
+        ]
+        return np.concatenate([*parts, [self.chunks]]).astype(np.intp)
+
+    @cached_property
+    def chunk_file(self) -> Ints:
+        """The file of each chunk."""
+        return np.repeat(np.arange(self.files), np.diff(self.chunk_starts))
+
+    @cached_property
+    def chunk_alive(self) -> npt.NDArray[np.bool_]:
+        """Whether each chunk's file counts."""
+        return self.file_alive[self.chunk_file]
+
+    def chunk_column(self, name: str) -> npt.NDArray[Any]:
+        """One column of all chunks."""
+        return self._column("chunk", name)
+
+    def file_column(self, name: str) -> npt.NDArray[Any]:
+        """One column of all files (`language` counts in `languages`)."""
+        return self._column("file", name)
+
+    def lengths(self, field: str) -> npt.NDArray[Any]:
+        """Number of terms of each document in a field."""
+        if field == "body":
+            return self._column("chunk", "length")
+        return self._column("lengths", field)
+
+    @cached_property
+    def _columns(self) -> dict[tuple[str, str], npt.NDArray[Any]]:
+        return {}
+
+    def _column(self, part: str, name: str) -> npt.NDArray[Any]:
+        known = self._columns.get((part, name))
+        if known is None:
+            parts = [getattr(segment, part)[name] for segment in self.segments]
+            if (part, name) == ("file", "language"):
+                codes = [np.array([self.languages.index(n) for n in s.languages], np.uint8) for s in self.segments]
+                parts = [code[column] for code, column in zip(codes, parts, strict=True)]
+            known = _joined(parts, np.uint8)
+            if part == "file" and name in ("size", "mtime_ns") and any(self._touched):
+                known = self._as_touched(known.copy(), 1 if name == "size" else 2)
+            self._columns[part, name] = known
+        return known
+
+    def _as_touched(self, column: npt.NDArray[Any], field: int) -> npt.NDArray[Any]:
+        for base, looks in zip(self.file_base.tolist(), self._touched, strict=False):
+            for look in looks:
+                column[base + look[0]] = look[field]
+        return column
+
+    @cached_property
+    def languages(self) -> tuple[str, ...]:
+        """Language names, as the `language` column counts them."""
+        return tuple(dict.fromkeys(name for segment in self.segments for name in segment.languages))
+
+    @cached_property
+    def paths(self) -> list[str]:
+        """The path of each file number."""
+        return [path for segment in self.segments for path in segment.paths]
+
+    @cached_property
+    def by_path(self) -> dict[str, int]:
+        """Living file numbers by path."""
+        alive = self.file_alive.tolist()
+        return {path: number for number, path in enumerate(self.paths) if alive[number]}
+
+    def heap(self, name: str, file: int) -> bytes:
+        """A file's entry in one of the heaps (`path`, `sha256`, `outline`)."""
+        segment = int(np.searchsorted(self.file_base, file, "right")) - 1
+        return self.segments[segment].heaps[name][file - int(self.file_base[segment])]
+
+    # -- static vectors --
+
+    def static(self) -> StaticParts | None:
+        """The static vectors of all chunks and files, nothing copied; None when some have none, or others than the rest."""
+        asked = [number for number, segment in enumerate(self.segments) if segment.files]
+        parts = [(number, part) for number in asked if (part := self.segments[number].static)]
+        if not parts or len(parts) < len(asked) or len({part.identity for _, part in parts}) > 1:
+            return None
+        first = parts[0][1]
+        return StaticParts(
+            first.identity,
+            first.card.values.shape[1],
+            [(part.chunk, int(self.chunk_base[number])) for number, part in parts],
+            [(part.card, int(self.file_base[number])) for number, part in parts],
+        )
+
+    # -- postings --
+
+    def matches(self, field: str, hashes: npt.NDArray[np.uint64]) -> Matches:
+        """Where the terms stand, in living documents only."""
+        is_chunks = field in CHUNK_FIELDS
+        parts = [
+            _gathered(segment.fields[field], hashes, int(base))
+            for segment, base in zip(self.segments, self.chunk_base if is_chunks else self.file_base, strict=False)
+        ]
+        if not parts:
+            empty = np.zeros(0, np.intp)
+            return Matches(empty, np.zeros(0, np.float32), empty, np.zeros(len(hashes), np.intp))
+        docs, counts, terms, sizes = parts[0]
+        if len(parts) > 1:
+            docs, counts, terms = (np.concatenate([part[number] for part in parts]) for number in range(3))
+            order = np.argsort(terms, kind="stable")
+            docs, counts, terms = docs[order], counts[order], terms[order]
+            sizes = np.sum([part[3] for part in parts], axis=0)
+        if not self.all_alive:
+            alive = (self.chunk_alive if is_chunks else self.file_alive)[docs]
+            docs, counts, terms = docs[alive], counts[alive], terms[alive]
+            sizes = np.bincount(terms, minlength=len(hashes))
+        return Matches(docs, counts, terms, sizes)
+
+    def names(self, field: str) -> list[str]:
+        """All names of a named field (`symbol`, `tag`, `stem`), each once, sorted; those of dead files may be among them."""
+        return sorted({name for segment in self.segments for name in segment.fields[field].names.texts()})
+
+    def postings(self, field: str) -> list[tuple[Postings, int]]:
+        """Each segment's postings of a field with the number its documents start at."""
+        base = self.chunk_base if field in CHUNK_FIELDS else self.file_base
+        return [(s.fields[field], int(b)) for s, b in zip(self.segments, base.tolist(), strict=False)]
+
+
+def _gathered(postings: Postings, hashes: npt.NDArray[np.uint64], base: int) -> tuple[Ints, Floats, Ints, Ints]:
+    """(documents, counts, term numbers, size per term) of the terms in one segment, by term, then document."""
+    places = postings.find(hashes)
+    starts, stops = [], []
+    for place in places.tolist():
+        starts.append(int(postings.indptr[place]) if place >= 0 else 0)
+        stops.append(int(postings.indptr[place + 1]) if place >= 0 else 0)
+    spans = [(start, stop) for start, stop in zip(starts, stops, strict=True) if stop > start]
+    sizes = np.array(stops, np.intp) - starts
+    if not spans:
+        return np.zeros(0, np.intp), np.zeros(0, np.float32), np.zeros(0, np.intp), sizes.astype(np.intp)
+    docs = np.concatenate([postings.ids[start:stop] for start, stop in spans]).astype(np.intp)
+    counts = np.concatenate([postings.counts[start:stop] for start, stop in spans]).astype(np.float32)
+    return docs + base if base else docs, counts, np.arange(len(hashes)).repeat(sizes), sizes
+
+
+def _joined(parts: Sequence[npt.NDArray[Any]], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    if not parts:
+        return np.zeros(0, dtype)
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)

@@ -1,0 +1,61 @@
+"""Which store an address means. A kind is one row; what it needs is imported when it is asked for, never before."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+
+from context_engine.errors import InvalidArgument, UnsupportedHost
+from context_engine.index.embedded_store import EmbeddedStore, Writer
+from context_engine.index.shared_store import LOOK_WAIT_S, SharedStore
+from context_engine.index.shared_writer import SharedWriter
+from context_engine.sharing.remote_store import Depot
+
+AnyStore = EmbeddedStore | SharedStore
+AnyWriter = Writer | SharedWriter
+KINDS: dict[str, tuple[str, str, str]] = {
+    "postgresql": ("context_engine.sharing.postgres_store", "PostgresDepot", "postgres"),
+    "postgres": ("context_engine.sharing.postgres_store", "PostgresDepot", "postgres"),
+    "qdrant": ("context_engine.sharing.qdrant_store", "QdrantDepot", "qdrant"),
+    "https": ("context_engine.sharing.qdrant_store", "QdrantDepot", "qdrant"),
+    "http": ("context_engine.sharing.qdrant_store", "QdrantDepot", "qdrant"),
+}
+"""Scheme of an address -> (module, class, extra that brings its library)."""
+REST_S = 1.0
+"""How old a look at the depot may be for an answer, as for a look at the files (`staleness_ms`)."""
+
+
+def open_store(
+    address: str, folder: Path, *, repository: str = "", shares: bool = False, rest_s: float = REST_S
+) -> AnyStore:
+    """The store of one work tree, with its files in `folder`: the embedded one, or what others share at an address.
+
+    `repository`: its name there; `shares`: what is indexed here is for all. Nothing is connected.
+    Raises: InvalidArgument, UnsupportedHost when a library is missing.
+    """
+    if address in ("", "embedded"):
+        return EmbeddedStore(folder)
+    mark = hashlib.blake2b(f"{address}\n{repository}".encode(), digest_size=6).hexdigest()
+    kept = folder / f"shared-{mark}"
+    return SharedStore(kept, depot(address), repository, shares=shares, rest_s=rest_s, wait_s=LOOK_WAIT_S)
+
+
+def depot(address: str) -> Depot:
+    """The depot at an address. Raises: InvalidArgument, UnsupportedHost."""
+    kind = address.partition("://")[0] if "://" in address else ""
+    if kind not in KINDS:
+        raise InvalidArgument(
+            f"no store is known by the address {kind or address[:40]!r}",
+            suggestion=f"write embedded, or an address that begins with {', '.join(f'{each}://' for each in KINDS)}",
+        )
+    module, name, extra = KINDS[kind]
+    try:
+        opened: Callable[[str], Depot] = getattr(import_module(module), name)
+    except ImportError as error:
+        raise UnsupportedHost(
+            f"a store at {kind}:// needs a library that is not installed: {error.name}",
+            suggestion=f"Install it: pip install 'smart-context-engine[{extra}]'",
+        ) from error
+    return opened(address)

@@ -1,0 +1,303 @@
+"""The graph of a snapshot: where names are defined, who uses them, which file imports which.
+
+Nothing of it is stored but names and imports: the postings say which few files can hold a use, and those are parsed when
+somebody asks, so an answer shows the code as it is now. It never fails on a file that cannot be read: it says so in a note.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+import numpy as np
+
+from context_engine.index.changed_files import is_under
+from context_engine.index.segment import term_hashes
+from context_engine.index.snapshot import Snapshot
+from context_engine.index.stored_outline import StoredOutline, decode_outline
+from context_engine.languages import Grammars, Languages, Outline, PathIndex, outline, resolve_import
+from context_engine.secrets.masked_text import MaskedTexts
+from context_engine.text.spans import LineSpan
+from context_engine.text.words import compound, expand, words
+
+FILES_PARSED_MAX = 300
+"""Files looked into for one step of a trace; a name that stands in more is too common to follow."""
+
+PARSES_KEPT = 400
+"""More than one step of a trace looks into, so that the next step of the same session parses nothing twice."""
+
+Read = Callable[[str], bytes | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Defined:
+    """A definition: symbol number `index` of a file's outline."""
+
+    path: str
+    language: str
+    name: str
+    qualified: str
+    kind: str
+    span: LineSpan
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """`source` (a qualified name, or "" for the top of the file) uses `target` at path:line."""
+
+    source: str
+    target: str
+    path: str
+    line: int
+    kind: str
+    span: LineSpan
+
+
+@dataclass(slots=True)
+class Parsed:
+    """A file as it is now: its detailed outline, its lines, its language."""
+
+    outline: Outline
+    lines: list[str]
+    language: str
+    qualified: list[str] = field(default_factory=list)
+
+
+class Parses:
+    """Files parsed in detail when somebody asks, each kept while its bytes stay the same. Thread-safe.
+
+    `read` gives a file's UTF-8 bytes as they are now, or None; what is parsed is the text without its secrets, so that no
+    signature, comment or line of it shows one. No index stands behind it.
+    """
+
+    def __init__(self, languages: Languages, grammars: Grammars, read: Read, texts: MaskedTexts | None = None) -> None:
+        self.languages = languages
+        self._grammars = grammars
+        self._read = read
+        self._texts = texts or MaskedTexts()
+        self._kept: dict[str, tuple[bytes, Parsed | None]] = {}
+
+    def of(self, path: str) -> Parsed | None:
+        """A file's detailed outline as it is now; None when it cannot be read, or is in no language we know."""
+        content = self._read(path)
+        if content is None:
+            return None
+        before = self._kept.get(path)
+        if before is not None and before[0] == content:
+            return before[1]
+        parsed = self._parsed(path, content)
+        if len(self._kept) >= PARSES_KEPT:
+            self._kept.clear()
+        self._kept[path] = content, parsed
+        return parsed
+
+    def _parsed(self, path: str, content: bytes) -> Parsed | None:
+        language = self.languages.detect(path, content[:200])
+        if language is None or not content:
+            return None
+        shown = self._texts.of(content, path)
+        text = shown.text
+        found = outline(language, text.encode() if shown.has_secrets else content, self._grammars, details=True)
+        lines = text.split("\n")
+        return Parsed(found, lines, language.name, qualified_names(found.symbols))
+
+    def imports(self, path: str, paths: PathIndex) -> list[tuple[str, int, list[str]]]:
+        """(target as written, line, files it means) of each import of a file; no files: not of this project."""
+        parsed = self.of(path)
+        language = self.languages.get(parsed.language) if parsed else None
+        if parsed is None or language is None:
+            return []
+        rows = []
+        for each in parsed.outline.imports:
+            files = resolve_import(language, path, each.target, paths, each.names)
+            rows.append((each.target, each.line, [one for one in files if one != path]))
+        return rows
+
+
+class Graph:
+    """Questions about one snapshot; what a file holds now, its parse says."""
+
+    def __init__(self, snapshot: Snapshot, parses: Parses) -> None:
+        self._snapshot = snapshot
+        self._parses = parses
+        self._paths: PathIndex | None = None
+        self._names: list[str] | None = None
+
+    # -- definitions --
+
+    def definitions(self, pattern: str, *, kind: str | None = None, under: str = "") -> list[Defined]:
+        """What is defined under a name: exact, qualified (`Class.method`, `mod::f`), or a glob (`get_*`).
+
+        Ordered: exact case first, then shallower, then by path and line.
+        """
+        owner, _, name = pattern.replace("::", ".").replace("#", ".").strip(".").rpartition(".")
+        name = name.removesuffix("()")
+        found = [
+            defined
+            for file in self._files_defining(name)
+            if is_under(self._snapshot.paths[file], under)
+            for defined in self._in_file(file)
+            if _name_fits(defined.name, name) and (not owner or _owner_fits(defined.qualified, owner))
+        ]
+        if kind:
+            found = [defined for defined in found if defined.kind == kind]
+        found.sort(key=lambda d: (d.name != name, d.qualified.count("."), d.path, d.span))
+        return found
+
+    def near_names(self, name: str, count: int = 5) -> list[str]:
+        """Defined names that look like this one."""
+        wanted = compound(name.rpartition(".")[2])
+        known = self._all_names()
+        near = difflib.get_close_matches(wanted, known, n=count, cutoff=0.6) if len(known) < 50_000 else []
+        near += [one for one in known if wanted and wanted in one and one not in near][: count - len(near)]
+        spelled = []
+        for one in near[:count]:
+            for file in self._files_defining(one)[:1]:
+                spelled += [d.name for d in self._in_file(file) if compound(d.name) == one][:1]
+        return spelled
+
+    def _files_defining(self, name: str) -> list[int]:
+        folded = compound(name)
+        if any(mark in name for mark in "*?["):
+            pattern = name.replace("_", "").lower()
+            names = [one for one in self._all_names() if fnmatchcase(one, pattern)]
+        else:
+            names = [folded]
+        chunks = self._snapshot.matches("symbol", term_hashes(names)).docs
+        return np.unique(self._snapshot.chunk_file[chunks]).tolist()
+
+    def _all_names(self) -> list[str]:
+        if self._names is None:
+            self._names = self._snapshot.names("symbol")
+        return self._names
+
+    def stored(self, file: int) -> StoredOutline:
+        """A file's outline as it was indexed."""
+        return decode_outline(self._snapshot.heap("outline", file))
+
+    def _in_file(self, file: int) -> Iterator[Defined]:
+        path = self._snapshot.paths[file]
+        language = self._snapshot.languages[int(self._snapshot.file_column("language")[file])]
+        symbols = self.stored(file).symbols
+        qualified = qualified_names(symbols)
+        for symbol, full in zip(symbols, qualified, strict=True):
+            if symbol.kind != "section":
+                yield Defined(
+                    path, language, symbol.name, full, symbol.kind, LineSpan(symbol.first, symbol.last), symbol.line
+                )
+
+    # -- uses --
+
+    def parsed(self, path: str) -> Parsed | None:
+        """A file's detailed outline as it is now; None when it cannot be read."""
+        return self._parses.of(path)
+
+    def callers(self, name: str) -> tuple[list[Use], bool]:
+        """Uses of a name in all files; True when too many files hold it and only the first were looked into."""
+        files = self._files_using(name)
+        uses = [
+            use
+            for file in files[:FILES_PARSED_MAX]
+            for use in self.uses_in(self._snapshot.paths[file])
+            if use.target == name
+        ]
+        return uses, len(files) > FILES_PARSED_MAX
+
+    def callees(self, defined: Defined) -> list[Use]:
+        """What a definition itself uses."""
+        return [use for use in self.uses_in(defined.path) if defined.span.first <= use.line <= defined.span.last]
+
+    def uses_in(self, path: str) -> list[Use]:
+        """Every call and type use in a file."""
+        parsed = self.parsed(path)
+        if parsed is None:
+            return []
+        uses = []
+        for reference in parsed.outline.references:
+            inside = reference.symbol >= 0
+            source = parsed.qualified[reference.symbol] if inside else ""
+            symbol = parsed.outline.symbols[reference.symbol] if inside else None
+            span = LineSpan(symbol.first, symbol.last) if symbol else LineSpan(1, max(1, len(parsed.lines)))
+            uses.append(Use(source, reference.name, path, reference.line, reference.kind, span))
+        return uses
+
+    def _files_using(self, name: str) -> list[int]:
+        """Files whose words can spell the name, from the postings."""
+        terms = expand([name])[0][-1:] or [compound(name)]
+        chunks = self._snapshot.matches("body", term_hashes(terms)).docs
+        return np.unique(self._snapshot.chunk_file[chunks]).tolist()
+
+    # -- imports --
+
+    def imports(self, path: str) -> list[tuple[str, int, list[str]]]:
+        """As `Parses.imports`, for a file of the snapshot."""
+        return self._parses.imports(path, self.paths) if path in self._snapshot.by_path else []
+
+    def importers(self, path: str) -> list[tuple[str, str, int]]:
+        """(file, target as written, line) of each import that means this file."""
+        found = []
+        for other in self._may_import(path):
+            if other != path:
+                found += [(other, target, line) for target, line, files in self.imports(other) if path in files]
+        return found
+
+    def importers_as_indexed(self, path: str) -> list[str]:
+        """The files whose stored imports mean this file.
+
+        Nothing is parsed, so this takes milliseconds where `importers` takes seconds, but it does not know what stands
+        behind `from package import`.
+        """
+        return [other for other in self._may_import(path) if other != path and path in self._meant_by(other)]
+
+    def _meant_by(self, path: str) -> set[str]:
+        """The files that a file's stored imports mean."""
+        file = self._snapshot.by_path[path]
+        name = self._snapshot.languages[int(self._snapshot.file_column("language")[file])]
+        language = self._parses.languages.get(name)
+        if language is None:
+            return set()
+        targets = {target for target, _ in self.stored(file).imports}
+        return {meant for target in targets for meant in resolve_import(language, path, target, self.paths)}
+
+    def _may_import(self, path: str) -> Iterable[str]:
+        """Files that spell the file's name, or its folder's for a package's main file."""
+        parts = path.split("/")
+        stem = parts[-1].partition(".")[0]
+        names = {stem}
+        if stem in ("__init__", "index", "mod", "lib", "main", "init") and len(parts) > 1:
+            names = {parts[-2]}
+        if path.endswith(".go") and len(parts) > 1:
+            names.add(parts[-2])
+        terms = [term for word in words(" ".join(names)) for term in expand([word])[0][-1:]]
+        chunks = self._snapshot.matches("body", term_hashes(terms)).docs
+        return [self._snapshot.paths[file] for file in np.unique(self._snapshot.chunk_file[chunks]).tolist()]
+
+    @property
+    def paths(self) -> PathIndex:
+        """All living files, for resolving imports."""
+        if self._paths is None:
+            self._paths = PathIndex(self._snapshot.by_path)
+        return self._paths
+
+
+def qualified_names(symbols) -> list[str]:
+    """`Outer.inner` for each symbol of an outline."""
+    names: list[str] = []
+    for symbol in symbols:
+        above = names[symbol.parent] if symbol.parent >= 0 else symbol.owner
+        names.append(f"{above}.{symbol.name}" if above else symbol.name)
+    return names
+
+
+def _name_fits(name: str, pattern: str) -> bool:
+    if any(mark in pattern for mark in "*?["):
+        return fnmatchcase(name, pattern) or fnmatchcase(name.lower(), pattern.lower())
+    return name == pattern or compound(name) == compound(pattern)
+
+
+def _owner_fits(qualified: str, owner: str) -> bool:
+    above = qualified.rpartition(".")[0]
+    return f".{above}".lower().endswith(f".{owner}".lower())

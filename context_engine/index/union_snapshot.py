@@ -1,0 +1,53 @@
+"""Several snapshots seen as one: the segments of all repositories side by side, so that what is ranked is ranked together.
+
+Document frequencies, mean lengths and the best value of each signal are those of all of them. A score therefore means the
+same whichever repository a file is from; nothing has to be made comparable afterwards (docs/decisions/0040). Nothing is
+copied but columns; postings and vectors stay where they are mapped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from context_engine.index.snapshot import Snapshot
+
+BETWEEN = ":"
+"""Between the name of a repository and the path in it: `web:src/app.py`."""
+
+
+class Joint(Snapshot):
+    """The snapshots of some repositories, by name, in this order. `paths` are those in each repository, `key` tells them apart."""
+
+    def __init__(self, parts: Mapping[str, Snapshot]) -> None:
+        snapshots = list(parts.values())
+        super().__init__(
+            [segment for each in snapshots for segment in each.segments],
+            [gone for each in snapshots for gone in _dead(each)],
+            [each.importance for each in snapshots],
+            generation="+".join(each.generation for each in snapshots),
+            epoch=sum(each.epoch for each in snapshots),
+            numbers=range(sum(len(each.segments) for each in snapshots)),
+            touched=[looks for each in snapshots for looks in each.touched],
+        )
+        self.parts = dict(parts)
+        self._names = list(parts)
+        self._starts = np.cumsum([0, *(each.files for each in snapshots)])
+
+    def key(self, file: int) -> str:
+        """`web:src/app.py`."""
+        name = self._names[int(np.searchsorted(self._starts, file, "right")) - 1]
+        return f"{name}{BETWEEN}{self.paths[file]}"
+
+    @cached_property
+    def by_path(self) -> dict[str, int]:
+        """Living file numbers by key."""
+        return {self.key(number): number for number in np.flatnonzero(self.file_alive).tolist()}
+
+
+def _dead(snapshot: Snapshot) -> Iterator[Sequence[int]]:
+    """Of each segment the file numbers that no longer count."""
+    for segment, base in zip(snapshot.segments, snapshot.file_base.tolist(), strict=False):
+        yield np.flatnonzero(~snapshot.file_alive[base : base + segment.files]).tolist()

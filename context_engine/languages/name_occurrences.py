@@ -1,0 +1,289 @@
+"""Every place where a file has a name as a whole word, and what it is there. Never raises.
+
+The tree says whether a place is an identifier at all, or stands in a string or a comment; the language's `[names]` say what
+an identifier is where it stands. Where they do not say, it may be given a new meaning (`unknown`), so that whoever relies on the answer
+relies on nothing that nobody thought of.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from operator import attrgetter
+from typing import Literal, NamedTuple
+
+from tree_sitter import Node
+
+from context_engine.languages.grammars import Grammars
+from context_engine.languages.language import Language, Names
+from context_engine.languages.signatures import position
+from context_engine.languages.syntax_trees import read_tree
+
+Role = Literal[
+    "read", "shorthand", "binding", "unknown", "member", "label", "import", "macro", "string", "comment", "text"
+]
+"""`unknown` may bind the name, or not; a `shorthand` reads a name and is a label of that name as well: `{ name }` for `{ name: name }`."""
+
+ITSELF = frozenset({"self", "this", "cls"})
+"""What a method calls the thing it belongs to, where the language or its custom says so."""
+OBJECTS = ("object", "operand", "value", "path", "package", "module", "scope")
+"""The fields that hold what a member is looked up in."""
+_WORD = re.compile(r"[^\W\d][\w$]*")
+
+
+class Scope(NamedTuple):
+    """A part of a file in which a name may have a meaning of its own, in bytes."""
+
+    start: int
+    stop: int
+
+
+class Occurrence(NamedTuple):
+    """A name at `start` to `stop` in bytes; line and column count from 1, columns in characters.
+
+    `scopes` stand around it, the innermost first. Of a member `owner` is the name it is looked up in, if that is a single
+    one, and `of_itself` whether that is the thing that the method around it belongs to. Of an import `lines` are those of
+    its statement, and `is_renamed` says that another name is given there.
+    """
+
+    start: int
+    stop: int
+    line: int
+    column: int
+    role: Role
+    kind: str = ""
+    scopes: tuple[Scope, ...] = ()
+    owner: str = ""
+    of_itself: bool = False
+    lines: tuple[int, int] = (0, 0)
+    is_renamed: bool = False
+
+
+def occurrences(language: Language, data: bytes, name: str, grammars: Grammars) -> tuple[Occurrence, ...] | str:
+    """The places of a name in a file, in their order; a sentence when the file cannot be parsed."""
+    seen, tree = read_tree(language, data, grammars)
+    if isinstance(tree, str):
+        return tree
+    return tuple(_occurrence(language.names, seen, tree.root_node, start, stop) for start, stop in places(data, name))
+
+
+def places(data: bytes, name: str) -> Iterator[tuple[int, int]]:
+    """Where a name stands as a whole word, in bytes.
+
+    >>> list(places("cat concat cat's käse_cat".encode(), "cat"))
+    [(0, 3), (11, 14)]
+    """
+    word = name.encode("utf-8", "replace")
+    for found in re.finditer(re.escape(word), data):
+        if not (
+            _goes_on(data[max(0, found.start() - 4) : found.start()], -1)
+            or _goes_on(data[found.end() : found.end() + 4], 0)
+        ):
+            yield found.span()
+
+
+def _goes_on(beside: bytes, at: int) -> bool:
+    """Whether the character right beside a word would make it a longer one."""
+    text = beside.decode("utf-8", "ignore")
+    return bool(text) and (text[at] in "_$" or text[at].isalnum())
+
+
+def _occurrence(names: Names, data: bytes, root: Node, start: int, stop: int) -> Occurrence:
+    node = root.descendant_for_byte_range(start, stop)
+    line = data.count(b"\n", 0, start) + 1
+    column = len(data[data.rfind(b"\n", 0, start) + 1 : start].decode("utf-8", "replace")) + 1
+    found = Occurrence(start, stop, line, column, "text")
+    if node is None or node.start_byte != start or node.end_byte != stop or not _is_identifier(node):
+        return found._replace(role=_prose(node))
+    line, column = position(data, node)
+    role, at = _role(names, node)
+    if role == "unknown" and node.parent is not None and node.parent.type.startswith("type_parameter"):
+        at = root if names.types else at  # it is seen in the head and in the body of what it belongs to
+    found = Occurrence(start, stop, line, column, role, node.type, tuple(_scopes(names, at, role)))
+    if role == "member":
+        owner = _looked_up_in(node)
+        return found._replace(owner=owner, of_itself=bool(owner) and owner in (ITSELF | {_receiver(node)}))
+    statement = _import(node)
+    if statement is not None and role in ("import", "binding", "unknown"):
+        lines = (statement.start_point[0] + 1, statement.end_point[0] + 1)
+        return found._replace(lines=lines, is_renamed=role == "import" and _is_renamed(node))
+    return found
+
+
+def _is_identifier(node: Node) -> bool:
+    return node.is_named and node.child_count == 0 and node.type.endswith(("identifier", "identifier_pattern"))
+
+
+def _prose(node: Node | None) -> Role:
+    """What a word is that is no identifier: part of a string, of a comment, or of something else."""
+    while node is not None:
+        if "comment" in node.type:
+            return "comment"
+        if any(word in node.type for word in ("string", "char", "template", "heredoc", "regex")):
+            return "string"
+        node = node.parent
+    return "text"
+
+
+# -- what an identifier is where it stands ---------------------------------------------------------------------------
+
+
+def _role(names: Names, node: Node) -> tuple[Role, Node]:
+    """The role of an identifier, and the node that stands for it in its scope."""
+    parent, at = node.parent, node
+    while parent is not None and parent.type in _set(names.through):
+        parent, at = parent.parent, parent
+    if parent is None:
+        return "unknown", node
+    if parent.type == "token_tree":
+        return _in_macro(names, node), node
+    field = _field(parent, at)
+    if node.type == "shorthand_property_identifier" or parent.type == "shorthand_field_initializer":
+        return "shorthand", node
+    if _import(node) is not None and _is_taken(names, node, parent, field):
+        return "import", node
+    for role, listed in ROLES:
+        if any(_fits(parent, field, place) for place in listed(names)):
+            role = "label" if role != "binding" and _import(node) is not None else role
+            return role, parent if role == "binding" and _names_scope(names, parent, field) else at
+    if _names_scope(names, parent, field):
+        at = parent
+        if _around(names, at) in _set(names.holders):
+            return "label", at
+    return "unknown", at
+
+
+ROLES: tuple[tuple[Role, Callable[[Names], tuple[str, ...]]], ...] = (
+    ("member", attrgetter("members")),
+    ("label", attrgetter("labels")),
+    ("read", attrgetter("reads")),
+    ("binding", attrgetter("binds")),
+)
+
+
+def _names_scope(names: Names, parent: Node, field: str) -> bool:
+    """Whether a name is that of a scope, and so bound around it."""
+    return field == f"{parent.type}.name" and parent.type in _set(names.scopes)
+
+
+def _around(names: Names, node: Node) -> str:
+    """What the innermost scope around a node is."""
+    outer = node.parent
+    while outer is not None and outer.type not in _set(names.scopes):
+        outer = outer.parent
+    return outer.type if outer is not None else ""
+
+
+def _is_taken(names: Names, node: Node, parent: Node, field: str) -> bool:
+    """Whether an import takes this name: of a path `a.b.c` it takes the last one."""
+    path = parent
+    while path.parent is not None and path.parent.type.startswith("scoped_"):
+        path = path.parent
+    is_last = not path.type.startswith("scoped_identifier") or path.end_byte == node.end_byte
+    return is_last and bool({field, parent.type} & _set(names.imports))
+
+
+def _fits(parent: Node, field: str, place: str) -> bool:
+    place, _, needed = place.partition("?")
+    return place in (field, parent.type if field == parent.type else field) and (
+        not needed or parent.child_by_field_name(needed) is not None
+    )
+
+
+def _field(parent: Node, node: Node) -> str:
+    """Where a node stands in its parent: `parent.field`, or `parent` alone where the grammar gives no field."""
+    for index, child in enumerate(parent.children):
+        if child.start_byte == node.start_byte and child.end_byte == node.end_byte:
+            field = parent.field_name_for_child(index)
+            return f"{parent.type}.{field}" if field else parent.type
+    return parent.type
+
+
+def _in_macro(names: Names, node: Node) -> Role:
+    """What a name is that is handed to a macro: an expression, if it is known that the macro takes one."""
+    before, after, outer = node.prev_sibling, node.next_sibling, node.parent
+    if (before is not None and before.type in (".", "::")) or (
+        after is not None and after.type in ("::", ":", "=>", "=")
+    ):
+        return "macro"
+    while outer is not None and outer.type == "token_tree":
+        outer = outer.parent
+    macro = outer.child_by_field_name("macro") if outer is not None else None
+    named = (macro.text or b"").decode("utf-8", "replace") if macro is not None else ""
+    return "read" if named in names.macros else "macro"
+
+
+def _scopes(names: Names, node: Node, role: Role) -> Iterator[Scope]:
+    """The scopes whose meaning of a name holds where it stands, the innermost first."""
+    outer, inner, left_body = node.parent, node, False
+    while outer is not None:
+        if outer.type in _set(names.scopes):
+            body = outer.child_by_field_name("body")
+            in_body = body is not None and body.start_byte <= inner.start_byte < body.end_byte
+            is_head = outer.type in _set(names.headed) and not in_body and role not in ("binding", "unknown")
+            if not is_head and not (left_body and outer.type in _set(names.types)):
+                yield Scope(outer.start_byte, outer.end_byte)
+            left_body = left_body or in_body
+        outer, inner = outer.parent, outer
+
+
+@lru_cache(maxsize=256)
+def _set(listed: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(listed)
+
+
+# -- members and imports ---------------------------------------------------------------------------------------------
+
+
+def _looked_up_in(node: Node) -> str:
+    """The single name that a member is looked up in, or the last one of a path; empty when it is something else."""
+    parent = node.parent
+    holder = next(filter(None, map(parent.child_by_field_name, OBJECTS)), None) if parent is not None else None
+    if holder is None or holder.start_byte == node.start_byte:
+        return ""
+    text = (holder.text or b"").decode("utf-8", "replace")
+    return text if _WORD.fullmatch(text) else ""
+
+
+def _receiver(node: Node) -> str:
+    """What the Go method around a node calls the thing it belongs to."""
+    outer = node.parent
+    while outer is not None and outer.type != "method_declaration":
+        outer = outer.parent
+    receiver = outer.child_by_field_name("receiver") if outer is not None else None
+    declared = receiver.named_children[0] if receiver is not None and receiver.named_children else None
+    name = declared.child_by_field_name("name") if declared is not None else None
+    return (name.text or b"").decode("utf-8", "replace") if name is not None else ""
+
+
+def _import(node: Node) -> Node | None:
+    """The statement around a node that takes names from another file, or passes them on."""
+    outer = node.parent
+    while outer is not None:
+        if outer.type.startswith(("import_", "use_declaration", "future_import")) and outer.type not in INSIDE_IMPORTS:
+            return outer
+        if outer.type == "export_statement" and outer.child_by_field_name("source") is not None:
+            return outer
+        outer = outer.parent
+    return None
+
+
+INSIDE_IMPORTS = frozenset({"import_specifier", "import_clause", "import_spec", "import_spec_list", "import_prefix"})
+
+
+def _is_renamed(node: Node) -> bool:
+    """Whether an imported name gets another one: `import a as b`, not for the `b`."""
+    outer = node.parent
+    while outer is not None and outer.type in (
+        "dotted_name",
+        "aliased_import",
+        "import_specifier",
+        "use_as_clause",
+        "export_specifier",
+    ):
+        alias = outer.child_by_field_name("alias")
+        if alias is not None and alias.start_byte != node.start_byte:
+            return True
+        outer = outer.parent
+    return False

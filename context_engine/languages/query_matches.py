@@ -1,0 +1,194 @@
+"""The matches of a language's query -> its definitions and imports. The hot path: no walks, no second look.
+
+A pattern captures `@name` and the whole definition under the name of its kind (`@class`); `@owner` may add the type
+it belongs to. `@import` is an import's target, `@from` the statement around it. `@definition` with `@keyword` leaves
+the kind to the language's `keywords`. `@extends` is a block that adds to the type it names, and no symbol itself.
+`@skip` keeps later patterns off a name; captures that start with `_` serve the pattern's own predicates.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple, TypeAlias
+
+from tree_sitter import Node
+
+from context_engine.languages.language import Language, compiled
+from context_engine.languages.outline_types import EXTENDS, SYMBOL_KINDS, Found, Import
+
+KINDS = frozenset({*SYMBOL_KINDS, EXTENDS})
+VALUES = frozenset({"variable", "field", "property"})
+DECLARED = frozenset({"function", "method", "variable", "field", "type"})
+CALLABLE = {"variable": "function", "field": "method"}
+QUOTES = "\"'`<"
+IMPORT_CHARS_MAX = 10_000  # one `use` statement of Rust may list a hundred names
+NAME_CHARS_MAX = 200  # a CSS selector or a SQL name can be a page long; a title cannot
+WORDS = re.compile(r"(\w+)(?:\s+as\s+\w+)?")
+STATEMENT = re.compile(
+    r"(?:(?:pub|public|export|global|static|import|using|use|open|unsafe|function|const|type|struct|class)\s+)+"
+    r"(?:\w+\s*=\s*)?"
+)
+Captured: TypeAlias = dict[str, list[Node]]
+Nodes: TypeAlias = dict[tuple[int, int], Node]
+
+
+class Match(NamedTuple):
+    """One definition as the query found it; of two on one name, the `pattern` written first wins."""
+
+    pattern: int
+    kind: str
+    node: Node
+    name: Node
+    owner: str = ""
+
+
+def read_matches(
+    language: Language, data: bytes, matches: list[tuple[int, Captured]]
+) -> tuple[list[Found], list[Import], Nodes]:
+    """The definitions, the imports, and the definitions' nodes by (start, stop)."""
+    best: dict[int, Match] = {}
+    imports: list[Import] = []
+    make = tuple.__new__
+    for pattern, captured in matches:
+        names = captured.pop("name", None)
+        if names is None:
+            if "import" in captured:
+                _add_imports(imports, data, captured)
+            continue
+        name = names[0]
+        start = name.start_byte
+        before = best.get(start)
+        if before is not None and before[0] <= pattern:
+            continue
+        if len(captured) == 1:
+            kind, found = captured.popitem()
+            best[start] = make(Match, (pattern, kind, found[0], name, ""))
+        else:
+            match = _with_extras(language, data, pattern, captured, name)
+            if match.kind == "import":
+                _add_imports(imports, data, {"import": names})
+            best[start] = match
+    found_, nodes = _found(language, data, best)
+    return found_, imports, nodes
+
+
+def _with_extras(language: Language, data: bytes, pattern: int, captured: Captured, name: Node) -> Match:
+    """A match that has an owner, a keyword that says its kind, or captures for its own predicates."""
+    owners, keywords = captured.pop("owner", None), captured.pop("keyword", None)
+    owner = bare(_name(data, owners[0])) if owners else ""
+    if keywords:
+        kind = keyword_kinds(language).get(_name(data, keywords[0]), "")
+        return Match(pattern, kind, captured["definition"][0], name, owner)
+    for kind, found in captured.items():
+        if kind in KINDS:
+            return Match(pattern, kind, found[0], name, owner)
+    return Match(pattern, "skip", name, name)
+
+
+@lru_cache(maxsize=256)
+def keyword_kinds(language: Language) -> dict[str, str]:
+    """The kind that each keyword of a language introduces."""
+    return dict(language.keywords)
+
+
+def _found(language: Language, data: bytes, best: dict[int, Match]) -> tuple[list[Found], Nodes]:
+    found: list[Found] = []
+    nodes: Nodes = {}
+    make = tuple.__new__
+    declarator = _declarator(language)
+    for _, kind, node, name, owner in best.values():
+        if kind not in KINDS:
+            continue
+        text = _name(data, name)
+        if kind == EXTENDS:
+            text = bare(text)
+        elif declarator is not None and kind in DECLARED:
+            text, kind, owner = _declared(declarator, text, kind, owner)
+        if kind in VALUES:
+            if language.upper_is_constant and len(text) > 1 and text.isupper():
+                kind = "constant"
+            elif text[:1] == ":":  # Ruby's attr_reader :name
+                text = text[1:]
+        start, stop = node.start_byte, node.end_byte
+        row, (last, column) = node.start_point[0], node.end_point
+        # A node that ends with its newline ends on the line before.
+        last = last + 1 if column or last == row else last
+        line = name.start_point[0] + 1
+        found.append(make(Found, (start, -stop, name.start_byte, text, kind, row + 1, last, line, owner)))
+        nodes[start, stop] = node
+    return found, nodes
+
+
+def _name(data: bytes, node: Node, chars_max: int = NAME_CHARS_MAX) -> str:
+    text = data[node.start_byte : node.end_byte].decode("utf-8", "replace")
+    if text[:1] in QUOTES:
+        text = text.strip(QUOTES + ">")
+    if len(text) > 40 or "\n" in text:
+        text = " ".join(text[: 10 * chars_max].split())[:chars_max]
+    return text
+
+
+@lru_cache(maxsize=256)
+def _declarator(language: Language) -> re.Pattern[str] | None:
+    return compiled(language.declarator) if language.declarator else None
+
+
+def _declared(declarator: re.Pattern[str], text: str, kind: str, owner: str) -> tuple[str, str, str]:
+    """Name, kind and owner out of a whole declarator, as C writes them: `*zoo::Cat::purr(int)`."""
+    match = declarator.match(text)
+    if match is None:
+        return text, kind, owner
+    path, name, call = match.group("path", "name", "call")
+    if call:
+        kind = CALLABLE.get(kind, kind)
+    return " ".join(name.split()), kind, bare(path[:-2]) if path else owner
+
+
+def bare(text: str) -> str:
+    """The name of a type without its path, its parameters and its marks.
+
+    >>> [bare(text) for text in ("zoo::Cat<T>", "&'a mut Cat", "a.b.Cat")]
+    ['Cat', 'Cat', 'Cat']
+    """
+    words = re.findall(r"[\w$]+", text.partition("<")[0] or text)
+    return words[-1] if words else text
+
+
+# -- imports ------------------------------------------------------------------------------------------------------
+
+
+def _add_imports(imports: list[Import], data: bytes, captured: Captured) -> None:
+    """Read one import. `@from` spans the whole statement where the taken names follow the module (Python)."""
+    statement = captured.get("from")
+    for node in captured["import"]:
+        target, line = _name(data, node, IMPORT_CHARS_MAX), node.start_point[0] + 1
+        if " " in target:
+            target = STATEMENT.sub("", target, count=1).rstrip("; \n").strip(QUOTES)
+        if statement:
+            tail = data[node.end_byte : statement[0].end_byte].decode("utf-8", "replace")
+            names = tuple(name for name in WORDS.findall(tail) if name != "import")
+            imports.append(Import(target, line, names))
+        elif "{" in target:
+            imports.extend(Import(each, line) for each in unfolded(target))
+        else:
+            imports.append(Import(target.partition(" as ")[0], line))
+
+
+def unfolded(target: str) -> list[str]:
+    """The single paths of an import that lists several in braces.
+
+    >>> unfolded("std::{fs, io::{self, Read as R}}")
+    ['std::fs', 'std::io', 'std::io::Read']
+    """
+    paths: list[str] = []
+    prefixes = [""]
+    for text, mark in re.findall(r"([^{},]*)([{},]|$)", target):
+        text = text.strip().partition(" as ")[0].partition(" => ")[0].strip()
+        if mark == "{":
+            prefixes.append(prefixes[-1] + text)
+        elif text:
+            paths.append((prefixes[-1] + text).removesuffix("::self"))
+        if mark == "}" and len(prefixes) > 1:
+            prefixes.pop()
+    return paths

@@ -1,0 +1,218 @@
+"""What only an answer needs of a file: signatures, doc comments, references and syntax errors.
+
+Runs on single files at answer time, so it may walk where the outline may not. Never raises.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from functools import lru_cache
+from textwrap import dedent
+
+from tree_sitter import Node, Tree
+
+from context_engine.languages.grammars import Grammars
+from context_engine.languages.language import Comments, Language, compiled
+from context_engine.languages.outline_types import Problem, Reference, Symbol
+
+SIGNATURE_CHARS_MAX = 300
+SIGNATURE_BYTES_MAX = 4_000  # read so much to find these: attributes, comments and indentation fall away
+DOC_CHARS_MAX = 1_000
+PROBLEMS_MAX = 20
+REFERENCES_MAX = 20_000  # more than any file a person wrote; a generated one must not fill the memory
+INNER_FIELDS = ("value", "definition", "declaration", "declarator", "right")
+ATTRIBUTE = re.compile(r"\s*(?:@[\w.]+|#!?\[|\[\w|template\s*<)")
+BEFORE = re.compile(r"[^;{}()=,]*(?:(?<=\s)|(?<!.))")
+BODY_MARK = re.compile(r" ?(?:=>|->|[{:=,]|\bdo|\bwhere|\bis|\bbegin)$")
+
+
+def described(
+    language: Language, data: bytes, symbols: list[Symbol], nodes: dict[tuple[int, int], Node]
+) -> list[Symbol]:
+    """The same symbols with signature and doc. `nodes` are theirs by (start, stop); scanned files have none."""
+    lines = data.decode("utf-8", "replace").split("\n")
+    trailing = _trailing_comment(language.comments)
+    result = []
+    for symbol in symbols:
+        node = nodes.get((symbol.start, symbol.stop))
+        body = _body_start(node) if node is not None else None
+        signature = _signature(data, symbol, body, trailing) if node else lines[symbol.line - 1].strip()
+        doc = _docstring(language.comments, data, symbol, body)
+        # What stands above a line belongs to the first thing on it, not to what is inside.
+        if not doc and (symbol.parent < 0 or symbols[symbol.parent].first < symbol.first):
+            doc = _doc_above(language.comments, lines, symbol)
+        result.append(symbol._replace(signature=signature[:SIGNATURE_CHARS_MAX], doc=doc[:DOC_CHARS_MAX]))
+    return result
+
+
+# -- signature ----------------------------------------------------------------------------------------------------
+
+
+def _body_start(node: Node) -> int | None:
+    """Where the body begins: the `body` field of the definition, or of what it wraps (an assigned function)."""
+    for _ in range(4):
+        body = node.child_by_field_name("body")
+        if body is not None:
+            return body.start_byte
+        inner = next(filter(None, map(node.child_by_field_name, INNER_FIELDS)), None)
+        if inner is None:
+            break
+        node = inner
+    for child in node.named_children[:20]:
+        if child.type.endswith(BODY_TYPES):
+            return child.start_byte
+    return None
+
+
+BODY_TYPES = ("_body", "block", "declaration_list", "compound_statement", "enum_variant_list", "do_block")
+
+
+def _signature(data: bytes, symbol: Symbol, body: int | None, trailing: re.Pattern[str]) -> str:
+    """The definition on one line, without attributes above it and without its body."""
+    start, end = symbol.start, symbol.stop if body is None else body
+    above = symbol.line - symbol.first
+    attributed = above and ATTRIBUTE.match(data[start : start + SIGNATURE_BYTES_MAX].decode("utf-8", "replace"))
+    for _ in range(above if attributed else 0):
+        start = data.find(b"\n", start) + 1  # attributes may be longer than any signature
+    kept = data[start : min(end, start + SIGNATURE_BYTES_MAX)].decode("utf-8", "replace").split("\n")
+    if not attributed and body is None and len(kept) > 8:
+        kept = kept[:1]
+    begin = data.rfind(b"\n", 0, symbol.start) + 1
+    before = data[begin : symbol.start].decode("utf-8", "replace")
+    # `export`, `pub static` or a type may stand before the node on its line.
+    if BEFORE.fullmatch(before):
+        kept[0] = before + kept[0]
+    line = " ".join(" ".join(trailing.sub("", each) for each in kept).split())
+    return BODY_MARK.sub("", line)
+
+
+@lru_cache(maxsize=256)
+def _trailing_comment(comments: Comments) -> re.Pattern[str]:
+    marks = "|".join(map(re.escape, comments.line)) or "(?!)"
+    return re.compile(rf"(?:^|\s+)(?:{marks})(?:[-/!#\s].*)?$")
+
+
+# -- doc ----------------------------------------------------------------------------------------------------------
+
+
+def _docstring(comments: Comments, data: bytes, symbol: Symbol, body: int | None) -> str:
+    if not comments.docstring or body is None:
+        return ""
+    inside = data[body : min(symbol.stop, body + 4 * DOC_CHARS_MAX)].decode("utf-8", "replace")
+    return docstring_text(comments, inside)
+
+
+def docstring_text(comments: Comments, text: str) -> str:
+    """The doc text that `text` begins with, without its quotes and indentation; empty when there is none."""
+    match = compiled(comments.docstring, "s").match(text)
+    if match is None:
+        return ""
+    first, _, rest = match[match.lastindex or 0].strip().partition("\n")
+    return (first + "\n" + dedent(rest)).strip()
+
+
+def _doc_above(comments: Comments, lines: list[str], symbol: Symbol) -> str:
+    """The comment that ends right above the definition, attributes between them skipped."""
+    row = min(symbol.first, len(lines)) - 2
+    while row >= 0 and ATTRIBUTE.match(lines[row]):
+        row -= 1
+    stop = row + 1
+    while row >= 0 and stop - row <= 200:
+        line = lines[row].strip()
+        opening = _block_opening(comments, line)
+        if opening is not None:
+            start = row
+            while start > 0 and not lines[start].lstrip().startswith(opening) and row - start < 200:
+                start -= 1
+            if not lines[start].lstrip().startswith(opening):
+                break
+            row = start - 1
+        elif line.startswith(comments.line) and comments.line and not line.startswith("#!"):
+            row -= 1
+        else:
+            break
+    return strip_marks(comments, lines[row + 1 : stop])
+
+
+def _block_opening(comments: Comments, line: str) -> str | None:
+    """The mark that opened a block comment that this line closes."""
+    for opening, closing in comments.block:
+        if line.endswith(closing):
+            return opening
+    return None
+
+
+def strip_marks(comments: Comments, lines: list[str]) -> str:
+    r"""The text of comment lines without their marks.
+
+    >>> strip_marks(Comments(line=("//",), block=(("/*", "*/"),)), ["/** Adds two", " * numbers. */"])
+    'Adds two\nnumbers.'
+    """
+    opening, closing = _marks(comments)
+    texts = [closing.sub("", opening.sub("", line)).rstrip() for line in lines]
+    return dedent("\n".join(texts)).strip()
+
+
+@lru_cache(maxsize=256)
+def _marks(comments: Comments) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    starts = sorted({*comments.line, *(pair[0] for pair in comments.block)}, key=len, reverse=True)
+    ends = [re.escape(pair[1]) for pair in comments.block] or ["(?!)"]
+    longer = "|".join(re.escape(mark) + r"[/!*#;%|-]*" for mark in starts) or "(?!)"
+    return re.compile(rf"^\s*(?:{longer}|\*(?![*/\w]))? ?(?:[|^] )?"), re.compile(rf"\s*\**(?:{'|'.join(ends)})\s*$")
+
+
+# -- references and problems --------------------------------------------------------------------------------------
+
+
+def references(
+    data: bytes, symbols: list[Symbol], matches: list[tuple[int, dict[str, list[Node]]]]
+) -> tuple[Reference, ...]:
+    """Every use the query found, in file order, with the innermost symbol around it."""
+    uses: dict[int, tuple[str, Node]] = {}
+    for _, captured in matches:
+        for kind, nodes in captured.items():
+            if kind in ("call", "type", "read"):
+                for node in nodes:
+                    uses.setdefault(node.start_byte, (kind, node))
+    names = {data.find(symbol.name.encode("utf-8", "replace"), symbol.start) for symbol in symbols}
+    starts = [symbol.start for symbol in symbols]
+    found = []
+    for start in sorted(uses.keys() - names)[:REFERENCES_MAX]:
+        kind, node = uses[start]
+        line, column = position(data, node)
+        name = data[start : node.end_byte].decode("utf-8", "replace")
+        found.append(Reference(name, line, column, kind, _enclosing(symbols, starts, start)))
+    return tuple(found)
+
+
+def _enclosing(symbols: list[Symbol], starts: list[int], offset: int) -> int:
+    index = bisect_right(starts, offset) - 1
+    while index >= 0 and symbols[index].stop <= offset:
+        index = symbols[index].parent
+    return index
+
+
+def position(data: bytes, node: Node) -> tuple[int, int]:
+    """Line and column of a node, both from 1; columns count characters, not bytes."""
+    row, column = node.start_point
+    start = node.start_byte
+    return row + 1, len(data[start - column : start].decode("utf-8", "replace")) + 1
+
+
+def problems(data: bytes, grammars: Grammars, language: Language, tree: Tree) -> tuple[Problem, ...]:
+    """The syntax errors, at most 20."""
+    if not tree.root_node.has_error:
+        return ()
+    cursor = grammars.cursor(language.grammar or "", "(ERROR) @error (MISSING) @missing")
+    nodes = cursor.captures(tree.root_node) if cursor else {}
+    broken = sorted((node for found in nodes.values() for node in found), key=lambda node: node.start_byte)
+    return tuple(_problem(data, node) for node in broken[:PROBLEMS_MAX]) or (Problem(1, 1, "syntax error"),)
+
+
+def _problem(data: bytes, node: Node) -> Problem:
+    line, column = position(data, node)
+    if node.is_missing:
+        return Problem(line, column, f"missing {node.type}")
+    text = " ".join(data[node.start_byte : node.start_byte + 40].decode("utf-8", "replace").split())
+    return Problem(line, column, f"unexpected {text!r}" if text else "syntax error")

@@ -1,0 +1,219 @@
+"""What can be derived about a workspace without asking anybody: its history, and what its files and commits tell.
+
+One thread of low priority begins when somebody asks for the first time, and again when the head has moved or something was
+indexed: the history first, then what files tell, then, slowly, since when. Who asks waits a moment for what is not there yet.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from context_engine.errors import BugError, Cancelled, ContextEngineError
+from context_engine.history.blame import Blame
+from context_engine.history.commit_facts import HistoryFile
+from context_engine.history.file_history import History
+from context_engine.history.git_log import messages
+from context_engine.history.mining import Miner
+from context_engine.memory import importers
+from context_engine.memory.discovery import Discovery
+from context_engine.memory.knowledge import Knowledge
+from context_engine.repo.git import Git
+from context_engine.search.file_usage import Access
+from context_engine.semantic.embedding_backfill import step_back
+from context_engine.storage.index_folders import workspace_id
+from context_engine.storage.timestamps import iso
+
+WAIT_S = 3.0
+"""How long an answer waits for what was never derived here: a second for 5,000 files, three for 20,000 commits; once."""
+MOMENT_S = 0.3
+"""How long it waits for what follows from the last edit: some 10 ms of work."""
+DATES_S = 0.5
+"""So many of the days on which issues were written are looked up before anybody is answered: of small repositories all."""
+CLOSE_WAIT_S = 10.0
+"""A process of git that is under way is waited for; it has a time limit of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What is derived from: the repository of the workspace, and the indexed files.
+
+    `files` gives them with what changes when their content does, `is_indexed` whether there are any yet; mined histories are
+    kept below `histories`.
+    """
+
+    git: Git
+    histories: Path
+    files: Callable[[], Mapping[str, bytes]]
+    read: Callable[[str], bytes | None]
+    is_indexed: Callable[[], bool]
+
+
+class Learning:
+    """The thread that derives: first the history and what files tell, then, slowly, since when."""
+
+    def __init__(self, sources: Sources, knowledge: Knowledge, access: Access) -> None:
+        """Nothing is read yet. What is found goes into `knowledge`; `access` hears of renamed files."""
+        self._sources = sources
+        self._knowledge = knowledge
+        self._access = access
+        self._blame = Blame(sources.git)
+        self._miner: Miner | None = None
+        self._history: History | None = None
+        self._of_head = ""  # the head that `_history` is of
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+        self._wanted = False  # somebody asked since the thread last began
+        self._works = False
+        self._is_behind = True  # something is not read yet; dates do not count
+        self._is_there = False  # everything was read once
+        self._thread: threading.Thread | None = None
+        self._stop = threading.Event()
+        self._interrupt = threading.Event()  # dates are left alone: there is something to read, or an end
+        self._timer: threading.Timer | None = None
+        self.problem: ContextEngineError | None = None
+
+    def start(self, after_s: float) -> None:
+        """Begin `after_s` from now."""
+        with self._lock:
+            self._timer = threading.Timer(after_s, self._ask)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def wake(self) -> None:
+        """Something was indexed: look what follows, if this has begun."""
+        if self._thread is not None:
+            self._ask()
+
+    def fresh(self) -> None:
+        """Wait a moment for what is not read yet; the first time, and when the head has moved, for longer."""
+        seconds = MOMENT_S
+        if not self._is_there or self._head() != self._of_head:
+            self._ask()
+            seconds = WAIT_S
+        with self._changed:
+            self._changed.wait_for(lambda: not self._is_behind, seconds)
+
+    def history(self) -> History | None:
+        """The commits of the head as numbers about files, after a moment's wait; None without any, and while they are read."""
+        self.fresh()
+        history = self._history
+        return history if history is not None and len(history) else None
+
+    def settle(self) -> None:
+        """Derive everything, and wait for it. Raises: what went wrong with it."""
+        self._ask()
+        with self._changed:
+            self._changed.wait_for(lambda: not (self._wanted or self._works))
+        if self.problem is not None:
+            raise self.problem
+
+    def close(self) -> None:
+        """Stop."""
+        with self._changed:
+            self._stop.set()
+            self._interrupt.set()
+            if self._timer is not None:
+                self._timer.cancel()
+            self._changed.notify_all()
+        if self._thread is not None:
+            self._thread.join(CLOSE_WAIT_S)
+
+    def _ask(self) -> None:
+        with self._changed:
+            if self._stop.is_set():
+                return
+            self._wanted = self._is_behind = True
+            self._interrupt.set()
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="ctx-learning", daemon=True)
+                self._thread.start()
+            self._changed.notify_all()
+
+    def _run(self) -> None:
+        step_back()
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._wanted or self._stop.is_set())
+                if self._stop.is_set():
+                    return
+                self._wanted, self._works = False, True
+                self._interrupt.clear()
+            self._work()
+
+    def _work(self) -> None:
+        """Read, then date. What goes wrong is tried again when the next thing happens; who settles hears of it."""
+        self.problem = None
+        try:
+            try:
+                self._mine()
+                self._read()
+                self._date(DATES_S)
+                self._is_there = self._is_there or self._sources.is_indexed()
+            finally:
+                self._told(is_behind=False)
+            self._date(math.inf)
+        except Cancelled:
+            pass
+        except ContextEngineError as error:
+            self.problem = error
+        except Exception as error:  # noqa: BLE001 - a thread has no caller
+            self.problem = BugError(f"nothing could be derived: {type(error).__name__}: {error}")
+        finally:
+            self._told(works=False)
+
+    def _told(self, *, is_behind: bool | None = None, works: bool | None = None) -> None:
+        """How far it is, for those who wait."""
+        with self._changed:
+            if is_behind is not None:
+                self._is_behind = is_behind or self._wanted
+            if works is not None:
+                self._works = works
+            self._changed.notify_all()
+
+    def _mine(self) -> None:
+        head = self._head()
+        if head == self._of_head and self._history is not None:
+            return
+        if self._miner is None:
+            common = self._sources.git.common_dir()
+            if common is None:
+                self._of_head = head
+                return
+            self._miner = Miner(self._sources.git, HistoryFile(self._sources.histories / workspace_id(common)))
+        mined = self._miner.mined(cancel=self._stop)
+        history = History(mined.facts, mined.head, under=self._sources.git.below())
+        history.alike("x")  # computes what is costly now, and not while somebody waits
+        self._access.follow(history.renamed)
+        self._history, self._of_head = history, head
+
+    def _read(self) -> None:
+        """Discoveries out of files, and out of what commits say."""
+        head = self._head()
+        if self._sources.is_indexed():
+            self._knowledge.refresh(self._sources.files(), self._text, commit=head, cancel=self._stop)
+        if head:
+            self._knowledge.learn("history", head.encode(), self._said)
+
+    def _said(self) -> list[Discovery]:
+        told = messages(self._sources.git, importers.TELLING, most=importers.COMMITS_MAX)
+        return importers.from_commits(
+            importers.LoggedCommit(each.hash, iso(each.at), *map(self._knowledge.scrub, (each.subject, each.body)))
+            for each in told
+        )
+
+    def _date(self, seconds: float) -> None:
+        """Since when issues are known: a process for each file, so nobody waits for all of them in a large repository."""
+        if self._of_head:
+            self._knowledge.date(self._blame, seconds=seconds, cancel=self._interrupt)
+
+    def _text(self, path: str) -> str | None:
+        data = self._sources.read(path)
+        return None if data is None else data.decode("utf-8", "replace")
+
+    def _head(self) -> str:
+        head = self._sources.git.head()
+        return (head.commit if head else None) or ""

@@ -1,0 +1,93 @@
+"""Whether the files that a memory speaks of are still what they were: compared by the blob that git would give them.
+
+Line ends are taken as LF, so that a file is the same on every checkout. A file is only read again when its size or time changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable, Iterable, Sequence
+
+from context_engine.errors import ContextEngineError
+from context_engine.memory.memory_file import Link
+from context_engine.model import RelPath
+from context_engine.repo import file_reader
+from context_engine.repo.paths import Root
+
+WhyStale = Callable[[Sequence[Link]], str]
+BYTES_MAX = 4_000_000
+"""Of larger files, and of those that hold no text, only their being there counts."""
+
+
+class LinkedFiles:
+    """The files of one workspace, as far as memories speak of them. Thread-safe."""
+
+    def __init__(self, root: Root) -> None:
+        """Nothing is read until it is asked for."""
+        self._root = root
+        self._top = str(root.path)
+        self._lock = threading.Lock()
+        self._known: dict[str, tuple[tuple[int, int], str]] = {}
+        self._checked: dict[str, RelPath] = {}
+
+    def links(self, paths: Iterable[str]) -> tuple[Link, ...]:
+        """Files as they are now, as links. Raises: InvalidPath, AccessDenied, FileNotFound."""
+        checked = dict.fromkeys(self._root.rel(path) for path in paths)
+        return tuple(Link(str(path), self._blob(path) or "") for path in checked)
+
+    def look(self) -> WhyStale:
+        """What tells which files are no longer what they were, in words, empty when all are; each file is looked at once."""
+        seen: dict[Link, str] = {}
+
+        def why_stale(links: Sequence[Link]) -> str:
+            for link in links:
+                if link not in seen:
+                    seen[link] = self._trouble(link)
+            return "; ".join(filter(None, (seen[link] for link in links)))
+
+        return why_stale
+
+    def _trouble(self, link: Link) -> str:
+        try:
+            blob = self._blob(self._rel(link.path))
+        except ContextEngineError:  # gone, or a path that a person wrote and that may not be read
+            blob = None
+        if blob is None:
+            return f"{link.path} is gone"
+        return f"{link.path} changed" if link.blob and blob and blob != link.blob else ""
+
+    def _rel(self, path: str) -> RelPath:
+        """A path that a person may have written, checked once: what is read is checked again."""
+        if path not in self._checked:
+            self._checked[path] = self._root.rel(path)
+        return self._checked[path]
+
+    def _blob(self, path: RelPath) -> str | None:
+        """The blob of a checked path; empty when only its being there is known, None when it is gone."""
+        stamp = file_reader.stamp(f"{self._top}/{path}")
+        if stamp is None:
+            return None
+        with self._lock:
+            known = self._known.get(path)
+        if known is None or known[0] != stamp:
+            known = stamp, self._hashed(path)
+            with self._lock:
+                self._known[path] = known
+        return known[1]
+
+    def _hashed(self, path: RelPath) -> str:
+        try:
+            return blob_of(file_reader.read(self._root, path, bytes_max=BYTES_MAX).data)
+        except ContextEngineError:
+            return ""
+
+
+def blob_of(data: bytes) -> str:
+    r"""The name that git gives to this content, with LF at its line ends.
+
+    >>> blob_of(b"hello\r\n") == blob_of(b"hello\n") == "ce013625030ba8dba906f756967f9e9ca394464a"
+    True
+    """
+    plain = data.replace(b"\r\n", b"\n")
+    return hashlib.sha1(b"blob %d\0" % len(plain) + plain, usedforsecurity=False).hexdigest()

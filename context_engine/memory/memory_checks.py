@@ -1,0 +1,184 @@
+"""What may be written as a memory: free of secrets, within its limits, and readable again as it was meant.
+
+Every refusal comes before anything is written and says which part is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
+from typing import Any, Protocol, TypeVar
+
+from context_engine.errors import InvalidArgument
+from context_engine.memory.memory_file import Memory, parsed, title_of, written
+from context_engine.memory.memory_requests import (
+    CONTENT_CHARS_MAX,
+    PRIORITIES,
+    SUBTYPES,
+    TAG_CHARS_MAX,
+    TAGS_MAX,
+    TITLE_CHARS_MAX,
+    Draft,
+)
+from context_engine.storage import timestamps
+
+LINKS_MAX = 50
+"""Of files, symbols or plans: a memory that speaks of more says nothing of each."""
+TEXT_CHARS_MAX = 2_000
+"""Of evidence, source and owner."""
+
+Said = TypeVar("Said")
+
+
+class Masked(Protocol):
+    """A text without its secrets, and how many it held."""
+
+    @property
+    def text(self) -> str:
+        """What may be kept."""
+        ...
+
+    @property
+    def count(self) -> int:
+        """How many secrets were taken out."""
+        ...
+
+
+Scrub = Callable[[str], Masked]
+
+
+def scrubbed(said: Said, scrub: Scrub) -> tuple[Said, int]:
+    """A draft or revision without secrets, and how many it held. Paths and ids are looked up, never kept as they were typed."""
+    count = 0
+
+    def clean(value: Any) -> Any:
+        nonlocal count
+        if isinstance(value, tuple):
+            return tuple(clean(each) for each in value)
+        if not isinstance(value, str):
+            return value
+        masked = scrub(value)
+        count += masked.count
+        return masked.text
+
+    values: Any = said
+    changes = {each.name: clean(getattr(said, each.name)) for each in fields(values) if each.name not in _LOOKED_UP}
+    return replace(values, **changes), count
+
+
+_LOOKED_UP = frozenset({"category", "scope", "priority", "subtype", "linked_files", "supersedes", "still_true"})
+
+
+def tidy(draft: Draft) -> Draft:
+    """The draft with line ends and blanks as they are kept, and a title if it has none."""
+    content = _lines(draft.content).strip()
+    title = " ".join(draft.title.split()) or (title_of(content) if content else "")
+    tags = tuple(dict.fromkeys(" ".join(tag.split()) for tag in draft.tags if tag.strip()))
+    return replace(draft, content=content, title=title, tags=tags, **_plain(draft))
+
+
+def _plain(draft: Draft) -> dict[str, Any]:
+    """Texts of one line, and lists without blanks."""
+    texts = {name: " ".join(getattr(draft, name).split()) for name in ("source", "owner")}
+    texts["evidence"] = _lines(draft.evidence).strip()
+    lists = {name: _unique(getattr(draft, name)) for name in ("linked_symbols", "linked_plans")}
+    return {**texts, **lists}
+
+
+def _unique(values: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(value.strip() for value in values if value.strip()))
+
+
+def _lines(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def check(draft: Draft, categories: Sequence[str]) -> None:
+    """Refuse a draft that is out of bounds. Raises: InvalidArgument."""
+    check_among("category", draft.category, categories)
+    check_among("priority", draft.priority, PRIORITIES)
+    check_among("subtype", draft.subtype, ("", *SUBTYPES))
+    if not draft.content:
+        raise InvalidArgument("content is empty", suggestion="Say in a sentence or two what is to be remembered.")
+    _short(
+        "content", draft.content, CONTENT_CHARS_MAX, "Keep what is to be remembered; link the file that holds the rest."
+    )
+    _short("title", draft.title, TITLE_CHARS_MAX, "Shorten it, or leave it out: the first line of the content serves.")
+    for name in ("source", "owner", "evidence"):
+        _short(name, getattr(draft, name), TEXT_CHARS_MAX, "Shorten it.")
+    for tag in draft.tags:
+        _short("a tag", tag, TAG_CHARS_MAX, "Tags are words.")
+    _few("tags", draft.tags, TAGS_MAX)
+    for name in ("linked_files", "linked_symbols", "linked_plans", "supersedes"):
+        _few(name, getattr(draft, name), LINKS_MAX)
+    moment(draft.expires_at)
+
+
+def revised(old: Memory, revision: Any, categories: Sequence[str]) -> Memory:
+    """The memory with the fields that a revision names; linked files are somebody else's. Raises: InvalidArgument."""
+    own = [each.name for each in fields(Draft) if hasattr(revision, each.name) and each.name != "linked_files"]
+    named = [name for name in own if getattr(revision, name) is not None]
+    values = {name: getattr(old, name) for name in own} | {name: getattr(revision, name) for name in named}
+    draft = tidy(Draft(**values, linked_files=revision.linked_files or ()))
+    check(draft, (*categories, old.category))
+    new = {name: getattr(draft, name) for name in named}
+    return replace(old, **(new | ({"expires_at": moment(draft.expires_at)} if "expires_at" in new else {})))
+
+
+def moment(text: str) -> str:
+    """A moment as it is kept; empty for none. Raises: InvalidArgument."""
+    if not text.strip():
+        return ""
+    at = timestamps.seconds(text)
+    if at is None:
+        raise InvalidArgument(
+            f"expires_at is {text[:40]!r}, no date",
+            suggestion="Write 2027-01-31 or 2027-01-31T12:00:00Z.",
+            details={"argument": "expires_at"},
+        )
+    return timestamps.iso(at)
+
+
+def check_writable(memory: Memory) -> None:
+    """Refuse what would not read again as it was meant, such as conflict markers. Raises: InvalidArgument."""
+    try:
+        found = parsed(written(memory).encode("utf-8").decode("utf-8"), memory.file_name)
+    except UnicodeEncodeError:
+        raise unwritable("it holds half a character (a lone surrogate)") from None
+    if found != memory:
+        raise unwritable(found if isinstance(found, str) else "it would not read as it was meant")
+
+
+def unwritable(why: str) -> InvalidArgument:
+    """The refusal of a memory that no file could hold."""
+    return InvalidArgument(
+        f"this cannot be kept in a file: {why}", suggestion="Leave out control characters and conflict markers."
+    )
+
+
+def check_among(name: str, value: str, among: Sequence[str]) -> None:
+    """Refuse what is none of a few words. Raises: InvalidArgument."""
+    if value not in among:
+        raise InvalidArgument(
+            f"{name} is {value[:40]!r}",
+            suggestion=f"It is one of {', '.join(filter(None, among))}.",
+            details={"argument": name},
+        )
+
+
+def _short(name: str, value: str, most: int, suggestion: str) -> None:
+    if len(value) > most:
+        raise InvalidArgument(
+            f"{name} has {len(value):,} characters, at most {most:,} are allowed",
+            suggestion=suggestion,
+            details={"argument": name.removeprefix("a "), "characters": len(value), "limit": most},
+        )
+
+
+def _few(name: str, values: Sequence[str], most: int) -> None:
+    if len(values) > most:
+        raise InvalidArgument(
+            f"{name} has {len(values):,} entries, at most {most} are allowed",
+            suggestion="Name those that matter most.",
+            details={"argument": name, "limit": most},
+        )

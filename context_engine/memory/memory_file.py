@@ -1,0 +1,199 @@
+r"""A memory: one thing somebody wrote down for later, and the Markdown file that it is.
+
+    ---
+    id: mem_0193...                       what a person may leave out, follows from the file: id, title, dates
+    title: Money is counted in cents
+    tags:
+    - billing
+    linked_files:
+      src/billing/money.py: 9daeafb9...   the blob that was true when this was written
+    ---
+
+    Amounts are whole numbers of cents everywhere; only the last template divides by a hundred.
+
+The folder that the file lies in is its category. This module reads no clock and no file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from context_engine.memory import front_matter
+from context_engine.memory.memory_requests import PRIORITIES, SUBTYPES
+from context_engine.storage import timestamps
+from context_engine.text.ids import uuid8
+from context_engine.text.readable_names import short, slug
+
+DERIVED_TITLE_CHARS_MAX = 80
+"""Of a title that is taken from the first line of the content."""
+
+_CONFLICT = re.compile(r"^<{7} .*?^={7}\r?$.*?^>{7} ", re.MULTILINE | re.DOTALL)
+_TEXTS = ("id", "title", "subtype", "priority", "source", "owner", "evidence", "superseded_by")
+_LISTS = ("tags", "linked_symbols", "linked_plans", "supersedes")
+_DATES = ("created_at", "updated_at", "expires_at")
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A file that a memory speaks of, and the blob it was then; empty where only its being there counts."""
+
+    path: str
+    blob: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """One memory. Moments are ISO-8601 in UTC, empty where there is none. `category` is the folder it lies in."""
+
+    id: str
+    category: str
+    title: str
+    content: str
+    tags: tuple[str, ...] = ()
+    subtype: str = ""
+    priority: str = "helpful"
+    source: str = ""
+    owner: str = ""
+    evidence: str = ""
+    created_at: str = ""
+    updated_at: str = ""
+    expires_at: str = ""
+    linked_files: tuple[Link, ...] = ()
+    linked_symbols: tuple[str, ...] = ()
+    linked_plans: tuple[str, ...] = ()
+    supersedes: tuple[str, ...] = ()
+    superseded_by: str = ""
+
+    @property
+    def type(self) -> str:
+        """What it is for who searches: its subtype, else what its category stands for."""
+        return self.subtype or {"decisions": "decision", "preferences": "rule"}.get(self.category, "pattern")
+
+    @property
+    def file_name(self) -> str:
+        """Where a new one lies below its folder of memories."""
+        return f"{self.category}/{slug(self.title)}--{short(self.id)}.md"
+
+
+def title_of(content: str) -> str:
+    r"""A title for a content that has none: its first line, cut at a word.
+
+    >>> title_of("## Money is counted in cents\n\nEverywhere.")
+    'Money is counted in cents'
+    """
+    first = next((line.strip(" \t#*->") for line in content.splitlines() if line.strip(" \t#*->")), "Untitled")
+    if len(first) <= DERIVED_TITLE_CHARS_MAX:
+        return first
+    return first[: DERIVED_TITLE_CHARS_MAX - 1].rsplit(" ", 1)[0] + "…"
+
+
+# -- to a file ----------------------------------------------------------------------------------------------------------
+
+
+def written(memory: Memory) -> str:
+    """The file of a new memory."""
+    return front_matter.written(_fields(memory), body_of(memory.content))
+
+
+def body_of(content: str) -> str:
+    """The body of a file whose content this is."""
+    return f"\n{content}\n"
+
+
+def rewritten(text: str, old: Memory, new: Memory) -> str:
+    """The file with what has changed from one memory to another, and nothing else. `old` is what the file says now."""
+    before, after, stated = _fields(old), _fields(new), front_matter.read(text).fields
+    changes = {name: after.get(name) for name in {**after, **before} if after.get(name) != before.get(name)}
+    kept = {name: after[name] for name in ("id", "created_at") if name not in stated}  # both would change with the file
+    if new.content != old.content:
+        text = front_matter.with_body(text, body_of(new.content))
+    return front_matter.changed(text, kept | changes)
+
+
+def _fields(memory: Memory) -> dict[str, Any]:
+    """The front matter of a memory: what is empty is left out."""
+    held = {
+        each.name: getattr(memory, each.name) for each in fields(memory) if each.name not in ("category", "content")
+    }
+    plain = {name: list(value) if isinstance(value, tuple) else value for name, value in held.items()}
+    plain["linked_files"] = {link.path: link.blob for link in memory.linked_files}
+    return {name: value for name, value in plain.items() if value}
+
+
+# -- from a file --------------------------------------------------------------------------------------------------------
+
+
+def parsed(text: str, name: str, *, modified_at: float = 0.0) -> Memory | str:
+    """The memory that a file holds, or what is wrong with it. `name` is its path below the folder of memories.
+
+    What a person has left out is filled in: the id follows from the name, the title from the content, dates from the file.
+    """
+    if _CONFLICT.search(text):
+        return "it holds conflict markers: a merge was not finished"
+    matter = front_matter.read(text)
+    if matter.problem:
+        return matter.problem
+    content = matter.body.strip()
+    if not content:
+        return "it has no content"
+    try:
+        return _memory(matter.fields, content, name, timestamps.iso(modified_at))
+    except _WrongField as wrong:
+        return str(wrong)
+
+
+class _WrongField(Exception):  # noqa: N818 - it never leaves this module
+    pass
+
+
+def _memory(stated: Mapping[str, Any], content: str, name: str, modified_at: str) -> Memory:
+    held: dict[str, Any] = {key: _text(stated, key) for key in _TEXTS}
+    held |= {key: _list(stated, key) for key in _LISTS} | {key: _date(stated, key) for key in _DATES}
+    held["id"] = held["id"] or f"mem_{uuid8(name)}"
+    held["title"] = held["title"] or title_of(content)
+    held["priority"] = held["priority"] or "helpful"
+    held["created_at"] = held["created_at"] or modified_at
+    held["updated_at"] = held["updated_at"] or held["created_at"]
+    _check_among("priority", held["priority"], PRIORITIES)
+    _check_among("subtype", held["subtype"], ("", *SUBTYPES))
+    return Memory(category=name.split("/")[0], content=content, linked_files=_links(stated), **held)
+
+
+def _text(stated: Mapping[str, Any], key: str) -> str:
+    value = stated.get(key, "")
+    if not isinstance(value, str):
+        raise _WrongField(f"its {key} is no text")
+    return "" if value in ("null", "~") else value
+
+
+def _list(stated: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    """Texts in a list, or between commas."""
+    value = stated.get(key, [])
+    listed = value.split(",") if isinstance(value, str) else value
+    if not isinstance(listed, list) or not all(isinstance(each, str) for each in listed):
+        raise _WrongField(f"its {key} is no list of texts")
+    return tuple(dict.fromkeys(each.strip() for each in listed if each.strip() not in ("", "null", "~")))
+
+
+def _date(stated: Mapping[str, Any], key: str) -> str:
+    text = _text(stated, key)
+    at = timestamps.seconds(text) if text else None
+    if text and at is None:
+        raise _WrongField(f"its {key} is {text!r}, no date")
+    return "" if at is None else timestamps.iso(at)
+
+
+def _links(stated: Mapping[str, Any]) -> tuple[Link, ...]:
+    """Paths with their blobs, or as a person writes them: a list of paths."""
+    value = stated.get("linked_files", {})
+    if isinstance(value, dict) and all(isinstance(part, str) for pair in value.items() for part in pair):
+        return tuple(Link(path, "" if blob in ("null", "~") else blob) for path, blob in value.items())
+    return tuple(Link(path) for path in _list(stated, "linked_files"))
+
+
+def _check_among(key: str, value: str, among: Sequence[str]) -> None:
+    if value not in among:
+        raise _WrongField(f"its {key} is {value!r}; it is one of {', '.join(filter(None, among))}")

@@ -1,0 +1,313 @@
+"""The index of what is remembered: words by FTS5 and vectors by the hash of their text, in one SQLite file of the user's cache.
+
+    page            one source of items - a record, a file of the repository, the history - and the stamp it was read at
+    item            one thing that can be found; its payload belongs to who put it
+    words           FTS5 over the terms of an item (`text.words`), without the texts
+    vector          one row a text and space
+
+Everything in it is derived. A file that is damaged, of another layout or deleted is begun anew, and filled again by the next
+comparison of stamps; where none can be written, it lives in memory for as long as the process.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import apsw
+import numpy as np
+import numpy.typing as npt
+
+from context_engine.embedding.vector_rows import keys_of
+from context_engine.storage import storage_errors
+from context_engine.storage.database import transaction
+from context_engine.storage.index_folders import is_network_drive
+from context_engine.text.words import expand, words
+
+SCHEMA_VERSION = 1
+"""Raise it when tables, terms or payloads change: an older file is begun anew."""
+BUSY_MS = 5_000
+COLUMN_WEIGHTS = (2.0, 1.0, 1.5)
+"""Of title, body and tags in BM25 (evals/remembering)."""
+NEW_TEXTS_MAX = 512
+"""Embedded in one go, so that what was embedded is kept in portions."""
+
+KEPT = storage_errors.Kept(
+    "the index of what is remembered",
+    busy="Call again in a moment.",
+    full="Free some space, then call again.",
+    closed="Set CTX_CACHE_FOLDER to a folder you may write to.",
+    damaged="Delete it: the memories themselves are files, and it is made from them.",
+)
+
+_SCHEMA = """
+CREATE TABLE page(id INTEGER PRIMARY KEY, source TEXT NOT NULL, name TEXT NOT NULL, stamp BLOB NOT NULL, UNIQUE(source, name));
+CREATE TABLE item(id INTEGER PRIMARY KEY AUTOINCREMENT, page INTEGER NOT NULL, payload BLOB NOT NULL, text TEXT NOT NULL, digest BLOB NOT NULL);
+CREATE INDEX item_of_page ON item(page);
+CREATE VIRTUAL TABLE words USING fts5(title, body, tags, content='', contentless_delete=1, tokenize='unicode61 remove_diacritics 0');
+CREATE TABLE vector(space TEXT NOT NULL, digest BLOB NOT NULL, row BLOB NOT NULL, PRIMARY KEY(space, digest)) WITHOUT ROWID;
+PRAGMA user_version = {version};
+"""
+
+Answer = TypeVar("Answer")
+Embedded = Callable[[Sequence[str]], npt.NDArray[np.float32]]
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One thing to be found by its title, body and tags. `payload` is handed back as it is."""
+
+    payload: bytes
+    title: str
+    body: str
+    tags: str = ""
+
+    @property
+    def text(self) -> str:
+        """What is embedded of it."""
+        return self.body if self.title in self.body else f"{self.title}\n{self.body}".strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What was read from one source at one stamp: numbers and payloads of its items. A number is never given twice."""
+
+    stamp: bytes
+    items: tuple[tuple[int, bytes], ...]
+
+
+Pages = Mapping[str, Page]
+
+
+class Recall:
+    """The index of one workspace. Thread-safe; any number of processes may hold one on the same file."""
+
+    def __init__(self, path: Path) -> None:
+        """Nothing is opened or created until it is needed."""
+        self.path = path
+        self._lock = threading.RLock()
+        self._db: apsw.Connection | None = None
+        self._inode = 0
+        self._pages: dict[str, dict[str, Page]] = {}
+        self._seen = -1
+        self._matrix: tuple[Any, npt.NDArray[np.int64], npt.NDArray[np.float32]] | None = None
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether it survives the process."""
+        with self._lock:
+            return self._asked(lambda db: bool(db.filename))
+
+    def close(self) -> None:
+        """Let go of the file; the index can be used again afterwards."""
+        with self._lock:
+            if self._db is not None:
+                self._db.close()
+            self._db, self._seen, self._matrix = None, -1, None
+
+    # -- what is in it --
+
+    def pages(self, source: str) -> Pages:
+        """The pages of a source by name. The same object as long as nothing changed."""
+        with self._lock:
+            self._asked(self._look)
+            return self._pages.get(source, {})
+
+    def put(self, source: str, new: Mapping[str, tuple[bytes, Sequence[Item]]], gone: Iterable[str] = ()) -> None:
+        """Put pages, each with its stamp, in the place of what was there, and drop those that are gone. Raises: StorageBusy."""
+        gone = [*gone]
+        if new or gone:
+            with self._lock:
+                self._asked(lambda db: self._put(db, source, new, gone))
+
+    # -- finding --
+
+    def matching(self, terms: Sequence[str]) -> dict[int, float]:
+        """Items that hold any of these terms, each with its BM25, greater is better."""
+        if not terms:
+            return {}
+        any_of = " OR ".join(f'"{term}"' for term in terms if '"' not in term)
+        sql = f"SELECT rowid, -bm25(words, {', '.join(map(str, COLUMN_WEIGHTS))}) FROM words WHERE words MATCH ?"  # noqa: S608 - numbers of ours
+        with self._lock:
+            return dict(self._asked(lambda db: _rows(db, sql, (any_of,))))
+
+    def cosines(self, space: str, embed: Embedded, text: str, *, least: float = -1.0) -> dict[int, float]:
+        """The items whose cosine with a text is at least so much. What has no vector in this space yet gets one, once.
+
+        Raises: whatever `embed` raises.
+        """
+        with self._lock:
+            numbers, matrix = self._asked(lambda db: self._vectors(db, space, embed))
+        if not len(numbers):
+            return {}
+        wanted = np.asarray(embed([text])[0], np.float32)
+        if matrix.shape[1] != len(wanted):
+            return {}
+        found = matrix @ (wanted / (np.linalg.norm(wanted) or np.float32(1.0)))
+        near = np.flatnonzero(found >= least)
+        return dict(zip(numbers[near].tolist(), found[near].tolist(), strict=True))
+
+    def fill(self, space: str, embed: Embedded) -> None:
+        """Give every item its vector now, in portions, so that no question waits for all of them. Raises: as `embed`."""
+        while True:
+            with self._lock:
+                if not self._asked(lambda db: _embed_some(db, space, embed)):
+                    return
+
+    def _vectors(
+        self, db: apsw.Connection, space: str, embed: Embedded
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+        """Every item and its vector; worked out anew when something was put by us or by another process."""
+        mark = (space, db.pragma("data_version"), db.total_changes())
+        if self._matrix is None or self._matrix[0] != mark:
+            while _embed_some(db, space, embed):
+                pass
+            sql = "SELECT item.id, row FROM item JOIN vector ON vector.digest = item.digest WHERE space = ? ORDER BY item.id"
+            rows = _rows(db, sql, (space,))
+            numbers = np.array([number for number, _ in rows], np.int64)
+            matrix = np.frombuffer(b"".join(row for _, row in rows), np.float32).reshape(len(rows), -1 if rows else 0)
+            mark = (space, db.pragma("data_version"), db.total_changes())
+            self._matrix = mark, numbers, matrix
+        return self._matrix[1:]
+
+    # -- the database --
+
+    def _look(self, db: apsw.Connection) -> None:
+        """Read what there is, if another process has changed it since."""
+        version = db.pragma("data_version")
+        if version == self._seen:
+            return
+        sql = "SELECT source, name, stamp, item.id, payload FROM page LEFT JOIN item ON item.page = page.id ORDER BY item.id"
+        gathered: dict[str, dict[str, tuple[bytes, list[tuple[int, bytes]]]]] = {}
+        for source, name, stamp, number, payload in _rows(db, sql):
+            items = gathered.setdefault(source, {}).setdefault(name, (stamp, []))[1]
+            if number is not None:
+                items.append((number, payload))
+        self._pages = {
+            source: {name: Page(stamp, tuple(items)) for name, (stamp, items) in pages.items()}
+            for source, pages in gathered.items()
+        }
+        self._seen = version
+
+    def _put(
+        self, db: apsw.Connection, source: str, new: Mapping[str, tuple[bytes, Sequence[Item]]], gone: Sequence[str]
+    ) -> None:
+        """One transaction; what is held in memory follows it when it has ended well."""
+        self._look(db)
+        put: dict[str, Page] = {}
+        with transaction(db):
+            for name in (*gone, *new):
+                _drop(db, source, name)
+            for name, (stamp, items) in new.items():
+                put[name] = _insert(db, source, name, stamp, items)
+            if gone:
+                db.execute("DELETE FROM vector WHERE digest NOT IN (SELECT digest FROM item)")
+        kept = {name: page for name, page in self._pages.get(source, {}).items() if name not in set(gone)}
+        self._pages = self._pages | {source: kept | put}
+
+    def _asked(self, ask: Callable[[apsw.Connection], Answer]) -> Answer:
+        """Ask the database; one that is damaged is begun again, once, and one that cannot be written goes on in memory."""
+        with storage_errors.translated(self.path, KEPT):
+            try:
+                return ask(self._connected())
+            except storage_errors.DAMAGED:
+                self.close()
+                _delete(self.path)
+            except storage_errors.REFUSED:
+                self.close()
+                self._db, self._inode = _opened(None), 0
+            return ask(self._connected())
+
+    def _connected(self) -> apsw.Connection:
+        """The open database, as long as it is the file that lies there: somebody may have cleaned the cache."""
+        inode = _inode(self.path)
+        if self._db is not None and self._inode and inode != self._inode:
+            self.close()
+        if self._db is None:
+            try:
+                self._db = _opened(self.path)
+            except (OSError, *storage_errors.REFUSED):
+                self._db = _opened(None)
+            self._inode = _inode(self.path) if self._db.filename else 0
+        return self._db
+
+
+def _opened(path: Path | None) -> apsw.Connection:
+    """A database with its tables; one of another layout is begun anew. Without a path it lives in memory."""
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    db = apsw.Connection(":memory:" if path is None else str(path))
+    db.set_busy_timeout(BUSY_MS)
+    log = "TRUNCATE" if path is not None and is_network_drive(path) else "WAL"
+    db.execute(f"PRAGMA journal_mode = {log}; PRAGMA synchronous = NORMAL").fetchall()
+    with transaction(db):
+        if db.pragma("user_version") == 0:
+            db.execute(_SCHEMA.format(version=SCHEMA_VERSION))
+    if db.pragma("user_version") != SCHEMA_VERSION:
+        db.close()
+        _delete(path)
+        return _opened(path)
+    return db
+
+
+def _rows(db: apsw.Connection, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    return db.execute(sql, values).fetchall()
+
+
+def _drop(db: apsw.Connection, source: str, name: str) -> None:
+    for (page,) in _rows(db, "SELECT id FROM page WHERE source = ? AND name = ?", (source, name)):
+        db.execute("DELETE FROM words WHERE rowid IN (SELECT id FROM item WHERE page = ?)", (page,))
+        db.execute("DELETE FROM item WHERE page = ?", (page,))
+        db.execute("DELETE FROM page WHERE id = ?", (page,))
+
+
+def _insert(db: apsw.Connection, source: str, name: str, stamp: bytes, items: Sequence[Item]) -> Page:
+    db.execute("INSERT INTO page VALUES (NULL, ?, ?, ?)", (source, name, stamp))
+    page = db.last_insert_rowid()
+    numbers: list[int] = []
+    for item, digest in zip(items, keys_of([each.text for each in items]).tolist(), strict=True):
+        db.execute("INSERT INTO item VALUES (NULL, ?, ?, ?, ?)", (page, item.payload, item.text, digest))
+        numbers.append(db.last_insert_rowid())
+        said = [" ".join(terms_of(text)) for text in (item.title, item.body, item.tags)]
+        db.execute("INSERT INTO words(rowid, title, body, tags) VALUES (?, ?, ?, ?)", (numbers[-1], *said))
+    return Page(stamp, tuple(zip(numbers, (item.payload for item in items), strict=True)))
+
+
+def terms_of(text: str) -> list[str]:
+    """The terms of a text, in order, as often as they stand in it.
+
+    >>> terms_of("the RetryPolicy of retries")
+    ['the', 'retri', 'polici', 'retrypolicy', 'of', 'retri']
+    """
+    return [term for group in expand(words(text)) for term in group]
+
+
+def _embed_some(db: apsw.Connection, space: str, embed: Embedded) -> int:
+    """Give some texts that have none their vector of this space, of length 1; how many there were."""
+    sql = """SELECT digest, min(text) FROM item
+             WHERE digest NOT IN (SELECT digest FROM vector WHERE space = ?) GROUP BY digest LIMIT ?"""
+    rows = _rows(db, sql, (space, NEW_TEXTS_MAX))
+    if rows:
+        vectors = np.asarray(embed([text for _, text in rows]), np.float32)
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        vectors = vectors / np.where(lengths > 0, lengths, np.float32(1.0))
+        with transaction(db):
+            for (digest, _), vector in zip(rows, vectors, strict=True):
+                db.execute("INSERT OR REPLACE INTO vector VALUES (?, ?, ?)", (space, digest, vector.tobytes()))
+    return len(rows)
+
+
+def _inode(path: Path) -> int:
+    with suppress(OSError):
+        return path.stat().st_ino
+    return 0
+
+
+def _delete(path: Path | None) -> None:
+    if path is not None:
+        for end in ("", "-wal", "-shm", "-journal"):
+            Path(f"{path}{end}").unlink(missing_ok=True)

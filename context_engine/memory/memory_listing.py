@@ -1,0 +1,158 @@
+"""Which memories are shown, in what order, and whether each still holds: decided from values, nothing is read here."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from context_engine.errors import InvalidArgument
+from context_engine.memory.linked_files import WhyStale
+from context_engine.memory.memory_folder import Entry
+from context_engine.memory.memory_requests import PRIORITIES, SORTS, STATUSES, Wanted
+from context_engine.search.text_search import cursor, position
+from context_engine.storage import timestamps
+from context_engine.text.visible_text import one_line
+
+Status = Literal["active", "stale", "superseded", "expired", "invalid"]
+STAMP_CHARS = 8
+
+
+UNREAD_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Whether a memory holds, and why not."""
+
+    status: Status
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One memory of a list. `score` is its relevance, None without a query."""
+
+    entry: Entry
+    standing: Standing
+    score: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One page of memories; `total` and the counts are of all pages."""
+
+    rows: tuple[Row, ...]
+    total: int
+    first: int
+    stamped: str
+    by_category: Mapping[str, int]
+    by_status: Mapping[str, int]  # of all memories, whatever was asked for
+    warnings: tuple[str, ...] = ()
+
+    def cursor_after(self, count: int) -> str:
+        """Where to go on when so many rows of this page were shown; empty at the end."""
+        stop = self.first + count
+        return cursor(stop, self.stamped) if stop < self.total else ""
+
+    @property
+    def next_cursor(self) -> str:
+        """Where the next page begins; empty at the end."""
+        return self.cursor_after(len(self.rows))
+
+
+def standing(entry: Entry, now: float, why_stale: WhyStale) -> Standing:
+    """Whether a memory holds at a moment. What nobody stands by any more is not asked whether it is stale."""
+    held = entry.memory
+    if held is None:
+        return Standing("invalid", entry.problem)
+    if entry.replaced_by:
+        return Standing("superseded", f"by {entry.replaced_by}")
+    expires = timestamps.seconds(held.expires_at) if held.expires_at else None
+    if expires is not None and expires <= now:
+        return Standing("expired", f"on {held.expires_at}")
+    why = why_stale(held.linked_files) if held.linked_files else ""
+    return Standing("stale", why) if why else Standing("active")
+
+
+def listed(
+    wanted: Wanted,
+    known: Sequence[tuple[Entry, Standing]],
+    found: Mapping[int, float] | None,
+    access: Callable[[str], float],
+) -> Listed:
+    """The page that was asked for. `found` is the relevance of each item to the query, None without one.
+
+    Raises: InvalidArgument for an unknown status or sort, or a cursor of another list.
+    """
+    _check(wanted)
+    rows = [
+        Row(entry, status, None if found is None else found.get(entry.number, 0.0))
+        for entry, status in known
+        if _passes(wanted, entry, status) and (found is None or entry.number in found)
+    ]
+    rows.sort(key=lambda row: _order(wanted, row, access))
+    stamped = _stamp(wanted, rows)
+    start = position(wanted.cursor, stamped)
+    return Listed(
+        rows=tuple(rows[start : start + wanted.limit]),
+        total=len(rows),
+        first=start,
+        stamped=stamped,
+        by_category=dict(sorted(Counter(_category(row.entry) for row in rows).items())),
+        by_status=dict(sorted(Counter(status.status for _, status in known).items())),
+    )
+
+
+def unread(entries: Iterable[Entry]) -> tuple[str, ...]:
+    """Say which memories cannot be read: what they hold is not found."""
+    left = [entry for entry in entries if entry.memory is None]
+    if not left:
+        return ()
+    shown = ", ".join(f"{one_line(entry.path)} ({entry.problem})" for entry in left[:UNREAD_SHOWN])
+    more = f" and {len(left) - UNREAD_SHOWN} more" if len(left) > UNREAD_SHOWN else ""
+    return (f"left out, since they cannot be read: {shown}{more}. Repair these files, or take them back from git.",)
+
+
+def _check(wanted: Wanted) -> None:
+    for name, value, among in (("status", wanted.status, STATUSES), ("sort", wanted.sort, ("", *SORTS))):
+        if value not in among:
+            raise InvalidArgument(
+                f"{name} is {value[:40]!r}", suggestion=f"It is one of {', '.join(filter(None, among))}."
+            )
+
+
+def _passes(wanted: Wanted, entry: Entry, status: Standing) -> bool:
+    if wanted.status not in ("all", status.status) or wanted.category not in ("", _category(entry)):
+        return False
+    held = entry.memory
+    tags = {tag.casefold() for tag in held.tags} if held else set()
+    files = {link.path for link in held.linked_files} if held else set()
+    return {tag.casefold() for tag in wanted.tags} <= tags and (not wanted.linked_file or wanted.linked_file in files)
+
+
+def _category(entry: Entry) -> str:
+    return entry.name.split("/")[0]
+
+
+def _order(wanted: Wanted, row: Row, access: Callable[[str], float]) -> tuple[float, float, float, str]:
+    """Best first; ties by what was changed last, then by name."""
+    held = row.entry.memory
+    updated = -(timestamps.seconds(held.updated_at) or 0.0) if held else 0.0
+    sort = wanted.sort or ("relevance" if row.score is not None else "updated")
+    first = {
+        "relevance": lambda: -(row.score or 0.0),
+        "updated": lambda: updated,
+        "priority": lambda: float(PRIORITIES.index(held.priority)) if held else float(len(PRIORITIES)),
+        "access": lambda: -access(row.entry.path),
+    }[sort]()
+    return first, updated, 0.0 if held else 1.0, row.entry.name
+
+
+def _stamp(wanted: Wanted, rows: Iterable[Row]) -> str:
+    """What a cursor remembers: the question, and the memories that answer it in their order."""
+    asked = (wanted.category, wanted.query, wanted.tags, wanted.status, wanted.linked_file, wanted.sort)
+    told = [repr(asked), *(f"{row.entry.path}@{row.entry.version}" for row in rows)]
+    return hashlib.sha256("\n".join(told).encode("utf-8", "surrogatepass")).hexdigest()[:STAMP_CHARS]

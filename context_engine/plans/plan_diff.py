@@ -1,0 +1,260 @@
+"""PURE. How two versions of a plan differ, step by step: by uid, so that a step that moved is the same step.
+
+    found = difference(before, after)
+    found.changes      field by field; `applied(value_of(before), found.changes) == value_of(after)`
+    summary(found)     one sentence, for the history
+
+What follows from a plan - numbers, `blocks`, its graph - is no field: it would differ with every step.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from context_engine.plans.dependency_graph import graph, timing
+from context_engine.plans.model import Plan, numbers
+from context_engine.plans.plan_serialization import FLEETING
+
+ORDER = "step_order"
+"""In a value: the uids as they stand in the plan, since `steps` itself is by uid."""
+NAMED_MAX = 4
+"""Steps that a summary names one by one."""
+
+
+class FieldChange(NamedTuple):
+    """One field that differs. `path` is a JSON pointer into `value_of` a plan: `/steps/s3/title`."""
+
+    path: str
+    type: Literal["added", "removed", "modified"]
+    old: Any = None
+    new: Any = None
+
+
+class Moved(NamedTuple):
+    """A step that stands elsewhere; the numbers are those of the two versions."""
+
+    uid: str
+    before: int
+    after: int
+
+
+class GraphChange(NamedTuple):
+    """How the graph differs; an edge goes from a step to one that waits for it, by uid."""
+
+    edges_added: tuple[tuple[str, str], ...]
+    edges_removed: tuple[tuple[str, str], ...]
+    critical_path_before: tuple[str, ...]
+    critical_path_after: tuple[str, ...]
+    duration_delta_h: float
+
+
+class Difference(NamedTuple):
+    """All that differs between two plans. `added` and `modified` are uids of the later one, `removed` of the earlier."""
+
+    before: Plan
+    after: Plan
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+    modified: Mapping[str, tuple[str, ...]]
+    moved: tuple[Moved, ...]
+    changes: tuple[FieldChange, ...]
+    graph: GraphChange
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether both say the same."""
+        return not self.changes
+
+
+def difference(before: Plan, after: Plan) -> Difference:
+    """How the later plan differs from the earlier one."""
+    old, new = value_of(before), value_of(after)
+    changes = tuple(_changes(old, new, ""))
+    modified = {
+        uid: tuple(key for key in new["steps"][uid] if new["steps"][uid][key] != old["steps"][uid][key])
+        for uid in new["steps"]
+        if uid in old["steps"] and new["steps"][uid] != old["steps"][uid]
+    }
+    return Difference(
+        before,
+        after,
+        tuple(uid for uid in new["steps"] if uid not in old["steps"]),
+        tuple(uid for uid in old["steps"] if uid not in new["steps"]),
+        modified,
+        _moved(before, after),
+        changes,
+        _graph_change(before, after),
+    )
+
+
+def value_of(plan: Plan) -> dict[str, Any]:
+    """A plan as it is compared: what it says, with steps by uid and questions by id."""
+    said = msgspec.to_builtins(plan)
+    value = {key: each for key, each in said.items() if key not in FLEETING}
+    value[ORDER] = [step.uid for step in plan.steps]
+    value["steps"] = {row["uid"]: row for row in value["steps"]}
+    value["questions"] = {row["id"]: row for row in value["questions"]}
+    return value
+
+
+def applied(value: Mapping[str, Any], changes: Iterable[FieldChange]) -> dict[str, Any]:
+    """The value after these changes; the one given stays as it is."""
+    made = deepcopy(dict(value))
+    for change in changes:
+        *way, last = (part.replace("~1", "/").replace("~0", "~") for part in change.path.split("/")[1:])
+        inner: Any = made
+        for part in way:
+            inner = inner[part]
+        if change.type == "removed":
+            del inner[last]
+        else:
+            inner[last] = deepcopy(change.new)
+    return made
+
+
+def summary(found: Difference) -> str:
+    """What changed, in one sentence.
+
+    >>> from context_engine.plans.model import Step
+    >>> one = Plan(goal="g", steps=(Step(uid="s1", title="Write"),))
+    >>> summary(difference(one, Plan(goal="g", steps=(Step(uid="s1", title="Write it"), Step(uid="s2", title="Test")))))
+    '1 step added (2), step 1 changed (title)'
+    """
+    number, old_number = numbers(found.after), numbers(found.before)
+    parts = [
+        _counted(found.added, "added", number),
+        _counted(found.removed, "removed", old_number),
+        _modified(found.modified, number),
+        _counted([each.uid for each in found.moved], "moved", number),
+        *_others(found.changes),
+    ]
+    return ", ".join(part for part in parts if part) or "nothing changed"
+
+
+def wire_difference(found: Difference) -> dict[str, Any]:
+    """The difference as JSON can carry it; steps of both versions by uid and number."""
+    number, old_number = numbers(found.after), numbers(found.before)
+    titles = {step.uid: step.title for step in (*found.before.steps, *found.after.steps)}
+
+    def step(uid: str, place: Mapping[str, int]) -> dict[str, Any]:
+        return {"uid": uid, "step_number": place[uid], "title": titles[uid]}
+
+    return {
+        "from_version": found.before.version,
+        "to_version": found.after.version,
+        "summary": summary(found),
+        "steps_added": [step(uid, number) for uid in found.added],
+        "steps_removed": [step(uid, old_number) for uid in found.removed],
+        "steps_modified": [step(uid, number) | {"fields": list(fields)} for uid, fields in found.modified.items()],
+        "steps_moved": [{"uid": each.uid, "from": each.before, "to": each.after} for each in found.moved],
+        "files_added": sorted(found.after.files - found.before.files),
+        "files_removed": sorted(found.before.files - found.after.files),
+        "field_changes": [_wire_change(change) for change in found.changes],
+        "graph_changes": {
+            "edges_added": [{"from": one, "to": other} for one, other in found.graph.edges_added],
+            "edges_removed": [{"from": one, "to": other} for one, other in found.graph.edges_removed],
+            "critical_path_before": list(found.graph.critical_path_before),
+            "critical_path_after": list(found.graph.critical_path_after),
+            "duration_delta_h": found.graph.duration_delta_h,
+        },
+    }
+
+
+# -- comparing --------------------------------------------------------------------------------------------------------------
+
+
+def _changes(old: Any, new: Any, path: str) -> Iterable[FieldChange]:
+    """Every field that differs, objects gone into, lists taken whole."""
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        if old != new:
+            yield FieldChange(path, "modified", old, new)
+        return
+    for key in dict.fromkeys((*old, *new)):
+        at = f"{path}/{str(key).replace('~', '~0').replace('/', '~1')}"
+        if key not in new:
+            yield FieldChange(at, "removed", old=old[key])
+        elif key not in old:
+            yield FieldChange(at, "added", new=new[key])
+        else:
+            yield from _changes(old[key], new[key], at)
+
+
+def _moved(before: Plan, after: Plan) -> tuple[Moved, ...]:
+    """The fewest steps that must be moved to get from one order to the other, as far as both have them."""
+    old, new = numbers(before), numbers(after)
+    common = [uid for uid in new if uid in old]
+    staying = _longest_rise([old[uid] for uid in common])
+    return tuple(Moved(uid, old[uid], new[uid]) for place, uid in enumerate(common) if place not in staying)
+
+
+def _longest_rise(values: Sequence[int]) -> set[int]:
+    """The places of a longest rising row of values.
+
+    >>> sorted(_longest_rise([2, 3, 1, 4]))
+    [0, 1, 3]
+    """
+    ends: list[int] = []
+    at: list[int] = []
+    before: list[int] = []
+    for place, value in enumerate(values):
+        length = bisect_left(ends, value)
+        before.append(at[length - 1] if length else -1)
+        ends[length : length + 1] = [value]
+        at[length : length + 1] = [place]
+    found: set[int] = set()
+    place = at[-1] if at else -1
+    while place >= 0:
+        found.add(place)
+        place = before[place]
+    return found
+
+
+def _graph_change(before: Plan, after: Plan) -> GraphChange:
+    drawn = [graph(plan) for plan in (before, after)]
+    timed = [
+        timing(one, {step.uid: step.hours for step in plan.steps})
+        for one, plan in zip(drawn, (before, after), strict=True)
+    ]
+    old, new = ({(other, uid) for uid, waits in one.depends.items() for other in waits} for one in drawn)
+    return GraphChange(
+        tuple(sorted(new - old)),
+        tuple(sorted(old - new)),
+        timed[0].critical_path,
+        timed[1].critical_path,
+        round(timed[1].duration_h - timed[0].duration_h, 2),
+    )
+
+
+# -- telling ----------------------------------------------------------------------------------------------------------------
+
+
+def _counted(uids: Sequence[str], what: str, number: Mapping[str, int]) -> str:
+    if not uids:
+        return ""
+    named = f" ({', '.join(str(number[uid]) for uid in uids)})" if len(uids) <= NAMED_MAX else ""
+    return f"{len(uids)} step{'s' if len(uids) > 1 else ''} {what}{named}"
+
+
+def _modified(modified: Mapping[str, Sequence[str]], number: Mapping[str, int]) -> str:
+    if not modified:
+        return ""
+    if len(modified) > NAMED_MAX:
+        return f"{len(modified)} steps changed"
+    told = (f"{number[uid]} changed ({', '.join(fields)})" for uid, fields in modified.items())
+    return ", ".join(f"step {each}" for each in told)
+
+
+def _others(changes: Iterable[FieldChange]) -> list[str]:
+    """The fields beside the steps, each once."""
+    heads = dict.fromkeys(change.path.split("/")[1] for change in changes)
+    return [head.replace("_", " ") for head in heads if head not in ("steps", ORDER)]
+
+
+def _wire_change(change: FieldChange) -> dict[str, Any]:
+    said = {"path": change.path, "type": change.type}
+    return said | {"old_value": change.old, "new_value": change.new}

@@ -1,0 +1,218 @@
+"""A plan for a task, made of nothing but what the repository says: no model is asked, nothing is invented, nothing written.
+
+What the task names is looked up; what belongs to that, and what search and history make likely, becomes steps, each with the
+places that speak for it. How sure all of it is stands in `confidence_score`, and what nobody can know becomes a question.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from context_engine.context.clauses import clauses, objective
+from context_engine.context.commands import Command
+from context_engine.context.enhance import BINDING, repository_commands
+from context_engine.context.project_knowledge import Remembered
+from context_engine.context.related_files import is_test
+from context_engine.errors import CallError
+from context_engine.plans.changeset import QUERY_CHARS_MAX, ChangeSet, change_set, tests_of
+from context_engine.plans.effort import effort_of
+from context_engine.plans.file_groups import folder_of, grouped
+from context_engine.plans.intent import Intent, bare, intent, named
+from context_engine.plans.model import Architecture, Milestone, Plan, Scope, Step, TestingStrategy
+from context_engine.plans.open_questions import questions
+from context_engine.plans.plan_sources import Asked, Sources
+from context_engine.plans.risks import risks
+from context_engine.plans.step_ordering import Task, set_aside, steps
+
+Status = Literal["ready", "needs_clarification", "draft_rejected"]
+
+IMPORTS_READ_MAX = 40
+"""Files whose imports are read for the order of steps; behind them the order of the files has to do."""
+RECALLED_MAX = 12
+CONSTRAINTS_MAX = 6
+CONSTRAINT_CHARS_MAX = 240
+FOLDERS_MAX = 12
+"""With more of them the top ones say as much."""
+SIBLINGS_MAX = 10
+"""Files beside a new one whose tests show where tests of this folder lie."""
+CONFIDENCE_MAX = 0.75
+"""Without a second pass by somebody who understands the task nothing is surer than that."""
+NAMES_SHARE, MARGIN_SHARE, FRESH_SHARE, TESTS_SHARE = 0.35, 0.35, 0.2, 0.1
+"""What the resolved names, the lead of the best file, a fresh index and the tests add to the confidence (the design)."""
+RIVAL = 5
+"""The lead of the best file is measured over the sixth: that many files may well belong to one task."""
+_STALE = re.compile(r"\b(\d+) files? edited")
+
+
+@dataclass(frozen=True, slots=True)
+class Drafted:
+    """A plan, whether somebody has to answer first, and what it rests on."""
+
+    plan: Plan
+    status: Status
+    change: ChangeSet
+    commands: tuple[Command, ...]
+    scope_source: Literal["names", "search", "none"]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the plan could not rest on."""
+        return self.change.warnings
+
+
+def drafted(asked: Asked, sources: Sources) -> Drafted:
+    """The plan for a task. Raises: as `Engine.search` does, but never for a missing index."""
+    wanted = intent(asked.task)
+    known = tuple(repository_commands(sources.code))
+    change = change_set(asked, wanted, named(asked.task, wanted), known, sources)
+    told = tuple(clauses(bare(asked.task))) or (objective(bare(asked.task)),)
+    task = Task(
+        told, wanted, change, _imports(change, sources), known, _new_test(wanted, change, sources), asked.mvp_only
+    )
+    recalled = _recalled(asked.task, sources)
+    made = steps(task)
+    open_now = questions(asked.task, wanted, change, recalled)
+    plan = Plan(
+        goal=objective(asked.task),
+        task=asked.task,
+        scope=_scope(asked, change, recalled),
+        mvp_features=told,
+        nice_to_have_features=set_aside(task),
+        architecture=Architecture(notes=_notes(change, task)),
+        risks=risks(wanted, change, sources),
+        milestones=_milestones(made),
+        steps=made,
+        testing_strategy=_testing(change, known),
+        confidence_score=confidence(change),
+        questions=open_now,
+        evidence=tuple(proof for each in change.files[: asked.files_max] for proof in each.evidence[:1]),
+        provenance="core",
+        uids_minted=len(made),
+    )
+    source = "names" if change.of("definition", "reference") else "search" if change.files else "none"
+    return Drafted(plan, "needs_clarification" if open_now or not made else "ready", change, known, source)
+
+
+def confidence(change: ChangeSet) -> float:
+    """How sure a plan is that only the repository was asked for: 0 to .75.
+
+    A task that names nothing gets nothing for its names; the lead of the best file counts whatever was named.
+    """
+    looked_up = [each for each in change.references if each.kind in ("path", "symbol")]
+    clear = sum(len(each.resolved) == 1 and not each.more for each in looked_up)
+    names = clear / len(looked_up) if looked_up else 0.0
+    margin = 1.0 - change.curve[RIVAL] if len(change.curve) > RIVAL else 0.5 * bool(change.curve)
+    score = NAMES_SHARE * names + MARGIN_SHARE * margin + FRESH_SHARE * freshness(change.freshness)
+    return round(min(CONFIDENCE_MAX, score + TESTS_SHARE * bool(change.of("test"))), 2)
+
+
+def freshness(said: str) -> float:
+    """How far an index is to be trusted: all of it, none of it, or half when files were edited or it is being built.
+
+    >>> freshness("fresh"), freshness("no index"), freshness("3 files edited since index"), freshness("index building 63 %")
+    (1.0, 0.0, 0.9, 0.5)
+    """
+    if said == "fresh":
+        return 1.0
+    if edited := _STALE.search(said):
+        return 0.9 if int(edited[1]) < SIBLINGS_MAX else 0.5
+    return 0.0 if said == "no index" else 0.5
+
+
+# -- what steps are made of -------------------------------------------------------------------------------------------
+
+
+def _imports(change: ChangeSet, sources: Sources) -> dict[str, set[str]]:
+    """What the files of the change import, as far as they are read."""
+    found: dict[str, set[str]] = {}
+    for each in change.of("definition", "source", "reference", "migration")[:IMPORTS_READ_MAX]:
+        try:
+            found[each.path] = set(map(str, sources.code.dependencies(each.path)))
+        except CallError:
+            continue
+    return found
+
+
+def _new_test(wanted: Intent, change: ChangeSet, sources: Sources) -> str:
+    """Where a test of the first main file would lie, as the tests of its neighbours show; empty when they show nothing."""
+    main = [each.path for each in change.main() if not is_test(each.path)]
+    if not main or change.of("test") or wanted.kind in ("docs", "remove", "rename"):
+        return ""
+    folder, _, name = main[0].rpartition("/")
+    for sibling in _siblings(folder, f".{name.rpartition('.')[2]}", sources):
+        tests = tests_of(sibling, sources)
+        stem, own = (path.rpartition("/")[2].partition(".")[0] for path in (sibling, name))
+        if tests and stem and stem in tests[0].rpartition("/")[2]:
+            place, _, test = tests[0].rpartition("/")
+            return "/".join(filter(None, (place, test.replace(stem, own, 1))))
+    return ""
+
+
+def _siblings(folder: str, suffix: str, sources: Sources) -> list[str]:
+    try:
+        entries = sources.code.list_directory(folder or ".", depth=1)
+    except CallError:
+        return []
+    files = [
+        f"{folder}/{each.name}".lstrip("/") for each in entries if each.name.endswith(suffix) and not each.is_folder
+    ]
+    return [path for path in files if not is_test(path)][:SIBLINGS_MAX]
+
+
+def _recalled(task: str, sources: Sources) -> list[Remembered]:
+    recall = sources.team.recall
+    found = recall(task[:QUERY_CHARS_MAX], RECALLED_MAX) if recall else ()
+    return [each for each in found if each.type in BINDING]
+
+
+# -- what stands around the steps -------------------------------------------------------------------------------------
+
+
+def _scope(asked: Asked, change: ChangeSet, recalled: Iterable[Remembered]) -> Scope:
+    folders = tuple(dict.fromkeys(folder_of(each.path) or "." for each in change.files))
+    if len(folders) > FOLDERS_MAX:
+        folders = tuple(dict.fromkeys(each.partition("/")[0] for each in folders))
+    means = (
+        f"`{each.text.strip('`')}` means {each.resolved[0]}"
+        for each in change.references
+        if len(each.resolved) == 1 and not each.more
+    )
+    binding = (each.quoted(CONSTRAINT_CHARS_MAX) for each in recalled)
+    included = asked.chosen.include_paths or (folders if asked.with_scope else ())
+    return Scope(included, asked.chosen.exclude_paths, tuple(means), tuple(binding)[:CONSTRAINTS_MAX])
+
+
+def _notes(change: ChangeSet, task: Task) -> str:
+    """Which packages are touched, and which of them import which."""
+    files = [each.path for each in change.of("definition", "source", "reference")]
+    groups = grouped(files, task.imports)
+    names = [folder_of(group.paths[0]) or "the top folder" for group in groups]
+    told = []
+    for name, group in zip(names, groups, strict=True):
+        needs = " and ".join(names[at] for at in group.needs)
+        count = f"{len(group.paths)} file{'s' * (len(group.paths) != 1)}"
+        told.append(f"{name} ({count}{f', imports {needs}' if needs else ''})")
+    more = [f"and {len(told) - FOLDERS_MAX} more"] if len(told) > FOLDERS_MAX else []
+    return f"Touches {'; '.join([*told[:FOLDERS_MAX], *more])}." if told else ""
+
+
+def _milestones(made: Sequence[Step]) -> tuple[Milestone, ...]:
+    """What works, and then what is complete."""
+    working = [step for step in made if step.priority != "low"]
+    parts = [("It works", working), ("It is complete", [step for step in made if step.priority == "low"])]
+    return tuple(
+        Milestone(name, tuple(step.uid for step in part), effort_of(sum(step.hours for step in part)))
+        for name, part in parts
+        if part
+    )
+
+
+def _testing(change: ChangeSet, known: Sequence[Command]) -> TestingStrategy:
+    command = next((str(each) for each in known if each.kind == "test"), "")
+    files = ", ".join(each.path for each in change.of("test")[:3])
+    unit = f"{files or 'new tests beside the code'}{f', run by {command}' if command else ''}"
+    whole = f"all of {command}" if command else "no test command was found in this repository"
+    return TestingStrategy(unit, whole, "no changed line that no test runs")

@@ -1,0 +1,356 @@
+"""PURE. How far a plan is: a fold over what happened to it. Nothing about progress is kept anywhere else.
+
+An event that cannot have happened where it stands - two branches of a log were merged by git, somebody wrote one by hand - is
+passed over and counted; no log can make a plan unreadable. Events of a step that this version does not have wait for one that does.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import msgspec
+
+from context_engine.plans.dependency_graph import Graph, Timing, closure, graph, timing
+from context_engine.plans.model import LEVELS, Plan, Step, numbers
+from context_engine.plans.plan_lifecycle import DONE, STEP_MOVES, PlanStatus, StepMove, StepStatus
+from context_engine.storage.timestamps import seconds
+
+ETA_STEPS_MIN = 3
+"""Completed steps before a pace is told: of fewer, one odd step would decide."""
+HOUR_S = 3_600
+
+MOVES: Mapping[str, StepMove] = {
+    "step_started": "start",
+    "step_completed": "complete",
+    "step_failed": "fail",
+    "step_retried": "retry",
+    "step_released": "release",
+    "step_skipped": "skip",
+    "step_reopened": "reopen",
+}
+"""Kind of event -> the move that it records."""
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that happened to a plan: its place in the log, when, what, by whom, to which step (uid), and the rest."""
+
+    seq: int
+    at: str
+    kind: str
+    actor: str = ""
+    step: str = ""
+    data: dict[str, Any] = {}
+
+
+class Policy(NamedTuple):
+    """How often a failed step may be tried again, and after how many hours one in progress is given up (0: never)."""
+
+    max_retries: int = 3
+    lease_hours: float = 0.0
+
+
+USUAL = Policy()
+
+
+class StepState(msgspec.Struct, frozen=True, kw_only=True):
+    """Where one step stands. `unmet` is what it still waits for, `blocked_by` what failed before it; all by uid."""
+
+    uid: str
+    status: StepStatus = "pending"
+    unmet: tuple[str, ...] = ()
+    blocked_by: tuple[str, ...] = ()
+    actor: str = ""
+    started_at: str = ""
+    completed_at: str = ""
+    duration_ms: int | None = None
+    error: str = ""
+    notes: str = ""
+    attempts: int = 0
+    retries_left: int = 0
+    lease_expired: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """Where a plan stands: every step by uid, and what follows from them. `seq` is that of the last event.
+
+    `damage` says why events may be missing, and what to do; empty when the log is whole.
+    """
+
+    status: PlanStatus
+    steps: Mapping[str, StepState]
+    ready: tuple[str, ...]
+    current: tuple[str, ...]
+    blocked: Mapping[str, tuple[str, ...]]
+    percentage: float
+    weighted_percentage: float
+    critical_path_remaining: tuple[str, ...]
+    eta_hours: float | None
+    next: str
+    seq: int
+    passed_over: int
+    damage: str = ""
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many steps there are in each status."""
+        return Counter(state.status for state in self.steps.values())
+
+
+def folded(plan: Plan, events: Iterable[Event], *, now: float, policy: Policy = USUAL) -> Execution:
+    """Where the plan stands after these events, in the order of the log."""
+    log = sorted(events, key=lambda event: event.seq)
+    states, passed_over = _replayed(plan, log, policy)
+    drawn = graph(plan)
+    states = _derived(drawn, {uid: _leased(state, now, policy) for uid, state in states.items()})
+    left = {step.uid: 0.0 if states[step.uid].status in DONE else step.hours for step in plan.steps}
+    timed = timing(drawn, left)
+    hours = sum(step.hours for step in plan.steps)
+    done = {uid for uid, state in states.items() if state.status in DONE}
+    return Execution(
+        status=_plan_status(states),
+        steps=states,
+        ready=tuple(uid for uid, state in states.items() if state.status == "ready"),
+        current=tuple(uid for uid, state in states.items() if state.status == "in_progress"),
+        blocked={uid: state.blocked_by for uid, state in states.items() if state.blocked_by},
+        percentage=_percent(len(done), len(states)),
+        weighted_percentage=_percent(hours - sum(left.values()), hours),
+        critical_path_remaining=tuple(uid for uid in timed.critical_path if uid not in done),
+        eta_hours=_eta(plan, states, timed.duration_h),
+        next=_next(plan, drawn, timed, states),
+        seq=log[-1].seq if log else 0,
+        passed_over=passed_over,
+    )
+
+
+def _replayed(plan: Plan, log: Iterable[Event], policy: Policy) -> tuple[dict[str, StepState], int]:
+    """The states that the events leave behind, and how many of them cannot have happened."""
+    states = {step.uid: StepState(uid=step.uid, retries_left=policy.max_retries) for step in plan.steps}
+    passed_over = 0
+    for event in log:
+        if event.kind == "rolled_back":
+            for uid in _uids(event.data.get("reopened")):
+                if uid in states:
+                    states[uid] = _fresh(states[uid])
+        elif event.kind in MOVES and event.step in states:
+            after = _after(states[event.step], event)
+            passed_over += after is None
+            states[event.step] = after or states[event.step]
+    return states, passed_over
+
+
+def _after(state: StepState, event: Event) -> StepState | None:
+    """The state after an event; None when the event cannot have happened.
+
+    Whether a step was ready when it was started, was decided then, by the version of that day.
+    """
+    move = STEP_MOVES[MOVES[event.kind]]
+    legal = move.before | {"pending"} if event.kind == "step_started" else move.before
+    forced = move.forced if event.data.get("forced") else frozenset()
+    taken_over = event.kind == "step_started" and bool(event.data.get("taken_over"))
+    if state.status not in legal | forced and not (taken_over and state.status == "in_progress"):
+        return None
+    changes = _CHANGES[event.kind](state, event)
+    return msgspec.structs.replace(state, **{"status": move.after, "actor": event.actor or state.actor} | changes)
+
+
+def _started(state: StepState, event: Event) -> dict[str, Any]:
+    return {
+        "started_at": event.at,
+        "completed_at": "",
+        "duration_ms": None,
+        "error": "",
+        "attempts": state.attempts + 1,
+    }
+
+
+def _completed(state: StepState, event: Event) -> dict[str, Any]:
+    return _ended(state, event) | {"error": "", "notes": _text(event, "notes") or state.notes}
+
+
+def _failed(state: StepState, event: Event) -> dict[str, Any]:
+    return _ended(state, event) | {"error": _text(event, "error"), "notes": _text(event, "notes") or state.notes}
+
+
+def _retried(state: StepState, event: Event) -> dict[str, Any]:  # noqa: ARG001 - the changes share one signature
+    return {"retries_left": max(0, state.retries_left - 1), "started_at": "", "completed_at": "", "duration_ms": None}
+
+
+def _released(state: StepState, event: Event) -> dict[str, Any]:  # noqa: ARG001
+    return {"started_at": "", "actor": ""}
+
+
+def _skipped(state: StepState, event: Event) -> dict[str, Any]:
+    return {"completed_at": event.at, "notes": _text(event, "notes") or state.notes}
+
+
+def _reopened(state: StepState, event: Event) -> dict[str, Any]:  # noqa: ARG001
+    return {"started_at": "", "completed_at": "", "duration_ms": None, "error": "", "actor": ""}
+
+
+_CHANGES = {
+    "step_started": _started,
+    "step_completed": _completed,
+    "step_failed": _failed,
+    "step_retried": _retried,
+    "step_released": _released,
+    "step_skipped": _skipped,
+    "step_reopened": _reopened,
+}
+
+
+def _fresh(state: StepState) -> StepState:
+    """The state of a step that is open again, its attempts not forgotten."""
+    return StepState(uid=state.uid, attempts=state.attempts, retries_left=state.retries_left, notes=state.notes)
+
+
+def _ended(state: StepState, event: Event) -> dict[str, Any]:
+    started, ended = seconds(state.started_at), seconds(event.at)
+    known = started is not None and ended is not None
+    return {"completed_at": event.at, "duration_ms": max(0, round((ended - started) * 1000)) if known else None}
+
+
+def _text(event: Event, name: str) -> str:
+    value = event.data.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _uids(value: object) -> list[str]:
+    return [uid for uid in value if isinstance(uid, str)] if isinstance(value, list | tuple) else []
+
+
+# -- what follows -----------------------------------------------------------------------------------------------------------
+
+
+def _leased(state: StepState, now: float, policy: Policy) -> StepState:
+    """A step in progress that nobody has ended in time, is open again."""
+    started = seconds(state.started_at) if state.status == "in_progress" else None
+    if not policy.lease_hours or started is None or now - started <= policy.lease_hours * HOUR_S:
+        return state
+    return msgspec.structs.replace(state, status="pending", lease_expired=True)
+
+
+def _derived(drawn: Graph, states: Mapping[str, StepState]) -> dict[str, StepState]:
+    """The states with what each step waits for, and what failed before it: through whatever still waits itself."""
+    place = {uid: number for number, uid in enumerate(states)}
+    found: dict[str, StepState] = {}
+    for uid in drawn.order:
+        state = states[uid]
+        if state.status == "pending":
+            unmet = tuple(other for other in drawn.depends[uid] if states[other].status not in DONE)
+            because = {other for other in unmet if states[other].status == "failed"}
+            for other in unmet:
+                because.update(found[other].blocked_by if other in found else ())
+            state = msgspec.structs.replace(
+                state,
+                status="pending" if unmet else "ready",
+                unmet=unmet,
+                blocked_by=tuple(sorted(because, key=place.__getitem__)),
+            )
+        found[uid] = state
+    return {uid: found[uid] for uid in states}
+
+
+def _plan_status(states: Mapping[str, StepState]) -> PlanStatus:
+    """Executing while anything runs or can run; failed when nothing can and something failed."""
+    there = {state.status for state in states.values()}
+    if there and there <= DONE:
+        return "completed"
+    if there & {"ready", "in_progress"} or not there:
+        return "executing" if any(state.attempts or state.status in DONE for state in states.values()) else "ready"
+    return "failed" if "failed" in there else "stalled"
+
+
+def _eta(plan: Plan, states: Mapping[str, StepState], left_h: float) -> float | None:
+    """The hours of the critical path that is left, at the pace so far; None before there is a pace."""
+    timed = [
+        (step.hours, states[step.uid].duration_ms) for step in plan.steps if states[step.uid].status == "completed"
+    ]
+    told = [(hours, ms) for hours, ms in timed if ms is not None]
+    planned = sum(hours for hours, _ in told)
+    if len(told) < ETA_STEPS_MIN or not planned:
+        return None
+    return round(left_h * sum(ms for _, ms in told) / 1000 / HOUR_S / planned, 2)
+
+
+def _next(plan: Plan, drawn: Graph, timed: Timing, states: Mapping[str, StepState]) -> str:
+    """The ready step that presses most: on the critical path, then what most waits for, then priority, then age."""
+    ready = [(place, step) for place, step in enumerate(plan.steps) if states[step.uid].status == "ready"]
+    if not ready:
+        return ""
+    waiting = closure(tuple(reversed(drawn.order)), drawn.needed_by)
+
+    def urgency(row: tuple[int, Step]) -> tuple[bool, int, int, int]:
+        place, step = row
+        return timed.slack[step.uid] > 0, -waiting[step.uid].bit_count(), LEVELS.index(step.priority), place
+
+    return min(ready, key=urgency)[1].uid
+
+
+def _percent(part: float, whole: float) -> float:
+    return round(100 * part / whole, 1) if whole else 0.0
+
+
+# -- to others --------------------------------------------------------------------------------------------------------------
+
+
+def status_of(plan: Plan, execution: Execution, *, approved: bool = False, archived: bool = False) -> PlanStatus:
+    """One word for a list of plans: what is done goes before what is planned."""
+    if archived:
+        return "archived"
+    if execution.status != "ready":
+        return execution.status
+    if plan.open_questions:
+        return "needs_clarification"
+    if not plan.steps:
+        return "draft"
+    return "approved" if approved else "ready"
+
+
+def wire_execution(plan: Plan, execution: Execution, *, with_steps: bool = True) -> dict[str, Any]:
+    """Progress as JSON can carry it, with the field names of `PlanExecutionState`; steps by number."""
+    number = numbers(plan)
+
+    def listed(uids: Iterable[str]) -> list[int]:
+        return sorted(number[uid] for uid in uids)
+
+    said: dict[str, Any] = {"plan_id": plan.id, "plan_version": plan.version, "status": execution.status}
+    if execution.damage:
+        said["damage"] = execution.damage
+    if with_steps:
+        said["steps"] = [_wire_step(step, execution.steps[step.uid], number) for step in plan.steps]
+    return said | {
+        "current_steps": listed(execution.current),
+        "ready_steps": listed(execution.ready),
+        "blocked_steps": listed(execution.blocked),
+        "blocked": [{"step": number[uid], "because": listed(because)} for uid, because in execution.blocked.items()],
+        "counts": dict(sorted(execution.counts.items())),
+        "total": len(plan.steps),
+        "percentage": execution.percentage,
+        "weighted_percentage": execution.weighted_percentage,
+        "critical_path_remaining": [number[uid] for uid in execution.critical_path_remaining],
+        "eta_hours": execution.eta_hours,
+        "next": number.get(execution.next),
+        "seq": execution.seq,
+    }
+
+
+def _wire_step(step: Step, state: StepState, number: Mapping[str, int]) -> dict[str, Any]:
+    """One step; what did not happen is left out."""
+    told = {
+        "unmet": sorted(number[uid] for uid in state.unmet),
+        "actor": state.actor,
+        "started_at": state.started_at,
+        "completed_at": state.completed_at,
+        "duration_ms": state.duration_ms,
+        "error": state.error,
+        "notes": state.notes,
+        "attempts": state.attempts if state.attempts > 1 else None,
+        "retries_left": state.retries_left if state.status == "failed" else None,
+        "lease_expired": state.lease_expired or None,
+    }
+    head = {"step_number": number[step.uid], "uid": step.uid, "title": step.title, "status": state.status}
+    return head | {key: value for key, value in told.items() if value not in (None, "", [])}

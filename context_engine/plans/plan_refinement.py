@@ -1,0 +1,290 @@
+"""Plans changed step by step: operations, answers, feedback in words, or somebody's whole draft; each makes the next version.
+
+    made = refining.refined(Asked(plan_id="plan_...", operations=({"op": "remove_step", "step": 4},)))
+
+All of it is done on a copy and looked at before anything is kept: what would make a circle leaves the disk as it is. What nobody
+here understands stays with the plan as open feedback, for whoever makes the next draft.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgspec
+
+from context_engine.context.gather import Workspace
+from context_engine.context.references import mentions
+from context_engine.context.refinement import SecondPass
+from context_engine.context.refinement_prompt import Part, brief
+from context_engine.context.resolve_references import Place, resolved
+from context_engine.errors import Conflict, InvalidArgument, PlanNotFound
+from context_engine.plans.feedback import said_in
+from context_engine.plans.model import Evidence, Plan, numbers, step_of
+from context_engine.plans.operations import Applied, Operation, answers, check_kept, refined
+from context_engine.plans.plan_creation import Making, Saving
+from context_engine.plans.plan_diff import Difference, difference
+from context_engine.plans.plan_lifecycle import DONE
+from context_engine.plans.plan_markdown import line
+from context_engine.plans.plan_parsing import Remark, parsed
+from context_engine.plans.plan_repository import Desk, Loaded, Saved
+from context_engine.plans.plan_validation import Checked, Ground, refuse, validated
+
+TASK = (
+    "Refine the plan below, as JSON by the schema: take up the open feedback and the answers, keep every step that they do not "
+    "speak of with its uid and its words, leave steps that are done as they are. Every path must exist or be created by this or an "
+    "earlier step; depends_on holds step numbers."
+)
+FEEDBACK_KEPT_MAX = 50
+"""Open at a time: who has said so much and was not heard, needs a new draft."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is to become of a plan. It is on the desk (`plan_id`) or handed in (`plan`)."""
+
+    plan_id: str = ""
+    plan: object = None
+    expected_version: int | None = None
+    operations: Sequence[Operation] = ()
+    feedback: str = ""
+    clarifications: Mapping[str, Any] = field(default_factory=dict)
+    focus: Sequence[str] = ()
+    draft: object = None
+    force_reopen: bool = False
+    auto_save: bool = True
+    strict: bool = True
+    submission_id: str = ""
+    provenance: str = "host"
+
+
+@dataclass(frozen=True, slots=True)
+class Refinement:
+    """What became of it. Not kept: `saved` is None. `answered` are the places that answers speak of, by question."""
+
+    before: Plan
+    plan: Plan
+    status: str
+    checked: Checked
+    found: Difference
+    applied: tuple[Applied, ...] = ()
+    saved: Saved | None = None
+    answered: Mapping[str, tuple[Place, ...]] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    rejected: tuple[Any, ...] = ()
+
+
+class Refining:
+    """Changes plans of one workspace. Thread-safe."""
+
+    def __init__(self, desk: Desk, ground: Ground, making: Making, code: Callable[[], Workspace]) -> None:
+        self._desk = desk
+        self._ground = ground
+        self._making = making
+        self._code = code
+
+    def refined(self, asked: Asked) -> Refinement:
+        """The next version of a plan, kept unless it is rejected.
+
+        Raises: PlanNotFound, Conflict (a stale version), InvalidArgument, PreconditionFailed (a step that is done), Cycle,
+        DanglingDependency, and as `Desk.save`.
+        """
+        loaded, before, remarks, expected = self._before(asked)
+        if loaded and asked.submission_id and loaded.version.submission_id == asked.submission_id:
+            return self._again(loaded)
+        _check_current(loaded, expected)
+        if asked.draft is not None:
+            return self._from_draft(asked, loaded, before)
+        _check_something(asked)
+        said = said_in(asked.feedback)
+        operations = [*asked.operations, *answers(asked.clarifications), *said.operations]
+        changed = refined(before, operations, closed=_closed(loaded, "completed"), force_reopen=asked.force_reopen)
+        plan = _with_feedback(changed.plan, said.left, [step_of(before, which).uid for which in asked.focus])
+        plan, answered = self._resolved(before, plan)
+        checked = self._checked(plan, loaded, asked.strict, remarks)
+        refuse(checked)
+        made = Refinement(before, checked.plan, _status(checked.plan), checked, difference(before, checked.plan))
+        made = replace(made, applied=changed.applied, answered=answered, warnings=_warnings(checked.plan, answered))
+        new = _new_errors(checked, self._checked(before, loaded, False, ()))
+        return replace(made, status="draft_rejected") if new else self._kept(made, asked, loaded, changed.reopened)
+
+    def _before(self, asked: Asked) -> tuple[Loaded | None, Plan, tuple[Remark, ...], int | None]:
+        """The plan that is to be changed, how it lies on the desk if it does, and the version that the change rests on."""
+        if asked.plan is None:
+            if not asked.plan_id:
+                raise InvalidArgument("which plan?", suggestion="Pass plan_id; list_plans shows ids and names.")
+            loaded = self._desk.load(asked.plan_id)
+            return loaded, loaded.plan, (), asked.expected_version
+        read = self._desk.taken(asked.plan)
+        expected = read.plan.version if asked.expected_version is None else asked.expected_version
+        return self._on_desk(read.plan.id), read.plan, read.remarks, expected
+
+    def _on_desk(self, plan_id: str) -> Loaded | None:
+        try:
+            return self._desk.load(plan_id) if plan_id else None
+        except PlanNotFound:
+            return None
+
+    def _from_draft(self, asked: Asked, loaded: Loaded | None, before: Plan) -> Refinement:
+        """A whole draft in place of the plan. Raises: PreconditionFailed when it changes what is done."""
+        if asked.operations or asked.clarifications or asked.feedback:
+            raise InvalidArgument(
+                "a draft stands alone", suggestion="Send the draft first, then operations or feedback on what it makes."
+            )
+        done = _closed(loaded, "completed")
+        read = parsed(asked.draft, before=before).plan
+        reopened = check_kept(before, read, done, force_reopen=asked.force_reopen)
+        saving = Saving(auto=False, plan_id=before.id if loaded else "", submission_id=asked.submission_id)
+        made = self._making.taken(
+            asked.draft,
+            saving,
+            provenance=asked.provenance,
+            strict=asked.strict,
+            task=before.task,
+            force_reopen=asked.force_reopen,
+        )
+        plan = msgspec.structs.replace(made.plan, id=before.id, version=before.version, created_at=before.created_at)
+        told = Refinement(before, plan, made.status, made.checked, difference(before, plan))
+        told = replace(told, warnings=made.warnings, rejected=made.rejected)
+        return told if made.status == "draft_rejected" else self._kept(told, asked, loaded, reopened)
+
+    def _checked(self, plan: Plan, loaded: Loaded | None, strict: bool, remarks: Sequence[Remark]) -> Checked:
+        return validated(plan, self._ground, strict=strict, remarks=remarks, closed=_closed(loaded, *DONE))
+
+    def _resolved(self, before: Plan, plan: Plan) -> tuple[Plan, dict[str, tuple[Place, ...]]]:
+        """The plan with the places that its new answers speak of, looked up."""
+        known = {each.id for each in before.questions if each.answer}
+        found: dict[str, tuple[Place, ...]] = {}
+        for each in plan.questions:
+            if each.answer and each.id not in known:
+                looked_up = resolved(mentions(each.answer), self._code(), ())
+                found[each.id] = tuple(reference.resolved[0] for reference in looked_up if len(reference.resolved) == 1)
+        places = [place for row in found.values() for place in row]
+        evidence = tuple(Evidence("answer", str(place.path), place.line, place.symbol) for place in places)
+        new = tuple(each for each in dict.fromkeys(evidence) if each not in plan.evidence)
+        return msgspec.structs.replace(plan, evidence=(*plan.evidence, *new)), found
+
+    def _kept(self, made: Refinement, asked: Asked, loaded: Loaded | None, reopened: Sequence[str]) -> Refinement:
+        """The refinement, saved: as the version after the one that it rests on, and after no other."""
+        if not asked.auto_save:
+            return made
+        saved = self._desk.save(
+            made.plan,
+            overwrite=loaded is not None,
+            expected_version=loaded.version.version if loaded else None,
+            change="refined",
+            reason=_reason(made.applied),
+            submission_id=asked.submission_id,
+            reopened=reopened,
+            allow_invalid=True,
+        )
+        found = difference(made.before, saved.plan)
+        return replace(made, plan=saved.plan, saved=saved, found=found, warnings=(*made.warnings, *saved.warnings))
+
+    def _again(self, loaded: Loaded) -> Refinement:
+        """What a draft that was taken before has made."""
+        checked = self._checked(loaded.plan, loaded, False, ())
+        saved = Saved(loaded.plan, loaded.version, "", True, ("this draft was taken before",), checked)
+        found = difference(loaded.plan, loaded.plan)
+        return Refinement(
+            loaded.plan, loaded.plan, _status(loaded.plan), checked, found, saved=saved, warnings=saved.warnings
+        )
+
+
+def _check_something(asked: Asked) -> None:
+    if not (asked.operations or asked.feedback.strip() or asked.clarifications):
+        raise InvalidArgument(
+            "nothing is said about what to change",
+            suggestion='Pass operations [{"op": "remove_step", "step": 4}], feedback, clarifications or a draft.',
+        )
+
+
+def _check_current(loaded: Loaded | None, expected: int | None) -> None:
+    """Raises: Conflict when a change rests on a version that is not the newest."""
+    if loaded is None or expected is None:
+        return
+    newest = loaded.version.version
+    if expected != newest:
+        raise Conflict(
+            f"the plan is at version {newest}, not {expected}",
+            suggestion="Load it again with load_plan, and repeat the change on what is there now.",
+            details={"plan_id": loaded.plan.id, "expected": expected, "current": newest},
+        )
+
+
+def _closed(loaded: Loaded | None, *statuses: str) -> frozenset[str]:
+    """The steps that are in one of these statuses, by uid."""
+    states = loaded.execution.steps if loaded and loaded.execution else {}
+    return frozenset(uid for uid, state in states.items() if state.status in statuses)
+
+
+def _with_feedback(plan: Plan, left: Sequence[str], focus: Sequence[str]) -> Plan:
+    """The plan with what was said and is no operation, and the steps that it is about."""
+    number = numbers(plan)
+    about = ", ".join(str(number[uid]) for uid in focus if uid in number)
+    told = [f"steps {about}: {line(text)}" if about else line(text) for text in left]
+    kept = tuple(dict.fromkeys((*plan.open_feedback, *told)))
+    if len(kept) > FEEDBACK_KEPT_MAX:
+        raise InvalidArgument(
+            f"{len(kept)} pieces of feedback would be open, at most {FEEDBACK_KEPT_MAX} are kept",
+            suggestion="Take them up in a draft, or close them with settle_feedback.",
+        )
+    return msgspec.structs.replace(plan, open_feedback=kept)
+
+
+def _status(plan: Plan) -> str:
+    return "needs_clarification" if plan.open_questions else "ready"
+
+
+def _new_errors(checked: Checked, old: Checked) -> list[Remark]:
+    """The errors that this change brings: what was wrong before does not keep anybody from changing the rest."""
+
+    def named(one: Checked) -> set[tuple[Any, ...]]:
+        return {(each.code, each.path, *(one.plan.steps[n - 1].uid for n in each.steps)) for each in one.errors}
+
+    known = named(old)
+    return [
+        each
+        for each in checked.errors
+        if (each.code, each.path, *(checked.plan.steps[n - 1].uid for n in each.steps)) not in known
+    ]
+
+
+def _warnings(plan: Plan, answered: Mapping[str, Sequence[Place]]) -> tuple[str, ...]:
+    """A warning on each file that an answer names and no step touches."""
+    paths = dict.fromkeys(place.path for places in answered.values() for place in places)
+    missing = [path for path in paths if path not in plan.files]
+    return tuple(f"{path}, which an answer names, is in no step: add it with set_files" for path in missing)
+
+
+def _reason(applied: Sequence[Applied]) -> str:
+    """What was done, for the history."""
+    told = [each.said for each in applied[:4]]
+    return "; ".join([*told, *([f"and {len(applied) - 4} more"] if len(applied) > 4 else [])])
+
+
+# -- the second pass --------------------------------------------------------------------------------------------------
+
+
+def second_pass(made: Refinement, schema: Mapping[str, Any], focus: Sequence[str] = ()) -> SecondPass:
+    """What somebody who understands the feedback is asked for; the version that it rests on leads its answer back."""
+    plan, number = made.plan, numbers(made.plan)
+    wanted = {step_of(plan, which).uid for which in focus if str(which) in {*number, *map(str, number.values())}}
+    shown = [step for step in plan.steps if not wanted or step.uid in wanted]
+    parts = [
+        Part("Open feedback", list(plan.open_feedback)),
+        Part("Answers", [f"{each.text} - {each.answer}" for each in plan.questions if each.answer]),
+        Part("Open questions", [each.text for each in plan.open_questions]),
+        Part("Goal", [plan.goal]),
+        Part("Steps" if not wanted else "Steps to look at", [_step_line(number, step) for step in shown]),
+        Part("Excluded", list(plan.scope.excluded)),
+    ]
+    arguments = {"plan_id": plan.id, "expected_version": plan.version} if made.saved else {"current_plan": "this plan"}
+    return SecondPass("refine_plan", brief(TASK, parts), schema, arguments)
+
+
+def _step_line(number: Mapping[str, int], step: Any) -> str:
+    waits = ", ".join(str(number[uid]) for uid in step.depends_on if uid in number)
+    files = ", ".join(sorted(step.files)) or "no files"
+    return f"{number[step.uid]}. [{step.uid}] {line(step.title)}{f' (after {waits})' if waits else ''}: {files}"

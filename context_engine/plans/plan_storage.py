@@ -1,0 +1,267 @@
+"""How plans are kept: each version a file that is made once, everything that happens an event behind the others.
+
+Whoever changes a plan holds its lock, looks at it as it is (`Current`), decides, and puts one event or one version down. Status,
+progress and approvals are worked out from these each time, so a restart or a crash loses nothing. A version writes its event
+into its own file, too: a writer who dies between the two leaves nothing that is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from context_engine.errors import Conflict, HostError, PlanNotFound, StorageCorrupt
+from context_engine.plans.approvals import approvals
+from context_engine.plans.model import Plan
+from context_engine.plans.plan_lifecycle import Approval
+from context_engine.plans.plan_markdown import plan_text
+from context_engine.plans.plan_progress import Event, Execution, Policy, folded
+from context_engine.plans.plan_version import Version, opened, sealed, told_of
+from context_engine.sharing.versioned_records import Dossiers
+from context_engine.storage.event_log import Log
+from context_engine.storage.numbered_versions import corrupt
+from context_engine.storage.timestamps import Now, iso
+from context_engine.text.ids import CHANCE_BYTES, uuid7
+
+MIRROR = "PLAN.md"
+CUT_OFF = (
+    "steps may be further than they look. Take the file back from git or a backup, or delete events.head next to it to go on"
+    " with what is left."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Current:
+    """One plan as it is at a moment. `unlogged` are events of versions whose writer died before it could append them."""
+
+    version: Version
+    plan: Plan
+    versions: tuple[int, ...]
+    log: Log
+    events: tuple[Event, ...]
+    unlogged: tuple[Event, ...]
+    execution: Execution
+    approvals: tuple[Approval, ...]
+
+    @property
+    def seq(self) -> int:
+        """The number of the last event."""
+        return len(self.log.events)
+
+
+class Keeper:
+    """The plans of one workspace on disk. Thread-safe; other processes may work on them, too."""
+
+    def __init__(
+        self,
+        dossiers: Dossiers,
+        *,
+        now: Now,
+        chance: Callable[[int], bytes],
+        scrub: Callable[[str], str],
+        policy: Policy,
+    ) -> None:
+        """Nothing is created until a plan is saved. `scrub` gives a text without its secrets."""
+        self.dossiers = dossiers
+        self.policy = policy
+        self.now = now
+        self._chance = chance
+        self._scrub = scrub
+
+    def new_id(self, prefix: str) -> str:
+        """An id that nobody has, as `plan_01890a5d-...`."""
+        return f"{prefix}_{uuid7(int(self.now() * 1000), self._chance(CHANCE_BYTES))}"
+
+    def clean(self, value: Any) -> Any:
+        """The value with every text in it free of secrets: all that is kept goes through here."""
+        return _each_text(value, cache(self._scrub))
+
+    def clean_plan(self, plan: Plan) -> Plan:
+        """The plan without secrets."""
+        return msgspec.convert(self.clean(msgspec.to_builtins(plan)), Plan)
+
+    # -- reading --
+
+    def numbers(self, plan_id: str) -> tuple[int, ...]:
+        """The versions that there are; none when there is no such plan."""
+        return self.dossiers.versions(plan_id).numbers()
+
+    def kept(self, plan_id: str, number: int) -> tuple[Version, Plan]:
+        """A version and its plan. Raises: PlanNotFound, StorageCorrupt naming the file."""
+        return self._read(plan_id, number, opened)
+
+    def told(self, plan_id: str, number: int) -> Version:
+        """What is told of a version. Raises: PlanNotFound, StorageCorrupt naming the file."""
+        return self._read(plan_id, number, told_of)
+
+    def current(self, plan_id: str) -> Current:
+        """A plan as it is now. Raises: PlanNotFound, StorageCorrupt naming the file, and the line of a broken log."""
+        log = self.dossiers.log(
+            plan_id
+        ).read()  # before the versions: a version that comes meanwhile brings its event along
+        numbers = self.numbers(plan_id)
+        if not numbers:
+            raise unknown(plan_id)
+        version, plan = self.kept(plan_id, numbers[-1])
+        return self._current(version, plan, numbers, log)
+
+    def _current(self, version: Version, plan: Plan, numbers: tuple[int, ...], log: Log) -> Current:
+        logged = self._events(version.plan_id, log)
+        known = max(map(version_of, logged), default=0)
+        missed = [self.told(version.plan_id, number).events for number in numbers if number > known]
+        late = tuple(
+            msgspec.structs.replace(event, seq=seq)
+            for seq, event in enumerate((each for events in missed for each in events), len(logged) + 1)
+        )
+        events = (*logged, *late)
+        now = self.now()
+        execution = folded(plan, events, now=now, policy=self.policy)
+        if log.doubt:
+            execution = replace(execution, damage=f"events.jsonl of {version.plan_id}: {log.doubt}; {CUT_OFF}")
+        return Current(
+            version,
+            plan,
+            numbers,
+            log,
+            events,
+            late,
+            execution,
+            approvals(events, version.version, version.content_hash, now),
+        )
+
+    def _events(self, plan_id: str, log: Log) -> tuple[Event, ...]:
+        try:
+            return tuple(msgspec.convert(list(log.events), list[Event]))
+        except msgspec.ValidationError as error:
+            path = self.dossiers.log(plan_id).path
+            raise StorageCorrupt(
+                f"{path.name} of {plan_id} holds what is no event: {error}",
+                suggestion="It was written by a newer release, or by hand: take it back from git or a backup.",
+                details={"path": str(path)},
+            ) from error
+
+    def _read(self, plan_id: str, number: int, how: Callable[[bytes], Any]) -> Any:
+        versions = self.dossiers.versions(plan_id)
+        data = versions.read(number)
+        if data is None:
+            raise unknown_version(plan_id, number, versions.numbers())
+        try:
+            return how(data)
+        except ValueError as error:
+            raise corrupt(versions.path(number), str(error)) from error
+
+    # -- writing --
+
+    @contextmanager
+    def writing(self, plan_id: str, *also: str) -> Generator[None]:
+        """Be the only one who changes a plan until the block ends. Raises: StorageBusy, WriteFailed, DiskFull."""
+        with self.dossiers.writing(plan_id, *also):
+            yield
+
+    def event(self, kind: str, *, actor: str = "", step: str = "", data: Mapping[str, Any] | None = None) -> Event:
+        """An event of this moment, to be appended."""
+        return Event(seq=0, at=iso(self.now()), kind=kind, actor=actor, step=step, data=dict(data or {}))
+
+    def append(self, current: Current, *events: Event) -> Current:
+        """Put events behind the others; the plan as it is then. Only for who holds the lock.
+
+        Raises: TooLarge, StorageBusy, WriteFailed, DiskFull, StorageCorrupt.
+        """
+        plan_id = current.version.plan_id
+        bodies = [self.clean(_body(event)) for event in (*current.unlogged, *events)]
+        log = self.dossiers.log(plan_id).append(current.log, bodies)
+        after = self._current(current.version, current.plan, current.versions, log)
+        self._mirror(after)
+        return after
+
+    def add(self, version: Version, plan: Plan, before: Current | None) -> Current:
+        """Make a version of a plan, and append its event; the plan as it is then. Only for who holds the lock.
+
+        Raises: Conflict when there is one of that number, WriteFailed, DiskFull, StorageCorrupt.
+        """
+        if not self.dossiers.versions(version.plan_id).add(version.version, sealed(version, plan)):
+            raise Conflict(
+                f"version {version.version} of {version.plan_id} was made by somebody else",
+                suggestion="Load the plan again and repeat the change on what is there now.",
+                details={"plan_id": version.plan_id, "current": version.version},
+            )
+        numbers = (*(before.versions if before else ()), version.version)
+        log = before.log if before else self.dossiers.log(version.plan_id).read()
+        return self.append(self._current(version, plan, numbers, log))
+
+    def _mirror(self, current: Current) -> None:
+        """Keep the plan as people read it; one that cannot be written is no reason to fail."""
+        with suppress(HostError):
+            text = plan_text(current.plan, current.execution)
+            self.dossiers.put_mirror(current.version.plan_id, MIRROR, text.encode())
+
+
+def version_of(event: Event) -> int:
+    """The version that an event tells of; 0 when it tells of none."""
+    number = event.data.get("version")
+    return number if isinstance(number, int) else 0
+
+
+def _each_text(value: Any, change: Callable[[str], str]) -> Any:
+    """The value with each text in it changed; keys stay."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, Mapping):
+        return {key: _each_text(each, change) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_each_text(each, change) for each in value)
+    return value
+
+
+def check_seq(current: Current, expected: int | None) -> None:
+    """Refuse a call that rests on a state which is no longer there. Raises: Conflict with the current number."""
+    if expected is not None and expected != current.seq:
+        raise Conflict(
+            f"{current.seq - expected} events came since number {expected}"
+            if expected < current.seq
+            else f"there is no event {expected} yet, the last one is {current.seq}",
+            suggestion="Look at view_progress, then repeat the call with this expected_seq, or without it.",
+            details={"expected_seq": expected, "current": current.seq},
+        )
+
+
+def check_version(current: int, expected: int | None) -> None:
+    """Refuse a call that rests on another version than the newest. Raises: Conflict with the current number."""
+    if expected is not None and expected != current:
+        raise Conflict(
+            f"the plan is at version {current}, not {expected}",
+            suggestion="Load it, or look at compare_plan_versions, then repeat the change on the newest version.",
+            details={"expected_version": expected, "current": current},
+        )
+
+
+def unknown(which: str, near: Sequence[str] = ()) -> PlanNotFound:
+    """The error for a plan that is not there."""
+    said = f"Did you mean {' or '.join(near)}? " if near else ""
+    return PlanNotFound(
+        f"there is no plan {which[:80]!r}",
+        suggestion=f"{said}list_plans shows all of them.",
+        details={"plan": which[:80], "near": list(near)},
+    )
+
+
+def unknown_version(plan_id: str, number: int, there: Iterable[int]) -> PlanNotFound:
+    """The error for a version that is not there."""
+    listed = tuple(there)
+    if not listed:
+        return unknown(plan_id)
+    return PlanNotFound(
+        f"{plan_id} has no version {number}",
+        suggestion=f"It has versions {listed[0]} to {listed[-1]}; view_history tells of them.",
+        details={"plan_id": plan_id, "version": number, "current": listed[-1]},
+    )
+
+
+def _body(event: Event) -> dict[str, Any]:
+    """An event as it is appended: the log counts by itself, and what is empty is not said."""
+    return {key: value for key, value in msgspec.to_builtins(event).items() if key != "seq" and value not in ("", {})}

@@ -1,0 +1,326 @@
+"""PURE. From the files of a task to steps: what is defined before what uses it, then the tests, then the documents.
+
+A fix begins with a test that fails. What is only likely comes last, so that nobody takes it for certain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from context_engine.context.commands import Command
+from context_engine.plans.changeset import MAIN_SHARE, ChangeSet, Part, Touched
+from context_engine.plans.file_groups import Imports, folder_of, grouped
+from context_engine.plans.intent import Intent, Kind
+from context_engine.plans.model import Estimate, Level, Step
+
+EVIDENCE_MAX = 40
+CRITERIA_MAX = 6
+MAIN_H, TEST_H, REFERENCE_H, LOOK_H, STEP_H = 0.5, 0.5, 0.15, 0.1, 0.25
+"""Hours for a file that is changed in earnest, one that is tested, adapted or looked through, and for a step at all. Guesses,
+in quarters of an hour: what they are good for is which step is long beside the others; refine_plan sets better ones."""
+BEST, WORST = 0.5, 3.0
+"""Of the likely time: half when nothing surprises, three times when something does."""
+FOCUS_MAX = 2
+"""Tests or documents that a task about them is likely to change, when none of them is sure."""
+REFERENCE_GROUPS_MAX = 8
+"""With more folders than that the references are one step: nobody keeps twenty steps of the same kind apart."""
+
+_DO: Mapping[Kind, str] = {
+    "add": "Add it in",
+    "fix": "Fix it in",
+    "refactor": "Rework",
+    "rename": "Rename it in",
+    "remove": "Remove it from",
+    "upgrade": "Upgrade",
+    "test": "Cover",
+    "docs": "Bring the comments up to date in",
+    "perf": "Speed up",
+    "security": "Close it in",
+    "change": "Change",
+}
+
+
+_BESIDE: tuple[tuple[Part, str, str, str], ...] = (
+    (
+        "registry",
+        "Update what lists it in",
+        "Exports, routes and tables name the parts of a package.",
+        "it can be reached as before, or under its new name",
+    ),
+    (
+        "config",
+        "Update the configuration in",
+        "Change it where the task changes what is configured.",
+        "the files parse, and defaults are as before",
+    ),
+    (
+        "partner",
+        "Change what always changes with it:",
+        "Nearly every commit that changed the one changed the other.",
+        "each is changed, or looked at and rightly left alone",
+    ),
+)
+"""Part, the beginning of the title, what is to be done, and when it is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What steps are made of: the task in its own clauses, what kind it is, its files, their imports, how it is checked."""
+
+    clauses: tuple[str, ...]
+    wanted: Intent
+    change: ChangeSet
+    imports: Imports
+    commands: tuple[Command, ...]
+    new_test: str = ""
+    mvp_only: bool = False
+
+    def command(self, *kinds: str) -> tuple[str, ...]:
+        """The first command of each of these kinds."""
+        first = {each.kind: each.text for each in reversed(self.commands)}
+        return tuple(first[kind] for kind in kinds if kind in first)
+
+
+class Draft(NamedTuple):
+    """A step without its name: `after` are the drafts that it waits for, by their place in the list."""
+
+    title: str
+    says: str
+    files: tuple[Touched, ...]
+    after: tuple[int, ...]
+    criteria: tuple[str, ...]
+    checks: tuple[str, ...]
+    hours: float
+    priority: Level = "medium"
+    creates: tuple[str, ...] = ()
+
+
+def steps(task: Task) -> tuple[Step, ...]:
+    """The steps, in an order in which they can be done. Uids count from s1."""
+    drafts, later = _drafts(task)
+    return tuple(_step(number, draft) for number, draft in enumerate(drafts[: later if task.mvp_only else None], 1))
+
+
+def set_aside(task: Task) -> tuple[str, ...]:
+    """What a plan of the least that works leaves for later."""
+    drafts, later = _drafts(task)
+    return tuple(draft.title for draft in drafts[later:]) if task.mvp_only else ()
+
+
+def is_likely(each: Touched) -> bool:
+    """Whether nothing but search and history speaks for a file, and not strongly."""
+    return each.score < MAIN_SHARE and all(one.kind in ("search", "history") for one in each.evidence)
+
+
+# -- the drafts -------------------------------------------------------------------------------------------------------
+
+
+def _drafts(task: Task) -> tuple[list[Draft], int]:
+    """All drafts, and the place from which on they can wait."""
+    drafts: list[Draft] = []
+    first = _add(drafts, _first(task), ())
+    main = _add(drafts, _main(task, first), first)
+    uses = _add(drafts, _references(task), main)
+    beside = _add(drafts, _beside(task), main)
+    code = (*main, *uses, *beside) or first
+    _add(drafts, _tests(task) if task.wanted.kind != "test" else (), code)
+    later = len(drafts)
+    _add(drafts, _docs(task) if task.wanted.kind != "docs" else (), code)
+    _add(drafts, _rest(task, drafts), main or first)
+    return drafts, later
+
+
+def _add(drafts: list[Draft], more: Iterable[Draft], after: tuple[int, ...]) -> tuple[int, ...]:
+    """Add drafts that wait for others; `after` of each counts inside the group that is added. Their places."""
+    start = len(drafts)
+    for draft in more:
+        inside = tuple(start + at for at in draft.after)
+        drafts.append(draft._replace(after=inside or after))
+    return tuple(range(start, len(drafts)))
+
+
+def _first(task: Task) -> Iterator[Draft]:
+    """What stands before everything else: the test that fails, or what the task is really about."""
+    if task.wanted.kind == "fix":
+        yield _failing_test(task)
+    elif task.wanted.kind == "docs":
+        yield from _docs(task)
+    elif task.wanted.kind == "test":
+        yield from _tests(task)
+
+
+def _failing_test(task: Task) -> Draft:
+    """A fix that no test has asked for is a guess."""
+    tests = _nearest_test(task)
+    creates = (task.new_test,) if not tests and task.new_test else ()
+    where = tests[0].path if tests else task.new_test
+    return Draft(
+        f"Write a test that fails{f': {where}' if where else ''}",
+        "Reproduce the trouble in a test before anything is changed.",
+        tuple(tests),
+        (),
+        ("the new test fails, and for the reason that the task tells",),
+        task.command("test"),
+        TEST_H,
+        "high",
+        creates,
+    )
+
+
+def _nearest_test(task: Task) -> list[Touched]:
+    """The test in the folder of what is to be fixed, however it was found; else the surest one."""
+    folders = {folder_of(each.path) for each in task.change.main()}
+    tests = [each for each in task.change.of("test") if folder_of(each.path) in folders] or _certain(task, "test")
+    return tests[:1]
+
+
+def _main(task: Task, first: tuple[int, ...]) -> list[Draft]:
+    """What the task is about, a step for each package; a task about tests changes nothing else."""
+    if task.wanted.kind == "test" and first:
+        return []
+    files = [*_certain(task, "definition"), *_certain(task, "source"), *_certain(task, "migration")]
+    groups = grouped([each.path for each in files], task.imports)
+    known = {each.path: each for each in files}
+    drafts = [
+        Draft(
+            _titled(_DO[task.wanted.kind], [known[path] for path in group.paths]),
+            _what(task),
+            tuple(known[path] for path in group.paths),
+            group.needs,
+            (),
+            (),
+            MAIN_H * len(group.paths),
+            "high",
+        )
+        for group in groups
+    ]
+    done = ("the test of step 1 passes",) if first and task.wanted.kind == "fix" else ()
+    criteria = (*task.clauses, *_renamed(task), *done)[:CRITERIA_MAX]
+    fallback = task.command("test") if not _has_tests(task) else ()
+    checks = (*task.command("lint", "types"), *fallback)
+    return [each._replace(criteria=criteria or ("what the task asks for holds",), checks=checks) for each in drafts]
+
+
+def _renamed(task: Task) -> tuple[str, ...]:
+    old, new = task.wanted.names[0] if task.wanted.names else "", task.wanted.new_name
+    if task.wanted.kind == "rename" and old:
+        return (f"nothing is defined as `{old}` any more", *((f"`{new}` is defined in its place",) if new else ()))
+    return (f"nothing is defined as `{old}` any more",) if task.wanted.kind == "remove" and old else ()
+
+
+def _references(task: Task) -> list[Draft]:
+    """Who uses it, a step for each package, or one for all of very many."""
+    files = _certain(task, "reference")
+    groups = grouped([each.path for each in files], task.imports)
+    if len(groups) > REFERENCE_GROUPS_MAX:
+        groups = [groups[0]._replace(paths=tuple(each.path for each in files), needs=())]
+    known = {each.path: each for each in files}
+    name = task.wanted.names[0] if task.wanted.names else "it"
+    return [
+        Draft(
+            _titled("Adapt what uses it in", [known[path] for path in group.paths]),
+            "Change every place that names it; a search for the word finds all of them.",
+            tuple(known[path] for path in group.paths),
+            (),
+            (f"no line of these files names `{name}` in its old sense",),
+            task.command("lint", "types"),
+            REFERENCE_H * len(group.paths),
+            "high",
+        )
+        for group in groups
+    ]
+
+
+def _beside(task: Task) -> Iterator[Draft]:
+    """Lists, configuration, and what always changes with it."""
+    checks = task.command("lint")
+    for part, title, says, criterion in _BESIDE:
+        files = tuple(_certain(task, part))
+        if files:
+            yield Draft(_titled(title, files), says, files, (), (criterion,), checks, REFERENCE_H * len(files))
+
+
+def _tests(task: Task) -> Iterator[Draft]:
+    """The tests of all that; one that had to fail first is done already."""
+    files = tuple(each for each in _focus(task, "test") if each not in _done(task))
+    creates = (task.new_test,) if task.new_test and not files and task.wanted.kind != "fix" else ()
+    if not files and not creates:
+        return
+    says = "Bring the tests up to what is now true, and test what is new."
+    criteria = tuple(f"`{command}` passes" for command in task.command("test")) or ("all tests pass",)
+    title = _titled("Update the tests in", files) if files else f"Write a test: {task.new_test}"
+    yield Draft(
+        title, says, files, (), criteria, task.command("test"), TEST_H * (len(files) + len(creates)), "high", creates
+    )
+
+
+def _docs(task: Task) -> Iterator[Draft]:
+    files = tuple(_focus(task, "docs"))
+    if files:
+        says = "Say what is different for whoever uses it; a changelog gets its line."
+        criterion = ("nothing in these files describes what was before",)
+        yield Draft(_titled("Update the documents:", files), says, files, (), criterion, (), STEP_H * len(files), "low")
+
+
+def _rest(task: Task, drafts: Sequence[Draft]) -> list[Draft]:
+    """What no other step has: likely and not certain, or for a task about tests what they test."""
+    shown = {each.path for draft in drafts for each in draft.files}
+    files = tuple(each for each in task.change.files if each.path not in shown)
+    if not files:
+        return []
+    says = "Search and history make these likely, nothing more. Read the places, and change what the task touches."
+    title, criterion = _titled("Look through what may belong to it:", files), ("each of them was looked at",)
+    return [Draft(title, says, files, (), criterion, (), LOOK_H * len(files), "low")]
+
+
+def _focus(task: Task, part: Part) -> list[Touched]:
+    """The certain files of a part; when the task is about that part, the likeliest of them at least."""
+    sure = _certain(task, part)
+    return sure or (task.change.of(part)[:FOCUS_MAX] if task.wanted.kind == part else [])
+
+
+def _done(task: Task) -> list[Touched]:
+    return _nearest_test(task) if task.wanted.kind == "fix" else []
+
+
+def _certain(task: Task, part: Part) -> list[Touched]:
+    return [each for each in task.change.files if each.part == part and not is_likely(each)]
+
+
+def _has_tests(task: Task) -> bool:
+    return bool(_certain(task, "test") or task.new_test)
+
+
+def _what(task: Task) -> str:
+    return "; ".join(task.clauses) or "Do what the task says here."
+
+
+# -- the words --------------------------------------------------------------------------------------------------------
+
+
+def _titled(verb: str, files: Sequence[Touched]) -> str:
+    """What is done, and where; of several files the first is named."""
+    first, more = files[0], len(files) - 1
+    symbol = next((each.symbol for each in first.evidence if each.symbol and each.kind in ("definition", "search")), "")
+    where = f"{symbol} ({first.path})" if symbol else first.path
+    return f"{verb} {where}{f' and {more} more' if more else ''}"
+
+
+def _step(number: int, draft: Draft) -> Step:
+    likely = max(STEP_H, round(draft.hours * 4) / 4)
+    proofs = [proof for each in draft.files for proof in each.evidence]
+    return Step(
+        uid=f"s{number}",
+        title=draft.title,
+        description=draft.says,
+        files_to_modify=tuple(each.path for each in draft.files),
+        files_to_create=draft.creates,
+        depends_on=tuple(f"s{at + 1}" for at in draft.after),
+        priority=draft.priority,
+        estimate=Estimate(likely * BEST, likely, likely * WORST),
+        acceptance_criteria=draft.criteria,
+        checks=draft.checks,
+        evidence=tuple(proofs[:EVIDENCE_MAX]),
+    )

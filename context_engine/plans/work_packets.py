@@ -1,0 +1,165 @@
+"""Work packets: all that somebody needs to do one step, and no token more than it may cost.
+
+A packet holds the code at the places that the step rests on, each widened to the definition around it, the nearest to the
+beginning of the step first. It says what is to be true afterwards; it says nothing about how.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import NamedTuple
+
+from context_engine.context.budget import Count
+from context_engine.context.widen import symbol_at, widened
+from context_engine.errors import CallError
+from context_engine.model import FileOutline
+from context_engine.plans.model import Plan, Step, numbers
+from context_engine.plans.plan_sources import Code
+from context_engine.text.lines import count as count_lines
+from context_engine.text.lines import cut_out
+from context_engine.text.spans import LineSpan, merge
+
+TOKENS_MAX = 2_000
+"""Of one packet, as the contract has it."""
+SNIPPET_TOKENS = 24
+"""What a snippet costs beside its lines."""
+FILE_TOKENS = 36
+"""What naming a file costs, with a hash of twelve digits and the names of the fields."""
+HEADS_SHARE = 0.5
+"""Of the room, for naming files: a packet of names alone helps nobody."""
+WIDENED_LINES_MAX = 60
+"""Of a longer definition the lines around the place are shown."""
+CONTEXT_LINES = 3
+ABOVE_LINES = 40
+"""A definition is found at the first line of the comment above it."""
+HEAD_LINES = 20
+"""Of a file that no place is known in, its beginning."""
+FILES_MAX = 40
+SYMBOLS_MAX = 30
+
+
+class Snippet(NamedTuple):
+    """Lines of a file, and the definition that they are a part of."""
+
+    span: LineSpan
+    text: str
+    symbol: str
+
+
+class PacketFile(NamedTuple):
+    """A file of a step. `sha` is empty where there is none yet; `why` says what it is to the step; not all may be shown."""
+
+    path: str
+    sha: str
+    change: str  # modify | create | delete
+    why: str
+    snippets: tuple[Snippet, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Packet:
+    """One step, ready to be worked on. `left_out` counts the files that had no room."""
+
+    number: int
+    step: Step
+    files: tuple[PacketFile, ...]
+    symbols: tuple[str, ...]
+    waits_for: tuple[int, ...]
+    left_out: int = 0
+
+
+def packet(plan: Plan, step: Step, code: Code, count: Count, *, tokens_max: int = TOKENS_MAX) -> Packet:
+    """What somebody needs for a step. A file that is gone or cannot be read is named, without its text."""
+    number = numbers(plan)
+    room = tokens_max - count("\n".join((step.title, step.description, *step.acceptance_criteria, *step.checks)))
+    files, left_out = _files(step, code, count, room)
+    symbols = dict.fromkeys(each.symbol for each in step.evidence if each.symbol and each.symbol not in step.files)
+    waits = tuple(sorted(number[uid] for uid in step.depends_on if uid in number))
+    return Packet(number[step.uid], step, files, tuple(symbols)[:SYMBOLS_MAX], waits, left_out)
+
+
+def _files(step: Step, code: Code, count: Count, room: int) -> tuple[tuple[PacketFile, ...], int]:
+    """The files, as many as there is room for, and their snippets: the first place of each before the second of any."""
+    names = room * HEADS_SHARE
+    heads = [_head(path, change, step, code) for change, paths in _changes(step) for path in paths]
+    shown: list[PacketFile] = []
+    for head in heads[:FILES_MAX]:
+        cost = FILE_TOKENS + count(f"{head.path} {head.why}")
+        if cost > names and shown:
+            break
+        names -= cost
+        room -= cost
+        shown.append(head)
+    wanted = {head.path: _spans(head.path, step, code) for head in shown if head.sha and head.change != "delete"}
+    taken: dict[str, list[LineSpan]] = defaultdict(list)
+    for path, span in _in_turn(wanted):
+        cost = SNIPPET_TOKENS + count(_text(path, span, code))
+        if cost <= room:
+            room -= cost
+            taken[path].append(span)
+    files = tuple(head._replace(snippets=_snippets(head.path, taken[head.path], code)) for head in shown)
+    return files, len(heads) - len(shown)
+
+
+def _changes(step: Step) -> Iterator[tuple[str, Sequence[str]]]:
+    yield "modify", step.files_to_modify
+    yield "create", step.files_to_create
+    yield "delete", step.files_to_delete
+
+
+def _head(path: str, change: str, step: Step, code: Code) -> PacketFile:
+    why = ", ".join(dict.fromkeys(each.kind for each in step.evidence if each.path == path))
+    try:
+        return PacketFile(path, code.read(path).sha256, change, why, ())
+    except CallError:
+        return PacketFile(path, "", change, why, ())
+
+
+def _in_turn(wanted: Mapping[str, Sequence[LineSpan]]) -> Iterator[tuple[str, LineSpan]]:
+    rows = ([(path, span) for span in spans] for path, spans in wanted.items())
+    for turn in zip_longest(*rows):
+        yield from (each for each in turn if each)
+
+
+def _spans(path: str, step: Step, code: Code) -> list[LineSpan]:
+    """The places of a step in a file, each with what is around it."""
+    try:
+        outline = code.outline(path)
+    except CallError:
+        return []
+    places = [
+        (each.line, each.symbol) for each in step.evidence if each.path == path and 0 < each.line <= outline.lines
+    ]
+    if not places:
+        return [LineSpan(1, min(HEAD_LINES, outline.lines))] if outline.lines else []
+    return list(dict.fromkeys(_around(*place, outline) for place in dict.fromkeys(places)))
+
+
+def _around(line: int, symbol: str, outline: FileOutline) -> LineSpan:
+    """The definition that begins at or below a line under this name, or the one around it; else some lines."""
+    symbols = [each for _, each in outline.symbols]
+    own = [each.span for each in symbols if each.qualified == symbol and line <= each.span.first <= line + ABOVE_LINES]
+    if own and own[0].last - line < WIDENED_LINES_MAX:
+        return LineSpan(line, own[0].last)
+    span, name = widened(LineSpan(line, line), symbols, lines_max=WIDENED_LINES_MAX)
+    if name:
+        return span
+    return LineSpan(max(1, line - CONTEXT_LINES), min(outline.lines, line + HEAD_LINES))
+
+
+def _snippets(path: str, spans: Sequence[LineSpan], code: Code) -> tuple[Snippet, ...]:
+    if not spans:
+        return ()
+    symbols = [each for _, each in code.outline(path).symbols]
+    return tuple(Snippet(span, _text(path, span, code), symbol_at(span, symbols)) for span in merge(spans))
+
+
+def _text(path: str, span: LineSpan, code: Code) -> str:
+    try:
+        text = code.read(path).text
+    except CallError:
+        return ""
+    return cut_out(text, span.first, min(span.last, count_lines(text)))

@@ -1,0 +1,517 @@
+"""What git knows of a work tree: branch and commit read from its files, everything else asked of a hardened `git`.
+
+`Git.start` is the only place that starts git. No repository decides what it does:
+
+- the program is an absolute path, found once, never in the workspace (`executables`);
+- the repository and its work tree are named as `git_files` found them, so git looks for none by itself;
+- fixed options and an environment of our own switch off what starts programs, opens connections or asks questions;
+- every filter (clean, smudge, process) that any settings define is switched off for each command that may read files of the
+  work tree. Their names are listed before; a process of the same user that defines another one in between is not held off.
+
+Without a repository the answers are None.
+
+>>> Git(Path("/")).head() is None
+True
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import IO, TYPE_CHECKING
+
+from context_engine.errors import AccessFailed, InvalidArgument, TooLarge, UnsupportedHost
+from context_engine.repo import process_tree
+from context_engine.repo.executables import find_program, safe_path
+from context_engine.repo.git_files import (
+    CONFIG_BYTES_MAX,
+    HASH,
+    POINTER_BYTES_MAX,
+    REFS_BYTES_MAX,
+    Head,
+    Repository,
+    problem_of,
+    read_head,
+    read_text,
+    repository_of,
+)
+
+if TYPE_CHECKING:
+    import subprocess
+
+TIMEOUT_S = 30.0
+"""A cold `git log` over a large history takes some ten seconds on a slow disk."""
+OUTPUT_BYTES_MAX = 32_000_000
+"""The path list of a million files fits; a diff beyond it is nothing to hand on."""
+
+OPTIONS = (
+    "--no-optional-locks",  # `status` must not take the index lock away from the user
+    "--no-pager",
+    "--literal-pathspecs",  # a path is a path, even when it begins with `:(exclude)`
+    *("-c", "safe.bareRepository=explicit"),  # a clone may contain a folder that looks like a repository
+    *("-c", "core.quotepath=off"),
+    *("-c", "core.fsmonitor=false"),  # may name a program
+    *("-c", "core.hooksPath=/dev/null"),
+    *("-c", "core.alternateRefsCommand="),
+    *("-c", "diff.external="),
+    *("-c", "diff.autoRefreshIndex=false"),  # would lock and rewrite the index of the user
+    *("-c", "diff.ignoreSubmodules=dirty"),
+    *("-c", "log.showSignature=false"),  # would start gpg
+    *("-c", "submodule.recurse=false"),
+    *("-c", "fetch.bundleURI="),  # of an old git that fetches missing objects: another address
+    *("-c", "color.ui=false"),
+    # files that settings may name anywhere: a pipe would hold git, and its complaints quote what it cannot read
+    *("-c", "core.attributesFile=/dev/null"),
+    *("-c", "diff.orderFile=/dev/null"),
+    *("-c", "mailmap.file="),
+    *("-c", "mailmap.blob="),
+)
+"""What every call begins with."""
+
+_DIFFERENCES = (
+    "--no-ext-diff",
+    "--no-textconv",
+    "--ignore-submodules=dirty",  # to look into one, git would start itself there, under that repository's settings
+)
+SAFEGUARDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        **dict.fromkeys(("diff", "diff-files", "diff-index", "diff-tree", "log", "show"), _DIFFERENCES),
+        "blame": ("--no-textconv", "--no-ignore-revs-file"),
+        "status": ("--ignore-submodules=dirty",),
+    }
+)
+"""Added to commands for which settings name programs that prepare or draw what they show, or files to read before."""
+READS_NO_FILES = frozenset(
+    {"branch", "cat-file", "config", "for-each-ref", "ls-tree", "merge-base", "rev-list", "rev-parse"}
+)
+"""Commands that never look at the work tree. For all others filters are off; `git log -p` reads files, too."""
+
+KEPT_VARIABLES = frozenset({"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_EXEC_PATH"})
+"""Where git and the user's own settings lie. All other `GIT_*` are dropped: a hook that starts us sets GIT_DIR."""
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
+_LISTED = r"^(filter\..*\.(clean|smudge|process|required)|core\.excludesfile)$"
+_OF_THE_REPOSITORY = frozenset({"local", "worktree"})
+
+
+class Git:
+    """The repository that a folder lies in, if any; `root` need not be the top of the work tree. Thread-safe."""
+
+    def __init__(self, root: str | Path) -> None:
+        self._root = os.path.realpath(root)
+        self._program = ""
+        self._path = ("", "")
+        self._accepted: Repository | None = None
+        self._overrides: tuple[object, Mapping[str, str]] | None = None
+
+    def head(self) -> Head | None:
+        """The branch and commit that are checked out; None without a repository. Starts no process."""
+        found = repository_of(self._root)
+        if found is None:
+            return None
+        if os.path.isdir(os.path.join(found.common_dir, "reftable")):
+            return self._head_by_git()
+        return read_head(found)
+
+    def work_tree(self) -> Path | None:
+        """The top folder of the work tree that the root lies in."""
+        found = repository_of(self._root)
+        return Path(found.top) if found else None
+
+    def below(self) -> str:
+        """Where the root lies in its work tree, as `packages/web`; empty at the top and without a repository."""
+        found = repository_of(self._root)
+        path = os.path.relpath(self._root, found.top).replace(os.sep, "/") if found else "."
+        return "" if path == "." else path
+
+    def git_dir(self) -> Path | None:
+        """Where HEAD and the index of this work tree are; a linked work tree has its own."""
+        found = repository_of(self._root)
+        return Path(found.git_dir) if found else None
+
+    def common_dir(self) -> Path | None:
+        """Where refs and objects are, shared by all work trees of the repository."""
+        found = repository_of(self._root)
+        return Path(found.common_dir) if found else None
+
+    def way_back(self) -> str:
+        """What to do when a `.git` file leads to a repository that does not name this work tree; empty without such a file."""
+        place = os.path.join(self._root, ".git")
+        if repository_of(self._root) or not (os.path.isfile(place) or os.path.islink(place)):
+            return ""
+        return (
+            f"Its .git leads to a repository that does not name this folder. If it is yours, run there: git worktree repair"
+            f" {self._root}, or here: git config core.worktree {self._root}"
+        )
+
+    def excludes_file(self) -> str | None:
+        """The user's own ignore file for all repositories (core.excludesFile), if it exists. A repository names none."""
+        try:
+            said = self.run("config", "--type=path", "--get", "core.excludesFile", timeout_s=5, is_apart=True)
+        except (AccessFailed, UnsupportedHost):  # exit 1 = not set; without git the usual place still counts
+            said = b""
+        path = os.path.join(self._root, os.fsdecode(said).rstrip("\n") or _usual_excludes())
+        return path if os.path.isfile(path) else None
+
+    def commit(self, ref: str) -> str:
+        """The hash of the commit that a branch, tag, hash or expression (`HEAD~2`) names.
+
+        Raises: InvalidArgument when it names none; AccessFailed, UnsupportedHost as `run`.
+        """
+        wrong = not ref or "\0" in ref
+        try:
+            said = (
+                b"" if wrong else self.run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
+            )
+        except AccessFailed as error:
+            if error.details.get("exit") != 1:
+                raise
+            said = b""
+        if not HASH.fullmatch(found := said.decode("ascii", "replace").strip()):
+            raise InvalidArgument(
+                f"{ref!r} names no commit of this repository",
+                suggestion="give a branch, a tag or a commit hash that exists here",
+                details={"ref": ref},
+            )
+        return found
+
+    def cut(self) -> frozenset[str]:
+        """The commits at which a shallow clone was cut: they look as if they had added every file."""
+        found = repository_of(self._root)  # a whole clone has no such file
+        return frozenset(read_text(found.common_dir, "shallow", REFS_BYTES_MAX).split()) if found else frozenset()
+
+    def run(
+        self,
+        *args: str,
+        given: bytes = b"",
+        timeout_s: float = TIMEOUT_S,
+        bytes_max: int = OUTPUT_BYTES_MAX,
+        is_apart: bool = False,
+    ) -> bytes:
+        """The output of one git command, run in the root. Refs among `args` must have come from `commit`.
+
+        `given` is what it reads. `is_apart`: outside of the repository, so that only settings of the user count.
+
+        Raises: AccessFailed (git refused, `details` has `exit` and `stderr`; or it took too long; or the repository is
+        somebody else's, or a trap), TooLarge, UnsupportedHost (no git on this machine).
+        """
+        repository = None if is_apart else repository_of(self._root)
+        if repository:
+            self._check(repository)
+        environment = self._place(repository, args)
+        return self._said(args, environment, given=given, timeout_s=timeout_s, bytes_max=bytes_max)
+
+    def start(
+        self,
+        args: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        options: Sequence[str] = (),
+        stdin: int | IO[bytes],
+        stdout: int,
+        stderr: int | IO[bytes],
+    ) -> subprocess.Popen[bytes]:
+        """Start git in the root: the only place that does. `options` are of git itself, before the command.
+
+        Raises: AccessFailed, UnsupportedHost.
+        """
+        import subprocess
+
+        words = [*OPTIONS, *options, args[0], *SAFEGUARDS.get(args[0], ()), *args[1:]]
+        try:
+            return subprocess.Popen(
+                [self._found(), *words],
+                cwd=self._root,
+                env={**_environment(self._safe_path()), **environment},
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                start_new_session=os.name == "posix",  # so that what git starts ends with it, and nobody can be asked
+            )
+        except FileNotFoundError as error:
+            if not os.path.isdir(self._root):
+                raise AccessFailed(f"the folder {self._root} is gone", suggestion="check the root") from error
+            raise UnsupportedHost("git is not installed", suggestion="install git, or go on without it") from error
+        except OSError as error:
+            raise AccessFailed(f"git cannot be started: {error.strerror}", suggestion="try again") from error
+
+    def apart(self, args: Sequence[str]) -> dict[str, str]:
+        """The environment in which git, run outside of any repository, starts no filter of the user's.
+
+        Raises: AccessFailed, UnsupportedHost.
+        """
+        return self._place(None, args)
+
+    def here(self, args: Sequence[str]) -> dict[str, str]:
+        """The environment in which git works on the repository whose top the root is. Raises: AccessFailed, UnsupportedHost."""
+        repository = repository_of(self._root)
+        if repository is None or repository.top != self._root:
+            raise AccessFailed(f"{self._root} is not the top of a repository", suggestion="delete it and clone again")
+        self._check(repository)
+        return self._place(repository, args)
+
+    # -- the repository --
+
+    def _check(self, repository: Repository) -> None:
+        """Refuse what could hold git or show another repository, and what belongs to another user. Raises: AccessFailed."""
+        if problem := problem_of(repository):
+            raise AccessFailed(
+                f"git is not run on this repository: {problem}",
+                suggestion="Restore or delete it; a fresh clone has none like it.",
+            )
+        if self._accepted == repository:
+            return
+        if not _is_own(repository):
+            self._ask_whether_it_is_trusted(repository)
+        self._accepted = repository
+
+    def _ask_whether_it_is_trusted(self, repository: Repository) -> None:
+        """Leave it to git whether the user trusts a repository of others (`safe.directory`). Raises: AccessFailed."""
+        alone = Git(repository.top)
+        ceiling = {"GIT_CEILING_DIRECTORIES": os.path.dirname(repository.top)}
+        try:
+            said = alone._said(("rev-parse", "--absolute-git-dir"), ceiling, timeout_s=TIMEOUT_S)
+        except AccessFailed as error:
+            raise AccessFailed(
+                f"git does not trust {repository.top}: {error.message.partition(': ')[2]}",
+                suggestion=f"If you do, run: git config --global --add safe.directory {repository.top}",
+                details=error.details,
+            ) from error
+        if os.path.realpath(os.fsdecode(said).rstrip("\n")) != repository.git_dir:
+            raise AccessFailed(
+                f"git takes another repository than ours for that of {repository.top}",
+                suggestion="Look at its .git file.",
+            )
+
+    def _place(self, repository: Repository | None, args: Sequence[str]) -> dict[str, str]:
+        """The variables that tell git where it works, and the settings that go before all others."""
+        found: dict[str, str] = {}
+        if repository:
+            found = {"GIT_DIR": repository.git_dir, "GIT_WORK_TREE": repository.top}
+        elif args[0] != "clone":  # which makes one; for all others there is none, wherever the root lies
+            found["GIT_DIR"] = os.devnull
+        return found if args[0] in READS_NO_FILES else {**found, **_as_variables(self._overriding(repository))}
+
+    def _overriding(self, repository: Repository | None) -> Mapping[str, str]:
+        """Settings that switch every filter off, listed again whenever settings have changed."""
+        key, kept = _settings_key(repository), self._overrides
+        if kept and key and kept[0] == key:
+            return kept[1]
+        try:
+            where = self._place(repository, ("config",))
+            said = self._said(("config", "-z", "--show-scope", "--get-regexp", _LISTED), where, timeout_s=TIMEOUT_S)
+        except AccessFailed as error:
+            if error.details.get("exit") != 1:
+                raise
+            said = b""  # none is set
+        words = said.decode("utf-8", "surrogateescape").split("\0")
+        found = overriding(
+            (scope, *row.partition("\n")[::2]) for scope, row in zip(words[::2], words[1::2], strict=False)
+        )
+        self._overrides = (key, found)
+        return found
+
+    # -- the process --
+
+    def _found(self) -> str:
+        """The absolute path of git. Raises: UnsupportedHost."""
+        if not self._program:
+            repository = repository_of(self._root)
+            self._program = find_program("git", outside=repository.top if repository else self._root)
+        if not self._program:
+            raise UnsupportedHost("git is not installed", suggestion="install git, or go on without it")
+        return self._program
+
+    def _safe_path(self) -> str:
+        """The PATH of this process without what a repository could use; looked through once."""
+        path = os.environ.get("PATH", os.defpath)
+        if self._path[0] != path:
+            self._path = (path, safe_path(path, outside=self._root))
+        return self._path[1]
+
+    def _said(
+        self,
+        args: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        given: bytes = b"",
+        timeout_s: float,
+        bytes_max: int = OUTPUT_BYTES_MAX,
+    ) -> bytes:
+        """What git says. Raises: as `run`."""
+        import subprocess
+
+        with _put_aside() as complaints, _put_aside(given) as standard_input:
+            process = self.start(args, environment, stdin=standard_input, stdout=subprocess.PIPE, stderr=complaints)
+            said, in_time = _collected(process, timeout_s, bytes_max)
+            complaints.seek(0)
+            complaint = complaints.read(POINTER_BYTES_MAX).decode("utf-8", "replace").strip()
+        if not in_time:
+            raise AccessFailed(
+                f"git {args[0]} took longer than {timeout_s:g} s", suggestion="try again", details={"args": list(args)}
+            )
+        if len(said) > bytes_max:
+            raise TooLarge(
+                f"git {args[0]} says more than {bytes_max:,} bytes",
+                suggestion="ask for fewer files or fewer commits",
+                details={"args": list(args), "limit": bytes_max},
+            )
+        if process.returncode:
+            raise AccessFailed(
+                f"git {args[0]} failed: {complaint.splitlines()[-1] if complaint else 'it said nothing'}",
+                suggestion="run the same command in a terminal",
+                details={"args": list(args), "exit": process.returncode, "stderr": complaint},
+            )
+        return said
+
+    def _head_by_git(self) -> Head | None:
+        """HEAD of a repository that keeps its refs in tables, which only git reads."""
+        try:
+            branch = self.run("branch", "--show-current").decode("utf-8", "surrogateescape").strip()
+            commit = self.commit("HEAD")
+        except InvalidArgument:  # no commit yet
+            return Head(branch or None, None)
+        except (AccessFailed, UnsupportedHost):  # a git that cannot read this repository: as if there were none
+            return None
+        return Head(branch or None, commit)
+
+
+# -- what git is told ----------------------------------------------------------------------------------------------
+
+
+def overriding(rows: Iterable[tuple[str, str, str]]) -> dict[str, str]:
+    """The settings that go before those which are set, given as (scope, name, value).
+
+    >>> overriding([("local", "filter.lfs.clean", "git-lfs clean"), ("global", "filter.lfs.required", "true")])
+    {'filter.lfs.clean': '', 'filter.lfs.required': 'false'}
+    >>> overriding([("global", "core.excludesfile", "~/.ignore"), ("local", "core.excludesfile", "/dev/zero")])
+    {'core.excludesFile': '~/.ignore'}
+    """
+    found: dict[str, str] = {}
+    excludes, is_foreign = _usual_excludes(), False
+    for scope, name, value in rows:
+        if name.startswith("filter."):
+            found[name] = "false" if name.endswith(".required") else ""
+        elif scope in _OF_THE_REPOSITORY:
+            is_foreign = True
+        else:
+            excludes = value
+    return found | ({"core.excludesFile": excludes} if is_foreign else {})
+
+
+def _usual_excludes() -> str:
+    home = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
+    return os.path.join(home, "git", "ignore")
+
+
+def _settings_key(repository: Repository | None) -> object:
+    """What is another one when settings have changed; None where that cannot be known, because files include others."""
+    home = os.path.expanduser("~")
+    users = (os.environ.get("GIT_CONFIG_GLOBAL"), f"{home}/.gitconfig", f"{os.path.dirname(_usual_excludes())}/config")
+    texts = []
+    places = ((repository.common_dir, "config"), (repository.git_dir, "config.worktree")) if repository else ()
+    for folder, name in places:
+        text = read_text(folder, name, CONFIG_BYTES_MAX)
+        if "include" in text.lower() or (not text and os.path.lexists(os.path.join(folder, name))):
+            return None
+        texts.append(text)
+    return (repository, *texts, *(_stamp(path) for path in users if path))
+
+
+def _stamp(path: str) -> tuple[int, int, int] | None:
+    try:
+        status = os.stat(path)
+    except OSError:  # most users have one of them
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def _is_own(repository: Repository) -> bool:
+    """Whether a repository belongs to the user of this process. Only git itself knows that on Windows."""
+    if os.name != "posix":
+        return False
+    own = {os.geteuid()}
+    if own == {0}:  # `sudo` on one's own files
+        own |= {int(text) for text in [os.environ.get("SUDO_UID", "")] if text.isdecimal()}
+    try:
+        places = (repository.top, os.path.join(repository.top, ".git"), repository.git_dir)
+        return {os.lstat(place).st_uid for place in places} <= own
+    except OSError:  # it went in this moment
+        return False
+
+
+def _environment(path: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in KEPT_VARIABLES}
+    return kept | {
+        "PATH": path,
+        "NoDefaultCurrentDirectoryInExePath": "1",  # Windows
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_NO_LAZY_FETCH": "1",  # a partial clone must not fetch what is missing
+        "GIT_ALLOW_PROTOCOL": "none",  # nor anything else reach another machine
+        "LC_ALL": "C",
+    }
+
+
+def _as_variables(settings: Mapping[str, str]) -> dict[str, str]:
+    """Settings as git reads them from its environment, where a name may hold whatever it likes."""
+    numbered: dict[str, str] = {
+        f"GIT_CONFIG_{part}_{number}": said
+        for number, pair in enumerate(settings.items())
+        for part, said in zip(("KEY", "VALUE"), pair, strict=True)
+    }
+    return numbered | {"GIT_CONFIG_COUNT": str(len(settings))} if settings else {}
+
+
+# -- the process --------------------------------------------------------------------------------------------------
+
+
+def _put_aside(content: bytes = b"") -> IO[bytes]:
+    """A file for what git reads or complains of. Where there is no room for one, its exit code must do for complaints.
+
+    Raises: AccessFailed when content finds no room.
+    """
+    import tempfile  # with `subprocess` 10 ms, which reading HEAD can do without
+
+    try:
+        return _holding(tempfile.TemporaryFile(), content)
+    except OSError as error:
+        if content:
+            raise AccessFailed("no room for a temporary file", suggestion="free some disk space") from error
+        return open(os.devnull, "w+b")
+
+
+def _holding(file: IO[bytes], content: bytes) -> IO[bytes]:
+    file.write(content)
+    file.seek(0)
+    return file
+
+
+def _collected(process: subprocess.Popen[bytes], timeout_s: float, bytes_max: int) -> tuple[bytes, bool]:
+    """The output up to one byte over the limit, and whether it came in time. The process has ended afterwards."""
+    late = threading.Event()
+
+    def stop() -> None:
+        late.set()
+        process_tree.kill(process)
+
+    timer = threading.Timer(timeout_s, stop)
+    timer.daemon = True
+    timer.start()
+    assert process.stdout  # it was opened as a pipe
+    try:
+        with process.stdout as pipe:
+            said = pipe.read(bytes_max + 1)
+        if len(said) > bytes_max:
+            process_tree.kill(process)
+        process.wait()
+    except BaseException:  # an interrupt in between must not leave git behind
+        process_tree.kill(process)
+        process.wait()
+        raise
+    finally:
+        timer.cancel()
+    return said, not late.is_set()

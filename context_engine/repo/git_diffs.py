@@ -1,0 +1,357 @@
+"""What changed, as git tells it: a diff and the files on both its sides, of the stage, the work tree, a branch or a commit.
+
+No program that a repository names is started for it: no hook, filter, textconv, external diff or file system monitor. The text
+is for somebody else to parse; what stands here knows files by the list that git puts before it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from context_engine.errors import AccessFailed, CallError, GitUnavailable, PreconditionFailed, UnsupportedHost
+from context_engine.model import Skipped
+from context_engine.repo.diff_range import Scope, scope_of
+from context_engine.repo.file_reader import binary, contents
+from context_engine.repo.git import OUTPUT_BYTES_MAX, Git
+from context_engine.repo.paths import Root, is_sensitive, listed
+from context_engine.text.git_quoting import quoted, unquoted
+
+VERSION_BYTES_MAX = 2_000_000
+"""A larger file is hardly written by hand, and no checker gets through it in time."""
+RENAMED_FILES_MAX = 1_000
+"""A change that adds and deletes more files than this is looked through for exact renames only, as git does by default."""
+UNTRACKED_MAX = 1_000
+"""More new files than this are a folder that somebody forgot to ignore."""
+ABSENT = "000000"
+SUBMODULE = "160000"
+SYMLINK = "120000"
+
+SHAPE = (
+    *("-p", "--raw", "--full-index", "--no-abbrev", "--no-color", "--relative", "--submodule=short"),
+    *("--src-prefix=a/", "--dst-prefix=b/", "--diff-algorithm=myers", "--indent-heuristic", "--inter-hunk-context=0"),
+    *("-M", f"-l{RENAMED_FILES_MAX}", "-O/dev/null"),
+)
+"""How differences are written, whatever the user's own settings say."""
+
+_HEADER = re.compile(r"^diff --git .*$", re.MULTILINE)
+_RAW = re.compile(r":(\d{6}) (\d{6}) ([0-9a-f]+) ([0-9a-f]+) ([A-Z])\d*\t([^\t]+)(?:\t([^\t]+))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which change: `staged`, `unstaged`, `head` (all that is not committed), a branch, a commit, `a..b` or `a...b`."""
+
+    target: str = "staged"
+    base: str = ""
+    context_lines: int = 3
+    include_untracked: bool = False
+
+
+class Touched(NamedTuple):
+    """One file of a change: git's status letter, and path, mode and blob on both sides; `""` where there is none.
+
+    The new side of a file in the work tree has no blob.
+    """
+
+    status: str
+    old_path: str
+    new_path: str
+    old_mode: str = ""
+    new_mode: str = ""
+    old_blob: str = ""
+    new_blob: str = ""
+
+    @property
+    def path(self) -> str:
+        """What it is called now; of a deleted file, what it was called."""
+        return self.new_path or self.old_path
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A diff and where it comes from. `commit` is empty where the new side is the stage or the work tree."""
+
+    text: str
+    files: tuple[Touched, ...]
+    target: str
+    base: str
+    base_commit: str
+    commit: str
+    merge_base: str
+    command: str
+    left_out: tuple[Skipped, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """The bytes of files before and after a change, by path; `left_out` says which are not here, and why."""
+
+    old: Mapping[str, bytes]
+    new: Mapping[str, bytes]
+    left_out: tuple[Skipped, ...] = ()
+
+
+class Diffs:
+    """The changes of the repository that a workspace lies in. Paths are relative to the workspace; other files do not count."""
+
+    def __init__(self, git: Git, root: Root) -> None:
+        """No process is started until a change is asked for."""
+        self._git = git
+        self._root = root
+
+    def take(self, asked: Asked) -> Taken:
+        """The diff that was asked for.
+
+        Raises: GitUnavailable, RefNotFound (`details` has the nearest), PreconditionFailed (there is no change), InvalidArgument,
+        TooLarge, AccessFailed (git refuses, or takes too long).
+        """
+        if self._git.work_tree() is None:
+            raise GitUnavailable(
+                f"{self._root.path} lies in no git repository",
+                suggestion=self._git.way_back() or "Hand the diff in: review_changes takes any unified diff.",
+            )
+        try:
+            return self._taken(asked)
+        except UnsupportedHost as error:
+            raise GitUnavailable(error.message, suggestion=error.suggestion, details=error.details) from error
+
+    def versions(self, files: Iterable[Touched], *, bytes_max: int = VERSION_BYTES_MAX) -> Versions:
+        """Both sides of these files. They are held in memory: ask for some hundred at a time. Raises: AccessFailed."""
+        files = tuple(files)
+        left_out: dict[str, Skipped] = {}
+        blobs = self._blobs(_wanted(files, left_out), bytes_max)
+        old: dict[str, bytes] = {}
+        new: dict[str, bytes] = {}
+        for each in (each for each in files if each.status != "U"):
+            if each.old_blob in blobs:
+                old[each.old_path] = blobs[each.old_blob]
+            elif each.old_path and each.path not in left_out:
+                left_out[each.path] = Skipped(each.path, "too_large", "the old version")
+            content = blobs.get(each.new_blob) if each.new_blob else self._in_work_tree(each, bytes_max)
+            if isinstance(content, bytes):
+                new[each.new_path] = content
+            elif each.new_path and each.path not in left_out:
+                left_out[each.path] = content or Skipped(each.path, "too_large", "the new version")
+        return Versions(old, new, tuple(left_out.values()))
+
+    # -- the diff --
+
+    def _taken(self, asked: Asked) -> Taken:
+        scope = scope_of(self._git, asked.target, asked.base)
+        said = self._git.run(
+            *("diff", *SHAPE, f"-U{asked.context_lines}", *scope.args, "--"),
+            bytes_max=OUTPUT_BYTES_MAX,
+        )
+        files, text = told(said.decode("utf-8", "replace"))
+        left_out: list[Skipped] = []
+        if asked.include_untracked and not scope.commit and not scope.is_staged:
+            added = [*self._untracked(left_out)]
+            files, text = (*files, *(touched for touched, _ in added)), text + "".join(written for _, written in added)
+        if not files:
+            raise self._empty(scope, asked)
+        return Taken(
+            text=text,
+            files=files,
+            target=asked.target,
+            base=scope.base,
+            base_commit=scope.base_commit,
+            commit=scope.commit,
+            merge_base=scope.merge_base,
+            command=f"git diff {' '.join(scope.args)}".strip(),
+            left_out=tuple(left_out),
+        )
+
+    def _empty(self, scope: Scope, asked: Asked) -> PreconditionFailed:
+        """There is nothing to look at; what else could be."""
+        others = {"staged": "unstaged", "unstaged": "staged"} if asked.target in ("staged", "unstaged") else {}
+        suggestion = "Compare others: staged, unstaged, head, a branch, a commit, a..b or a...b, or another base."
+        if other := others.get(asked.target):
+            args = ("--cached",) if other == "staged" else ()
+            names = self._git.run("diff", "--name-only", "-z", *args, "--")
+            if count := names.count(b"\0"):
+                are = "1 file is" if count == 1 else f"{count:,} files are"
+                suggestion = f"{are} changed and {'staged' if other == 'staged' else 'not staged'}: target {other!r}."
+        return PreconditionFailed(
+            f"there is no change: {scope.nothing}",
+            suggestion=suggestion,
+            details={"target": asked.target, "base": scope.base, "reason": scope.nothing},
+        )
+
+    # -- files that git does not know yet --
+
+    def _untracked(self, left_out: list[Skipped]) -> Iterator[tuple[Touched, str]]:
+        """Each untracked file that is not ignored, with the diff that adds it."""
+        said = self._git.run("ls-files", "--others", "--exclude-standard", "-z").decode("utf-8", "surrogateescape")
+        names = [*filter(None, said.split("\0"))]
+        if len(names) > UNTRACKED_MAX:
+            rest = f"{len(names) - UNTRACKED_MAX:,} more untracked files"
+            left_out.append(Skipped(_printable(names[UNTRACKED_MAX]), "too_many", rest))
+        for path in names[:UNTRACKED_MAX]:
+            shown = _printable(path)
+            touched = Touched("A", "", shown, "", "100644")
+            content = self._in_work_tree(touched._replace(new_path=path), VERSION_BYTES_MAX)
+            if isinstance(content, bytes):
+                yield touched, adding(shown, content)
+            else:
+                left_out.append(Skipped(shown, content.reason, content.detail))
+
+    def _in_work_tree(self, touched: Touched, bytes_max: int) -> bytes | Skipped:
+        path = touched.new_path
+        if not path or touched.new_mode == SUBMODULE:
+            return Skipped(touched.path, "submodule" if path else "gone")
+        if reason := is_sensitive(path):
+            return Skipped(path, "sensitive", reason)
+        try:
+            place = self._root.absolute(path)
+            if os.path.islink(place):
+                return os.fsencode(os.readlink(place))
+            return contents(self._root, listed(path), bytes_max=bytes_max)[0]
+        except (CallError, AccessFailed) as error:
+            return Skipped(path, error.code.lower(), error.message)
+        except (OSError, ValueError) as error:  # a link that vanished, a name that this system cannot have
+            return Skipped(path, "access_failed", str(error))
+
+    # -- the objects --
+
+    def _blobs(self, wanted: Sequence[str], bytes_max: int) -> dict[str, bytes]:
+        """The blobs that are there and small enough, by hash."""
+        sizes = self._git.run("cat-file", "--batch-check", given=_lines(wanted)).split(b"\n") if wanted else []
+        small = [
+            (words[0].decode(), int(words[2]))
+            for words in map(bytes.split, sizes)
+            if len(words) == 3 and int(words[2]) <= bytes_max
+        ]
+        found: dict[str, bytes] = {}
+        for names in _rounds(small):
+            found |= batched(self._git.run("cat-file", "--batch", given=_lines(names)))
+        return found
+
+
+def told(said: str) -> tuple[tuple[Touched, ...], str]:
+    """The files that the list before the diff names, and the diff. What was touched and is as before is only in the list."""
+    at = 0
+    files: list[Touched] = []
+    while said.startswith(":", at):
+        end = said.find("\n", at)
+        files += [_touched(said[at:end])]
+        at = end + 1
+    text = said[at:].removeprefix("\n")
+    shown = set(_HEADER.findall(text))
+    compared = {each.path for each in files if each.status != "U"}  # in a conflict, with our side
+    return tuple(
+        each
+        for each in files
+        if (_is_known(each) or _header(each.path) in shown) and not (each.status == "U" and each.path in compared)
+    ), text
+
+
+def adding(path: str, content: bytes) -> str:
+    r"""The diff that adds a file.
+
+    >>> print(adding("a.txt", b"one\n"), end="")
+    diff --git a/a.txt b/a.txt
+    new file mode 100644
+    --- /dev/null
+    +++ b/a.txt
+    @@ -0,0 +1,1 @@
+    +one
+    """
+    new = quoted(f"b/{path}")
+    head = f"{_header(path)}\nnew file mode 100644\n"
+    if binary(content):
+        return f"{head}Binary files /dev/null and {new} differ\n"
+    text = content.decode("utf-8", "replace")
+    if not text:
+        return head
+    lines = text.removesuffix("\n").split("\n")
+    body = "".join(f"+{line}\n" for line in lines)
+    ends = "" if text.endswith("\n") else "\\ No newline at end of file\n"
+    return f"{head}--- /dev/null\n+++ {new}\n@@ -0,0 +1,{len(lines)} @@\n{body}{ends}"
+
+
+def batched(said: bytes) -> dict[str, bytes]:
+    r"""What `git cat-file --batch` says, by hash.
+
+    >>> batched(b"c0ffee blob 3\nabc\nbad missing\n")
+    {'c0ffee': b'abc'}
+    """
+    found: dict[str, bytes] = {}
+    at = 0
+    while at < len(said):
+        end = said.index(b"\n", at)
+        words = said[at:end].split()
+        at = end + 1
+        if len(words) == 3:
+            size = int(words[2])
+            found[words[0].decode()] = said[at : at + size]
+            at += size + 1
+    return found
+
+
+def _header(path: str) -> str:
+    """How git begins what it says of a file."""
+    return f"diff --git {quoted(f'a/{path}')} {quoted(f'b/{path}')}"
+
+
+def _is_known(touched: Touched) -> bool:
+    """Whether git has compared both sides: a changed file of the work tree is listed for its times alone."""
+    return touched.status != "M" or bool(touched.new_blob)
+
+
+def _touched(line: str) -> Touched:
+    said = _RAW.fullmatch(line)
+    if said is None:
+        raise AccessFailed(f"git lists a change in words we do not know: {line[:80]!r}", suggestion="report this")
+    old_mode, new_mode, old_blob, new_blob, status, first, second = said.groups()
+    old, new = unquoted(first), unquoted(second or first)
+    has_old, has_new = old_mode != ABSENT or status == "U", new_mode != ABSENT or status == "U"
+    return Touched(
+        status,
+        old if has_old else "",
+        new if has_new else "",
+        old_mode.replace(ABSENT, ""),
+        new_mode.replace(ABSENT, ""),
+        old_blob if old_blob.strip("0") else "",
+        new_blob if new_blob.strip("0") else "",
+    )
+
+
+def _wanted(files: Iterable[Touched], left_out: dict[str, Skipped]) -> list[str]:
+    """The blobs of these files, each once; of a submodule there is none."""
+    names: dict[str, None] = {}
+    for each in files:
+        if SUBMODULE in (each.old_mode, each.new_mode):
+            left_out[each.path] = Skipped(each.path, "submodule", "another repository")
+        elif each.status == "U":
+            left_out[each.path] = Skipped(each.path, "unmerged", "in the middle of a merge")
+        else:
+            names |= dict.fromkeys(filter(None, (each.old_blob, each.new_blob)))
+    return list(names)
+
+
+def _rounds(small: Iterable[tuple[str, int]]) -> Iterator[list[str]]:
+    """Blobs with their sizes, cut where git would say more than it may in one answer; mostly one round."""
+    names: list[str] = []
+    size = 0
+    for name, length in small:
+        length += 100  # the line before each
+        if names and size + length > OUTPUT_BYTES_MAX:
+            yield names
+            names, size = [], 0
+        names.append(name)
+        size += length
+    if names:
+        yield names
+
+
+def _lines(names: Iterable[str]) -> bytes:
+    return "".join(f"{name}\n" for name in names).encode()
+
+
+def _printable(path: str) -> str:
+    """Without the bytes that are no UTF-8, as they stand in a diff."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -1,0 +1,205 @@
+"""What a repository's own files say: where it is, which branch and commit are checked out. No process is started.
+
+Nothing here needs a repository: without one the answers are None. Only regular files are read, up to a limit, and no link is
+followed out of the folder that has the file. A repository may lie elsewhere than in `.git` only when it says so itself:
+
+- a linked work tree: its `.git` file names `<repository>/worktrees/<name>`, whose file `gitdir` names that `.git` file;
+- a submodule: its `.git` file names a folder whose `config` has a `core.worktree` that leads back;
+- `git init --separate-git-dir`: git writes no way back; `git config core.worktree <folder>` adds one.
+
+Any other `.git` file, and a `.git` that is a link, could show the history of a repository that nobody opened: it is none.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from typing import NamedTuple
+
+from context_engine.repo.executables import is_within
+from context_engine.storage.confined_folder import ConfinedFolder
+
+POINTER_BYTES_MAX = 65_536
+"""HEAD, a loose ref, `commondir` and a `.git` file hold one line each; a path in it may be long."""
+CONFIG_BYTES_MAX = 1_000_000
+"""A settings file of git; that of a clone has some hundred bytes."""
+REFS_BYTES_MAX = 100_000_000
+"""The packed list of a million refs."""
+FILES_OF_GIT = (
+    *("HEAD", "index", "config", "config.worktree", "gitdir", "commondir", "packed-refs", "shallow"),
+    *("info/exclude", "info/attributes", "info/grafts", "info/sparse-checkout", "objects/info/alternates"),
+)
+"""What git opens without looking what it is: a pipe would hold it, a device would never end."""
+FILES_OF_THE_TREE = (".gitattributes", ".gitignore", ".gitmodules", ".mailmap")
+NEVER_ELSEWHERE = ("HEAD", "index", "refs", "packed-refs", "logs")
+"""Of a repository: a link in their place would show the history of another one."""
+
+HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_LINKS_MAX = 5  # symbolic refs that name one another, as git allows
+_SECTION = re.compile(r"\s*\[\s*([\w.-]+)\s*(\"(?:[^\"\\]|\\.)*\")?\s*\]")
+_WORK_TREE = re.compile(r"\s*worktree\s*=\s*(.*)", re.IGNORECASE)
+
+
+class Head(NamedTuple):
+    """What is checked out. `branch` is None when HEAD is detached, `commit` is None before the first commit."""
+
+    branch: str | None
+    commit: str | None
+
+
+class Repository(NamedTuple):
+    """A work tree: its top folder, where its HEAD and index are, and where refs and objects are; real paths."""
+
+    top: str
+    git_dir: str
+    common_dir: str
+
+
+def repository_of(folder: str) -> Repository | None:
+    """The repository of the nearest work tree at or above a real path."""
+    while True:
+        if found := repository_at(folder):
+            return found
+        above = os.path.dirname(folder)
+        if above == folder:
+            return None
+        folder = above
+
+
+def repository_at(top: str) -> Repository | None:
+    """The repository whose work tree has its top exactly there."""
+    path = os.path.join(top, ".git")
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError:  # not there, or not to be seen
+        return None
+    is_folder = stat.S_ISDIR(mode)
+    git_dir = os.path.realpath(path if is_folder or stat.S_ISLNK(mode) else _pointed_at(top))
+    common = _common(git_dir)
+    if not common or not os.path.lexists(os.path.join(git_dir, "HEAD")):
+        return None
+    if not os.path.isdir(os.path.join(common, "objects")):
+        return None
+    found = Repository(os.path.realpath(top), git_dir, common)
+    return found if is_folder or _leads_back(found) else None
+
+
+def enclosing_work_tree(folder: str) -> str | None:
+    """The nearest folder, at or above this one, that has a repository."""
+    found = repository_of(folder)
+    return found.top if found else None
+
+
+def common_dir_of(top: str) -> str | None:
+    """The real path of the repository of which `top` is a work tree, the same for all of them; None if it is none."""
+    found = repository_at(top)
+    return found.common_dir if found else None
+
+
+def read_head(repository: Repository) -> Head | None:
+    """HEAD followed through symbolic refs to a commit."""
+    said = read_line(repository.git_dir, "HEAD")
+    name = ""
+    for _ in range(_LINKS_MAX):
+        if not said.startswith("ref:"):
+            break
+        name = said.removeprefix("ref:").strip()
+        if not name.startswith("refs/") or {"..", "", "."} & {*name.split("/")} or "\0" in name:
+            return None
+        said = _ref(repository, name)
+    commit = said if HASH.fullmatch(said) else None
+    if not name and not commit:
+        return None
+    return Head(name.removeprefix("refs/heads/") or None, commit)
+
+
+def read_line(folder: str, name: str) -> str:
+    """The only line of a small file; empty when there is no such file, or nothing that may be read."""
+    return read_text(folder, name, POINTER_BYTES_MAX).strip("\r\n\t ")
+
+
+def read_text(folder: str, name: str, bytes_max: int) -> str:
+    """A regular file beneath a folder; empty when there is none, or it has more bytes."""
+    try:
+        data = ConfinedFolder(folder, follow_links=True).read_bytes(name, bytes_max=bytes_max)
+    except (OSError, ValueError):  # not there, a folder, closed, no name: git, too, takes it for absent
+        return ""
+    return data.decode("utf-8", "surrogateescape")
+
+
+def problem_of(repository: Repository) -> str:
+    """Why git must not be run on a repository: a file that would hold it, a link to another repository; empty for neither."""
+    folders = tuple(dict.fromkeys((repository.git_dir, repository.common_dir)))
+    places = [os.path.join(folder, name) for folder in folders for name in FILES_OF_GIT]
+    places += [os.path.join(repository.top, name) for name in FILES_OF_THE_TREE]
+    for place in places:
+        if not _is_regular_or_absent(place):
+            return f"{place} is not a regular file"
+    if len(folders) == 1 and os.path.lexists(os.path.join(repository.git_dir, "commondir")):
+        return f"{repository.git_dir} names another repository in commondir"
+    for place in (os.path.join(folder, name) for folder in folders for name in NEVER_ELSEWHERE):
+        if os.path.islink(place) and not any(is_within(place, folder) for folder in folders):
+            return f"{place} is a link to another repository"
+    return ""
+
+
+def _is_regular_or_absent(path: str) -> bool:
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except OSError:
+        return True
+
+
+def _pointed_at(top: str) -> str:
+    """Where a `.git` file points; where nothing is when it says nothing."""
+    said = read_line(top, ".git")
+    named = said.removeprefix("gitdir:").strip() if said.startswith("gitdir:") else ""
+    return os.path.join(top, named if named and "\0" not in named else ".git")
+
+
+def _common(git_dir: str) -> str:
+    """Where refs and objects are: elsewhere for a linked work tree only; empty when it names a place that it is not of."""
+    said = read_line(git_dir, "commondir")
+    if not said:
+        return git_dir
+    common = os.path.realpath(os.path.join(git_dir, said)) if "\0" not in said else ""
+    return common if common and os.path.dirname(git_dir) == os.path.join(common, "worktrees") else ""
+
+
+def _leads_back(repository: Repository) -> bool:
+    """Whether a repository that lies elsewhere names this work tree as its own."""
+    top, git_dir, common = repository
+    if git_dir != common:
+        pointer = os.path.join(git_dir, read_line(git_dir, "gitdir"))
+        return os.path.basename(pointer) == ".git" and os.path.realpath(os.path.dirname(pointer)) == top
+    named = core_worktree(read_text(git_dir, "config", CONFIG_BYTES_MAX))
+    return bool(named) and os.path.realpath(os.path.join(git_dir, named)) == top
+
+
+def core_worktree(config: str) -> str:
+    r"""The work tree that a settings file of git names; empty when it names none. Files that it includes do not count.
+
+    >>> core_worktree('[core]\n\tbare = false\n\tworktree = "../../../a \\"b\\"" ; here\n[core "x"]\nworktree = no\n')
+    '../../../a "b"'
+    """
+    is_core, found = False, ""
+    for line in config.splitlines():
+        if section := _SECTION.match(line):
+            is_core = section[1].lower() == "core" and not section[2]
+            line = line[section.end() :]
+        if is_core and (said := _WORK_TREE.match(line)):
+            quoted = re.match(r'"((?:[^"\\]|\\.)*)"', said[1])
+            value = quoted[1] if quoted else re.split(r"[#;]", said[1])[0].strip()
+            found = re.sub(r"\\(.)", r"\1", value)
+    return found if "\0" not in found else ""
+
+
+def _ref(repository: Repository, name: str) -> str:
+    """What a ref says: the loose file of this work tree, the shared one, or its line in the packed list."""
+    for place in dict.fromkeys((repository.git_dir, repository.common_dir)):
+        if said := read_line(place, name):
+            return said
+    packed = read_text(repository.common_dir, "packed-refs", REFS_BYTES_MAX)
+    found = re.search(rf"^(\S+) {re.escape(name)}\r?$", packed, re.MULTILINE) if name in packed else None
+    return found[1] if found else ""

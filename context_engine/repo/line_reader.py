@@ -1,0 +1,149 @@
+"""Reads single lines out of a file, by the byte where each starts; of a very long line only the part around a match.
+
+Offsets and columns count bytes of the text as UTF-8 without its mark, as a search tells them; what comes back counts
+characters. Nothing here reads a file whole, unless it is UTF-16, where a line's place says nothing of its bytes.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+import re
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+from functools import cached_property
+from typing import NamedTuple
+
+from context_engine.repo import file_reader
+from context_engine.secrets.masked_text import AROUND_BYTES, WHOLE_BYTES_MAX, MaskedText
+from context_engine.storage.confined_folder import ConfinedFolder
+from context_engine.text.lines import around
+
+LINE_BYTES = 4_096
+"""Read at once: nearly every line ends within it."""
+UTF16_BYTES_MAX = 50_000_000
+"""A larger file in UTF-16 is not taken into memory; its lines are shown as their numbers alone."""
+_CONTINUATION = re.compile(rb"^[\x80-\xbf]{1,3}")
+_CHAR_BYTES_MAX = 4
+
+
+class Spot(NamedTuple):
+    """Where a line starts, and the column of its match in bytes from 1; 0 without a match."""
+
+    offset: int
+    column: int
+
+
+class Seen(NamedTuple):
+    """A line as it is shown, and the column of its match in characters from 1; 0 without a match."""
+
+    text: str
+    column: int
+
+
+def lines_at(
+    root: ConfinedFolder,
+    path: str,
+    spots: Iterable[Spot],
+    chars_max: int,
+    masked: Callable[[bytes], MaskedText] = MaskedText.of,
+) -> list[Seen]:
+    """The lines at these places of a file beneath the root, each cut to `chars_max` characters around its match.
+
+    `masked` hides secrets. Raises: OSError when the file is gone, closed, or no plain file any more.
+    """
+    with _opened(root, path, masked) as window:
+        return [_line(window, spot, chars_max) for spot in spots]
+
+
+class _Window:
+    """A file that is open for reading parts; `_whole` is its text where that is small or had to be recoded."""
+
+    def __init__(self, descriptor: int, masked: Callable[[bytes], MaskedText]) -> None:
+        self._descriptor = descriptor
+        self._masked = masked
+        self._mark_bytes = 0
+        self._whole: bytes | None = None
+        head = self.read(0, 3)
+        if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            self._whole = self.read(0, UTF16_BYTES_MAX).decode("utf-16", "replace").encode()
+            return
+        if head == codecs.BOM_UTF8:
+            self._mark_bytes = 3
+        if os.fstat(descriptor).st_size <= WHOLE_BYTES_MAX:
+            self._whole = self.read(0, WHOLE_BYTES_MAX)
+
+    def read(self, offset: int, size: int) -> bytes:
+        """At most `size` bytes of the text."""
+        if self._whole is not None:
+            return self._whole[offset : offset + size]
+        os.lseek(self._descriptor, offset + self._mark_bytes, os.SEEK_SET)
+        return os.read(self._descriptor, size)
+
+    @cached_property
+    def _shown(self) -> MaskedText | None:
+        return None if self._whole is None else self._masked(self._whole)
+
+    @property
+    def has_secrets(self) -> bool:
+        """Whether anything is hidden; a file that is not read whole may always hide something."""
+        return self._shown is None or self._shown.has_secrets
+
+    def shown(self, start: int, stop: int) -> bytes:
+        """The bytes `start` to `stop` without their secrets, as the text around them tells these."""
+        if self._shown is not None:
+            return self._shown.part_bytes(start, stop)
+        first = max(0, start - AROUND_BYTES)
+        around = self._masked(self.read(first, stop - first + AROUND_BYTES))
+        return around.part_bytes(start - first, stop - first)
+
+
+@contextmanager
+def _opened(root: ConfinedFolder, path: str, masked: Callable[[bytes], MaskedText]) -> Generator[_Window]:
+    with root.hold() as top:
+        descriptor = file_reader.opened(top, path)
+    try:
+        yield _Window(descriptor, masked)
+    finally:
+        os.close(descriptor)
+
+
+def _line(window: _Window, spot: Spot, chars_max: int) -> Seen:
+    before, reach = max(0, spot.column - 1), chars_max * _CHAR_BYTES_MAX
+    raw, newline, _ = window.read(spot.offset, LINE_BYTES).partition(b"\n")
+    skipped, ends = 0, bool(newline) or len(raw) < LINE_BYTES
+    if not ends and before + reach > LINE_BYTES:  # of what is before the match of a long line most is only counted
+        skipped = before - min(before, reach)
+        raw, newline, _ = window.read(spot.offset + skipped, before - skipped + reach).partition(b"\n")
+        ends = bool(newline)
+    start = spot.offset + skipped
+    stop, match = start + len(raw), min(start + len(raw), spot.offset + before)
+    hides = window.has_secrets
+    shown = window.shown(start, stop) if hides else raw
+    head = window.shown(start, match) if hides else raw[: match - start]
+    if skipped:
+        shown, head = _CONTINUATION.sub(b"", shown), _CONTINUATION.sub(b"", head)
+    text = _text(shown if ends else _whole_chars(shown)).removesuffix("\r")
+    at = len(_text(head))
+    column = at + 1 if not (skipped or hides) else len(_text(window.read(spot.offset, before))) + 1
+    return Seen(around(text, at, chars_max, begins=not skipped, ends=ends), column if spot.column else 0)
+
+
+def _whole_chars(raw: bytes) -> bytes:
+    """Without the beginning of a character that was cut off at the end."""
+    for back in range(1, min(_CHAR_BYTES_MAX, len(raw)) + 1):
+        byte = raw[-back]
+        if byte < 0x80:
+            break
+        if byte >= 0xC0:
+            needs = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+            return raw[:-back] if needs > back else raw
+    return raw
+
+
+def _text(raw: bytes) -> str:
+    """Never fails; see `files.decoded`. A mark inside a file is a character like any other."""
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return file_reader.decoded(raw).text

@@ -1,0 +1,445 @@
+r"""Searches listed files through ripgrep, or without it through a child process of our own that answers the same.
+
+Which files there are is said by the caller: ripgrep gets their names and walks nothing. No shell is involved, no pattern or
+path can become an option, and a search that takes too long or is cancelled is killed. Only numbers come back - counts,
+lines, columns, bytes - so the answer stays small however long the lines are; `windows` reads the text.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import sysconfig
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from context_engine.errors import AccessFailed, BugError, Cancelled, InvalidArgument, SearchTimeout, TooLarge
+from context_engine.repo.executables import find_programs
+from context_engine.text.search_patterns import as_python, closes_too_early
+
+if TYPE_CHECKING:
+    import subprocess
+
+SEARCH_S_MAX = 20.0
+"""Clients give up on a call after 30 to 60 s; a repository that fits one machine's memory is searched in a few."""
+GUARD_EVERY_S = 0.05
+"""How often a running search is compared with its deadline and its cancellation."""
+OUTPUT_BYTES_MAX = 64_000_000
+"""Counts of a million files, or a million places in a few of them."""
+VERSION_MIN = (13, 0)
+"""The oldest in a distribution that is still in use (Debian 12, Ubuntu 22.04)."""
+ARGV_SHARE = 0.9
+"""Of the room that the system gives to arguments and environment, so that a small miscount does no harm."""
+ARGV_CHARS_WINDOWS = 30_000
+"""Windows takes 32,767 characters for a whole command line."""
+CHILDREN_MAX = 4
+CHILD_FILES_MIN = 250
+"""A process of our own starts in some 30 ms, in which it could have searched this many files."""
+REASON_CHARS_MAX = 300
+
+OPTIONS = (
+    "--no-config",  # what the user set for the terminal must not change an answer
+    "--no-ignore",
+    "--hidden",
+    "--no-messages",  # of files that vanished meanwhile; the exit code tells
+    "--text",  # which files are text has been judged before
+    "--crlf",
+    "--null",
+    "--with-filename",
+    "--no-heading",
+    "--no-context-separator",
+    "--color=never",
+)
+
+
+class Asked(NamedTuple):
+    """What to find: lines that match any of the patterns, in the syntax of Rust's `regex`."""
+
+    patterns: tuple[str, ...]
+    ignore_case: bool
+
+
+class Place(NamedTuple):
+    """A line of a file: its number from 1, where it starts in the text as UTF-8, and the column of the first match.
+
+    `column` counts bytes from 1 and is 0 for a line of context; `text` is what matched, where that was asked for.
+    """
+
+    path: str
+    line: int
+    column: int
+    offset: int
+    text: str = ""
+
+
+Found = tuple[list[tuple[str, int, int, int, str]], bool] | None
+"""What a `Place` holds, and whether every file could be read; None when there are too many, or the engine cannot tell."""
+
+
+class Patience(NamedTuple):
+    """How long a search may take, and who may end it before."""
+
+    until: float  # time.monotonic()
+    cancel: threading.Event
+
+    @classmethod
+    def of(cls, cancel: threading.Event | None, seconds: float | None = None) -> Patience:
+        """From now on; SEARCH_S_MAX unless told otherwise."""
+        return cls(time.monotonic() + (SEARCH_S_MAX if seconds is None else seconds), cancel or threading.Event())
+
+    def check(self) -> None:
+        """Raises: Cancelled, SearchTimeout."""
+        if self.cancel.is_set():
+            raise Cancelled("the search was cancelled")
+        if time.monotonic() > self.until:
+            raise SearchTimeout(
+                "the search took too long and was stopped",
+                suggestion="Search in a folder (path) or in some files (includes), or use a simpler pattern.",
+            )
+
+
+class TextEngine(Protocol):
+    """What finds lines. Both engines keep one contract: tests/contracts/test_text_search.py."""
+
+    name: str
+
+    def counts(self, files: Sequence[str], asked: Asked, patience: Patience) -> tuple[dict[str, int], bool]:
+        """Matching lines by file, and whether every file could be read.
+
+        Raises: InvalidArgument (the pattern), SearchTimeout, Cancelled, TooLarge.
+        """
+        ...
+
+    def places(
+        self, files: Sequence[str], asked: Asked, patience: Patience, *, context: int = 0, most: int
+    ) -> list[Place]:
+        """The first `most` matching lines of each file with lines around them. Raises: as `counts`."""
+        ...
+
+    def occurrences(self, files: Sequence[str], asked: Asked, patience: Patience, bytes_max: int) -> Found:
+        """All that matches, one beside the other; see `Found`."""
+        ...
+
+
+class Ripgrep:
+    """The search by `rg`. `command` is its full path."""
+
+    name = "ripgrep"
+
+    def __init__(self, root: str | os.PathLike[str], command: str) -> None:
+        self._root = os.fspath(root)
+        self._command = command
+
+    def counts(self, files: Sequence[str], asked: Asked, patience: Patience) -> tuple[dict[str, int], bool]:
+        """As of `TextEngine`."""
+        said = self._run(["--count"], files, asked, patience)
+        return _counts(each.out for each in said), all(each.code != 2 for each in said)
+
+    def places(
+        self, files: Sequence[str], asked: Asked, patience: Patience, *, context: int = 0, most: int
+    ) -> list[Place]:
+        """As of `TextEngine`. A line over one byte is left out of the output: only where it lies is wanted."""
+        options = ["-n", "-b", "--column", "--max-columns=1", f"--context={context}", f"--max-count={most}"]
+        return _places(each.out for each in self._run(options, files, asked, patience))
+
+    def occurrences(self, files: Sequence[str], asked: Asked, patience: Patience, bytes_max: int) -> Found:
+        """As of `TextEngine`; where several patterns match in one place, the first of them counts."""
+        said = self._run(["-o", "-n", "-b", "--column"], files, asked, patience, bytes_max)
+        if any(each.is_cut for each in said):
+            return None
+        return list(_rows(each.out for each in said)), all(each.code != 2 for each in said)
+
+    def _run(
+        self,
+        options: list[str],
+        files: Sequence[str],
+        asked: Asked,
+        patience: Patience,
+        bytes_max: int = OUTPUT_BYTES_MAX,
+    ) -> list[_Said]:
+        """One process after the other: each uses every core."""
+        for pattern in asked.patterns:
+            if closes_too_early(pattern):
+                raise refused(asked, "unopened group")
+        case = "--ignore-case" if asked.ignore_case else "--case-sensitive"
+        fixed = [self._command, *OPTIONS, *options, case, *_with_e(asked.patterns), "--"]
+        said = []
+        for batch in batches(files, argv_room() - sum(map(_argv_cost, fixed))):
+            said.append(_said([*fixed, *batch], b"", self._root, patience, bytes_max))
+            if said[-1].code == 2 and said[-1].complaint:
+                raise refused(asked, reason(said[-1].complaint))
+            if said[-1].is_cut:
+                break
+        return _uncut(said, bytes_max)
+
+
+class PythonGrep:
+    """The search by `grep_child.py`, a few processes at once."""
+
+    name = "python"
+
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        self._root = os.fspath(root)
+
+    def counts(self, files: Sequence[str], asked: Asked, patience: Patience) -> tuple[dict[str, int], bool]:
+        """As of `TextEngine`."""
+        said = self._run({"mode": "count"}, files, asked, patience)
+        return _counts(each.out for each in said), all(each.code == 0 for each in said)
+
+    def places(
+        self, files: Sequence[str], asked: Asked, patience: Patience, *, context: int = 0, most: int
+    ) -> list[Place]:
+        """As of `TextEngine`."""
+        said = self._run({"mode": "places", "context": context, "most": most}, files, asked, patience)
+        return _places(each.out for each in said)
+
+    def occurrences(self, files: Sequence[str], asked: Asked, patience: Patience, bytes_max: int) -> Found:  # noqa: ARG002 - the contract's arguments
+        """None: it tells lines, not what stands in them."""
+        return None
+
+    def _run(self, how: dict[str, object], files: Sequence[str], asked: Asked, patience: Patience) -> list[_Said]:
+        if not files:
+            return []
+        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "grep_child.py")
+        command = [sys.executable, "-I", "-S", script]
+        seconds = max(1.0, patience.until - time.monotonic() + 1)  # should we be gone, it ends by itself
+        head = json.dumps(how | {"patterns": _for_python(asked), "seconds": seconds}).encode()
+        count = max(1, min(CHILDREN_MAX, os.cpu_count() or 1, len(files) // CHILD_FILES_MIN))
+        feeds = [head + b"\n" + b"\0".join(map(os.fsencode, files[number::count])) for number in range(count)]
+
+        def run(feed: bytes) -> _Said:
+            return _said(command, feed, self._root, patience, OUTPUT_BYTES_MAX)
+
+        with ThreadPoolExecutor(count) as threads:
+            said = list(threads.map(run, feeds))
+        for each in said:
+            if each.code == 1:
+                raise BugError(f"the search by Python failed: {each.complaint[-REASON_CHARS_MAX:]}")
+        return _uncut(said, OUTPUT_BYTES_MAX)
+
+
+def text_engine(root: str | os.PathLike[str], *, path: str | None = None) -> TextEngine:
+    """The best engine of this machine: the `rg` installed beside our Python, the one on PATH, else our own."""
+    command = found_rg(path, outside=root)
+    return Ripgrep(root, command) if command else PythonGrep(root)
+
+
+def found_rg(path: str | None, *, outside: str | os.PathLike[str] = "") -> str | None:
+    """A ripgrep that is new enough: the one installed beside our Python, or one on a PATH that a repository cannot bring."""
+    beside = [sysconfig.get_path("scripts"), os.path.dirname(sys.executable)]
+    for command in find_programs("rg", beside=beside, path=path, outside=outside):
+        if _version(command) >= VERSION_MIN:
+            return command
+    return None
+
+
+def _version(command: str) -> tuple[int, ...]:
+    try:
+        said = _said([command, "--version"], b"", os.path.dirname(command), Patience.of(None, 5.0), 10_000)
+    except (AccessFailed, SearchTimeout):  # not for this machine, or no ripgrep at all
+        return ()
+    found = re.match(rb"ripgrep (\d+)\.(\d+)", said.out)
+    return (int(found[1]), int(found[2])) if found else ()
+
+
+# -- saying no ------------------------------------------------------------------------------------------------------
+
+
+def refused(asked: Asked, why: str) -> InvalidArgument:
+    """The error about a pattern, the same from both engines."""
+    pattern = " | ".join(asked.patterns)
+    return InvalidArgument(
+        f"{pattern!r} is no pattern that can be searched for: {why}",
+        suggestion=_next_step(why),
+        details={"pattern": pattern, "reason": why},
+    )
+
+
+def reason(complaint: str) -> str:
+    r"""What ripgrep has against a pattern, in one line.
+
+    >>> reason("rg: regex parse error:\n    (?:(a)\n    ^\nerror: unclosed group\n")
+    'unclosed group'
+    >>> reason('rg: the literal "\\n" is not allowed in a regex\n\nConsider ...')
+    'the literal "\\n" is not allowed in a regex'
+    """
+    lines = [line for line in complaint.splitlines() if line.strip()]
+    told = next((line for line in lines if line.startswith("error: ")), lines[0] if lines else "it is not accepted")
+    return told.removeprefix("error: ").removeprefix("rg: ")[:REASON_CHARS_MAX]
+
+
+def _next_step(why: str) -> str:
+    if "look-around" in why or "backreferences" in why:
+        return "Search for a simpler pattern and read the lines it finds."
+    if "line by line" in why or "not allowed in a regex" in why:
+        return "Search for what stands on one line, then read the lines around it."
+    if "without ripgrep" in why:
+        return "Use a simpler pattern, or install ripgrep (pip install ripgrep)."
+    return "Mend the pattern; to find . * + ? ( ) [ ] { } ^ $ | themselves put a backslash before each."
+
+
+def _for_python(asked: Asked) -> list[str]:
+    try:
+        return [as_python(pattern, ignore_case=asked.ignore_case) for pattern in asked.patterns]
+    except InvalidArgument as error:
+        raise refused(asked, error.message) from None
+
+
+# -- what the processes say -----------------------------------------------------------------------------------------
+
+_COUNT = re.compile(rb"([^\0]+)\0(\d+)\r?\n")
+_PLACE = re.compile(rb"([^\0]+)\0(\d+)[:-](?:(\d+):)?(\d+)[:-]([^\r\n]*)\r?\n")
+
+
+def _counts(outputs: Iterable[bytes]) -> dict[str, int]:
+    """Path -> lines; a path may hold anything but a NUL."""
+    return {os.fsdecode(path): int(count) for out in outputs for path, count in _COUNT.findall(out)}
+
+
+def _places(outputs: Iterable[bytes]) -> list[Place]:
+    return list(map(Place._make, _rows(outputs)))
+
+
+def _rows(outputs: Iterable[bytes]) -> Iterator[tuple[str, int, int, int, str]]:
+    """What a `Place` holds; the same names and texts come again and again."""
+    names, texts = _Decoded(os.fsdecode), _Decoded(lambda raw: raw.decode("utf-8", "replace"))
+    for out in outputs:
+        for path, line, column, offset, text in _PLACE.findall(out):
+            yield names[path], int(line), int(column or 0), int(offset), texts[text]
+
+
+class _Decoded(dict[bytes, str]):
+    """Bytes -> text, each worked out once."""
+
+    def __init__(self, decode: Callable[[bytes], str]) -> None:
+        super().__init__()
+        self._decode = decode
+
+    def __missing__(self, raw: bytes) -> str:
+        text = self[raw] = self._decode(raw)
+        return text
+
+
+def _with_e(patterns: Iterable[str]) -> Iterator[str]:
+    for pattern in patterns:
+        yield from ("-e", pattern)
+
+
+# -- command lines within the system's limits -----------------------------------------------------------------------
+
+
+def batches(files: Sequence[str], room: int) -> Iterator[Sequence[str]]:
+    """The files in runs whose names fit into a command line, at least one a run."""
+    start, used = 0, 0
+    for number, path in enumerate(files):
+        used += _argv_cost(path)
+        if used > room and number > start:
+            yield files[start:number]
+            start, used = number, _argv_cost(path)
+    if files:
+        yield files[start:]
+
+
+def argv_room() -> int:
+    """How many bytes this system leaves to the arguments of a new process."""
+    if os.name == "nt":
+        return ARGV_CHARS_WINDOWS
+    limit = os.sysconf("SC_ARG_MAX")
+    environment = sum(_argv_cost(name) + _argv_cost(value) for name, value in os.environ.items())
+    return int((limit if limit > 0 else 131_072) * ARGV_SHARE) - environment
+
+
+def _argv_cost(argument: str) -> int:
+    """Its bytes, the NUL behind it and the pointer to it; on Windows quotes and a space, which is less."""
+    return (len(argument) if argument.isascii() else len(os.fsencode(argument))) + 9
+
+
+# -- one process ----------------------------------------------------------------------------------------------------
+
+
+class _Said(NamedTuple):
+    out: bytes
+    code: int
+    complaint: str
+    is_cut: bool
+
+
+def _uncut(said: list[_Said], bytes_max: int) -> list[_Said]:
+    """What was said, unless it is over the limit that nobody asked for."""
+    if bytes_max == OUTPUT_BYTES_MAX and any(each.is_cut for each in said):
+        raise TooLarge(
+            f"the search finds places for more than {OUTPUT_BYTES_MAX:,} bytes",
+            suggestion="Search for something rarer, in a folder (path) or in some files (includes).",
+        )
+    return said
+
+
+def _said(command: Sequence[str], feed: bytes, folder: str, patience: Patience, bytes_max: int) -> _Said:
+    """Run a process to its end, its limit, or the end of patience. Raises: SearchTimeout, Cancelled, AccessFailed."""
+    patience.check()
+    process = _started(command, folder, fed=bool(feed))
+    ended, late = threading.Event(), threading.Event()
+    guard = threading.Thread(target=_guard, args=(process.kill, ended, late, patience), daemon=True)
+    guard.start()
+    try:
+        out, complaint = _conversed(process, feed, bytes_max)
+        process.wait()
+    except BaseException:  # an interrupt in between must not leave a process behind
+        process.kill()
+        process.wait()
+        raise
+    finally:
+        ended.set()
+        guard.join()
+    if late.is_set():
+        patience.check()
+    is_cut = len(out) > bytes_max
+    if process.returncode not in (0, 1, 2) and not is_cut:
+        raise AccessFailed("the search was ended from outside", suggestion="Try again, perhaps in a smaller folder.")
+    return _Said(out, process.returncode, complaint.decode("utf-8", "replace").strip(), is_cut)
+
+
+def _started(command: Sequence[str], folder: str, *, fed: bool) -> subprocess.Popen[bytes]:
+    import subprocess  # 10 ms that starting up can do without
+
+    pipe = subprocess.PIPE
+    try:
+        return subprocess.Popen(
+            command, cwd=folder, stdin=pipe if fed else subprocess.DEVNULL, stdout=pipe, stderr=pipe
+        )
+    except OSError as error:
+        raise AccessFailed(
+            f"the search cannot be started: {error.strerror}",
+            suggestion=f"Check that {error.filename or command[0]} is there and may be run.",
+        ) from error
+
+
+def _conversed(process: subprocess.Popen[bytes], feed: bytes, bytes_max: int) -> tuple[bytes, bytes]:
+    """Hand over what it is to read, then hear it out; our child says nothing before it has read all."""
+    assert process.stdout  # both are opened as pipes
+    assert process.stderr
+    with process.stdout as out, process.stderr as complaints:
+        if process.stdin:
+            try:
+                with process.stdin as pipe:
+                    pipe.write(feed)
+            except BrokenPipeError:  # it was killed, or failed at once: its code tells
+                pass
+        said = out.read(bytes_max + 1)
+        if len(said) > bytes_max:
+            process.kill()
+        return said, complaints.read()
+
+
+def _guard(kill: Callable[[], None], ended: threading.Event, late: threading.Event, patience: Patience) -> None:
+    """Kill the process when its time is over."""
+    while not ended.wait(GUARD_EVERY_S):
+        if patience.cancel.is_set() or time.monotonic() > patience.until:
+            late.set()
+            kill()
+            return

@@ -1,0 +1,198 @@
+"""Programs of other people - linters, compilers, a project's own tests - and the one way in which they are run.
+
+No shell reads their command; they get no token of anybody, so much time and no more, and everything that they have started
+ends with them. Analysers run over copies of files in a folder of their own (`apart`), never over the work tree.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from types import MappingProxyType
+from typing import IO, NamedTuple
+
+from context_engine.repo import process_tree
+from context_engine.repo.executables import safe_path
+
+OUTPUT_BYTES_MAX = 16_000_000
+"""What a linter says of a few hundred files; of what is longer the end is kept."""
+COMPLAINT_BYTES_MAX = 4_000
+WRITTEN_BYTES_MAX = 256_000_000
+"""No test run says so much; what prints in a circle fills the disk otherwise."""
+LOOK_S = 0.25
+"""How often somebody looks how much was written, since nothing tells."""
+KEPT = (
+    *("PATH", "HOME", "TMPDIR", "TEMP", "TMP", "LANG", "LC_ALL"),
+    *("SYSTEMROOT", "USERPROFILE", "APPDATA", "LOCALAPPDATA"),
+    *("GOPATH", "GOROOT", "GOCACHE", "GOMODCACHE", "CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN"),
+    *("NVM_DIR", "VIRTUAL_ENV"),
+)
+"""Of the environment: where programs and their own caches lie."""
+SECRET = re.compile(
+    r"^CTX_|PASSW|PASSPHRASE|(^|_)(TOKENS?|SECRETS?|PWD|CREDENTIALS?|(API|ACCESS|PRIVATE|AUTH)_?KEY)(_|$)"
+)
+"""Names of variables that hold secrets, by the words people use; and ours, which are nobody else's business."""
+
+NO_LINKS: Mapping[str, str] = MappingProxyType({})
+
+
+class Ran(NamedTuple):
+    """What a program said. `exit` is None when it could not be started or had to be ended, and `problem` says why."""
+
+    out: bytes = b""
+    err: str = ""
+    exit: int | None = None
+    problem: str = ""
+
+
+def identity(program: str) -> str:
+    """What changes when a program is another one: where it lies, its size and its time. Nothing is started."""
+    try:
+        facts = os.stat(os.path.realpath(program))
+    except OSError:  # it went in this moment
+        return f"{program} is gone"
+    return f"{program} {facts.st_size} {facts.st_mtime_ns}"
+
+
+@contextmanager
+def apart(files: Mapping[str, bytes], links: Mapping[str, str] = NO_LINKS) -> Generator[Path]:
+    """A folder of its own that holds these files, gone afterwards. Paths that lead out of it are left out.
+
+    `links` are names in it that lead to other folders, which are there for reading.
+    """
+    with tempfile.TemporaryDirectory(prefix="ctx-review-", ignore_cleanup_errors=True) as made:
+        top = Path(made).resolve()
+        for path, data in files.items():
+            place = top.joinpath(*path.split("/"))
+            if path.startswith("/") or ".." in path.split("/") or "\0" in path or not place.is_relative_to(top):
+                continue
+            try:
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes(data)
+            except OSError:  # a file where another path wants a folder, a name that this system cannot have
+                continue
+        for name, target in links.items():
+            if os.path.isdir(target) and not (top / name).exists():
+                with suppress(OSError):  # Windows wants a right for it that few people have
+                    (top / name).symlink_to(target, target_is_directory=True)
+        yield top
+
+
+def bare(environment: Mapping[str, str], more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment of an analyser, which may run a stranger's code: what it needs to be found and to start.
+
+    >>> bare({"PATH": "/bin", "EDITOR": "vi"}, {"GOPROXY": "off"})
+    {'PATH': '/bin', 'NO_COLOR': '1', 'CI': '1', 'GOPROXY': 'off'}
+    """
+    kept = {name: environment[name] for name in KEPT if name in environment}
+    return kept | {"NO_COLOR": "1", "CI": "1"} | dict(more or {})
+
+
+def spared(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a command that the user allowed: all of it but what is named like a secret.
+
+    >>> spared({"DATABASE": "test.db", "GITHUB_TOKEN": "ghp_...", "PGPASSWORD": "...", "PWD": "/src"})
+    {'DATABASE': 'test.db', 'PWD': '/src'}
+    """
+    return {name: value for name, value in environment.items() if name == "PWD" or not SECRET.search(name.upper())}
+
+
+def run(
+    words: Sequence[str],
+    folder: Path,
+    *,
+    limit_s: float,
+    environment: Mapping[str, str],
+    given: bytes = b"",
+    merged: bool = False,
+    cancel: threading.Event | None = None,
+) -> Ran:
+    """Run a program in a folder and wait for it; soon after `cancel` is set it is ended. Never raises for what it does.
+
+    It hears what is `given`. `merged`: its complaints stand where it made them, among what it said.
+    """
+    with ExitStack() as opened:
+        try:
+            heard, said, complained = (opened.enter_context(tempfile.TemporaryFile()) for _ in range(3))
+            heard.write(given)
+            heard.seek(0)
+            process = subprocess.Popen(
+                list(words),
+                cwd=folder,
+                env=_environment(environment),
+                stdin=heard,
+                stdout=said,
+                stderr=subprocess.STDOUT if merged else complained,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            return Ran(problem=f"cannot be started: {getattr(error, 'strerror', None) or error}")
+        problem = _waited(process, limit_s, (said, complained), cancel)
+        err = _end_of(complained, COMPLAINT_BYTES_MAX).decode("utf-8", "replace")
+        return Ran(_end_of(said, OUTPUT_BYTES_MAX), err, None if problem else process.returncode, problem)
+
+
+def _environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """The same, with a PATH in which no program of the folder one happens to be in is found."""
+    path = {"PATH": safe_path(environment["PATH"])} if "PATH" in environment else {}
+    return {**environment, **path, "NoDefaultCurrentDirectoryInExePath": "1"}
+
+
+def _waited(
+    process: subprocess.Popen[bytes], limit_s: float, written: Sequence[IO[bytes]], cancel: threading.Event | None
+) -> str:
+    """Wait for a program and sweep up behind it; why it had to be ended, empty when it ended by itself."""
+    began, ended, why = time.monotonic(), threading.Event(), []
+
+    def watch() -> None:
+        while not why and not ended.wait(min(LOOK_S, max(0.0, began + limit_s - time.monotonic()))):
+            size = sum(os.fstat(file.fileno()).st_size for file in written)
+            why.extend(_excess(time.monotonic() - began, limit_s, size))
+            why.extend(["was cancelled"] * (not why and cancel is not None and cancel.is_set()))
+        if why:
+            process_tree.end(process, ended)
+
+    watcher = threading.Thread(target=watch, name="ctx-program", daemon=True)
+    watcher.start()
+    try:
+        process.wait()  # without a limit, for so its end is noticed at once
+    except BaseException:  # an interrupt in between must not leave it behind
+        process_tree.kill(process)
+        process.wait()
+        raise
+    finally:
+        ended.set()
+        process_tree.sweep(process)
+        watcher.join()
+    return "".join(why)
+
+
+def _excess(spent_s: float, limit_s: float, size: int) -> Iterator[str]:
+    """What a program has had too much of."""
+    if spent_s >= limit_s:
+        yield f"took longer than {max(limit_s, 0.0):.1f} s"
+    elif size > WRITTEN_BYTES_MAX:
+        yield f"said more than {WRITTEN_BYTES_MAX // 1_000_000} MB"
+
+
+def _end_of(file: IO[bytes], most: int) -> bytes:
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - most))
+    return file.read()
+
+
+def tail(text: str, most: int) -> str:
+    r"""The end of a text, from the beginning of a line: the summary of a test run stands there.
+
+    >>> tail("one\ntwo\nthree\n", 10)
+    '…\nthree\n'
+    """
+    end = text[-most:]
+    return text if len(text) <= most else f"…{end[max(end.find(chr(10)), 0) :]}"

@@ -1,0 +1,583 @@
+"""Which files the workspace consists of: one walk under its ignore rules, with the reasons for everything left out.
+
+The walker lists and stats; it opens nothing but ignore files and git's pointer files. Whether a file's content is text
+is said by `files.load_for_index`, which reads it exactly once. docs/decisions/0004 tells the rules and their reasons.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from context_engine.errors import AccessFailed, FileNotFound
+from context_engine.model import RelPath, Skipped
+from context_engine.repo.git_files import common_dir_of, enclosing_work_tree
+from context_engine.repo.ignore_rules import IGNORE_FILES, NO_RULE, Placed, Rules, Stack
+from context_engine.repo.paths import (
+    SENSITIVE_NAMES,
+    SENSITIVE_PAIRS,
+    SENSITIVE_SUFFIXES,
+    is_sensitive,
+    is_sensitive_name,
+    listed_all,
+    plain_name,
+    real_path,
+)
+from context_engine.storage.confined_folder import ConfinedFolder, OpenFolder
+
+BYTES_MAX = 1_000_000
+"""Files above are listed as skipped: machine-made nearly always, and the parser needs thirty times their size."""
+SKIPPED_ROWS_MAX = 5_000
+"""Rows of `Walk.skipped`; beyond it only counted."""
+IGNORE_FILE_BYTES_MAX = 1_000_000
+"""A larger ignore file is a mistake and would cost seconds to compile; it is reported, not read."""
+DEPTH_MAX = 200
+"""Folders below one another; deeper is a loop that a mount makes, or an attack."""
+LEVELS_ALL = DEPTH_MAX + 1
+"""One level more than a walk goes, so that what lies too deep is reported."""
+
+NEVER = frozenset({".git", ".hg", ".svn", ".jj", ".context-engine"})
+"""Names that are neither walked nor reported: version control's and our own state."""
+
+BUILT_IN = """\
+node_modules/
+bower_components/
+__pycache__/
+.tox/
+.nox/
+.eggs/
+.mypy_cache/
+.pytest_cache/
+.ruff_cache/
+.hypothesis/
+.ipynb_checkpoints/
+.next/
+.nuxt/
+.svelte-kit/
+.turbo/
+.parcel-cache/
+.gradle/
+.terraform/
+.yarn/cache/
+.DS_Store
+.ctx-*.tmp
+.ctx-*.tmp
+"""
+"""Ignored even where no file says so; `.contextignore` can take any of them back with `!`."""
+
+CACHE_TAG = b"Signature: 8a477f597d28d172789f06886806bc55"
+"""First bytes of a CACHEDIR.TAG, by which a tool marks a folder as its cache (bford.info/cachedir)."""
+
+BINARY_SUFFIXES = frozenset(
+    f".{suffix}"
+    for suffix in (
+        "png jpg jpeg gif bmp ico icns webp avif heic tif tiff psd xcf ai eps sketch fig "
+        "mp3 mp4 m4a m4v mov avi mkv webm wav flac ogg oga ogv opus aac wma wmv "
+        "zip gz tgz bz2 xz zst lz4 br 7z rar tar jar war ear aar apk ipa whl egg nupkg deb rpm dmg iso cab msi crx "
+        "exe dll so dylib a o obj lib pdb class pyc pyo pyd wasm beam bin dat elc rlib rmeta node "
+        "ttf otf woff woff2 eot pdf doc docx xls xlsx ppt pptx odt ods odp "
+        "db sqlite sqlite3 mdb parquet arrow feather orc avro npy npz h5 hdf5 pkl pickle pt pth onnx safetensors gguf "
+        "tflite pb mo gmo glb fbx blend dex keystore snap swp swo"
+    ).split()
+)
+"""Lower-case endings of files that hold no text, so that nobody opens them to find out."""
+
+_BY_DESCRIPTOR = os.scandir in os.supports_fd
+_FOLDER_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+_FILE_FLAGS = (
+    os.O_RDONLY
+    | getattr(os, "O_NONBLOCK", 0)  # a pipe without a writer must not hold us
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_BINARY", 0)
+)
+_SUSPECT_SUFFIXES = BINARY_SUFFIXES | SENSITIVE_SUFFIXES.keys()
+
+
+class Entry(NamedTuple):
+    """A file of the workspace as the walk saw it."""
+
+    path: RelPath
+    size: int
+    mtime_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """What one walk found. `entries` and `skipped` are sorted by path.
+
+    `skipped` holds at most SKIPPED_ROWS_MAX rows, `counts` every one by reason; an ignored folder is one row.
+    `folders` maps each folder that was listed ("" for the root) to its mtime_ns from just before: see `sweep`.
+    """
+
+    entries: tuple[Entry, ...]
+    skipped: tuple[Skipped, ...]
+    counts: Mapping[str, int]
+    folders: Mapping[str, int]
+
+    def files(self) -> dict[str, tuple[int, int]]:
+        """Path -> (size, mtime_ns): the manifest that `sweep` takes."""
+        return {path: (size, mtime_ns) for path, size, mtime_ns in self.entries}
+
+
+def walk(
+    root: str | os.PathLike[str],
+    *,
+    under: str = "",
+    bytes_max: int = BYTES_MAX,
+    excludes_file: str | None = None,
+    check: Callable[[], None] | None = None,
+) -> Walk:
+    """Walk the files of `root`, or those below its folder `under`, by the rules that hold there.
+
+    `excludes_file` is git's core.excludesFile (`Git.excludes_file`), the weakest of all rules. `check` is called once a
+    folder and stops the walk by raising.
+    Raises: FileNotFound when there is no such root, AccessFailed when it cannot be listed.
+    """
+    return look(root, [under], bytes_max=bytes_max, excludes_file=excludes_file, check=check)
+
+
+def look(
+    root: str | os.PathLike[str],
+    paths: Iterable[str],
+    *,
+    bytes_max: int = BYTES_MAX,
+    excludes_file: str | None = None,
+    check: Callable[[], None] | None = None,
+    levels: int = LEVELS_ALL,
+) -> Walk:
+    """What a walk would say of these files and folders alone; what is not there is not in it. Raises: as `walk`.
+
+    Going down to a file lists no folder on the way, so a look at one file costs the same in a large tree. `levels`
+    ends it so many folders below each path.
+    """
+    real = os.path.realpath(root)
+    with _entered(real) as top:
+        walker = _Walker(real, top, bytes_max, check or (lambda: None), levels)
+        walker.begin(excludes_file)
+        walked: set[str] = set()
+        for path in sorted({_plain_path(path) for path in paths}):
+            if ".." not in path.split("/") and walked.isdisjoint(_with_above(path)):
+                walked.add(path)
+                walker.walk(path)
+        return walker.seen()
+
+
+def _entered(root: str) -> OpenFolder:
+    """The root, open. Raises: FileNotFound, AccessFailed."""
+    try:
+        os.scandir(root).close()
+        return ConfinedFolder(root).hold()
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise FileNotFound(f"there is no folder {root}", suggestion="Check the workspace root.") from error
+    except OSError as error:
+        raise AccessFailed(
+            f"the folder {root} cannot be listed: {error.strerror}",
+            suggestion="Give this user permission to read it.",
+        ) from error
+
+
+def _plain_path(path: str) -> str:
+    return "/".join([part for part in path.split("/") if part not in {"", "."}])
+
+
+def _with_above(path: str) -> list[str]:
+    """A path and all folders above it, "" for the root.
+
+    >>> _with_above("a/b")
+    ['', 'a', 'a/b']
+    """
+    parts = path.split("/") if path else []
+    return ["/".join(parts[:number]) for number in range(len(parts) + 1)]
+
+
+class _Folder(NamedTuple):
+    """A folder still to be listed. `insisted`: a negation took it back, so nothing in it may close it again."""
+
+    rel: str
+    absolute: str
+    stack: Stack
+    depth: int
+    mtime_ns: int
+    place: tuple[int, int]  # device and inode
+    insisted: bool = False
+
+
+class _Named:
+    """One name of a folder, looked at without listing the folder; what `os.DirEntry` is to a listing."""
+
+    def __init__(self, folder: OpenFolder, name: str) -> None:
+        self.name = name
+        self._status = folder.stat(name)
+
+    def is_dir(self, *, follow_symlinks: bool) -> bool:
+        """As of `os.DirEntry`; the walk never follows links."""
+        assert not follow_symlinks
+        return stat.S_ISDIR(self._status.st_mode)
+
+    def is_file(self, *, follow_symlinks: bool) -> bool:
+        """As of `os.DirEntry`."""
+        assert not follow_symlinks
+        return stat.S_ISREG(self._status.st_mode)
+
+    def stat(self, *, follow_symlinks: bool) -> os.stat_result:
+        """As of `os.DirEntry`."""
+        assert not follow_symlinks
+        return self._status
+
+
+_Entry = os.DirEntry[str] | _Named
+
+
+class _NameVerdicts(dict[str, "tuple[str, str] | None"]):
+    """What a name alone tells, filled as it is asked for: secrets, formats without text, names that no reply can hold."""
+
+    __slots__ = ()
+
+    def __missing__(self, name: str) -> tuple[str, str] | None:
+        plain = name.lower()
+        suspect = (
+            plain[plain.rfind(".") :] in _SUSPECT_SUFFIXES
+            or plain in SENSITIVE_NAMES
+            or plain.startswith(".env.")
+            or plain[-1] in ". "
+            or not plain.isascii()
+        )
+        verdict = self[name] = _name_verdict(name) if suspect else None
+        return verdict
+
+
+def _name_verdict(name: str) -> tuple[str, str] | None:
+    plain = plain_name(name)
+    if reason := is_sensitive_name(plain):
+        return "sensitive", reason
+    suffix = os.path.splitext(plain)[1]
+    if suffix in BINARY_SUFFIXES:
+        return "binary", f"a {suffix} file"
+    if any("\ud800" <= char <= "\udfff" for char in name):
+        return "unreadable", "its name is not UTF-8"
+    return None
+
+
+class _Walker:
+    """One walk: folders that wait to be listed, and what was found so far."""
+
+    def __init__(self, root: str, top: OpenFolder, bytes_max: int, check: Callable[[], None], levels: int) -> None:
+        self._root = root
+        self._top = top
+        self._bytes_max = bytes_max
+        self._check = check
+        self._levels = levels
+        self._deepest = LEVELS_ALL
+        self._files: list[tuple[str, int, int]] = []
+        self._skipped: list[tuple[str, str, str]] = []
+        self._listed: dict[str, int] = {}
+        self._waiting: list[_Folder] = []
+        self._entered: dict[str, _Folder | None] = {}  # folders on the way down; None: not entered
+        self._folders_seen: set[tuple[int, int]] = set()
+        self._repositories_seen: set[str] = set()
+        self._by_name = _NameVerdicts()
+
+    def seen(self) -> Walk:
+        """What was found, in order."""
+        self._files.sort()
+        paths, sizes, times = zip(*self._files, strict=True) if self._files else ((), (), ())
+        return Walk(
+            entries=tuple(map(Entry, listed_all(paths), sizes, times)),
+            skipped=tuple([Skipped(*row) for row in sorted(self._skipped)[:SKIPPED_ROWS_MAX]]),
+            counts=dict(sorted(Counter([reason for _, reason, _ in self._skipped]).items())),
+            folders=self._listed,
+        )
+
+    # -- where to begin --
+
+    def begin(self, excludes_file: str | None) -> None:
+        """Look at the root and the rules that come from above it."""
+        status = self._top.stat(".")
+        if owner := common_dir_of(self._root):
+            self._repositories_seen.add(owner)
+        stack = self._outer_rules(excludes_file)
+        place = (status.st_dev, status.st_ino)
+        self._folders_seen.add(place)
+        self._entered[""] = _Folder("", self._root, stack, 0, status.st_mtime_ns, place, insisted=True)
+
+    def walk(self, path: str) -> None:
+        """Go down to a file or folder, so that every rule on the way holds, and walk what is there."""
+        folder = self._entered[""]
+        for rel in _with_above(path)[1:]:
+            if folder is not None and rel not in self._entered:
+                self._entered[rel] = self._step(folder, rel.rpartition("/")[2], may_be_file=rel == path)
+            folder = self._entered.get(rel)
+        if folder is None:
+            return
+        self._waiting.append(folder)
+        self._deepest = folder.depth + self._levels
+        while self._waiting:
+            self._check()
+            self._list(self._waiting.pop())
+        self._deepest = LEVELS_ALL
+
+    def _step(self, folder: _Folder, name: str, *, may_be_file: bool) -> _Folder | None:
+        """One name further down, without listing the folder; None where a walk would not go, or there is no folder."""
+        try:
+            opened = self._opened(folder)
+        except OSError:  # gone by now, or another folder has its place
+            return None
+        with opened:
+            entries: dict[str, _Entry] = {}
+            for each in (*IGNORE_FILES, ".git", "pyvenv.cfg", "CACHEDIR.TAG", name):
+                with suppress(OSError, ValueError):  # not there, closed, or no name at all: there is nothing to judge
+                    entries[each] = _Named(opened, each)
+            if self._closed(folder, opened, entries) or name not in entries:
+                return None
+            if not may_be_file and not entries[name].is_dir(follow_symlinks=False):
+                return None
+            self._judge(folder, self._rules_inside(folder, opened, entries), {name: entries[name]})
+            return self._waiting.pop() if self._waiting else None
+
+    def _outer_rules(self, excludes_file: str | None) -> Stack:
+        """The rules that hold before the root is listed: built in, git's own, and those of the folders above it."""
+        inner = [Placed(Rules("built-in", BUILT_IN, name="built in"))]
+        top = enclosing_work_tree(self._root) or self._root
+        way = [] if top == self._root else os.path.relpath(self._root, top).split(os.sep)
+        outer = [(0, rules) for rules in self._rules_of_git(top, excludes_file)]
+        for number in range(len(way)):
+            folder = os.path.join(top, *way[:number])
+            names = [name for name in IGNORE_FILES if _is_plain_file(os.path.join(folder, name))]
+            outer += [(number, rules) for rules in self._rules_of(OpenFolder(folder, None), names, report=False)]
+        for number, name in enumerate(way):
+            above = Stack(_placed_above(outer, way[:number]))
+            if above.at("").value(name, is_folder=True) & 1:  # the root is no part of that repository
+                return Stack(inner)
+        return Stack([*inner, *_placed_above(outer, way)])
+
+    def _rules_of_git(self, top: str, excludes_file: str | None) -> Iterator[Rules]:
+        """The rules outside the work tree: of the user (core.excludesFile), and of one repository on one machine."""
+        if excludes_file and (text := self._text(excludes_file)):
+            yield Rules("global", text, name=excludes_file)
+        owner = common_dir_of(top)
+        if owner and (text := self._text(os.path.join(owner, "info", "exclude"))):
+            yield Rules("exclude", text, name=".git/info/exclude")
+
+    # -- from folder to folder --
+
+    def _list(self, folder: _Folder) -> None:
+        """List one folder, if it still is the one that was found."""
+        try:
+            with self._opened(folder) as opened:
+                self._list_opened(folder, opened)
+        except OSError as error:
+            self._skipped.append((folder.rel, *_trouble(error)))
+
+    def _list_opened(self, folder: _Folder, opened: OpenFolder) -> None:
+        """Judge what is in the folder, unless something in it says that it does not count. Raises: OSError."""
+        with os.scandir(opened.path if opened.descriptor is None else opened.descriptor) as found:
+            entries = {entry.name: entry for entry in found}
+        if reason := self._closed(folder, opened, entries):
+            self._skipped.append((folder.rel, *reason))
+            return
+        self._listed[folder.rel] = folder.mtime_ns
+        self._judge(folder, self._rules_inside(folder, opened, entries), entries)
+
+    def _opened(self, folder: _Folder) -> OpenFolder:
+        """The very folder that was found, open: by now a link out of the workspace may have its name. Raises: OSError."""
+        if not _BY_DESCRIPTOR:
+            return OpenFolder(folder.absolute, None)
+        opened = OpenFolder(folder.absolute, self._top.open(folder.rel, _FOLDER_FLAGS))
+        if opened.identity() != folder.place:
+            opened.close()
+            raise FileNotFoundError(errno.ENOENT, "another folder has its place by now")
+        return opened
+
+    def _closed(self, folder: _Folder, opened: OpenFolder, entries: Mapping[str, _Entry]) -> tuple[str, str] | None:
+        """Why a folder is not entered, told by what lies in it."""
+        if folder.depth > DEPTH_MAX:
+            return "loop", f"more than {DEPTH_MAX} folders deep"
+        if ".git" in entries and folder.rel and self._is_second_work_tree(folder):
+            return "nested_worktree", "another work tree of a repository that is walked already"
+        if folder.insisted:
+            return None
+        if "pyvenv.cfg" in entries:
+            return "ignored", "a Python virtual environment"
+        if "CACHEDIR.TAG" in entries and _is_cache(opened):
+            return "ignored", "marked as a cache by CACHEDIR.TAG"
+        return None
+
+    def _is_second_work_tree(self, folder: _Folder) -> bool:
+        """Whether the repository of this work tree has another one in the walk: one seen before, or its main one."""
+        owner = common_dir_of(folder.absolute)
+        if owner is None or folder.rel in self._entered:  # on the way down every folder is looked at twice
+            return False
+        main = os.path.dirname(owner)
+        if os.path.basename(owner) == ".git" and main != folder.absolute and self._contains(main):
+            return True
+        seen = owner in self._repositories_seen
+        self._repositories_seen.add(owner)
+        return seen
+
+    def _contains(self, real: str) -> bool:
+        return f"{real}{os.sep}".startswith(self._root.rstrip(os.sep) + os.sep)
+
+    def _judge(self, folder: _Folder, stack: Stack, entries: Mapping[str, _Entry]) -> None:
+        """Sort the entries of one folder into files, folders and skipped. The hot loop of the walk."""
+        prefix = f"{folder.rel}/" if folder.rel else ""
+        view = stack.at(folder.rel)
+        of_files, of_folders = stack.names
+        private = plain_name(folder.rel.rpartition("/")[2]) in SENSITIVE_PAIRS
+        by_name, skipped = self._by_name, self._skipped
+        folders: list[tuple[str, _Entry, bool]] = []
+        for name, entry in entries.items():
+            if name in NEVER:
+                continue
+            is_folder = entry.is_dir(follow_symlinks=False)
+            if view.simple:
+                value = of_folders[name] if is_folder else of_files[name]
+            else:
+                value = view.value(name, is_folder)
+            if value & 1:
+                skipped.append((prefix + name, "ignored", stack.words(value)))
+            elif (verdict := by_name[name]) and not (is_folder and verdict[0] == "binary"):
+                skipped.append((prefix + name, *verdict))
+            elif private and (reason := is_sensitive(prefix + name)):
+                skipped.append((prefix + name, "sensitive", reason))
+            elif is_folder:
+                folders.append((prefix + name, entry, value != NO_RULE))
+            else:
+                self._file(folder, prefix + name, entry)
+        if folder.depth >= self._deepest:
+            return
+        folders.sort(key=_first, reverse=True)  # the last is listed next
+        self._waiting += [each for row in folders if (each := self._folder(folder, stack, *row))]
+
+    def _file(self, folder: _Folder, path: str, entry: _Entry) -> None:
+        try:
+            status = entry.stat(follow_symlinks=False)
+        except OSError as error:
+            self._skipped.append((path, *_trouble(error)))
+            return
+        if status.st_mode & 0o170000 != stat.S_IFREG:
+            self._skipped.append((path, *self._special(os.path.join(folder.absolute, entry.name), status.st_mode)))
+        elif status.st_size > self._bytes_max:
+            detail = f"{status.st_size:,} bytes; the limit is {self._bytes_max:,}"
+            self._skipped.append((path, "too_large", detail))
+        else:
+            self._files.append((path, status.st_size, status.st_mtime_ns))
+
+    def _folder(self, parent: _Folder, stack: Stack, path: str, entry: _Entry, insisted: bool) -> _Folder | None:
+        """A folder to be listed, unless it has been: a bind mount can lead back to where we are."""
+        try:
+            status = entry.stat(follow_symlinks=False)
+        except OSError as error:
+            self._skipped.append((path, *_trouble(error)))
+            return None
+        place = (status.st_dev, status.st_ino)
+        if status.st_ino and place in self._folders_seen:  # a listing on Windows gives no number
+            self._skipped.append((path, "loop", "the same folder is walked elsewhere"))
+            return None
+        self._folders_seen.add(place)
+        absolute = os.path.join(parent.absolute, entry.name)
+        return _Folder(path, absolute, stack, parent.depth + 1, status.st_mtime_ns, place, insisted)
+
+    def _special(self, absolute: str, mode: int) -> tuple[str, str]:
+        """Why something that is neither folder nor plain file is left out. Links are never followed: decision 0004."""
+        if not stat.S_ISLNK(mode):
+            return "special", "a pipe, socket or device"
+        try:
+            real = real_path(absolute)
+        except OSError:
+            return "vanished", "a link that is being exchanged"
+        if not self._contains(real):
+            return "outside", "a link that leads out of the workspace"
+        target = os.path.relpath(real, self._root).replace(os.sep, "/")
+        if reason := is_sensitive(target):
+            return "sensitive", reason
+        if not os.path.lexists(real) or os.path.islink(real):
+            return "unreadable", "a link that leads nowhere"
+        if f"{os.path.dirname(absolute)}{os.sep}".startswith(real.rstrip(os.sep) + os.sep):
+            return "loop", f"a link back to {target}"
+        return "linked", f"a link to {target}, which counts once"
+
+    # -- rules --
+
+    def _rules_inside(self, folder: _Folder, opened: OpenFolder, entries: Mapping[str, _Entry]) -> Stack:
+        """The rules for what lies in a folder: those from above, without git's where another repository begins."""
+        stack = folder.stack
+        more: list[Rules] = []
+        if ".git" in entries and folder.rel and common_dir_of(folder.absolute):
+            stack = stack.without_git()
+            more += self._rules_of_git(folder.absolute, None)
+        names = [name for name in IGNORE_FILES if name in entries and entries[name].is_file(follow_symlinks=False)]
+        if names:
+            more += self._rules_of(opened, names, folder.rel)
+        return stack.with_rules(*[Placed(rules, folder.rel, depth=folder.depth) for rules in more]) if more else stack
+
+    def _rules_of(self, folder: OpenFolder, names: list[str], base: str = "", *, report: bool = True) -> list[Rules]:
+        """The ignore files of one folder, those of one level as one."""
+        texts: dict[str, list[str]] = {}
+        sources: dict[str, str] = {}
+        for name in names:
+            rel, level = f"{base}/{name}" if base else name, IGNORE_FILES[name]
+            if text := self._text(name, folder, rel if report else None):
+                texts.setdefault(level, []).append(text)
+                sources.setdefault(level, rel)
+        return [Rules(level, "\n".join(each), name=sources[level]) for level, each in texts.items()]
+
+    def _text(self, name: str, folder: OpenFolder | None = None, rel: str | None = None) -> str:
+        """An ignore file's text; what cannot be read is no rule, and reported where it lies in the workspace."""
+        why = ("too_large", "its rules do not hold: too long for an ignore file")
+        try:
+            raw = _beginning(folder, name, IGNORE_FILE_BYTES_MAX + 1)
+        except OSError as error:
+            why, raw = ("unreadable", f"its rules do not hold: {error.strerror}"), None
+        if raw is not None and len(raw) <= IGNORE_FILE_BYTES_MAX:
+            return raw.decode("utf-8", "surrogateescape")
+        if rel is not None:
+            self._skipped.append((rel, *why))
+        return ""
+
+
+def _placed_above(outer: Iterable[tuple[int, Rules]], way: Sequence[str]) -> list[Placed]:
+    """Rules of folders above, as they hold at the end of a way down; each has the number of steps to its folder."""
+    return [
+        Placed(rules, lead="/".join(way[number:]), depth=number - len(way))
+        for number, rules in outer
+        if number <= len(way)
+    ]
+
+
+def _is_plain_file(path: str) -> bool:
+    try:
+        return stat.S_ISREG(os.stat(path, follow_symlinks=False).st_mode)
+    except OSError:  # not there, or closed to us: no rules either way
+        return False
+
+
+def _is_cache(folder: OpenFolder) -> bool:
+    try:
+        return _beginning(folder, "CACHEDIR.TAG", len(CACHE_TAG)) == CACHE_TAG
+    except OSError:  # a tag that cannot be read marks nothing
+        return False
+
+
+def _beginning(folder: OpenFolder | None, name: str, size: int) -> bytes:
+    """The first bytes of a plain file in a folder, or of one that the user named by its absolute path. Raises: OSError."""
+    descriptor = folder.open(name, _FILE_FLAGS) if folder else os.open(name, _FILE_FLAGS)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is no plain file")
+        return file.read(size)
+
+
+def _trouble(error: OSError) -> tuple[str, str]:
+    """What the system's refusal means for a walk: gone meanwhile, or closed to us."""
+    gone = isinstance(error, FileNotFoundError | NotADirectoryError) or error.errno == errno.ELOOP  # a link by now
+    return "vanished" if gone else "unreadable", error.strerror or str(error)
+
+
+def _first(row: tuple[str, _Entry, bool]) -> str:
+    return row[0]

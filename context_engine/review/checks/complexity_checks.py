@@ -1,0 +1,200 @@
+"""Functions that grow: longer than a screen, with more ways through them than anybody tests; docs that fell behind."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from context_engine.review.checks.check import Note, Rule, on_line, py
+from context_engine.text.spans import LineSpan
+
+if TYPE_CHECKING:
+    from context_engine.languages import Symbol
+    from context_engine.languages.captures import Match
+    from context_engine.review.source_versions import ChangedFile, Source
+
+LONG_LINES = 80
+"""More than a screen: one scrolls to see how it ends."""
+GREW_LINES = 5
+"""A line or two are no reason to take a function apart."""
+WAYS_MAX, WAYS_MORE = 15, 3
+"""McCabe's own limit is ten, most linters warn above ten to fifteen; three more ways are more than one condition."""
+
+
+@Rule(
+    "long-function",
+    "Long function grown",
+    "It was more than a screen long or is now; what was added may be a function of its own.",
+    priority=2,
+    confidence=0.55,
+    category="maintainability",
+    in_tests=False,
+    examples=(
+        py("def f(): «\n" + "    x()\n" * 95, "def f():\n" + "    x()\n" * 70),
+        py("def f():\n" + "    x()\n" * 95, "def f():\n" + "    x()\n" * 94),
+        py("def f():\n" + "    x()\n" * 60, "def f():\n    x()"),
+    ),
+).file
+def long_function(file: ChangedFile) -> Iterator[Note]:
+    """A function above 80 lines that has more of them than before."""
+    before = {name: each.last - each.first + 1 for name, each in _functions(file.old).items()}
+    for name, each in _functions(file.new).items():
+        lines = each.last - each.first + 1
+        if (
+            lines > LONG_LINES
+            and lines - before.get(name, 0) >= GREW_LINES
+            and file.touches(LineSpan(each.first, each.last))
+        ):
+            was = f"had {before[name]} lines and " if name in before else ""
+            yield on_line(each.line, f"{each.name} {was}has {lines} lines now, more than a screen.")
+
+
+@Rule(
+    "complexity",
+    "Function with many ways through it",
+    "Each of them wants a test; a part of it may be a function of its own.",
+    priority=2,
+    confidence=0.65,
+    category="maintainability",
+    languages=("python", "javascript", "typescript", "tsx", "go", "java", "rust", "ruby", "php", "c", "cpp", "csharp"),
+    in_tests=False,
+    examples=(
+        py("def f(a): «\n" + "    if a:\n        x()\n" * 16, "def f(a):\n" + "    if a:\n        x()\n" * 9),
+        py("def f(a):\n" + "    if a:\n        x()\n" * 17, "def f(a):\n" + "    if a:\n        x()\n" * 16),
+        py("def f(a):\n" + "    if a and b:\n        x()\n" * 5, "def f(a): pass"),
+    ),
+).file
+def complexity(file: ChangedFile) -> Iterator[Note]:
+    """A function with a cyclomatic complexity above 15 that is 3 more than before."""
+    if file.new is None or not any(each.last - each.first > WAYS_MAX for each in _functions(file.new).values()):
+        return
+    before = ways(file.old) if file.old is not None else {}
+    known = _functions(file.new)
+    for name, count in ways(file.new).items():
+        each = known[name]
+        if (
+            count > WAYS_MAX
+            and count - before.get(name, 1) >= WAYS_MORE
+            and file.touches(LineSpan(each.first, each.last))
+        ):
+            was = f"had {before[name]} ways through it and " if name in before else ""
+            yield on_line(each.line, f"{each.name} {was}has {count} now; each of them wants a test.")
+
+
+def _functions(source: Source | None) -> Mapping[str, Symbol]:
+    return source.functions if source else {}
+
+
+def ways(source: Source) -> Mapping[str, int]:
+    """The cyclomatic complexity of each function: one, and one more for each place where its way forks."""
+    query = FORKS.get(source.language_name)
+    inside = source.functions
+    counts = dict.fromkeys(inside, 1)
+    for found in source.matches(query) if query else ():
+        fork = found["fork"]
+        around = [
+            (each.last - each.first, name) for name, each in inside.items() if each.start <= fork.start < each.stop
+        ]
+        if around:
+            counts[min(around)[1]] += 1
+    return counts
+
+
+_SCRIPT_FORKS = """
+[(if_statement) (for_statement) (for_in_statement) (while_statement) (do_statement) (switch_case) (catch_clause)
+ (ternary_expression)] @fork
+(binary_expression operator: ["&&" "||" "??"]) @fork
+"""
+_C_FORKS = """
+[(if_statement) (for_statement) (while_statement) (do_statement) (case_statement) (conditional_expression)] @fork
+(binary_expression operator: ["&&" "||"]) @fork
+"""
+FORKS = {
+    "python": "[(if_statement) (elif_clause) (for_statement) (while_statement) (except_clause) (boolean_operator)"
+    " (conditional_expression) (case_clause) (if_clause)] @fork",
+    **dict.fromkeys(("javascript", "typescript", "tsx"), _SCRIPT_FORKS),
+    "go": "[(if_statement) (for_statement) (expression_case) (type_case) (communication_case)] @fork"
+    ' (binary_expression operator: ["&&" "||"]) @fork',
+    "java": "[(if_statement) (for_statement) (enhanced_for_statement) (while_statement) (do_statement) (switch_label)"
+    ' (catch_clause) (ternary_expression)] @fork (binary_expression operator: ["&&" "||"]) @fork',
+    "rust": "[(if_expression) (for_expression) (while_expression) (match_arm)] @fork"
+    ' (binary_expression operator: ["&&" "||"]) @fork',
+    "ruby": "[(if) (elsif) (unless) (while) (until) (for) (when) (rescue) (conditional) (if_modifier) (unless_modifier)] @fork",
+    "php": "[(if_statement) (else_if_clause) (for_statement) (foreach_statement) (while_statement) (case_statement)"
+    " (catch_clause) (conditional_expression)] @fork",
+    "c": _C_FORKS,
+    "cpp": _C_FORKS,
+    "csharp": "[(if_statement) (for_statement) (foreach_statement) (while_statement) (do_statement) (switch_section)"
+    ' (catch_clause) (conditional_expression)] @fork (binary_expression operator: ["&&" "||"]) @fork',
+}
+"""Where the way through a function forks, by language."""
+
+
+@Rule(
+    "docs-behind",
+    "Documentation names another parameter",
+    "Who reads it calls the function wrong.",
+    priority=3,
+    confidence=0.7,
+    category="documentation",
+    languages=("python",),
+    in_tests=False,
+    examples=(
+        py(
+            'def f(size):\n    """Make it.\n\n    :param width: how wide «\n    """',
+            'def f(width):\n    """Make it.\n\n    :param width: how wide\n    """',
+        ),
+        py(
+            'def f(size):\n    """Make it.\n\n    Args:\n        width: how wide «\n    """',
+            'def f(width):\n    """Make it.\n\n    Args:\n        width: how wide\n    """',
+        ),
+        py(
+            'def f(size):\n    """Make it.\n\n    :param size: how wide\n    """',
+            'def f(width):\n    """Make it.\n\n    :param width: how wide\n    """',
+        ),
+        py(
+            'def f(size, **more):\n    """Make it.\n\n    :param width: how wide\n    """',
+            'def f(width):\n    """Make it.\n\n    :param width: how wide\n    """',
+        ),
+    ),
+).file
+def docs_behind(file: ChangedFile) -> Iterator[Note]:
+    """A parameter in a doc text that the signature had before and has no more."""
+    if file.new is None or file.old is None:
+        return
+    before, now = _documented(file.old), _documented(file.new)
+    names = Counter(found["name"].text for found in now)
+    for found in now:
+        name = found["name"].text
+        was = next((each for each in before if each["name"].text == name), None)
+        if was is None or names[name] > 1 or "**" in found["parameters"].text:
+            continue
+        gone = _parameters(was["parameters"].text) - _parameters(found["parameters"].text)
+        doc = found["doc"]
+        for line in range(doc.first, doc.last + 1) if gone else ():
+            said = _PARAMETER.match(file.new.line(line))
+            if said and (said[1] or said[2]) in gone:
+                yield on_line(line, f"{said[1] or said[2]} is no parameter of {name} any more.")
+
+
+def _documented(source: Source) -> list[Match]:
+    """The functions that have a doc text."""
+    return source.matches(
+        "(function_definition name: (identifier) @name parameters: (parameters) @parameters"
+        " body: (block . (expression_statement . (string) @doc)))"
+    )
+
+
+_PARAMETER = re.compile(
+    r"\s*+(?::param\s{1,20}(?:[\w.\[\], |]{1,200}\s)?\*{0,2}(\w+)\s*:|(\w+)(?:\s*\([^)]*\))?:\s+\S)"
+)
+
+
+def _parameters(given: str) -> set[str]:
+    """The names in a list of parameters, and those in its types: what is in neither list is gone."""
+    return set(re.findall(r"\w+", given))
+
+
+ALL = (long_function, complexity, docs_behind)

@@ -1,0 +1,112 @@
+"""Mistakes that Go's compiler lets pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from context_engine.review.checks.check import GO, Note, Rule, at, go, on_line
+
+if TYPE_CHECKING:
+    from context_engine.review.source_versions import Source
+
+
+@Rule(
+    "defer-in-loop",
+    "defer in a loop",
+    "It runs when the function ends, not at the end of the round: files and locks pile up.",
+    priority=2,
+    confidence=0.7,
+    category="performance",
+    languages=GO,
+    in_tests=False,
+    mentions=("defer",),
+    examples=(
+        go("package a\nfunc f() {\n\tfor _, p := range ps {\n\t\tdefer p.Close() «\n\t}\n}"),
+        go("package a\nfunc f() {\n\tfor _, p := range ps {\n\t\tfunc() {\n\t\t\tdefer p.Close()\n\t\t}()\n\t}\n}"),
+    ),
+).text
+def defer_in_loop(source: Source) -> Iterator[Note]:
+    """`defer` directly in the body of a `for`."""
+    for found in source.matches("(for_statement body: (block (statement_list (defer_statement) @it)))"):
+        yield at(found["it"])
+
+
+@Rule(
+    "unreachable-go",
+    "Never reached",
+    "What stands before it on this level always leaves.",
+    priority=2,
+    confidence=0.85,
+    category="correctness",
+    languages=GO,
+    examples=(
+        go("package a\nfunc f() int {\n\treturn 1\n\tclean() «\n}"),
+        go("package a\nfunc f() int {\n\tpanic(1)\n}"),
+        go("package a\nfunc f() int {\n\treturn 1\n\t// done\n}"),
+    ),
+).text
+def unreachable(source: Source) -> Iterator[Note]:
+    """A statement right after `return`, `continue` or `break`."""
+    for found in source.matches(
+        "(statement_list [(return_statement) (continue_statement) (break_statement)] . (_) @next)"
+    ):
+        if found["next"].kind not in ("comment", "labeled_statement"):
+            yield on_line(found["next"].first)
+
+
+@Rule(
+    "self-comparison-go",
+    "Compared with itself",
+    "Both sides are the same, so the outcome is fixed.",
+    priority=1,
+    confidence=0.85,
+    category="correctness",
+    languages=GO,
+    in_tests=False,
+    examples=(
+        go("package a\nfunc f() {\n\tif a.size == a.size { «\n\t}\n}"),
+        go("package a\nfunc f() {\n\tif a.size == b.size {\n\t}\n\tif x != x {\n\t}\n}"),
+    ),
+).text
+def self_comparison(source: Source) -> Iterator[Note]:
+    """`x == x`."""
+    for found in source.matches(
+        "(binary_expression left: [(identifier) (selector_expression)] @left"
+        ' operator: ["==" "<" ">" "<=" ">="] right: [(identifier) (selector_expression)] @right) @it'
+    ):
+        if found["left"].text == found["right"].text:
+            yield at(found["it"])
+
+
+@Rule(
+    "error-dropped-go",
+    "Error dropped",
+    "An error was found, and success is reported.",
+    priority=2,
+    confidence=0.6,
+    category="correctness",
+    languages=GO,
+    in_tests=False,
+    mentions=("return nil",),
+    examples=(
+        go("package a\nfunc f() error {\n\tif err != nil {\n\t\treturn nil «\n\t}\n\treturn nil\n}"),
+        go("package a\nfunc f() error {\n\tif err != nil {\n\t\treturn err\n\t}\n\treturn nil\n}"),
+        go("package a\nfunc f() error {\n\tif err != nil {\n\t\treturn nil // gone is fine\n\t}\n\treturn nil\n}"),
+    ),
+).text
+def error_dropped(source: Source) -> Iterator[Note]:
+    """`if err != nil { return nil }` as all there is in the block, without a word of why."""
+    for found in source.matches(_DROPPED):
+        if "//" not in source.line(found["it"].first) and "//" not in found["block"].text:
+            yield at(found["it"])
+
+
+_DROPPED = """
+(if_statement
+  condition: (binary_expression left: (identifier) @_name operator: "!=" right: (nil))
+  consequence: (block (statement_list . (return_statement (expression_list . (nil) .)) @it .)) @block
+  (#eq? @_name "err"))
+"""
+
+ALL = (defer_in_loop, unreachable, self_comparison, error_dropped)

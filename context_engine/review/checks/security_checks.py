@@ -1,0 +1,347 @@
+"""Calls that let strangers in: code built from text, shells, certificates nobody looks at, data that runs when it is read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from context_engine.review.checks.check import GO, PYTHON, SCRIPT, Example, Note, Rule, at, go, js, py
+
+if TYPE_CHECKING:
+    from context_engine.review.source_versions import Source
+
+
+@Rule(
+    "eval",
+    "Text run as code",
+    "Whoever can put something into that text runs code here. ast.literal_eval, json.loads or a table of functions will do.",
+    priority=1,
+    confidence=0.75,
+    category="security",
+    languages=PYTHON,
+    in_tests=False,
+    mentions=("eval(", "exec("),
+    examples=(
+        py("value = eval(text) «"),
+        py("exec(source, scope) «"),
+        py("value = eval('1 + 1')"),
+        py("model.eval()\ncursor.exec(query)"),
+    ),
+).text
+def eval_python(source: Source) -> Iterator[Note]:
+    """`eval` and `exec` of something that is no literal."""
+    for found in source.matches(
+        '(call function: (identifier) @_name arguments: (argument_list . (_) @text) (#any-of? @_name "eval" "exec")) @it'
+    ):
+        if found["text"].kind != "string" or "{" in found["text"].text:
+            yield at(found["it"])
+
+
+@Rule(
+    "eval-js",
+    "Text run as code",
+    "Whoever can put something into that text runs code here. JSON.parse or a table of functions will do.",
+    priority=1,
+    confidence=0.75,
+    category="security",
+    languages=SCRIPT,
+    in_tests=False,
+    mentions=("eval(", "Function("),
+    examples=(
+        js("const value = eval(text); «"),
+        js("const f = new Function('a', body); «"),
+        js("const value = JSON.parse(text);"),
+        js("page.eval(text);"),
+    ),
+).text
+def eval_script(source: Source) -> Iterator[Note]:
+    """`eval(x)` and `new Function(..., x)`."""
+    for query in (
+        '(call_expression function: (identifier) @_name arguments: (arguments . (_) @text) (#eq? @_name "eval")) @it',
+        '(new_expression constructor: (identifier) @_name arguments: (arguments (_) @text .) (#eq? @_name "Function")) @it',
+    ):
+        for found in source.matches(query):
+            if found["text"].kind != "string":
+                yield at(found["it"])
+
+
+@Rule(
+    "shell-true",
+    "Command read by a shell",
+    "A name with a blank, a quote or `;` in it becomes another command. Give the arguments as a list, without a shell.",
+    priority=1,
+    confidence=0.75,
+    category="security",
+    languages=PYTHON,
+    in_tests=False,
+    mentions=("shell=", "os.system", "os.popen"),
+    examples=(
+        py("subprocess.run(f'rm {name}', shell=True) «"),
+        py("os.system('rm ' + name) «"),
+        py("subprocess.run(command, shell=True) «"),
+        py("subprocess.run('make all', shell=True)"),
+        py("subprocess.run(['rm', name])"),
+    ),
+).text
+def shell_true(source: Source) -> Iterator[Note]:
+    """`shell=True` and `os.system` with a command that is put together."""
+    for found in source.matches(_SHELL):
+        if not _is_plain(found["command"].kind, found["command"].text):
+            yield at(found["it"])
+    for found in source.matches(
+        "(call function: (attribute) @_name arguments: (argument_list . (_) @command)"
+        ' (#any-of? @_name "os.system" "os.popen")) @it'
+    ):
+        if not _is_plain(found["command"].kind, found["command"].text):
+            yield at(found["it"])
+
+
+_SHELL = """
+(call arguments: (argument_list . (_) @command
+  (keyword_argument name: (identifier) @_name value: (true)))
+  (#eq? @_name "shell")) @it
+"""
+
+
+def _is_plain(kind: str, text: str) -> bool:
+    """Whether a text is written out, with nothing put into it."""
+    return kind in ("string", "concatenated_string") and not re.match(r"[rRbB]*[fF]", text)
+
+
+@Rule(
+    "shell-js",
+    "Command read by a shell",
+    "A name with a blank, a quote or `;` in it becomes another command. execFile or spawn take the arguments as a list.",
+    priority=1,
+    confidence=0.75,
+    category="security",
+    languages=SCRIPT,
+    in_tests=False,
+    mentions=("exec",),
+    examples=(
+        js("exec(`rm ${name}`); «"),
+        js("child_process.execSync('rm ' + name); «"),
+        js("execSync('make all');"),
+        js("pattern.exec(`a${b}`);"),
+    ),
+).text
+def shell_script(source: Source) -> Iterator[Note]:
+    """`exec` of child_process with a command that is put together."""
+    for found in source.matches(
+        "(call_expression function: [(identifier) (member_expression)] @name"
+        " arguments: (arguments . [(template_string (template_substitution)) (binary_expression)])) @it"
+    ):
+        if re.fullmatch(r"(?:(?:child_process|cp|childProcess)\.)?exec(?:Sync)?", found["name"].text):
+            yield at(found["it"])
+
+
+@Rule(
+    "unsafe-yaml",
+    "YAML that may run code",
+    "yaml.load builds whatever object the file names; yaml.safe_load builds data only.",
+    priority=1,
+    confidence=0.85,
+    category="security",
+    languages=PYTHON,
+    in_tests=False,
+    mentions=("yaml.load",),
+    examples=(
+        py("config = yaml.load(file) «"),
+        py("config = yaml.load(file, Loader=yaml.Loader) «"),
+        py("config = yaml.load(file, Loader=yaml.SafeLoader)"),
+        py("config = yaml.load(file, Loader=OurLoader)"),
+        py("config = yaml.safe_load(file)"),
+    ),
+).text
+def unsafe_yaml(source: Source) -> Iterator[Note]:
+    """`yaml.load` without a loader, or with one that builds objects."""
+    for found in source.matches(
+        '(call function: (attribute) @_name arguments: (argument_list) @given (#eq? @_name "yaml.load")) @it'
+    ):
+        loader = re.search(r"(?:,|Loader\s*=)\s*([\w.]+)\s*,?\s*\)$", found["given"].text)
+        if loader is None or re.fullmatch(r"(?:yaml\.)?(?:Unsafe|Full)?Loader", loader[1]):
+            yield at(found["it"])
+
+
+@Rule(
+    "unsafe-pickle",
+    "Unpickling",
+    "Reading a pickle runs what its writer wanted. Only data that this program wrote itself may be read so.",
+    priority=2,
+    confidence=0.6,
+    category="security",
+    languages=PYTHON,
+    in_tests=False,
+    mentions=("pickle", "dill", "marshal"),
+    examples=(
+        py("state = pickle.loads(data) «"),
+        py("state = json.loads(data)\npickle.dumps(state)"),
+    ),
+).text
+def unsafe_pickle(source: Source) -> Iterator[Note]:
+    """`pickle.load(s)` and its relatives."""
+    for found in source.matches(
+        "(call function: (attribute) @_name"
+        ' (#any-of? @_name "pickle.load" "pickle.loads" "cPickle.loads" "dill.loads" "marshal.loads")) @it'
+    ):
+        yield at(found["it"])
+
+
+@Rule(
+    "unverified-tls",
+    "Certificate not verified",
+    "Anybody between the two ends can read and change what is said.",
+    priority=1,
+    confidence=0.8,
+    category="security",
+    languages=(*PYTHON, *SCRIPT, *GO),
+    in_tests=False,
+    mentions=("verif", "rejectUnauthorized", "InsecureSkipVerify"),
+    examples=(
+        py("requests.get(url, verify=False) «"),
+        py("context = ssl._create_unverified_context() «"),
+        py("requests.get(url, verify=True)\nimage.verify(False)"),
+        js("const agent = new https.Agent({ rejectUnauthorized: false }); «"),
+        js("const agent = new https.Agent({ rejectUnauthorized: true });"),
+        go("package a\nvar c = tls.Config{InsecureSkipVerify: true} «"),
+        go("package a\nvar c = tls.Config{InsecureSkipVerify: skip}"),
+    ),
+).text
+def unverified_tls(source: Source) -> Iterator[Note]:
+    """`verify=False`, `rejectUnauthorized: false`, `InsecureSkipVerify: true`."""
+    for found in source.matches(_UNVERIFIED[source.language_name]):
+        yield at(found["it"])
+
+
+_UNVERIFIED_PYTHON = """
+(call function: (_) @_call arguments: (argument_list (keyword_argument name: (identifier) @_name value: (false)) @it)
+  (#eq? @_name "verify")
+  (#match? @_call "(requests|httpx|session|client|http)|(get|post|put|patch|delete|head|request|Client|Session)$"))
+(call function: (attribute) @_name (#eq? @_name "ssl._create_unverified_context")) @it
+"""
+_UNVERIFIED_SCRIPT = """
+(pair key: (property_identifier) @_name value: (false) (#eq? @_name "rejectUnauthorized")) @it
+"""
+_UNVERIFIED_GO = """
+(keyed_element key: (_) @_name value: (_) @_value (#eq? @_name "InsecureSkipVerify") (#eq? @_value "true")) @it
+"""
+_UNVERIFIED = {"python": _UNVERIFIED_PYTHON, "go": _UNVERIFIED_GO, **dict.fromkeys(SCRIPT, _UNVERIFIED_SCRIPT)}
+
+
+@Rule(
+    "sql-built",
+    "SQL put together from text",
+    "A quote in a value becomes SQL. Give the values as parameters of the query.",
+    priority=1,
+    confidence=0.75,
+    category="security",
+    languages=PYTHON,
+    in_tests=False,
+    mentions=("execute",),
+    examples=(
+        py("cursor.execute(f\"SELECT * FROM users WHERE name = '{name}'\") «"),
+        py("db.execute('DELETE FROM users WHERE id = %s' % user) «"),
+        py("db.execute('SELECT * FROM users WHERE id = ' + user) «"),
+        py("db.execute('SELECT * FROM users WHERE id = %s', (user,))"),
+        py("db.execute(f'SELECT {COLUMNS} FROM users')"),
+        py("runner.execute(f'select {card}')"),
+    ),
+).text
+def sql_built(source: Source) -> Iterator[Note]:
+    """`execute` of a statement with a value written into it where a parameter may stand."""
+    for found in source.matches(
+        "(call function: (attribute attribute: (identifier) @_name) arguments: (argument_list . (_) @text)"
+        ' (#any-of? @_name "execute" "executemany" "executescript")) @it'
+    ):
+        if _is_built_sql(found["text"].text):
+            yield at(found["it"])
+
+
+def _is_built_sql(text: str) -> bool:
+    """Whether a statement's text has a value put in behind a comparison, or is added to.
+
+    >>> _is_built_sql('f"SELECT a FROM b WHERE c = {d}"'), _is_built_sql('f"SELECT a FROM {table}"')
+    (True, False)
+    """
+    if not re.search(
+        r"(?i)['\"]\s*(?:select\b.*\bfrom|insert\s+into|update\b.*\bset|delete\s+from)\b", text, re.DOTALL
+    ):
+        return False
+    if re.match(r"[rR]?[fF][rR]?['\"]", text):
+        return bool(re.search(r"(?i)(?:=|<|>|\blike\b|\bin\b|values\s*\()\s*\(?\s*['\"]?%?\{(?!(?-i:[A-Z_]+)\})", text))
+    return bool(re.search(r"['\"]\s*(?:%\s*[\w(]|\+\s*\w)|['\"]\.format\(", text))
+
+
+@Rule(
+    "plain-http",
+    "Address without encryption",
+    "What goes over http:// can be read and changed on its way.",
+    priority=2,
+    confidence=0.6,
+    category="security",
+    languages=(*PYTHON, *SCRIPT, *GO),
+    in_tests=False,
+    mentions=("http://",),
+    examples=(
+        py("API = 'http://api.shop.io/v1' «"),
+        py("API = 'http://localhost:8000'\nNS = 'http://www.w3.org/2000/svg'"),
+        py("# see http://api.shop.io/v1"),
+        js("fetch('http://api.shop.io/v1'); «"),
+    ),
+).text
+def plain_http(source: Source) -> Iterator[Note]:
+    """A text that is an http:// address of another machine; names of XML spaces are none."""
+    query = "(string) @it" if source.language_name != "go" else "(interpreted_string_literal) @it"
+    for found in source.matches(query):
+        address = re.match(r"[a-zA-Z]*['\"`]{1,3}http://([\w.-]+)", found["it"].text)
+        if address and not _LOCAL.search(address[1]):
+            yield at(found["it"])
+
+
+_LOCAL = re.compile(
+    r"^(?:localhost|127\.|0\.0\.0\.0|10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.)|\.(?:local|test|internal|invalid|example)$"
+    r"|(?:^|\.)(?:example\.(?:com|org|net)|w3\.org|schemas?\.[\w.]+|xmlsoap\.org|purl\.org|json-schema\.org)$|^[\w-]+$"
+)
+
+
+@Rule(
+    "flask-debug",
+    "Debugger for everybody",
+    "With debug=True whoever sees an error page can run code on this machine.",
+    priority=1,
+    confidence=0.75,
+    category="security",
+    languages=PYTHON,
+    in_tests=False,
+    mentions=("debug=",),
+    examples=(
+        py("app.run(host='0.0.0.0', debug=True) «"),
+        py("app.run(debug=settings.debug)"),
+        Example("examples/hello.py", "app.run(debug=True)"),
+    ),
+).text
+def flask_debug(source: Source) -> Iterator[Note]:
+    """`app.run(debug=True)` outside of examples and docs."""
+    if re.search(r"(?:^|/)(?:examples?|docs?(?:_src)?|tutorials?|samples?)/", source.path):
+        return
+    for found in source.matches(
+        "(call function: (attribute) @_call arguments: (argument_list"
+        ' (keyword_argument name: (identifier) @_name value: (true)) @_pair) (#eq? @_name "debug")'
+        ' (#match? @_call "(^|[.])(app|application|server)[.]run$")) @it'
+    ):
+        yield at(found["it"])
+
+
+ALL = (
+    eval_python,
+    eval_script,
+    shell_true,
+    shell_script,
+    unsafe_yaml,
+    unsafe_pickle,
+    unverified_tls,
+    sql_built,
+    plain_http,
+    flask_debug,
+)

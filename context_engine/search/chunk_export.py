@@ -1,0 +1,159 @@
+"""An index as chunk files: every chunk of a snapshot in the words of seed 004, with its vector where somebody makes one.
+
+What changed on the disk since it was indexed is left out, because its lines would be cut wrongly: bring the index up to
+date first. Secrets are masked in the texts that are written; what embeds gets the texts as they are.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from context_engine.embedding.embedder import Embedder
+from context_engine.index.chunk_files import FILES, ChunkRow, written
+from context_engine.index.chunk_folder import write_folder
+from context_engine.index.embedding_text import Capsule, Placed, capsules
+from context_engine.model import CHUNK_KINDS, Chunk, ChunkKind, Hit, Progress
+from context_engine.search.hit_reading import Read, Reader
+from context_engine.search.rankers import View
+from context_engine.search.searcher import Place
+from context_engine.secrets.masked_text import masked
+
+Embed = Callable[[Sequence[str]], npt.NDArray[np.float32]]
+"""Passages in, one vector for each out: an embedder's `embed` with its mode chosen."""
+Export = Mapping[ChunkKind, list[tuple[Chunk, Capsule]]]
+Vectors = Mapping[ChunkKind, npt.NDArray[np.float32]]
+
+STATIC_HEADS = 2
+"""A bag of words weighs the head of a capsule by how often it stands there."""
+BATCH = 256
+"""Chunks between two looks at the clock: a second of the slowest model."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExportReport:
+    """What was written: how many chunks of each kind, what made their vectors (empty: none have one), and bytes."""
+
+    kinds: Mapping[ChunkKind, int]
+    model: str
+    dimensions: int
+    size_bytes: int
+
+
+def exported(view: View, read: Read) -> Export:
+    """Every chunk that counts, by kind, in the order of paths and lines, each with the capsule that stands for it.
+
+    `read` gives a file as it is now.
+    """
+    chunks: dict[ChunkKind, list[tuple[Chunk, Capsule]]] = {kind: [] for kind in CHUNK_KINDS}
+    snapshot = view.snapshot
+    for path, file in sorted(snapshot.by_path.items()):
+        for chunk, capsule in _of_file(view, read, path, file):
+            chunks[chunk.kind].append((chunk, capsule))
+    return chunks
+
+
+def embedded(chunks: Export, embed: Embed, *, heads: int = 1) -> Vectors:
+    """The vector of each chunk. `heads`: how often an embedder of this kind wants the head of a capsule."""
+    return {kind: embed([capsule.text(heads) for _, capsule in chunks[kind]]) for kind in FILES}
+
+
+def files_of(
+    chunks: Export, *, stamp: str, vectors: Vectors | None = None, model: str = "", fingerprint: str = ""
+) -> Iterator[tuple[str, bytes]]:
+    """(name, content) of each of the four files, with vectors or without them.
+
+    `model`, `fingerprint`: what made the vectors; `stamp`: when the index was made, UTC ISO-8601.
+    """
+    for kind, name in FILES.items():
+        rows = [_row(chunk, stamp) for chunk, _ in chunks[kind]]
+        own = vectors[kind] if vectors else None
+        yield name, written(kind, rows, own, model=model, fingerprint=fingerprint, generated=stamp)
+
+
+def export(
+    chunks: Export,
+    folder: Path,
+    *,
+    stamp: str,
+    embedder: Embedder | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    cancel: threading.Event | None = None,
+) -> ExportReport:
+    """Write the four files, one after the other as soon as all vectors are there: who follows the folder sees them change once.
+
+    Raises: Cancelled (nothing is written), InvalidPath, DiskFull, AccessFailed.
+    """
+    counts = {kind: len(chunks[kind]) for kind in FILES}
+    if embedder is None:
+        size = write_folder(folder, files_of(chunks, stamp=stamp))
+        return ExportReport(counts, "", 0, size)
+    embed = _in_batches(embedder, sum(counts.values()), progress, cancel)
+    vectors = embedded(chunks, embed, heads=STATIC_HEADS if embedder.name == "static" else 1)
+    contents = files_of(chunks, stamp=stamp, vectors=vectors, model=embedder.name, fingerprint=embedder.fingerprint)
+    return ExportReport(counts, embedder.name, embedder.dimensions, write_folder(folder, contents))
+
+
+def _in_batches(
+    embedder: Embedder, total: int, progress: Callable[[Progress], None] | None, cancel: threading.Event | None
+) -> Embed:
+    """The embedder for passages, telling how far it is of `total`. It raises Cancelled."""
+    done = 0
+
+    def embed(texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        nonlocal done
+        rows = np.zeros((len(texts), embedder.dimensions), np.float32)
+        for start in range(0, len(texts), BATCH):
+            part = texts[start : start + BATCH]
+            rows[start : start + BATCH] = embedder.embed(part, "passage", cancel=cancel)
+            done += len(part)
+            if progress:
+                progress(Progress("embedding", done, total))
+        return rows
+
+    return embed
+
+
+def _of_file(view: View, read: Read, path: str, file: int) -> Iterator[tuple[Chunk, Capsule]]:
+    """The chunks of one file: its outline, then its pieces in order."""
+    source, outline = read(path), view.outline(file)
+    if source is None:
+        return
+    numbers = range(view.chunk_starts[file], view.chunk_starts[file + 1])
+    columns = [view.snapshot.chunk_column(name)[numbers.start : numbers.stop] for name in ("start", "stop", "symbol")]
+    heads = capsules(
+        path, source.data, outline, [Placed(*each) for each in zip(*map(np.ndarray.tolist, columns), strict=True)]
+    )
+    reader = Reader(view, lambda _: source)
+    places = [Place(number, file, 0.0, {}) for number in numbers]
+    for hit in _fresh(reader.outlines(places[:1], 1.0)):
+        yield hit.chunk, Capsule(path, hit.chunk.text)
+    yield from zip((hit.chunk for hit in _fresh(reader.hits(places))), heads, strict=False)
+
+
+def _fresh(hits: Sequence[Hit]) -> list[Hit]:
+    return [hit for hit in hits if not hit.stale]
+
+
+def _row(chunk: Chunk, stamp: str) -> ChunkRow:
+    return ChunkRow(
+        id=chunk.id,
+        kind=chunk.kind,
+        title=masked(chunk.title),
+        text=masked(chunk.text),
+        tags=tuple(masked(tag) for tag in chunk.tags),
+        metadata={
+            "source": "markdown" if chunk.kind == "documentation" else "code",
+            "file_path": str(chunk.path),
+            "language": chunk.language,
+            "line_start": chunk.span.first,
+            "line_end": chunk.span.last,
+        },
+        created_at=stamp,
+        updated_at=stamp,
+    )

@@ -1,0 +1,125 @@
+"""Places become hits: the text of each chunk is read from the disk as it is now, and what changed since is marked stale."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from xxhash import xxh3_64_hexdigest
+
+from context_engine.index.embedding_text import chain
+from context_engine.index.symbol_graph import qualified_names
+from context_engine.model import CHUNK_KINDS, Chunk, ChunkKind, Hit
+from context_engine.repo.paths import listed
+from context_engine.search.filters import tags_of
+from context_engine.search.rankers import View
+from context_engine.search.searcher import Place
+from context_engine.secrets.masked_text import MaskedText, MaskedTexts
+from context_engine.text.spans import LineSpan
+
+OUTLINE_LINES_MAX = 200
+"""Symbols listed in a file's `symbols` chunk."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file as it is now: its text in UTF-8, its size and time; `texts` remembers where its secrets are."""
+
+    data: bytes
+    size: int
+    mtime_ns: int
+    path: str = ""
+    texts: MaskedTexts = field(default_factory=MaskedTexts)
+
+    @cached_property
+    def shown(self) -> MaskedText:
+        """Its text for somebody to see."""
+        return self.texts.of(self.data, self.path)
+
+
+Read = Callable[[str], Source | None]
+
+
+class Reader:
+    """Makes hits of one ranking; each file is read once."""
+
+    def __init__(self, view: View, read: Read) -> None:
+        self._view = view
+        self._snapshot = view.snapshot
+        self._read = read
+        self._sources: dict[int, Source | None] = {}
+        self._columns = [
+            view.snapshot.chunk_column(name) for name in ("first", "last", "start", "stop", "kind", "symbol")
+        ]
+        self._languages = view.snapshot.file_column("language")
+        self._size = view.snapshot.file_column("size")
+        self._mtime_ns = view.snapshot.file_column("mtime_ns")
+
+    def hits(self, places: Sequence[Place]) -> list[Hit]:
+        """A hit for each place whose file is still there."""
+        return [hit for place in places if (hit := self._hit(place)) is not None]
+
+    def outlines(self, places: Sequence[Place], factor: float) -> list[Hit]:
+        """Instead of the places themselves, the `symbols` chunk of each one's file."""
+        hits = []
+        for place in places:
+            chunk, source = self._symbols_chunk(place), self._source(place.file)
+            if chunk is not None and source is not None:
+                why = {name: value * factor for name, value in place.why.items()}
+                hits.append(Hit(chunk, place.score * factor, why, self._is_stale(place.file, source)))
+        return hits
+
+    def _hit(self, place: Place) -> Hit | None:
+        source = self._source(place.file)
+        if source is None:
+            return None
+        first, last, start, stop, kind, symbol = [column.item(place.chunk) for column in self._columns]
+        text = source.shown.part(start, stop).rstrip("\r\n")
+        chunk = self._chunk(place, CHUNK_KINDS[kind], LineSpan(first, last), self._title(place.file, symbol), text)
+        return Hit(chunk, place.score, place.why, self._is_stale(place.file, source))
+
+    def _chunk(self, place: Place, kind: ChunkKind, span: LineSpan, title: str, text: str) -> Chunk:
+        snapshot = self._snapshot
+        path = snapshot.key(place.file)
+        tags = tags_of(self._view, place.chunk)
+        if kind == "symbols":
+            tags = tuple(sorted({*(tag for tag in tags if tag not in CHUNK_KINDS), kind}))
+        return Chunk(
+            id=f"{kind}-{xxh3_64_hexdigest(f'{path}:{span.first}:{text}'.encode('utf-8', 'surrogatepass'))}",
+            path=listed(path),
+            span=span,
+            kind=kind,
+            language=snapshot.languages[self._languages.item(place.file)],
+            title=title,
+            text=text,
+            tags=tags,
+        )
+
+    def _symbols_chunk(self, place: Place) -> Chunk | None:
+        stored = self._view.outline(place.file)
+        names = qualified_names(stored.symbols)
+        if not stored.symbols:
+            return None
+        lines = [
+            f"{'  ' * (name.count('.'))}{symbol.kind} {symbol.name} (lines {symbol.first}-{symbol.last})"
+            for symbol, name in zip(stored.symbols[:OUTLINE_LINES_MAX], names, strict=False)
+        ]
+        if len(stored.symbols) > OUTLINE_LINES_MAX:
+            lines.append(f"... {len(stored.symbols) - OUTLINE_LINES_MAX} more")
+        path = self._snapshot.key(place.file)
+        if stored.imports:
+            lines.insert(0, f"imports: {len(stored.imports)}")
+        return self._chunk(place, "symbols", LineSpan(1, max(1, stored.lines)), f"{path} symbols", "\n".join(lines))
+
+    def _title(self, file: int, number: int) -> str:
+        """The qualified name of a symbol, or the breadcrumb of headings."""
+        return chain(self._view.outline(file).symbols, number) if number >= 0 else ""
+
+    def _source(self, file: int) -> Source | None:
+        if file not in self._sources:
+            self._sources[file] = self._read(self._snapshot.key(file))
+        return self._sources[file]
+
+    def _is_stale(self, file: int, source: Source) -> bool:
+        return source.size != self._size.item(file) or source.mtime_ns != self._mtime_ns.item(file)

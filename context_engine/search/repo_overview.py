@@ -1,0 +1,68 @@
+"""What one sees first of a repository: its languages, its folders, where it starts, and what everything leans on."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from context_engine.index.snapshot import Snapshot
+from context_engine.model import Landmarks
+
+FOLDERS_MAX = 8
+LANGUAGES_MAX = 6
+STARTS_MAX = 6
+CENTRAL_MAX = 6
+"""Together some 300 tokens: a prompt names them all."""
+ENCLOSING_SHARE = 0.6
+"""A folder that holds more of the files than this (`src`, `packages`) says less than the folders in it."""
+FOLDED_LEVELS_MAX = 3
+TELLING = ("source", "init")
+"""The roles of files that make the program; tests, examples and other people's code do not start it."""
+
+_STARTS = re.compile(
+    r"(^|/)(__main__\.py|manage\.py|wsgi\.py|asgi\.py|(main|cli|app|server)\.\w{1,4}|index\.[cm]?[jt]sx?"
+    r"|Main\.\w+|Program\.(cs|fs|vb)|Application\.(java|kt)|lib\.rs|artisan|config\.ru)$|(^|/)(bin|exe)/[^/]+$"
+)
+
+
+def landmarks(snapshot: Snapshot, roles: tuple[str, ...], freshness: str) -> Landmarks:
+    """The landmarks of a snapshot; `roles` names the file roles as the snapshot counts them."""
+    files = list(snapshot.by_path.items())
+    role, language, weight = (
+        column.tolist()
+        for column in (snapshot.file_column("role"), snapshot.file_column("language"), snapshot.importance)
+    )
+    telling = {path: weight[number] for path, number in files if roles[role[number]] in TELLING}
+    languages = Counter(snapshot.languages[language[number]] for _, number in files)
+    folders = _folders([*telling])
+    return Landmarks(
+        files=len(files),
+        languages=tuple(languages.most_common(LANGUAGES_MAX)),
+        folders=folders,
+        starts=tuple(_starts(telling)[:STARTS_MAX]),
+        central=tuple(_central(telling, [folder for folder, _ in folders])[:CENTRAL_MAX]),
+        freshness=freshness,
+    )
+
+
+def _folders(paths: list[str], above: str = "", levels: int = FOLDED_LEVELS_MAX) -> tuple[tuple[str, int], ...]:
+    """The folders that tell the parts apart, largest first: the top ones, or those in the one that holds nearly all."""
+    counts = Counter(path[: path.index("/", len(above)) + 1] for path in paths if "/" in path[len(above) :])
+    ordered = tuple(sorted(counts.items(), key=lambda each: (-each[1], each[0])))
+    if levels and ordered and ordered[0][1] > len(paths) * ENCLOSING_SHARE:
+        enclosing = ordered[0][0]
+        inside = _folders([path for path in paths if path.startswith(enclosing)], enclosing, levels - 1)
+        return inside or ordered
+    return ordered[:FOLDERS_MAX]
+
+
+def _starts(paths: Iterable[str]) -> list[str]:
+    """Files whose name says that a program begins there, those near the top first."""
+    return sorted((path for path in paths if _STARTS.search(path)), key=lambda path: (path.count("/"), path))
+
+
+def _central(weights: Mapping[str, float], folders: list[str]) -> list[str]:
+    """Files that others lean on, most first; scripts beside the program are weighed too unsurely to be named."""
+    inside = [path for path, weight in weights.items() if weight > 0 and path.startswith(tuple(folders))]
+    return sorted(inside, key=lambda path: (-weights[path], path))

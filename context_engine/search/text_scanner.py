@@ -1,0 +1,361 @@
+"""A text search, step by step: which files, how often in each, and only then the lines that somebody gets to read.
+
+Counting comes first, so that totals are exact and nothing is held that is not shown. Several keywords are counted in one
+pass as long as what they find is little; else each in a pass of its own.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from context_engine.errors import InvalidArgument
+from context_engine.model import Progress, RelPath, Scan, TextFile, TextLine, TextPart, TextQuery
+from context_engine.repo.line_reader import Seen, Spot, lines_at
+from context_engine.repo.paths import Root, near_names
+from context_engine.repo.ripgrep import Asked, Patience, Place, TextEngine
+from context_engine.repo.searchable_files import Lister, Listing
+from context_engine.repo.walk import Entry
+from context_engine.search.text_search import Globs, Marks, defining, finds, in_order, joints, longest_first, spread
+from context_engine.secrets.masked_text import MaskedTexts
+from context_engine.text.search_patterns import fold, literal
+
+OCCURRENCES_BYTES_MAX = 4_000_000
+"""Some 50,000 places: taken apart in 50 ms. A pass for each keyword is quicker than more of them."""
+JOINTS_MAX = 200
+"""More keywords than can be told apart in one pass."""
+PATTERN_CHARS_MAX = 8_000
+"""All queries of one search; Windows takes 32,767 characters for a whole command line."""
+DEFINING_FILES_MAX = 2_000
+"""A word that stands in more files is no name that somebody looks for."""
+KEPT = 32
+"""Answers and choices of files that are kept; each is a few hundred kilobytes at most."""
+NEAR_MAX = 3
+EVERY_LINE = 1 << 40
+UNSEARCHED = ("ignored", "binary", "sensitive", "unreadable")
+"""Reasons for which a file is not searched that its owner may want to hear of."""
+
+
+_Finds = tuple[dict[str, Marks], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """An answer, and the files it was true of."""
+
+    listing: Listing
+    files: tuple[Entry, ...]
+    scan: Scan
+
+
+class Scanner:
+    """Searches the text of one workspace. Thread-safe. `engine` is asked for when the first search comes."""
+
+    def __init__(
+        self, root: Root, lister: Lister, engine: Callable[[], TextEngine], texts: MaskedTexts | None = None
+    ) -> None:
+        """`texts` remembers where the secrets of files are."""
+        self._root = root
+        self._lister = lister
+        self._find_engine = engine
+        self._texts = texts or MaskedTexts()
+        self._engine: TextEngine | None = None
+        self._lock = threading.Lock()
+        self._fresh: tuple[TextQuery | None, Mapping[str, Marks]] = (None, {})  # of the last scan, until they are shown
+        self._answers: dict[tuple[TextQuery, bool], _Kept] = {}
+        self._choices: dict[tuple[str, tuple[str, ...], tuple[str, ...]], tuple[Listing, tuple[Entry, ...]]] = {}
+
+    def scan(
+        self,
+        query: TextQuery,
+        *,
+        definitions: bool = False,
+        progress: Callable[[Progress], None] | None = None,
+        cancel: threading.Event | None = None,
+    ) -> Scan:
+        """Which files match and how often, exactly. `definitions`: also which of them define a name that is asked for.
+
+        Raises: InvalidArgument (pattern, globs), InvalidPath, FileNotFound, AccessDenied, SearchTimeout, Cancelled.
+        """
+        tell = progress or (lambda _: None)
+        patience = Patience.of(cancel)
+        under = self._checked(query)
+        tell(Progress("listing", 0, 0))
+        listing = self._lister.listing(patience.check)
+        files = self._chosen(listing, query, under)
+        known = self._answers.get((query, definitions))
+        if known and known.files == files and self._lister.is_unchanged(known.listing, files, under):
+            return known.scan
+        tell(Progress("searching", 0, len(files)))
+        scan = self._scanned(query, files, under, patience, definitions=definitions)
+        if not scan.files:
+            why, next_step = self._silence(query, listing, files, under)
+            scan = replace(scan, reason=why, next_step=next_step)
+        with self._lock:
+            _keep(self._answers, (query, definitions), _Kept(listing, files, scan))
+        return scan
+
+    def lines(
+        self,
+        query: TextQuery,
+        parts: Sequence[TextPart],
+        *,
+        context: int = 0,
+        chars_max: int,
+        cancel: threading.Event | None = None,
+    ) -> dict[RelPath, list[TextLine]]:
+        """The lines of some matches with `context` lines on either side, each line once. Raises: as `scan`."""
+        patience = Patience.of(cancel)
+        places: list[Place] = []
+        for most, some in _by_most(parts).items():
+            paths = [part.path for part in some]
+            places += self._text_engine().places(paths, _asked(query), patience, context=context, most=most)
+        by_path: dict[str, list[Place]] = defaultdict(list)
+        for place in places:
+            by_path[place.path].append(place)
+        return {part.path: self._shown(part, by_path[part.path], context, chars_max) for part in parts}
+
+    def keyword_lines(
+        self,
+        query: TextQuery,
+        parts: Sequence[TextPart],
+        *,
+        chars_max: int,
+        cancel: threading.Event | None = None,
+    ) -> dict[RelPath, list[TextLine]]:
+        """The first lines of some files on which each keyword stands, a row for each of both. Asked for after `scan`.
+
+        Raises: as `scan`.
+        """
+        (asked, found), self._fresh = self._fresh, (None, {})
+        if asked != query:
+            most = max((part.take for part in parts), default=0)
+            found = self._finds([part.path for part in parts], query, Patience.of(cancel), most=most)
+        shown: dict[RelPath, list[TextLine]] = {}
+        for part in parts:
+            rows = spread(in_order(found.get(part.path, {})), part.take)
+            read = self._read(part.path, [Spot(row.start, row.column) for row in rows], chars_max)
+            shown[part.path] = [
+                TextLine(row.line, seen.column, seen.text, row.keyword) for row, seen in zip(rows, read, strict=False)
+            ]
+        return shown
+
+    # -- which files --
+
+    def _checked(self, query: TextQuery) -> str:
+        """The folder or file to search in, "" for all. Raises: InvalidArgument, InvalidPath, FileNotFound, AccessDenied."""
+        if not query.queries or not all(query.queries):
+            raise InvalidArgument("query is empty", suggestion="Say what to look for.")
+        if any("\n" in each or "\r" in each for each in query.queries):
+            raise InvalidArgument(
+                "a query holds a line end, and a search goes line by line",
+                suggestion="Search for what stands on one line, then read the lines around it.",
+            )
+        if any("\ud800" <= char <= "\udfff" for each in query.queries for char in each):
+            raise InvalidArgument("a query holds a character that is no text", suggestion="Leave it out.")
+        if sum(map(len, query.queries)) > PATTERN_CHARS_MAX:
+            raise InvalidArgument(
+                f"the queries have more than {PATTERN_CHARS_MAX:,} characters", suggestion="Ask for fewer at once."
+            )
+        under = str(self._root.rel(query.under or "."))
+        return "" if under == "." else under
+
+    def _chosen(self, listing: Listing, query: TextQuery, under: str) -> tuple[Entry, ...]:
+        """The listed files that a query is about; the last choices are kept with their listing."""
+        base = under if query.globs_from_under else ""
+        key = (f"{base}\0{under}", query.includes, query.excludes)
+        known = self._choices.get(key)
+        if known and known[0] is listing:
+            return known[1]
+        files = listing.files
+        if under:
+            files = tuple([each for each in files if each.path == under or each.path.startswith(f"{under}/")])
+        cut = len(base) + 1 if base and files and files[0].path != base else 0
+        if query.includes:
+            wanted = Globs(query.includes)
+            files = tuple([each for each in files if wanted.name(each.path[cut:])])
+        if query.excludes:
+            unwanted = Globs(query.excludes)
+            files = tuple([each for each in files if not unwanted.name(each.path[cut:])])
+        with self._lock:
+            _keep(self._choices, key, (listing, files))
+        return files
+
+    def _silence(self, query: TextQuery, listing: Listing, files: tuple[Entry, ...], under: str) -> tuple[str, str]:
+        """Why nothing was found, and what to do next."""
+        if files:
+            left_out = _left_out(listing, under)
+            return f"no line of the {len(files):,} searched files matches{left_out}", _other_words(query)
+        if under and (why := self._lister.why_not(under)):
+            detail = f" ({why.detail})" if why.detail else ""
+            return f"{under} is left out: {why.reason}{detail}", "read_file opens a single file."
+        if query.includes or query.excludes:
+            names = sorted({each.path.rpartition("/")[2] for each in listing.files})
+            near = [name for glob in query.includes for name in near_names(glob.rpartition("/")[2], names)]
+            step = f"Did you mean {', '.join(near[:NEAR_MAX])}?" if near else "list_directory shows what is there."
+            return "no file of the workspace passes the globs", step
+        return "there is no text file here", "list_directory shows what is there."
+
+    # -- how often --
+
+    def _text_engine(self) -> TextEngine:
+        if self._engine is None:
+            self._engine = self._find_engine()
+        return self._engine
+
+    def _scanned(
+        self, query: TextQuery, files: tuple[Entry, ...], under: str, patience: Patience, *, definitions: bool
+    ) -> Scan:
+        engine = self._text_engine()
+        paths = [each.path for each in files]
+        lines, by_query, is_complete = self._counted(paths, query, patience)
+        defined: Mapping[str, int] = {}
+        names = defining(query.queries) if definitions and not query.regex else ""
+        if names and 0 < len(lines) <= DEFINING_FILES_MAX:
+            defined, _ = engine.counts(list(lines), Asked((names,), not query.case_sensitive), patience)
+        return Scan(
+            files=tuple(
+                TextFile(each.path, each.size, lines[each.path], tuple(by_query[each.path]), each.path in defined)
+                for each in files
+                if each.path in lines
+            ),
+            files_searched=len(files),
+            engine=engine.name,
+            is_complete=is_complete,
+            under=under,
+            reason="",
+            next_step="",
+        )
+
+    def _counted(
+        self, paths: Sequence[str], query: TextQuery, patience: Patience
+    ) -> tuple[Mapping[str, int], Mapping[str, list[int]], bool]:
+        """Path -> matching lines, path -> lines for each query, and whether every file could be read."""
+        engine, number = self._text_engine(), len(query.queries)
+        if number > 1 and not query.regex and (one_pass := self._in_one_pass(paths, query, patience)):
+            found, is_complete = one_pass
+            self._fresh = query, found
+            lines = {path: len({line for line, _ in marks}) for path, marks in found.items()}
+            return lines, _by_query(found, number), is_complete
+        lines, is_complete = engine.counts(paths, _asked(query), patience)
+        if number == 1:
+            return lines, {path: [count] for path, count in lines.items()}, is_complete
+        by_query: dict[str, list[int]] = {path: [0] * number for path in lines}
+        for each, asked in enumerate(_asked_apart(query)):
+            counts, _ = engine.counts(list(lines), asked, patience)
+            for path, count in counts.items():
+                by_query[path][each] = count
+        return lines, by_query, is_complete
+
+    def _finds(self, paths: Sequence[str], query: TextQuery, patience: Patience, *, most: int) -> dict[str, Marks]:
+        """Where each keyword stands, at most `most` lines a keyword and file."""
+        one_pass = self._in_one_pass(paths, query, patience)
+        return one_pass[0] if one_pass else self._apart(paths, query, patience, most)
+
+    def _in_one_pass(self, paths: Sequence[str], query: TextQuery, patience: Patience) -> _Finds | None:
+        """Where each keyword stands, and whether every file could be read.
+
+        None when that is too much for one pass, or when the engine cannot tell.
+        """
+        words = query.queries if query.case_sensitive else tuple(map(fold, query.queries))
+        overlaps = joints(words)
+        if len(overlaps) > JOINTS_MAX:
+            return None
+        asked = Asked(longest_first({*query.queries, *overlaps}), not query.case_sensitive)
+        occurrences = self._text_engine().occurrences(paths, asked, patience, OCCURRENCES_BYTES_MAX)
+        if occurrences is None:
+            return None
+        places, is_complete = occurrences
+        found, tangled = finds(places, query.queries, case_sensitive=query.case_sensitive)
+        if tangled:
+            found |= self._apart(sorted(tangled), query, patience, EVERY_LINE)
+        return found, is_complete
+
+    def _apart(self, paths: Sequence[str], query: TextQuery, patience: Patience, most: int) -> dict[str, Marks]:
+        """The same by a pass for each keyword."""
+        found: dict[str, Marks] = defaultdict(dict)
+        for number, asked in enumerate(_asked_apart(query)):
+            for place in self._text_engine().places(paths, asked, patience, most=most):
+                found[place.path][place.line, number] = (place.column, place.offset)
+        return found
+
+    # -- what stands there --
+
+    def _shown(self, part: TextPart, places: Sequence[Place], context: int, chars_max: int) -> list[TextLine]:
+        """The wanted matches of one file and the lines around them."""
+        matches = [place for place in places if place.column][part.skip : part.skip + part.take]
+        if not matches:
+            return []
+        near = {line for match in matches for line in range(match.line - context, match.line + context + 1)}
+        wanted = {match.line for match in matches}
+        rows = [place for place in places if place.line in near]
+        # A match that another page shows is context here.
+        spots = [Spot(place.offset, place.column if place.line in wanted else 0) for place in rows]
+        read = self._read(part.path, spots, chars_max)
+        return [TextLine(place.line, seen.column, seen.text) for place, seen in zip(rows, read, strict=False)]
+
+    def _read(self, path: str, spots: list[Spot], chars_max: int) -> list[Seen]:
+        try:
+            masked = partial(self._texts.of, path=path)
+            return lines_at(self._root.confined, path, spots, chars_max, masked)
+        except OSError:  # gone by now: the totals tell that it was there
+            return []
+
+
+def _asked(query: TextQuery) -> Asked:
+    """All queries of a search at once."""
+    patterns = query.queries if query.regex else tuple(map(literal, query.queries))
+    return Asked(patterns, not query.case_sensitive)
+
+
+def _asked_apart(query: TextQuery) -> list[Asked]:
+    return [_asked(replace(query, queries=(each,))) for each in query.queries]
+
+
+def _by_query(found: Mapping[str, Marks], number: int) -> dict[str, list[int]]:
+    counts = {path: [0] * number for path in found}
+    for path, marks in found.items():
+        count = counts[path]
+        for _, keyword in marks:
+            count[keyword] += 1
+    return counts
+
+
+def _by_most(parts: Iterable[TextPart]) -> dict[int, list[TextPart]]:
+    """The parts by how many matches of a file must be looked at, so that one long file does not cost all."""
+    groups: dict[int, list[TextPart]] = defaultdict(list)
+    for part in parts:
+        groups[part.skip + part.take if part.skip else max(each.take for each in parts)].append(part)
+    return groups
+
+
+def _left_out(listing: Listing, under: str) -> str:
+    """What was not searched there, in brackets; empty when everything was."""
+    inside = f"{under}/" if under else ""
+    rows = [row for row in listing.skipped if row.path.startswith(inside)]
+    counts = Counter(row.reason for row in rows) if under else listing.counts
+    ignored = sorted((row.path for row in rows if row.reason == "ignored"), key=lambda path: (path.count("/"), path))
+    told = [f"{counts[reason]:,} {reason}" for reason in UNSEARCHED if counts.get(reason)]
+    if ignored:
+        told[0] += f" such as {ignored[0]}"
+    return f" (left out: {', '.join(told)})" if told else ""
+
+
+def _other_words(query: TextQuery) -> str:
+    if query.includes or query.excludes or query.under not in ("", "."):
+        return "Search the whole workspace: leave out the folder and the globs."
+    if query.case_sensitive:
+        return "Search without regard to case, or for a shorter part of the word."
+    return "Search for a shorter part of the word, or ask codebase_retrieval in words."
+
+
+def _keep(kept: dict[Any, Any], key: object, value: object) -> None:
+    """Put something into a small store that forgets the oldest."""
+    kept.pop(key, None)
+    kept[key] = value
+    while len(kept) > KEPT:
+        del kept[next(iter(kept))]

@@ -1,0 +1,40 @@
+"""Secrets in a text: found, masked before it leaves, scrubbed before it is kept. This room opens no file but its own rules.
+
+    mask("url: postgres://app:Tr0ub4dor@db/app").text   ->   "url: postgres://app:[masked password]@db/app"
+
+Three tiers. A rule is strict only if it is next to never wrong. Rules of replies go by what is around a value and by the kind of
+file that it is in: files that are shown are masked by these too. Broad rules know the names of providers: what is kept or sent
+elsewhere is scrubbed by all three. What is taken out is visible and says what it was; lines stay where they are; doing it twice changes nothing more.
+"""
+
+from context_engine.secrets.redaction import (
+    Found,
+    How,
+    Masked,
+    Scrubbed,
+    fingerprint,
+    mask,
+    masks,
+    scrub,
+)
+from context_engine.secrets.secret_finder import Secret, find
+from context_engine.secrets.secret_rules import Rule, Rules, Tier, builtin, engines, read_rules
+
+__all__ = [
+    "Found",
+    "How",
+    "Masked",
+    "Rule",
+    "Rules",
+    "Scrubbed",
+    "Secret",
+    "Tier",
+    "builtin",
+    "engines",
+    "find",
+    "fingerprint",
+    "mask",
+    "masks",
+    "read_rules",
+    "scrub",
+]

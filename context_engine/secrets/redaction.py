@@ -1,0 +1,151 @@
+"""PURE. A text without its secrets: one pass over the places that were found, labels in their stead, lines where they were."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from context_engine.secrets.secret_finder import Secret, find
+from context_engine.secrets.secret_rules import Rules, Tier, builtin
+
+ROUNDS_MAX = 8
+"""What is taken out can lay bare what was no word before; hardly ever more than once."""
+LABEL_HEX, FINGERPRINT_HEX = 6, 12
+"""Of the HMAC: enough to tell the secrets of one text apart, and those of one workspace."""
+LABEL_LIKE = re.compile(r"\[(?:masked [^\[\]\n]{1,60}|REDACTED(?::[^\[\]\n]{0,100})?)\]")
+INVENTED = re.compile(
+    r"^\[REDACTED|\b(?:tokens?|keys?|passwords?|passphrase|secrets?|credentials?|cookie|login|webhook)\]$"
+)
+"""What a label says that no rule of ours knows, and that is one for whoever reads it."""
+Replacement = Literal["label", "hash", "fixed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Masked:
+    """A text that may leave, and how many secrets it held."""
+
+    text: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A secret that was taken out, where it stood in the text that was given, and what stands for it now."""
+
+    secret: Secret
+    length: int
+    fingerprint: str
+    masked: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scrubbed:
+    """A text that may be kept or sent, and what was taken out of it. `skipped_rules` could not be read."""
+
+    text: str
+    found: tuple[Found, ...] = ()
+    skipped_rules: tuple[str, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """How many secrets it held."""
+        return len(self.found)
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """How secrets are taken out. `show` are characters of each that stay, at its start and its end."""
+
+    mode: Tier = "broad"
+    replacement: Replacement = "label"
+    keep_structure: bool = True
+    allowed: frozenset[str] = field(default_factory=frozenset)
+    show: tuple[int, int] = (0, 0)
+
+
+def mask(text: str, mode: Tier = "reply", *, path: str = "") -> Masked:
+    """The text with every secret replaced by what it was, `[masked github token]`, and every further copy of it.
+
+    `path` says what kind of file the text is of. The same text is masked in the same way on every machine: no key goes into it.
+    """
+    count = 0
+    for _ in range(ROUNDS_MAX):
+        secrets = [(secret, f"[masked {secret.kind}]") for secret in find(text, mode, path=path)]
+        if not secrets:
+            break
+        text = replaced(text, secrets)
+        count += len(secrets)
+    return Masked(text, count)
+
+
+def masks(text: str) -> Counter[str]:
+    """What stands in a text as it does where secrets were masked or scrubbed, and how often.
+
+    Labels that only look like ours count, too: whoever writes one takes it for ours.
+
+    >>> masks("url: postgres://app:[masked password]@db/app")
+    Counter({'[masked password]': 1})
+    >>> masks("[REDACTED:x:1] [masked corporate token] [masked array]").total()
+    2
+    """
+    if "[masked " not in text and "[REDACTED" not in text:
+        return Counter()
+    kinds = {f"[masked {kind}]" for kind in builtin().kinds}
+    labels = [match.group() for match in LABEL_LIKE.finditer(text)]
+    return Counter(label for label in labels if label in kinds or INVENTED.search(label))
+
+
+def scrub(text: str, key: bytes, how: How = How(), *, path: str = "", rules: Rules | None = None) -> Scrubbed:
+    """The text without its secrets; the same secret has the same label wherever the key is the same.
+
+    Scrubbing what was scrubbed changes nothing more, and no line moves unless `keep_structure` is off.
+    """
+    rules = rules or builtin()
+    found: list[Found] = []
+    for _ in range(ROUNDS_MAX):
+        secrets = [
+            each for each in find(text, how.mode, path=path, rules=rules) if _value(text, each) not in how.allowed
+        ]
+        if not secrets:
+            break
+        taken = [_taken(text, secret, key, how) for secret in secrets]
+        text = replaced(text, [(each.secret, each.masked) for each in taken], keep_lines=how.keep_structure)
+        found += taken
+    return Scrubbed(text, tuple(sorted(found, key=lambda each: (each.secret.line, each.secret.column))), rules.skipped)
+
+
+def replaced(text: str, secrets: Sequence[tuple[Secret, str]], *, keep_lines: bool = True) -> str:
+    """The text with something else in the place of each secret. They come in order and do not overlap."""
+    pieces, at = [], 0
+    for secret, instead in secrets:
+        for number, (start, stop) in enumerate(secret.parts if keep_lines else ((secret.start, secret.stop),)):
+            pieces += [text[at:start], instead if not number else ""]
+            at = stop
+    return "".join([*pieces, text[at:]])
+
+
+def fingerprint(value: str, key: bytes) -> str:
+    """What tells two secrets apart and tells nobody else anything: an HMAC, cut."""
+    return hmac.new(key, value.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()[:FINGERPRINT_HEX]
+
+
+def _taken(text: str, secret: Secret, key: bytes, how: How) -> Found:
+    value = _value(text, secret)
+    told = fingerprint(value, key)
+    instead = {
+        "label": f"[REDACTED:{secret.rule}:{told[:LABEL_HEX]}]",
+        "hash": f"[REDACTED:{told}]",
+        "fixed": "[REDACTED]",
+    }[how.replacement]
+    first, last = how.show
+    shown = value[:first], value[len(value) - last :] if last else ""
+    return Found(secret, len(value), told, f"{shown[0]}{instead}{shown[1]}" if any(shown) else instead)
+
+
+def _value(text: str, secret: Secret) -> str:
+    return "".join(text[start:stop] for start, stop in secret.parts)

@@ -1,0 +1,460 @@
+"""PURE. Where the secrets of a text stand: words point to places, patterns and second looks decide, overlaps become one.
+
+    find('key = "ghp_..."')   ->   (Secret(rule="github-token", start=7, stop=47, tier="strict", confidence=0.95, ...),)
+
+A text is searched once for all words. Only where one stands is a pattern tried, on a bounded number of characters, so the
+time grows with the text and with nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from context_engine.secrets.assignments import NAME_CHARS, Given, given, nearby
+from context_engine.secrets.base64_text import BLOB, BLOB_BYTES_MAX, long_runs, unwrapped, whole_blob
+from context_engine.secrets.encoded_text import decoded, escapes_in
+from context_engine.secrets.file_kinds import Kind, kind_of
+from context_engine.secrets.heuristics import entropy, is_chosen, is_drawn, is_template
+from context_engine.secrets.high_entropy import is_random_alone
+from context_engine.secrets.overlaps import Spot, parts_of, settled, strength
+from context_engine.secrets.pem import Parts, body_lines, key_lines
+from context_engine.secrets.prefilter import Words, finder
+from context_engine.secrets.reply_rules import is_masked_in_replies
+from context_engine.secrets.secret_rules import Allowance, Rule, Rules, Tier, builtin, compiled, own
+from context_engine.secrets.verifiers import (
+    BARE_KEY_CHARS_MIN,
+    BY_NAME,
+    LOOKS,
+    SECRET_KEYS,
+    Candidate,
+    is_key_of_secrets,
+    names_more,
+)
+
+REACH_BYTES = 8_192
+"""How far from its word a secret goes on: the longest known kinds, signed tokens, have 5,000."""
+NEAR_BYTES = (100, 400)
+"""How far before and after its word a secret is looked for that has no beginning of its own."""
+WORD_CHARS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
+WORD = frozenset(WORD_CHARS)
+_WORD_LETTERS = frozenset(bytes([letter]) for letter in WORD_CHARS)
+JOINTS = frozenset(b"-_")
+BEFORE = re.compile(
+    rb"""(?:\\[nrtbf"'/]|\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}|%[0-9A-Fa-f]{2}|\x1b\[[0-9;]{0,8}m|(?<![A-Za-z0-9])0[xX]|(?<![^\n])[0-9]{0,7}-)\Z"""
+)
+"""Ends in a letter or joint and is no part of a word: an escape of a string, an address or a terminal; a number before a line."""
+BEFORE_BYTES = 10
+LINE_BYTES = 1_000
+"""So far on both sides of a secret a comment is looked for that allows it: longer lines nobody writes by hand."""
+ALLOWED = (b"gitleaks:allow", b"pragma: allowlist secret")
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """A secret and where it stands: characters of the text, half-open, and its line and column from 1.
+
+    `is_allowed` says that somebody declared it to be none: a finding is then dropped, while a redaction never asks.
+    `parts` are what has to go; more than one where lines between them stay.
+    """
+
+    rule: str
+    title: str
+    kind: str
+    tier: Tier
+    confidence: float
+    start: int
+    stop: int
+    line: int
+    column: int
+    is_allowed: bool
+    parts: tuple[tuple[int, int], ...]
+
+
+def find(text: str, mode: Tier = "broad", *, path: str = "", rules: Rules | None = None) -> tuple[Secret, ...]:
+    """Find the secrets of a text, in order, none over another, and every further copy of their values.
+
+    `path` says what kind of file the text is of.
+    """
+    data = text.encode("utf-8", "surrogatepass")
+    rules = rules or builtin()
+    found = settled(data, spots(data, mode, rules, path))
+    if not found:
+        return ()
+    values = {data[spot.start : spot.stop]: spot.rule for spot in reversed(found) if not spot.parts}
+    if copied := list(copies(data, values)):
+        found = settled(data, [*found, *copied])
+    return located(data, found, rules, path)
+
+
+def spots(data: bytes, mode: Tier, rules: Rules, path: str = "") -> list[Spot]:
+    """Everything that a rule takes for a secret, in no order, one over the other."""
+    search = Search(mode, kind_of(path))
+    found = _at_words(data, rules.words(mode), search)
+    if rules.theirs:
+        found += _anywhere(data, rules, path)
+    if runs := long_runs(data):
+        found += _in_runs(data, runs, rules, search)
+    if escapes := escapes_in(data):
+        found += _decoded(data, escapes, rules, search)
+    if path:
+        found += _whole_file(data, rules, path)
+    if mode == "broad":
+        for rule in rules.values:
+            found += _assigned(data, rule)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """By which rules is searched, and in what kind of file."""
+
+    mode: Tier
+    kind: Kind
+
+
+def _at_words(data: bytes, words: Words[Rule], search: Search) -> list[Spot]:
+    """What the rules find whose words stand in the text."""
+    found: list[Spot] = []
+    tries: dict[tuple[str, int], int] = {}
+    for start, stop, meant in words.places(data):
+        if meant[0].place == "name":
+            if may_be_given(data, start, stop, meant, search.kind):
+                found += _given(data, meant, start, stop, search)
+            continue
+        if start and data[start - 1] in JOINTS and _is_repeated(tries, meant[0], start):
+            continue
+        for rule in meant:
+            if rule.place == "near":
+                spot = _near(data, rule, start, stop, search)
+            else:
+                # Hardly any word is the beginning of a secret, and most of the time goes into finding that out.
+                match = own(rule.pattern).match(data, start, start + REACH_BYTES)
+                spot = _started(data, rule, match, stop, search) if match else None
+            if spot is not None:
+                found.append(spot)
+    return found
+
+
+JOINED_TRIES_MAX, BLOCK_BITS = 32, 12
+"""So often in 4 KB the beginning of a token is looked at behind `-` or `_`: a text made of nothing else has no token in it."""
+
+
+def _is_repeated(tries: dict[tuple[str, int], int], rule: Rule, start: int) -> bool:
+    """Return whether the same beginning was joined to others so often close by that only a hostile text has it."""
+    block = rule.id, start >> BLOCK_BITS
+    tries[block] = tries.get(block, 0) + 1
+    return tries[block] > JOINED_TRIES_MAX
+
+
+def _given(data: bytes, rules: Sequence[Rule], start: int, stop: int, search: Search) -> Iterator[Spot]:
+    """What is given to a name that has a word of some rules in it."""
+    told, loose = given(data, start, stop), nearby(data, start, stop) if search.mode != "strict" else None
+    for rule in rules if told or loose else ():
+        spot = _named(data, rule, start, stop, told, search) if told else None
+        if spot is None and loose and rule.tier != "strict":
+            spot = _named(data, rule, start, stop, loose, search)
+        if spot is not None:
+            yield spot
+
+
+VALUE_AHEAD = re.compile(rb"""["'`0-9$!@#%^~?]""")
+RANDOM_AHEAD = re.compile(
+    rb"(?:[A-Za-z0-9+/=_.~-]{0,%d}+[^A-Za-z0-9+/=_.~-]++)*+[A-Za-z0-9+/=_.~-]{%d}"
+    % (BARE_KEY_CHARS_MIN - 1, BARE_KEY_CHARS_MIN)
+)
+AHEAD_BYTES, HEAD_BYTES = 90, 16
+"""How far a value is from its name, and how much of a name is looked at."""
+
+
+def may_be_given(data: bytes, start: int, stop: int, rules: Sequence[Rule], kind: Kind) -> bool:
+    """Return whether a word of a name may be followed by a secret: the cheap question before the dear ones, mostly answered no.
+
+    Most keys are those of a mapping, most tokens are `tokenize`, and most values have no quote, digit or sign in them.
+    """
+    is_ahead = kind == "settings" or VALUE_AHEAD.search(data, stop, stop + AHEAD_BYTES) is not None
+    if not is_ahead or (stop - start == len(b"key") and data[start:stop].lower() == b"key"):
+        if RANDOM_AHEAD.match(data, stop, stop + AHEAD_BYTES):
+            return True
+        if not is_ahead or not start or data[start - 1] not in NAME_CHARS:
+            return False
+        return is_key_of_secrets(data[max(0, start - HEAD_BYTES) : start], SECRET_KEYS)
+    after = data[stop : stop + 1]
+    return not b"a" <= after <= b"z" or rules[-1].look not in BY_NAME or names_more(data, stop)
+
+
+# -- one rule at one place --------------------------------------------------------------------------------------------
+
+
+def _started(data: bytes, rule: Rule, match: re.Match[bytes], stop: int, search: Search) -> Spot | None:
+    """A secret that begins with the word."""
+    start = match.start()
+    edge = edge_before(data, start)
+    if not edge or (edge is Edge.JOINED and not rule.joins):
+        return None
+    if rule.look == "pem":
+        parts = key_lines(data, match.end())
+        return Spot(parts[0][0], parts[-1][1], rule, parts) if parts else None
+    return _looked(data, rule, Candidate(data, start, stop, *match.span(rule.group), match, kind=search.kind), search)
+
+
+def _named(data: bytes, rule: Rule, start: int, stop: int, told: Given, search: Search) -> Spot | None:
+    """A secret that is given to a name with the word in it."""
+    match = own(rule.pattern).fullmatch(told.value)
+    if match is None:
+        return None
+    first, last = match.span(rule.group)
+    return _looked(
+        data,
+        rule,
+        Candidate(data, start, stop, told.start + first, told.start + last, match, told, search.kind),
+        search,
+    )
+
+
+def _near(data: bytes, rule: Rule, start: int, stop: int, search: Search) -> Spot | None:
+    """A secret around the word."""
+    before, after = NEAR_BYTES
+    match = own(rule.pattern).search(data, max(0, start - before), min(len(data), stop + after))
+    if match is None or not edge_before(data, match.start(rule.group)):
+        return None
+    return _looked(data, rule, Candidate(data, start, stop, *match.span(rule.group), match, kind=search.kind), search)
+
+
+def _looked(data: bytes, rule: Rule, candidate: Candidate, search: Search) -> Spot | None:
+    """The candidate, if it is a whole word and survives the second look."""
+    if candidate.given is None:
+        candidate = _cut_at_joint(candidate, rule)
+    start, stop = candidate.start, candidate.stop
+    if start == stop or (candidate.given is None and not _stands_apart(candidate, rule)):
+        return None
+    if not LOOKS[rule.look](candidate) or is_template(candidate.value):
+        return None
+    if search.mode == "reply" and not is_masked_in_replies(candidate, rule):
+        return None
+    return Spot(start, stop, rule, _lines(data, start, stop))
+
+
+def _lines(data: bytes, start: int, stop: int) -> Parts:
+    """What goes of a secret of several lines: each line, but not what ends it."""
+    if data.find(b"\n", start, stop) < 0:
+        return ()
+    return tuple((start + match.start(), start + match.end()) for match in _LINE.finditer(data[start:stop]))
+
+
+_LINE = re.compile(rb"[^\r\n]+")
+
+
+def _anywhere(data: bytes, rules: Rules, path: str) -> Iterator[Spot]:
+    """What the rules of a user find, which say nothing of places."""
+    lowered = data.lower()
+    for rule in rules.theirs:
+        if rule.words and not any(word.lower().encode() in lowered for word in rule.words):
+            continue
+        if rule.path and not compiled(rule.path).search(path.encode()):
+            continue
+        for match in compiled(rule.pattern).finditer(data):
+            start, stop = match.span(rule.group)
+            value = data[start:stop].decode("utf-8", "replace")
+            if stop > start and entropy(value) >= rule.entropy:
+                yield Spot(start, stop, rule)
+
+
+JOINTS_TRIED = 8
+
+
+def _cut_at_joint(candidate: Candidate, rule: Rule) -> Candidate:
+    """Return a token without the beginning of the word behind it: `figd_...-suffix`, of which its pattern may take a part."""
+    if rule.group or not rule.joins or edge_after(candidate.data, candidate.stop) is not Edge.INSIDE:
+        return candidate
+    stop = candidate.stop
+    for _ in range(JOINTS_TRIED):
+        stop = max(candidate.data.rfind(joint, candidate.start, stop) for joint in (b"-", b"_"))
+        if stop <= candidate.start:
+            break
+        if match := own(rule.pattern).fullmatch(candidate.data, candidate.start, stop):
+            return candidate._replace(stop=stop, match=match)
+    return candidate
+
+
+def _stands_apart(candidate: Candidate, rule: Rule) -> bool:
+    """Return whether a match is a word of its own, or is joined to others by `-` or `_` and yet is no word."""
+    begin = candidate.word_start if rule.place == "start" else candidate.start
+    before, after = edge_before(candidate.data, begin), edge_after(candidate.data, candidate.stop)
+    if before is Edge.FREE and after is Edge.FREE:
+        return True
+    return bool(before and after) and rule.joins and any(map(str.isdigit, candidate.value))
+
+
+class Edge(IntEnum):
+    """What the character next to a match says of it: inside a word, joined to one by `-` or `_`, or free of it."""
+
+    INSIDE = 0
+    JOINED = 1
+    FREE = 2
+
+
+def edge_before(data: bytes, start: int) -> Edge:
+    """Return how a word that starts here is connected to what is before it."""
+    if not start or data[start] not in WORD or (data[start - 1] not in WORD and data[start - 1] not in JOINTS):
+        return Edge.FREE
+    if BEFORE.search(data[max(0, start - BEFORE_BYTES) : start]):
+        return Edge.FREE
+    return Edge.JOINED if data[start - 1] in JOINTS else Edge.INSIDE
+
+
+def edge_after(data: bytes, stop: int) -> Edge:
+    """Return how a word that stops here is connected to what comes after it."""
+    after = data[stop : stop + 2]
+    if not after or (data[stop - 1] not in WORD and data[stop - 1] not in JOINTS):
+        return Edge.FREE
+    if after[0] not in JOINTS:
+        return Edge.INSIDE if after[0] in WORD else Edge.FREE
+    return Edge.JOINED if after[0] in WORD or after[1:] in _WORD_LETTERS else Edge.FREE
+
+
+# -- wrapped in base64, written in escapes, copied, a file of its own --------------------------------------------------
+
+
+Place = tuple[int, int]
+
+
+def _in_runs(data: bytes, runs: Sequence[Place], rules: Rules, search: Search) -> Iterator[Spot]:
+    """Lines of keys, and blobs that hold a secret, one level deep: what is wrapped twice is not looked into."""
+    for rule in rules.lines:
+        for parts in body_lines(data, runs):
+            yield Spot(parts[0][0], parts[-1][1], rule, parts)
+    if search.mode == "strict":
+        return
+    for first, last in runs:
+        blob = BLOB.search(data, first, last)
+        if blob is None:
+            continue
+        start, stop = whole_blob(data, *blob.span())
+        inner = unwrapped(data[start : min(stop, start + BLOB_BYTES_MAX)])
+        found = _at_words(inner, rules.wrapped(search.mode), search) if inner else []
+        if found:
+            yield Spot(start, stop, max(found, key=strength).rule)
+
+
+def _decoded(data: bytes, escapes: Sequence[Place], rules: Rules, search: Search) -> Iterator[Spot]:
+    """Secrets of the strict tier with escapes in them, where these stand in the text."""
+    for text in decoded(data, escapes):
+        for spot in _at_words(text.text, rules.strict, search):
+            for start, stop in parts_of(spot):
+                yield Spot(*text.original(start, stop), spot.rule)
+
+
+def _whole_file(data: bytes, rules: Rules, path: str) -> Iterator[Spot]:
+    """The key that is all there is in a file whose name says so."""
+    for rule in rules.files:
+        match = own(rule.pattern).fullmatch(data) if path.lower().endswith(rule.words) else None
+        if match and is_drawn(match[rule.group].decode("ascii", "replace")):
+            yield Spot(*match.span(rule.group), rule)
+
+
+COPY_CHARS_MIN, COPY_CHARS_FREE = 8, 16
+"""A shorter value may be a word of the text; from the second number on a copy may be part of a longer word."""
+COPIED_VALUES_MAX = 1_000
+
+
+def copies(data: bytes, values: Mapping[bytes, Rule]) -> Iterator[Spot]:
+    """Every place of the values, which were found to be secrets; of short ones where they are words of their own."""
+    sought = [value for value in values if len(value) >= COPY_CHARS_MIN and is_worth_copying(value)][:COPIED_VALUES_MAX]
+    for number, start, stop in finder(sought)(data) if sought else ():
+        if len(sought[number]) >= COPY_CHARS_FREE or (edge_before(data, start) and edge_after(data, stop)):
+            yield Spot(start, stop, values[sought[number]])
+
+
+def is_worth_copying(value: bytes) -> bool:
+    """Return whether a value is so rare that each copy of it is the same secret: no word, no name, no number."""
+    text = value.decode("utf-8", "replace")
+    has_both = any(map(str.isdigit, text)) and any(map(str.isalpha, text))
+    return is_drawn(text) or (has_both and is_chosen(text))
+
+
+# -- any name at all --------------------------------------------------------------------------------------------------
+
+
+def _assigned(data: bytes, rule: Rule) -> Iterator[Spot]:
+    """Values random beyond doubt that are given to a name which does not say that they are a checksum or an id."""
+    for match in compiled(rule.pattern).finditer(data):
+        start, stop = match.span(1)
+        value = match[1]
+        if len(value.translate(None, _DIGITS)) <= len(value) - DIGITS_OF_VALUE_MIN and is_random_alone(
+            data, start, stop
+        ):
+            yield Spot(start, stop, rule)
+
+
+_DIGITS = b"0123456789"
+DIGITS_OF_VALUE_MIN = 2
+"""Random letters and digits at length 20 have two nine times of ten, at 32 nearly always."""
+
+
+# -- from spots to secrets --------------------------------------------------------------------------------------------
+
+
+def located(data: bytes, found: Sequence[Spot], rules: Rules, path: str = "") -> tuple[Secret, ...]:
+    """The spots as secrets of the text: characters instead of bytes, lines and columns. Each byte is looked at once."""
+    told: list[Secret] = []
+    at, chars, line, line_chars = 0, 0, 1, 0
+    for spot in found:
+        if lines := data.count(b"\n", at, spot.start):
+            line += lines
+            line_chars = chars + _length(data[at : data.rfind(b"\n", at, spot.start) + 1])
+        chars += _length(data[at : spot.start])
+        at = spot.start
+        parts = tuple(
+            (chars + _length(data[at:start]), chars + _length(data[at:stop])) for start, stop in parts_of(spot)
+        )
+        is_allowed = _is_allowed(data, spot, rules, path)
+        told.append(_secret(spot.rule, parts, line, chars - line_chars + 1, is_allowed=is_allowed))
+    return tuple(told)
+
+
+def _secret(rule: Rule, parts: Parts, line: int, column: int, *, is_allowed: bool) -> Secret:
+    return Secret(
+        rule=rule.id,
+        title=rule.title,
+        kind=rule.kind,
+        tier=rule.tier,
+        confidence=rule.confidence,
+        start=parts[0][0],
+        stop=parts[-1][1],
+        line=line,
+        column=column,
+        is_allowed=is_allowed,
+        parts=parts,
+    )
+
+
+def _length(data: bytes) -> int:
+    return len(data) if data.isascii() else len(data.decode("utf-8", "surrogatepass"))
+
+
+# -- what somebody declared to be none --------------------------------------------------------------------------------
+
+
+def _is_allowed(data: bytes, spot: Spot, rules: Rules, path: str) -> bool:
+    """Whether a comment on its line, or an allowlist of the user, says that this is no secret."""
+    before = data[max(0, spot.start - LINE_BYTES) : spot.start].rpartition(b"\n")[2]
+    after = data[spot.stop : spot.stop + LINE_BYTES].partition(b"\n")[0]
+    line = before + data[spot.start : spot.stop] + after
+    if any(mark in line for mark in ALLOWED) or spot.rule.id in rules.off:
+        return True
+    value = data[spot.start : spot.stop]
+    return any(_covers(each, spot.rule, value, line, path) for each in (*spot.rule.allowances, *rules.allowances))
+
+
+def _covers(allowance: Allowance, rule: Rule, value: bytes, line: bytes, path: str) -> bool:
+    if allowance.rules and rule.id not in allowance.rules:
+        return False
+    target = line if allowance.target == "line" else value
+    return (
+        any(compiled(pattern).search(target) for pattern in allowance.patterns)
+        or any(word.encode() in value.lower() for word in allowance.stop_words)
+        or bool(path and any(compiled(pattern).search(path.encode()) for pattern in allowance.paths))
+    )

@@ -1,0 +1,397 @@
+"""PURE. The second look of a rule: what it found stands where a secret stands, and is one by all that can be told."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from context_engine.secrets.assignments import Given, is_setting
+from context_engine.secrets.file_kinds import Kind
+from context_engine.secrets.heuristics import (
+    DIGITS_MIN,
+    LABEL,
+    STAND_IN,
+    UUID,
+    entropy,
+    is_chosen,
+    is_drawn,
+    is_password_of_letters,
+    is_placeholder,
+    is_random,
+)
+
+
+class Candidate(NamedTuple):
+    """What a rule found: where its word stands, where the value stands, and what it is given to, if it is."""
+
+    data: bytes
+    word_start: int
+    word_stop: int
+    start: int
+    stop: int
+    match: re.Match[bytes]
+    given: Given | None = None
+    kind: Kind = "unknown"
+
+    @property
+    def value(self) -> str:
+        """The text that would go."""
+        return self.data[self.start : self.stop].decode("utf-8", "replace")
+
+
+# -- what its own shape shows -----------------------------------------------------------------------------------------
+
+
+def shaped(candidate: Candidate) -> bool:
+    """Anything but a placeholder."""
+    return not is_placeholder(candidate.value)
+
+
+def mixed(candidate: Candidate) -> bool:
+    """As `shaped`, with at least one digit and one letter: a word has none."""
+    value = candidate.value
+    return shaped(candidate) and any(map(str.isdigit, value)) and any(map(str.isalpha, value))
+
+
+def bearer(candidate: Candidate) -> bool:
+    """A token after `Bearer`, if it is the value of an Authorization header and looks like no word."""
+    before = candidate.data[max(0, candidate.start - 40) : candidate.start].lower()
+    return b"authorization" in before and mixed(candidate)
+
+
+NOWHERE = re.compile(rb"(?:[\w-]{1,63}\.){0,4}(?:example\.(?:com|org|net|edu)|[\w-]{1,63}\.(?:example|invalid))\b")
+"""Hosts that are kept for examples (RFC 2606)."""
+
+
+def address(candidate: Candidate) -> bool:
+    """The password in `scheme://user:password@host`, unless it only shows where one goes, or the host does."""
+    if NOWHERE.match(candidate.data, candidate.stop + 1):
+        return False
+    user, password = candidate.match[1].decode("utf-8", "replace"), candidate.value
+    letters = re.sub(r"%[0-9A-Fa-f]{2}|[^a-z]", "", password.lower())
+    return not (password == user or STAND_IN.fullmatch(letters) or len(set(password)) < 3 or "example" in letters)
+
+
+def basic(candidate: Candidate) -> bool:
+    """What `user:password` is written as in a header or a settings file of Docker and npm."""
+    try:
+        inner = base64.b64decode(candidate.value + "=" * (-len(candidate.value) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        return False
+    user, colon, password = inner.partition(b":")
+    return bool(colon and user and len(password) >= 3) and inner.isascii() and inner.decode().isprintable()
+
+
+# -- what its name shows ----------------------------------------------------------------------------------------------
+
+KEYS = (b"api", b"access", b"private", b"secret", b"auth", b"signing", b"encryption")
+"""What stands before `key` where the key is a secret: most keys are those of a mapping."""
+STRICT_TAILS = (b"", b"base", b"_base")
+STRICT_OPERATORS = (b":=", b"=>", b"=", b":")
+BRACKET = re.compile(rb"[\[({]")
+OPENED_BYTES = 3
+"""What opens a list stands right before the quote of its first value."""
+STRICT_CHARS = range(16, 8193)
+STRICT_VALUE = re.compile(r"""[^\s"'`\\${}<>()\[\]]+""")
+
+
+def assigned(candidate: Candidate) -> bool:
+    """A random value in quotes, given to a name such as `password` or `api_key`: next to never wrong."""
+    told, value = candidate.given, candidate.value
+    if told is None or not told.is_quoted or told.operator not in STRICT_OPERATORS or len(value) not in STRICT_CHARS:
+        return False
+    if told.tail.lower() not in STRICT_TAILS or not _is_secret_key(candidate, told, KEYS):
+        return False
+    if BRACKET.search(candidate.data, told.start - OPENED_BYTES, told.start) or not is_literal(told):
+        return False
+    return STRICT_VALUE.fullmatch(value) is not None and is_random(value)
+
+
+def _is_secret_key(candidate: Candidate, told: Given, keys: tuple[bytes, ...]) -> bool:
+    word = candidate.data[candidate.word_start : candidate.word_stop].lower()
+    return word != b"key" or is_key_of_secrets(told.head, keys)
+
+
+def is_key_of_secrets(head: bytes, keys: tuple[bytes, ...]) -> bool:
+    """Return whether what stands before `key` in a name says that the key is a secret: `api_key`, not `sort_key`."""
+    return bool(head) and head.lower().rstrip(b"_-. ").endswith(keys)
+
+
+TAIL = re.compile(
+    rb"(?:[_.\-]?(?:s|keys?|secret|token|password|val|value|str|string|base|prod|production|dev|development|test|testing|stag|stage|staging"
+    rb"|live|main|default|old|new|primary|secondary|master|root|admin|user|app|api|bot|plain|raw|hex|b64|base64|enc|encoded|v?\d{1,3}))*",
+    re.IGNORECASE,
+)
+"""What may follow the word in a name that still names a secret: `password_prod`, not `password_url`."""
+NAME_AFTER = re.compile(TAIL.pattern + rb"(?![a-z])", re.IGNORECASE)
+BY_NAME = frozenset(("assigned", "secret", "password", "drawn or wrapped"))
+"""Second looks that ask for a name of which every part is one of a secret."""
+
+
+def names_more(data: bytes, stop: int) -> bool:
+    """Return whether the small letters after a word still name a secret: `passwords`, `tokenvalue`, not `tokenize`."""
+    return NAME_AFTER.match(data, stop) is not None
+
+
+NO_SECRET = (
+    b"expected",
+    b"public",
+    b"foreign",
+    b"primary",
+    b"sort",
+    b"cache",
+    b"partition",
+    b"csrf",
+    b"next",
+    b"page",
+    b"continuation",
+    b"pagination",
+    b"websocket",
+)
+"""What stands before a word in names of what everybody may see."""
+
+
+SECRET_KEYS = (
+    *KEYS,
+    *(
+        b"app",
+        b"application",
+        b"client",
+        b"master",
+        b"account",
+        b"service",
+        b"shared",
+        b"session",
+        b"hmac",
+        b"jwt",
+        b"aes",
+        b"crypto",
+        b"crypt",
+    ),
+    *(
+        b"storage",
+        b"admin",
+        b"deploy",
+        b"webhook",
+        b"license",
+        b"licence",
+        b"integration",
+        b"ingest",
+        b"write",
+        b"project",
+        b"server",
+        b"ssh",
+    ),
+    *(
+        b"rest",
+        b"user",
+        b"bot",
+        b"web",
+        b"subscription",
+        b"function",
+        b"host",
+        b"consumer",
+        b"security",
+        b"cipher",
+        b"salt",
+    ),
+)
+"""The same, for broad rules."""
+BARE_KEY_CHARS_MIN = 20
+
+
+def secret(candidate: Candidate) -> bool:
+    """A value that looks drawn, given to a name that speaks of secrets; for a mere `key` it must be random beyond doubt."""
+    told, value = candidate.given, candidate.value
+    if told is None or not names_a_secret(told) or not is_literal(told) or told.operator in COMPARED:
+        return False
+    if "&" in value and "=" in value:  # the query of an address
+        return False
+    if not _is_secret_key(candidate, told, SECRET_KEYS):
+        return len(value) >= BARE_KEY_CHARS_MIN and is_random(value) and is_drawn(value)
+    return is_certain(told, value)
+
+
+COMPARED = (b"!=", b"!==", b"<", b"<=", b"+=")
+UNLIKELY = (*COMPARED, b",", b">", b"is", b"-", b"==", b"===", b"")
+"""Between the word password and its value: what stands there in code and in prose."""
+
+
+PARAMETERS = (b"?", b"&", b";")
+"""What stands before the name of a parameter in an address."""
+ESCAPED = re.compile(r"""\\(["'\\/])""")
+"""Signs of a password as JSON writes them."""
+
+
+def password(candidate: Candidate) -> bool:
+    """A value that somebody may have chosen, given to a password: in quotes, or in a line that is a setting."""
+    told = candidate.given
+    if told is None or told.is_loose or not names_a_secret(told):
+        return False
+    if told.operator in UNLIKELY and not _is_element(candidate, told) and not _is_definition(candidate, told):
+        return False
+    if not told.is_quoted and not _is_setting(candidate, told):
+        return is_literal(told) and is_drawn(candidate.value)
+    value = ESCAPED.sub(r"\1", candidate.value)
+    return is_chosen(value) or (candidate.kind == "settings" and is_password_of_letters(value))
+
+
+def _is_setting(candidate: Candidate, told: Given) -> bool:
+    """Return whether a value without quotes is a setting: on a line of its own, in an address, a command or an element."""
+    data, start = candidate.data, candidate.word_start - len(told.head)
+    if is_setting(data, start) or data[start - 1 : start] in PARAMETERS or _is_element(candidate, told):
+        return True
+    is_close = data[told.start - 1 : told.start] == b"="
+    return is_close and (told.head.startswith(b"--") or candidate.kind == "settings")
+
+
+def _is_element(candidate: Candidate, told: Given) -> bool:
+    """Return whether a value is all that is in an element of XML: `<password>value</password>`."""
+    return told.operator == b">" and candidate.data.startswith(b"</", told.stop)
+
+
+DEFINITION = re.compile(
+    rb"(?i:define|set|put|setproperty|setenv|putenv|config|add_option|option|setting)\(\s{0,8}[\"']\Z"
+)
+
+
+def _is_definition(candidate: Candidate, told: Given) -> bool:
+    """Return whether a name and a value are the arguments of what defines a setting: `define('DB_PASSWORD', 'value')`."""
+    start = candidate.word_start - len(told.head)
+    return (
+        told.operator == b"," and told.is_quoted and bool(DEFINITION.search(candidate.data, max(0, start - 24), start))
+    )
+
+
+CONNECTION = re.compile(
+    rb"(?:server|data source|addr(?:ess)?|host|user id|uid|user(?:name)?|endpoint|database|catalog) ?=", re.IGNORECASE
+)
+CONNECTION_CHARS = 200
+
+
+def connection(candidate: Candidate) -> bool:
+    """The password of a connection string: `Server=db;User Id=app;Password=...`, `host=db user=app password=...`."""
+    told, start = candidate.given, candidate.word_start
+    if told is None or told.operator != b"=" or candidate.data[start - 1 : start] not in (b";", b" ", b",", b'"'):
+        return False
+    before = candidate.data[max(0, start - CONNECTION_CHARS) : start]
+    return is_chosen(candidate.value) and CONNECTION.search(before) is not None
+
+
+SECRET_WORD = re.compile(rb"key|token|secret|auth|api|pass|pwd|pat|cred|sid|client|license", re.IGNORECASE)
+HASH_CHARS = (40, 64)
+"""As long are the checksums that lock files give to the names of packages."""
+
+
+def provided(candidate: Candidate) -> bool:
+    """A value of the shape that a provider gives its keys, given to a name with the provider in it."""
+    told, value = candidate.given, candidate.value
+    if told is None or is_placeholder(value) or not any(map(str.isdigit, value)) or not is_literal(told):
+        return False
+    if told.is_loose and not is_certain(told, value):
+        return False
+    return len(value) not in HASH_CHARS or SECRET_WORD.search(told.name) is not None
+
+
+def named_service(candidate: Candidate) -> bool:
+    """The same where the provider has no shape of its own: the name must speak of a secret, the value must look drawn."""
+    told = candidate.given
+    if told is None or not SECRET_WORD.search(told.name) or b"signature" in told.name.lower() or not is_literal(told):
+        return False
+    return is_certain(told, candidate.value)
+
+
+def drawn(candidate: Candidate) -> bool:
+    """A value that looks drawn, where its surroundings have said enough."""
+    return is_drawn_or_id(candidate.value)
+
+
+def wrapped_or_drawn(candidate: Candidate) -> bool:
+    """What a package registry is logged in with."""
+    told = candidate.given
+    return told is not None and names_a_secret(told) and (drawn(candidate) or basic(candidate))
+
+
+def chosen(candidate: Candidate) -> bool:
+    """A password, where its surroundings have said enough."""
+    return is_chosen(candidate.value)
+
+
+def stated(candidate: Candidate) -> bool:
+    """Any password but a placeholder, where its surroundings leave no doubt that it is one."""
+    return is_chosen(candidate.value) or is_password_of_letters(candidate.value)
+
+
+def hashed(candidate: Candidate) -> bool:
+    """What a password is checked by, behind the name of its user: `admin:$2y$10$...`."""
+    before = candidate.data[max(0, candidate.start - 2) : candidate.start]
+    return len(before) == 2 and before[1:] == b":" and before[:1].isalnum() and shaped(candidate)
+
+
+def anything(candidate: Candidate) -> bool:
+    """Whatever the pattern has found."""
+    return bool(candidate.value)
+
+
+def names_a_secret(told: Given) -> bool:
+    """Whether the whole name is still one of a secret: neither its place nor its size, and nothing that everybody may see."""
+    return TAIL.fullmatch(told.tail) is not None and not told.head.lower().rstrip(b"_-. ").endswith(NO_SECRET)
+
+
+LOOSE_CHARS_MIN = 16
+LOOSE_BITS_MIN = 3.2
+"""Sixteen random hex digits have so much nearly always, words hardly ever with so many digits among them."""
+
+
+def is_certain(told: Given, value: str) -> bool:
+    """Whether a value looks drawn enough for the way in which it belongs to its name."""
+    if not told.is_loose:
+        return is_drawn_or_id(value)
+    if len(value) < LOOSE_CHARS_MIN or sum(map(str.isdigit, value)) < DIGITS_MIN:
+        return False
+    return entropy(value) >= LOOSE_BITS_MIN and is_drawn_or_id(value)
+
+
+def is_drawn_or_id(value: str) -> bool:
+    """Whether a value looks drawn, or is one of the ids that some providers give out as keys."""
+    return not LABEL.search(value) and (is_drawn(value) or bool(UUID.fullmatch(value) and not is_placeholder(value)))
+
+
+DOTTED = re.compile(rb"[A-Za-z_][A-Za-z0-9_]*(?:(?:\.|->|::|\?\.)[A-Za-z_][A-Za-z0-9_]*)+")
+PATH = re.compile(
+    rb"(?:[A-Za-z]:)?[.~]{0,2}/|[A-Za-z0-9+.-]{2,20}://|[A-Za-z0-9_.-]+/[A-Za-z0-9_./-]*\.[a-z]{1,5}\Z|sha(?:1|256|384|512)-"
+)
+
+
+def is_literal(told: Given) -> bool:
+    """Whether the value is written down there: no path, and without quotes no expression."""
+    if PATH.match(told.value):
+        return False
+    if told.is_quoted or not DOTTED.fullmatch(told.value):
+        return True
+    return any(is_drawn(part) for part in told.value.decode().split("."))
+
+
+LOOKS: Mapping[str, Callable[[Candidate], bool]] = {
+    "": shaped,
+    "mixed": mixed,
+    "bearer": bearer,
+    "address": address,
+    "basic": basic,
+    "assigned": assigned,
+    "secret": secret,
+    "password": password,
+    "connection": connection,
+    "provided": provided,
+    "named service": named_service,
+    "drawn": drawn,
+    "drawn or wrapped": wrapped_or_drawn,
+    "chosen": chosen,
+    "stated": stated,
+    "hashed": hashed,
+    "anything": anything,
+}
+"""By the names that rules call them."""

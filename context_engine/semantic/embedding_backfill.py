@@ -1,0 +1,298 @@
+"""Fills a space in the background: whatever a snapshot lacks gets its vector, cards of files first, then chunks.
+
+What a team has embedded already is taken from there (`index.exchange`), only the rest is embedded: by one thread of low
+priority, which stands back while answers are under way, and one process of the machine for a space. Texts are made from the
+files as they are now and compared with the keys of the index: what has been edited since is passed over, so no vector ever
+stands under the key of another text. A killed process loses one group of texts.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+
+import numpy as np
+import numpy.typing as npt
+
+from context_engine.embedding.deadline_embedder import Timely
+from context_engine.embedding.embedder import fingerprint
+from context_engine.embedding.vector_rows import Keys, Space, keys_of
+from context_engine.errors import ContextEngineError
+from context_engine.index import embedding_text
+from context_engine.index.describe import PLAIN
+from context_engine.index.embedding_text import Placed, capsules, card, card_names
+from context_engine.index.snapshot import Snapshot
+from context_engine.index.stored_outline import decode_outline
+from context_engine.languages import Languages, doc_head
+from context_engine.semantic.embedding_queue import Filled, Line, in_order
+from context_engine.semantic.missing_vectors import CARDS, PARTS, Gaps, Part
+from context_engine.semantic.vector_store import VectorStore
+from context_engine.semantic.vector_sync import Exchange
+
+Ints = npt.NDArray[np.intp]
+Read = Callable[[str], bytes | None]
+"""A file's text in UTF-8 as it is now; None when it cannot be had."""
+
+GROUP = 32
+"""Texts that are made and stored together: one lock and one write for them, a second's work on a slow machine, and one
+request to an endpoint."""
+HOT_MAX = 50
+"""Files of the last answers and edits that go before all others."""
+NICENESS = 10
+"""On Linux: a tenth of a core that others want. With less it would wait for one with the interpreter's lock in its hand."""
+HELD_LOOK_S = 1.0
+"""How often it is looked whether what held the filling up is over."""
+OPEN_WAIT_S = 0.5
+"""How long it is waited for an embedder to be opened: a few milliseconds, but for those that load all at once."""
+OPEN_LOOK_S = 5.0
+"""How often it is looked whether an embedder that cannot be opened has come."""
+OTHERS_LOOK_S = 15.0
+"""How often it is looked what the process that fills this space, or the team, has added, or whether it has gone."""
+RETRY_S = 60.0
+"""After something refused: a file that cannot be read, a disk that is full."""
+RELOOK_S = 600.0
+"""Stored vectors may be dropped, when there are too many on this machine; so long that goes unnoticed."""
+COMPACT_REST_S = 3_600.0
+CLOSE_WAIT_S = 1.0
+
+
+def space_of(timely: Timely) -> Space | None:
+    """Where the vectors of an embedder lie; None until it was opened once."""
+    identity = timely.identity
+    if identity is None:
+        return None
+    return Space(fingerprint(identity.fingerprint, embedding_text.RECIPE), identity.dimensions)
+
+
+class Filler:
+    """The one that fills the vectors of one workspace. Thread-safe; nothing happens before the first `wake`.
+
+    `vectors` gives the store of the embedder's space, None while that is not known; `snapshot` the newest one; nothing is
+    filled while `hold` says so; `exchange` is with the team, if there is one.
+    """
+
+    def __init__(
+        self,
+        timely: Timely,
+        *,
+        vectors: Callable[[], VectorStore | None],
+        snapshot: Callable[[], Snapshot | None],
+        read: Read,
+        languages: Languages,
+        hold: Callable[[], bool] = lambda: False,
+        exchange: Exchange | None = None,
+    ) -> None:
+        self.problem = ""
+        self._exchange = exchange or Exchange()
+        self._timely, self._vectors, self._snapshot, self._hold = timely, vectors, snapshot, hold
+        self._texts = Texts(read, languages)
+        self._gaps = Gaps()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._cancel, self._woken = threading.Event(), threading.Event()
+        self._hot: dict[str, None] = {}
+        self._through: weakref.ref[Snapshot] | None = None
+        self._added = False
+        self._compacted_at = self._looked_at = time.monotonic()
+
+    def wake(self, paths: Iterable[str] = ()) -> None:
+        """Look what is missing, soon; `paths` are in use, and come first from now on."""
+        with self._lock:
+            for path in paths:
+                self._hot.pop(path, None)
+                self._hot[path] = None
+            for path in list(self._hot)[:-HOT_MAX]:
+                del self._hot[path]
+            if self._thread is None and not self._cancel.is_set():
+                self._thread = threading.Thread(target=self._work, name="ctx-filler", daemon=True)
+                self._thread.start()
+        self._woken.set()
+
+    def progress(self, snapshot: Snapshot | None = None) -> Filled | None:
+        """What of a snapshot, or else of the newest, has its vectors; None while nobody knows what makes them."""
+        vectors, snapshot = self._vectors(), snapshot or self._snapshot()
+        if vectors is None or snapshot is None:
+            return None
+        return self._gaps.filled(snapshot, vectors)
+
+    def is_through(self, snapshot: Snapshot) -> bool:
+        """Whether all of a snapshot that can have a vector has one: what was edited since it was indexed cannot."""
+        return self._through is not None and self._through() is snapshot
+
+    def is_done(self, snapshot: Snapshot, filled: Filled) -> bool:
+        """The same, and a team has got its share, where there is one to give to."""
+        return (filled.is_complete or self.is_through(snapshot)) and self._exchange.has_given(snapshot)
+
+    def close(self) -> None:
+        """Stop; what is made is stored."""
+        with self._lock:
+            self._cancel.set()
+            thread = self._thread
+        self._woken.set()
+        if thread is not None:
+            thread.join(CLOSE_WAIT_S)
+
+    # -- the thread --
+
+    def _work(self) -> None:
+        step_back()
+        while not self._cancel.is_set():
+            self._woken.clear()
+            try:
+                rest_s = self._round()
+            except Exception as error:  # noqa: BLE001 - a thread has nobody to raise to; `problem` tells it
+                self.problem = error.message if isinstance(error, ContextEngineError) else repr(error)
+                rest_s = RETRY_S
+            self._woken.wait(rest_s)
+
+    def _round(self) -> float:
+        """Fill what is missing of the newest snapshot; the seconds until it is worth looking again, unless woken."""
+        if not self._timely.opened(time.monotonic() + OPEN_WAIT_S):
+            return OPEN_LOOK_S
+        vectors, snapshot = self._vectors(), self._snapshot()
+        if vectors is None or snapshot is None or vectors.space != space_of(self._timely) or self._hold():
+            return HELD_LOOK_S
+        self._look(vectors)
+        rest_s = self._completed(snapshot, vectors)
+        if rest_s is None:
+            self._done_with(snapshot)
+        if self.is_through(snapshot) and not self._exchange.give(snapshot, vectors):
+            return RETRY_S
+        if rest_s is None:
+            self._tidy(vectors)
+            return RELOOK_S
+        return rest_s
+
+    def _completed(self, snapshot: Snapshot, vectors: VectorStore) -> float | None:
+        """Take what others have made, and fill the rest: None when nothing is left, else when to go on."""
+        if self._gaps.filled(snapshot, vectors).is_complete:
+            return None
+        came = self._take(snapshot, vectors)
+        if self._gaps.filled(snapshot, vectors).is_complete:
+            return None
+        if came and not self._exchange.shares:
+            return OTHERS_LOOK_S  # somebody else may be about to give the rest
+        with vectors.sole_filler() as alone:
+            return self._fill(snapshot, vectors) if alone else OTHERS_LOOK_S
+
+    def _take(self, snapshot: Snapshot, vectors: VectorStore) -> int:
+        """Take what is missing of a snapshot from the team; how many came."""
+        missing = [part.keys(snapshot)[self._gaps.of(part, snapshot, vectors)] for part in PARTS]
+        came = self._exchange.take(vectors, np.concatenate(missing), self._cancel)
+        if came:
+            self._gaps.look_again(vectors, at_all=False)
+        return came
+
+    def _fill(self, snapshot: Snapshot, vectors: VectorStore) -> float | None:
+        """Group after group until nothing is left (None), or when to go on: something is in the way, or was passed over."""
+        files, passed = in_order(snapshot), 0
+        for part in PARTS:
+            line = Line(self._gaps.of(part, snapshot, vectors), part.starts(snapshot), files)
+            while len(numbers := line.take(self._hot_files(snapshot), GROUP)):
+                if not self._timely.quiet(self._cancel):
+                    return HELD_LOOK_S
+                if self._hold() or self._snapshot() is not snapshot:
+                    return 0.0
+                wanted = part.keys(snapshot)[numbers]
+                texts, keys = _that_still_are(self._texts.of(part, snapshot, numbers), wanted)
+                passed += len(numbers) - len(texts)
+                if not self._filled(vectors, texts, keys):
+                    return OPEN_LOOK_S
+                self._gaps.strike(part, snapshot, vectors, numbers)
+                self._exchange.give_now_and_then(snapshot, vectors)
+        if not passed:
+            return None
+        self._done_with(snapshot)
+        return RETRY_S
+
+    def _filled(self, vectors: VectorStore, texts: Sequence[str], keys: Keys) -> bool:
+        """Embed and store what is still missing of some texts; whether all was done."""
+        missing = vectors.missing(keys)
+        if self._exchange.take(vectors, keys[missing], self._cancel):
+            missing = vectors.missing(keys)
+        lacking = [text for text, is_missing in zip(texts, missing.tolist(), strict=True) if is_missing]
+        rows = self._timely.fill(lacking, self._cancel) if lacking else np.zeros((0, vectors.space.dimensions))
+        if len(rows):
+            vectors.put(keys[missing][: len(rows)], rows)
+            self._added = True
+        return len(rows) == len(lacking)
+
+    def _hot_files(self, snapshot: Snapshot) -> list[int]:
+        """The files in use, the last one first."""
+        with self._lock:
+            paths = list(self._hot)[::-1]
+        return [snapshot.by_path[path] for path in paths if path in snapshot.by_path]
+
+    def _done_with(self, snapshot: Snapshot) -> None:
+        self.problem = ""
+        self._through = weakref.ref(snapshot)
+
+    def _look(self, vectors: VectorStore) -> None:
+        """See what other processes have filled; now and then also what was dropped."""
+        is_due = time.monotonic() - self._looked_at >= RELOOK_S
+        if is_due:
+            self._looked_at = time.monotonic()
+        self._gaps.look_again(vectors, at_all=is_due)
+
+    def _tidy(self, vectors: VectorStore) -> None:
+        if self._added and time.monotonic() - self._compacted_at >= COMPACT_REST_S:
+            self._compacted_at, self._added = time.monotonic(), False
+            with suppress(ContextEngineError):  # another process writes; there is always a next time
+                vectors.compact()
+
+
+class Texts:
+    """Makes the texts that are embedded, from the files as they are now."""
+
+    def __init__(self, read: Read, languages: Languages) -> None:
+        self._read, self._languages = read, languages
+
+    def of(self, part: Part, snapshot: Snapshot, numbers: Ints) -> list[str]:
+        """The text of each thing; empty where its file cannot be had."""
+        return self._cards(snapshot, numbers) if part == CARDS else self._chunks(snapshot, numbers)
+
+    def _cards(self, snapshot: Snapshot, files: Ints) -> list[str]:
+        texts = []
+        for file in files.tolist():
+            path, data = snapshot.paths[file], self._read(snapshot.paths[file])
+            if data is None:
+                texts.append("")
+                continue
+            language = self._languages.detect(path, data[:200]) or PLAIN
+            names = card_names(decode_outline(snapshot.heap("outline", file)))
+            texts.append(card(path, doc_head(language, data), names))
+        return texts
+
+    def _chunks(self, snapshot: Snapshot, chunks: Ints) -> list[str]:
+        owners = snapshot.chunk_file[chunks]
+        texts = [""] * len(chunks)
+        for file in np.unique(owners).tolist():
+            path, data = snapshot.paths[file], self._read(snapshot.paths[file])
+            if data is None:
+                continue
+            places = np.flatnonzero(owners == file)
+            columns = [snapshot.chunk_column(name)[chunks[places]].tolist() for name in ("start", "stop", "symbol")]
+            outline = decode_outline(snapshot.heap("outline", file))
+            made = capsules(path, data, outline, [Placed(*each) for each in zip(*columns, strict=True)])
+            for place, each in zip(places.tolist(), made, strict=True):
+                texts[place] = each.text()
+        return texts
+
+
+def _that_still_are(texts: Sequence[str], wanted: Keys) -> tuple[list[str], Keys]:
+    """The texts, and their keys, that are what was indexed."""
+    keys = keys_of(texts)
+    same = keys == wanted
+    return [text for text, is_same in zip(texts, same.tolist(), strict=True) if is_same], keys[same]
+
+
+def step_back() -> None:
+    """Give this thread, and no other, a low priority. Only Linux has one for each thread: elsewhere all would be slower."""
+    if sys.platform == "linux":
+        with suppress(OSError):  # it is lower already
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)

@@ -1,0 +1,317 @@
+"""What one Engine knows of meaning: static vectors in its index, and a model's, kept for the whole machine.
+
+A user's choice decides (`chosen`): static vectors always, unless somebody wants words alone; beside them one model. The
+model is asked by answers within their time, and fills in the background what it has not seen. When the user chooses
+another, the old one goes on answering until everything here has a vector of the new one.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from context_engine.embedding.deadline_embedder import Timely
+from context_engine.embedding.embedder import Choice
+from context_engine.embedding.embedder_registry import open_embedder
+from context_engine.errors import Cancelled, EmbedderUnusable
+from context_engine.index.encoder import Encoder
+from context_engine.index.snapshot import Snapshot
+from context_engine.languages import Languages
+from context_engine.model import EmbeddingStatus, Progress
+from context_engine.search.rankers import View
+from context_engine.search.semantic_scores import Mask, Meaning, Near, Ranked
+from context_engine.semantic import served_model
+from context_engine.semantic.embedding_backfill import Filled, Filler, Read, Texts, space_of
+from context_engine.semantic.missing_vectors import CHUNKS
+from context_engine.semantic.reranker import Refiner
+from context_engine.semantic.vector_store import VectorStore
+from context_engine.semantic.vector_sync import Exchange
+from context_engine.sharing.remote_vectors import vector_depot
+
+NO_MODEL = frozenset({"none", "static"})
+OPEN_WAIT_S = 30.0
+"""A model is opened and loaded within a second; an endpoint that must load one first takes longer."""
+WITH_NEXT_RUN = "there with the next full index run"
+STATUS_WAIT_S = 1.0
+"""To look whether a model is there takes milliseconds; the first import of a library longer."""
+LOOK_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What the user chose: no vectors at all, static ones, or a model beside them; and the disk that vectors may take."""
+
+    provider: str = "auto"
+    model: str = ""
+    address: str = ""
+    key_variable: str = ""
+    dimensions: int = 0
+    query_prefix: str = ""
+    passage_prefix: str = ""
+    bytes_max: int = 1_000_000_000
+
+    def choice(self, env: Mapping[str, str], models_folder: Path) -> Choice:
+        """The same for a provider; the key comes out of the environment at this moment."""
+        return Choice(
+            "minilm" if self.provider == "auto" else self.provider,
+            self.model,
+            self.address,
+            env.get(self.key_variable, "") if self.key_variable else "",
+            self.dimensions,
+            query_prefix=self.query_prefix,
+            passage_prefix=self.passage_prefix,
+            models_folder=models_folder,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """Where a team meets: the address of its database, this repository's name there, whether we share what is made here."""
+
+    address: str = ""
+    repository: str = ""
+    shares: bool = False
+
+    def exchange(self) -> Exchange:
+        """What goes between this machine and the team; nothing where there is none."""
+        if not self.is_there:
+            return Exchange()
+        return Exchange(lambda: vector_depot(self.address), self.repository, shares=self.shares)
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is a team to share with."""
+        return self.address not in ("", "embedded") and bool(self.repository)
+
+    def problems(self, *, repair: bool = False) -> list[str]:
+        """What is wrong with the vectors on the database, in words; a `repair` drops it, and who shares gives it anew.
+
+        Raises: StoreUnavailable, StoreUnusable.
+        """
+        if not self.is_there:
+            return []
+        with closing(vector_depot(self.address)) as depot:
+            return depot.check(self.repository, repair=repair)
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What it needs of the Engine: where files lie, what is indexed, and the files as they are now.
+
+    `read` gives a file for an answer, `read_once` the same without keeping it for the next; `hold` says when to stand back.
+    """
+
+    cache: Path
+    workspace_cache: Path
+    env: Mapping[str, str]
+    snapshot: Callable[[], Snapshot | None]
+    read: Read
+    read_once: Read
+    languages: Languages
+    hold: Callable[[], bool]
+    team: Shared = Shared()
+
+
+class Embeddings:
+    """The vectors of one Engine. Thread-safe; nothing is opened, and no model asked, before it is needed."""
+
+    def __init__(self, chosen: Chosen, world: World) -> None:
+        self._chosen = chosen
+        self._world = world
+        self._lock = threading.Lock()
+        self._old: _Thinker | None = None
+        self._new: _Thinker | None = None
+        self._takes_part = False
+        self._begin: threading.Timer | None = None
+        self._fills = False
+        self.encoder = None if chosen.provider == "none" else Encoder()
+        self.meaning = None if self.encoder is None else Meaning(self.encoder.query, self)
+
+    # -- a model takes part --
+
+    def start(self, after_s: float = 0.0) -> None:
+        """Make ready what the first answer needs, and have the model take part and, from then on, fill what it has not seen."""
+        if self.encoder is not None:
+            threading.Thread(target=self.encoder.opened, name="ctx-static", daemon=True).start()
+        with self._lock:
+            if self._takes_part or self._chosen.provider in NO_MODEL:
+                return
+            self._takes_part = True
+            self._new = self._new or _Thinker(self._chosen, self._world)
+            before = self._served_before()
+            if before is not None:
+                self._old = _Thinker(before, self._world)
+            self._begin = threading.Timer(after_s, self._begun)
+            self._begin.daemon = True
+            self._begin.start()
+
+    def _begun(self) -> None:
+        self._fills = True
+        self.wake()
+
+    def near(self, view: View, text: str, ranked: Ranked, allowed: Mask | None) -> Near | None:
+        """What the model that serves says; see `search.meaning.Model`."""
+        serving = self._serving(view.snapshot)
+        return serving.refiner.near(view, text, ranked, allowed) if serving else None
+
+    def answering(self) -> AbstractContextManager[object]:
+        """Around an answer: the background stands back meanwhile."""
+        return self._new.timely.answering() if self._new else nullcontext()
+
+    def wake(self, paths: Iterable[str] = ()) -> None:
+        """Something was indexed or found: look what lacks a vector, these files first."""
+        if self._fills and self._new is not None:
+            self._new.filler.wake(paths)
+
+    def fill(self, progress: Callable[[Progress], None] | None, cancel: threading.Event | None) -> Filled | None:
+        """Start, and wait until all that can has a vector of the model; None when there is no model.
+
+        Raises: EmbedderUnusable when it cannot be used, with the next step; StoreUnavailable, StoreUnusable and DiskFull when
+        what is to be shared cannot be; Cancelled.
+        """
+        self.start()
+        thinker, snapshot = self._new, self._world.snapshot()
+        if thinker is None or snapshot is None:
+            return None
+        if not thinker.timely.ready(time.monotonic() + OPEN_WAIT_S):
+            raise EmbedderUnusable(
+                f"the embedder {self._chosen.provider} is {thinker.timely.state}",
+                suggestion=thinker.timely.suggestion or "ctx doctor looks at every part",
+            )
+        thinker.exchange.ask_anew()
+        thinker.filler.wake()
+        while True:
+            snapshot = self._world.snapshot() or snapshot
+            filled = thinker.filler.progress(snapshot)
+            if filled is not None and progress is not None:
+                done = filled.cards + filled.chunks
+                progress(Progress("embedding", done, filled.cards_total + filled.chunks_total))
+            if filled is not None and thinker.filler.is_done(snapshot, filled):
+                return filled
+            if thinker.exchange.shares and thinker.exchange.trouble:
+                raise thinker.exchange.trouble
+            if thinker.filler.problem and thinker.timely.state.startswith(("absent", "failing")):
+                raise EmbedderUnusable(thinker.filler.problem, suggestion=thinker.timely.suggestion)
+            if (cancel or threading.Event()).wait(LOOK_S):
+                raise Cancelled(
+                    "embedding was cancelled", suggestion="what was embedded is kept; run it again to go on"
+                )
+
+    # -- the rest --
+
+    def status(self, snapshot: Snapshot | None) -> EmbeddingStatus:
+        """What is there and what is missing, for a status."""
+        if self.encoder is None:
+            return EmbeddingStatus("off", "", "", "", (0, 0), (0, 0))
+        static = self.encoder.problem or ("ready" if snapshot and snapshot.static() else WITH_NEXT_RUN)
+        if self._chosen.provider in NO_MODEL:
+            return EmbeddingStatus(static, "", "", "", (0, 0), (0, 0))
+        thinker = self._looked_at()
+        filled = thinker.filler.progress(snapshot) if snapshot else None
+        counts = ((filled.cards, filled.cards_total), (filled.chunks, filled.chunks_total)) if filled else ((0, 0),) * 2
+        identity = thinker.timely.identity
+        name = identity.name if identity else "minilm" if self._chosen.provider == "auto" else self._chosen.provider
+        team = thinker.exchange
+        told = team.trouble.message if team.trouble else ""
+        return EmbeddingStatus(static, name, thinker.state, thinker.timely.suggestion, *counts, team.taken, told)
+
+    def _looked_at(self) -> _Thinker:
+        """The model that was chosen, opened if that can be done at once: a status says what it finds."""
+        with self._lock:
+            self._new = thinker = self._new or _Thinker(self._chosen, self._world)
+        if thinker.timely.identity is None and not thinker.timely.suggestion:
+            thinker.timely.opened(time.monotonic() + STATUS_WAIT_S)
+        return thinker
+
+    def close(self) -> None:
+        """Stop, and let go of memory and files."""
+        with self._lock:
+            if self._begin is not None:
+                self._begin.cancel()
+            for thinker in (self._old, self._new):
+                if thinker is not None:
+                    thinker.close()
+            self._old = self._new = None
+
+    def _serving(self, snapshot: Snapshot) -> _Thinker | None:
+        """Who answers: the old model until the new one has seen everything."""
+        new, old = self._new, self._old
+        if new is None or not self._takes_part:
+            return None
+        if new.filler.is_through(snapshot):
+            self._serve_new()
+            return new
+        return old or new
+
+    def _serve_new(self) -> None:
+        with self._lock:
+            old, self._old = self._old, None
+            if self._new is not None and not self._new.is_noted:
+                self._new.is_noted = True
+                served_model.note(self._world.workspace_cache, asdict(self._chosen))
+        if old is not None:
+            threading.Thread(target=old.close, name="ctx-old-model", daemon=True).start()
+
+    def _served_before(self) -> Chosen | None:
+        """The model that was complete here before, when it is another one; its key is looked up anew."""
+        stated = served_model.noted(self._world.workspace_cache)
+        try:
+            before = replace(Chosen(**stated), bytes_max=self._chosen.bytes_max)
+        except TypeError:  # written by another version
+            return None
+        return before if stated and before != self._chosen else None
+
+
+class _Thinker:
+    """One model: its embedder, its vectors, who fills them and who asks them."""
+
+    def __init__(self, chosen: Chosen, world: World) -> None:
+        models_folder = world.cache / "models"
+        self._folder = world.cache / "vectors"
+        self._bytes_max = chosen.bytes_max
+        self._lock = threading.Lock()
+        self._store: VectorStore | None = None
+        self.is_noted = False
+        self.timely = Timely(lambda: open_embedder(chosen.choice(world.env, models_folder)))
+        self.exchange = world.team.exchange()
+        self.filler = Filler(
+            self.timely,
+            vectors=self.vectors,
+            snapshot=world.snapshot,
+            read=world.read_once,
+            languages=world.languages,
+            hold=world.hold,
+            exchange=self.exchange,
+        )
+        texts = Texts(world.read, world.languages)
+        self.refiner = Refiner(
+            self.timely,
+            self.vectors,
+            self.filler.progress,
+            lambda snapshot, numbers: texts.of(CHUNKS, snapshot, numbers),
+        )
+
+    @property
+    def state(self) -> str:
+        """How the embedder is, or why its filling stands still."""
+        state = self.timely.state
+        return f"{state}; {self.filler.problem}" if self.filler.problem and ":" not in state else state
+
+    def vectors(self) -> VectorStore | None:
+        """The store of the model's space; None until that is known."""
+        with self._lock:
+            if self._store is None and (space := space_of(self.timely)) is not None:
+                self._store = VectorStore(self._folder, space, bytes_max=self._bytes_max)
+            return self._store
+
+    def close(self) -> None:
+        self.filler.close()
+        self.exchange.close()
+        self.timely.close()
+        with self._lock:
+            if self._store is not None:
+                self._store.close()

@@ -1,0 +1,129 @@
+"""What lacks a vector, by segment: looked up once for each, because segments never change, and struck off when filled."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from context_engine.embedding.vector_rows import Keys, Space
+from context_engine.index.snapshot import Snapshot
+from context_engine.semantic.embedding_queue import Filled
+
+Ints = npt.NDArray[np.intp]
+Mask = npt.NDArray[np.bool_]
+
+
+class Holder(Protocol):
+    """Whatever can say which vectors it lacks: the store of this machine, or a team's depot."""
+
+    @property
+    def space(self) -> Space:
+        """What its vectors have in common."""
+        ...
+
+    def missing(self, keys: Keys) -> Mask:
+        """Which keys have no vector there."""
+        ...
+
+
+class Part(NamedTuple):
+    """One of the two kinds of things that get vectors: cards, one a file, and chunks."""
+
+    kind: str
+
+    def keys(self, snapshot: Snapshot) -> Keys:
+        """The key of each."""
+        return snapshot.file_column("card_key") if self.kind == "card" else snapshot.chunk_column("key")
+
+    def segment_keys(self, snapshot: Snapshot) -> list[Keys]:
+        """The same, by segment."""
+        return [s.file["card_key"] if self.kind == "card" else s.chunk["key"] for s in snapshot.segments]
+
+    def alive(self, snapshot: Snapshot) -> Mask:
+        """Which of them count."""
+        return snapshot.file_alive if self.kind == "card" else snapshot.chunk_alive
+
+    def base(self, snapshot: Snapshot) -> Ints:
+        """The number at which each segment's begin, and the number of all."""
+        return snapshot.file_base if self.kind == "card" else snapshot.chunk_base
+
+    def starts(self, snapshot: Snapshot) -> Ints:
+        """The number at which each file's begin, and the number of all."""
+        return np.arange(snapshot.files + 1) if self.kind == "card" else snapshot.chunk_starts
+
+
+CARDS, CHUNKS = Part("card"), Part("chunk")
+PARTS = (CARDS, CHUNKS)
+
+
+class Gaps:
+    """The gaps in one space. Thread-safe; holds no snapshot, for its files could not be deleted on Windows."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._space: Space | None = None
+        self._missing: dict[tuple[Part, str, int], tuple[Keys, Mask]] = {}
+        self._counted: tuple[weakref.ref[Snapshot], Filled] | None = None
+
+    def of(self, part: Part, snapshot: Snapshot, vectors: Holder) -> Mask:
+        """Which cards or chunks of a snapshot lack theirs; what is dead lacks nothing."""
+        with self._lock:
+            return self._of(part, snapshot, vectors)
+
+    def filled(self, snapshot: Snapshot, vectors: Holder) -> Filled:
+        """How many of a snapshot are there."""
+        with self._lock:
+            if self._space != vectors.space or self._counted is None or self._counted[0]() is not snapshot:
+                missing = [int(self._of(part, snapshot, vectors).sum()) for part in PARTS]
+                total = [int(part.alive(snapshot).sum()) for part in PARTS]
+                self._counted = (
+                    weakref.ref(snapshot),
+                    Filled(total[0] - missing[0], total[0], total[1] - missing[1], total[1]),
+                )
+            return self._counted[1]
+
+    def strike(self, part: Part, snapshot: Snapshot, vectors: Holder, numbers: Ints) -> None:
+        """Look again at these: most have been filled."""
+        with self._lock:
+            base = part.base(snapshot)
+            owners = np.searchsorted(base, numbers, "right") - 1
+            for segment in np.unique(owners).tolist():
+                keys, missing = self._segment(part, snapshot, vectors, segment)
+                own = numbers[owners == segment] - base[segment]
+                missing[own] = vectors.missing(keys[own])
+            self._counted = None
+
+    def look_again(self, vectors: Holder, *, at_all: bool) -> None:
+        """Look at what was missing, for other processes fill, too; or at all, for what was long unused is dropped.
+
+        Only the thread that strikes off may call it: it holds no lock, for looking takes as long as an answer may.
+        """
+        with self._lock:
+            known = list(self._missing.values()) if self._space == vectors.space else []
+        for keys, missing in known:
+            places = np.flatnonzero(missing | at_all)
+            if len(places):
+                missing[places] = vectors.missing(keys[places])
+        with self._lock:
+            self._counted = None
+
+    def _of(self, part: Part, snapshot: Snapshot, vectors: Holder) -> Mask:
+        if self._space != vectors.space:
+            self._space, self._counted = vectors.space, None
+            self._missing.clear()
+        parts = [self._segment(part, snapshot, vectors, n)[1] for n in range(len(snapshot.segments))]
+        return np.concatenate([np.zeros(0, bool), *parts]) & part.alive(snapshot)
+
+    def _segment(self, part: Part, snapshot: Snapshot, vectors: Holder, number: int) -> tuple[Keys, Mask]:
+        """A segment's keys and which are missing. After a rebuild from nothing another one may have the same name."""
+        name = part, snapshot.generation, snapshot.segment_numbers[number]
+        keys = part.segment_keys(snapshot)[number]
+        if name not in self._missing or not np.array_equal(self._missing[name][0], keys):
+            living = [(each, snapshot.generation, known) for each in PARTS for known in snapshot.segment_numbers]
+            self._missing = {key: self._missing[key] for key in living if key in self._missing}
+            self._missing[name] = keys.copy(), vectors.missing(keys)
+        return self._missing[name]

@@ -1,0 +1,225 @@
+"""A model's say in an answer: its vectors of everything where they are there, else of the places that promise most.
+
+Vectors are kept by the text they were made from, so an answer finds what was embedded for any other. Until nearly all chunks
+of a snapshot have theirs, the best chunks of the best files alone are compared; those that lack one are embedded now, as far
+as the time of one answer allows, and kept. Vectors of a few chunks here and there are worse than none: a file that happens
+to have some would outrank a better one that has none (docs/decisions/0017).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from context_engine.embedding.deadline_embedder import Timely
+from context_engine.embedding.vector_rows import Keys, Rows, keys_of, quantised
+from context_engine.index.index_store import Vectors
+from context_engine.index.snapshot import Snapshot
+from context_engine.search import vector_search
+from context_engine.search.rankers import View
+from context_engine.search.semantic_scores import Near, Ranked
+from context_engine.semantic.embedding_backfill import Filled
+
+Floats = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.intp]
+Mask = npt.NDArray[np.bool_]
+
+LOCAL_S = 0.08
+"""What a model of this machine may add to an answer: nearly all stay within 110 ms, for a batch may end a little late."""
+REMOTE_S = 1.0
+"""What an endpoint may take for the vector of a question; its user chose to wait for it."""
+FILES = 4
+CHUNKS_PER_FILE = 2
+"""The places that are compared before all have vectors: eight texts. Three times as many are no better, and cost it."""
+NEARLY_ALL = 0.97
+"""From this share of vectors on all of them are compared. At nine in ten the ranking is no better than without a model."""
+
+Texts = Callable[[Snapshot, Ints], list[str]]
+"""The texts of some chunks of a snapshot, from the files as they are now; nothing for a file that cannot be had."""
+
+
+Progress = Callable[[Snapshot], Filled | None]
+"""How far the vectors of a snapshot are; None when nobody knows yet."""
+
+
+class Refiner:
+    """The model of `search.meaning`. Thread-safe."""
+
+    def __init__(self, timely: Timely, vectors: Callable[[], Vectors | None], progress: Progress, texts: Texts) -> None:
+        """`vectors`: the store of the model's space, None while it is not known; `texts`: what is embedded of chunks."""
+        self._timely = timely
+        self._vectors = vectors
+        self._progress = progress
+        self._texts = texts
+        self._aligned = _Aligned()
+
+    def near(self, view: View, text: str, ranked: Ranked, allowed: Mask | None) -> Near | None:
+        """What the model says of a question; None while its vector or the store cannot be had in time."""
+        identity = self._timely.identity
+        until = time.monotonic() + (LOCAL_S if identity is None or identity.is_local else REMOTE_S)
+        query = self._timely.query(text, until)
+        vectors = self._vectors()
+        if query is None or vectors is None:
+            return None
+        filled = self._progress(view.snapshot)
+        cards = self._cards(view, vectors, query, filled)
+        chosen = promising(view, ranked, allowed)
+        values, known = self._compared(view, vectors, query, chosen, until)
+        if filled is None or filled.chunks < NEARLY_ALL * filled.chunks_total:
+            return _some(view, chosen, values, known, cards)
+        chunk, found = self._chunks(view, vectors, query, filled)
+        chunk[chosen[known]], found[chosen[known]] = values[known], True
+        return _everything(view, chunk, found, cards, allowed)
+
+    def _cards(self, view: View, vectors: Vectors, query: Floats, filled: Filled | None) -> Floats | None:
+        """How near each file's card comes, from 0 on; None until nearly all files have one."""
+        if filled is None or filled.cards < NEARLY_ALL * filled.cards_total:
+            return None
+        rows, found = self._aligned.cards(view.snapshot, vectors, filled.is_complete)
+        return _from_least(vector_search.cosines(rows, query), found & view.snapshot.file_alive)
+
+    def _chunks(self, view: View, vectors: Vectors, query: Floats, filled: Filled) -> tuple[Floats, Mask]:
+        """The cosine of each chunk, and of which it is known."""
+        rows, found = self._aligned.chunks(view.snapshot, vectors, filled.is_complete)
+        return vector_search.cosines(rows, query), found.copy()
+
+    def _compared(self, view: View, vectors: Vectors, query: Floats, chosen: Ints, until: float) -> tuple[Floats, Mask]:
+        """The cosine of each chosen chunk, and for which it is known: the missing are embedded until time is up."""
+        rows, known = vectors.get(view.snapshot.chunk_column("key")[chosen])
+        values = np.where(known, vector_search.cosines(rows, query), np.float32(0))
+        if known.all():
+            return values, known
+        places, texts, keys = self._missing(view, chosen, known)
+
+        def keep(first: int, made: Floats) -> None:
+            vectors.put(keys[first : first + len(made)], made)
+
+        made = self._timely.passages(texts, until, keep)
+        if len(made):
+            values[places[: len(made)]] = vector_search.cosines(quantised(made), query)
+            known[places[: len(made)]] = True
+        return values, known
+
+    def _missing(self, view: View, chosen: Ints, known: Mask) -> tuple[Ints, list[str], Keys]:
+        """Which of the chosen lack a vector, and what to embed for each; not those whose file has changed since."""
+        wanted = view.snapshot.chunk_column("key")[chosen]
+        places = np.flatnonzero(~known)
+        texts = self._texts(view.snapshot, chosen[places])
+        keys = keys_of(texts)
+        same = keys == wanted[places]
+        return places[same], [text for text, keep in zip(texts, same, strict=True) if keep], keys[same]
+
+
+def promising(view: View, ranked: Ranked, allowed: Mask | None) -> Ints:
+    """The best chunks of the best files, file after file."""
+    chosen = []
+    for file in vector_search.greatest(ranked.files, FILES).tolist():
+        if ranked.files[file] > 0:
+            start, stop = view.chunk_starts[file], view.chunk_starts[file + 1]
+            passing = None if allowed is None else allowed[start:stop]
+            chosen.append(vector_search.greatest(ranked.chunk[start:stop], CHUNKS_PER_FILE, passing) + start)
+    return np.concatenate([np.zeros(0, np.intp), *chosen])
+
+
+def _everything(view: View, cosines: Floats, found: Mask, cards: Floats | None, allowed: Mask | None) -> Near:
+    """All chunks compared; the few without a vector count as the farthest."""
+    snapshot = view.snapshot
+    counts = found & snapshot.chunk_alive
+    chunk = _from_least(cosines, counts)
+    files = vector_search.per_file(chunk, counts, snapshot.chunk_file, snapshot.files, allowed)
+    return _near(view, files, chunk, cards)
+
+
+def _some(view: View, chosen: Ints, values: Floats, known: Mask, cards: Floats | None) -> Near | None:
+    """The most promising places compared: those of the first files, up to the one of which something is not known."""
+    owners = view.snapshot.chunk_file[chosen]
+    told = known.copy()
+    if not known.all():
+        told[np.flatnonzero(owners == owners[np.argmin(known)])[0] :] = False
+    if not told.any() and cards is None:
+        return None
+    least = np.float32(0) if cards is None else np.float32(min(0.0, float(values[told].min(initial=0.0))))
+    chunk, found = np.zeros(view.snapshot.chunks, np.float32), np.zeros(view.snapshot.chunks, bool)
+    chunk[chosen[told]], found[chosen[told]] = np.maximum(values[told] - least, 0), True
+    files = vector_search.per_file(chunk, found, view.snapshot.chunk_file, view.snapshot.files)
+    return _near(view, files, chunk, cards)
+
+
+def _from_least(cosines: Floats, found: Mask) -> Floats:
+    """Cosines counted from the least of those that are known; 0 for the others.
+
+    Some models give any two texts a cosine of .7: only what is above says something.
+    """
+    if not found.any():
+        return np.zeros(len(cosines), np.float32)
+    return np.where(found, np.maximum(cosines - cosines[found].min(), 0), np.float32(0)).astype(np.float32)
+
+
+def _near(view: View, files: vector_search.FileCosines, chunk: Floats, cards: Floats | None) -> Near:
+    signals = {"model": files.best, "model3": files.top3} | ({} if cards is None else {"model_card": cards})
+    return Near(signals, chunk, np.zeros(view.snapshot.files, bool))
+
+
+class _Part(NamedTuple):
+    """The vectors of one segment, by chunk or by file."""
+
+    rows: Rows
+    found: Mask
+
+
+class _Aligned:
+    """The vectors of a snapshot in the order of its chunks and files, looked up once a segment: segments never change."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._parts: dict[tuple[str, str, int], _Part] = {}
+        self._whole: dict[str, tuple[Snapshot, bool, _Part]] = {}
+
+    def chunks(self, snapshot: Snapshot, vectors: Vectors, is_complete: bool) -> tuple[Rows, Mask]:
+        """A row for each chunk, and which were found; `is_complete`: all can be, if not now then by the next look."""
+        keys = [segment.chunk["key"] for segment in snapshot.segments]
+        return self._of("chunk", snapshot, vectors, keys, is_complete)
+
+    def cards(self, snapshot: Snapshot, vectors: Vectors, is_complete: bool) -> tuple[Rows, Mask]:
+        """A row for each file, and which were found."""
+        keys = [segment.file["card_key"] for segment in snapshot.segments]
+        return self._of("file", snapshot, vectors, keys, is_complete)
+
+    def _of(
+        self, what: str, snapshot: Snapshot, vectors: Vectors, keys: Sequence[Keys], is_complete: bool
+    ) -> tuple[Rows, Mask]:
+        with self._lock:
+            known = self._whole.get(what)
+            if known is None or known[0] is not snapshot or known[1] != is_complete:
+                whole = self._looked_up(what, snapshot, vectors, keys)
+                known = self._whole[what] = (snapshot, is_complete, whole)
+            return known[2].rows, known[2].found
+
+    def _looked_up(self, what: str, snapshot: Snapshot, vectors: Vectors, keys: Sequence[Keys]) -> _Part:
+        names = [(what, snapshot.generation, number) for number in snapshot.segment_numbers]
+        parts = []
+        for name, own in zip(names, keys, strict=True):
+            part = self._parts.get(name)
+            parts.append(part if part is not None and part.found.all() else _Part(*vectors.get(own)))
+        whole = _Part(
+            Rows(
+                np.concatenate([part.rows.values for part in parts]),
+                np.concatenate([part.rows.scales for part in parts]),
+            ),
+            np.concatenate([part.found for part in parts]),
+        )
+        others = {name: part for name, part in self._parts.items() if name[0] != what}
+        self._parts = others | dict(zip(names, _views(whole, [len(own) for own in keys]), strict=True))
+        return whole
+
+
+def _views(whole: _Part, sizes: Sequence[int]) -> list[_Part]:
+    """The parts of a whole again, without a copy of their own."""
+    ends = np.cumsum(sizes).tolist()
+    spans = [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
+    return [_Part(Rows(whole.rows.values[s], whole.rows.scales[s]), whole.found[s]) for s in spans]

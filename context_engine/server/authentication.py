@@ -1,0 +1,106 @@
+"""Who asks: the grant behind the token that a request carries, or the HTTP answer why it is not let in.
+
+    401  no token, one that is none of ours, or one whose time has passed
+    429  more requests than the token's rate has room for; `Retry-After` says when
+    503  the file with the tokens cannot be read: nobody is let in, and the log says why
+
+A tool that is called too often is told so in its reply, where an agent reads it (RATE_LIMITED). The limit here stands far
+above: a call does not come alone, but with lists, notifications and pings, and a client reads no reason out of a 429.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from context_engine.errors import ContextEngineError
+from context_engine.server.grants import Grant
+from context_engine.server.logging_bridge import Repeats
+from context_engine.server.origin_check import OPEN_PATHS, Refusal
+from context_engine.server.rate_limits import Limits
+from context_engine.server.token_file import TokenFile
+
+REQUESTS_A_CALL = 6
+"""A client of the older era opens with three requests and closes with one; in between a call is one, or two with a ping."""
+HOW = "Send the header `Authorization: Bearer <token>`; whoever runs this server makes one with `ctx token create`."
+
+
+class Doorman:
+    """Lets in who shows a token of the file. Thread-safe. `log` hears of each that is not let in."""
+
+    def __init__(
+        self,
+        tokens: TokenFile,
+        *,
+        log: Callable[[dict[str, Any]], None],
+        now: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._tokens = tokens
+        self._log = log
+        self._now = now
+        self._clock = clock
+        self._rates: dict[Grant, Limits] = {}
+        self._lock = threading.Lock()
+        self._repeats = Repeats()
+
+    def who(self, path: str, headers: Mapping[str, str], address: str = "") -> Grant | Refusal | None:
+        """Whose request this is, or why it is refused; None for a path that is open to everybody.
+
+        `address` is where it comes from, for the log.
+        """
+        if path in OPEN_PATHS:
+            return None
+        try:
+            grant = self._tokens.held(_shown(headers))
+        except ContextEngineError as error:
+            self._log({"event": "tokens", "ok": False, "error": error.as_dict()})
+            return Refusal(503, "The tokens of this server cannot be read; its log says why.")
+        refusal = self._unknown(headers) if grant is None else self._over(grant) or self._too_many(grant)
+        if refusal is None:
+            return grant
+        self._note(refusal, path, grant.name if grant else "", address)
+        return refusal
+
+    def _note(self, refusal: Refusal, path: str, token: str, address: str) -> None:
+        """Log a refusal; of many from one place some are left out, and counted."""
+        left_out = self._repeats.take((refusal.status, token, address), self._clock())
+        if left_out is None:
+            return
+        line: dict[str, Any] = {"event": "refused", "ok": False, "status": refusal.status, "path": path[:100]}
+        more = {"token": token, "from": address, "left_out": left_out}
+        self._log(line | {key: value for key, value in more.items() if value})
+
+    def _unknown(self, headers: Mapping[str, str]) -> Refusal:
+        return _unauthorized(HOW, "invalid_token" if "authorization" in headers else "")
+
+    def _over(self, grant: Grant) -> Refusal | None:
+        """Only who holds the token hears that it was one."""
+        if not grant.is_over(self._now()):
+            return None
+        return _unauthorized(f"This token has expired. {HOW}", "invalid_token")
+
+    def _too_many(self, grant: Grant) -> Refusal | None:
+        if not grant.per_minute:
+            return None
+        with self._lock:
+            rate = grant.per_minute * REQUESTS_A_CALL
+            limits = self._rates.setdefault(grant, Limits({grant.id: rate}, burst_minutes=1))
+            wait_s = math.ceil(limits.wait_s(grant.id, self._clock()))
+        if not wait_s:
+            return None
+        return Refusal(429, f"Too many requests with this token. Wait {wait_s} s.", {"retry-after": str(wait_s)})
+
+
+def _shown(headers: Mapping[str, str]) -> str:
+    """The bearer token in the headers; empty when there is none."""
+    scheme, _, given = headers.get("authorization", "").partition(" ")
+    return given.strip() if scheme.lower() == "bearer" else ""
+
+
+def _unauthorized(text: str, error: str) -> Refusal:
+    why = f', error="{error}"' if error else ""
+    return Refusal(401, text, {"www-authenticate": f'Bearer realm="ctx"{why}'})

@@ -1,0 +1,117 @@
+"""`ctx serve --chunks-dir`: a folder of chunk files, read behind the first replies and followed until the server ends.
+
+Where the folder is missing or its vectors do not fit, the server does not start; whatever is mended later, it follows.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from context_engine.errors import BugError, ContextEngineError
+from context_engine.repo import workspace_roots
+
+if TYPE_CHECKING:
+    from context_engine.embedding.deadline_embedder import Timely
+    from context_engine.embedding.embedder import Choice
+    from context_engine.search.served_chunks import ServedChunks
+    from context_engine.settings import Settings
+
+MINILM_NAMES = ("minilm", "all-minilm-l6-v2")
+"""What our own export calls it, and what everybody else does, with or without its maker before a slash."""
+
+
+def folder_of(named: str) -> Path:
+    """The folder that was named. Raises: FileNotFound, InvalidPath, AccessFailed, each with the next step."""
+    return workspace_roots.choose(named, allow_any=True)
+
+
+class ChunkOpening:
+    """A served folder that is, or will be, open. `start` returns at once; `served` waits for the outcome."""
+
+    def __init__(
+        self,
+        folder: Path,
+        settings: Settings,
+        env: Mapping[str, str],
+        *,
+        log: Callable[[dict[str, Any]], None],
+        failed: Callable[[ContextEngineError], None] = lambda _: None,
+    ) -> None:
+        self._folder = folder
+        self._settings = settings
+        self._env = env
+        self._log = log
+        self._failed = failed
+        self._thread = threading.Thread(target=self._open, name="chunks", daemon=True)
+        self._served: ServedChunks | None = None
+        self._error: ContextEngineError | None = None
+
+    def start(self) -> None:
+        """Begin to read the folder."""
+        self._thread.start()
+
+    def served(self) -> ServedChunks:
+        """The open folder. Raises: what kept it from being open."""
+        self._thread.join()
+        if self._served is None:
+            raise self._error or BugError("the chunk files did not open")
+        return self._served
+
+    def close(self) -> None:
+        """Stop to follow the folder."""
+        if self._served is not None:
+            self._served.close()
+
+    def _open(self) -> None:
+        from context_engine.search.served_chunks import ServedChunks
+
+        try:
+            self._served = ServedChunks(
+                self._folder, lambda model: timely_of(model, self._settings, self._env), tell=self._tell
+            )
+        except ContextEngineError as error:
+            self._error = error
+            self._failed(error)
+        except Exception as error:  # noqa: BLE001 - a thread has no caller; whoever asks next hears of it
+            self._error = BugError(f"the chunk files did not open: {type(error).__name__}: {error}")
+            self._failed(self._error)
+
+    def _tell(self, good: bool, news: str) -> None:
+        self._log({"event": "chunks", "ok": good, "told": news})
+
+
+def timely_of(model: str, settings: Settings, env: Mapping[str, str]) -> Timely | None:
+    """What makes vectors of questions as the model of that name does; None when nothing here would."""
+    from context_engine.embedding.deadline_embedder import Timely
+    from context_engine.embedding.embedder_registry import open_embedder
+
+    choice = choice_of(model, settings, env)
+    return Timely(lambda: open_embedder(choice)) if choice else None
+
+
+def choice_of(model: str, settings: Settings, env: Mapping[str, str]) -> Choice | None:
+    """The embedder that a name in a chunk file means: ours by its name, else the one that the person configured."""
+    from context_engine.embedding.embedder import Choice
+    from context_engine.storage.index_folders import user_cache_folder
+
+    models_folder = (settings.cache_folder or user_cache_folder()) / "models"
+    if model == "static":
+        return Choice("static")
+    if model.lower().rpartition("/")[2] in MINILM_NAMES:
+        return Choice("minilm", models_folder=models_folder)
+    if settings.embedding_model and model in (
+        settings.embedding_model,
+        f"{settings.embedder}:{settings.embedding_model}",
+    ):
+        return Choice(
+            settings.embedder,
+            settings.embedding_model,
+            settings.embedding_address,
+            env.get(settings.embedding_key_variable, ""),
+            settings.embedding_dimensions,
+            models_folder=models_folder,
+        )
+    return None

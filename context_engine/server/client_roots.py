@@ -1,0 +1,98 @@
+"""Asks a client which folders it works in: `roots/list` in the older era of the protocol, `input_required` in the newer.
+
+A client that named a folder at the start is never asked. One that says nothing is not held against it: the project
+around the server's own folder is taken, or a later error says what to set.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp.shared.exceptions import MCPError
+from mcp.shared.message import ServerMessageMetadata
+
+from context_engine.errors import InvalidArgument
+from context_engine.repo.workspace_roots import uri_to_path
+from context_engine.server.projects import Projects
+
+FIRST_OF_NEWER_ERA = "2026-07-28"
+KEY = "roots"
+"""Under which a client of the newer era answers."""
+PATIENCE_S = 3.0
+"""A client that declares roots and does not answer within this time has none."""
+TURN = "x-codex-turn-metadata"
+"""One client tells its folders with every call instead, under this key of `_meta`."""
+
+
+async def asked(
+    context: ServerRequestContext[Any], answers: Mapping[str, Any] | None, projects: Projects | None
+) -> types.InputRequiredResult | None:
+    """Settle the projects, or give what the client must answer first. `answers` are the request's input responses."""
+    if projects is None or projects.is_settled:
+        return None
+    capabilities = context.session.client_capabilities
+    told: list[str] = []
+    if capabilities is not None and capabilities.roots is not None:
+        if context.protocol_version < FIRST_OF_NEWER_ERA:
+            told = await _listed(context)
+        elif answers is None or KEY not in answers:
+            return types.InputRequiredResult(input_requests={KEY: types.ListRootsRequest()})
+        else:
+            told = _paths(answers[KEY])
+    await anyio.to_thread.run_sync(lambda: projects.settle(told=told, workspaces=workspaces_of(context.meta)))
+    return None
+
+
+async def forgotten(projects: Projects, context: ServerRequestContext[Any], params: Any) -> None:  # noqa: ARG001 - a handler
+    """The client's folders changed: its next call is asked for them again."""
+    projects.unsettle()
+
+
+async def _listed(context: ServerRequestContext[Any]) -> list[str]:
+    """The roots of a client of the older era; none when it does not answer."""
+    riding = ServerMessageMetadata(related_request_id=context.request_id)  # on the stream of the call, which is open
+    with anyio.move_on_after(PATIENCE_S):
+        try:
+            request = types.ListRootsRequest()
+            return _paths(await context.session.send_request(request, types.ListRootsResult, metadata=riding))
+        except MCPError:
+            pass  # it declared what it cannot do
+    return []
+
+
+def _paths(answer: Any) -> list[str]:
+    """Roots as paths; what is no folder of this machine is passed over."""
+    return list(_named(str(root.uri) for root in getattr(answer, "roots", None) or ()))
+
+
+def _named(uris: Iterable[str]) -> Iterable[str]:
+    for uri in uris:
+        try:
+            yield uri_to_path(uri, windows=os.name == "nt")
+        except InvalidArgument:
+            continue
+
+
+def workspaces_of(meta: Mapping[str, Any] | None) -> list[str]:
+    """The folders that a call's `_meta` mentions, in either spelling: a mapping by path, or a list.
+
+    >>> workspaces_of({"x-codex-turn-metadata": {"workspaces": {"/work/web": {"latest_git_commit_hash": "1a"}}}})
+    ['/work/web']
+    >>> workspaces_of({"x-codex-turn-metadata": '{"workspaces": ["/a"]}'}), workspaces_of(None)
+    (['/a'], [])
+    """
+    turn = (meta or {}).get(TURN)
+    if isinstance(turn, str):
+        try:
+            turn = json.loads(turn)
+        except ValueError:
+            return []
+    found = turn.get("workspaces") if isinstance(turn, Mapping) else None
+    return [each for each in found if isinstance(each, str)] if isinstance(found, Mapping | list) else []

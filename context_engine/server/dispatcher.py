@@ -1,0 +1,457 @@
+"""What every tool call passes, over MCP or from the terminal: admit, run, tell errors, mask, measure, write one line.
+
+A call is admitted when its tool is not switched off, was not called too often, and nobody has cancelled it. `call_tool`
+is opened here, so that what it reaches passes the same checks under its own name. The gate knows nothing of the protocol.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from context_engine import tools
+from context_engine.errors import (
+    AccessDenied,
+    BugError,
+    CallError,
+    Cancelled,
+    ContextEngineError,
+    InvalidArgument,
+    RateLimited,
+    TooLarge,
+)
+from context_engine.secrets import Masked
+from context_engine.secrets.masked_text import mask_reply, noting
+from context_engine.server.grants import OWNER, Grant, forbids, needed_for
+from context_engine.server.metrics import Metrics
+from context_engine.server.profiles import ACROSS, EVERY, PROFILES, Shown, refusal
+from context_engine.server.rate_limits import Limits, longest_s, rates
+from context_engine.text.visible_text import visible
+from context_engine.tools import Call, Reply, Tool
+from context_engine.tools.arguments import from_json, snake
+from context_engine.tools.tool_catalogue import ALL_TOLD, call_tool, reached
+from context_engine.tools.truncate import compact, counted, how_many_fit, size
+
+if TYPE_CHECKING:
+    from context_engine.engine import Engine
+    from context_engine.multi_repo import Across
+    from context_engine.search.served_chunks import ServedChunks
+    from context_engine.settings import Settings
+
+Log = Callable[[dict[str, Any]], None]
+
+REPLY_CHARS_MAX = 36_000
+"""Until an Engine is open and its settings say otherwise."""
+REPORT = "This is a defect of ours; the log on stderr has the details worth reporting."
+MESSAGE_CHARS_MAX = 500
+"""Of an error that is too long to be sent as it is."""
+
+
+PATH_ARGUMENTS = frozenset({"path", "file_path", "root_path"})
+"""Arguments that hold one path of a project."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What to send, and the error behind it when there was one."""
+
+    reply: Reply
+    error: ContextEngineError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A call taken apart: the tool that is meant, on which project; `via` is the tool it came through, if any."""
+
+    tool: Tool
+    name: str
+    arguments: Any
+    project: str = ""
+    via: str = ""
+
+
+def silent(line: dict[str, Any]) -> None:
+    """A log that keeps nothing: for the terminal, where the reply itself tells all."""
+
+
+def to_stderr(line: dict[str, Any]) -> None:
+    """A log that writes one JSON object a line to stderr, in one piece, since threads share it."""
+    sys.stderr.write(visible(json.dumps(line, ensure_ascii=False)) + "\n")
+    sys.stderr.flush()
+
+
+def failures_to_stderr(line: dict[str, Any]) -> None:
+    """A log that keeps only what went wrong, or took too long."""
+    if not line.get("ok") or line.get("slow"):
+        to_stderr(line)
+
+
+LOGS: dict[str, Log] = {
+    "debug": to_stderr,
+    "info": to_stderr,
+    "warning": failures_to_stderr,
+    "error": failures_to_stderr,
+    "off": silent,
+}
+"""The log of each `log_level`."""
+
+
+def alone(engine: Engine) -> Callable[[str], Engine]:
+    """The engines of a gate to one workspace: its name may be given, another one is refused."""
+
+    def named(project: str) -> Engine:
+        if project not in ("", engine.root.name):
+            raise InvalidArgument(
+                f"no project is called {project[:MESSAGE_CHARS_MAX]!r}",
+                suggestion=f"Only {engine.root.name} is open: leave project out.",
+                details={"argument": "project", "valid": [engine.root.name]},
+            )
+        return engine
+
+    return named
+
+
+class Gate:
+    """The door to the tools. Thread-safe. `engine` gives the Engine of a project ("": the only one), or raises why not.
+
+    `limits` are those of the settings unless they are handed in; `mask` sees every outgoing text; `chunks` gives the folder
+    of chunk files that the search for chunks answers from, where one is served. `grant` says what its callers may do;
+    `names` are the projects that exist for them, so that what can be asked of several at once is.
+    """
+
+    def __init__(
+        self,
+        engine: Callable[[str], Engine],
+        *,
+        shown: Shown = Shown(),  # noqa: B008 - a value that cannot change
+        log: Log = silent,
+        limits: Limits | None = None,
+        mask: Callable[[str], Masked] = mask_reply,
+        chunks: Callable[[], ServedChunks] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        grant: Grant = OWNER,
+        metrics: Metrics | None = None,
+        names: Callable[[], Sequence[str]] = tuple,
+    ) -> None:
+        self.metrics = metrics or Metrics()
+        self.shown = shown
+        self.log = log
+        self.grant = grant
+        self._pace = Limits({grant.name: grant.per_minute}, burst_minutes=1)
+        self._engine = engine
+        self._names = names
+        self._across: Across | None = None
+        self._limits = limits
+        self._mask = mask
+        self._chunks = chunks
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._chars_max = REPLY_CHARS_MAX
+        self._listed = frozenset(each.name for each in tools.ALL if shown.lists(each.name))
+        self.off: Mapping[str, str] = {
+            each.name: option for each in tools.ALL if (option := self._option_against(each, each.name))
+        }
+
+    def beside(
+        self,
+        engine: Callable[[str], Engine],
+        grant: Grant,
+        *,
+        log: Log,
+        metrics: Metrics,
+        names: Callable[[], Sequence[str]] = tuple,
+    ) -> Gate:
+        """A gate of the same server for the holder of a token: with the projects, role, rates, log and counts of his own.
+
+        The folder of chunk files belongs to no project, so it is there for those alone from whom no project is hidden.
+        """
+        return Gate(
+            engine,
+            shown=self.shown,
+            log=log,
+            mask=self._mask,
+            chunks=self._chunks if grant.sees_all else None,
+            clock=self._clock,
+            grant=grant,
+            metrics=metrics,
+            names=names,
+        )
+
+    def call(self, name: str, arguments: Any, call: Call) -> Outcome:
+        """Run one call to its end. Never raises for what a tool or its caller did wrong."""
+        with noting():
+            return self._call(name, arguments, call)
+
+    def _call(self, name: str, arguments: Any, call: Call) -> Outcome:
+        started = self._clock()
+        asked = None
+        try:
+            asked = taken_apart(name, arguments)
+            outcome = Outcome(self._run(asked, call))
+        except ContextEngineError as error:
+            outcome = _failed(error, asked.tool if asked else None)
+        except Exception as error:  # noqa: BLE001 - the server must outlive a bug in any tool, and say so
+            outcome = self._bug(asked, name, error)
+        try:
+            outcome = self._sent(outcome, _counted_as(asked, name))
+        except Exception:  # noqa: BLE001 - what cannot be masked must not leave
+            outcome = self._withheld(_counted_as(asked, name))
+        self._tell(outcome, asked, _counted_as(asked, name), self._clock() - started)
+        return outcome
+
+    def engine(self, project: str = "") -> Engine:
+        """The open Engine of a project. Raises: whatever keeps it from being open."""
+        engine = self._engine(project)
+        with self._lock:
+            self._chars_max = engine.settings.result_chars_max
+            if self._limits is None:
+                self._limits = self._stated_limits(engine.settings)
+        return engine
+
+    def _asked_of(self, asked: Asked) -> Engine | Across:
+        """What a call is put to: the project it names, or all of them where it names none and can be asked of several."""
+        names = self._names() if asked.tool.name in ACROSS and asked.project in ("", EVERY) else ()
+        if len(names) < 2:
+            engine = self.engine("" if asked.project == EVERY and asked.tool.name in ACROSS else asked.project)
+            _refuse_clone(engine, asked.tool)
+            return engine
+        return self._together(names)
+
+    def _together(self, names: Sequence[str]) -> Across:
+        """The projects asked as one; those that do not open are told in its answers. Raises: when none of them opens."""
+        from context_engine.multi_repo import Across
+
+        engines: dict[str, Engine] = {}
+        closed: dict[str, ContextEngineError] = {}
+        for name in names:
+            try:
+                engines[name] = self.engine(name)
+            except ContextEngineError as error:
+                closed[name] = error
+        if not engines:
+            raise next(iter(closed.values()))
+        absent = {name: f"not open: {error.message}" for name, error in closed.items()}
+        with self._lock:
+            if self._across is None or (self._across.engines, self._across.absent) != (engines, absent):
+                self._across = Across(engines, absent)
+            return self._across
+
+    def _stated_limits(self, settings: Settings) -> Limits:
+        stated = rates(settings.rate_limits_per_minute)
+        for name in sorted(stated.keys() - {*PROFILES["all"], *(each.name for each in tools.ALL)}):
+            self.log({"event": "settings", "ok": False, "why": f"rate_limits_per_minute: no tool is called {name}"})
+        return Limits(stated, burst_minutes=settings.rate_burst_minutes)
+
+    def mask(self, text: str, sender: str = "(other)") -> str:
+        """A text as it may leave: secrets masked and counted, and no lone surrogates, which no client could decode."""
+        return self._masked(text, sender).text
+
+    def _masked(self, text: str, sender: str) -> Masked:
+        masked = self._mask(text.encode("utf-8", "replace").decode("utf-8"))
+        if masked.count:
+            self.metrics.add_masked(sender, masked.count)
+        return masked
+
+    def _run(self, asked: Asked, call: Call) -> Reply:
+        """The call itself, if it is admitted. Raises: ContextEngineError, and whatever a bug raises."""
+        self._refuse_switched_off(asked)
+        self._refuse_role(asked.tool)
+        if call.cancel.is_set():
+            raise Cancelled("cancelled before it began")
+        self._refuse_token_too_often()
+        asked = _with_project_of_path(asked, self._names())
+        engine = self._asked_of(asked)
+        self._refuse_too_often(asked.tool.name)
+        known = replace(call, metrics=self.metrics.rows, chunks=self._chunks, listed=self._listed, off=self.off)
+        return asked.tool.call(engine, asked.arguments, known)
+
+    def _refuse_switched_off(self, asked: Asked) -> None:
+        for name in (asked.tool.name, asked.name, asked.via):
+            if option := refusal(self.shown, name, asked.tool.touches, destructive=asked.tool.hints.destructive):
+                raise AccessDenied(
+                    f"{name} is switched off: the server was started with {option}",
+                    suggestion=ALL_TOLD,
+                    details={"tool": name, "option": option},
+                )
+
+    def _option_against(self, tool: Tool, name: str) -> str:
+        """What switches a tool off: an option of the server, or the role of who calls."""
+        destructive = tool.hints.destructive
+        option = refusal(self.shown, name, tool.touches, destructive=destructive)
+        beyond = forbids(self.grant.role, tool.touches, destructive=destructive)
+        return option or (f"the role {self.grant.role}" if beyond else "")
+
+    def _refuse_role(self, tool: Tool) -> None:
+        needed = needed_for(tool.touches, destructive=tool.hints.destructive)
+        if forbids(self.grant.role, tool.touches, destructive=tool.hints.destructive):
+            raise AccessDenied(
+                f"{tool.name} needs a token of the role {needed}, and this one is of the role {self.grant.role}",
+                suggestion="Ask who runs the server for such a token, or do without the tool.",
+                details={"tool": tool.name, "role": self.grant.role, "needs": needed},
+            )
+
+    def _refuse_token_too_often(self) -> None:
+        with self._lock:
+            wait_s = self._pace.wait_s(self.grant.name, self._clock())
+        if wait_s:
+            raise _too_often("this token", self.grant.per_minute, wait_s, {"token": self.grant.name})
+
+    def _refuse_too_often(self, tool: str) -> None:
+        limits = self._limits
+        assert limits is not None, "an Engine was opened before"
+        with self._lock:
+            wait_s = limits.wait_s(tool, self._clock())
+        if wait_s:
+            raise _too_often(tool, limits.per_minute[tool], wait_s, {"tool": tool})
+
+    def _bug(self, asked: Asked | None, name: str, error: Exception) -> Outcome:
+        tool = _counted_as(asked, name)
+        self.log({"event": "bug", "tool": tool, "trace": self.mask(traceback.format_exc(), tool)})
+        bug = BugError(
+            f"{tool} failed: {type(error).__name__}: {error}",
+            suggestion=REPORT,
+        )
+        return _failed(bug, asked.tool if asked else None)
+
+    def _sent(self, outcome: Outcome, sender: str) -> Outcome:
+        """The outcome as it leaves: masked, and inside the limit of a reply."""
+        error = outcome.error
+        text = _with_count(self._masked(outcome.reply.text, sender))
+        if size(text) <= self._chars_max:
+            return Outcome(replace(outcome.reply, text=text), error)
+        error = self._shortened(error, sender) if error else _too_large(size(text), self._chars_max)
+        return Outcome(Reply(self.mask(tools.failure(error).text, sender), is_error=True), error)
+
+    def _shortened(self, error: ContextEngineError, sender: str) -> ContextEngineError:
+        """The same error with less to say: of many failures what failed and why, as far as they fit. Masked, then cut."""
+
+        def cut(text: str) -> str:
+            return self.mask(text, sender)[:MESSAGE_CHARS_MAX]
+
+        kept = ("edit", "path", "code", "message")
+        failed = [{key: row[key] for key in kept if key in row} for row in error.details.get("failed", ())]
+        room = self._chars_max - 4 * MESSAGE_CHARS_MAX
+        count = how_many_fit(map(compact, failed), chars_max=room)
+        details = {"failed": failed[:count]} if count else {}
+        return type(error)(cut(error.message), suggestion=cut(error.suggestion), details=details)
+
+    def _withheld(self, tool: str) -> Outcome:
+        error = sys.exception()
+        trace = "".join(
+            traceback.format_tb(error.__traceback__ if error else None)
+        )  # without its message, which is as unsearched
+        self.log({"event": "bug", "tool": tool, "trace": trace})
+        bug = BugError("the reply is held back: it could not be searched for secrets", suggestion=REPORT)
+        return Outcome(tools.failure(bug), bug)
+
+    def _tell(self, outcome: Outcome, asked: Asked | None, tool: str, took_s: float) -> None:
+        """Count the call and write its line."""
+        code = outcome.error.code if outcome.error else ""
+        slow = bool(asked) and took_s > longest_s(tool, with_dependencies=_with_dependencies(asked.arguments))
+        self.metrics.add(tool, took_s * 1000, code, slow=slow)
+        line: dict[str, Any] = {"event": "call", "tool": tool, "ms": round(took_s * 1000, 2), "ok": not code}
+        line["chars"] = len(outcome.reply.text)
+        told = {"error": code, "slow": slow, "project": asked and asked.project, "via": asked and asked.via}
+        self.log(line | {key: value for key, value in told.items() if value})
+
+
+def taken_apart(name: str, arguments: Any) -> Asked:
+    """Which tool is meant, on which project, with what arguments. Raises: UnknownTool, InvalidArgument."""
+    tool = tools.find(name)
+    given, project = _without_project(arguments)
+    if tool is not call_tool:
+        return Asked(tool, name, given, project)
+    inner, given = reached(given)
+    given, own = _without_project(given)
+    return Asked(inner, inner.name, given, own or project, via=tool.name)
+
+
+def _without_project(arguments: Any) -> tuple[Any, str]:
+    """The arguments without `project`, which no tool takes itself, and the project."""
+    arguments = from_json(arguments) if isinstance(arguments, str) else arguments
+    if not isinstance(arguments, Mapping) or "project" not in arguments:
+        return arguments, ""
+    project = arguments["project"]
+    if not isinstance(project, str | None):
+        raise InvalidArgument("project must be the name of a project", details={"argument": "project"})
+    return {key: value for key, value in arguments.items() if key != "project"}, project or ""
+
+
+def _with_project_of_path(asked: Asked, names: Sequence[str]) -> Asked:
+    """Where a path begins with the name of a project, as answers over several write it, that is the project meant."""
+    given = asked.arguments
+    if asked.project or len(names) < 2 or asked.tool.name in ACROSS or not isinstance(given, Mapping):
+        return asked
+    for key, value in given.items():
+        name, between, rest = value.partition(":") if isinstance(value, str) else ("", "", "")
+        if between and name in names and snake(str(key)) in PATH_ARGUMENTS:
+            return replace(asked, arguments={**given, key: rest or "."}, project=name)
+    return asked
+
+
+def _refuse_clone(engine: Engine, tool: Tool) -> None:
+    """A clone is somebody else's repository: what is written there would be lost with the next update."""
+    if tool.touches in ("files", "records") and engine.is_clone:
+        raise AccessDenied(
+            f"this repository is a clone that only follows its remote, and {tool.name} would change it",
+            suggestion="Change it where you work on it, in a project of your own.",
+            details={"tool": tool.name},
+        )
+
+
+def _with_dependencies(arguments: Any) -> bool:
+    """Whether a call that reads a file asks for what the file imports."""
+    given = arguments if isinstance(arguments, Mapping) else {}
+    return any(value not in (False, None, "false") for key, value in given.items() if snake(str(key)) == "include_deps")
+
+
+def _too_often(what: str, per_minute: int, wait_s: float, details: Mapping[str, Any]) -> RateLimited:
+    """What was called too often, and when it may be called again."""
+    retry_after_s = math.ceil(wait_s)
+    return RateLimited(
+        f"{what} was called too often: its limit is {per_minute} calls a minute in the long run",
+        suggestion=f"Wait {retry_after_s} s, then call it again.",
+        details={**details, "retry_after_s": retry_after_s, "per_minute": per_minute},
+    )
+
+
+def _counted_as(asked: Asked | None, name: str) -> str:
+    """The tool's own name; whatever else a client sends is counted as one, so that metrics cannot grow without end."""
+    if asked:
+        return asked.tool.name
+    try:
+        return tools.find(name).name
+    except ContextEngineError:
+        return "(unknown)"
+
+
+def _with_count(masked: Masked) -> str:
+    """The text, and how many secrets are masked in it, where JSON stays JSON."""
+    if not masked.count:
+        return masked.text
+    if masked.text.startswith('{"'):
+        return f'{{"masked":{masked.count},{masked.text[1:]}'
+    return f"{masked.text}\n… {counted(masked.count, 'secret')} masked"
+
+
+def _failed(error: ContextEngineError, tool: Tool | None) -> Outcome:
+    """The outcome of an error; where another call of the same tool would fail too, with a tool that takes another way."""
+    if tool and tool.instead and not isinstance(error, CallError):
+        suggestion = f"{error.suggestion} Meanwhile {tool.instead} finds things another way.".strip()
+        error = type(error)(error.message, suggestion=suggestion, details=error.details)
+    return Outcome(tools.failure(error, tool.beside_error if tool else {}), error)
+
+
+def _too_large(chars: int, chars_max: int) -> TooLarge:
+    """Tools keep the limit themselves; a reply that did not is refused rather than cut by a client in silence."""
+    return TooLarge(
+        f"the reply has {chars:,} characters, at most {chars_max:,} are sent",
+        suggestion="Ask for less: fewer results, a narrower path, a line range.",
+    )

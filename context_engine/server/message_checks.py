@@ -1,0 +1,148 @@
+"""What is looked at before the protocol library sees a POST: that it is one message, and that its id is not taken.
+
+The library takes what two readers would read differently - a name twice, NaN - and answers a second request with the id of
+one under way by a stream that never ends. Here both are refused, with the id of what they refuse where it has one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser, authorization_context
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from context_engine.server.framing import INVALID_REQUEST, heard, refusal, repeated
+
+SESSIONS_MAX = 500
+"""Sessions of the older era at once; each holds some 50 KB and a task. Agents open one and keep it."""
+SESSIONS_A_TOKEN_MAX = 100
+"""Of these for one token of a team: so four others can do the same, and still anybody gets in."""
+SESSION_HEADER = "mcp-session-id"
+
+
+class Sessions:
+    """The sessions of a server: where a token has as many as it may have, its longest unused one ends for a new one.
+
+    Its client is told that it is over (404), and opens another, as the protocol wants. Where the server is full, the token
+    with the most sessions gives one up, so that nobody can keep others out.
+    """
+
+    def __init__(self, manager: StreamableHTTPSessionManager) -> None:
+        self._manager = manager
+
+    async def make_room(self, scope: Scope) -> bool:
+        """End a session, if the one that a request opens needs its place; False where every session is in use."""
+        user = scope.get("user")
+        owner = authorization_context(user)["client_id"] if isinstance(user, AuthenticatedUser) else ""
+        owners = {name: self._owner(name) for name in self._manager._server_instances}  # no public name (mcp 2.3)
+        own = [name for name, each in owners.items() if each == owner]
+        if owner and len(own) >= SESSIONS_A_TOKEN_MAX:
+            return await self._end_unused(own)
+        if len(owners) < SESSIONS_MAX:
+            return True
+        (most, _), *_ = Counter(owners.values()).most_common(1)
+        return await self._end_unused([name for name, each in owners.items() if each == most])
+
+    def _owner(self, name: str) -> str:
+        """The token that opened a session; empty on a server that has one for all, or none."""
+        known = self._manager._session_owners.get(name)
+        return known["client_id"] if known else ""
+
+    async def _end_unused(self, names: list[str]) -> bool:
+        """End the one of these that has not been used for longest; False where requests of all of them are under way."""
+        ends = {name: self._ends(name) for name in names}
+        unused = min(ends, key=lambda name: ends[name])
+        if ends[unused] == float("inf"):
+            return False
+        await self._manager._discard_session(unused, self._manager._server_instances[unused])
+        return True
+
+    def _ends(self, name: str) -> float:
+        """When a session would end if it stayed unused; never while a request of it is under way."""
+        idle = self._manager._server_instances[name].idle_scope
+        return float("inf") if idle is None else idle.deadline
+
+
+class MessageMiddleware:
+    """Hands on what is one message whose id is not under way; answers the rest."""
+
+    def __init__(self, app: ASGIApp, *, path: str, bytes_max: int, sessions: Sessions | None = None) -> None:
+        """`path` is where the protocol is served; `sessions` where there are some."""
+        self._app = app
+        self._path = path
+        self._bytes_max = bytes_max
+        self._sessions = sessions
+        self._under_way: set[tuple[str, str]] = set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or let it be answered."""
+        if scope["type"] != "http" or scope["method"] != "POST" or scope["path"] != self._path:
+            await self._app(scope, receive, send)
+            return
+        body = await self._read(scope, receive)
+        if body is None:
+            await Response("Payload too large\n", 413, media_type="text/plain")(scope, receive, send)
+            return
+        message, trouble = heard(body) if body.strip() else (None, None)
+        if trouble:
+            await _refused(trouble)(scope, receive, send)
+            return
+        await self._hand_on(message or {}, scope, _replayed(body, receive), send)
+
+    async def _hand_on(self, message: dict[str, Any], scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a message be answered, unless its id is under way or there is no room for the session that it opens."""
+        session = Headers(scope=scope).get(SESSION_HEADER)
+        opens = session is None and message.get("method") == "initialize"
+        if opens and self._sessions and not await self._sessions.make_room(scope):
+            text = "too many sessions are open, and a request of each is under way: end one, or try again later"
+            await _refused(refusal(INVALID_REQUEST, text, message), 503)(scope, receive, send)
+            return
+        if session is None or "method" not in message or "id" not in message:
+            await self._app(scope, receive, send)
+            return
+        name = (session, str(message["id"]))  # the library keeps them as texts: 7 and "7" are one to it
+        if name in self._under_way:
+            await _refused(repeated(message))(scope, receive, send)
+            return
+        self._under_way.add(name)
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._under_way.discard(name)
+
+    async def _read(self, scope: Scope, receive: Receive) -> bytes | None:
+        """The body of a request; None when it is larger than it may be, which is told by its header before it is read."""
+        said = Headers(scope=scope).get("content-length", "0")
+        if not said.isdecimal() or int(said) > self._bytes_max:
+            return None
+        parts: list[bytes] = []
+        size = 0
+        while True:
+            message = await receive()
+            if message["type"] != "http.request":  # the client has gone; what is left of it is no message
+                return b"".join(parts)
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+            if size > self._bytes_max:
+                return None
+            if not message.get("more_body", False):
+                return b"".join(parts)
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """A receive that gives the body once more, whole, and then what comes behind it."""
+    left: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> Message:
+        return left.pop() if left else await receive()
+
+    return replay
+
+
+def _refused(reply: dict[str, Any], status: int = 400) -> Response:
+    return Response(json.dumps(reply), status, media_type="application/json")

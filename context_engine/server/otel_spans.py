@@ -1,0 +1,109 @@
+"""`ctx serve --otel`: spans of the calls for OpenTelemetry, sent to where its own variables (`OTEL_...`) say. Off by default.
+
+The protocol library makes a span of each message, under the trace that the client names. Here they get an exporter, and what
+only the gate knows: the tool that ran, its project, its error, whose token it was. Neither arguments nor texts are in them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from context_engine.errors import UnsupportedHost
+from context_engine.server.server_identity import NAME, VERSION
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import ReadableSpan
+    from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+
+TOLD = ("tool", "via", "project", "token", "role", "error", "ms", "chars")
+"""What of a line of the log a span takes over."""
+OF_THE_LIBRARY = frozenset(
+    "mcp.method.name mcp.protocol.version jsonrpc.request.id gen_ai.operation.name gen_ai.tool.name gen_ai.prompt.name "
+    "error.type rpc.response.status_code".split()
+)
+"""What of the protocol library's own attributes leaves; a release that writes more, such as addresses, changes nothing."""
+FLUSH_MS = 400
+"""The last spans get this long when the server ends; all of its end stays under two seconds."""
+
+Log = Callable[[dict[str, Any]], None]
+
+
+class Spans:
+    """An exporter of spans, at work until it is closed."""
+
+    def __init__(self) -> None:
+        """Raises: UnsupportedHost when the extra is not installed."""
+        try:
+            from opentelemetry import trace
+            from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+            from opentelemetry.sdk.resources import Resource
+            from opentelemetry.sdk.trace import TracerProvider
+            from opentelemetry.sdk.trace.export import BatchSpanProcessor
+        except ImportError:
+            raise UnsupportedHost(
+                "--otel needs OpenTelemetry, which is not installed",
+                suggestion="Install it: pip install 'smart-context-engine[otel]', or leave --otel out.",
+            ) from None
+        named = {"service.name": os.environ.get("OTEL_SERVICE_NAME", NAME), "service.version": VERSION}
+        self._provider = TracerProvider(resource=Resource.create(named))
+        self._provider.add_span_processor(BatchSpanProcessor(_bare_only(OTLPSpanExporter())))
+        trace.set_tracer_provider(self._provider)
+
+    def close(self) -> None:
+        """Send what is left, for a bounded time."""
+        self._provider.force_flush(FLUSH_MS)
+
+
+def noted(log: Log) -> Log:
+    """A log that also tells the span of the call that it is about."""
+    from opentelemetry.trace import get_current_span
+
+    def tell(line: dict[str, Any]) -> None:
+        if line.get("event") in ("call", "read"):
+            get_current_span().set_attributes(attributes(line))
+        log(line)
+
+    return tell
+
+
+def attributes(line: Mapping[str, Any]) -> dict[str, Any]:
+    """What a span is told of a line of the log.
+
+    >>> attributes({"event": "call", "tool": "trace", "ok": False, "error": "NOT_INDEXED", "trace": "..."})
+    {'ctx.tool': 'trace', 'ctx.error': 'NOT_INDEXED'}
+    """
+    return {f"ctx.{key}": line[key] for key in TOLD if key in line}
+
+
+def _bare_only(exporter: SpanExporter) -> SpanExporter:
+    """The same exporter, to which nothing comes but bare spans."""
+    send = exporter.export
+
+    def send_bare(spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        return send([bare(span) for span in spans])
+
+    exporter.export = send_bare
+    return exporter
+
+
+def bare(span: ReadableSpan) -> ReadableSpan:
+    """A span as it may leave: the words of an error name files and arguments, so that its code is all that is told of it."""
+    from opentelemetry.sdk.trace import ReadableSpan
+    from opentelemetry.trace import Status
+
+    known = span.attributes or {}
+    return ReadableSpan(
+        name=span.name,
+        context=span.context,
+        parent=span.parent,
+        resource=span.resource,
+        attributes={key: known[key] for key in known if key in OF_THE_LIBRARY or key.startswith("ctx.")},
+        links=span.links,
+        kind=span.kind,
+        status=Status(span.status.status_code),
+        start_time=span.start_time,
+        end_time=span.end_time,
+        instrumentation_scope=span.instrumentation_scope,
+    )

@@ -1,0 +1,132 @@
+"""Our tools in somebody else's MCP server: listed after its own, called by the same names, through a gate of their own.
+
+    engine = Engine.open(".")
+    server = MCPServer("house-tools")           # or the low-level Server
+    register_tools(server, engine, profile="core,code", prefix="code_")
+
+Register after the server has its own tools. The engine stays its owner's: index it, let it watch, close it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, cast
+
+import anyio
+import mcp_types as types
+from mcp.server import MCPServer, Server
+from mcp.server.context import HandlerResult, ServerRequestContext
+from mcp.server.lowlevel.server import RequestHandler
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import LATEST_MODERN_VERSION
+
+from context_engine.errors import InvalidArgument
+from context_engine.server import profiles
+from context_engine.server.dispatcher import Gate, alone
+from context_engine.server.mcp_server import called, rows
+from context_engine.server.profiles import Shown
+from context_engine.server.shutdown import Life
+from context_engine.server.worker_threads import Threads
+
+if TYPE_CHECKING:
+    from context_engine.engine import Engine
+
+
+def register_tools(
+    server: Server[Any] | MCPServer[Any], engine: Engine, *, profile: str = "core", prefix: str = ""
+) -> tuple[str, ...]:
+    """Add the tools of a profile (or of several, comma-separated) to a server; their names, each with the prefix.
+
+    What the profile does not list is reached through its `call_tool`.
+
+    Raises: InvalidArgument for an unknown profile, and when the server has tools of these names already.
+    """
+    shown = Shown(profiles=tuple(part.strip() for part in profile.split(",")))
+    if trouble := profiles.problem(shown):
+        raise InvalidArgument(trouble)
+    host = server._lowlevel_server if isinstance(server, MCPServer) else server  # no public name yet (mcp 2.3)
+    both = _Both(host, Gate(alone(engine), shown=shown), prefix)
+    host.add_request_handler("tools/list", types.PaginatedRequestParams, both.list_tools)
+    host.add_request_handler("tools/call", types.CallToolRequestParams, both.call_tool)
+    return tuple(both.names)
+
+
+class _Both:
+    """The tools of a server and ours, as one list."""
+
+    def __init__(self, host: Server[Any], gate: Gate, prefix: str) -> None:
+        self._their_list = _handler(host, "tools/list")
+        self._their_call = _handler(host, "tools/call")
+        self._gate = gate
+        self._threads = Threads(Life(lambda: None))
+        wires = profiles.listed(rows(), gate.shown)
+        self.names = {prefix + wire["name"]: wire["name"] for wire in wires}
+        self._tools = [types.Tool.model_validate(wire | {"name": prefix + wire["name"]}) for wire in wires]
+        if clashing := self._clashing(_names_without_client(self._their_list)):
+            raise InvalidArgument(
+                f"the server has tools of these names already: {', '.join(clashing)}",
+                suggestion='Give ours a prefix: register_tools(server, engine, prefix="ctx_").',
+                details={"names": clashing},
+            )
+
+    async def list_tools(
+        self, context: ServerRequestContext[Any], params: types.PaginatedRequestParams
+    ) -> types.ListToolsResult:
+        """Their pages, with ours on the last one."""
+        theirs = await _page(self._their_list, context, params)
+        if clashing := self._clashing(tool.name for tool in theirs.tools):
+            raise MCPError(types.INTERNAL_ERROR, f"two tools each are called {', '.join(clashing)}: use a prefix")
+        if theirs.next_cursor:
+            return theirs
+        return theirs.model_copy(update={"tools": [*theirs.tools, *self._tools]})
+
+    async def call_tool(self, context: ServerRequestContext[Any], params: types.CallToolRequestParams) -> HandlerResult:
+        """Ours through the gate, the others as before."""
+        if name := self.names.get(params.name):
+            return await called(self._gate, self._threads, context, params, name)
+        if self._their_call is None:
+            raise MCPError(types.INVALID_PARAMS, f"no tool is called {params.name!r}")
+        return await self._their_call(context, params)
+
+    def _clashing(self, theirs: Iterable[str]) -> list[str]:
+        return sorted(self.names.keys() & set(theirs))
+
+
+def _handler(host: Server[Any], method: str) -> RequestHandler[Any, Any] | None:
+    entry = host.get_request_handler(method)
+    return entry.handler if entry else None
+
+
+async def _page(
+    handler: RequestHandler[Any, Any] | None,
+    context: ServerRequestContext[Any],
+    params: types.PaginatedRequestParams,
+) -> types.ListToolsResult:
+    """One page of a server's own tools; an empty one for a server without any."""
+    result = await handler(context, params) if handler else types.ListToolsResult(tools=[])
+    if isinstance(result, Mapping):
+        return types.ListToolsResult.model_validate(result)
+    return cast("types.ListToolsResult", result)
+
+
+def _names_without_client(handler: RequestHandler[Any, Any] | None) -> list[str]:
+    """The tools a server lists when nobody is connected; none if it cannot say, and then the first listing tells."""
+    context = ServerRequestContext(
+        session=cast("Any", None), lifespan_context={}, protocol_version=LATEST_MODERN_VERSION, method="tools/list"
+    )
+
+    async def every_page() -> list[str]:
+        names, params = [], types.PaginatedRequestParams()
+        while True:
+            page = await _page(handler, context, params)
+            names += [tool.name for tool in page.tools]
+            if not page.next_cursor:
+                return names
+            params = types.PaginatedRequestParams(cursor=page.next_cursor)
+
+    with ThreadPoolExecutor(1) as pool:  # the caller may be inside an event loop, where no second one can run
+        try:
+            return pool.submit(lambda: anyio.run(every_page)).result()
+        except Exception:  # noqa: BLE001 - it is the host's own code, and asking it was a courtesy
+            return []

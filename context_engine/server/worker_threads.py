@@ -1,0 +1,96 @@
+"""Work off the event loop: in a few threads, with progress told beside it, cancelled with the request that it serves."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from hashlib import sha256
+from typing import Any, TypeVar
+from uuid import uuid4
+
+import anyio
+import anyio.to_thread
+from mcp.server.context import ServerRequestContext
+
+from context_engine.server.call_progress import EVERY_S, Ticker
+from context_engine.server.client_sessions import SCOPE_KEY
+from context_engine.server.elicitation import Ask, Unanswered
+from context_engine.server.grants import OWNER
+from context_engine.server.shutdown import Life
+from context_engine.tools import Call
+from context_engine.tools.tool_questions import nobody
+
+AT_ONCE = 8
+"""Calls that run at once; further ones wait. Answers are short; only indexing is long, and it has its own lock."""
+
+SESSION_HEADER = "mcp-session-id"
+SESSION_CHARS = 12
+
+Result = TypeVar("Result")
+
+
+class Threads:
+    """The threads of one server. What runs in them is waited for, and cancelled, when the process ends."""
+
+    def __init__(self, life: Life) -> None:
+        self._life = life
+        self._limiter = anyio.CapacityLimiter(AT_ONCE)
+        self._pipe = uuid4().hex[:SESSION_CHARS]
+
+    async def run(
+        self, context: ServerRequestContext[Any], work: Callable[[Call], Result], *, ask: Ask = nobody
+    ) -> Result:
+        """The result of `work`. Its call hears of a cancelled request; what it tells of its progress goes to the client.
+
+        Raises: what `work` raises, and Unanswered.
+        """
+        newest: list[Any] = []  # the step last told by the worker; one slot, written there and read here
+        call = Call(
+            progress=lambda step: newest.__setitem__(slice(None), [step]),
+            cancel=threading.Event(),
+            session=self._session(context),
+            ask=ask,
+        )
+        failure: Exception | Unanswered | None = None
+        try:
+            async with anyio.create_task_group() as side:
+                side.start_soon(_tell_progress, context, newest)
+                try:
+                    result = await anyio.to_thread.run_sync(
+                        partial(self._alive, work, call), abandon_on_cancel=True, limiter=self._limiter
+                    )
+                except (Exception, Unanswered) as error:  # noqa: BLE001 - handed on below; the group would wrap it
+                    failure = error
+                side.cancel_scope.cancel()
+        finally:
+            call.cancel.set()
+        if failure is not None:
+            raise failure
+        return result
+
+    def _session(self, context: ServerRequestContext[Any]) -> str:
+        """Who calls. Over a pipe there is one client; over HTTP the older era says which, and the newer keeps it to itself.
+
+        A token of a shared server is somebody as well: with one, calls of the newer era belong together, too.
+        What a client shows to be let in is not kept as it is: the name of a session is written into the journal of edits.
+        """
+        if context.request is None:
+            return self._pipe
+        grant = context.request.scope.get(SCOPE_KEY, OWNER)
+        shown = f"{grant.id}{context.request.headers.get(SESSION_HEADER, '')}"
+        return sha256(shown.encode()).hexdigest()[:SESSION_CHARS] if shown else ""
+
+    def _alive(self, work: Callable[[Call], Result], call: Call) -> Result:
+        with self._life.running(call.cancel):
+            return work(call)
+
+
+async def _tell_progress(context: ServerRequestContext[Any], newest: list[Any]) -> None:
+    """Until cancelled: send what the ticker lets pass."""
+    ticker = Ticker(time.monotonic())
+    while True:
+        await anyio.sleep(EVERY_S)
+        if told := ticker.tick(time.monotonic(), newest[0] if newest else None):
+            await context.session.report_progress(told.progress, told.total, told.message)

@@ -1,0 +1,84 @@
+"""What a team has in common beside its index: plans, memories and reviews of one repository, on the database where machines meet.
+
+    commons = open_commons("postgresql://user@host/team", "github.com/team/app", cache)
+    dossiers = Dossiers(home, "plans", common=commons.folder(home / "plans", nature))
+
+Only PostgreSQL holds records; what needs its library is imported here, when somebody asks for it. Without a commons the same
+files are this machine's alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+
+from context_engine.errors import InvalidArgument, UnsupportedHost
+from context_engine.sharing.remote_records import RecordDepot
+from context_engine.sharing.sync_state import Seen
+from context_engine.sharing.synced_folder import CommonFolder, Natures
+from context_engine.sharing.synced_reviews import CommonReviews
+
+REST_S = 1.0
+"""How old a look at the team's records may be for an answer, as for a look at the files (`staleness_ms`)."""
+ADDRESSES = ("postgresql://", "postgres://")
+
+
+class Commons:
+    """What one repository has in common. Thread-safe; nothing is connected before something is read or written."""
+
+    def __init__(self, depot: RecordDepot, repository: str, cache: Path, *, rest_s: float = REST_S) -> None:
+        """`cache` is the workspace's own: there stands what was seen here."""
+        self.depot = depot
+        self.repository = repository
+        self._cache = cache
+        self._rest_s = rest_s
+        self._mark = hashlib.blake2b(f"{depot.name}\\n{repository}".encode(), digest_size=6).hexdigest()
+        self._folders: list[tuple[CommonFolder, Seen]] = []
+        self._reviews: list[CommonReviews] = []
+
+    def folder(self, folder: Path, natures: Natures, *, flush: bool = True) -> CommonFolder:
+        """A folder whose records all machines have; its name is their kind."""
+        seen = Seen(self._cache / f"commons-{folder.name}-{self._mark}.db")
+        common = CommonFolder(self.depot, self.repository, folder, seen, natures, rest_s=self._rest_s, flush=flush)
+        self._folders.append((common, seen))
+        return common
+
+    def reviews(self) -> CommonReviews:
+        """What the store of reviews of this machine brings itself to."""
+        common = CommonReviews(self.depot, self.repository, self._mark, rest_s=self._rest_s)
+        self._reviews.append(common)
+        return common
+
+    @property
+    def problem(self) -> str:
+        """Why what others wrote may not be seen, or what lies here in conflict with it; empty when all is well."""
+        told = [*(folder.problem for folder, _ in self._folders), *(common.problem for common in self._reviews)]
+        return next(filter(None, told), "")
+
+    def close(self) -> None:
+        """Let go of connections and files; all can be used again afterwards."""
+        for _, seen in self._folders:
+            seen.close()
+        self.depot.close()
+
+
+def open_commons(address: str, repository: str, cache: Path) -> Commons:
+    """The commons of a repository on a database. Nothing is connected.
+
+    Raises: InvalidArgument for a store that holds no records, UnsupportedHost when a library is missing.
+    """
+    if not address.startswith(ADDRESSES):
+        raise InvalidArgument(
+            f"only a PostgreSQL holds plans, memories and reviews of a team; CTX_STORE_URL is {address.partition(':')[0] or 'empty'}",
+            suggestion="point CTX_STORE_URL at a PostgreSQL, or leave CTX_STORE_RECORDS out: then they stay files of this machine",
+        )
+    try:
+        opened: Callable[[str], RecordDepot] = import_module("context_engine.sharing.postgres_records").PostgresRecords
+    except ImportError as error:
+        raise UnsupportedHost(
+            f"records at {ADDRESSES[0]} need a library that is not installed: {error.name}",
+            suggestion="Install it: pip install 'smart-context-engine[postgres]'",
+        ) from error
+    return Commons(opened(address), repository, cache)

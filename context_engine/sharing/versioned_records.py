@@ -1,0 +1,153 @@
+"""Dossiers: folders of ours below `.context-engine/`, each with the versions of one thing and the log of what happened to it.
+
+    <home>/<name>/index.json              derived from the dossiers; whoever finds that it disagrees makes it anew
+    <home>/<name>/<dossier>/v0001.json    immutable versions, see `versions`
+    <home>/<name>/<dossier>/events.jsonl  the log, see `events`
+    <home>/<name>/.trash/                 what was deleted and may be moved back
+    <home>/locks/                         one writer at a time a dossier, among all processes of this machine
+
+Where a team has them in common (`common_folder`), every look and every write sees to it; the index is each machine's own. This
+module knows nothing of what stands in a version or an event.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+from contextlib import contextmanager, nullcontext, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from context_engine.errors import DiskFull, StorageCorrupt, WriteFailed
+from context_engine.storage import trash
+from context_engine.storage.event_log import EventLog
+from context_engine.storage.locks import PathLocks
+from context_engine.storage.numbered_versions import Versions
+from context_engine.storage.state_folder import LEFT_S, UNSETTLED_NS, Share, StateFolder
+
+if TYPE_CHECKING:  # for those who have a team
+    from context_engine.sharing.merge_rules import Nature
+    from context_engine.sharing.shared_records import Commons
+    from context_engine.sharing.synced_folder import CommonFolder
+
+INDEX_BYTES_MAX = 64_000_000
+LOG = "events.jsonl"
+
+Stamp = tuple[int, ...]
+"""What changes when a dossier does: times, sizes and inodes of its folder, its newest version and its log."""
+
+
+class Dossiers:
+    """All dossiers of one kind. Thread-safe; any number of processes may hold one on the same folder.
+
+    `flush=False` gives up on surviving a power cut, for what can be had again; `commons`: the team's, None on a laptop.
+    """
+
+    def __init__(self, home: Path, name: str, *, flush: bool = True, commons: Commons | None = None) -> None:
+        """Nothing is created until something is written."""
+        self.folder = home / name
+        self._files = StateFolder(home).folder(name)
+        self._flush = flush
+        self._locks = PathLocks(home / "locks")
+        self._common: CommonFolder | None = commons.folder(self.folder, nature, flush=flush) if commons else None
+
+    # -- reading --
+
+    def names(self) -> list[str]:
+        """Every dossier, sorted."""
+        self._look()
+        return sorted(self._files.folders())
+
+    def versions(self, name: str) -> Versions:
+        """The versions of a dossier, whether there is one or not."""
+        self._look()
+        return Versions(self._files.folder(name), flush=self._flush, share=self._share)
+
+    def log(self, name: str) -> EventLog:
+        """The log of a dossier, whether there is one or not."""
+        self._look()
+        return EventLog(self._files.folder(name), LOG, flush=self._flush, share=self._share)
+
+    def stamp(self, name: str, newest: str) -> Stamp:
+        """The stamp of a dossier whose newest version lies in the file `newest`; empty while a change might not show in it.
+
+        Where one of them is not there it is empty, too: whoever reads the dossier says what that means.
+        """
+        if not (facts := self._files.statuses(name, (newest, LOG))):
+            return ()
+        made, version, log = facts
+        if time.time_ns() - max(made.st_mtime_ns, version.st_mtime_ns, log.st_mtime_ns) < UNSETTLED_NS:
+            return ()
+        files = (version.st_ino, version.st_size, version.st_mtime_ns, log.st_ino, log.st_size, log.st_mtime_ns)
+        return made.st_mtime_ns, *files
+
+    def shown(self, path: str) -> str:
+        """A path below the folder as replies name it: from the top of the workspace."""
+        return f"{self.folder.parent.name}/{self.folder.name}/{path}"
+
+    def index(self) -> bytes:
+        """What stands in the index; nothing when there is none, or it cannot be read."""
+        data = self._files.read("index.json", bytes_max=INDEX_BYTES_MAX)
+        return data if isinstance(data, bytes) else b""
+
+    @property
+    def problem(self) -> str:
+        """Why what the team has may not be seen, or differs from what lies here; empty when all is well, and on a laptop."""
+        return self._common.problem if self._common else ""
+
+    def _look(self) -> None:
+        if self._common:
+            self._common.look()
+
+    @property
+    def _share(self) -> Share | None:
+        return self._common.share if self._common else None
+
+    # -- writing --
+
+    @contextmanager
+    def writing(self, *names: str) -> Generator[None]:
+        """Be the only writer of some dossiers until the block ends; what killed writers left half done there is cleared away.
+
+        Raises: StorageBusy, WriteFailed, DiskFull; StoreUnavailable, StoreUnusable where a team has them in common.
+        """
+        alone = self._common.writing() if self._common else nullcontext()
+        with alone, self._locks.held([f"{self.folder.name}/{name}" for name in names]):
+            for name in names:
+                self._files.sweep(name)
+            yield
+
+    def put_index(self, data: bytes) -> None:
+        """Keep what is derived; where that is not possible it is derived again."""
+        with suppress(WriteFailed, DiskFull, StorageCorrupt):
+            self._files.replace("index.json", data, flush=False)
+            self._files.sweep(left_s=LEFT_S)
+
+    def put_mirror(self, name: str, file: str, data: bytes) -> None:
+        """Keep a rendering of a dossier in it, for people. Raises: WriteFailed, DiskFull, StorageCorrupt."""
+        if self._share:
+            self._share({self.folder / name / file: data})
+        self._files.replace(f"{name}/{file}", data, flush=False)
+
+    def put_away(self, name: str, stamp: str, *, purge: bool = False) -> str:
+        """Move a dossier into the trash, and out of it for good with `purge`; where it lies then, as replies name it.
+
+        Raises: WriteFailed, DiskFull, StorageCorrupt.
+        """
+        trashed = trash.put_away(self._files, name, stamp, self._share)
+        if purge:
+            trash.purge(self._files, trashed, self._share)
+        return "" if purge else self.shown(trashed)
+
+
+def nature(path: str) -> Nature | None:
+    """How a file changes: a log grows, a version never changes, a rendering is made of both. None for what is none of these.
+
+    >>> [nature(path) for path in ("p/events.jsonl", "p/v0001.json.gz", "p/PLAN.md", "p/notes.txt")]
+    ['grows', 'fixed', 'derived', None]
+    """
+    if path.startswith(f"{trash.FOLDER}/"):
+        return "fixed"
+    if path.endswith(f"/{LOG}"):
+        return "grows"
+    return "fixed" if path.endswith((".json", ".json.gz")) else "derived" if path.endswith(".md") else None

@@ -1,0 +1,677 @@
+"""Files beneath a folder, opened without leaving it: nothing that a repository brings is a way to another place.
+
+A `ConfinedFolder` trusts the folder that it was given and nothing beneath it. It has two uses:
+
+- state of ours (`.context-engine/`): no symbolic link at all, regular files only, no second name (hard link);
+- files of the user (`follow_links=True`): a symbolic link is followed as long as it stays beneath the folder.
+
+Paths are relative, with `/` between their parts. Linux resolves one in a single call of `openat2`, which no exchange of a
+folder for a link can trick. Where that call is missing (old kernels, some sandboxes, macOS) each part is opened with
+`O_NOFOLLOW` relative to the one before: as safe, and slower. Where a system cannot open relative to a folder (Windows) each
+part is looked at before the whole path is opened: weaker, because another process may exchange a part in between.
+
+Every failure is an `OSError`. What must not be opened is an `UnsafePathError`, whose `strerror` says why.
+
+>>> import tempfile
+>>> folder = ConfinedFolder(tempfile.mkdtemp())
+>>> folder.write_bytes("notes.txt", b"kept"), folder.read_bytes("notes.txt", bytes_max=100)
+(True, b'kept')
+>>> os.symlink("/etc", folder.path / "out")
+>>> folder.read_bytes("out/passwd", bytes_max=100)
+Traceback (most recent call last):
+    ...
+context_engine.storage.confined_folder.UnsafePathError: [Errno 40] is a symbolic link: 'out'
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import platform
+import stat
+import struct
+import sys
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import Self
+
+TEMPORARY_PREFIX, TEMPORARY_SUFFIX = ".ctx-", ".tmp"
+"""How a file is called until it is whole."""
+LINKS_MAX = 40
+"""As many as Linux follows in one path."""
+SECOND_NAME_S = 0.02
+"""How long a new file may keep the name it was written under, where a file system cannot rename without replacing."""
+
+_COMMON = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+_NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # a pipe without a writer must not hold us
+_LISTED = os.O_RDONLY | _COMMON | getattr(os, "O_DIRECTORY", 0)
+_ENTERED = _LISTED | getattr(os, "O_PATH", 0)  # with O_PATH a folder need not be readable
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _COMMON | _NO_LINK
+
+Opener = Callable[[str, str, int, int, bool], int]
+"""Opens (trusted folder, path beneath it, flags, mode, follow links) and returns a descriptor. Raises: OSError."""
+
+
+class UnsafePathError(OSError):
+    """A path that must not be opened: a link, a way out of the folder, no regular file, a second name, or too large."""
+
+
+class ConfinedFolder:
+    """A folder, and what can be done with the files beneath it. Keeps nothing open; thread-safe.
+
+    `follow_links=False` refuses every symbolic link beneath the folder, and every file with a second name.
+    `opener`: how a path is resolved; by default as safely as this system can.
+    """
+
+    __slots__ = ("_below", "_opener", "_top", "follow_links")
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, follow_links: bool = False, opener: Opener | None = None
+    ) -> None:
+        """Open nothing yet; the folder need not exist."""
+        self._top = os.fspath(path)
+        self._below = ""
+        self._opener = opener or best_opener()
+        self.follow_links = follow_links
+
+    def __repr__(self) -> str:
+        return f"ConfinedFolder({str(self.path)!r})"
+
+    @property
+    def path(self) -> Path:
+        """The folder's absolute path, for messages."""
+        return Path(self._top, self._below)
+
+    @property
+    def top(self) -> Path:
+        """The folder that is trusted: this one, or one above it."""
+        return Path(self._top)
+
+    def folder(self, relative: str) -> ConfinedFolder:
+        """Return a folder beneath this one, which is no more trusted than a file there."""
+        inner = ConfinedFolder(self._top, follow_links=self.follow_links, opener=self._opener)
+        inner._below = self._way(relative)
+        return inner
+
+    # -- reading --
+
+    def open(self, relative: str, flags: int = os.O_RDONLY, mode: int = 0o666) -> int:
+        """Open a regular file and return its descriptor; `flags` may create it. Raises: OSError, UnsafePathError."""
+        way = self._way(relative)
+        descriptor = self._opened(way, (flags & ~os.O_TRUNC) | _COMMON | _NO_WAIT, mode)
+        try:
+            self._check_file(way, descriptor)
+            if flags & os.O_TRUNC:  # not before the check: it would empty the file that a second name leads to
+                os.ftruncate(descriptor, 0)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return descriptor
+
+    def read_bytes(self, relative: str, *, bytes_max: int) -> bytes:
+        """Return the content of a file. Its size is looked at before it is read. Raises: OSError, UnsafePathError."""
+        descriptor = self.open(relative)
+        try:
+            if os.fstat(descriptor).st_size <= bytes_max:
+                data = _read(descriptor, bytes_max)
+                if len(data) <= bytes_max:
+                    return data
+        finally:
+            os.close(descriptor)
+        raise UnsafePathError(errno.EFBIG, f"has more than {bytes_max:,} bytes", self._way(relative))
+
+    def stat(self, relative: str = "") -> os.stat_result:
+        """Return the status of a file, folder or link; a link at its end is not followed. Raises: OSError."""
+        with self._parent(relative) as (parent, name):
+            return os.stat(name, dir_fd=parent, follow_symlinks=False)
+
+    def statuses(self, relative: str, names: Iterable[str]) -> list[os.stat_result]:
+        """Return the status of a folder, then of each of these names in it; links are not followed. Raises: OSError."""
+        with self._entered(self._way(relative)) as (folder, path):
+            inner = [os.stat(os.path.join(path, name), dir_fd=folder, follow_symlinks=False) for name in names]
+            return [os.stat(path or ".", dir_fd=folder), *inner]
+
+    def check_file(self, relative: str) -> os.stat_result:
+        """Return the status of a file without opening it, if it may be opened. Raises: OSError, UnsafePathError."""
+        status = self.stat(relative)
+        self._check_status(self._way(relative), status)
+        return status
+
+    def exists(self, relative: str = "") -> bool:
+        """Return whether there is something of that name, a link included."""
+        try:
+            self.stat(relative)
+        except OSError:
+            return False
+        return True
+
+    @contextmanager
+    def scan(self, relative: str = "") -> Generator[Iterator[os.DirEntry[str]]]:
+        """List a folder; until the block ends its entries can be asked for their kind and status. Raises: OSError."""
+        with (
+            self._entered(self._way(relative), _LISTED) as (descriptor, path),
+            os.scandir(path if descriptor is None else descriptor) as found,
+        ):
+            yield found
+
+    def hold(self, relative: str = "") -> OpenFolder:
+        """Open a folder, to do several things in this very one; the caller closes it. Raises: OSError, UnsafePathError."""
+        way = self._way(relative)
+        if self._opener is open_by_names:
+            path = _checked_names(self._top, way, self.follow_links)
+            os.scandir(path).close()  # it is a folder
+            return OpenFolder(path, None)
+        if not way:
+            return OpenFolder(self._top, os.open(self._top, _ENTERED))
+        return OpenFolder(os.path.join(self._top, way), self._opened(way, _ENTERED))
+
+    # -- writing --
+
+    def write_bytes(
+        self,
+        relative: str,
+        data: bytes,
+        *,
+        replace: bool = True,
+        flush: bool = False,
+        mode: int = 0o666,
+        owner: tuple[int, int] | None = None,
+    ) -> bool:
+        """Write a file whole or not at all. Return False where `replace=False` and there is one of that name.
+
+        The permissions of a file that is replaced are kept, else `mode` is used. `flush`: it survives a power cut;
+        `owner`: the user and the group that it is given to. Raises: OSError, UnsafePathError.
+        """
+        way = self._way(relative)
+        with self._parent(relative) as (parent, name):
+            before = self._replaceable(way, parent, name)
+            if before and not replace:
+                return False
+            temporary = os.path.join(os.path.dirname(name), temporary_name())
+            try:
+                kept = stat.S_IMODE(before.st_mode) if before else None
+                _write_new(parent, temporary, data, flush=flush, mode=mode, kept=kept, owner=owner)
+                if replace:
+                    os.replace(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
+                elif not _rename_new(parent, temporary, name):
+                    return False
+            finally:
+                with suppress(OSError):  # it has its name by now
+                    os.unlink(temporary, dir_fd=parent)
+            if flush:
+                _flush(parent, os.path.dirname(name))
+        return True
+
+    def make_folders(self, relative: str = "", *, owner: tuple[int, int] | None = None) -> None:
+        """Make a folder and those above it, the trusted one included. Raises: OSError, UnsafePathError."""
+        way = self._way(relative)
+        with suppress(FileNotFoundError), self._entered(way):
+            return
+        os.makedirs(self._top, exist_ok=True)
+        parts = way.split("/") if way else []
+        for count in range(1, len(parts) + 1):
+            with self._entered("/".join(parts[: count - 1])) as (parent, prefix), suppress(FileExistsError):
+                name = os.path.join(prefix, parts[count - 1])
+                os.mkdir(name, dir_fd=parent)
+                if owner:
+                    _give(name, parent, owner)
+        with self._entered(way):  # what was there already is a folder
+            return
+
+    def unlink(self, relative: str) -> None:
+        """Delete a file or a link, never what the link leads to. Raises: OSError."""
+        with self._parent(relative) as (parent, name):
+            os.unlink(name, dir_fd=parent)
+
+    def remove_folder(self, relative: str) -> None:
+        """Delete an empty folder. Raises: OSError."""
+        with self._parent(relative) as (parent, name):
+            os.rmdir(name, dir_fd=parent)
+
+    def remove_tree(self, relative: str) -> None:
+        """Delete a folder with all that it contains; links are deleted, not followed. Raises: OSError."""
+        with self.scan(relative) as found:
+            inner = [(f"{relative}/{entry.name}", entry.is_dir(follow_symlinks=False)) for entry in found]
+        for path, is_folder in inner:
+            self.remove_tree(path) if is_folder else self.unlink(path)
+        self.remove_folder(relative)
+
+    def rename(self, old: str, new: str) -> None:
+        """Rename a file or a folder; what has the new name is replaced. Raises: OSError."""
+        with self._parent(old) as (source, old_name), self._parent(new) as (target, new_name):
+            os.replace(old_name, new_name, src_dir_fd=source, dst_dir_fd=target)
+
+    def flush(self, relative: str = "") -> None:
+        """Make the names in a folder survive a power cut, where the system can. Raises: OSError."""
+        with self._entered(self._way(relative)) as (descriptor, path):
+            _flush(descriptor, path)
+
+    # -- resolving --
+
+    def _way(self, relative: str) -> str:
+        """The path beneath the trusted folder. Raises: UnsafePathError unless it means what it says."""
+        if not relative:
+            return self._below
+        parts = relative.split("/")
+        odd = os.name == "nt" and ("\\" in relative or ":" in relative)
+        if odd or "\0" in relative or "" in parts or "." in parts or ".." in parts:
+            raise UnsafePathError(errno.EINVAL, "is not a plain relative path", relative)
+        return f"{self._below}/{relative}" if self._below else relative
+
+    def _opened(self, way: str, flags: int, mode: int = 0o666) -> int:
+        try:
+            return self._opener(self._top, way, flags, mode, self.follow_links)
+        except OSError as error:
+            raise _explained(self._top, way, error, follow_links=self.follow_links) from None
+
+    @contextmanager
+    def _entered(self, way: str, flags: int = _ENTERED) -> Generator[tuple[int | None, str]]:
+        """A folder as (descriptor, ""); where nothing can be opened relative to one, as (None, its absolute path)."""
+        if self._opener is open_by_names:
+            try:
+                path = _checked_names(self._top, way, self.follow_links)
+                with os.scandir(path):  # it is a folder
+                    pass
+            except OSError as error:
+                raise _explained(self._top, way, error, follow_links=self.follow_links) from None
+            yield None, path
+            return
+        descriptor = self._opened(way, flags)
+        try:
+            yield descriptor, ""
+        finally:
+            os.close(descriptor)
+
+    @contextmanager
+    def _parent(self, relative: str) -> Generator[tuple[int | None, str]]:
+        """The folder of a file, entered, and the file's name relative to it."""
+        folder, _, name = self._way(relative).rpartition("/")
+        with self._entered(folder) as (descriptor, path):
+            yield descriptor, os.path.join(path, name or ".")
+
+    # -- what may be opened --
+
+    def _check_file(self, way: str, descriptor: int) -> None:
+        """Refuse what is no regular file, and a second name of one. Raises: UnsafePathError."""
+        status = os.fstat(descriptor)
+        until = time.monotonic() + SECOND_NAME_S
+        while status.st_nlink > 1 and not self.follow_links and time.monotonic() < until:
+            time.sleep(SECOND_NAME_S / 10)  # it may be in the making, see `_rename_new`
+            status = os.fstat(descriptor)
+        self._check_status(way, status)
+
+    def _check_status(self, way: str, status: os.stat_result) -> None:
+        if not stat.S_ISREG(status.st_mode):
+            reason = errno.ELOOP if stat.S_ISLNK(status.st_mode) else errno.EINVAL
+            raise UnsafePathError(reason, f"is {kind_of(status)}", way)
+        if status.st_nlink > 1 and not self.follow_links:
+            raise UnsafePathError(errno.EMLINK, "has a second name (a hard link)", way)
+
+    def _replaceable(self, way: str, parent: int | None, name: str) -> os.stat_result | None:
+        """What is about to be replaced; None when there is nothing. Raises: UnsafePathError."""
+        try:
+            status = os.stat(name, dir_fd=parent, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+        self._check_status(way, status)
+        return status
+
+
+class OpenFolder:
+    """A folder that is open: what is done in it is done in this very folder, whatever its name leads to by now.
+
+    `descriptor` is None where nothing can be opened relative to a folder. Calls that take a `dir_fd` get it and `at(name)`.
+    """
+
+    __slots__ = ("descriptor", "path")
+
+    def __init__(self, path: str, descriptor: int | None) -> None:
+        self.path = path
+        self.descriptor = descriptor
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of it; twice does no harm."""
+        descriptor, self.descriptor = self.descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
+
+    def at(self, name: str) -> str:
+        """A name in this folder for a call that gets `descriptor` as its `dir_fd`."""
+        return os.path.join(self.path, name) if self.descriptor is None else name
+
+    def identity(self) -> tuple[int, int]:
+        """Device and number of the folder: the same as long as it is the same. Raises: OSError."""
+        status = os.stat(self.path) if self.descriptor is None else os.fstat(self.descriptor)
+        return status.st_dev, status.st_ino
+
+    def stat(self, name: str) -> os.stat_result:
+        """What the system knows of a name in it; a link is not followed. Raises: OSError."""
+        return os.stat(self.at(name), dir_fd=self.descriptor, follow_symlinks=False)
+
+    def open(self, way: str, flags: int, mode: int = 0o666) -> int:
+        """Open a file or folder beneath it, of any kind, and return its descriptor; no link is followed. Raises: OSError."""
+        if self.descriptor is None:
+            return os.open(_checked_names(self.path, way, follow_links=False), flags, mode)
+        if "/" not in way and way != "..":
+            return os.open(way or ".", flags | _NO_LINK, mode, dir_fd=self.descriptor)
+        if (call := _syscall()) is None:
+            return _open_parts(self.descriptor, way, flags, mode)
+        how = struct.pack("=QQQ", flags, mode if flags & os.O_CREAT else 0, _BENEATH | _NO_SYMBOLIC_LINKS)
+        if (number := call(self.descriptor, os.fsencode(way), how)) < 0:
+            raise OSError(-number, os.strerror(-number), way)
+        return number
+
+
+def _open_parts(folder: int, way: str, flags: int, mode: int) -> int:
+    """Open part by part, each relative to the folder before it, through no link."""
+    *folders, name = way.split("/")
+    if not {"", ".."}.isdisjoint((*folders, name)):
+        raise UnsafePathError(errno.EINVAL, "is not a plain relative path", way)
+    here = os.dup(folder)
+    try:
+        for part in folders:
+            inner = _open_inner(here, part)
+            os.close(here)
+            here = inner
+        return os.open(name, flags | _NO_LINK, mode, dir_fd=here)
+    finally:
+        os.close(here)
+
+
+def _open_inner(folder: int, name: str) -> int:
+    try:
+        return os.open(name, _ENTERED | _NO_LINK, dir_fd=folder)
+    except NotADirectoryError:
+        if _link_target(folder, name) is None:
+            raise
+        raise UnsafePathError(errno.ELOOP, "is a symbolic link", name) from None
+
+
+def temporary_name() -> str:
+    """A name that nothing has, for a file that is not whole yet."""
+    return f"{TEMPORARY_PREFIX}{os.urandom(6).hex()}{TEMPORARY_SUFFIX}"
+
+
+def is_temporary(name: str) -> bool:
+    """Whether a file is called as one that is not whole yet.
+
+    >>> is_temporary(".ctx-5db4c072f591.tmp"), is_temporary("v0001.json")
+    (True, False)
+    """
+    return name.startswith(TEMPORARY_PREFIX) and name.endswith(TEMPORARY_SUFFIX)
+
+
+def kind_of(status: os.stat_result) -> str:
+    """What a thing of the file system is, in words."""
+    kinds = {
+        stat.S_IFREG: "a file",
+        stat.S_IFDIR: "a folder",
+        stat.S_IFLNK: "a symbolic link",
+        stat.S_IFIFO: "a named pipe",
+        stat.S_IFSOCK: "a socket",
+    }
+    return kinds.get(stat.S_IFMT(status.st_mode), "a device")
+
+
+# -- three ways to resolve a path, the best first ---------------------------------------------------------------------
+
+
+@cache
+def best_opener() -> Opener:
+    """Return the safest way to resolve a path that this system has."""
+    if _syscall() is not None:
+        return open_by_kernel
+    return open_by_walk if os.open in os.supports_dir_fd and _NO_LINK else open_by_names
+
+
+_OPENAT2 = 437
+_MACHINES = frozenset({"x86_64", "aarch64", "riscv64", "ppc64le", "s390x", "loongarch64"})
+"""Where that is its number, and files may be large without saying so."""
+_NO_MAGIC_LINKS, _NO_SYMBOLIC_LINKS, _BENEATH = 0x02, 0x04, 0x08
+_RENAME_NO_REPLACE = 1
+
+
+def open_by_kernel(top: str, way: str, flags: int, mode: int, follow_links: bool) -> int:
+    """Open by `openat2`, which resolves the whole path at once (Linux 5.6 and later)."""
+    call, resolve = _syscall(), _BENEATH | _NO_MAGIC_LINKS | (0 if follow_links else _NO_SYMBOLIC_LINKS)
+    how = struct.pack("=QQQ", flags, mode if flags & os.O_CREAT else 0, resolve)
+    folder = os.open(top, _ENTERED)
+    try:
+        number = call(folder, os.fsencode(way) or b".", how) if call else -errno.ENOSYS
+    finally:
+        os.close(folder)
+    if number >= 0:
+        return number
+    if follow_links and -number in {errno.EXDEV, errno.EAGAIN}:  # an absolute link may stay beneath; a folder was moved
+        return open_by_walk(top, way, flags, mode, follow_links)
+    raise OSError(-number, os.strerror(-number), way)
+
+
+@cache
+def _syscall() -> Callable[[int, bytes, bytes], int] | None:
+    """`openat2` as a function that returns a descriptor or a negative error; None where the system does not have it."""
+    if not sys.platform.startswith("linux") or platform.machine() not in _MACHINES:
+        return None
+    import ctypes
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.syscall.restype = ctypes.c_long
+    libc.syscall.argtypes = (ctypes.c_long, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t)
+
+    def openat2(folder: int, way: bytes, how: bytes) -> int:
+        while (number := libc.syscall(_OPENAT2, folder, way, how, len(how))) < 0:
+            if (reason := ctypes.get_errno()) != errno.EINTR:
+                return -reason
+        return number
+
+    number = openat2(-1, b"/", struct.pack("=QQQ", _ENTERED, 0, _NO_MAGIC_LINKS))
+    if number < 0:  # ENOSYS of an old kernel, EPERM of a sandbox
+        return None
+    os.close(number)
+    return openat2
+
+
+def open_by_walk(top: str, way: str, flags: int, mode: int, follow_links: bool) -> int:
+    """Open part by part, each relative to the folder before it and never through a link that was not looked at."""
+    folders = [os.open(top, _ENTERED)]
+    ahead = [*reversed(way.split("/"))] if way else ["."]
+    links = 0
+    try:
+        while True:
+            name = ahead.pop()
+            if name == "..":  # of a link; in front of the first folder it leads out
+                if len(folders) == 1:
+                    raise UnsafePathError(errno.EXDEV, "leads out of the folder", way)
+                os.close(folders.pop())
+                ahead = ahead or ["."]
+                continue
+            try:
+                opened = os.open(name, (_ENTERED if ahead else flags) | _NO_LINK, mode, dir_fd=folders[-1])
+            except OSError:
+                if (target := _link_target(folders[-1], name)) is None:
+                    raise
+                links += 1
+                if not follow_links or links > LINKS_MAX or (not ahead and flags & _NO_LINK):
+                    raise UnsafePathError(errno.ELOOP, "is a symbolic link", way) from None
+                if os.path.isabs(target):
+                    target = _beneath(top, target, way)
+                    while len(folders) > 1:
+                        os.close(folders.pop())
+                parts = [part for part in target.split("/") if part not in {"", "."}]
+                ahead.extend(reversed(parts or ["."]))
+                continue
+            if not ahead:
+                return opened
+            folders.append(opened)
+    finally:
+        for folder in folders:
+            os.close(folder)
+
+
+def _link_target(folder: int, name: str) -> str | None:
+    try:
+        return os.readlink(name, dir_fd=folder)
+    except OSError:
+        return None
+
+
+def _beneath(top: str, target: str, way: str) -> str:
+    """An absolute path relative to a folder that it is beneath. Raises: UnsafePathError."""
+    for each in (top, os.path.realpath(top)):
+        if target == each or target.startswith(os.path.join(each, "")):
+            return target[len(each) :].lstrip("/")
+    raise UnsafePathError(errno.EXDEV, "leads out of the folder", way)
+
+
+def open_by_names(top: str, way: str, flags: int, mode: int, follow_links: bool) -> int:
+    """Open a path whose parts were looked at just before: for systems that cannot open relative to a folder."""
+    return os.open(_checked_names(top, way, follow_links), flags, mode)
+
+
+def _checked_names(top: str, way: str, follow_links: bool) -> str:
+    """The absolute path of what is beneath a folder, no link in it. Raises: OSError, UnsafePathError."""
+    if follow_links:
+        real, path = os.path.realpath(top), os.path.realpath(os.path.join(top, way))
+        if path != real and not path.startswith(os.path.join(real, "")):
+            raise UnsafePathError(errno.EXDEV, "leads out of the folder", way)
+        return path
+    path = top
+    for part in way.split("/") if way else ():
+        path = os.path.join(path, part)
+        if _is_link(path):
+            raise UnsafePathError(errno.ELOOP, "is a symbolic link", way)
+    return path
+
+
+def _is_link(path: str) -> bool:
+    """Whether a path is a symbolic link, or on Windows any other name that leads elsewhere."""
+    try:
+        status = os.stat(path, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return stat.S_ISLNK(status.st_mode) or bool(getattr(status, "st_reparse_tag", 0))
+
+
+def _explained(top: str, way: str, error: OSError, *, follow_links: bool) -> OSError:
+    """The same error in plain words and with the part of the path that it is about."""
+    if error.errno not in {errno.ELOOP, errno.EXDEV, errno.ENOTDIR, errno.ENXIO, errno.EISDIR, errno.EOPNOTSUPP}:
+        return error
+    parts, path = way.split("/"), top
+    for count, part in enumerate(parts, 1):
+        path, here = os.path.join(path, part), "/".join(parts[:count])
+        try:
+            status = os.stat(path, follow_symlinks=False)
+        except OSError:
+            break
+        if stat.S_ISLNK(status.st_mode) and not follow_links:
+            return UnsafePathError(errno.ELOOP, "is a symbolic link", here)
+        if count < len(parts) and not stat.S_ISDIR(status.st_mode) and not stat.S_ISLNK(status.st_mode):
+            return NotADirectoryError(errno.ENOTDIR, f"is {kind_of(status)}, not a folder", here)
+    else:
+        if not stat.S_ISREG(status.st_mode) and not stat.S_ISLNK(status.st_mode):
+            return UnsafePathError(errno.EINVAL, f"is {kind_of(status)}", way)
+        if error.errno == errno.ENOTDIR:
+            return NotADirectoryError(errno.ENOTDIR, "is a file, not a folder", way)
+    if error.errno == errno.EXDEV:
+        return UnsafePathError(errno.EXDEV, "leads out of the folder", way)
+    return error if isinstance(error, UnsafePathError) else UnsafePathError(error.errno, error.strerror, way)
+
+
+# -- the system calls -------------------------------------------------------------------------------------------------
+
+
+def _read(descriptor: int, bytes_max: int) -> bytes:
+    """The bytes of an open file, and one more than the limit of a file that grows."""
+    parts, rest = [], bytes_max + 1
+    while rest > 0 and (part := os.read(descriptor, min(rest, 1 << 20))):
+        parts.append(part)
+        rest -= len(part)
+    return b"".join(parts)
+
+
+def _write_new(
+    parent: int | None,
+    name: str,
+    data: bytes,
+    *,
+    flush: bool,
+    mode: int,
+    kept: int | None,
+    owner: tuple[int, int] | None,
+) -> None:
+    descriptor = os.open(name, _NEW, mode, dir_fd=parent)
+    try:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+        if owner and hasattr(os, "fchown"):
+            with suppress(PermissionError):
+                os.fchown(descriptor, *owner)
+        if kept is not None and hasattr(os, "fchmod"):
+            os.fchmod(descriptor, kept)
+        if flush:
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _give(name: str, parent: int | None, owner: tuple[int, int]) -> None:
+    if hasattr(os, "chown"):
+        with suppress(PermissionError):
+            os.chown(name, *owner, dir_fd=parent, follow_symlinks=False)
+
+
+def _rename_new(parent: int | None, temporary: str, name: str) -> bool:
+    """Give a file its name unless something has it: False then."""
+    if os.name == "nt":
+        with suppress(FileExistsError):
+            os.rename(temporary, name)  # refuses to replace, there
+            return True
+        return False
+    reason = errno.ENOSYS if parent is None else _rename_call()(parent, os.fsencode(temporary), os.fsencode(name))
+    if reason == errno.EEXIST:
+        return False
+    if reason in {errno.ENOSYS, errno.EINVAL, errno.EPERM}:  # a file system that cannot; two names for a moment
+        with suppress(FileExistsError):
+            os.link(temporary, name, src_dir_fd=parent, dst_dir_fd=parent, follow_symlinks=False)
+            os.unlink(temporary, dir_fd=parent)
+            return True
+        return False
+    if reason:
+        raise OSError(reason, os.strerror(reason), name)
+    return True
+
+
+@cache
+def _rename_call() -> Callable[[int, bytes, bytes], int]:
+    """A function that renames in a folder without replacing, and returns the number of its error, 0 for none."""
+    import ctypes
+
+    call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+
+    def rename(parent: int, old: bytes, new: bytes) -> int:
+        if call is None:
+            return errno.ENOSYS
+        return 0 if call(parent, old, parent, new, _RENAME_NO_REPLACE) == 0 else ctypes.get_errno()
+
+    return rename
+
+
+def _flush(parent: int | None, path: str) -> None:
+    if os.name == "posix":
+        descriptor = os.open(path or ".", _LISTED, dir_fd=parent)
+        try:
+            with suppress(OSError):  # some file systems cannot; the file is written all the same
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,193 @@
+"""What every SQLite file of ours has in common: one transaction, a file that is still the one that was opened, a safe start.
+
+A database in the state folder may have been written by a stranger, and SQLite trusts the files beside a database: a rollback
+journal can name any file of the machine, which is then deleted, and a view or a trigger can run for ever.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import zlib
+from collections.abc import Callable, Collection, Generator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+import apsw
+
+from context_engine.errors import DiskFull, StorageCorrupt, WriteFailed
+from context_engine.storage import storage_errors
+from context_engine.storage.index_folders import is_network_drive
+from context_engine.storage.state_folder import LEFT_S, StateFolder
+
+BESIDE = ("-wal", "-shm", "-journal")
+"""What SQLite keeps beside a database, under its name and one of these."""
+_NAMES_ANOTHER = bytes.fromhex("d9d505f920a163d7")
+"""How a rollback journal ends that names a file of several databases (https://sqlite.org/fileformat.html); ours never do."""
+_UNTRUSTED = (
+    (apsw.SQLITE_DBCONFIG_DEFENSIVE, 1),
+    (apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0),
+    (apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0),
+    (apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0),
+)
+"""As https://sqlite.org/security.html recommends; ours have neither views nor triggers."""
+_COMPUTES = re.compile(rb"\b(?:AS|CHECK|DEFAULT|VIRTUAL|WHERE)\b", re.IGNORECASE)
+"""Words of a table that computes: SQLite would run its expressions with each row. No table of ours in a state folder has one."""
+_PLAIN_INDEX = re.compile(rb'CREATE (?:UNIQUE )?INDEX "?\w+"? ON "?\w+"?\s*\([\w, "]+\)')
+
+
+@contextmanager
+def transaction(db: apsw.Connection) -> Generator[None]:
+    """All that is written inside, or nothing of it. One writer at a time: it waits as long as the connection was told to."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        with suppress(apsw.Error):  # a full disk has ended it already
+            db.execute("ROLLBACK")
+        raise
+
+
+def frozen(path: Path) -> apsw.Connection | None:
+    """Open a database that nobody can write now, to read it: a full or closed disk has no room for what SQLite puts beside one.
+
+    None when its log holds what only such files make readable. Whoever uses it must open it again for the next look.
+    """
+    real = Path(os.path.realpath(path.parent), path.name)
+    with suppress(FileNotFoundError):
+        if os.stat(f"{real}-wal", follow_symlinks=False).st_size:
+            return None
+    address = f"{real.as_uri()}?immutable=1"
+    return apsw.Connection(address, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI | apsw.SQLITE_OPEN_NOFOLLOW)
+
+
+@contextmanager
+def readable(
+    folder: StateFolder, name: str, connected: Callable[[], apsw.Connection | None]
+) -> Generator[apsw.Connection | None]:
+    """Give the connection of `connected`; on a full or closed disk one that only reads, until the block ends."""
+    try:
+        db = connected()
+    except (*storage_errors.REFUSED, WriteFailed, DiskFull):
+        if folder.check_file(name) is None or (db := frozen(folder.path / name)) is None:
+            raise
+        with closing(db):
+            _distrust(db)
+            yield db
+    else:
+        yield db
+
+
+def _distrust(db: apsw.Connection) -> None:
+    for option, value in _UNTRUSTED:
+        db.config(option, value)
+
+
+def inode(path: Path) -> int:
+    """What tells a file from another one of the same name; 0 when there is none."""
+    try:
+        return os.stat(path, follow_symlinks=False).st_ino
+    except (FileNotFoundError, NotADirectoryError):
+        return 0
+
+
+def open_in_state(
+    folder: StateFolder, name: str, *, tables: Collection[str], busy_ms: int, settings: str
+) -> apsw.Connection:
+    """Open a database in the state folder of a workspace, readable by its owner alone; made if there is none.
+
+    `tables`: what one of ours has at least. Raises: WriteFailed, DiskFull, StorageCorrupt for what is not ours; and what SQLite
+    says of the file.
+    """
+    folder.make()
+    folder.sweep(left_s=LEFT_S)
+    if folder.check_file(name) is None:
+        with folder.opened(name, os.O_RDWR | os.O_CREAT, 0o600):
+            pass
+    for end in BESIDE:
+        folder.check_file(name + end)
+    if _names_another(folder, f"{name}-journal"):
+        raise _foreign(folder.path / name, f"{name}-journal names a file of another database")
+    path = Path(os.path.realpath(folder.path.parent), folder.path.name, name)
+    db = apsw.Connection(os.fspath(path), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW)
+    try:
+        db.set_busy_timeout(busy_ms)
+        _distrust(db)
+        _check_layout(db, path, tables)
+        prepare(db, path, settings)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def open_in_cache(path: Path, *, busy_ms: int, settings: str) -> apsw.Connection:
+    """Open a database in the user's cache, readable by its owner alone; made if there is none. Raises: OSError, apsw.Error."""
+    if not inode(path):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600))
+    db = apsw.Connection(os.fspath(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    db.set_busy_timeout(busy_ms)
+    prepare(db, path, settings)
+    return db
+
+
+def prepare(db: apsw.Connection, path: Path, settings: str) -> None:
+    """Choose how a database is written: with a log, but on a network drive, which has no shared memory for one."""
+    log = "TRUNCATE" if is_network_drive(path) else "WAL"
+    db.execute(f"PRAGMA journal_mode = {log}; {settings}").fetchall()
+
+
+def unpacked(data: bytes, bytes_max: int) -> bytes:
+    """Unpack a body that may be a trap. Raises: zlib.error, also for one that is larger than any of ours."""
+    stream = zlib.decompressobj()
+    body = stream.decompress(data, bytes_max)
+    if not stream.eof:
+        raise zlib.error(f"it is cut off, or has more than {bytes_max:,} bytes")
+    return body
+
+
+def _check_layout(db: apsw.Connection, path: Path, tables: Collection[str]) -> None:
+    """Refuse tables that are not ours, or that compute what they hold. Raises: StorageCorrupt."""
+    listed = db.execute("SELECT CAST(name AS BLOB), CAST(coalesce(sql, '') AS BLOB) FROM sqlite_schema")
+    rows = [(_shown(name), sql) for name, sql in listed]
+    found = {name for name, _ in rows if not name.startswith("sqlite")}
+    if found and not found.issuperset(tables):
+        raise _foreign(path, f"it is a database with other tables ({', '.join(sorted(found)[:3])})")
+    for name, sql in rows:
+        if isinstance(sql, bytes) and sql and _is_computing(sql):
+            raise _foreign(path, f"{name!r} in it computes what it holds")
+
+
+def _shown(name: apsw.SQLiteValue) -> str:
+    """A name of a database, which may be no UTF-8."""
+    return name.decode("utf-8", "replace") if isinstance(name, bytes) else ""
+
+
+def _is_computing(sql: bytes) -> bool:
+    r"""Whether SQLite would run expressions of a table or an index. Views and triggers are switched off for all.
+
+    >>> _is_computing(b"CREATE TABLE a(b TEXT)"), _is_computing(b"CREATE TABLE a(b TEXT AS (hex(zeroblob(9))))")
+    (False, True)
+    >>> _is_computing(b"CREATE INDEX a ON b(c)"), _is_computing(b"CREATE INDEX a ON b(hex(c))")
+    (False, True)
+    """
+    if re.match(rb"CREATE (?:VIEW|TRIGGER)\b", sql):
+        return False
+    return bool(_COMPUTES.search(sql)) if sql.startswith(b"CREATE TABLE") else not _PLAIN_INDEX.fullmatch(sql)
+
+
+def _names_another(folder: StateFolder, name: str) -> bool:
+    if (status := folder.check_file(name)) is None or status.st_size < len(_NAMES_ANOTHER):
+        return False
+    with folder.opened(name, os.O_RDONLY) as descriptor:
+        os.lseek(descriptor, -len(_NAMES_ANOTHER), os.SEEK_END)
+        return os.read(descriptor, len(_NAMES_ANOTHER)) == _NAMES_ANOTHER
+
+
+def _foreign(path: Path, why: str) -> StorageCorrupt:
+    return StorageCorrupt(
+        f"{path} is not one of ours: {why}; it was not touched",
+        suggestion="Look what it is and move it away: a repository may have brought it along.",
+        details={"path": str(path)},
+    )

@@ -1,0 +1,230 @@
+r"""An append-only log of events, a line of JSON each, in which every line holds the hash of the one before it.
+
+    {"seq":1,"prev_sha":"","kind":"created",...}
+    {"seq":2,"prev_sha":"9f86d081884c7d65...","kind":"started",...}
+
+A line counts when it is whole. What a killed writer left unfinished at the end does not, and the next one cuts it off. A line
+that was changed or lost before the end breaks the chain: then nothing is read and nothing appended until somebody mends the
+file, for what comes after may rest on it. A log that was cut off between two lines is sound in itself: how far it was written
+here is in a file next to it (`events.head`), and a log that does not reach that far says so (`Log.doubt`) until somebody takes it
+back or deletes that file. This module knows nothing of what an event means.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+
+from context_engine.errors import DiskFull, StorageBusy, StorageCorrupt, TooLarge, WriteFailed
+from context_engine.storage.state_folder import Share, StateFolder
+
+LINE_BYTES_MAX = 65_536
+"""An event says what happened; what is longer belongs into a file."""
+BYTES_MAX = 256_000_000
+"""A million events."""
+SHA_CHARS = 32
+"""128 bits: enough to notice any accident."""
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """What is in a log. `size` are the bytes of its whole lines, `sha` belongs to the last one, `torn` bytes follow.
+
+    `doubt` says why it is not the log that was written here; empty when it is.
+    """
+
+    events: tuple[Mapping[str, Any], ...] = ()
+    size: int = 0
+    sha: str = ""
+    torn: int = 0
+    doubt: str = ""
+
+
+class _Head(msgspec.Struct):
+    """How far a log was written here: the number of its last line, and the hash of that."""
+
+    seq: int
+    sha: str
+
+
+def head_of(log: str) -> str:
+    """Return the path of the file that says how far this machine wrote a log.
+
+    >>> head_of("plans/plan_1/events.jsonl")
+    'plans/plan_1/events.head'
+    """
+    return f"{log.removesuffix('.jsonl')}.head"
+
+
+class EventLog:
+    """One log. Who appends must be the only writer; readers may come at any time.
+
+    `flush=False` gives up on surviving a power cut; `share` is there where a team has it in common.
+    """
+
+    def __init__(self, files: StateFolder, name: str, *, flush: bool = True, share: Share | None = None) -> None:
+        """Nothing is created until something is appended. `files`: the folder that it is in."""
+        self.path = files.path / name
+        self._files = files
+        self._name = name
+        self._head_name = head_of(name)
+        self._flush = flush
+        self._share = share
+
+    def read(self) -> Log:
+        """All events; none when there is no file. Raises: StorageCorrupt with the line that breaks the chain."""
+        head = self._head()  # before the log: a line that comes meanwhile is no doubt
+        try:
+            log = parsed(self._bytes())
+        except BrokenChain as broken:
+            raise self._corrupt(*broken.args) from broken
+        return replace(log, doubt=_doubt(log, head)) if head else log
+
+    def append(self, log: Log, bodies: Sequence[Mapping[str, Any]]) -> Log:
+        """Put events behind those of a log that was just read; what the log holds then. They count all or from the front.
+
+        Raises: TooLarge, StorageBusy (somebody else wrote meanwhile), WriteFailed, DiskFull, StorageCorrupt.
+        """
+        lines, after = _chained(log, bodies)
+        if self._share:
+            self._share({self.path: self._bytes()[: log.size] + lines})
+        self._files.make()
+        is_new = not self._files.exists(self._name)
+        with self._files.opened(self._name, os.O_RDWR | os.O_CREAT | os.O_APPEND) as descriptor:
+            self._check_unchanged(log, os.fstat(descriptor).st_size)
+            self._write(descriptor, log, lines)
+        if is_new and self._flush:
+            self._files.flush()
+        if log.doubt and (head := self._head()):
+            return replace(after, doubt=_doubt(after, head))
+        self._put_head(after)
+        return after
+
+    def _head(self) -> _Head | None:
+        data = self._files.read(self._head_name, bytes_max=LINE_BYTES_MAX)
+        with suppress(msgspec.DecodeError):
+            return msgspec.json.decode(data, type=_Head) if isinstance(data, bytes) else None
+        return None
+
+    def _put_head(self, log: Log) -> None:
+        """Note how far the log was written; where that is not possible the last note stays, which holds for the part before."""
+        with suppress(WriteFailed, DiskFull, StorageCorrupt):
+            self._files.replace(self._head_name, msgspec.json.encode(_Head(len(log.events), log.sha)), flush=False)
+
+    def _bytes(self) -> bytes:
+        data = self._files.read(self._name, bytes_max=BYTES_MAX)
+        if isinstance(data, str):
+            raise StorageCorrupt(
+                f"{self.path.name} of {self.path.parent.name} cannot be read: {data}",
+                suggestion="Make it a file that this user may read.",
+                details={"path": str(self.path)},
+            )
+        return data or b""
+
+    def _write(self, descriptor: int, log: Log, lines: bytes) -> None:
+        """Put lines behind those that count; where that fails, as on a full disk, nothing of them stays."""
+        try:
+            if log.torn:
+                os.ftruncate(descriptor, log.size)
+            rest = memoryview(lines)
+            while rest:
+                rest = rest[os.write(descriptor, rest) :]
+            if self._flush:
+                os.fsync(descriptor)
+        except OSError:
+            with suppress(OSError):  # what is left of them is torn, and cut off by the next one
+                os.ftruncate(descriptor, log.size)
+            raise
+
+    def _check_unchanged(self, log: Log, size: int) -> None:
+        if size != log.size + log.torn:
+            raise StorageBusy(
+                f"{self.path.name} of {self.path.parent.name} was written by somebody else meanwhile",
+                suggestion="Call again.",
+                details={"path": str(self.path)},
+            )
+
+    def _corrupt(self, line: int, why: str) -> StorageCorrupt:
+        return StorageCorrupt(
+            f"{self.path.name} of {self.path.parent.name} is damaged at line {line}: {why}; until it is mended it is not read"
+            " and nothing is written to it",
+            suggestion=f"Take {self.path.name} back from git or a backup, or cut it off before line {line}: what stood there"
+            " from that line on is lost then.",
+            details={"path": str(self.path), "line": line},
+        )
+
+
+class BrokenChain(Exception):  # noqa: N818 - it is no error of ours yet, but what one is made of
+    """Which line breaks the chain, and why."""
+
+
+def parsed(data: bytes) -> Log:
+    r"""What stands in the bytes of a log. Raises: BrokenChain.
+
+    >>> parsed(b'{"seq":1,"prev_sha":"","kind":"created"}\n{"seq":2,"pre')
+    Log(events=({'seq': 1, 'prev_sha': '', 'kind': 'created'},), size=41, sha='6301c52d4f9c93297b507709efd98add', torn=13, doubt='')
+    """
+    events: list[Mapping[str, Any]] = []
+    size, sha = 0, ""
+    *lines, rest = data.split(b"\n")
+    for number, line in enumerate(lines, 1):
+        event = _event(line)
+        if event is None and number == len(lines) and not rest:
+            rest = line + b"\n"  # blocks of the last line reached the disk in another order
+            break
+        if event is None:
+            raise BrokenChain(number, "it is no JSON object")
+        if event.get("seq") != number or event.get("prev_sha") != sha:
+            raise BrokenChain(
+                number, f"it does not follow on line {number - 1}" if number > 1 else "it is not the first"
+            )
+        events.append(event)
+        size, sha = size + len(line) + 1, _sha(line.rstrip(b"\r"))  # git may write other line ends
+    return Log(tuple(events), size, sha, len(rest))
+
+
+def _doubt(log: Log, head: _Head) -> str:
+    """Return why a log is not the one that was written here; empty when it is, however much longer."""
+    if head.seq > len(log.events):
+        return f"{head.seq} events were written here and {len(log.events)} are left"
+    following = [str(event["prev_sha"]) for event in log.events[head.seq : head.seq + 1]]
+    if head.seq > 0 and (following or [log.sha])[0] != head.sha:
+        return f"line {head.seq} is not the one that was written here"
+    return ""
+
+
+def _chained(log: Log, bodies: Sequence[Mapping[str, Any]]) -> tuple[bytes, Log]:
+    """The lines of new events, and the log with them. Raises: TooLarge."""
+    lines, events, sha = [], list(log.events), log.sha
+    for body in bodies:
+        event = {"seq": len(events) + 1, "prev_sha": sha, **body}
+        line = msgspec.json.encode(event)
+        if len(line) > LINE_BYTES_MAX:
+            raise TooLarge(
+                f"an event of {len(line):,} bytes, at most {LINE_BYTES_MAX:,} are kept",
+                suggestion="Shorten notes, evidence and errors; name the file that holds the rest.",
+                details={"bytes": len(line), "limit": LINE_BYTES_MAX},
+            )
+        sha = _sha(line)
+        lines.append(line + b"\n")
+        events.append(event)
+    data = b"".join(lines)
+    return data, Log(tuple(events), log.size + len(data), sha)
+
+
+def _event(line: bytes) -> dict[str, Any] | None:
+    try:
+        event = msgspec.json.decode(line)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return None
+    return event if isinstance(event, dict) else None
+
+
+def _sha(line: bytes) -> str:
+    return hashlib.sha256(line).hexdigest()[:SHA_CHARS]

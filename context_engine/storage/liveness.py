@@ -1,0 +1,86 @@
+"""Who is alive: each process that works on something lasting shows itself by a lock that the system frees when it dies.
+
+    <home>/locks/alive-<name>.lock      held for as long as its process lives
+
+Others see at once that a killed process is gone, where a time limit alone would have them wait. What a lock cannot tell -
+a process that was stopped and never goes on, one on another machine - a lease must. Where a team has reviews in common a name says
+behind an `@` on which machine, and in which folder, its process is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+from context_engine.errors import ContextEngineError
+from context_engine.storage.confined_folder import UnsafePathError
+from context_engine.storage.locks import LockFile
+from context_engine.storage.state_folder import StateFolder, told
+
+
+class Presence:
+    """The presence of one process (or of one Engine in it) under a name that nobody else has. Thread-safe."""
+
+    def __init__(self, home: Path, name: str) -> None:
+        """Nothing is created until it is shown."""
+        self.name = name
+        self._folder = StateFolder(home).folder("locks")
+        self._lock = threading.Lock()
+        self._held: LockFile | None = None
+
+    def show(self) -> None:
+        """Be seen from now on until `end`. Raises: WriteFailed, DiskFull, StorageCorrupt."""
+        with self._lock:
+            if self._held is not None:
+                return
+            self._folder.make()
+            held = LockFile(self._folder, _file(self.name))
+            with told(self._folder.path):
+                held.acquire(0)
+            self._held = held
+
+    def end(self) -> None:
+        """Be gone. It can be shown again."""
+        with self._lock:
+            if self._held is not None:
+                self._leave(self._held, self.name)
+                self._held = None
+
+    def is_alive(self, name: str) -> bool:
+        """Whether whoever goes by this name is still there, as far as can be known; what a dead one left is cleaned away."""
+        if name == self.name:
+            return self._held is not None
+        if name.partition("@")[2] != self.name.partition("@")[2]:
+            return bool(name)
+        if not name:
+            return False
+        lock = LockFile(self._folder, _file(name))
+        try:
+            if not lock.acquire(0, create=False):
+                return True
+        except (FileNotFoundError, NotADirectoryError, UnsafePathError):  # what is no lock of ours shows nobody
+            return False
+        except OSError:  # it is there and closed to us: somebody else's, and so alive for all we know
+            return True
+        self._leave(lock, name)
+        return False
+
+    def _leave(self, lock: LockFile, name: str) -> None:
+        """Delete the file of a lock that is held, and let go of it; Windows deletes only what nobody holds."""
+        for let_go in (lock.release, lambda: None):
+            with suppress(ContextEngineError):
+                self._folder.remove(_file(name))
+            let_go()
+
+
+def _file(name: str) -> str:
+    return f"alive-{name}.lock"
+
+
+def place(home: Path) -> str:
+    """A name for a home on this machine, which no home of another machine has."""
+    return hashlib.blake2b(f"{platform.node()}\n{os.path.realpath(home)}".encode(), digest_size=6).hexdigest()

@@ -1,0 +1,110 @@
+"""The versions of one thing, each an immutable file: `v0001.json`, `v0002.json`, ...
+
+A version is made once: who is second to make one of a number is told so, and nothing is written over. Old ones may be packed
+(`v0001.json.gz`), which changes nothing for a reader. This module knows nothing of what stands in a version.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import zlib
+from pathlib import Path
+
+from context_engine.errors import StorageCorrupt
+from context_engine.storage.state_folder import Share, StateFolder
+
+BYTES_MAX = 16_000_000
+"""Several times what may be saved: the limit of who saves is another one, this keeps a packed trap from filling the memory."""
+_NAME = re.compile(r"v(\d{4,9})\.json(\.gz)?")
+
+
+class Versions:
+    """The versions in one folder. Any number of processes may hold one on the same folder.
+
+    `flush=False` gives up on surviving a power cut, for what can be had again; `share` is there where a team has them in common.
+    """
+
+    def __init__(self, files: StateFolder, *, flush: bool = True, share: Share | None = None) -> None:
+        """Nothing is created until a version is made."""
+        self.folder = files.path
+        self._files = files
+        self._flush = flush
+        self._share = share
+
+    def numbers(self) -> tuple[int, ...]:
+        """The numbers of all versions, rising."""
+        return tuple(sorted(self._found()))
+
+    def path(self, number: int) -> Path:
+        """Where a version lies, packed or not; where it would lie when there is none."""
+        return self.folder / self._found().get(number, name(number))
+
+    def read(self, number: int) -> bytes | None:
+        """What was written; None when there is no such version. Raises: StorageCorrupt, naming the file."""
+        path = self.path(number)
+        data = self._files.read(path.name, bytes_max=BYTES_MAX)
+        if isinstance(data, str):
+            raise corrupt(path, data)
+        return _unpacked(path, data) if data is not None and path.suffix == ".gz" else data
+
+    def add(self, number: int, data: bytes) -> bool:
+        """Make a version; False when there is one of this number. Raises: WriteFailed, DiskFull, StorageCorrupt."""
+        if number in self._found():
+            return False
+        if self._share:
+            self._share({self.folder / name(number): data})
+        return self._files.create(name(number), data, flush=self._flush)
+
+    def pack(self, keep: int) -> int:
+        """Pack all but the newest versions; how many it were. A death in between leaves both forms, which say the same.
+
+        Raises: WriteFailed, DiskFull, StorageCorrupt (a version that cannot be read stays as it is).
+        """
+        found = self._found()
+        plain = [number for number in sorted(found)[:-keep] if found[number] == name(number)]
+        for number in plain:
+            file = name(number)
+            packed = gzip.compress(self.read(number) or b"", mtime=0)
+            if self._share:
+                self._share({self.folder / f"{file}.gz": packed, self.folder / file: None})
+            self._files.replace(f"{file}.gz", packed, flush=self._flush)
+            self._files.remove(file)
+        return len(plain)
+
+    def _found(self) -> dict[int, str]:
+        """The file of each version; where both forms lie, the one that is not packed."""
+        found: dict[int, str] = {}
+        for file in sorted(self._files.names(), reverse=True):
+            if match := _NAME.fullmatch(file):
+                found[int(match[1])] = file
+        return found
+
+
+def name(number: int) -> str:
+    """The file of a version.
+
+    >>> name(7), name(12345)
+    ('v0007.json', 'v12345.json')
+    """
+    return f"v{number:04d}.json"
+
+
+def corrupt(path: Path, why: str) -> StorageCorrupt:
+    """The error for a version that is not what was written."""
+    return StorageCorrupt(
+        f"{path.name} of {path.parent.name} is damaged: {why}",
+        suggestion="Take this file back from git or a backup; all other versions can be read.",
+        details={"path": str(path), "file": path.name},
+    )
+
+
+def _unpacked(path: Path, data: bytes) -> bytes:
+    try:
+        stream = zlib.decompressobj(wbits=31)
+        text = stream.decompress(data, BYTES_MAX)
+    except zlib.error as error:
+        raise corrupt(path, f"it cannot be unpacked ({error})") from error
+    if not stream.eof:
+        raise corrupt(path, "it is cut off, or far too large")
+    return text

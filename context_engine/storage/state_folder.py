@@ -1,0 +1,276 @@
+"""State of ours: the folder `.context-engine/` at the top of a workspace, and files in it that appear whole or not at all.
+
+Whoever wrote the repository may have brought that folder along. So everything in it is opened beneath the workspace without
+following a link, as a regular file with one name (`context_engine.storage.confined_folder`). What is something else is refused: never read,
+never written, never deleted.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from context_engine.errors import DiskFull, StorageCorrupt, WriteFailed
+from context_engine.storage.confined_folder import ConfinedFolder, UnsafePathError, is_temporary
+
+FOLDER = ".context-engine"
+DATABASES = ("journal.db", "state.db")
+OURS = (
+    *(name + end for name in DATABASES for end in ("", "-wal", "-shm", "-journal")),
+    "locks",
+    "plans",
+    "secrets.key",
+)
+"""Names in it that nobody else may write to, by an edit of ours least of all."""
+GIT_IGNORE = ".gitignore"
+_DOOR = "# Written by Context Engine: what lies here for this machine alone.\n"
+_DERIVED = "/locks/\n/secrets.key\n/plans/index.json\n/plans/.trash/\n/plans/*/events.head\n*.tmp\n"
+_NOT_FOR_GIT = _DOOR + "/.gitignore\n" + "".join(f"/{name}*\n" for name in DATABASES) + _DERIVED
+_NOT_FOR_GIT_BYTES_MAX = 10_000
+"""Ours has 200; a longer one is the user's own."""
+
+Stamp = tuple[int, int, int]
+"""What changes when a file does: inode, bytes, mtime_ns."""
+Share = Callable[[Mapping[Path, bytes | None]], None]
+"""Tells all machines of a team what is about to become of files, None that one is deleted; what cannot be told is not done."""
+UNSETTLED_NS = 20_000_000
+"""A file system's clock ticks every 4 to 10 ms: what was read so soon after a change may change again unseen."""
+LEFT_S = 3_600.0
+"""Nobody writes a file for so long: who began it was killed."""
+
+
+def is_ours(path: str) -> bool:
+    """Whether a path of the workspace is state of ours.
+
+    >>> is_ours(".context-engine/journal.db"), is_ours(".context-engine/config.yml")
+    (True, False)
+    """
+    folder, _, rest = path.casefold().partition("/")
+    return folder == FOLDER and rest.split("/")[0] in OURS
+
+
+class StateFolder:
+    """The state folder of a workspace, or a folder in it. The folder around it is trusted, nothing inside. Thread-safe.
+
+    Paths are relative to it, with `/`. Reading never fails: trouble is a value, or nothing is there. Writing and deleting raise
+    WriteFailed, DiskFull, and StorageCorrupt for what is not a plain file or folder of ours.
+    """
+
+    __slots__ = ("_files", "_home", "path")
+
+    def __init__(self, home: Path) -> None:
+        """Create nothing. `home` is the state folder itself."""
+        self.path = home
+        self._home = self
+        self._files = ConfinedFolder(home.parent).folder(home.name)
+
+    def folder(self, relative: str) -> StateFolder:
+        """Return a folder inside this one."""
+        inner = StateFolder.__new__(StateFolder)
+        inner.path = self.path / relative
+        inner._home = self._home
+        with told(inner.path):
+            inner._files = self._files.folder(relative)
+        return inner
+
+    # -- reading --
+
+    def read(self, relative: str, *, bytes_max: int) -> bytes | str | None:
+        """Return the content of a file, why it cannot be read, or None when it is not there."""
+        try:
+            return self._files.read_bytes(relative, bytes_max=bytes_max)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except UnsafePathError as error:
+            return f"{error.filename} {error.strerror}"
+        except OSError as error:
+            return error.strerror or str(error)
+
+    def exists(self, relative: str = "") -> bool:
+        """Return whether there is something of that name."""
+        return self._files.exists(relative)
+
+    def folders(self) -> list[str]:
+        """Return the names of the folders in it that are not hidden."""
+        with suppress(OSError), self._files.scan() as found:
+            return [entry.name for entry in found if entry.name[0] != "." and entry.is_dir(follow_symlinks=False)]
+        return []
+
+    def files(self, relative: str = "") -> dict[str, os.stat_result]:
+        """Return the plain files in it or in a folder of it. Asked at each call, for thousands of files: a plain loop."""
+        listed: dict[str, os.stat_result] = {}
+        with suppress(OSError), self._files.scan(relative) as found:
+            for entry in found:
+                if entry.is_file(follow_symlinks=False):
+                    with suppress(OSError):  # it went in this moment
+                        listed[entry.name] = entry.stat(follow_symlinks=False)
+        return listed
+
+    def names(self, relative: str = "") -> set[str]:
+        """Return the names of all that is in it or in a folder of it."""
+        with suppress(OSError), self._files.scan(relative) as found:
+            return {entry.name for entry in found}
+        return set()
+
+    def statuses(self, relative: str, names: Iterable[str]) -> list[os.stat_result]:
+        """Return the status of a folder and of files in it; nothing when one of them is not there."""
+        try:
+            return self._files.statuses(relative, names)
+        except OSError:
+            return []
+
+    def check_file(self, relative: str) -> os.stat_result | None:
+        """Return the status of a file, None when it is not there. Raises: StorageCorrupt when it is no plain file."""
+        with told(self.path / relative), suppress(FileNotFoundError):
+            return self._files.check_file(relative)
+        return None
+
+    # -- writing --
+
+    def make(self) -> None:
+        """Make the folder; the state folder around it also gets its list of what git must not see."""
+        home = self._home
+        with told(home.path):
+            if not home._files.exists(GIT_IGNORE):
+                owner = self._owner()
+                home._files.make_folders(owner=owner)
+                home._files.write_bytes(GIT_IGNORE, _NOT_FOR_GIT.encode(), replace=False, owner=owner)
+        if self is not home:
+            with told(self.path):
+                self._files.make_folders(owner=self._owner())
+
+    def renew_git_ignore(self) -> None:
+        """Add to that list what a former release did not know; a list that somebody made his own stays as it is."""
+        stated = self.read(GIT_IGNORE, bytes_max=_NOT_FOR_GIT_BYTES_MAX)
+        lines = stated.decode("utf-8", "replace") if isinstance(stated, bytes) else ""
+        if lines.startswith(_DOOR) and set(lines.split()) < set(_NOT_FOR_GIT.split()):
+            self.replace(GIT_IGNORE, _NOT_FOR_GIT.encode(), flush=False)
+
+    def create(self, relative: str, data: bytes, *, flush: bool = True, mode: int = 0o666) -> bool:
+        """Write a new file and the folders above it; False when there is one of that name."""
+        return self._written(relative, data, replace=False, flush=flush, mode=mode)
+
+    def replace(self, relative: str, data: bytes, *, flush: bool = True) -> None:
+        """Write a file anew, or for the first time with the folders above it."""
+        self._written(relative, data, replace=True, flush=flush)
+
+    def _written(self, relative: str, data: bytes, *, replace: bool, flush: bool, mode: int = 0o666) -> bool:
+        owner = self._owner()
+        with told(self.path / relative):
+            self._files.make_folders(relative.rpartition("/")[0], owner=owner)
+            return self._files.write_bytes(relative, data, replace=replace, flush=flush, mode=mode, owner=owner)
+
+    @contextmanager
+    def opened(self, relative: str, flags: int, mode: int = 0o666) -> Generator[int]:
+        """A file's descriptor until the block ends; where `flags` create it, the folders above it must be there."""
+        with told(self.path / relative):
+            descriptor = self.open(relative, flags, mode)
+            try:
+                yield descriptor
+            finally:
+                os.close(descriptor)
+
+    def open(self, relative: str, flags: int, mode: int = 0o666) -> int:
+        """Open a file; one that is new belongs to the owner of the workspace. Raises: OSError."""
+        descriptor = self._files.open(relative, flags, mode)
+        if flags & os.O_CREAT and (owner := self._owner()):
+            with suppress(PermissionError):
+                os.fchown(descriptor, *owner)
+        return descriptor
+
+    def remove(self, relative: str) -> None:
+        """Delete a file; that it is not there is no trouble."""
+        with told(self.path / relative), suppress(FileNotFoundError):
+            self._files.unlink(relative)
+
+    def remove_empty(self, relative: str) -> None:
+        """Delete a folder unless there is something in it."""
+        with suppress(OSError):
+            self._files.remove_folder(relative)
+
+    def remove_tree(self, relative: str) -> None:
+        """Delete a folder with all that is in it; links are deleted, not followed."""
+        with told(self.path / relative):
+            self._files.remove_tree(relative)
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a file or a folder another name, in folders that are there."""
+        with told(self.path / old):
+            self._files.rename(old, new)
+            for folder in {old.rpartition("/")[0], new.rpartition("/")[0]}:
+                self._files.flush(folder)
+
+    def flush(self, relative: str = "") -> None:
+        """Make the names in a folder survive a power cut, where the system can."""
+        with told(self.path / relative):
+            self._files.flush(relative)
+
+    def sweep(self, relative: str = "", *, left_s: float = 0.0) -> None:
+        """Delete what killed writers left beside their targets. Only for who holds the lock of all that write here.
+
+        Others say with `left_s` how long nobody may have written to it.
+        """
+        before = time.time() - left_s
+        with suppress(OSError), self._files.scan(relative) as found:
+            left = [
+                entry.name
+                for entry in found
+                if is_temporary(entry.name) and (not left_s or entry.stat(follow_symlinks=False).st_mtime < before)
+            ]
+            for name in left:
+                self._files.unlink(f"{relative}/{name}" if relative else name)
+
+    def _owner(self) -> tuple[int, int] | None:
+        """Whom new files are given to: a server in a container runs as the superuser, the workspace's owner does not."""
+        if not hasattr(os, "geteuid") or os.geteuid() != 0:
+            return None
+        try:
+            facts = os.stat(self._files.top)
+        except OSError:
+            return None
+        return facts.st_uid, facts.st_gid
+
+
+@contextmanager
+def told(path: Path) -> Generator[None]:
+    """Turn what the operating system says into our words."""
+    try:
+        yield
+    except (UnsafePathError, NotADirectoryError) as error:
+        raise unsafe(path, error) from error
+    except OSError as error:
+        if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
+            raise full(path) from error
+        raise closed(path, error.strerror or str(error)) from error
+
+
+def unsafe(path: Path, error: OSError) -> StorageCorrupt:
+    """The error for something in the place of a file or a folder of ours that is neither."""
+    return StorageCorrupt(
+        f"{error.filename or path} {error.strerror}, so it is not used: state is kept in plain files inside the workspace;"
+        " nothing was written",
+        suggestion=f"Look what {error.filename or path} is and remove it: a repository may have brought it along.",
+        details={"path": str(path)},
+    )
+
+
+def full(path: Path) -> DiskFull:
+    """The error for a disk without room."""
+    return DiskFull(
+        f"no room left on the disk for {path}; nothing was written",
+        suggestion="Free some space, then call again.",
+        details={"path": str(path)},
+    )
+
+
+def closed(path: Path, why: str) -> WriteFailed:
+    """The error for what cannot be written."""
+    return WriteFailed(
+        f"{path} cannot be written: {why}; nothing was written",
+        suggestion="Give this user permission to write there: what cannot be recorded could not be undone.",
+        details={"path": str(path), "reason": "refused"},
+    )

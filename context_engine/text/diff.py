@@ -1,0 +1,257 @@
+r"""PURE. A unified diff as values: files, hunks and lines with their numbers, whatever program wrote it.
+
+>>> change = parsed("--- a/x.py\n+++ b/x.py\n@@ -1,2 +1,2 @@\n x = 1\n-y = 2\n+y = 3\n").files[0]
+>>> change.path, change.added
+('x.py', (Line(mark='+', old=0, new=2, text='y = 3'),))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from context_engine.errors import DiffInvalid, DiffTruncated, TooLarge
+from context_engine.text.diff_sections import SUBMODULE, Section, sections
+from context_engine.text.spans import LineSpan
+
+if TYPE_CHECKING:
+    from unidiff import Hunk as ParsedHunk
+
+DIFF_BYTES_MAX = 2_000_000
+"""What somebody sends; a change that large is reviewed commit by commit."""
+GIT_DIFF_BYTES_MAX = 32_000_000
+"""What we ask of git ourselves: all that it may say in one call (`workspace.git`)."""
+SYMLINK = "120000"
+LFS_MARK = "version https://git-lfs.github.com/spec/"
+
+Kind = Literal["added", "deleted", "modified", "renamed", "copied", "unmerged"]
+Mark = Literal["+", "-", " "]
+
+
+class Line(NamedTuple):
+    """One line of a hunk: `old` and `new` are its numbers in both versions, 0 where it does not exist."""
+
+    mark: Mark
+    old: int
+    new: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """Lines that stand together. `old` and `new` are None where a version has no line here; `section` is git's hint."""
+
+    old: LineSpan | None
+    new: LineSpan | None
+    section: str
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True)
+class FileDiff:
+    """What becomes of one file. Paths are as written, never checked; `""` is a file that is not there.
+
+    Modes are git's (`100644`), blobs the hashes of its `index` line; both are `""` where nothing is said of them.
+    """
+
+    old_path: str
+    new_path: str
+    kind: Kind
+    hunks: tuple[Hunk, ...] = ()
+    is_binary: bool = False
+    old_mode: str = ""
+    new_mode: str = ""
+    old_blob: str = ""
+    new_blob: str = ""
+    similarity: int | None = None
+    old_ends: bool = True
+    new_ends: bool = True
+
+    @property
+    def path(self) -> str:
+        """What the file is called now; of a deleted one, what it was called."""
+        return self.new_path or self.old_path
+
+    @cached_property
+    def added(self) -> tuple[Line, ...]:
+        """The lines of the new version that the old has not."""
+        return tuple(line for hunk in self.hunks for line in hunk.lines if line.mark == "+")
+
+    @cached_property
+    def removed(self) -> tuple[Line, ...]:
+        """The lines of the old version that the new has not."""
+        return tuple(line for hunk in self.hunks for line in hunk.lines if line.mark == "-")
+
+    @cached_property
+    def changed(self) -> frozenset[int]:
+        """The numbers of the added lines."""
+        return frozenset(line.new for line in self.added)
+
+    @property
+    def is_submodule(self) -> bool:
+        """Whether it is another repository, of which a commit is named."""
+        return SUBMODULE in (self.old_mode, self.new_mode)
+
+    @property
+    def is_symlink(self) -> bool:
+        """Whether it is, or was, a symbolic link; its content is where it leads."""
+        return SYMLINK in (self.old_mode, self.new_mode)
+
+    @cached_property
+    def is_lfs(self) -> bool:
+        """Whether it is, or was, a pointer of Git LFS: the content lies elsewhere."""
+        first = (line for hunk in self.hunks[:1] for line in hunk.lines if 1 in (line.old, line.new))
+        return any(line.text.startswith(LFS_MARK) for line in first)
+
+    @property
+    def is_mode_only(self) -> bool:
+        """Whether nothing but the mode changes."""
+        return self.kind == "modified" and not self.hunks and not self.is_binary and self.old_mode != self.new_mode
+
+
+@dataclass(frozen=True)
+class Diff:
+    """All files of a diff, in its order."""
+
+    files: tuple[FileDiff, ...]
+
+    @property
+    def added(self) -> int:
+        """How many lines come."""
+        return sum(len(each.added) for each in self.files)
+
+    @property
+    def removed(self) -> int:
+        """How many lines go."""
+        return sum(len(each.removed) for each in self.files)
+
+    def only(self, keep: Callable[[str], bool]) -> Diff:
+        """The files whose path passes."""
+        return replace(self, files=tuple(each for each in self.files if keep(each.path)))
+
+    def file(self, path: str) -> FileDiff | None:
+        """The file that is called so, or was."""
+        return next((each for each in self.files if path in (each.new_path, each.old_path)), None)
+
+
+def parsed(text: str, *, bytes_max: int = DIFF_BYTES_MAX) -> Diff:
+    """The values of a diff. Prose around it, as of a mail, is left out.
+
+    Raises: DiffInvalid, DiffTruncated, DiffCombinedUnsupported, TooLarge.
+    """
+    size = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+    if size > bytes_max:
+        raise TooLarge(
+            f"the diff has {size:,} bytes, at most {bytes_max:,} are read",
+            suggestion="Review it commit by commit or folder by folder, or let review_git_diff take it from git.",
+            details={"bytes": size, "limit": bytes_max},
+        )
+    found = sections(text)
+    if not found:
+        raise DiffInvalid(
+            "the text holds no change of a file in the unified format",
+            suggestion="Send what git diff or diff -u writes: `--- a/x`, `+++ b/x`, `@@ -1 +1 @@`, then the lines.",
+        )
+    return Diff(tuple(_joined(map(_file, found))))
+
+
+def _joined(files: Iterable[FileDiff]) -> Iterator[FileDiff]:
+    """A file in two sections is one file: deleted and added, it becomes a link; in a conflict a word goes before the change."""
+    before: FileDiff | None = None
+    for change in files:
+        if before and before.kind == "unmerged" and before.path == change.path:
+            before = None
+        if before and (before.kind, change.kind, before.path) == ("deleted", "added", change.path):
+            before = replace(
+                before,
+                new_path=change.new_path,
+                kind="modified",
+                hunks=before.hunks + change.hunks,
+                new_mode=change.new_mode,
+                new_blob=change.new_blob,
+                new_ends=change.new_ends,
+            )
+            continue
+        if before:
+            yield before
+        before = change
+    if before:
+        yield before
+
+
+def _file(section: Section) -> FileDiff:
+    old, new = section.paths
+    parsed_hunks = _parsed(section)
+    return FileDiff(
+        old_path=old,
+        new_path=new,
+        kind=_kind(section, old, new),
+        hunks=tuple(map(_hunk, parsed_hunks)),
+        is_binary=section.is_binary,
+        old_mode="" if not old else section.old_mode,
+        new_mode="" if not new else section.new_mode,
+        old_blob="" if not section.blobs[0].strip("0") else section.blobs[0],
+        new_blob="" if not section.blobs[1].strip("0") else section.blobs[1],
+        similarity=section.similarity,
+        old_ends=_ends(parsed_hunks, "-"),
+        new_ends=_ends(parsed_hunks, "+"),
+    )
+
+
+def _kind(section: Section, old: str, new: str) -> Kind:
+    if section.is_unmerged:
+        return "unmerged"
+    if not old or not new:
+        return "deleted" if old else "added"
+    if section.copied:
+        return "copied"
+    return "modified" if old == new else "renamed"
+
+
+def _parsed(section: Section) -> list[ParsedHunk]:
+    """The hunks as the library reads them; it sees plain names, whatever the file is called."""
+    from unidiff import PatchSet, UnidiffParseError  # 10 ms that a start can do without
+
+    if not section.hunks:
+        return []
+    try:
+        return list(PatchSet(["--- a/x\n", "+++ b/x\n", *chain.from_iterable(section.hunks)])[0])
+    except UnidiffParseError as error:
+        path = section.paths[1] or section.paths[0]
+        failure = DiffTruncated if "shorter" in str(error) else DiffInvalid
+        raise failure(
+            f"the hunks of {path} contradict their headers: {error}",
+            suggestion="Send what git diff writes; if somebody wrote it by hand, correct the numbers between @@ and @@.",
+            details={"path": path, "line": section.line},
+        ) from error
+
+
+def _hunk(hunk: ParsedHunk) -> Hunk:
+    lines = tuple(
+        Line(line.line_type, line.source_line_no or 0, line.target_line_no or 0, line.value.removesuffix("\n"))
+        for line in hunk
+        if line.line_type in ("+", "-", " ")
+    )
+    return Hunk(
+        _span(hunk.source_start, hunk.source_length),
+        _span(hunk.target_start, hunk.target_length),
+        hunk.section_header,
+        lines,
+    )
+
+
+def _span(start: int, length: int) -> LineSpan | None:
+    return LineSpan(start, start + length - 1) if length else None
+
+
+def _ends(hunks: Iterable[ParsedHunk], side: str) -> bool:
+    """Whether a version ends in a newline, as far as the diff says."""
+    before = ""
+    for line in chain.from_iterable(hunks):
+        if line.line_type == "\\" and before in (side, " "):
+            return False
+        before = line.line_type
+    return True

@@ -1,0 +1,179 @@
+"""PURE. A bundle as its reader gets it: JSON in the shape that agents know, or Markdown for people."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from context_engine.context.project_knowledge import REPOSITORY_WORDS
+from context_engine.text.visible_text import one_line
+from context_engine.tools.truncate import compact, counted, thrifty
+
+if TYPE_CHECKING:
+    from context_engine.context.bundle import Bundle, BundledFile, LeftOut, Snippet
+    from context_engine.context.project_knowledge import Remembered
+
+
+class Told(NamedTuple):
+    """What the reply says of itself: the question, its budget, what it costs, how long it took."""
+
+    query: str
+    budget: int
+    tokens: int
+    ms: int
+
+
+def as_json(bundle: Bundle, told: Told) -> str:
+    """The bundle as one JSON object."""
+    return compact(
+        {
+            "summary": _summary(bundle),
+            "query": told.query,
+            "files": [_file(each) for each in bundle.files],
+            "memories": [_remembered(each) for each in bundle.remembered if each.source == "memory"],
+            "discoveries": [_remembered(each) for each in bundle.remembered if each.source == "discovery"],
+            "external_hints": [
+                {"url": each.address, "mentioned_in": list(each.mentioned), "fetched": False}
+                for each in bundle.external
+            ],
+            "hints": list(bundle.hints),
+            "metadata": _metadata(bundle, told),
+        }
+        | thrifty({"warnings": list(bundle.warnings), "reason": bundle.reason, "note": _note(bundle)})
+    )
+
+
+def _note(bundle: Bundle) -> str:
+    """Return whose words the memories and discoveries are; empty where there are none."""
+    return f"Memories and discoveries are {REPOSITORY_WORDS}." if bundle.remembered else ""
+
+
+def as_markdown(bundle: Bundle, told: Told) -> str:
+    """The bundle for reading."""
+    parts = [f"{_summary(bundle)} · {bundle.engine} · {bundle.freshness}"]
+    parts += [f"warning: {each}" for each in bundle.warnings]
+    parts += [f"reason: {bundle.reason}"] if bundle.reason else []
+    parts += [_section(each) for each in bundle.files]
+    parts += _listed(f"Remembered, {REPOSITORY_WORDS}", (_told(each) for each in bundle.remembered))
+    parts += _listed("Named sources, not fetched", (_mentioned(*each) for each in bundle.external))
+    parts += _listed("Facts", map(one_line, bundle.hints))
+    left_out = " · ".join(
+        f"{key.replace('_', ' ')}: {value if isinstance(value, int) else ', '.join(value)}"
+        for key, value in _left_out(bundle.left_out).items()
+    )
+    parts.append(f"{told.tokens:,} of {told.budget:,} tokens{f' · left out: {left_out}' if left_out else ''}")
+    return "\n\n".join(parts)
+
+
+# -- as JSON ----------------------------------------------------------------------------------------------------------
+
+
+def _summary(bundle: Bundle) -> str:
+    """What there is, and where to begin."""
+    if not bundle.files:
+        return "nothing was found"
+    first = bundle.files[0]
+    symbol = first.snippets[0].symbol if len(first.snippets) == 1 else ""
+    places = sum(len(each.snippets) for each in bundle.files)
+    where = f"{one_line(first.path)}{f' ({symbol})' if symbol else ''}"
+    return f"{counted(places, 'place')} in {counted(len(bundle.files), 'file')}; begin with {where}"
+
+
+def _file(file: BundledFile) -> dict[str, Any]:
+    return {
+        "path": file.path,
+        "language": file.language,
+        "relevance": file.relevance,
+        **thrifty({"summary": file.summary}),
+        "snippets": [_snippet(each) for each in file.snippets],
+        "related": [{"path": each.path, "why": each.why} for each in file.related],
+    }
+
+
+def _snippet(snippet: Snippet) -> dict[str, Any]:
+    return {"text": snippet.text, "lines": f"{snippet.span.first}-{snippet.span.last}"} | thrifty(
+        {
+            "relevance": snippet.relevance,
+            "tokens": snippet.tokens,
+            "symbol": snippet.symbol,
+            "goes_on_at_line": snippet.goes_on or None,
+        }
+    )
+
+
+def _remembered(one: Remembered) -> dict[str, Any]:
+    return thrifty(
+        {
+            "id": one.id,
+            "type": one.type,
+            "title": one.title,
+            "content": one.content,
+            "where": one.place,
+            "score": one.score,
+        }
+    )
+
+
+def _metadata(bundle: Bundle, told: Told) -> dict[str, Any]:
+    left_out = _left_out(bundle.left_out)
+    return {
+        "total_files": len(bundle.files),
+        "total_snippets": sum(len(each.snippets) for each in bundle.files),
+        "total_tokens": told.tokens,
+        "token_budget": told.budget,
+        "truncated": bool(left_out),
+        "search_ms": told.ms,
+        "engine": bundle.engine,
+        "freshness": bundle.freshness,
+        "sources": dict(bundle.sources),
+    } | thrifty({"left_out": left_out, "absent": list(bundle.absent)})
+
+
+def _left_out(left_out: LeftOut) -> Mapping[str, Any]:
+    counts = {name: count for name, count in (("places", left_out.places), ("rows", left_out.rows)) if count}
+    return counts | thrifty({"next_files": list(left_out.files), "unreadable": list(left_out.unreadable)})
+
+
+# -- as Markdown ------------------------------------------------------------------------------------------------------
+
+
+def _section(file: BundledFile) -> str:
+    head = f"## {one_line(file.path)} · {file.relevance}{f' · {file.summary}' if file.summary else ''}"
+    related = [f"- {one_line(each.path)}: {one_line(each.why)}" for each in file.related]
+    return "\n\n".join([head, *(_block(each, file.language) for each in file.snippets), *_lines(related)])
+
+
+def _block(snippet: Snippet, language: str) -> str:
+    more = f" · goes on at line {snippet.goes_on}" if snippet.goes_on else ""
+    head = f"lines {snippet.span}{f' · {snippet.symbol}' if snippet.symbol else ''}{more}"
+    fence = fence_for(snippet.text)
+    return f"{head}\n{fence}{language}\n{snippet.text}\n{fence}"
+
+
+def fence_for(text: str) -> str:
+    """A fence that the text cannot close.
+
+    >>> fence_for("x = 1"), fence_for("a ```` b")
+    ('```', '`````')
+    """
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    return "`" * max(3, longest + 1)
+
+
+def _listed(title: str, lines: Iterable[str]) -> list[str]:
+    rows = [f"- {line}" for line in lines]
+    return [f"## {title}\n\n" + "\n".join(rows)] if rows else []
+
+
+def _lines(rows: list[str]) -> list[str]:
+    return ["\n".join(rows)] if rows else []
+
+
+def _told(one: Remembered) -> str:
+    title = f"{one_line(one.title)}: " if one.title and one.title not in one.content else ""
+    return f"{one.type} {one.id} ({one_line(one.place)}): {title}{one.content}"
+
+
+def _mentioned(address: str, files: tuple[str, ...]) -> str:
+    return f"{address}: " + (f"mentioned in {', '.join(files)}" if files else "no file mentions it")

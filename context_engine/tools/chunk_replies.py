@@ -1,0 +1,64 @@
+"""PURE. What a served folder of chunk files answered, as replies: the shape of seed 004, and what `index_status` tells of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from context_engine.tools.tool import Reply
+from context_engine.tools.truncate import compact, fitting_rows, thrifty
+
+if TYPE_CHECKING:
+    from context_engine.search.served_chunks import ChunkAnswer, ChunkStatus
+
+
+def served_reply(answer: ChunkAnswer, chars_max: int) -> Reply:
+    """The answer of `cortex_search`: chunks as their indexer wrote them, never a vector, and which engine found them."""
+    best = answer.hits[0].score if answer.hits else 0.0
+    rows = [
+        {"chunk": hit.row.shaped(), "combined_score": round(hit.score / best, 3) if best else 0.0}
+        for hit in answer.hits
+    ]
+    shown = fitting_rows(rows, chars_max=chars_max)
+    reply: dict[str, Any] = {"results": shown, "total": len(rows), "engine": answer.engine}
+    if len(shown) < len(rows):
+        reply |= {
+            "shown": len(shown),
+            "next": f"{len(rows) - len(shown)} more did not fit: narrow with tags or chunk_types",
+        }
+    told = {
+        "missing": answer.missing,
+        "freshness": answer.freshness if answer.freshness != "fresh" else "",
+        "reason": answer.reason,
+        "near_tags": list(answer.near_tags),
+    }
+    return Reply(compact(reply | thrifty(told) | _next(answer)))
+
+
+def served_row(status: ChunkStatus) -> dict[str, Any]:
+    """What is served, as the status tells it."""
+    return thrifty(
+        {
+            "folder": status.folder,
+            "files": list(status.files),
+            "chunks": dict(status.kinds),
+            "engine": status.engine,
+            "model": status.model,
+            "dimensions": status.dimensions,
+            "missing": status.missing,
+            "skipped": [{"path": each.path, "reason": each.reason, "detail": each.detail} for each in status.skipped],
+            "problem": status.problem,
+            "watcher": status.watcher,
+            "next": "Write the files anew: they are read again by themselves." if status.problem else "",
+        }
+    )
+
+
+def _next(answer: ChunkAnswer) -> dict[str, str]:
+    """What to do about an answer without hits."""
+    if answer.hits:
+        return {}
+    if answer.near_tags:
+        return {"next": "Use one of near_tags, or leave tags out."}
+    return {
+        "next": "Use other words, or loosen tags and chunk_types; codebase_retrieval searches the workspace itself."
+    }

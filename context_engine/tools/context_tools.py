@@ -1,0 +1,205 @@
+"""Tools that prepare somebody for a task: a bundle of what to read first, and a prompt with its references resolved."""
+
+import time
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+from context_engine.context.bundle import Bundle, Wish, bundle
+from context_engine.context.commands import Command
+from context_engine.context.enhance import Enhanced, Likely, Mode, enhanced
+from context_engine.context.project_knowledge import Remembered
+from context_engine.context.refinement import ASSISTS, Climbed
+from context_engine.context.resolve_references import Reference
+from context_engine.context.rewrite_validation import Reworded, reworded, wanted
+from context_engine.model import Filter
+from context_engine.secrets import mask
+from context_engine.text.lines import around
+from context_engine.tools.arguments import Choice, Flag, Share, Text, Texts, Whole, refused
+from context_engine.tools.bundle_replies import Told, as_json, as_markdown
+from context_engine.tools.tool import Call, Reply, tool
+from context_engine.tools.truncate import compact, size, thrifty
+
+if TYPE_CHECKING:
+    from context_engine.engine import Engine
+
+QUERY_CHARS_MIN = 3
+QUERY_SHARE = 0.1
+"""Of the budget, for repeating the question: whoever asked knows it."""
+CHARS_PER_TOKEN = 3
+"""Of code as JSON, rounded down: what fits a client's limit in characters has about so many tokens."""
+MS_MAX = 99_999
+"""Counted in place of the time it took, so that the count does not depend on it."""
+
+Includes = Annotated[tuple[str, ...], Texts("Only these: globs such as src/** or *.py.")]
+Excludes = Annotated[tuple[str, ...], Texts("Not these: globs.")]
+
+
+@tool(
+    touches="nothing",
+    always_load=True,
+    instead="codebase_retrieval",
+    rare=(
+        *("include_related", "include_memories", "include_summaries", "min_relevance", "exclude_paths"),
+        *("external_sources", "plan_id", "bypass_cache", "format"),
+    ),
+)
+def get_context_for_prompt(
+    engine: "Engine",
+    call: Call,  # noqa: ARG001 - every tool takes it
+    query: Annotated[str, Text("The task or question.", 3, 4_000)],
+    max_files: Annotated[int, Whole("Files.", 1, 20)] = 5,
+    token_budget: Annotated[int, Whole("Most tokens of the reply.", 500, 100_000)] = 8_000,
+    include_related: Annotated[bool, Flag("Tests, imports, what changes together.")] = True,
+    include_memories: Annotated[bool, Flag("What the team remembers.")] = True,
+    include_summaries: Annotated[bool, Flag("What each file defines.")] = True,
+    min_relevance: Annotated[float, Share("Least share of the best score.")] = 0.3,
+    include_paths: Includes = (),
+    exclude_paths: Excludes = (),
+    external_sources: Annotated[tuple[str, ...], Texts("URLs: where they are mentioned.", most=10)] = (),
+    plan_id: Annotated[str, Text("Also what its current step needs.")] = "",
+    bypass_cache: Annotated[bool, Flag("Accepted: nothing is cached.")] = False,  # noqa: ARG001 - an old argument
+    format: Annotated[str, Choice("Of the reply.", ("json", "markdown"))] = "json",  # noqa: A002 - the word that callers know
+) -> Reply:
+    """Get a context bundle for a task in one call: the code to read first, related files, tests, memories, facts.
+
+    Searches, groups by file, widens to whole symbols, never over token_budget; says what was left out.
+    """
+    if len(query.strip()) < QUERY_CHARS_MIN:
+        raise refused("query", f"has fewer than {QUERY_CHARS_MIN} characters", "Say the task in a few words.")
+    began = time.perf_counter()
+    chars_max, count = engine.settings.result_chars_max, engine.team().count
+    write = as_json if format == "json" else as_markdown
+    told = Told(around(query, 0, int(token_budget * QUERY_SHARE * CHARS_PER_TOKEN)), token_budget, token_budget, MS_MAX)
+
+    def excess(made: Bundle) -> int:
+        text = mask(write(made, told)).text
+        return max(count(text) - token_budget, -(-(size(text) - chars_max) // CHARS_PER_TOKEN))
+
+    step = _step(engine, plan_id) if plan_id else None
+    wish = Wish(
+        f"{query}\n{step.words}" if step else query,
+        max_files,
+        min(token_budget, chars_max // CHARS_PER_TOKEN),
+        Filter(include_paths=include_paths, exclude_paths=exclude_paths),
+        min_relevance,
+        include_related,
+        include_memories,
+        include_summaries,
+        external_sources,
+        (step.fact,) if step else (),
+    )
+    best = bundle(wish, engine, engine.team(), excess)
+    engine.showed(file.path for file in best.files)
+    tokens = count(mask(write(best, told)).text)
+    ms = min(MS_MAX, round((time.perf_counter() - began) * 1_000))
+    return Reply(write(best, told._replace(tokens=tokens, ms=ms)))
+
+
+@tool(touches="nothing", instead="get_context_for_prompt", rare=("include_paths", "exclude_paths", "assist"))
+def enhance_prompt(
+    engine: "Engine",
+    call: Call,
+    prompt: Annotated[str, Text("The prompt to enhance.", 1, 10_000)],
+    mode: Annotated[Mode, Choice("light: 600 tokens more at most, rich: 2000.", ("light", "rich"))] = "light",
+    include_paths: Includes = (),
+    exclude_paths: Excludes = (),
+    assist: Annotated[str, Choice("A second pass: by a model, by you (next), or off.", ASSISTS)] = "auto",
+    draft: Annotated[str, Text("Your own version, to be checked.", most=20_000)] = "",
+) -> Reply:
+    """Enhance a prompt with facts of this repository: find the names in it (path:line), likely files, rules, test commands.
+
+    Your words stay as they are; with nothing to add the prompt comes back unchanged.
+    """
+    chosen = Filter(include_paths=include_paths, exclude_paths=exclude_paths)
+    made = enhanced(prompt, mode, chosen, engine, engine.team())
+    reply: dict[str, Any] = {
+        "enhanced_prompt": made.text,
+        "original": prompt,
+        "changed": made.is_changed,
+        "sections": _sections(made),
+        "references": [_reference(each) for each in made.references],
+    }
+    if draft:
+        reply |= _of_draft(draft, made, mode, engine)
+    elif made.is_changed:
+        reply |= _of_second_pass(made, mode, assist, engine, call)
+    warnings = [*made.warnings, *reply.pop("warnings", ())]
+    return Reply(compact(reply | thrifty({"left_out": made.left_out or None, "warnings": warnings})))
+
+
+class _PlanStep(NamedTuple):
+    """The step of a plan that is being worked on: the words to search with, and what to tell."""
+
+    words: str
+    fact: str
+
+
+def _step(engine: "Engine", plan_id: str) -> _PlanStep | None:
+    """The step in progress, else the one that is best begun next; None when none is left. Raises: PlanNotFound."""
+    loaded = engine.plans.desk.load(plan_id)
+    now = loaded.execution
+    uid = (*now.current, now.next, *now.ready)[0] if now and (now.current or now.ready) else ""
+    for number, step in enumerate(loaded.plan.steps, 1):
+        if step.uid == uid:
+            criteria = "; ".join(step.acceptance_criteria)
+            told = f"{loaded.plan.id}, step {number}: {step.title}" + (f"; done when: {criteria}" if criteria else "")
+            return _PlanStep(f"{step.title} {' '.join(sorted(step.files))}", told)
+    return None
+
+
+def _sections(made: Enhanced) -> dict[str, Any]:
+    """What was added, by section."""
+    return {
+        "objective": made.objective,
+        "references": made.texts("references"),
+        "likely_files": [thrifty({"path": each.path, "place": each.place}) for each in made.told(Likely)],
+        "constraints": [_constraint(each) for each in made.told(Remembered)],
+        "validation": [{"kind": each.kind, "command": each.text, "source": each.source} for each in made.told(Command)],
+        "open_questions": made.texts("open_questions"),
+        "done_when": made.texts("done_when"),
+    }
+
+
+def _constraint(one: Remembered) -> dict[str, Any]:
+    return thrifty({"id": one.id, "type": one.type, "title": one.title, "where": one.place})
+
+
+def _reference(reference: Reference) -> dict[str, Any]:
+    places = [
+        thrifty({"path": each.path, "line": each.line or None, "symbol": each.symbol}) for each in reference.resolved
+    ]
+    return {
+        "text": reference.text,
+        "kind": reference.kind,
+        "resolved": places,
+        "ambiguous": reference.is_ambiguous,
+    } | thrifty({"nearest": list(reference.near) if reference.is_missing else [], "note": reference.note})
+
+
+def _of_draft(draft: str, made: Enhanced, mode: Mode, engine: "Engine") -> dict[str, Any]:
+    """What became of somebody's own version: it stands, or comes back with the reasons."""
+    own = reworded(draft, made, mode, engine, engine.team())
+    used = {"meta": {"assist_used": "none" if own.objections else "host"}, "warnings": own.warnings}
+    if own.objections:
+        return {"rejected": [each._asdict() for each in own.objections]} | used
+    return {"enhanced_prompt": own.text, "changed": own.text != made.original, "rejected": []} | used
+
+
+def _of_second_pass(made: Enhanced, mode: Mode, assist: str, engine: "Engine", call: Call) -> dict[str, Any]:
+    """What a model made of the facts, or the next step for the agent."""
+
+    def own(draft: str) -> Reworded:
+        return reworded(draft, made, mode, engine, engine.team())
+
+    climbed = engine.ladder.climb(
+        wanted(made, mode), assist, check=lambda draft: own(draft).problem, cancel=call.cancel
+    )
+    meta = {"assist_used": climbed.used} | thrifty({"model": spent(climbed)})
+    if climbed.draft is None:
+        return {"meta": meta, "warnings": climbed.warnings} | thrifty({"next": climbed.next})
+    best = own(climbed.draft)
+    return {"enhanced_prompt": best.text, "meta": meta, "warnings": (*climbed.warnings, *best.warnings)}
+
+
+def spent(climbed: Climbed) -> dict[str, int]:
+    """What a model counted, as replies tell it; nothing when nobody knows."""
+    return climbed.tokens._asdict() if climbed.tokens else {}

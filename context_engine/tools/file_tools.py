@@ -1,0 +1,213 @@
+"""Tools that read files out and list folders. Nothing here opens a file: the Engine does, behind its path rules."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+from context_engine.errors import CallError, TooLarge
+from context_engine.text.lines import split
+from context_engine.text.visible_text import one_line
+from context_engine.tools.arguments import Choice, Flag, Text, Whole
+from context_engine.tools.excerpt import clipped
+from context_engine.tools.imported_files import dependencies_within
+from context_engine.tools.search_tools import outline_text
+from context_engine.tools.tool import Call, Reply, tool
+from context_engine.tools.truncate import NOTE_CHARS, beginning, compact, counted, how_many_fit, size
+
+if TYPE_CHECKING:
+    from context_engine.engine import Engine
+    from context_engine.model import FileOutline, FileText, TreeEntry
+
+SHA_CHARS = 12
+IMPORTS_SHARE = 4
+"""A quarter of the room is kept for what a file imports, whenever that was asked for."""
+PROBLEMS_MAX = 3
+LINE_CHARS_MAX = 160
+AROUND = "read_fragment shows it around a keyword"
+
+
+@tool(touches="nothing", aliases=("get_file",), always_load=True, rare=("max_depth", "format"))
+def read_file(
+    engine: "Engine",
+    call: Call,
+    path: Annotated[str, Text("File.", 1)],
+    start_line: Annotated[int | None, Whole("First line.", 1, 10**9)] = None,
+    end_line: Annotated[int | None, Whole("Last line, included.", 1, 10**9)] = None,
+    include_deps: Annotated[bool, Flag("Add what it imports; JSON.")] = False,
+    max_depth: Annotated[int, Whole("Import levels.", 0, 1)] = 1,
+    format: Annotated[str | None, Choice("Empty: text, json with deps.", ("text", "json"))] = None,  # noqa: A002 - the contract's name
+) -> Reply:
+    """Read a file, or a range of its lines, under one header line with path, lines, language and hash.
+
+    Over 1 MB: its outline. include_deps adds the project files it imports, whole or as signatures.
+    """
+    try:
+        read = engine.read(path, first=start_line, last=end_line)
+    except TooLarge as error:
+        return _too_large(engine, path, error)
+    engine.saw(read.path, read.sha256, session=call.session)
+    imported: Sequence[str] = engine.dependencies(path) if include_deps and max_depth else ()
+    notes = _problems(engine.outline(path)) if include_deps and max_depth else []
+    if (format or ("json" if include_deps else "text")) == "text":
+        return Reply(_file_text(engine, read, imported, notes))
+    return Reply(_file_json(engine, read, imported, notes))
+
+
+@tool(touches="nothing", rare=("sizes",))
+def list_directory(
+    engine: "Engine",
+    call: Call,  # noqa: ARG001 - every tool takes it
+    path: Annotated[str, Text("Folder.")] = ".",
+    depth: Annotated[int, Whole("Levels, 1-10.", 1, 10)] = 2,
+    max_items: Annotated[int, Whole("Entries, 1-2000.", 1, 2_000)] = 200,
+    include_hidden: Annotated[bool, Flag("Show dot files too.")] = False,
+    sizes: Annotated[bool, Flag("Show file sizes.")] = False,
+) -> Reply:
+    """List a directory as a tree, ignore rules applied: the quick way to see how a project is laid out.
+
+    Folders that were cut short say how many items they hold back.
+    """
+    entries = engine.list_directory(path or ".", depth=depth, max_items=max_items, include_hidden=include_hidden)
+    if not entries:
+        return Reply(
+            f"{one_line(path)} · empty (ignored{'' if include_hidden else ' and hidden'} files are not listed)"
+        )
+    rows = tree_rows(entries, sizes=sizes)
+    count = how_many_fit(rows, chars_max=engine.settings.result_chars_max - NOTE_CHARS)
+    shown = sum(not entry.hidden_items for entry in entries[:count])
+    lines = [f"{one_line(path)} · depth {depth} · {counted(shown, 'item')}", *rows[:count]]
+    if count < len(rows):
+        lines.append(f"… {counted(len(rows) - count, 'more line')}: list a folder of it, or lower depth.")
+    return Reply("\n".join(lines))
+
+
+def tree_rows(entries: Sequence["TreeEntry"], *, sizes: bool) -> list[str]:
+    """The lines of a tree with its branches drawn.
+
+    An entry is the last of its folder when nothing of its depth follows before something less deep.
+    """
+    rows: list[str] = []
+    open_levels: dict[int, bool] = {}
+    last = _is_last(entries)
+    base = min((entry.depth for entry in entries), default=0)
+    for entry, ends in zip(entries, last, strict=True):
+        bars = "".join("│   " if open_levels.get(level) else "    " for level in range(base, entry.depth))
+        open_levels[entry.depth] = not ends
+        rows.append(f"{bars}{'└── ' if ends else '├── '}{_label(entry, sizes=sizes)}")
+    return rows
+
+
+def _is_last(entries: Sequence["TreeEntry"]) -> list[bool]:
+    """Whether each entry ends its folder; read from the end, one level is open while a sibling was seen."""
+    last: list[bool] = []
+    seen: set[int] = set()
+    for entry in reversed(entries):
+        seen = {level for level in seen if level <= entry.depth}
+        last.append(entry.depth not in seen)
+        seen.add(entry.depth)
+    return last[::-1]
+
+
+def _label(entry: "TreeEntry", *, sizes: bool) -> str:
+    if entry.hidden_items:
+        return f"... {entry.hidden_items:,} more"
+    if entry.is_folder:
+        return f"{one_line(entry.name.rstrip('/'))}/"
+    name = one_line(entry.name)
+    return f"{name} ({entry.note or size_text(entry.size_bytes)})" if sizes else name
+
+
+def size_text(size_bytes: int) -> str:
+    """A size a person can read.
+
+    >>> size_text(512), size_text(2048), size_text(3_400_000)
+    ('512 B', '2.0 kB', '3.2 MB')
+    """
+    size, unit = float(size_bytes), "B"
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1024 or unit == "GB":
+            break
+        size /= 1024
+    return f"{size_bytes} B" if unit == "B" else f"{size:.1f} {unit}"
+
+
+def _problems(outline: "FileOutline") -> list[str]:
+    """What of a file could not be parsed, for whoever relies on its imports being all there."""
+    shown = [f"line {line}: {message}; imports may be missing" for line, message in outline.problems[:PROBLEMS_MAX]]
+    return [clipped(each, LINE_CHARS_MAX) for each in shown]
+
+
+def _file_text(engine: "Engine", read: "FileText", imported: Sequence[str], notes: Sequence[str]) -> str:
+    """Header, then whole lines, then what it imports; what does not fit is named with the line to go on from."""
+    room = engine.settings.result_chars_max - NOTE_CHARS - len(read.path) - sum(map(size, notes))
+    lines = split(read.text)
+    count = how_many_fit(lines, chars_max=room)
+    first, last = read.span
+    note = ""
+    if count == 0 and lines:
+        note = f"\n… line {first} is {len(lines[0]):,} characters long and was cut here; {AROUND}"
+        lines[0], count = beginning(lines[0], room), 1
+    if count < len(lines):
+        note += f"\n… {counted(len(lines) - count, 'more line')} did not fit: read_file with start_line {first + count}"
+    until = first + count - 1 if count < len(lines) else last
+    shown = f"lines {first}-{until} of {read.lines}" if read.lines else "empty"
+    head = f"{one_line(read.path)} · {shown} · {read.language or 'text'} · sha256 {read.sha256[:SHA_CHARS]}"
+    text = "\n".join([head, *lines[:count]]) + note
+    told, left = dependencies_within(engine, imported, room - size(text), lambda each: size(each.block) + 1)
+    return "\n".join([text, *(each.block for each in told), *_unnamed(left), *(f"note: {each}" for each in notes)])
+
+
+def _file_json(engine: "Engine", read: "FileText", imported: Sequence[str], notes: Sequence[str]) -> str:
+    """The shape of seed 003: the file, what it imports while there is room, and what is known of it."""
+    file = {"path": read.path, "content": "", "size": read.size_bytes, "lines": read.lines, "language": read.language}
+    metadata = {"module": _module(read.path), "role": _role(read.path), "lastModified": read.modified_at}
+    row: dict[str, Any] = {"file": file, "dependencies": [], "metadata": metadata}
+    room = engine.settings.result_chars_max - NOTE_CHARS - size(compact([row, notes]))
+    file |= _content(read, room - room // IMPORTS_SHARE if imported else room)
+    room -= size(compact(file["content"]))
+    told, left = dependencies_within(engine, imported, room, lambda each: size(compact(each.row)) + 1)
+    row["dependencies"] = [each.row for each in told]
+    told_too = [*_unnamed(left), *notes]
+    return compact(row | ({"notes": told_too} if told_too else {}))
+
+
+def _content(read: "FileText", room: int) -> dict[str, Any]:
+    """A file's text as JSON within the room; when it is cut, the line to go on from."""
+    if size(compact(read.text)) <= room:
+        return {"content": read.text}
+    lines = split(read.text)
+    count = how_many_fit((compact(line) for line in lines), chars_max=room, between=0)
+    if count:
+        return {"content": "\n".join([*lines[:count], ""]), "nextLine": read.span.first + count}
+    shown = lines[0][:room]
+    while size(compact(shown)) > room:  # escapes take more room than characters
+        shown = shown[: len(shown) // 2]
+    rest = {"nextLine": read.span.first + 1} if len(lines) > 1 else {}
+    return {"content": shown, "cut": f"line {read.span.first} is {len(lines[0]):,} characters long; {AROUND}"} | rest
+
+
+def _unnamed(left: int) -> list[str]:
+    return [f"{counted(left, 'more import')} did not fit: trace with direction imports names them"] if left else []
+
+
+def _too_large(engine: "Engine", path: str, error: TooLarge) -> Reply:
+    """The skeleton of a file that is over the limit, and how to read it."""
+    try:
+        skeleton = outline_text(engine.outline(path), engine.settings.result_chars_max - NOTE_CHARS)
+    except CallError:
+        raise error from None  # not even an outline: the limit is what the caller must hear of
+    return Reply(f"{skeleton}\n{error.message}; read parts of it with start_line and end_line.")
+
+
+def _module(path: str) -> str:
+    parts = path.split("/")
+    return parts[-2] if len(parts) > 1 else "root"
+
+
+def _role(path: str) -> str:
+    """What a file is for, as far as its path tells."""
+    parts = path.lower().split("/")
+    if any(part in ("test", "tests", "spec", "specs", "__tests__") or part.startswith("test_") for part in parts):
+        return "test"
+    if "docs" in parts or parts[-1].endswith((".md", ".rst")):
+        return "documentation"
+    return "config" if parts[-1].endswith((".toml", ".yml", ".yaml", ".json", ".ini", ".cfg")) else "core"

@@ -1,0 +1,361 @@
+"""Tools that read parts of files: what was asked for by words, names and lines (read_fragment), or ranges (read_regions)."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+from context_engine.context.fragments import (
+    LABEL_CHARS_MAX,
+    Body,
+    Chosen,
+    Fragment,
+    Kind,
+    Place,
+    asked_lines,
+    chosen,
+    keyword_places,
+    near_symbols,
+    shortened,
+    symbols_named,
+)
+from context_engine.context.regions import within
+from context_engine.errors import ContextEngineError, InvalidArgument, InvalidLineRange, TooLarge
+from context_engine.model import TextPart, TextQuery
+from context_engine.text.lines import around, split
+from context_engine.text.spans import Group, LineSpan, group
+from context_engine.text.token_estimate import CHARS_PER_TOKEN, estimate
+from context_engine.text.visible_text import one_line
+from context_engine.tools.arguments import Spans, Text, Texts, Whole
+from context_engine.tools.excerpt import clipped
+from context_engine.tools.file_tools import AROUND, SHA_CHARS
+from context_engine.tools.search_tools import outline_text
+from context_engine.tools.tool import Call, Reply, tool
+from context_engine.tools.truncate import NOTE_CHARS, compact, counted, how_many_fit, size
+
+if TYPE_CHECKING:
+    from context_engine.engine import Engine
+    from context_engine.model import Definition, FileText
+
+FILES_MAX = 20
+"""More files in one call than anybody reads."""
+LINE_CHARS_MAX = 400
+"""Longer lines are made by machines; what was found on them stands in the middle of so many characters."""
+NOTES_CHARS = 1_300
+"""Kept free for the notes: what was cut, dropped, not found, not read."""
+HEAD_TOKENS = 30
+"""The head of a file without its path: counts, language and hash."""
+MATCHES_MAX = 10_000
+"""More lines of a file than any reply holds."""
+ADVISED_MAX = 5
+"""Near names of more words would neither fit nor come quickly from a file of ten thousand symbols."""
+LINES_NAMED_MAX = 10
+"""Lines that are named for one word; the others are counted."""
+
+
+@tool(touches="nothing")
+def read_fragment(
+    engine: "Engine",
+    call: Call,
+    path: Annotated[str, Text("File.")] = "",
+    paths: Annotated[tuple[str, ...], Texts("Files.", most=FILES_MAX)] = (),
+    keywords: Annotated[tuple[str, ...], Texts("Literal words.")] = (),
+    patterns: Annotated[tuple[str, ...], Texts("Regexes.")] = (),
+    lines: Annotated[tuple[str, ...], Texts('"7", "10-20", "90-".')] = (),
+    symbols: Annotated[tuple[str, ...], Texts("Names.")] = (),
+    context: Annotated[int, Whole("Lines.", 0, 100, clamp=True)] = 2,
+    max_tokens: Annotated[int | None, Whole("Budget.", 1, 100_000, clamp=True)] = None,
+) -> Reply:
+    """Read only the parts of files you need: symbols, lines, keyword and regex matches (any case), with context.
+
+    Over budget the least important are only named. Asked for nothing: the outline.
+    """
+    names = tuple(dict.fromkeys([*([path] if path.strip() else []), *paths]))
+    if not names:
+        raise InvalidArgument("path is missing", suggestion="Give path, or paths for several files.")
+    if not (lines or symbols or patterns or keywords):
+        return Reply(_outlines(engine, names, max_tokens))
+    files, refused = _opened(engine, names, with_symbols=bool(symbols))
+    for each in files:
+        engine.saw(each.read.path, each.read.sha256, session=call.session, kind="fragment")
+    places, missing = _found(
+        engine, call, files, {"lines": lines, "symbol": symbols, "pattern": patterns, "keyword": keywords}
+    )
+    room = (engine.settings.result_chars_max - NOTES_CHARS) // CHARS_PER_TOKEN
+    bodies = [_body(file, [place for place in places if place.file == number]) for number, file in enumerate(files)]
+    taken = chosen(places, bodies, context=context, tokens_max=min(max_tokens or room, room))
+    text = [*_page(files, bodies, taken), *_notes(files, taken), *_absent(files, missing, refused)]
+    return Reply("\n".join(text))
+
+
+@tool(touches="nothing")
+def read_regions(
+    engine: "Engine",
+    call: Call,
+    file_path: Annotated[str, Text("File path.", 1)],
+    regions: Annotated[tuple[LineSpan, ...], Spans("Lines, from 1, both included.")],
+    context_lines: Annotated[int, Whole("Lines added around each.", 0, 1_000)] = 3,
+    max_total_lines: Annotated[int, Whole("Lines in all.", 1, 10_000)] = 500,
+) -> Reply:
+    """Read several ranges of lines of one file at once, as JSON; ranges that overlap or touch are joined.
+
+    An answer that was cut names nextLine, the line to ask for next.
+    """
+    read = engine.read(file_path, first=1)
+    lines = split(read.text)
+    if wrong := [each for each in regions if not 1 <= each.first <= min(each.last, len(lines))]:
+        raise _no_such_lines(read, wrong[0])
+    engine.saw(read.path, read.sha256, session=call.session, kind="fragment")
+    groups = group(regions, context=context_lines, last_line=len(lines))
+    room = engine.settings.result_chars_max - NOTE_CHARS - len(read.path)
+    kept, next_line = within(
+        groups,
+        lines_max=max_total_lines,
+        chars_max=room,
+        chars=lambda line: size(compact(lines[line - 1])),  # its quotes are as long as the escape of its line feed
+        around=lambda each: size(compact(_region(each, regions, ""))),
+    )
+    reply: dict[str, Any] = {
+        "filePath": read.path,
+        "totalLines": len(lines),
+        "regions": [_region(each, regions, _content(lines, each.span)) for each in kept],
+        "merged": any(len(each.members) > 1 for each in groups),
+    }
+    if next_line and not kept:
+        reply["regions"] = [_one_line(lines, groups[0], regions, room)]
+        next_line += 1
+    return Reply(compact(reply | (_truncated(groups, next_line) if next_line else {})))
+
+
+# -- read_fragment: finding -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A file that was read, its lines without line feeds, and its symbols when some were asked for."""
+
+    read: "FileText"
+    lines: list[str]
+    symbols: "tuple[Definition, ...]" = ()
+
+
+def _opened(engine: "Engine", names: Iterable[str], *, with_symbols: bool) -> tuple[list[_File], list[str]]:
+    """The files, each once, and why others cannot be read. Raises: what the first said when none can."""
+    files: dict[str, _File] = {}
+    refused: list[ContextEngineError] = []
+    for name in names:
+        try:
+            read = engine.read(name, first=1)
+            symbols = tuple(each for _, each in engine.outline(name).symbols) if with_symbols else ()
+        except ContextEngineError as error:  # one file that cannot be read must not hide the others
+            refused.append(error)
+        else:
+            files[read.path] = _File(read, split(read.text), symbols)
+    if not files:
+        raise refused[0]
+    return list(files.values()), _refusals(refused)
+
+
+def _refusals(refused: Iterable[ContextEngineError]) -> list[str]:
+    return [f"not read: {error.message}. {error.suggestion}".rstrip() for error in refused]
+
+
+def _found(
+    engine: "Engine", call: Call, files: Sequence[_File], asked: Mapping[Kind, Sequence[str]]
+) -> tuple[list[Place], list[tuple[Kind, str]]]:
+    """Where everything stands that was asked for, and what stands in none of the files."""
+    find: dict[Kind, Callable[[Sequence[_File], str], list[Place]]] = {
+        "lines": _lines,
+        "symbol": _symbols,
+        "pattern": partial(_matches, engine, call),
+        "keyword": _keywords,
+    }
+    places: list[Place] = []
+    missing: list[tuple[Kind, str]] = []
+    for kind, words in asked.items():
+        for word in words:
+            here = find[kind](files, word)
+            places += here
+            missing += [] if here else [(kind, word)]
+    return places, missing
+
+
+def _lines(files: Sequence[_File], word: str) -> list[Place]:
+    spans = (asked_lines(word, len(file.lines)).clip(len(file.lines)) for file in files)
+    return [Place("lines", word, number, span) for number, span in enumerate(spans) if span]
+
+
+def _symbols(files: Sequence[_File], word: str) -> list[Place]:
+    return [
+        Place("symbol", each.qualified, number, each.span)
+        for number, file in enumerate(files)
+        for each in symbols_named(file.symbols, word)
+    ]
+
+
+def _matches(engine: "Engine", call: Call, files: Sequence[_File], pattern: str) -> list[Place]:
+    """All files in one pass, by the engine of search_files: no pattern of a caller runs in this process."""
+    parts = [TextPart(file.read.path, 0, MATCHES_MAX) for file in files]
+    found = engine.grep(TextQuery((pattern,), regex=True), parts, context=0, chars_max=1, cancel=call.cancel)
+    return [
+        Place("pattern", pattern, number, LineSpan(each.number, each.number), each.column)
+        for number, file in enumerate(files)
+        for each in found.get(file.read.path, ())
+    ]
+
+
+def _keywords(files: Sequence[_File], word: str) -> list[Place]:
+    return [place for number, file in enumerate(files) for place in keyword_places(number, file.lines, word)]
+
+
+# -- read_fragment: showing -------------------------------------------------------------------------------------------
+
+
+def _body(file: _File, places: Iterable[Place]) -> Body:
+    return Body(shortened(file.lines, places, LINE_CHARS_MAX), estimate(file.read.path) + HEAD_TOKENS)
+
+
+def _page(files: Sequence[_File], bodies: Sequence[Body], taken: Chosen) -> Iterator[str]:
+    """Each file that has something to show: a head, then its fragments; a file alone always has its head."""
+    for number, (file, body) in enumerate(zip(files, bodies, strict=True)):
+        fragments = [each for each in taken.fragments if each.file == number]
+        if fragments or len(files) == 1:
+            yield _head(file, fragments)
+        for each in fragments:
+            yield f"@@ {each.span} · {' · '.join(_named(each.places))}"
+            yield from body.lines[each.span.first - 1 : each.span.last]
+
+
+def _head(file: _File, fragments: Sequence[Fragment]) -> str:
+    shown = sum(each.span.lines for each in fragments)
+    counts = f"{counted(len(fragments), 'fragment')}, {shown:,} of {counted(len(file.lines), 'line')}"
+    return f"{one_line(file.read.path)} · {counts} · {file.read.language} · sha256 {file.read.sha256[:SHA_CHARS]}"
+
+
+def _named(places: Iterable[Place]) -> list[str]:
+    """What lines are shown for: each thing once, with the lines it stands on."""
+    at: dict[str, list[str]] = {}
+    for place in places:
+        at.setdefault(place.label, []).append("" if place.kind == "lines" else str(place.span))
+    return [f"{label} {_first_few(dict.fromkeys(lines))}".rstrip() for label, lines in at.items()]
+
+
+def _first_few(lines: Iterable[str]) -> str:
+    listed = list(lines)
+    more = f" +{len(listed) - LINES_NAMED_MAX}" if len(listed) > LINES_NAMED_MAX else ""
+    return ", ".join(listed[:LINES_NAMED_MAX]) + more
+
+
+def _notes(files: Sequence[_File], taken: Chosen) -> Iterator[str]:
+    """What was found and is not shown, and how to get it."""
+    if taken.cut:
+        path, rest = files[taken.cut.file].read.path, LineSpan(taken.next_line, taken.cut.span.last)
+        yield f'… {taken.cut.label} was cut: the rest of it is lines "{rest}" of {one_line(path)}'
+    if taken.dropped:
+        left = [
+            f"{one_line(file.read.path)}: {name}"
+            for number, file in enumerate(files)
+            for name in _named(place for place in taken.dropped if place.file == number)
+        ]
+        yield f"… no room for {_capped(left, 400)} - ask for those lines, or raise max_tokens"
+    shown = ((each.file, line - 1) for each in taken.fragments for line in range(each.span.first, each.span.last + 1))
+    if any(len(files[file].lines[at]) > LINE_CHARS_MAX for file, at in shown):
+        yield f"… lines over {LINE_CHARS_MAX} characters are cut: read_file shows one whole"
+
+
+def _absent(files: Sequence[_File], missing: Sequence[tuple[Kind, str]], refused: Sequence[str]) -> Iterator[str]:
+    """What was asked for and is not there; the first few with what to ask instead."""
+    if missing:
+        told = [f"{kind} {around(word, 0, LABEL_CHARS_MAX)}" for kind, word in missing]
+        for number, (kind, word) in enumerate(missing[:ADVISED_MAX]):
+            told[number] += _instead(kind, word, files)
+        yield f"not found: {_capped(told, 200)}"
+    if refused:
+        yield _capped(refused, 200)
+
+
+def _instead(kind: Kind, word: str, files: Sequence[_File]) -> str:
+    """What a caller can do about something that was not found."""
+    if kind == "lines":
+        return (
+            f" ({', '.join(f'{one_line(file.read.path)} has {len(file.lines):,}' for file in files[:LINES_NAMED_MAX])})"
+        )
+    if kind == "pattern":
+        other = [file.read.path for file in files if not file.read.encoding.startswith("utf")]
+        return f" (in {', '.join(map(one_line, other))}, which is no Unicode, among its ASCII only)" if other else ""
+    if kind == "symbol":
+        near = near_symbols((each for file in files for each in file.symbols), word)
+        return f" (near: {', '.join(near)})" if near else " (find_symbol looks into all files)"
+    return ""
+
+
+def _capped(items: Sequence[str], chars_max: int) -> str:
+    """The items that fit in one line, and how many do not; the first comes in any case, as far as it fits."""
+    count = max(1, how_many_fit(items, chars_max=chars_max, between=2))
+    more = f" and {len(items) - count:,} more" if count < len(items) else ""
+    return clipped("; ".join(items[:count]), chars_max) + more
+
+
+def _outlines(engine: "Engine", names: Sequence[str], max_tokens: int | None) -> str:
+    """The skeletons of files, in equal shares of the room."""
+    files, refused = [], []
+    for name in names:
+        try:
+            files.append(engine.outline(name))
+        except ContextEngineError as error:  # one file that cannot be read must not hide the others
+            refused.append(error)
+    if not files:
+        raise refused[0]
+    chars_max = engine.settings.result_chars_max
+    share = min(chars_max - NOTES_CHARS, (max_tokens or chars_max) * CHARS_PER_TOKEN) // len(files)
+    texts = [outline_text(each, share + NOTE_CHARS) for each in files]
+    count = how_many_fit(texts, chars_max=chars_max - NOTES_CHARS // 2)
+    ask = "… these are outlines: ask for symbols, lines, keywords or patterns"
+    left = [f"not shown: {one_line(each.path)}" for each in files[count:]] + _refusals(refused)
+    return "\n".join([*texts[:count], *([_capped(left, 400)] if left else []), ask])
+
+
+# -- read_regions -----------------------------------------------------------------------------------------------------
+
+
+def _region(each: Group, asked: Sequence[LineSpan], content: str) -> dict[str, Any]:
+    """One region in the words of seed 000, with the ranges that made it."""
+    origins = [{"start": asked[number].first, "end": asked[number].last} for number in each.members]
+    return {"start": each.span.first, "end": each.span.last, "content": content, "originalRanges": origins}
+
+
+def _content(lines: Sequence[str], span: LineSpan) -> str:
+    """The lines as they stand in the file, without the last line's end."""
+    return "\n".join(lines[span.first - 1 : span.last]).removesuffix("\r")
+
+
+def _one_line(lines: Sequence[str], each: Group, asked: Sequence[LineSpan], room: int) -> dict[str, Any]:
+    """The first line of a region when it alone is over the limit: its beginning, and how long it is."""
+    first, line = each.span.first, lines[each.span.first - 1]
+    one = each._replace(span=LineSpan(first, first))
+    told = {"cut": f"line {first} is {len(line):,} characters long; {AROUND}"}
+    room -= size(compact(_region(one, asked, "") | told))
+    if room < 0:
+        raise TooLarge(f"{counted(len(each.members), 'range')} at once are too many", suggestion="Ask for fewer.")
+    shown = line[:room]
+    while size(compact(shown)) > room and shown:
+        shown = shown[: len(shown) // 2]  # escapes take more room than characters
+    return _region(one, asked, shown) | told
+
+
+def _truncated(groups: Sequence[Group], next_line: int) -> dict[str, Any]:
+    """That the answer was cut, and where to go on."""
+    left = [each for each in groups if each.span.last >= next_line]
+    if not left:
+        return {"truncated": True}
+    next_line = max(next_line, left[0].span.first)
+    how = f"{counted(len(left), 'region')} did not fit whole: ask for what lies from line {next_line} on"
+    return {"truncated": True, "nextLine": next_line, "next": how}
+
+
+def _no_such_lines(read: "FileText", wrong: LineSpan) -> InvalidLineRange:
+    return InvalidLineRange(
+        f"{wrong.first}-{wrong.last} is no range of lines of {read.path}, which has {counted(read.lines, 'line')}",
+        suggestion=f"Ask for lines between 1 and {read.lines}, the lower first." if read.lines else "It is empty.",
+        details={"path": read.path, "lines": read.lines},
+    )

@@ -1,0 +1,310 @@
+"""Tools for what a team knows: write a memory down, list, change and delete memories, and search all that is known."""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
+
+from context_engine.context.project_knowledge import REPOSITORY_WORDS
+from context_engine.memory.memory_requests import (
+    CONTENT_CHARS_MAX,
+    ON_SIMILAR,
+    PRIORITIES,
+    QUERY_CHARS,
+    RESULTS_MAX,
+    SCOPES,
+    SORTS,
+    STATUSES,
+    SUBTYPES,
+    TAGS_MAX,
+    TITLE_CHARS_MAX,
+    TYPES,
+    Draft,
+    Revision,
+    Sought,
+    Wanted,
+)
+from context_engine.secrets.masked_text import masked
+from context_engine.tools.arguments import Choice, Flag, Share, Text, Texts, Whole
+from context_engine.tools.tool import Call, Reply, tool
+from context_engine.tools.truncate import beginning, compact, fitting_rows, thrifty
+
+if TYPE_CHECKING:
+    from context_engine.memory.knowledge import Knowledge, Known, Result
+    from context_engine.memory.memories import Memories, Similar
+    from context_engine.memory.memory_listing import Row
+    from context_engine.settings import Settings
+
+
+class Remembers(Protocol):
+    """What these tools ask of the Engine."""
+
+    @property
+    def settings(self) -> "Settings":
+        """Where the limit of a reply stands."""
+        ...
+
+    @property
+    def memories(self) -> "Memories":
+        """What was written down."""
+        ...
+
+    @property
+    def knowledge(self) -> "Knowledge":
+        """That, and what the repository tells itself."""
+        ...
+
+
+EXCERPT_CHARS = 240
+"""Two or three lines: enough to know whether it is the one."""
+LIST_MAX = 200
+
+Content = Text("What to remember, in a few sentences.", 1, CONTENT_CHARS_MAX)
+Title = Text("A headline; else its first line.", 0, TITLE_CHARS_MAX)
+Tags = Texts("Words to find it by.", most=TAGS_MAX)
+Subtype = Choice("What it tells.", ("", *SUBTYPES))
+Priority = Choice("How much it matters.", PRIORITIES)
+Expires = Text("When it stops holding: 2027-01-31.", 0, 40)
+LinkedFiles = Texts("Files it speaks of: when they change, it is stale.")
+
+
+@tool(
+    touches="records",
+    rare=(
+        *("subtype", "priority", "source", "linked_symbols", "linked_plans", "evidence", "owner"),
+        *("expires_at", "on_similar", "scope", "dry_run"),
+    ),
+)
+def add_memory(
+    engine: "Remembers",
+    call: Call,  # noqa: ARG001 - every tool takes it
+    content: Annotated[str, Content],
+    category: Annotated[str, Text("preferences, decisions or facts.", 1, 60)],
+    title: Annotated[str, Title] = "",
+    tags: Annotated[tuple[str, ...], Tags] = (),
+    subtype: Annotated[str, Subtype] = "",
+    priority: Annotated[str, Priority] = "helpful",
+    source: Annotated[str, Text("Who or what says so.")] = "",
+    linked_files: Annotated[tuple[str, ...], LinkedFiles] = (),
+    linked_symbols: Annotated[tuple[str, ...], Texts("Symbols it speaks of.")] = (),
+    linked_plans: Annotated[tuple[str, ...], Texts("Plans it belongs to.")] = (),
+    evidence: Annotated[str, Text("How it is known: a command, a line, a link.")] = "",
+    owner: Annotated[str, Text("Who answers for it.")] = "",
+    expires_at: Annotated[str, Expires] = "",
+    supersedes: Annotated[tuple[str, ...], Texts("Ids of memories that no longer hold.")] = (),
+    on_similar: Annotated[str, Choice("When one says nearly the same.", ON_SIMILAR)] = "warn",
+    scope: Annotated[str, Choice("Who it is for.", SCOPES)] = "project",
+    dry_run: Annotated[bool, Flag("Only say what would happen.")] = False,
+) -> Reply:
+    """Remember a decision, preference or fact across sessions, as a Markdown file that people can edit and git can merge.
+
+    Duplicates are not written twice; similar and contradicting memories are named. Secrets are masked.
+    """
+    draft = Draft(
+        category=category.strip().lower(),
+        content=content,
+        title=title,
+        tags=tags,
+        subtype=subtype,
+        priority=priority,
+        source=source,
+        owner=owner,
+        evidence=evidence,
+        expires_at=expires_at,
+        linked_files=linked_files,
+        linked_symbols=linked_symbols,
+        linked_plans=linked_plans,
+        supersedes=supersedes,
+        scope=scope,
+    )
+    added = engine.memories.add(draft, on_similar=on_similar, dry_run=dry_run)
+    told = {
+        "similar": [_similar(each) for each in added.similar],
+        "possible_conflicts": [_similar(each) for each in added.conflicts],
+        "warnings": list(added.warnings),
+        "dry_run": dry_run or None,
+    }
+    head = {"ok": True, "id": added.id, "path": added.path, "action": added.action}
+    return Reply(compact(head | thrifty(told) | {"redactions": added.redactions, "indexed": added.indexed}))
+
+
+@tool(touches="nothing", rare=("linked_file", "sort", "full"))
+def list_memories(
+    engine: "Remembers",
+    call: Call,  # noqa: ARG001 - every tool takes it
+    category: Annotated[str, Text("Only this one.")] = "",
+    query: Annotated[str, Text("Only what these words find.")] = "",
+    tags: Annotated[tuple[str, ...], Texts("Must carry all.")] = (),
+    status: Annotated[str, Choice("Which of them.", STATUSES)] = "active",
+    linked_file: Annotated[str, Text("Only those that speak of this file.")] = "",
+    sort: Annotated[str, Choice("Else relevance with a query, updated without.", ("", *SORTS))] = "",
+    limit: Annotated[int, Whole("Rows.", 1, LIST_MAX)] = 50,
+    cursor: Annotated[str, Text("To go on.")] = "",
+    full: Annotated[bool, Flag("Whole contents instead of excerpts.")] = False,
+) -> Reply:
+    """List what was remembered: decisions, preferences and facts, with what is stale, superseded, expired or unreadable.
+
+    Search by words and meaning with query.
+    """
+    wanted = Wanted(category.strip().lower(), query, tags, status, linked_file, sort, limit, cursor)
+    listed = engine.memories.listed(wanted)
+    rows = [_memory_row(row, full=full) for row in listed.rows]
+    shown = fitting_rows(rows, chars_max=engine.settings.result_chars_max)
+    told = {
+        "next_cursor": listed.cursor_after(len(shown)),
+        "warnings": list(listed.warnings),
+        "next": "" if rows else _where_else(listed.by_status, status),
+    }
+    head = {"ok": True, "total": listed.total, "counts_by_category": listed.by_category}
+    return Reply(compact(head | thrifty(told) | {"memories": shown}))
+
+
+@tool(
+    touches="records", rare=("category", "subtype", "priority", "evidence", "owner", "expires_at", "expected_version")
+)
+def update_memory(
+    engine: "Remembers",
+    call: Call,  # noqa: ARG001 - every tool takes it
+    id: Annotated[str, Text("Its id.", 1, 100)],  # noqa: A002 - the word of the replies
+    content: Annotated[str | None, Content] = None,
+    title: Annotated[str | None, Title] = None,
+    category: Annotated[str | None, Text("Moves it there.", 0, 60)] = None,
+    tags: Annotated[tuple[str, ...] | None, Tags] = None,
+    subtype: Annotated[str | None, Subtype] = None,
+    priority: Annotated[str | None, Priority] = None,
+    evidence: Annotated[str | None, Text("How it is known.")] = None,
+    owner: Annotated[str | None, Text("Who answers for it.")] = None,
+    expires_at: Annotated[str | None, Expires] = None,
+    linked_files: Annotated[tuple[str, ...] | None, LinkedFiles] = None,
+    still_true: Annotated[bool, Flag("Its linked files changed, but it holds: no longer stale.")] = False,
+    expected_version: Annotated[str, Text("As listed; refused if it changed since.", 0, 40)] = "",
+) -> Reply:
+    """Edit a memory, or say that a stale one still holds. What is not named stays as it is, byte for byte."""
+    revision = Revision(
+        category=category,
+        content=content,
+        title=title,
+        tags=tags,
+        subtype=subtype,
+        priority=priority,
+        evidence=evidence,
+        owner=owner,
+        expires_at=expires_at,
+        linked_files=linked_files,
+        still_true=still_true,
+    )
+    updated = engine.memories.update(id, revision, expected_version=expected_version)
+    told = {"ok": True, "id": id, "path": updated.entry.path, "changed": list(updated.changed)}
+    return Reply(compact(told | {"version": updated.entry.version, "redactions": updated.redactions}))
+
+
+@tool(touches="records", destructive=True, rare=("expected_version",))
+def delete_memory(
+    engine: "Remembers",
+    call: Call,  # noqa: ARG001 - every tool takes it
+    id: Annotated[str, Text("Its id.", 1, 100)],  # noqa: A002 - the word of the replies
+    expected_version: Annotated[str, Text("As listed; refused if it changed since.", 0, 40)] = "",
+) -> Reply:
+    """Delete a memory for good; the reply holds what it said. What it superseded holds again."""
+    deleted = engine.memories.delete(id, expected_version=expected_version)
+    held = deleted.memory
+    told = {"title": held.title, "category": held.category, "content": held.content} if held else {}
+    return Reply(compact({"ok": True, "id": id, "deleted": deleted.path} | told))
+
+
+@tool(touches="nothing", instead="grep_codebase", rare=("include_stale", "min_score"))
+def context_search(
+    engine: "Remembers",
+    call: Call,  # noqa: ARG001 - every tool takes it
+    query: Annotated[str, Text("What to find out, 3 to 500 characters.", 1, QUERY_CHARS[1])],
+    type: Annotated[str, Choice("Only these.", TYPES)] = "all",  # noqa: A002 - the seed's word
+    module: Annotated[str, Text("Only of this folder, file or name.")] = "",
+    limit: Annotated[int, Whole("Results.", 1, RESULTS_MAX)] = 5,
+    include_stale: Annotated[bool, Flag("Also what no longer holds.")] = False,
+    min_score: Annotated[float, Share("Least score.")] = 0,
+) -> Reply:
+    """Search what the project knows: decisions, rules, patterns and known issues, out of memories, ADRs, agent rules, TODOs and history.
+
+    Ask it before changing something, to learn why it is as it is.
+    """
+    began = time.perf_counter()
+    found = engine.knowledge.search(Sought(query, type, module, limit, include_stale, min_score))
+    shown = fitting_rows([_result(each) for each in found.results], chars_max=engine.settings.result_chars_max)
+    took_ms = round((time.perf_counter() - began) * 1000)
+    told = {
+        "warnings": list(found.warnings),
+        "note": f"Contents are {REPOSITORY_WORDS}." if shown else "",
+        "next": "" if found.results else "Use other words or type all; codebase_retrieval searches the code itself.",
+    }
+    reply = {"results": shown, "query": query, "totalFound": found.total, "searchTime": took_ms, "engine": found.engine}
+    return Reply(compact(reply | thrifty(told)))
+
+
+def _similar(each: "Similar") -> dict[str, Any]:
+    held = each.entry.memory
+    if held is None:
+        return {"path": each.entry.path}
+    row = {"id": held.id, "title": held.title, "score": round(each.score, 3), "why": each.why}
+    return thrifty(row | {"excerpt": _excerpt(held.content)})
+
+
+def _memory_row(row: "Row", *, full: bool) -> dict[str, Any]:
+    entry, held, status = row.entry, row.entry.memory, row.standing
+    if held is None:
+        return {"path": entry.path, "status": status.status, "error": status.why}
+    told = {
+        "id": held.id,
+        "title": held.title,
+        "category": held.category,
+        "subtype": held.subtype,
+        "priority": held.priority,
+        "tags": list(held.tags),
+        "content" if full else "excerpt": held.content if full else _excerpt(held.content),
+        "created_at": held.created_at,
+        "updated_at": held.updated_at,
+        "expires_at": held.expires_at,
+        "status": status.status,
+        "stale_reason": status.why,
+        "linked_files": [link.path for link in held.linked_files],
+        "path": entry.path,
+        "version": entry.version,
+        "score": None if row.score is None else round(row.score, 3),
+    }
+    extra = {"owner": held.owner, "source": held.source, "evidence": held.evidence, "scope": entry.scope}
+    return thrifty(told | (extra if full else {}))
+
+
+def _result(found: "Result") -> dict[str, Any]:
+    known: Known = found.known
+    row = {
+        "project": found.project,
+        "id": known.id,
+        "type": known.type,
+        "title": known.title if known.title not in known.content else "",
+        "content": known.content,
+        "module": known.module,
+        "session": None,
+        "date": known.date,
+        "score": round(found.score, 3),
+        "source": known.source,
+        "status": found.status,
+        "links": list(known.links),
+        "stale_reason": found.why,
+    }
+    return {key: row[key] for key in row if row[key] or key in _ALWAYS}
+
+
+_ALWAYS = ("id", "type", "content", "module", "session", "date", "score", "source")
+"""What the seed promises in each row, known or not."""
+
+
+def _excerpt(content: str) -> str:
+    plain = " ".join(masked(content).split())
+    return plain if len(plain) <= EXCERPT_CHARS else beginning(plain, EXCERPT_CHARS - 1) + "…"
+
+
+def _where_else(by_status: Mapping[str, int], status: str) -> str:
+    """What to try when nothing is listed."""
+    others: Sequence[str] = [f"{count} {name}" for name, count in by_status.items() if name != status]
+    if others and status != "all":
+        return f"There are {', '.join(others)}: status all shows them."
+    return "Use other words." if by_status else "Nothing is remembered yet: add_memory writes the first one."

@@ -1,0 +1,491 @@
+"""Tools that make plans and carry them out: a plan out of the repository alone, work packets, and changes applied step by step."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, cast
+
+from context_engine.context.refinement import ASSISTS, Climbed
+from context_engine.errors import CallError, InvalidArgument, PlanNotFound
+from context_engine.model import Filter
+from context_engine.tools.arguments import Choice, Flag, Kind, Text, Texts, Whole, refused
+from context_engine.tools.context_tools import spent
+from context_engine.tools.edit_arguments import Content, Edits, fields, listed_objects
+from context_engine.tools.plan_packets import packet_rows
+from context_engine.tools.tool import Call, Reply, tool
+from context_engine.tools.truncate import NOTE_CHARS, compact, size, thrifty
+
+if TYPE_CHECKING:
+    from context_engine.engine import Engine
+    from context_engine.plans.model import Plan, Step
+    from context_engine.plans.plan_creation import Made, Saving
+    from context_engine.plans.plan_execution import Executed, FileChange
+    from context_engine.plans.plan_progress import Execution
+
+FILES_MAX = 30
+STEPS_MAX = 20
+"""Likely files of a plan and packets of a reply, at most: what the contract allows."""
+MODES = ("single_step", "all_ready", "full_plan")
+LEVELS = ("none", "syntax", "lint", "tests")
+CHANGE_EXAMPLE = 'Write {"path": "src/a.py", "change_type": "modify", "edits": [{"old": "x", "new": "y"}]}.'
+CHANGE_TYPES = ("create", "modify", "delete", "rename")
+CHANGES_MAX = 100
+"""Of one call, as many as edit_file takes."""
+PROOFS_SHOWN = 6
+"""Of each step of a plan that would be too long to be sent whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document(Kind):
+    """A plan, or a draft of one: an object, or JSON in a text. What is in it, its reader says."""
+
+    json_type: ClassVar[str] = "object"
+    says: str
+
+    def read(self, name: str, value: Any) -> Any:
+        """As it is; a text must hold JSON."""
+        if isinstance(value, str) and not value.strip():
+            return None
+        if not isinstance(value, str | Mapping):
+            raise refused(
+                name, "must be an object, or JSON in a text", f'Write {name}: {{"goal": "...", "steps": [...]}}.'
+            )
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class FileChanges(Kind):
+    """Changes of files, each with what says its new text."""
+
+    json_type: ClassVar[str] = "array"
+    says: str
+
+    def schema(self) -> dict[str, Any]:
+        """Without its fields, which the description names: each word is paid for in every request of a client."""
+        return {"type": "array", "items": {"type": "object"}}
+
+    def fields(self) -> dict[str, Any]:
+        """The schema with its fields, for whoever writes changes by it."""
+        text = {"type": "string"}
+        known: dict[str, Any] = dict.fromkeys(("path", "content", "diff", "new_path", "base_sha"), text)
+        known["change_type"] = {"type": "string", "enum": list(CHANGE_TYPES)}
+        edit = {"type": "object", "properties": {"old": text, "new": text}}
+        known["edits"] = {"type": "array", "items": edit}
+        return {"type": "array", "items": {"type": "object", "properties": known, "required": ["path", "change_type"]}}
+
+    def read(self, name: str, value: Any) -> "tuple[FileChange, ...]":
+        """A list, one written as JSON in a text, or a change alone."""
+        if value in ([], (), ""):
+            return ()
+        rows = listed_objects(name, value, CHANGES_MAX, CHANGE_EXAMPLE)
+        return tuple(self._change(f"{name}[{number}]", row) for number, row in enumerate(rows, 1))
+
+    def _change(self, name: str, value: Mapping[str, Any]) -> "FileChange":
+        from context_engine.plans.plan_execution import (
+            FileChange,  # it brings the editing engine, which lists do not need
+        )
+
+        given = fields(name, value, ("path", "change_type", "content", "diff", "edits", "new_path", "base_sha"))
+        kinds: Mapping[str, Kind] = {
+            "path": Text("", 1),
+            "change_type": Choice("", CHANGE_TYPES),
+            "content": Content(""),
+            "diff": Content(""),
+            "edits": Edits(""),
+            "new_path": Text(""),
+            "base_sha": Text(""),
+        }
+        if "path" not in given:
+            raise refused(f"{name}.path", "is missing", CHANGE_EXAMPLE)
+        read: dict[str, Any] = {key: kinds[key].read(f"{name}.{key}", each) for key, each in given.items()}
+        return FileChange(
+            read["path"],
+            read.get("change_type", "modify"),
+            read.get("content"),
+            read.get("diff", ""),
+            read.get("edits", ()),
+            read.get("new_path", ""),
+            read.get("base_sha", ""),
+        )
+
+
+@tool(
+    touches="records",
+    rare=(
+        *("max_context_files", "generate_diagrams", "mvp_only", "context_token_budget", "auto_scope", "include_paths"),
+        *("exclude_paths", "auto_save", "save_name", "save_tags", "assist", "strict", "submission_id", "format"),
+    ),
+)
+def create_plan(
+    engine: "Engine",
+    call: Call,
+    task: Annotated[str, Text("What to do.", 5, 10_000)],
+    max_context_files: Annotated[int, Whole("Likely files.", 1, FILES_MAX)] = 8,
+    generate_diagrams: Annotated[bool, Flag("Add Mermaid.")] = False,
+    draft: Annotated[Any, Document("Your version.")] = None,
+    plan_id: Annotated[str, Text("Which it replaces.")] = "",
+    mvp_only: Annotated[bool, Flag("Only what has to be done.")] = False,
+    context_token_budget: Annotated[int, Whole("Most tokens of the brief in next.", 200, 100_000)] = 8_000,
+    auto_scope: Annotated[bool, Flag("Say which folders it is about.")] = True,
+    include_paths: Annotated[tuple[str, ...], Texts("Only these: globs.")] = (),
+    exclude_paths: Annotated[tuple[str, ...], Texts("Not these: globs.")] = (),
+    auto_save: Annotated[bool, Flag("Keep it.")] = True,
+    save_name: Annotated[str, Text("Its name.", 0, 120)] = "",
+    save_tags: Annotated[tuple[str, ...], Texts("Its tags.")] = (),
+    assist: Annotated[str, Choice("Who may improve it: a model, you (host), nobody.", ASSISTS)] = "auto",
+    strict: Annotated[bool, Flag("Refuse dangling dependencies of a draft.")] = True,
+    submission_id: Annotated[str, Text("As next says it.", 0, 80)] = "",
+    format: Annotated[str, Choice("Of the reply.", ("json", "markdown"))] = "json",  # noqa: A002 - the word that callers know
+) -> Reply:
+    """Plan a task: find its files, tests, risks and questions in this repository, as steps in order."""
+    from context_engine.plans.plan_creation import Saving
+
+    began = time.perf_counter()
+    saving = Saving(auto_save, save_name, save_tags or None, plan_id, submission_id)
+    if draft is not None:
+        made = engine.plans.making.taken(draft, saving, provenance="host", strict=strict, task=task)
+        return _planned(engine, made, Climbed("none"), began, "host", format)
+    if plan_id:
+        raise InvalidArgument(
+            "plan_id goes with a draft: it says which plan the draft replaces",
+            suggestion="Send the draft too, or refine_plan to change the plan, or leave plan_id out.",
+        )
+    chosen = Filter(include_paths=include_paths, exclude_paths=exclude_paths)
+    made = engine.plans.making.created(
+        _asked(task, max_context_files, chosen, mvp_only, generate_diagrams, auto_scope), saving
+    )
+    made, climbed = _climbed(engine, call, made, saving, assist, context_token_budget)
+    return _planned(engine, made, climbed, began, climbed.used, format)
+
+
+def _asked(task: str, files: int, chosen: Filter, mvp_only: bool, diagrams: bool, scoped: bool) -> Any:
+    from context_engine.plans.plan_sources import Asked
+
+    return Asked(task, files, chosen, mvp_only=mvp_only, with_diagrams=diagrams, with_scope=scoped)
+
+
+def _climbed(
+    engine: "Engine", call: Call, made: "Made", saving: "Saving", assist: str, tokens: int
+) -> "tuple[Made, Climbed]":
+    """The plan as a model has made it, if one is there and its plan is true; else what the caller may do next."""
+    from dataclasses import replace
+
+    from context_engine.plans.plan_creation import problem, second_pass
+    from context_engine.plans.plan_parsing import draft_schema
+
+    second = second_pass(made, draft_schema(), tokens)
+    again = replace(saving, plan_id=made.plan.id if made.saved else "", submission_id=second.submission_id)
+    tried = replace(again, auto=False)
+
+    def check(draft: Any) -> str:
+        try:
+            return problem(engine.plans.making.taken(draft, tried, provenance="model", task=made.plan.task))
+        except CallError as error:
+            return error.message
+
+    climbed = engine.ladder.climb(second, assist, check=check, cancel=call.cancel)
+    if climbed.draft is None:
+        return made, climbed
+    try:
+        better = engine.plans.making.taken(climbed.draft, again, provenance="model", task=made.plan.task)
+    except CallError as error:  # somebody else was quicker
+        told = (*climbed.warnings, f"the model's plan was not kept: {error.message}")
+        return made, replace(climbed, used="none", draft=None, warnings=told)
+    return replace(better, base=made.base), climbed
+
+
+def _planned(engine: "Engine", made: "Made", climbed: Climbed, began: float, used: str, shape: str) -> Reply:
+    """A plan as it is answered."""
+    from context_engine.plans.plan_markdown import plan_text
+
+    warnings = [*made.warnings, *climbed.warnings]
+    if shape == "markdown":
+        return Reply("\n\n".join([plan_text(made.plan), *(f"warning: {each}" for each in warnings)]))
+    reply: dict[str, Any] = {"ok": made.status != "draft_rejected", "status": made.status, "plan": {}}
+    reply |= {"validation": made.checked.wire(), "persistence": _kept(made)}
+    reply |= thrifty(
+        {
+            "planning_context": _context(made),
+            "rejected": [{"place": each.place, "reason": each.reason} for each in made.rejected],
+            "next": climbed.next,
+            "warnings": warnings,
+        }
+    )
+    ms = round((time.perf_counter() - began) * 1_000)
+    meta = {"tool": "create_plan", "ms": ms, "assist_used": used, "model": spent(climbed)}
+    reply["meta"] = thrifty(meta | {"index_freshness": made.base.change.freshness if made.base else ""})
+    room = engine.settings.result_chars_max - NOTE_CHARS - size(compact(reply))
+    return Reply(compact(reply | {"plan": _fitting(made.plan, room)}))
+
+
+def _kept(made: "Made") -> dict[str, Any]:
+    if made.saved is None:
+        return {"saved": False}
+    version = made.saved.version
+    return {"saved": True, "plan_id": version.plan_id, "version": version.version, "file_path": made.saved.path}
+
+
+def _context(made: "Made") -> dict[str, Any]:
+    """What the plan rests on."""
+    if made.base is None:
+        return {}
+    return thrifty(
+        {
+            "scope_source": made.base.scope_source,
+            "scope_confidence": made.base.plan.confidence_score,
+            "applied_include_paths": list(made.plan.scope.included),
+            "files_considered": [each.path for each in made.base.change.files],
+            "files_next": list(made.base.change.left_out),
+            "index_freshness": made.base.change.freshness,
+        }
+    )
+
+
+def _fitting(plan: "Plan", room: int) -> dict[str, Any]:
+    """The plan as JSON; of one that is too long the evidence is cut, then the descriptions, then told from its beginning."""
+    from context_engine.plans.plan_serialization import wire
+
+    told = wire(plan)
+    if size(compact(told)) <= room:
+        return told
+    told["note"] = "shortened to fit a reply: load_plan has all of it"
+    for step in told["steps"]:
+        step["evidence"] = step.get("evidence", [])[:PROOFS_SHOWN]
+        step["description"] = step["description"].split("\n", 1)[0]
+    if size(compact(told)) > room:
+        told["dependency_graph"] = {}
+    while told["steps"] and size(compact(told)) > room:
+        told["steps"] = told["steps"][: len(told["steps"]) * 3 // 4]
+    return told
+
+
+# -- execute_plan -----------------------------------------------------------------------------------------------------
+
+
+class _Stand(NamedTuple):
+    """A plan and how far it is; `is_kept` says whether its steps can be moved."""
+
+    plan: "Plan"
+    execution: "Execution"
+    is_kept: bool
+    warnings: tuple[str, ...] = ()
+
+
+@tool(
+    touches="files",
+    rare=("mode", "plan", "max_steps", "verify", "stop_on_failure", "additional_context", "assist", "strict"),
+)
+def execute_plan(
+    engine: "Engine",
+    call: Call,
+    plan_id: Annotated[str, Text("Id or name.")] = "",
+    mode: Annotated[str, Choice("Which steps.", MODES)] = "single_step",
+    step_number: Annotated[int, Whole("This one.", 0, 100_000)] = 0,
+    changes: Annotated[Any, FileChanges("{path, change_type, content|diff|edits, new_path}")] = (),
+    apply_changes: Annotated[bool, Flag("Write them.")] = False,
+    plan: Annotated[Any, Document("Instead of plan_id.")] = None,
+    max_steps: Annotated[int, Whole("Most packets.", 1, STEPS_MAX)] = 5,
+    verify: Annotated[str, Choice("How far to look.", LEVELS)] = "syntax",
+    stop_on_failure: Annotated[bool, Flag("No further packets when a check fails.")] = True,
+    additional_context: Annotated[str, Text("For a model, if one is asked.", 0, 10_000)] = "",
+    assist: Annotated[str, Choice("Who may write the changes: a model, you (host), nobody.", ASSISTS)] = "auto",
+    strict: Annotated[bool, Flag("Refuse files that the step does not name.")] = False,
+) -> Reply:
+    """Carry out a plan: read work packets of ready steps, then send changes to preview, apply and verify."""
+    began = time.perf_counter()
+    stand = _stand(engine, plan, plan_id)
+    if apply_changes and not stand.is_kept:
+        raise InvalidArgument(
+            "changes are applied to steps of a plan that is kept",
+            suggestion="Call save_plan, then execute_plan with its plan_id.",
+        )
+    reply: dict[str, Any] = {"ok": True, "plan_id": stand.plan.id}
+    climbed = Climbed()
+    if not changes:
+        changes, climbed = _by_model(engine, call, stand, step_number, assist, additional_context)
+    done = _carried_out(engine, call, stand, step_number, changes, apply_changes, verify, strict) if changes else None
+    if done is not None:
+        reply |= {"results": [_result(stand.plan, done, apply_changes)], **thrifty({"backup_id": done.backup_id})}
+        reply["ok"] = done.verified.passed
+        stand = _stand(engine, plan, plan_id)
+    goes_on = done is None or (mode != "single_step" and (done.verified.passed or not stop_on_failure))
+    steps = _chosen(stand, mode, 0 if done else step_number)[:max_steps] if goes_on else []
+    packets = packet_rows(engine, stand.plan, stand.execution, steps)
+    warnings = [*stand.warnings, *(done.warnings if done else ()), *climbed.warnings]
+    reply |= {"packets": packets, **_progress(stand)}
+    reply |= thrifty({"next": climbed.next, "warnings": warnings})
+    ms = round((time.perf_counter() - began) * 1_000)
+    meta = {"tool": "execute_plan", "ms": ms, "assist_used": climbed.used}
+    reply["meta"] = meta | thrifty({"model": spent(climbed)})
+    return Reply(_cut(reply, engine.settings.result_chars_max))
+
+
+def _stand(engine: "Engine", plan: Any, plan_id: str) -> _Stand:
+    """The plan that is meant, kept or handed in, and how far it is. Raises: InvalidArgument, PlanNotFound."""
+    from context_engine.plans.plan_parsing import parsed
+    from context_engine.plans.plan_progress import folded
+
+    if bool(plan_id.strip()) == (plan is not None):
+        raise InvalidArgument(
+            "plan_id or plan: one of the two is needed", suggestion="list_plans shows the plans that are kept."
+        )
+    if plan_id.strip():
+        loaded = engine.plans.desk.load(plan_id)
+        execution = loaded.execution or folded(loaded.plan, (), now=0.0)
+        return _Stand(loaded.plan, execution, True, loaded.warnings)
+    sent = parsed(plan).plan
+    try:
+        return _stand(engine, None, sent.id) if sent.id else _unkept(sent, engine)
+    except PlanNotFound:
+        return _unkept(sent, engine)
+
+
+def _unkept(plan: "Plan", engine: "Engine") -> _Stand:
+    """A plan that only the caller has: nobody has begun it. Raises: Cycle, DanglingDependency."""
+    from context_engine.plans.plan_progress import folded
+    from context_engine.plans.plan_validation import refuse, validated
+
+    checked = validated(plan, engine.plans.ground)
+    refuse(checked)
+    return _Stand(checked.plan, folded(checked.plan, (), now=0.0), False)
+
+
+def _step(stand: _Stand, number: int) -> "Step":
+    """The step that changes are for: the one named, else the only one in progress, else the next. Raises: InvalidArgument."""
+    from context_engine.plans.model import step_of
+
+    if number:
+        return step_of(stand.plan, number)
+    current = stand.execution.current or (stand.execution.next,)
+    if len(current) != 1 or not current[0]:
+        raise InvalidArgument(
+            "it is not clear which step the changes are for",
+            suggestion="Say step_number; view_progress shows the steps.",
+        )
+    return step_of(stand.plan, current[0])
+
+
+def _carried_out(
+    engine: "Engine",
+    call: Call,
+    stand: _Stand,
+    number: int,
+    changes: "Sequence[FileChange]",
+    is_applied: bool,
+    verify: str,
+    strict: bool,
+) -> "Executed":
+    """The changes, tried or written."""
+    step, executing = _step(stand, number), engine.plans.executing
+    if not is_applied:
+        return executing.tried(step, changes, strict=strict)
+    return executing.applied(
+        stand.plan,
+        stand.execution,
+        step,
+        changes,
+        level=cast("Any", verify),
+        strict=strict,
+        session=call.session,
+        cancel=call.cancel,
+    )
+
+
+def _by_model(
+    engine: "Engine", call: Call, stand: _Stand, number: int, assist: str, context: str
+) -> "tuple[Sequence[FileChange], Climbed]":
+    """The changes that a model makes for a step that was named; or how the caller hands in his own."""
+    from context_engine.context.refinement import SecondPass
+    from context_engine.context.refinement_prompt import brief
+    from context_engine.plans.work_packets import packet
+
+    if not number or assist == "off":
+        return (), Climbed()
+    from context_engine.plans.step_prompt import TASK, parts
+
+    made = packet(stand.plan, _step(stand, number), engine.plans.sources().code, engine.team().count)
+    arguments: dict[str, Any] = {"plan_id": stand.plan.id, "step_number": number}
+    kinds = FileChanges("").fields()
+    schema = {"type": "object", "required": ["changes"], "properties": {"changes": kinds}}
+    second = SecondPass(
+        "execute_plan", brief(TASK, parts(made, context)), schema, arguments, "changes", is_stored=False
+    )
+    climbed = engine.ladder.climb(second, assist, cancel=call.cancel)
+    if climbed.draft is None:
+        return (), climbed
+    return FileChanges("").read("changes", climbed.draft["changes"]), climbed
+
+
+def _chosen(stand: _Stand, mode: str, number: int) -> "list[Step]":
+    """The steps whose packets are wanted: the one named; the next one; all that are ready; all that are left, in their order."""
+    from context_engine.plans.dependency_graph import graph
+    from context_engine.plans.model import step_of
+    from context_engine.plans.plan_lifecycle import DONE
+
+    if number:
+        return [step_of(stand.plan, number)]
+    if mode == "single_step":
+        uids: Sequence[str] = [stand.execution.next or next(iter(stand.execution.current), "")]
+    elif mode == "all_ready":
+        uids = stand.execution.ready
+    else:
+        uids = [uid for uid in graph(stand.plan).order if stand.execution.steps[uid].status not in DONE]
+    return [step_of(stand.plan, uid) for uid in uids if uid]
+
+
+# -- replies ----------------------------------------------------------------------------------------------------------
+
+
+def _result(plan: "Plan", done: "Executed", is_applied: bool) -> dict[str, Any]:
+    """What came of the changes of one step."""
+    from context_engine.plans.model import numbers
+
+    checks = [thrifty(each._asdict()) | {"passed": each.passed} for each in done.verified.checks]
+    failed = [
+        f"{f'{each.kind} {each.name}'.strip()}: {each.says}" for each in done.verified.checks if each.passed is False
+    ]
+    row: dict[str, Any] = {"step_number": numbers(plan)[done.step.uid], "success": done.verified.passed}
+    row |= {"is_preview": not is_applied, "completed": done.completed}
+    row["applied" if is_applied else "would_apply"] = [
+        thrifty(
+            {
+                "path": each.path,
+                "before_sha": each.before_sha,
+                "after_sha": each.after_sha,
+                "added": each.added,
+                "removed": each.removed,
+                "diff": each.diff if not is_applied else "",
+            }
+        )
+        for each in done.applied
+    ]
+    error = "; ".join(failed)
+    if error:
+        error += f" - the changes are written; undo_edit with undo_id {done.backup_id} takes them back"
+    return row | thrifty({"verification": checks, "remaining_files": list(done.remaining), "error": error})
+
+
+def _progress(stand: _Stand) -> dict[str, Any]:
+    """How far the plan is."""
+    from context_engine.plans.model import numbers
+    from context_engine.plans.plan_execution import next_steps
+
+    number, execution = numbers(stand.plan), stand.execution
+    told = {"status": execution.status, "percentage": execution.percentage, "counts": dict(execution.counts)}
+    told["current_steps"] = sorted(number[uid] for uid in execution.current)
+    return {"next_ready_steps": list(next_steps(stand.plan, execution)), "progress": told}
+
+
+def _cut(reply: dict[str, Any], chars_max: int) -> str:
+    """The reply; of one that is too long the last packets are left out and named, then the longest differences."""
+    left_out: list[int] = []
+    while size(compact(reply)) > chars_max - NOTE_CHARS and reply["packets"]:
+        left_out.insert(0, reply["packets"].pop()["step"])
+    if left_out:
+        told = f"no room for the packets of steps {', '.join(map(str, left_out))}: ask for each by step_number"
+        reply["warnings"] = [*reply.get("warnings", []), told]
+    for result in reply.get("results", ()):
+        for row in sorted(result.get("would_apply", ()), key=lambda row: -len(row.get("diff", ""))):
+            if size(compact(reply)) > chars_max - NOTE_CHARS:
+                row["diff"] = "left out: it has no room here"
+    return compact(reply)

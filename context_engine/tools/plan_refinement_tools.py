@@ -1,0 +1,292 @@
+"""Tools that look at a plan and change it: refine it step by step, draw it, compare two of its versions."""
+
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+from context_engine.context.refinement import ASSISTS, Climbed
+from context_engine.errors import NotIndexed
+from context_engine.plans import mermaid
+from context_engine.plans.file_groups import folder_of
+from context_engine.plans.plan_diff import difference, wire_difference
+from context_engine.plans.plan_markdown import difference_text, plan_text
+from context_engine.storage import timestamps
+from context_engine.tools.arguments import ENDLESS, Choice, Fields, Flag, Text, Texts, Whole, refused
+from context_engine.tools.plan_arguments import PLAN_ID, Rows, Sent
+from context_engine.tools.plan_replies import answer, shown_plan
+from context_engine.tools.tool import Call, Reply, tool
+from context_engine.tools.truncate import NOTE_CHARS, compact, fitting_rows, size, thrifty
+
+if TYPE_CHECKING:
+    from context_engine.engine import Engine
+    from context_engine.plans.model import Plan
+    from context_engine.plans.plan_progress import Execution
+    from context_engine.plans.plan_refinement import Asked, Refinement
+
+FORMATS = ("json", "markdown")
+DIAGRAMS = ("dependencies", "architecture", "gantt", "progress")
+OPERATIONS_MAX = 200
+ROWS_SHOWN = 20
+"""Of each list in a reply beside the steps themselves: enough to see what happened."""
+ROOM_LEAST = 2_000
+"""Characters that a plan or a difference gets in any case; all that stands beside them takes less than the rest."""
+FILES_DRAWN_MAX = 12
+"""Of a plan with more, folders are drawn instead: boxes for all its files could not be read."""
+YEARS = (0.0, 4_102_444_800.0)
+"""1970 to 2100: when a chart may begin."""
+Version = Whole("Its number.", 1, ENDLESS)
+
+
+@tool(
+    touches="records",
+    rare=(
+        *("current_plan", "clarifications", "focus_steps", "expected_version", "auto_save", "assist", "force_reopen"),
+        *("strict", "submission_id", "format"),
+    ),
+)
+def refine_plan(
+    engine: "Engine",
+    call: Call,
+    plan_id: Annotated[str, Text("Id or name.", 0, 200)] = "",
+    operations: Annotated[
+        tuple[Mapping[str, Any], ...], Rows("op: add_step, remove_step ...", most=OPERATIONS_MAX)
+    ] = (),
+    feedback: Annotated[str, Text("In words.", 0, 10_000)] = "",
+    draft: Annotated[Any, Sent("Your version.")] = None,
+    current_plan: Annotated[Any, Sent("A plan instead of an id.")] = None,
+    clarifications: Annotated[Mapping[str, Any], Fields("Answers, by question or its id.")] = {},
+    focus_steps: Annotated[tuple[str, ...], Texts("Steps the feedback is about.")] = (),
+    expected_version: Annotated[int | None, Whole("Refused unless this is the newest.", 0, ENDLESS)] = None,
+    auto_save: Annotated[bool, Flag("Keep it as the next version.")] = True,
+    assist: Annotated[str, Choice("Who may take it further: a model, you (host), nobody.", ASSISTS)] = "auto",
+    force_reopen: Annotated[bool, Flag("Change steps that are done, and open them again.")] = False,
+    strict: Annotated[bool, Flag("Refuse dangling dependencies.")] = True,
+    submission_id: Annotated[str, Text("As next says it.", 0, 80)] = "",
+    format: Annotated[str, Choice("Of the reply.", FORMATS)] = "json",  # noqa: A002 - the word that callers know
+) -> Reply:
+    """Refine a plan: edit, split, merge, move steps, answer questions, take feedback; all or none."""
+    from context_engine.plans.plan_refinement import Asked
+
+    began = time.perf_counter()
+    asked = Asked(
+        plan_id=plan_id.strip(),
+        plan=current_plan,
+        expected_version=expected_version,
+        operations=operations,
+        feedback=feedback,
+        clarifications=clarifications,
+        focus=focus_steps,
+        draft=draft,
+        force_reopen=force_reopen,
+        auto_save=auto_save,
+        strict=strict,
+        submission_id=submission_id,
+    )
+    made = engine.plans.refining.refined(asked)
+    if draft is not None or made.status == "draft_rejected":
+        return _told(engine, made, Climbed("none"), "host" if draft is not None else "none", began, format)
+    made, climbed = _climbed(engine, call, made, asked, assist)
+    return _told(engine, made, climbed, climbed.used, began, format)
+
+
+def _climbed(
+    engine: "Engine", call: Call, made: "Refinement", asked: "Asked", assist: str
+) -> "tuple[Refinement, Climbed]":
+    """What is left of the feedback, taken up by a model, or handed to the caller; nothing when nothing is left."""
+    from dataclasses import replace
+
+    from context_engine.plans.plan_parsing import draft_schema
+    from context_engine.plans.plan_refinement import Asked, second_pass
+
+    if assist == "off" or (assist == "auto" and not made.plan.open_feedback):
+        return made, Climbed("none")
+    second = second_pass(made, draft_schema(), asked.focus)
+    again = Asked(
+        plan_id=made.plan.id if made.saved else "",
+        plan=None if made.saved else asked.plan,
+        force_reopen=asked.force_reopen,
+        submission_id=second.submission_id,
+        provenance="model",
+        auto_save=asked.auto_save,
+    )
+
+    def check(draft: Any) -> str:
+        tried = engine.plans.refining.refined(replace(again, draft=draft, auto_save=False))
+        return "; ".join(each.message for each in tried.checked.errors[:3])
+
+    climbed = engine.ladder.climb(second, assist, check=check, cancel=call.cancel)
+    if climbed.draft is None:
+        return made, climbed
+    better = engine.plans.refining.refined(replace(again, draft=climbed.draft))
+    return replace(
+        better, before=made.before, applied=made.applied, found=difference(made.before, better.plan)
+    ), climbed
+
+
+def _told(engine: "Engine", made: "Refinement", climbed: Climbed, used: str, began: float, shape: str) -> Reply:
+    """A refinement as it is answered."""
+    warnings, is_kept = [*made.warnings, *climbed.warnings], made.status != "draft_rejected"
+    if shape == "markdown":
+        wrong = [f"rejected, nothing was kept: {each.message}" for each in made.checked.errors if not is_kept]
+        told = [*wrong, plan_text(made.plan), difference_text(made.found), *(f"warning: {each}" for each in warnings)]
+        return Reply("\n\n".join(told))
+    reply: dict[str, Any] = {
+        "ok": is_kept,
+        "status": made.status,
+        "version": made.plan.version,
+        **_rows("applied_operations", [thrifty(each._asdict()) for each in made.applied]),
+        "open_feedback": list(made.plan.open_feedback),
+        "validation": {
+            key: row for name, rows in made.checked.wire().items() for key, row in _rows(name, rows).items()
+        },
+        "persistence": _kept(made),
+    }
+    reply |= thrifty(
+        {
+            "answers_resolved": {
+                asked: [str(place) for place in places] for asked, places in made.answered.items() if places
+            },
+            "rejected": [{"place": each.place, "reason": each.reason} for each in made.rejected],
+            "next": climbed.next,
+            "warnings": warnings,
+        }
+    )
+    ms = round((time.perf_counter() - began) * 1_000)
+    meta = {"tool": "refine_plan", "ms": ms, "assist_used": used, "tokens": climbed.tokens and climbed.tokens._asdict()}
+    reply["meta"] = thrifty(meta)
+    room = engine.settings.result_chars_max - NOTE_CHARS
+    reply["diff"] = _difference_in(wire_difference(made.found), max(room - size(compact(reply)), ROOM_LEAST) // 3)
+    plan, cut = shown_plan(made.plan, max(room - size(compact(reply)), ROOM_LEAST))
+    return Reply(compact(reply | {"plan": plan} | cut))
+
+
+def _kept(made: "Refinement") -> dict[str, Any]:
+    if made.saved is None:
+        return {"saved": False}
+    version = made.saved.version
+    told = {"saved": True, "plan_id": version.plan_id, "version": version.version, "file_path": made.saved.path}
+    return thrifty(told | {"unchanged": made.saved.unchanged or None})
+
+
+def _difference_in(told: dict[str, Any], room: int) -> dict[str, Any]:
+    """The difference in so many characters: the first rows of every list, and how many there are."""
+    changes, graph = told.pop("field_changes"), told.pop("graph_changes")
+    cut = {key: each for name, value in told.items() for key, each in _rows(name, value).items()}
+    cut["graph_changes"] = {key: each for name, value in graph.items() for key, each in _rows(name, value).items()}
+    shown = fitting_rows(changes, chars_max=room - size(compact(cut)) + NOTE_CHARS)
+    left = len(changes) - len(shown)
+    return cut | {"field_changes": list(shown)} | ({"field_changes_left_out": left} if left else {})
+
+
+def _rows(name: str, value: Any) -> dict[str, Any]:
+    """A field of a reply; of a long list the first rows, and how many there are."""
+    if not isinstance(value, list) or len(value) <= ROWS_SHOWN:
+        return {name: value}
+    return {name: value[:ROWS_SHOWN], f"{name}_left_out": len(value) - ROWS_SHOWN}
+
+
+# -- pictures ---------------------------------------------------------------------------------------------------------
+
+
+@tool(touches="nothing", rare=("plan", "version", "direction", "max_label", "start_date"))
+def visualize_plan(
+    engine: "Engine",
+    call: Call,  # noqa: ARG001 - every tool takes it
+    plan_id: Annotated[str, Text("Id or name.", 0, 200)] = "",
+    diagram_type: Annotated[str, Choice("What to draw.", DIAGRAMS)] = "dependencies",
+    plan: Annotated[Any, Sent("A plan instead of an id.")] = None,
+    version: Annotated[int | None, Version] = None,
+    direction: Annotated[str, Choice("Down or right.", ("td", "lr"))] = "td",
+    max_label: Annotated[int, Whole("Characters of a title.", 20, 120)] = mermaid.LABEL_CHARS,
+    start_date: Annotated[str, Text("Of the Gantt chart: 2026-11-21.", 0, 40)] = "",
+) -> Reply:
+    """Show a plan as a Mermaid diagram of its steps or modules."""
+    drawn, execution = _drawable(engine, plan_id, plan, version)
+    way: mermaid.Direction = "LR" if direction == "lr" else "TD"
+    warnings: list[str] = []
+    if diagram_type == "dependencies":
+        picture = mermaid.dependencies(drawn, execution, direction=way, label_chars=max_label)
+    elif diagram_type == "progress":
+        picture = mermaid.progress(drawn, execution, direction=way, label_chars=max_label)
+    elif diagram_type == "gantt":
+        picture = mermaid.gantt(drawn, execution, start=_start(start_date, drawn), label_chars=max_label)
+    else:
+        touched, imports, warnings = _modules(engine, drawn)
+        picture = mermaid.architecture(touched, imports, direction=way, label_chars=max_label)
+    if execution and execution.damage:
+        warnings = [*warnings, execution.damage]
+    told = {
+        "diagram_type": diagram_type,
+        "plan_id": drawn.id,
+        "plan_version": drawn.version or None,
+        "mermaid": picture.mermaid,
+        "legend": picture.legend,
+        "warnings": warnings,
+    }
+    return Reply(answer(told | {"omitted": list(picture.omitted)}, kept=("omitted",)))
+
+
+def _drawable(engine: "Engine", plan_id: str, sent: Any, version: int | None) -> "tuple[Plan, Execution]":
+    """The plan that is meant, and how far it is: not begun, where it is not on the desk."""
+    from context_engine.plans.plan_parsing import parsed
+    from context_engine.plans.plan_progress import folded
+
+    if sent is not None:
+        plan = parsed(sent).plan
+        return plan, folded(plan, (), now=0.0)
+    if not plan_id.strip():
+        raise refused("plan_id", "is missing", "list_plans shows ids and names; or pass the plan itself.")
+    loaded = engine.plans.desk.load(plan_id, version)
+    return loaded.plan, loaded.execution or folded(loaded.plan, loaded.events, now=0.0)
+
+
+def _start(said: str, plan: "Plan") -> float:
+    """When a chart begins: the day that is said, else the one on which the plan was made."""
+    at = timestamps.seconds(said) if said.strip() else timestamps.seconds(plan.created_at)
+    if said.strip() and (at is None or not YEARS[0] <= at <= YEARS[1]):
+        raise refused("start_date", f"is {said[:40]!r}", "Write 2026-11-21.")
+    return mermaid.START if at is None else at
+
+
+def _modules(engine: "Engine", plan: "Plan") -> tuple[dict[str, list[int]], list[tuple[str, str]], list[str]]:
+    """The modules that a plan touches, each with its steps, the imports around them, and what could not be asked."""
+    by_folder = len(plan.files) > FILES_DRAWN_MAX
+
+    def module(path: str) -> str:
+        return (folder_of(path) or ".") if by_folder else path
+
+    touched: dict[str, list[int]] = {}
+    for number, step in enumerate(plan.steps, 1):
+        for path in step.files:
+            steps = touched.setdefault(module(path), [])
+            steps += [number] if number not in steps else []
+    pairs: list[tuple[str, str]] = []
+    warnings: list[str] = []
+    for path in sorted(path for path in plan.files if engine.plans.ground.has_path(path)):
+        pairs += [(path, str(other)) for other in engine.dependencies(path)]
+        try:
+            pairs += [(str(other), path) for other in engine.importers(path)]
+        except NotIndexed:
+            warnings = ["there is no index yet: who imports these files is not shown"]
+    return touched, [(module(one), module(other)) for one, other in pairs], warnings
+
+
+# -- versions ---------------------------------------------------------------------------------------------------------
+
+
+@tool(touches="nothing", rare=("format",))
+def compare_plan_versions(
+    engine: "Engine",
+    call: Call,  # noqa: ARG001 - every tool takes it
+    plan_id: Annotated[str, PLAN_ID],
+    from_version: Annotated[int, Version],
+    to_version: Annotated[int, Version],
+    format: Annotated[str, Choice("Rendering.", FORMATS)] = "json",  # noqa: A002 - the word that callers know
+) -> Reply:
+    """Show what changed between two versions of a plan."""
+    desk = engine.plans.desk
+    found = difference(desk.load(plan_id, from_version).plan, desk.load(plan_id, to_version).plan)
+    if format == "markdown":
+        return Reply(difference_text(found))
+    told = _difference_in(wire_difference(found), engine.settings.result_chars_max - NOTE_CHARS)
+    return Reply(compact({"ok": True, "plan_id": found.after.id} | told))

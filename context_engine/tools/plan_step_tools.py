@@ -1,0 +1,297 @@
+"""Tools for carrying a plan out: have it approved of, start its steps, complete or fail them, see how far it is."""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+from context_engine.errors import CallError, ContextEngineError, NeedsApproval
+from context_engine.plans.diffstat import diffstat
+from context_engine.plans.model import numbers
+from context_engine.plans.plan_markdown import plan_text, progress_text
+from context_engine.plans.plan_progress import wire_execution
+from context_engine.plans.plan_requests import AGENT, DECISIONS, HOURS_MAX, PERSON, Caller, Report
+from context_engine.tools.arguments import Choice, Flag, Text, Texts, Whole
+from context_engine.tools.plan_arguments import PLAN_ID, STEP, STEP_NUMBERS, UID, Prose, Rows, numbers_of, which_step
+from context_engine.tools.plan_packets import packet_rows
+from context_engine.tools.plan_replies import answer, page
+from context_engine.tools.plan_tools import FORMATS, approval_row
+from context_engine.tools.tool import Call, Reply, tool
+from context_engine.tools.tool_questions import Question
+from context_engine.tools.truncate import NOTE_CHARS, beginning, fitting_rows, thrifty
+
+if TYPE_CHECKING:
+    from context_engine.plans.approval_events import Requested, Responded
+    from context_engine.plans.diffstat import Diffstat
+    from context_engine.plans.model import Plan
+    from context_engine.plans.plan_progress import Execution
+    from context_engine.plans.step_tracking import Tracked
+    from context_engine.tools.plan_tools import Plans
+
+
+FILES_SHOWN_MAX = 50
+"""Of a diffstat; `affected_files` names all."""
+DETAILS_CHARS = 6_000
+"""Of the plan beside a request for its approval: a screen or two, which a person reads before deciding."""
+EVENTS_MAX = 10_000_000
+Seq = Whole("Refused unless this is the last event.", 0, EVENTS_MAX)
+Actor = Text("Who does it.", 0, 100)
+Key = Text("Makes a repeated call count once.", 0, 100)
+RARE = ("step_uid", "expected_seq", "actor", "idempotency_key")
+
+
+@tool(touches="records", rare=("note", "expires_in_hours", "ask_user"))
+def request_approval(
+    engine: "Plans",
+    call: Call,
+    plan_id: Annotated[str, PLAN_ID],
+    step_numbers: Annotated[tuple[str, ...], STEP_NUMBERS] = (),
+    note: Annotated[str, Text("Why now.")] = "",
+    expires_in_hours: Annotated[int | None, Whole("Else never.", 1, HOURS_MAX)] = None,
+    ask_user: Annotated[bool, Flag("Ask the user at once, where the client can.")] = True,
+) -> Reply:
+    """Show the user a plan or steps to approve of."""
+    asked = engine.plans.approvals.request(
+        plan_id, steps=numbers_of(step_numbers), note=note, expires_in_hours=expires_in_hours
+    )
+    planned = _planned(engine, asked)
+    told: dict[str, Any] = {"request": _request(asked, planned), "is_new": asked.is_new, "damage": asked.damage}
+    decided = _by_person(engine, call, asked, planned) if ask_user else None
+    if decided:
+        told |= {"request": _request(asked, planned, decided), "decision": decided.approval.status, **_after(decided)}
+    else:
+        told["next"] = "It is pending: respond_approval decides, or a person with `ctx plans approve`."
+    return Reply(answer(told))
+
+
+@tool(touches="records", rare=("comment", "decided_by"))
+def respond_approval(
+    engine: "Plans",
+    call: Call,
+    request_id: Annotated[str, Text("Its id.", 1)],
+    action: Annotated[str, Choice("The decision.", DECISIONS)],
+    comment: Annotated[str, Text("Why.")] = "",
+    modifications: Annotated[str, Text("What to change.")] = "",
+    decided_by: Annotated[str, Text("On whose behalf.", 0, 100)] = "",
+) -> Reply:
+    """Write down the decision about an approval request."""
+    approvals = engine.plans.approvals
+    try:
+        by = f"{AGENT} for {decided_by.strip()}" if decided_by.strip() else AGENT
+        decided = approvals.respond(request_id, action, comment=comment, modifications=modifications, by=by)
+    except NeedsApproval:
+        asked = approvals.get(request_id)
+        said = _by_person(engine, call, asked, _planned(engine, asked))
+        if said is None:
+            raise
+        decided = said
+    told = {"success": True, "request": approval_row(decided.approval, decided.plan)}
+    return Reply(answer(told | _after(decided), kept=("next_steps",)))
+
+
+@tool(touches="records", rare=(*RARE, "force", "include_packet"))
+def start_step(
+    engine: "Plans",
+    call: Call,  # noqa: ARG001 - every tool takes it
+    plan_id: Annotated[str, PLAN_ID],
+    step_number: Annotated[int, STEP] = 0,
+    step_uid: Annotated[str, UID] = "",
+    force: Annotated[bool, Flag("Although it waits for others; recorded.")] = False,
+    include_packet: Annotated[bool, Flag("With the code it is about.")] = True,
+    expected_seq: Annotated[int | None, Seq] = None,
+    actor: Annotated[str, Actor] = "",
+    idempotency_key: Annotated[str, Key] = "",
+) -> Reply:
+    """Start a step of a plan, before you edit files."""
+    moved = engine.plans.steps.start(
+        plan_id,
+        which_step(step_number, step_uid),
+        force=force,
+        caller=Caller(expected_seq, actor, idempotency_key),
+    )
+    told = _moved(moved) | (_packet(engine, moved) if include_packet else {})
+    way_on = "Edit the files, then complete_step or fail_step; or send the changes to execute_plan with apply_changes."
+    return Reply(answer(told | {"next": way_on}))
+
+
+@tool(touches="records", rare=(*RARE, "files_modified", "evidence", "criteria_met", "auto_detect_files", "force"))
+def complete_step(
+    engine: "Plans",
+    call: Call,  # noqa: ARG001 - every tool takes it
+    plan_id: Annotated[str, PLAN_ID],
+    step_number: Annotated[int, STEP] = 0,
+    step_uid: Annotated[str, UID] = "",
+    notes: Annotated[str, Prose("What was done.")] = "",
+    files_modified: Annotated[tuple[str, ...], Texts("Beside what git sees.", most=1_000)] = (),
+    evidence: Annotated[tuple[Mapping[str, Any], ...], Rows("command, exit_code, output.", "output", 20)] = (),
+    criteria_met: Annotated[tuple[str, ...], Texts("Criteria, or their numbers.")] = (),
+    auto_detect_files: Annotated[bool, Flag("Ask git what changed since the start.")] = True,
+    force: Annotated[bool, Flag("Although it was not started; recorded.")] = False,
+    expected_seq: Annotated[int | None, Seq] = None,
+    actor: Annotated[str, Actor] = "",
+    idempotency_key: Annotated[str, Key] = "",
+) -> Reply:
+    """Complete a started step: list what it unlocks and changed."""
+    report = Report(notes, files_modified, evidence, criteria_met, auto_detect_files)
+    caller = Caller(expected_seq, actor, idempotency_key)
+    step = which_step(step_number, step_uid)
+    moved, work = engine.plans.steps.complete(plan_id, step, report, force=force, caller=caller)
+    told = {
+        "files_modified": None if work.files is None else list(work.files),
+        "unexpected_files": list(work.unexpected_files),
+        "missing_files": list(work.missing_files),
+        "unmet_criteria": list(work.unmet_criteria),
+    }
+    head = _moved(moved)
+    return Reply(answer(head | told, kept=("unlocked", "unexpected_files", "missing_files")))
+
+
+@tool(touches="records", rare=(*RARE, "skip_dependents", "release"))
+def fail_step(
+    engine: "Plans",
+    call: Call,  # noqa: ARG001 - every tool takes it
+    plan_id: Annotated[str, PLAN_ID],
+    step_number: Annotated[int, STEP] = 0,
+    step_uid: Annotated[str, UID] = "",
+    error: Annotated[str, Prose("What went wrong.")] = "",
+    retry: Annotated[bool, Flag("Open it again.")] = False,
+    skip: Annotated[bool, Flag("Go on without it.")] = False,
+    skip_dependents: Annotated[bool, Flag("And without all that waits for it.")] = False,
+    release: Annotated[bool, Flag("Give it back as if it had not been started.")] = False,
+    expected_seq: Annotated[int | None, Seq] = None,
+    actor: Annotated[str, Actor] = "",
+    idempotency_key: Annotated[str, Key] = "",
+) -> Reply:
+    """Fail a step, open it again or skip it; list what is blocked."""
+    moved, skipped = engine.plans.steps.fail(
+        plan_id,
+        which_step(step_number, step_uid),
+        error=error,
+        retry=retry,
+        skip=skip,
+        skip_dependents=skip_dependents,
+        release=release,
+        caller=Caller(expected_seq, actor, idempotency_key),
+    )
+    blocked = [uid for uid, because in moved.execution.blocked.items() if moved.step.uid in because]
+    told = {
+        "blocked": _numbers(moved.plan, blocked),
+        "skipped": _numbers(moved.plan, skipped),
+        "retries_left": moved.state.retries_left,
+    }
+    return Reply(answer(_moved(moved) | told, kept=("blocked", "skipped")))
+
+
+@tool(touches="nothing", rare=("include_steps", "format"))
+def view_progress(
+    engine: "Plans",
+    call: Call,  # noqa: ARG001 - every tool takes it
+    plan_id: Annotated[str, PLAN_ID],
+    include_steps: Annotated[bool, Flag("Every step.")] = True,
+    format: Annotated[str, Choice("Rendering.", FORMATS)] = "json",  # noqa: A002 - the seed's word
+) -> Reply:
+    """Show how far a plan is: steps ready, running, blocked, next."""
+    now = engine.plans.steps.current(plan_id)
+    if format == "markdown":
+        return Reply(page(progress_text(now.plan, now.execution), engine.settings.result_chars_max))
+    told = wire_execution(now.plan, now.execution, with_steps=include_steps)
+    steps = told.pop("steps", [])
+    shown = fitting_rows(steps, chars_max=engine.settings.result_chars_max - len(answer(told)))
+    if include_steps:
+        told["steps"] = shown
+    if len(shown) < len(steps):
+        told["warnings"] = [f"{len(shown)} of {len(steps)} steps are shown"]
+    return Reply(answer(told, kept=tuple(told)))
+
+
+# -- asking a person --------------------------------------------------------------------------------------------------
+
+
+def _by_person(engine: "Plans", call: Call, asked: "Requested", planned: "Diffstat") -> "Responded | None":
+    """Have the person behind the client decide; None when nobody can be asked, or nobody decides."""
+    approval = asked.approval
+    about = approval.summary if approval.type == "full_plan" else f"{len(asked.steps)} steps"
+    what = "; ".join(filter(None, (about, planned.summary)))
+    text = f"Approve version {approval.plan_version} of the plan {asked.plan.goal!r} ({what})?"
+    said = call.ask(Question(beginning(text, NOTE_CHARS), DECISIONS, with_comment=True))
+    if said is None or said.action != "accept":
+        return None
+    changes = said.comment or "The user asked for changes without saying which: ask what is to be different."
+    return engine.plans.approvals.respond(
+        asked.approval.id,
+        said.choice,
+        comment=said.comment,
+        modifications=changes if said.choice == "request_modification" else "",
+        by=PERSON,
+    )
+
+
+# -- rows -------------------------------------------------------------------------------------------------------------
+
+
+def _planned(engine: "Plans", asked: "Requested") -> "Diffstat":
+    """What the steps of a request mean to do with files."""
+    code = engine.plans.sources().code
+
+    def lines_of(path: str) -> int | None:
+        try:
+            return code.read(path).lines
+        except CallError:  # it is gone, or not to be read: then only its name is known
+            return None
+
+    return diffstat(asked.plan, asked.steps, lines_of)
+
+
+def _request(asked: "Requested", planned: "Diffstat", decided: "Responded | None" = None) -> dict[str, Any]:
+    """A request, with what a person wants to know before deciding."""
+    approval = decided.approval if decided else asked.approval
+    rows = [thrifty(each._asdict()) for each in planned.files[:FILES_SHOWN_MAX]]
+    told = {
+        "affected_files": list(asked.affected_files),
+        "diffstat": {"summary": planned.summary, "files": rows},
+        "risks": [risk.issue for risk in asked.plan.risks],
+        "details_md": beginning(plan_text(asked.plan), DETAILS_CHARS),
+    }
+    return approval_row(approval, asked.plan) | told
+
+
+def _after(decided: "Responded") -> dict[str, Any]:
+    """How the plan stands after a decision, and what can be done now."""
+    return {
+        "plan_version": decided.plan.version,
+        "plan_status": decided.plan_status,
+        "next_steps": _numbers(decided.plan, decided.execution.ready),
+    }
+
+
+def _packet(engine: "Plans", moved: "Tracked") -> dict[str, Any]:
+    """The packet of a step that was started, without what its row says already; the step is started all the same."""
+    try:
+        (packet,) = packet_rows(engine, moved.plan, moved.execution, [moved.step])
+    except ContextEngineError as error:
+        return {"warnings": [*moved.warnings, f"there is no packet: {error.message}"]}
+    said = ("step", "uid", "title", "status", "acceptance_criteria", "checks")
+    return {"packet": {key: value for key, value in packet.items() if key not in said}}
+
+
+def _moved(moved: "Tracked") -> dict[str, Any]:
+    """A step that was moved, and how the plan stands."""
+    state, plan = moved.state, moved.plan
+    row = next(each for each in _steps(plan, moved.execution) if each["uid"] == state.uid)
+    return {
+        "plan_id": plan.id,
+        "step": row | {"acceptance_criteria": list(moved.step.acceptance_criteria), "checks": list(moved.step.checks)},
+        "seq": moved.seq,
+        "repeated": moved.repeated or None,
+        "unlocked": _numbers(plan, moved.unlocked),
+        "progress": wire_execution(plan, moved.execution, with_steps=False),
+        "plan_status": moved.execution.status,
+        "warnings": list(moved.warnings),
+    }
+
+
+def _steps(plan: "Plan", execution: "Execution") -> list[dict[str, Any]]:
+    return wire_execution(plan, execution)["steps"]
+
+
+def _numbers(plan: "Plan", uids: Iterable[str]) -> list[int]:
+    number = numbers(plan)
+    return sorted(number[uid] for uid in uids if uid in number)

@@ -1,0 +1,275 @@
+"""Tools for plans on the desk: save one, load it, list them, look at its history, go back to a version, delete it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
+
+import msgspec
+
+from context_engine.plans.plan_markdown import history_text, plan_text
+from context_engine.plans.plan_progress import wire_execution
+from context_engine.plans.plan_requests import CARRIED, ORDERS, SORTS, STATUSES, Wanted
+from context_engine.storage import timestamps
+from context_engine.tools.arguments import ENDLESS, Choice, Flag, Text, Texts, Whole, refused
+from context_engine.tools.plan_arguments import PLAN_ID, STEPS_MAX, Sent
+from context_engine.tools.plan_replies import answer, page, shown_plan
+from context_engine.tools.tool import Call, Reply, tool
+from context_engine.tools.truncate import NOTE_CHARS, compact, fitting_rows, size, thrifty
+
+if TYPE_CHECKING:
+    from context_engine.plans.model import Plan
+    from context_engine.plans.plan_lifecycle import Approval
+    from context_engine.plans.plan_repository import Loaded
+    from context_engine.plans.plan_service import Planning
+    from context_engine.plans.plan_version import Version
+    from context_engine.settings import Settings
+
+
+class Plans(Protocol):
+    """What these tools ask of the Engine."""
+
+    @property
+    def settings(self) -> "Settings":
+        """Where the limit of a reply stands."""
+        ...
+
+    @property
+    def plans(self) -> "Planning":
+        """The plans of the workspace."""
+        ...
+
+    def showed(self, paths: Iterable[str]) -> None:
+        """These files were shown to somebody."""
+        ...
+
+
+LIST_MAX = 200
+VERSIONS_MAX = 100_000
+"""More than anybody makes."""
+FORMATS = ("json", "markdown")
+TagList = Texts("Words to find it by.", most=20)
+Versions = Whole("Refused unless this is the newest.", 0, VERSIONS_MAX)
+
+
+@tool(touches="records", rare=("tags", "expected_version", "allow_invalid", "reason"))
+def save_plan(
+    engine: "Plans",
+    call: Call,  # noqa: ARG001 - every tool takes it
+    plan: Annotated[Any, Sent("The plan.")],
+    name: Annotated[str, Text("Its name.")] = "",
+    tags: Annotated[tuple[str, ...] | None, TagList] = None,
+    overwrite: Annotated[bool, Flag("As next version.")] = False,
+    expected_version: Annotated[int | None, Versions] = None,
+    allow_invalid: Annotated[bool, Flag("Keep it although it cannot be carried out as it is.")] = False,
+    reason: Annotated[str, Text("Why it changed.")] = "",
+) -> Reply:
+    """Write a plan down: a new one, or its next version."""
+    taken = engine.plans.desk.taken(plan)
+    saved = engine.plans.desk.save(
+        taken.plan,
+        name=name,
+        tags=tags,
+        overwrite=overwrite,
+        expected_version=expected_version,
+        reason=reason,
+        allow_invalid=allow_invalid,
+    )
+    told = {
+        "success": True,
+        "plan_id": saved.plan.id,
+        "name": saved.version.name,
+        "version": saved.version.version,
+        "file_path": saved.path,
+        "unchanged": saved.unchanged or None,
+        "change_summary": saved.version.change_summary,
+        "warnings": [*saved.warnings, *(each.message for each in (*taken.remarks, *saved.validation.warnings))],
+        "autofixes": [each.message for each in saved.validation.autofixes],
+        "errors": [each.message for each in saved.validation.errors],
+    }
+    return Reply(answer(told))
+
+
+@tool(touches="nothing", rare=("include_execution", "from_step", "format", "name"))
+def load_plan(
+    engine: "Plans",
+    call: Call,  # noqa: ARG001 - every tool takes it
+    plan_id: Annotated[str, Text("Id or name.")] = "",
+    name: Annotated[str, Text("Its name.")] = "",
+    version: Annotated[int | None, Whole("Else the newest.", 1, ENDLESS)] = None,
+    include_execution: Annotated[bool, Flag("With its progress.")] = True,
+    format: Annotated[str, Choice("Rendering.", FORMATS)] = "json",  # noqa: A002 - the seed's word
+    from_step: Annotated[int, Whole("Where to go on with a long plan.", 1, STEPS_MAX)] = 1,
+) -> Reply:
+    """Read a plan with progress, approvals and file drift."""
+    which = plan_id.strip() or name.strip()
+    if not which:
+        raise refused("plan_id", "is missing", "list_plans shows ids and names.")
+    loaded = engine.plans.desk.load(which, version)
+    if format == "markdown":
+        text = plan_text(loaded.plan, loaded.execution if include_execution else None)
+        return Reply(page(text, engine.settings.result_chars_max))
+    drift = engine.plans.desk.drift(loaded.plan)
+    room = engine.settings.result_chars_max - NOTE_CHARS
+    told = _told_beside(loaded, room // 3, include_execution=include_execution) | {
+        "drift": {
+            "files_missing": list(drift.files_missing),
+            "files_changed_since_plan": list(drift.files_changed),
+            "commits_since": drift.commits_since,
+        },
+        "warnings": [*loaded.warnings, *drift.warnings],
+    }
+    plan, cut = shown_plan(loaded.plan, max(room - size(compact(told)), room // 2), from_step=from_step)
+    return Reply(answer({"success": True, "plan": plan, **cut, **told}, kept=("execution",)))
+
+
+@tool(touches="nothing", rare=("tags", "sort_by", "sort_order", "limit", "cursor"))
+def list_plans(
+    engine: "Plans",
+    call: Call,  # noqa: ARG001 - every tool takes it
+    status: Annotated[str, Choice("Only these.", ("", *STATUSES))] = "",
+    query: Annotated[str, Text("Words in it.")] = "",
+    tags: Annotated[tuple[str, ...], TagList] = (),
+    sort_by: Annotated[str, Choice("By what.", SORTS)] = "updated_at",
+    sort_order: Annotated[str, Choice("Which first.", ORDERS)] = "desc",
+    limit: Annotated[int, Whole("Rows.", 1, LIST_MAX)] = 50,
+    cursor: Annotated[str, Text("To go on.")] = "",
+) -> Reply:
+    """List saved plans with their status and progress."""
+    listed = engine.plans.desk.listed(Wanted(status, tags, query, sort_by, sort_order, limit, cursor))
+    rows = [_plan_row(msgspec.to_builtins(row)) for row in listed.rows]
+    shown = fitting_rows(rows, chars_max=engine.settings.result_chars_max)
+    told = {
+        "count": len(shown),
+        "total": listed.total,
+        "next_cursor": listed.cursor_after(len(shown)),
+        "next": "" if rows else _where_else(listed.by_status, status),
+        "plans": shown,
+    }
+    return Reply(answer(told, kept=("plans",)))
+
+
+@tool(touches="records", destructive=True, rare=("purge", "confirm"))
+def delete_plan(
+    engine: "Plans",
+    call: Call,  # noqa: ARG001 - every tool takes it
+    plan_id: Annotated[str, PLAN_ID],
+    purge: Annotated[bool, Flag("For good, not into the trash.")] = False,
+    confirm: Annotated[bool, Flag("Though under way.")] = False,
+) -> Reply:
+    """Delete a plan: move it into the trash folder."""
+    deleted = engine.plans.desk.delete(plan_id, purge=purge, confirm=confirm)
+    told = {"success": True, "plan_id": deleted.plan_id, "name": deleted.name}
+    return Reply(answer(told | ({"trashed_to": deleted.trashed_to} if deleted.trashed_to else {"purged": True})))
+
+
+@tool(touches="nothing", rare=("limit", "since", "until", "include_plans", "include_events", "format"))
+def view_history(
+    engine: "Plans",
+    call: Call,  # noqa: ARG001 - every tool takes it
+    plan_id: Annotated[str, PLAN_ID],
+    limit: Annotated[int, Whole("Versions.", 1, LIST_MAX)] = 20,
+    since: Annotated[str, Text("From this moment: 2026-11-21.", 0, 40)] = "",
+    until: Annotated[str, Text("Up to this moment.", 0, 40)] = "",
+    include_plans: Annotated[bool, Flag("With the whole plans.")] = False,
+    include_events: Annotated[bool, Flag("With what happened to its steps.")] = False,
+    format: Annotated[str, Choice("Rendering.", FORMATS)] = "json",  # noqa: A002 - the seed's word
+) -> Reply:
+    """List the versions of a plan and what changed."""
+    desk = engine.plans.desk
+    versions, damaged = desk.history(plan_id)
+    first, last = _moment("since", since, 0.0), _moment("until", until, float("inf"))
+    asked = [each for each in versions if first <= (timestamps.seconds(each.created_at) or 0.0) <= last]
+    if format == "markdown":
+        text = "\n".join([history_text(asked[:limit]), *(f"warning: {each}" for each in damaged)])
+        return Reply(page(text, engine.settings.result_chars_max))
+    rows = [_version_row(each) for each in asked[:limit]]
+    if include_plans:
+        rows = [row | {"plan": desk.load(plan_id, row["version"]).plan} for row in rows]
+        rows = [row | {"plan": shown_plan(row["plan"], engine.settings.result_chars_max // 2)[0]} for row in rows]
+    events = [thrifty(msgspec.to_builtins(each)) for each in desk.load(plan_id).events] if include_events else []
+    room = engine.settings.result_chars_max
+    shown = fitting_rows(rows, chars_max=room // 2 if events else room, least=1)
+    told = {
+        "plan_id": versions[0].plan_id if versions else plan_id,
+        "current_version": versions[0].version if versions else None,
+        "total": len(asked),
+        "shown": len(shown) if len(shown) < len(asked) else None,
+        "versions": shown,
+        "events": list(reversed(fitting_rows(events[::-1], chars_max=room // 2))),
+        "warnings": list(damaged),
+    }
+    return Reply(answer(told, kept=("versions",)))
+
+
+@tool(touches="records", rare=("reason", "execution", "expected_version", "force"))
+def rollback_plan(
+    engine: "Plans",
+    call: Call,  # noqa: ARG001 - every tool takes it
+    plan_id: Annotated[str, PLAN_ID],
+    target_version: Annotated[int, Whole("Which one.", 1, ENDLESS)],
+    reason: Annotated[str, Text("Why.")] = "",
+    execution: Annotated[str, Choice("What becomes of progress.", CARRIED)] = "reconcile",
+    expected_version: Annotated[int | None, Versions] = None,
+    force: Annotated[bool, Flag("Also while a step is in progress.")] = False,
+) -> Reply:
+    """Undo changes of a plan: an earlier version becomes the newest."""
+    back = engine.plans.desk.rollback(
+        plan_id, target_version, reason=reason, execution=execution, expected_version=expected_version, force=force
+    )
+    plan, cut = shown_plan(back.plan, engine.settings.result_chars_max - 2 * NOTE_CHARS)
+    lists = {"kept_completed": list(back.kept), "lost": list(back.lost), "reopened": list(back.reopened)}
+    told = {"success": True, "plan_id": back.plan.id, "new_version": back.version.version, "reconciled": lists}
+    return Reply(answer(told | {"change_summary": back.version.change_summary, "plan": plan, **cut}))
+
+
+# -- rows -------------------------------------------------------------------------------------------------------------
+
+
+def _told_beside(loaded: "Loaded", room: int, *, include_execution: bool) -> dict[str, Any]:
+    """What a reply says of a plan beside the plan itself; how far each step is, only where that has room."""
+    told: dict[str, Any] = {
+        "plan_id": loaded.plan.id,
+        "name": loaded.version.name,
+        "tags": list(loaded.version.tags),
+        "version": loaded.version.version,
+        "versions": list(loaded.versions),
+        "approvals": [approval_row(each, loaded.plan) for each in loaded.approvals],
+    }
+    if include_execution:
+        told["execution"] = loaded.execution and wire_execution(loaded.plan, loaded.execution)
+        if loaded.execution and size(compact(told["execution"])) > room:
+            told["execution"] = wire_execution(loaded.plan, loaded.execution, with_steps=False)
+    return told
+
+
+def approval_row(approval: "Approval", plan: "Plan") -> dict[str, Any]:
+    """A request for approval, its steps by number."""
+    number = {step.uid: place for place, step in enumerate(plan.steps, 1)}
+    row = msgspec.to_builtins(approval)
+    return thrifty(row | {"steps": sorted(number[uid] for uid in approval.steps if uid in number)})
+
+
+def _plan_row(row: dict[str, Any]) -> dict[str, Any]:
+    del row["requests"]
+    return thrifty(row | {"tags": list(row["tags"])})
+
+
+def _version_row(version: "Version") -> dict[str, Any]:
+    row = msgspec.to_builtins(version)
+    for name in ("plan_id", "events", "name", "tags", "submission_id"):
+        del row[name]
+    return {key: value for key, value in row.items() if value not in ("", 0)}
+
+
+def _moment(name: str, text: str, otherwise: float) -> float:
+    at = timestamps.seconds(text) if text.strip() else otherwise
+    if at is None:
+        raise refused(name, f"is {text[:40]!r}, no moment", "Write 2026-11-21 or 2026-11-21T12:00:00Z.")
+    return at
+
+
+def _where_else(by_status: Mapping[str, int], status: str) -> str:
+    """What to try when nothing is listed."""
+    others: Sequence[str] = [f"{count} {name}" for name, count in by_status.items() if name != status]
+    if others and status:
+        return f"There are {', '.join(others)}: leave status out to see them."
+    return "Use other words, or none." if by_status else "There are no plans yet: create_plan makes one."

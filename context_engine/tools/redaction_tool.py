@@ -1,0 +1,131 @@
+"""The tool that takes secrets out of a text: it says what was where, and stores nothing."""
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
+
+from context_engine.errors import TooLarge
+from context_engine.secrets import Found, How, engines
+from context_engine.tools.arguments import Choice, Flag, Text, Texts, Whole
+from context_engine.tools.edit_arguments import Content
+from context_engine.tools.tool import Call, Reply, tool
+from context_engine.tools.truncate import compact, fitting_rows, size
+
+if TYPE_CHECKING:
+    from context_engine.secrets.redactor import Scrubber
+    from context_engine.settings import Settings
+
+
+class Scrubs(Protocol):
+    """What this tool asks of the Engine."""
+
+    @property
+    def settings(self) -> "Settings":
+        """Where the limit of a reply stands."""
+        ...
+
+    @property
+    def reviews(self) -> "HasScrubber":
+        """What knows the rules of the workspace."""
+        ...
+
+
+class HasScrubber(Protocol):
+    """What takes secrets out."""
+
+    @property
+    def scrubber(self) -> "Scrubber":
+        """With the key and the rules of the workspace."""
+        ...
+
+
+CONTENT_BYTES_MAX = 2_000_000
+"""As much as a file that is indexed may have."""
+ALLOWED_MAX = 1_000
+SHOW_START_MAX, SHOW_END_MAX = 4, 0
+"""Four characters tell kinds of keys apart and give nothing away; the end of a key is a part of it."""
+ROWS_SHARE = 3
+"""Of the room for a reply, one part in so many is for the places when there are very many."""
+
+
+@tool(
+    touches="nothing",
+    rare=("replacement", "keep_structure", "path", "allowlist", "return_locations", "show_start", "show_end"),
+)
+def scrub_secrets(
+    engine: "Scrubs",
+    call: Call,  # noqa: ARG001 - every tool takes it
+    content: Annotated[str, Content("Up to 2 MB.")],
+    mode: Annotated[str, Choice("strict: hardly ever wrong.", ("strict", "broad"))] = "broad",
+    replacement: Annotated[str, Choice("label names kind and hash.", ("label", "hash", "fixed"))] = "label",
+    keep_structure: Annotated[bool, Flag("Keep the lines of keys over several lines.")] = True,
+    path: Annotated[str, Text("Where it is from, for rules that ask.")] = "",
+    allowlist: Annotated[tuple[str, ...], Texts("Values that are no secrets.", most=ALLOWED_MAX)] = (),
+    return_locations: Annotated[bool, Flag("Tell where each stood.")] = True,
+    show_start: Annotated[int, Whole("First characters that stay.", 0, SHOW_START_MAX)] = 0,
+    show_end: Annotated[int, Whole("Accepted: the end never stays.", 0, SHOW_END_MAX)] = 0,
+) -> Reply:
+    """Find secrets in a text and replace them: API keys, tokens, passwords, private keys. Lines stay in place."""
+    _check_size(content)
+    scrubber = engine.reviews.scrubber
+    scrubber.renew()
+    started = time.perf_counter()
+    how = How(
+        mode="strict" if mode == "strict" else "broad",
+        replacement="hash" if replacement == "hash" else "fixed" if replacement == "fixed" else "label",
+        keep_structure=keep_structure,
+        allowed=frozenset(allowlist),
+        show=(show_start, show_end),
+    )
+    scrubbed = scrubber.scrub(content, how, path=path)
+    took_ms = round((time.perf_counter() - started) * 1000, 2)
+    head = {
+        "ok": True,
+        "secrets_found": scrubbed.count > 0,
+        "secrets_count": scrubbed.count,
+        "mode": mode,
+        "processing_time_ms": took_ms,
+        "skipped_rules": list(scrubbed.skipped_rules),
+        "meta": {"engines": engines()},
+    }
+    rows = [_row(each) for each in scrubbed.found] if return_locations else []
+    return Reply(_fitting(head, rows, scrubbed.text, engine.settings.result_chars_max))
+
+
+def _check_size(content: str) -> None:
+    count = len(content.encode("utf-8", "surrogatepass"))
+    if count > CONTENT_BYTES_MAX:
+        raise TooLarge(
+            f"content has {count:,} bytes, at most {CONTENT_BYTES_MAX:,} are searched",
+            suggestion="Send it in parts, cut between lines.",
+            details={"argument": "content"},
+        )
+
+
+def _row(found: Found) -> dict[str, Any]:
+    secret = found.secret
+    return {
+        "type": secret.title,
+        "rule": secret.rule,
+        "confidence": secret.confidence,
+        "line": secret.line,
+        "column": secret.column,
+        "length": found.length,
+        "fingerprint": found.fingerprint,
+        "masked": found.masked,
+    }
+
+
+def _fitting(head: dict[str, Any], rows: list[dict[str, Any]], text: str, chars_max: int) -> str:
+    """The reply with whole content or none: half a text that looks like a whole one would be written somewhere."""
+    shown = fitting_rows(rows, chars_max=chars_max // ROWS_SHARE)
+    told = {"detected_types": shown, "warnings": _left_out(rows, shown)}
+    whole = compact(head | told | {"scrubbed_content": text})
+    if size(whole) <= chars_max:
+        return whole
+    left_out = f"scrubbed_content is left out: with it the reply has more than {chars_max:,} characters; send the content in parts"
+    return compact(head | {"scrubbed_content": None} | told | {"warnings": [*told["warnings"], left_out]})
+
+
+def _left_out(rows: Sequence[Any], shown: Sequence[Any]) -> list[str]:
+    return [f"{len(shown)} of {len(rows)} places are told"] if len(shown) < len(rows) else []

@@ -1,0 +1,378 @@
+"""Tools that find code: by the words of a question (three renderings of one search), by name, and along the call graph."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+from context_engine.errors import InvalidArgument
+from context_engine.model import CHUNK_KINDS, ChunkKind, Filter, Hit, Query
+from context_engine.text.spans import LineSpan
+from context_engine.text.visible_text import one_line
+from context_engine.tools.arguments import ENDLESS, Choice, Share, Text, Texts, Whole, bind
+from context_engine.tools.chunk_replies import served_reply
+from context_engine.tools.excerpt import clipped, excerpt, first_line
+from context_engine.tools.symbol_overview import listed_counts
+from context_engine.tools.tool import Call, Reply, tool
+from context_engine.tools.truncate import NOTE_CHARS, compact, counted, fitting_rows, how_many_fit, thrifty
+
+if TYPE_CHECKING:
+    from context_engine.engine import Engine
+    from context_engine.model import Answer, Definition, Edge, FileOutline
+
+EXCERPT_LINES = 24
+EXCERPT_CHARS = 900
+"""The best row: about 220 tokens."""
+NEXT_LINES = 12
+NEXT_CHARS = 480
+"""The rows after it: what was looked for stands in 500 tokens for 92 % of the questions (87 % at full length)."""
+LINE_CHARS_MAX = 160
+WHY_SHARE_MIN = 0.05
+"""Addends below this share of the score explain nothing."""
+
+Includes = Annotated[tuple[str, ...], Texts("Only these: globs such as src/** or *.py.")]
+Excludes = Annotated[tuple[str, ...], Texts("Not these: globs.")]
+Kinds = Annotated[tuple[str, ...], Texts("Only these kinds.", CHUNK_KINDS)]
+Tags = Annotated[tuple[str, ...], Texts("Must carry all: language, path part, #tag.")]
+
+
+@tool(
+    touches="nothing", always_load=True, instead="grep_codebase", rare=("chunk_types", "tags", "languages", "min_score")
+)
+def codebase_retrieval(
+    engine: "Engine",
+    call: Call,  # noqa: ARG001 - every tool takes it
+    query: Annotated[str, Text("A question, words from the code, or a symbol.", 1)],
+    top_k: Annotated[int, Whole("Rows.", 1, 50)] = 10,
+    profile: Annotated[str, Choice("fast: one line, rich: whole chunks.", ("fast", "balanced", "rich"))] = "balanced",
+    include_paths: Includes = (),
+    exclude_paths: Excludes = (),
+    chunk_types: Kinds = (),
+    tags: Tags = (),
+    languages: Annotated[tuple[str, ...], Texts("Such as python, go.")] = (),
+    min_score: Annotated[float, Share("Least share of the best score.")] = 0,
+    max_tokens: Annotated[int, Whole("Token budget; 0: the reply limit.", 0, ENDLESS)] = 0,
+) -> Reply:
+    """Find the code that answers a question: search by words, meaning or symbol, ranked, instead of many greps.
+
+    JSON rows with path, lines, symbol, code and why. Start here.
+    """
+    chosen = _filter(include_paths, exclude_paths, chunk_types, tags, languages)
+    answer = engine.search(Query(query, top_k, chosen, min_score))
+    rows = [_row(hit, query, profile, place) for place, hit in enumerate(answer.hits)]
+    shown = fitting_rows(rows, chars_max=_chars_max(engine), tokens_max=max_tokens, least=1)
+    engine.showed(hit.chunk.path for hit in answer.hits[: len(shown)])
+    head = {"engine": answer.engine, "freshness": answer.freshness, "total": answer.total}
+    if len(shown) < len(rows):
+        head |= {
+            "shown": len(shown),
+            "next": f"{len(rows) - len(shown)} more rows did not fit: profile fast, or raise max_tokens",
+        }
+    return Reply(compact(head | _silence(answer, chosen) | {"results": shown}))
+
+
+@tool(touches="nothing", instead="grep_codebase", rare=("exclude_paths",))
+def semantic_search(
+    engine: "Engine",
+    call: Call,  # noqa: ARG001 - every tool takes it
+    query: Annotated[str, Text("What to find, in words or code.", 1, 500)],
+    top_k: Annotated[int, Whole("Places.", 1, 50)] = 10,
+    mode: Annotated[str, Choice("fast: the telling lines, deep: whole chunks.", ("fast", "deep"))] = "fast",
+    include_paths: Includes = (),
+    exclude_paths: Excludes = (),
+) -> Reply:
+    """Search code and docs with a question and read the answer as Markdown, grouped by file, best file first.
+
+    The same engine as codebase_retrieval, for reading rather than for parsing.
+    """
+    chosen = _filter(include_paths, exclude_paths)
+    answer = engine.search(Query(query, top_k, chosen))
+    sections = [_section(hits, query, deep=mode == "deep") for hits in _by_file(answer.hits)]
+    count = how_many_fit(sections, chars_max=_chars_max(engine) - NOTE_CHARS, between=2)
+    engine.showed(hits[0].chunk.path for hits in _by_file(answer.hits)[:count])
+    lines = [_headline(answer.engine, answer.freshness, counted(answer.total, "match", "matches")), *sections[:count]]
+    if count < len(sections):
+        lines.append(f"… {counted(len(sections) - count, 'more file')} did not fit: lower top_k or set include_paths.")
+    silence = _silence(answer, chosen)
+    lines += [
+        f"{key.replace('_', ' ')}: {value if isinstance(value, str) else ', '.join(value)}"
+        for key, value in silence.items()
+    ]
+    return Reply("\n\n".join(lines))
+
+
+@tool(touches="nothing", instead="grep_codebase", rare=("min_score",))
+def cortex_search(
+    engine: "Engine",
+    call: Call,
+    query: Annotated[str, Text("Natural language query.", 1, empty_is_malformed=True)],
+    limit: Annotated[int, Whole("Results, clamped to 1-100.", 1, 100, clamp=True)] = 15,
+    tags: Tags = (),
+    chunk_types: Kinds = (),
+    min_score: Annotated[float, Share("Least share of the best score.")] = 0,
+) -> Reply:
+    """Search for relevant context in the project codebase and documentation.
+
+    Returns full chunks as JSON with type, tags and metadata; tags are combined with AND, filters apply before
+    ranking.
+    """
+    chosen = _filter(kinds=chunk_types, tags=tags)
+    if call.chunks:
+        return served_reply(call.chunks().search(Query(query, limit, chosen, min_score)), _chars_max(engine))
+    searched = replace(chosen, kinds=chosen.kinds or _kinds_under(chosen.tags))
+    answer = engine.search(Query(query, limit, searched, min_score, chunks_per_file=limit))
+    stamp = engine.indexed_at() if answer.hits else ""
+    best = answer.hits[0].score if answer.hits else 1.0
+    hits = [hit for hit in answer.hits if hit.score >= min_score * best]  # outlines are ranked by a scale of their own
+    rows = [{"chunk": _chunk_row(hit, stamp), "combined_score": round(hit.score / best, 3)} for hit in hits]
+    shown = fitting_rows(rows, chars_max=_chars_max(engine))
+    engine.showed(hit.chunk.path for hit in hits[: len(shown)])
+    reply: dict[str, Any] = {"results": shown, "total": len(rows), "engine": answer.engine}
+    if len(shown) < len(rows):
+        reply |= {
+            "shown": len(shown),
+            "next": f"{len(rows) - len(shown)} more did not fit: narrow with tags or chunk_types",
+        }
+    if answer.freshness != "fresh":
+        reply["freshness"] = answer.freshness
+    return Reply(compact(reply | _silence(answer, chosen)))
+
+
+@tool(touches="nothing", always_load=True, instead="grep_codebase")
+def find_symbol(
+    engine: "Engine",
+    call: Call,  # noqa: ARG001 - every tool takes it
+    name: Annotated[str, Text("Name, qualified name, or glob such as *Handler.")] = "",
+    kind: Annotated[str, Text("function, class, method, ...")] = "",
+    path: Annotated[str, Text("Only in this file or folder.")] = "",
+    limit: Annotated[int, Whole("Definitions.", 1, 200)] = 20,
+    outline: Annotated[str, Text("A file: list its symbols, instead of name.")] = "",
+) -> Reply:
+    """Find where a function, class, method, type or variable is defined, by name, qualified name or glob.
+
+    Gives signature, lines and doc line; with outline, every symbol of one file.
+    """
+    if outline:
+        return Reply(outline_text(engine.outline(outline), _chars_max(engine)))
+    if not name.strip():
+        raise InvalidArgument("name is missing", suggestion="Give name, or outline with the path of a file.")
+    found = engine.find_symbol(name, kind=kind or None, path=path or None, limit=limit)
+    blocks = [_definition_text(each) for each in found.definitions]
+    count = how_many_fit(blocks, chars_max=_chars_max(engine) - NOTE_CHARS)
+    lines = [_headline(counted(found.total, "definition"), found.freshness), *blocks[:count]]
+    if count < found.total:
+        lines.append(f"… {found.total - count:,} more: raise limit, or narrow with kind or path.")
+    if not found.total:
+        near = f"near: {', '.join(found.near)}" if found.near else "no name comes close: try codebase_retrieval"
+        lines.append(f"nothing is defined under {name!r}; {near}")
+    return Reply("\n".join(lines))
+
+
+@tool(touches="nothing", instead="grep_codebase")
+def trace(
+    engine: "Engine",
+    call: Call,  # noqa: ARG001 - every tool takes it
+    symbol: Annotated[str, Text("Function, class or method, best qualified.")] = "",
+    path: Annotated[str, Text("Or a file, for its imports or importers.")] = "",
+    direction: Annotated[
+        str,
+        Choice("What to follow.", ("callers", "callees", "imports", "importers", "impact")),
+    ] = "callers",
+    depth: Annotated[int, Whole("Steps.", 1, 4)] = 1,
+) -> Reply:
+    """Find references in the code graph: callers, callees, imports, importers, or all that a change affects (impact).
+
+    Each step has path:line and its source line.
+    """
+    if bool(symbol.strip()) == bool(path.strip()):
+        raise InvalidArgument("trace takes a symbol or a path", suggestion="Give exactly one of symbol and path.")
+    traced = engine.trace(symbol or path, direction, depth=depth)  # ty: ignore[invalid-argument-type] - Choice checked it
+    blocks = [_edge_text(edge) for edge in traced.edges]
+    count = how_many_fit(blocks, chars_max=_chars_max(engine) - NOTE_CHARS)
+    head = f"{traced.direction} of {traced.target}"
+    lines = [_headline(head, counted(len(traced.edges), "step"), traced.freshness), *blocks[:count]]
+    if count < len(blocks) or traced.truncated:
+        lines.append("… there is more: lower depth, or trace one of the steps above.")
+    lines += [f"note: {note}" for note in traced.notes]
+    return Reply("\n".join(lines))
+
+
+def question(arguments: Any) -> Query:
+    """The search that `codebase_retrieval` would make of its arguments. Raises: InvalidArgument."""
+    given = bind(codebase_retrieval.parameters, arguments)
+    chosen = _filter(
+        given["include_paths"], given["exclude_paths"], given["chunk_types"], given["tags"], given["languages"]
+    )
+    return Query(given["query"], given["top_k"], chosen, given["min_score"])
+
+
+def telling_part(hit: Hit, query: str, place: int = 0) -> tuple[LineSpan, str]:
+    """The part of a hit that is shown by default, and where it stands; overlong lines are cut around the query.
+
+    `place` is the row the hit is shown in: the best hit is shown at length, the others to be chosen from.
+    """
+    lines_max, chars_max = (EXCERPT_LINES, EXCERPT_CHARS) if place == 0 else (NEXT_LINES, NEXT_CHARS)
+    defines = hit.chunk.title.rpartition(".")[2] if "symbol" in hit.why or "mention" in hit.why else ""
+    before, text = excerpt(hit.chunk.text, query, lines_max=lines_max, chars_max=chars_max, defines=defines)
+    text = "\n".join(clipped(line, chars_max, query) for line in text.split("\n"))
+    first = hit.chunk.span.first + before
+    return LineSpan(first, max(first, min(first + text.count("\n"), hit.chunk.span.last))), text
+
+
+def telling_why(hit: Hit) -> dict[str, float]:
+    """The addends that matter, greatest first."""
+    told = {name: round(share, 3) for name, share in hit.why.items() if share >= WHY_SHARE_MIN * hit.score}
+    return dict(sorted(told.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+def outline_text(outline: "FileOutline", chars_max: int) -> str:
+    """A file's skeleton: one indented line a symbol, with its lines."""
+    head = _headline(
+        outline.path, counted(outline.lines, "line"), outline.language, counted(len(outline.symbols), "symbol")
+    )
+    rows = [f"{'  ' * depth}{_span(each.span)} {_signature(each)}" for depth, each in outline.symbols]
+    count = how_many_fit(rows, chars_max=chars_max - NOTE_CHARS)
+    lines = [head, *rows[:count]]
+    if count < len(rows):
+        lines.append(f"… {len(rows) - count:,} more symbols from line {outline.symbols[count][1].span.first}")
+    lines += [f"problem at line {line}: {message}" for line, message in outline.problems[:3]]
+    return "\n".join(lines)
+
+
+def _filter(
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    kinds: Sequence[Any] = (),
+    tags: Sequence[str] = (),
+    languages: Sequence[str] = (),
+) -> Filter:
+    lowered = tuple(sorted({tag.lstrip("#").lower() for tag in tags}))
+    return Filter(tuple(kinds), tuple(each.lower() for each in languages), lowered, tuple(include), tuple(exclude))
+
+
+def _kinds_under(tags: Sequence[str]) -> tuple[ChunkKind, ...]:
+    """All four kinds, so that outlines are found too; none in particular when a tag asks for one of the others.
+
+    >>> _kinds_under(["python", "symbols"]), _kinds_under(["python", "definitions"])
+    (('documentation', 'symbols', 'definitions', 'data'), ())
+    """
+    return () if ({*CHUNK_KINDS} - {"symbols"}) & {*tags} else CHUNK_KINDS
+
+
+def _row(hit: Hit, query: str, profile: str, place: int = 0) -> dict[str, Any]:
+    """One place, as `codebase_retrieval` tells it. Where only a part is shown, `chunk` gives the lines of the whole."""
+    chunk = hit.chunk
+    span, text = chunk.span, chunk.text
+    if profile == "fast":
+        text = clipped(first_line(text), LINE_CHARS_MAX, query)
+    elif profile == "balanced":
+        span, text = telling_part(hit, query, place)
+    return thrifty(
+        {
+            "project": hit.project,
+            "path": chunk.path.removeprefix(f"{hit.project}:") if hit.project else chunk.path,
+            "lines": _span(span),
+            "chunk": _span(chunk.span) if span != chunk.span else "",
+            "symbol": chunk.title if chunk.title != chunk.path else "",
+            "content": text,
+            "score": round(hit.score, 3),
+            "why": telling_why(hit) if profile != "fast" else {},
+            "stale": hit.stale or None,
+        }
+    )
+
+
+def _chunk_row(hit: Hit, stamp: str) -> dict[str, Any]:
+    """A chunk in the words of seed 004; never its vector."""
+    chunk = hit.chunk
+    return {
+        "id": chunk.id,
+        "chunk_type": chunk.kind,
+        "title": chunk.title,
+        "text": chunk.text,
+        "tags": list(chunk.tags),
+        "metadata": {
+            "source": "markdown" if chunk.kind == "documentation" else "code",
+            "file_path": chunk.path,
+            "language": chunk.language,
+            "line_start": chunk.span.first,
+            "line_end": chunk.span.last,
+            **(listed_counts(chunk.text) if chunk.kind == "symbols" else {}),
+        },
+        "created_at": stamp,
+        "updated_at": stamp,
+    }
+
+
+def _silence(answer: "Answer", chosen: Filter) -> dict[str, Any]:
+    """Why an answer is empty and what to do next; nothing when it is not empty."""
+    if answer.hits:
+        return {}
+    told = {"reason": answer.reason, "near_tags": list(answer.near_tags), "next": _next(answer, chosen)}
+    return thrifty(told)
+
+
+def _next(answer: "Answer", chosen: Filter) -> str:
+    if "building" in answer.freshness:
+        return "Ask again in a moment; index_status shows how far it is."
+    if answer.near_tags:
+        return "Use one of near_tags, or leave tags out."
+    if not chosen.is_empty:
+        return "Loosen the filters: paths, tags, languages or chunk_types."
+    return "Use other words, or a symbol with find_symbol; index_status shows what is skipped."
+
+
+def _by_file(hits: Sequence[Hit]) -> list[list[Hit]]:
+    """Hits grouped by file, files in the order of their best hit, hits of a file in line order."""
+    groups: dict[str, list[Hit]] = {}
+    for hit in hits:
+        groups.setdefault(hit.chunk.path, []).append(hit)
+    return [sorted(group, key=lambda hit: hit.chunk.span) for group in groups.values()]
+
+
+def _section(hits: Sequence[Hit], query: str, *, deep: bool) -> str:
+    """One file of the Markdown answer."""
+    parts = [f"## {one_line(hits[0].chunk.path)}" + (" (edited since indexed)" if hits[0].stale else "")]
+    for hit in hits:
+        row = _row(hit, query, "rich" if deep else "balanced")
+        fence = "`" * max(3, _longest_ticks(row["content"]) + 1)
+        parts.append(f"### {row['lines']} {row.get('symbol', '')} (score {row['score']})".replace("  ", " "))
+        parts.append(f"{fence}{hit.chunk.language}\n{row['content']}\n{fence}")
+    return "\n".join(parts)
+
+
+def _longest_ticks(text: str) -> int:
+    """The longest run of backticks at the start of a line: a fence around the text must be longer."""
+    stripped = [line.lstrip() for line in text.split("\n")]
+    return max(len(line) - len(line.lstrip("`")) for line in stripped)
+
+
+def _definition_text(each: "Definition") -> str:
+    head = f"{one_line(each.path)}:{_span(each.span)} {each.kind} {each.qualified}"
+    rest = [clipped(line, LINE_CHARS_MAX) for line in (each.signature, each.doc) if line]
+    return "\n    ".join([head, *rest])
+
+
+def _edge_text(edge: "Edge") -> str:
+    indent = "  " * (edge.depth - 1)
+    evidence = clipped(edge.evidence.strip(), LINE_CHARS_MAX)
+    return f"{indent}{one_line(edge.path)}:{edge.line} {edge.source} -> {edge.target} | {evidence}"
+
+
+def _signature(each: "Definition") -> str:
+    return clipped(each.signature or f"{each.kind} {each.name}", LINE_CHARS_MAX)
+
+
+def _headline(*parts: str) -> str:
+    return " · ".join(one_line(part) for part in parts if part)
+
+
+def _span(span: tuple[int, int]) -> str:
+    return _lines(*span)
+
+
+def _lines(first: int, last: int) -> str:
+    return f"{first}-{last}" if last > first else str(first)
+
+
+def _chars_max(engine: "Engine") -> int:
+    return engine.settings.result_chars_max

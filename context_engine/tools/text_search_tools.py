@@ -1,0 +1,261 @@
+"""Tools that search the text of the files as it is now: one for agents to read, two in the JSON of their seeds. No index needed."""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+from context_engine.errors import InvalidArgument
+from context_engine.model import RelPath, Scan, TextFile, TextLine, TextPart, TextQuery
+from context_engine.search.text_search import by_keywords, cursor, page, position, ranked, stamp
+from context_engine.text.visible_text import one_line
+from context_engine.tools.arguments import Flag, Text, Texts, Whole
+from context_engine.tools.tool import Call, Reply, tool
+from context_engine.tools.truncate import NOTE_CHARS, compact, counted, fitting_rows, size, thrifty
+
+if TYPE_CHECKING:
+    from context_engine.engine import Engine
+
+SEARCH_LINE_CHARS = 240
+"""Nine of ten lines of code have less than 100 characters; a sentence on one line should still be readable."""
+GREP_LINE_CHARS = 300
+GREP_CONTEXT = 2
+"""Lines before and after, as in seed 003's example."""
+PREVIEW_CHARS = 80
+"""Seed 000: about 80 characters, trimmed."""
+ROW_CHARS = 130
+"""A match of scout as JSON, on average; only used to guess how many a file may show."""
+FILE_CHARS = 90
+"""The same for what surrounds the matches of one file."""
+INCOMPLETE = "some files vanished or could not be read during the search"
+
+
+@tool(touches="nothing", always_load=True, instead="codebase_retrieval", rare=("excludes",))
+def search_files(
+    engine: "Engine",
+    call: Call,
+    query: Annotated[str, Text("Text.")] = "",
+    queries: Annotated[tuple[str, ...], Texts("Any of these.")] = (),
+    path: Annotated[str, Text("Folder or file.")] = "",
+    regex: Annotated[bool, Flag("Rust syntax.")] = False,
+    includes: Annotated[tuple[str, ...], Texts("Globs: *.py, src/**.")] = (),
+    excludes: Annotated[tuple[str, ...], Texts("Globs.")] = (),
+    context: Annotated[int, Whole("Lines around.", 0, 20, clamp=True)] = 0,
+    case_sensitive: Annotated[bool, Flag("Heed case.")] = False,
+    limit: Annotated[int, Whole("Lines.", 1, 1_000, clamp=True)] = 50,
+    cursor: Annotated[str, Text("To go on.")] = "",
+) -> Reply:
+    """Grep: find all lines with a text or regex, best files first; exact totals."""
+    asked = TextQuery(
+        queries=_queries(query, queries),
+        regex=regex,
+        case_sensitive=case_sensitive,
+        under=path,
+        includes=includes,
+        excludes=excludes,
+    )
+    scan = engine.scan(asked, definitions=True, progress=call.progress, cancel=call.cancel)
+    files = ranked(scan.files, asked.queries)
+    stamped = stamp(asked, files)
+    start = position(cursor, stamped)
+    parts = page(files, start, limit)
+    lines = engine.grep(asked, parts, context=context, chars_max=SEARCH_LINE_CHARS, cancel=call.cancel)
+    return Reply(_search_text(engine, scan, parts, lines, start, stamped))
+
+
+@tool(touches="nothing", instead="codebase_retrieval", rare=("max_matches_per_file",))
+def scout(
+    engine: "Engine",
+    call: Call,
+    keywords: Annotated[tuple[str, ...], Texts("Literal search terms.")],
+    root_path: Annotated[str, Text("Folder to search.")] = ".",
+    file_patterns: Annotated[tuple[str, ...], Texts("Globs of files to search, relative to root_path.")] = ("**/*",),
+    exclude_patterns: Annotated[tuple[str, ...], Texts("Globs to leave out.")] = (),
+    case_sensitive: Annotated[bool, Flag("Heed case.")] = False,
+    max_results: Annotated[int, Whole("Files, 1-1000.", 1, 1_000)] = 100,
+    max_matches_per_file: Annotated[int, Whole("Matches listed per file, 1-1000.", 1, 1_000)] = 50,
+) -> Reply:
+    """Find the files and lines that hold keywords, without their content: JSON with line, column and preview.
+
+    Files with most of the keywords come first; a match is one keyword on one line.
+    """
+    if not keywords:
+        raise InvalidArgument("keywords is empty", suggestion='Write keywords: ["one", "two"].')
+    asked = TextQuery(
+        queries=keywords,
+        case_sensitive=case_sensitive,
+        under=root_path,
+        includes=() if file_patterns == ("**/*",) else file_patterns,
+        excludes=exclude_patterns,
+        globs_from_under=True,
+    )
+    scan = engine.scan(asked, progress=call.progress, cancel=call.cancel)
+    files = by_keywords(scan.files)[:max_results]
+    most = matches_per_file(files, max_matches_per_file, engine.settings.result_chars_max)
+    parts = [TextPart(file.path, 0, min(most, sum(file.by_query))) for file in files]
+    lines = engine.keyword_lines(asked, parts, chars_max=PREVIEW_CHARS, cancel=call.cancel)
+    rows = [_scout_row(file, scan.under, keywords, lines[file.path]) for file in files]
+    shown = fitting_rows(rows, chars_max=engine.settings.result_chars_max)
+    reply: dict[str, Any] = {
+        "files": shown,
+        "totalMatches": sum(sum(file.by_query) for file in scan.files),
+        "truncated": len(shown) < len(scan.files),
+    }
+    if shown and (len(shown) < len(scan.files) or most < max_matches_per_file):
+        reply["next"] = _scout_next(len(scan.files), len(shown), most, max_matches_per_file)
+    return Reply(compact(reply | _silence(scan) | _note(scan)))
+
+
+@tool(touches="nothing", instead="codebase_retrieval")
+def grep_codebase(
+    engine: "Engine",
+    call: Call,
+    pattern: Annotated[str, Text("Regex pattern to search for.", 1, 200)],
+    file_pattern: Annotated[str, Text('Glob of the files to search, e.g. "**/*.ts".')] = "",
+    case_sensitive: Annotated[bool, Flag("Case-sensitive search.")] = False,
+    limit: Annotated[int, Whole("Matches to return, 1-100.", 1, 100)] = 50,
+) -> Reply:
+    """Fast text search across the codebase by regex, for exact matches or when semantic search finds nothing.
+
+    Returns JSON: file, line, column, text and two lines of context on either side; totals are exact.
+    """
+    began = time.perf_counter()
+    asked = TextQuery((pattern,), True, case_sensitive, includes=(file_pattern,) if file_pattern.strip() else ())
+    scan = engine.scan(asked, progress=call.progress, cancel=call.cancel)
+    parts = page(scan.files, 0, limit)
+    lines = engine.grep(asked, parts, context=GREP_CONTEXT, chars_max=GREP_LINE_CHARS, cancel=call.cancel)
+    rows = [row for part in parts for row in _grep_rows(part.path, lines[part.path])]
+    shown = fitting_rows(rows, chars_max=engine.settings.result_chars_max)
+    reply: dict[str, Any] = {
+        "matches": shown,
+        "pattern": pattern,
+        "totalMatches": scan.lines,
+        "filesSearched": scan.files_searched,
+        "searchTime": round((time.perf_counter() - began) * 1_000),
+    }
+    if len(shown) < scan.lines:
+        reply |= {
+            "truncated": True,
+            "next": f"{scan.lines - len(shown):,} more: raise limit, narrow with filePattern, or page with search_files",
+        }
+    if not scan.lines:
+        reply["message"] = f"No matches found for pattern '{pattern}'"
+    return Reply(compact(reply | _silence(scan) | _note(scan)))
+
+
+def matches_per_file(files: Sequence[TextFile], wanted: int, chars_max: int) -> int:
+    """How many matches each file may show so that all files fit, `wanted` at most and one at least."""
+    room = chars_max - NOTE_CHARS - sum(FILE_CHARS + len(file.path) for file in files)
+    totals = [sum(file.by_query) for file in files]
+    most = wanted
+    while most > 1 and sum(min(total, most) for total in totals) * ROW_CHARS > room:
+        most = (most + 1) // 2 if most > 2 else 1
+    return most
+
+
+def _queries(query: str, queries: Sequence[str]) -> tuple[str, ...]:
+    found = tuple(dict.fromkeys([query, *queries] if query else queries))
+    if not found or not all(each.strip() for each in found):
+        raise InvalidArgument("query is empty", suggestion="Give query, or queries with several texts.")
+    return found
+
+
+def _search_text(
+    engine: "Engine",
+    scan: Scan,
+    parts: Sequence[TextPart],
+    lines: Mapping[RelPath, Sequence[TextLine]],
+    start: int,
+    stamped: str,
+) -> str:
+    """The head line, the files with their lines as far as they fit, and how to go on."""
+    total = scan.lines
+    found = f"{counted(total, 'match', 'matches')} in {counted(len(scan.files), 'file')}"
+    text = [" · ".join([scan.engine, found, f"{counted(scan.files_searched, 'file')} searched"])]
+    if not total:
+        text += [scan.reason, scan.next_step]
+    room = engine.settings.result_chars_max - NOTE_CHARS - size(text[0])
+    counts = {file.path: file.lines for file in scan.files}
+    shown = 0
+    for part in parts:
+        block, matches = _block(part, counts[part.path], lines[part.path], room)
+        text += block
+        shown += matches
+        room -= sum(size(line) + 1 for line in block)
+        if matches < part.take:
+            break
+    if start + shown < total:
+        text.append(f"… {total - start - shown:,} more: cursor {cursor(start + shown, stamped)}")
+    if not scan.is_complete:
+        text.append(f"note: {INCOMPLETE}")
+    return "\n".join(text)
+
+
+def _block(part: TextPart, total: int, lines: Sequence[TextLine], room: int) -> tuple[list[str], int]:
+    """One file's lines as far as they fit, and how many matches they are."""
+    if not lines:
+        return [f"{one_line(part.path)} · changed since it was counted"], part.take
+    of_all = f"{part.take:,} of {counted(total, 'match', 'matches')}" if part.take < total else ""
+    block, matches = [f"{one_line(part.path)}{' · ' if of_all else ''}{of_all}"], 0
+    room -= size(block[0]) + 1
+    for line in lines:
+        written = f"{line.number}{':' if line.column else '-'}{line.text}"
+        room -= size(written) + 1
+        if room < 0:
+            return (block if matches else []), matches
+        block.append(written)
+        matches += line.column > 0
+    return block, max(matches, part.take)
+
+
+def _scout_row(file: TextFile, under: str, keywords: Sequence[str], lines: Iterable[TextLine]) -> dict[str, Any]:
+    """A file as seed 000 has it."""
+    matches = [
+        {"keyword": keywords[line.query], "line": line.number, "column": line.column, "preview": line.text.strip()}
+        for line in lines
+    ]
+    return {"path": _below(file.path, under), "matches": matches, "fileSize": file.size_bytes}
+
+
+def _below(path: str, under: str) -> str:
+    """The path as seen from the folder that was searched; a file that was searched alone is its name."""
+    if path == under:
+        return path.rpartition("/")[2]
+    return path[len(under) + 1 :] if under else path
+
+
+def _scout_next(files: int, shown: int, most: int, wanted: int) -> str:
+    told = [f"{files - shown:,} more files: raise maxResults or narrow with filePatterns"] * (shown < files)
+    told += [f"at most {counted(most, 'match', 'matches')} a file fit"] * (most < wanted)
+    return "; ".join(told)
+
+
+def _grep_rows(path: str, lines: Sequence[TextLine]) -> list[dict[str, Any]]:
+    """The matches of one file as seed 003 has them."""
+    texts = {line.number: line.text for line in lines}
+
+    def near(numbers: range) -> list[str]:
+        return [texts[number] for number in numbers if number in texts]
+
+    return [
+        {
+            "file": path,
+            "line": line.number,
+            "column": line.column,
+            "text": line.text,
+            "context": {
+                "before": near(range(line.number - GREP_CONTEXT, line.number)),
+                "after": near(range(line.number + 1, line.number + GREP_CONTEXT + 1)),
+            },
+        }
+        for line in lines
+        if line.column
+    ]
+
+
+def _silence(scan: Scan) -> dict[str, str]:
+    """Why nothing was found and what to do next; nothing when something was."""
+    return thrifty({"reason": scan.reason, "next": scan.next_step})
+
+
+def _note(scan: Scan) -> dict[str, str]:
+    return {} if scan.is_complete else {"note": INCOMPLETE}

@@ -1,0 +1,181 @@
+"""`ctx chunks` at the terminal: the index is written whole, one line says what, and a failure names the next step."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from context_engine.cli import app
+from context_engine.errors import Cancelled, DiskFull
+from context_engine.index import chunk_folder
+from context_engine.index.chunk_files import FILES
+from context_engine.index.chunk_folder import read_folder
+from context_engine.index.embedding_text import Capsule
+from context_engine.model import CHUNK_KINDS, Chunk, Progress, RelPath
+from context_engine.search.chunk_export import BATCH, ExportReport, export
+from context_engine.text.spans import LineSpan
+from tests.support.engines import cache_for
+from tests.support.trees import tree
+
+SOURCES = {
+    "pyproject.toml": '[project]\nname = "pool"\n',
+    "pool.py": 'LIMIT = 10\n\n\nclass Pool:\n    """Of sessions."""\n\n    def acquire(self):\n        return 1\n',
+    "README.md": "# Pool\n\nKeeps #sessions open.\n",
+}
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A workspace with a cache of its own."""
+    root = tree(tmp_path / "w", SOURCES)
+    monkeypatch.setenv("CTX_CACHE_FOLDER", str(cache_for(root)))
+    monkeypatch.setenv("CTX_WORKERS", "0")
+    return root
+
+
+def ctx(monkeypatch: pytest.MonkeyPatch, *words: object) -> int:
+    monkeypatch.setattr(sys, "argv", ["ctx", *map(str, words)])
+    return app.run()
+
+
+def test_an_index_is_built_and_written_with_vectors_that_name_their_model(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "out" / "chunks"
+    assert ctx(monkeypatch, "chunks", "export", folder, "--root", root) == 0
+    chunks = read_folder(folder)
+    assert {row.kind for row in chunks.rows} == {*CHUNK_KINDS}
+    assert (chunks.files, chunks.dimensions, chunks.model) == (tuple(FILES.values()), 384, "static")
+    assert chunks.embedded.all()
+    assert len(chunks.fingerprint) == 32
+    told = capsys.readouterr()
+    assert told.out.startswith(f"wrote {len(chunks.rows)} chunks (")
+    assert "vectors of 384 numbers by static" in told.out
+    assert told.out.endswith(f": {folder}\n")
+    assert "lies inside the workspace" not in told.err
+
+
+def test_vectors_can_be_left_out_and_a_folder_inside_the_workspace_is_told(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ctx(monkeypatch, "chunks", "export", root / ".cortex", "--root", root, "--no-vectors") == 0
+    assert read_folder(root / ".cortex").dimensions == 0
+    told = capsys.readouterr()
+    assert "no vectors" in told.out
+    assert "lies inside the workspace" in told.err
+
+
+def test_an_export_tells_what_changed_since_the_last_one(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert ctx(monkeypatch, "chunks", "export", tmp_path / "out", "--root", root) == 0
+    (root / "pool.py").write_text("def drained():\n    return 0\n")
+    assert ctx(monkeypatch, "chunks", "export", tmp_path / "out", "--root", root) == 0
+    texts = [row.text for row in read_folder(tmp_path / "out").rows]
+    assert any("def drained" in text for text in texts)
+    assert not any("def acquire" in text for text in texts)
+
+
+def test_a_file_in_the_place_of_the_folder_is_refused_with_the_next_step(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("x")
+    assert ctx(monkeypatch, "chunks", "export", tmp_path / "file", "--root", root) == 1
+    assert "is a file, not a folder. Name a folder" in capsys.readouterr().err
+
+
+def test_without_room_the_old_files_stay_as_they_were(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(path: Path, data: bytes) -> None:
+        raise DiskFull(f"no room to write {path.name}", suggestion=f"Free {len(data)} bytes.")
+
+    assert ctx(monkeypatch, "chunks", "export", tmp_path / "out", "--root", root) == 0
+    before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    monkeypatch.setattr(chunk_folder.file_writer, "write_atomic", full)
+    assert ctx(monkeypatch, "chunks", "export", tmp_path / "out", "--root", root, "--no-vectors") == 1
+    assert "error: no room to write doc-chunks.json. Free" in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
+
+
+def test_a_model_that_is_not_here_is_refused_and_nothing_is_written(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ctx(monkeypatch, "chunks", "export", tmp_path / "out", "--root", root, "--embedder", "minilm") == 1
+    assert "minilm" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_is_checked_file_by_file(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "out"
+    assert ctx(monkeypatch, "chunks", "export", folder, "--root", root) == 0
+    capsys.readouterr()
+    assert ctx(monkeypatch, "chunks", "check", folder) == 0
+    whole = capsys.readouterr().out
+    assert [line.split() for line in whole.splitlines()[:4]] == [[name, "ok"] for name in FILES.values()]
+    assert "of 384 numbers" in whole
+    (folder / "code-data.json").write_text("[")
+    (folder / "doc-chunks.json").unlink()
+    assert ctx(monkeypatch, "chunks", "check", folder) == 1
+    told = capsys.readouterr().out
+    assert "doc-chunks.json        not there" in told
+    assert "code-data.json         it is no JSON of chunks" in told
+    assert ctx(monkeypatch, "chunks", "check", tmp_path / "none") == 1
+    assert "ctx chunks export" in capsys.readouterr().err
+
+
+# -- the export itself --------------------------------------------------------------------------------------------
+
+
+class Counting:
+    """An embedder that is asked to stop at its second batch."""
+
+    name, fingerprint, dimensions, tokens_max, is_local = "counting", "0c", 1, 9, True
+
+    def __init__(self, cancel: threading.Event | None = None) -> None:
+        self._cancel = cancel
+        self.batches: list[int] = []
+
+    def embed(self, texts: Sequence[str], mode: str, *, cancel: threading.Event | None = None) -> np.ndarray:
+        if cancel is not None and cancel.is_set():
+            raise Cancelled("embedding was cancelled")
+        self.batches.append(len(texts))
+        if self._cancel:
+            self._cancel.set()
+        assert mode == "passage"
+        return np.ones((len(texts), 1), np.float32)
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+
+def many(count: int) -> Any:
+    chunk = Chunk("c", RelPath("a.py"), LineSpan(1, 1), "data", "python", "t", "x = 1")
+    return {kind: [(chunk, Capsule("a.py", "x = 1"))] * (count if kind == "data" else 1) for kind in CHUNK_KINDS}
+
+
+def test_an_export_embeds_in_batches_and_tells_how_far_it_is(tmp_path: Path) -> None:
+    steps: list[Progress] = []
+    embedder = Counting()
+    report = export(many(BATCH + 1), tmp_path, stamp="", embedder=embedder, progress=steps.append)
+    assert embedder.batches == [1, 1, 1, BATCH, 1]
+    assert steps == [Progress("embedding", done, BATCH + 4) for done in (1, 2, 3, BATCH + 3, BATCH + 4)]
+    assert report == ExportReport(
+        {kind: BATCH + 1 if kind == "data" else 1 for kind in FILES}, "counting", 1, report.size_bytes
+    )
+    assert report.size_bytes == sum(path.stat().st_size for path in tmp_path.iterdir())
+
+
+def test_an_export_that_is_cancelled_writes_nothing(tmp_path: Path) -> None:
+    cancel = threading.Event()
+    with pytest.raises(Cancelled):
+        export(many(3), tmp_path / "out", stamp="", embedder=Counting(cancel), cancel=cancel)
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,88 @@
+"""`ctx index --store URL --share`: what the environment says of the store, said for one run."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from context_engine.cli.app import app
+from context_engine.cli.index_command import chosen, index
+from context_engine.engine import Settings
+from context_engine.errors import InvalidArgument, StoreUnavailable
+from tests.support.databases import new_database
+from tests.support.engines import cache_for, open_engine
+from tests.support.trees import repository
+
+NOWHERE = "postgresql://127.0.0.1:9/team"
+
+
+@cache
+def database() -> str:
+    return new_database()
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository, and an environment that names no store."""
+    made = repository(tmp_path / "app", {"a.py": "def lion(): ...\n"})
+    for name in ("CTX_STORE_URL", "CTX_STORE_SHARES"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("CTX_CACHE_FOLDER", str(cache_for(made)))
+    monkeypatch.setenv("CTX_STORE_REPOSITORY", str(tmp_path))
+    monkeypatch.setenv("CTX_EMBEDDER", "none")
+    monkeypatch.setenv("CTX_WORKERS", "0")
+    return made
+
+
+def seen_by_others(tmp_path: Path) -> int:
+    """How many files another machine finds in the database."""
+    other = repository(tmp_path / "other", {"b.py": "def tiger(): ...\n"})
+    name: dict[str, Any] = {"store_url": database(), "store_repository": str(tmp_path), "embedder": "none"}
+    with open_engine(other, **name) as engine:
+        return engine.status().files
+
+
+def test_what_is_indexed_into_a_named_store_is_shared_only_when_that_is_said(root: Path, tmp_path: Path) -> None:
+    for share, files in ((False, 0), (True, 1)):
+        assert index(None, root, force=False, store=database(), share=share) == 0
+        assert seen_by_others(tmp_path) == files
+    with open_engine(root) as engine:
+        assert engine.status().state == "absent", "the index of this machine is another one"
+
+
+def test_the_options_go_before_the_environment_and_count_for_one_run(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CTX_STORE_URL", NOWHERE)
+    assert index(None, root, force=False) == 0, "who does not share is indexed here while the database is away"
+    with pytest.raises(StoreUnavailable):
+        index(None, root, force=False, share=True)
+    assert index(None, root, force=False, store=" embedded ") == 0
+    with open_engine(root) as engine:
+        assert engine.status().files == 1
+
+
+@given(address=st.sampled_from(["", "embedded", NOWHERE]), store=st.sampled_from(["", "embedded", NOWHERE]), shares=...)
+def test_without_the_options_nothing_of_the_settings_changes(address: str, store: str, shares: bool) -> None:
+    known = Settings(store_url=address, store_shares=shares, workers=3)
+    told = chosen(known, store, share=False)
+    assert told == dataclasses.replace(known, store_url=store or address)
+    if (store or address) == NOWHERE:
+        assert chosen(known, store, share=True) == dataclasses.replace(told, store_shares=True)
+    else:
+        with pytest.raises(InvalidArgument, match="needs a database"):
+            chosen(known, store, share=True)
+
+
+@pytest.mark.parametrize("store", [[], ["--store", "embedded"]])
+def test_sharing_without_a_database_is_refused_with_the_next_step(root: Path, store: list[str]) -> None:
+    refused = CliRunner().invoke(app, ["index", "--root", str(root), "--share", *store])
+    assert isinstance(refused.exception, InvalidArgument)
+    assert "--store postgresql://" in refused.exception.suggestion

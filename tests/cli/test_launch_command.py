@@ -1,0 +1,106 @@
+"""How a client will start `ctx`: the same installation, later, from anywhere."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from context_engine.cli.clients import launch_command as launching
+from context_engine.cli.clients.launch_command import Launch, Started, is_ours, launch, launch_here, shared
+
+
+def started(argv0: str = "/opt/ctx/bin/ctx", prefix: str = "/opt/ctx") -> Started:
+    return Started(argv0=argv0, python=f"{prefix}/bin/python", prefix=prefix, scripts=f"{prefix}/bin")
+
+
+def nowhere(_: str) -> None:
+    return None
+
+
+def test_it_is_the_script_that_was_run_links_and_all() -> None:
+    link = "/home/me/.local/bin/ctx"  # what it leads to moves with each upgrade
+    assert launch(started(link), {link}.__contains__, nowhere) == Launch(link)
+
+
+def test_run_as_a_module_it_is_the_script_beside_python() -> None:
+    main = "/opt/ctx/lib/context_engine/__main__.py"
+    assert launch(started(main), {main, "/opt/ctx/bin/ctx"}.__contains__, nowhere) == Launch("/opt/ctx/bin/ctx")
+
+
+def test_on_windows_the_script_ends_in_exe() -> None:
+    assert launch(started(), {"/opt/ctx/bin/ctx.exe"}.__contains__, nowhere) == Launch("/opt/ctx/bin/ctx.exe")
+
+
+def test_without_a_script_python_starts_the_module_and_it_is_said() -> None:
+    found = launch(started(), set().__contains__, nowhere)
+    assert found.words == ("/opt/ctx/bin/python", "-P", "-m", "context_engine")
+    assert "no ctx script" in found.note
+
+
+@pytest.mark.parametrize(
+    ("prefix", "words"),
+    [
+        ("/home/me/.cache/uv/archive-v0/Xy1", ("/bin/uvx", "smart-context-engine")),
+        ("/home/me/.cache/uv/environments-v2/ctx-1", ("/bin/uvx", "smart-context-engine")),
+        (r"C:\Users\me\AppData\Local\uv\cache\archive-v0\Xy1", ("/bin/uvx", "smart-context-engine")),
+        ("/home/me/.local/share/pipx/.cache/3f1", ("/bin/pipx", "run", "smart-context-engine")),
+        ("/home/me/.cache/pipx/3f1", ("/bin/pipx", "run", "smart-context-engine")),
+    ],
+)
+def test_what_runs_from_a_cache_is_started_through_what_filled_it(prefix: str, words: tuple[str, ...]) -> None:
+    found = launch(started(f"{prefix}/bin/ctx", prefix), lambda _: True, lambda name: f"/bin/{name}")
+    assert found.words == words
+    assert "cache" in found.note
+
+
+@pytest.mark.parametrize(
+    ("runner", "prefix", "words"),
+    [
+        ("uvx", "/c/uv/archive-v0/X", ("--from", "file:///src/ctx", "ctx")),
+        ("pipx", "/c/pipx/.cache/X", ("run", "--spec", "file:///src/ctx", "ctx")),
+    ],
+)
+def test_what_came_from_no_index_is_named_by_where_it_came_from(
+    runner: str, prefix: str, words: tuple[str, ...]
+) -> None:
+    here = Started(f"{prefix}/bin/ctx", f"{prefix}/bin/python", prefix, f"{prefix}/bin", "file:///src/ctx")
+    found = launch(here, lambda _: True, nowhere)
+    assert found.words == (runner, *words)
+    assert is_ours(found.words)
+
+
+@pytest.mark.parametrize(
+    "prefix", ["/home/me/.local/share/uv/tools/smart-context-engine", "/home/me/.local/share/pipx/venvs/x"]
+)
+def test_what_uv_or_pipx_installed_for_good_is_no_cache(prefix: str) -> None:
+    assert launch(started(f"{prefix}/bin/ctx", prefix), lambda _: True, nowhere) == Launch(f"{prefix}/bin/ctx")
+
+
+def test_a_shared_file_names_it_by_name_where_the_path_leads_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "ctx"
+    script.touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert shared(Launch(str(script))) == Launch("ctx")
+    other = shared(Launch("/elsewhere/ctx"))
+    assert other.command == "/elsewhere/ctx"
+    assert "shared" in other.note
+
+
+def test_this_process_can_be_started_again() -> None:
+    here = launch_here()
+    assert is_ours(here.words)
+    assert Path(here.command).is_file()
+    assert here.then(["serve"]).words[-1] == "serve"
+    assert Started.here().python == sys.executable
+
+
+def test_another_program_of_a_similar_name_is_not_ours() -> None:
+    assert not is_ours(["npx", "-y", "ctx-server"])
+    assert not is_ours(["/usr/bin/ctxd"])
+    assert not is_ours([])
+    assert is_ours(["/usr/bin/python3", "-m", "context_engine", "serve"])
+    assert launching.PACKAGE in launching.SCRIPTS

@@ -1,0 +1,213 @@
+"""`ctx memories` and `ctx context` at the terminal: what a team knows, read, searched and kept true by a person."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from context_engine.cli import app, shell_completion
+from context_engine.context.project_knowledge import REPOSITORY_WORDS
+from context_engine.engine import Engine
+from context_engine.memory.memory_requests import CATEGORIES
+from context_engine.text.readable_names import short
+from tests.support.engines import cache_for
+from tests.support.trees import tree
+
+MONEY = "Amounts are whole cents everywhere."
+RULES = "# Rules\n\n- Never round an amount twice.\n- Always name tests by the sentence they prove.\n"
+ADR = "# 7. One currency type\n\nStatus: accepted\n\n## Decision\n\nThere is one type for money: Cents.\n"
+CODE = "def split(cents, parts):\n    # FIXME: loses a cent when parts is odd\n    return [cents // parts] * parts\n"
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project that tells of itself, and somebody at a terminal in it."""
+    files = {
+        "AGENTS.md": RULES,
+        "docs/adr/0007-money.md": ADR,
+        "src/money.py": CODE,
+        "pyproject.toml": '[project]\nname="w"\n',
+    }
+    root = tree(tmp_path / "w", files)
+    monkeypatch.setenv("CTX_CACHE_FOLDER", str(cache_for(root)))
+    monkeypatch.setenv("CTX_DATA_FOLDER", str(tmp_path / "home"))
+    monkeypatch.setenv("CTX_WORKERS", "0")
+    monkeypatch.setenv("CTX_FLUSH", "false")
+    monkeypatch.setenv("CTX_FAKE_NOW", "2026-11-21T12:00:00Z")
+    monkeypatch.chdir(root)
+    return root
+
+
+@pytest.fixture
+def ctx(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run `ctx` with these words: the exit code, and what it said on stdout and stderr."""
+
+    def run(*words: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["ctx", *map(str, words)])
+        code = app.run()
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+class Terminal(io.StringIO):
+    """The keyboard of a person who types this."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def added(ctx: Run, *words: object) -> str:
+    """The id of a memory that these words write down."""
+    code, out, err = ctx("memories", "add", *words, "--json")
+    assert code == 0, err
+    return json.loads(out)["id"]
+
+
+def files(root: Path) -> list[str]:
+    return sorted(path.parent.name for path in (root / ".context-engine/memories").rglob("*.md"))
+
+
+# -- writing ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_memory_is_written_down_listed_and_shown(root: Path, ctx: Run) -> None:
+    assert ctx("memories", "list") == (1, "", "no memories: ctx memories add writes one\n")
+    memory = added(ctx, "decisions", MONEY, "--file", "src/money.py", "--tag", "billing", "--priority", "critical")
+    assert files(root) == ["decisions"]
+    code, out, _ = ctx("memories", "list")
+    assert code == 0
+    assert out.splitlines() == [
+        "id        category   status  changed   what",
+        f"{short(memory)}  decisions  active  just now  ! {MONEY}",
+    ]
+    shown = ctx("memories", "show", short(memory))[1]
+    assert shown.startswith(f"{MONEY}\n")
+    assert f"id        {memory}\n" in shown
+    assert "files     src/money.py\n" in shown
+    assert json.loads(ctx("memories", "show", memory, "--json")[1])["tags"] == ["billing"]
+
+
+def test_content_can_come_over_stdin(root: Path, ctx: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("From a pipe.\n"))
+    memory = added(ctx, "facts", "-")
+    assert "From a pipe." in ctx("memories", "show", memory)[1]
+
+
+def test_what_is_similar_or_secret_is_told_beside(root: Path, ctx: Run) -> None:
+    added(ctx, "decisions", MONEY)
+    code, out, err = ctx("memories", "add", "decisions", "Amounts are whole cents everywhere now.")
+    assert code == 0
+    assert out.startswith("created: ")
+    assert "similar: " in err
+    assert MONEY in err
+    key = "ghp_" + "a1B2" * 9
+    assert "1 secrets were masked" in ctx("memories", "add", "facts", f"The key is {key}.")[2]
+    assert "error: " in ctx("memories", "add", "nonsense", "x")[2]
+
+
+def test_only_what_is_named_is_changed(root: Path, ctx: Run) -> None:
+    memory = added(ctx, "decisions", MONEY, "--file", "src/money.py")
+    tree(root, {"src/money.py": CODE + "\n\nVAT = 19\n"})
+    assert "stale" in ctx("memories", "list")[1]
+    assert ctx("memories", "list", "--status", "active")[0] == 1
+    code, out, _ = ctx("memories", "edit", short(memory), "--still-true")
+    assert (code, out.split("  ")[0]) == (0, "changed: linked files")
+    assert ctx("memories", "list", "--status", "active")[0] == 0
+    assert ctx("memories", "edit", memory, "--title", "Cents", "--category", "facts")[0] == 0
+    assert files(root) == ["facts"]
+    assert ctx("memories", "show", memory)[1].startswith("Cents\n")
+    assert "nothing is said" in ctx("memories", "edit", memory)[2]
+
+
+@pytest.mark.parametrize(("typed", "code", "left"), [("y\n", 0, 0), ("n\n", 1, 1), ("", 1, 1)])
+def test_a_memory_is_deleted_after_a_yes(
+    root: Path, ctx: Run, monkeypatch: pytest.MonkeyPatch, typed: str, code: int, left: int
+) -> None:
+    memory = added(ctx, "decisions", MONEY)
+    monkeypatch.setattr(sys, "stdin", Terminal(typed))
+    assert ctx("memories", "delete", short(memory))[0] == code
+    assert len(files(root)) == left
+
+
+def test_where_nobody_can_be_asked_nothing_is_deleted_unasked(root: Path, ctx: Run) -> None:
+    memory = added(ctx, "decisions", MONEY)
+    code, _, err = ctx("memories", "delete", memory)
+    assert code == 1
+    assert "--yes" in err
+    assert ctx("memories", "delete", memory, "--yes")[0] == 0
+    assert files(root) == []
+    assert ctx("memories", "show", memory)[0] == 1
+
+
+def test_a_memory_for_every_project_stays_out_of_this_one(root: Path, ctx: Run) -> None:
+    memory = added(ctx, "preferences", "Answer in German.", "--mine")
+    assert not (root / ".context-engine/memories").exists()
+    assert short(memory) in ctx("memories", "list")[1]
+
+
+def test_no_memory_steers_the_terminal(root: Path, ctx: Run) -> None:
+    memory = added(ctx, "facts", "a\x1b[31mred\u202e [bold]b[/bold]", "--title", "x\x1b]0;evil\x07 [red]y[/red]")
+    for words in (("list",), ("show", memory), ("search", "red")):
+        _, out, err = ctx("memories", *words)
+        assert not {"\x1b", "\x07", "\u202e"} & {*out, *err}
+    assert "[bold]b[/bold]" in ctx("memories", "show", memory)[1]
+
+
+# -- knowing ----------------------------------------------------------------------------------------------------------
+
+
+def test_search_finds_what_people_wrote_and_what_the_repository_tells(root: Path, ctx: Run) -> None:
+    added(ctx, "decisions", MONEY)
+    with Engine.open(root) as engine:
+        engine.index()
+        engine.learn()
+    code, out, _ = ctx("memories", "search", "amounts of money in cents")
+    assert code == 0
+    heads = [line for line in out.splitlines() if line and not line.startswith(" ")]
+    assert any(head.startswith("decision .context-engine/memories/decisions/") for head in heads)
+    assert any("docs/adr/0007-money.md" in head for head in heads)
+    assert f"   {MONEY}" in out.splitlines()
+    issue = ctx("memories", "search", "loses a cent", "--type", "issue")[1]
+    assert issue.startswith("issue src/money.py:2")
+    assert json.loads(ctx("memories", "search", "cents", "--json", "-n", "1")[1])["totalFound"] >= 2
+    code, out, err = ctx("memories", "search", "zyxwvut")
+    assert (code, out) == (1, "")
+    assert "nothing known" in err
+
+
+def test_the_first_search_learns_what_the_repository_tells(root: Path, ctx: Run) -> None:
+    code, out, err = ctx("memories", "search", "round an amount")
+    assert code == 0, err
+    assert "AGENTS.md" in out
+    assert "no index of" in err
+
+
+def test_the_rules_are_one_page(root: Path, ctx: Run) -> None:
+    code, out, _ = ctx("memories", "rules")
+    assert code == 0
+    assert out.startswith(f"These are {REPOSITORY_WORDS}.\n\n## Rules\n")
+    assert "Never round an amount twice." in out
+    assert "## Decisions" in out
+
+
+def test_context_is_markdown_within_its_budget(root: Path, ctx: Run) -> None:
+    code, out, _ = ctx("context", "split an amount of cents into parts", "--budget", "600")
+    assert code == 0
+    assert "## src/money.py" in out
+    assert "def split(cents, parts):" in out
+    told = json.loads(ctx("context", "split cents", "--budget", "600", "--json")[1])
+    assert told["metadata"]["total_tokens"] <= 600
+    assert ctx("context", "split", "--budget", "9")[0] == 2
+
+
+def test_categories_are_offered_to_the_shell() -> None:
+    assert CATEGORIES == shell_completion.MEMORY_CATEGORIES
+    assert shell_completion.memory_categories("de") == [("decisions", "")]

@@ -1,0 +1,446 @@
+"""`ctx plans` at the terminal: tables to read, a live view that ends, and a person's yes that is told from an agent's."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from context_engine.cli import app, console, shell_completion, watch_progress
+from context_engine.engine import Engine
+from context_engine.errors import PlanNotFound
+from context_engine.plans.model import Plan
+from context_engine.plans.step_tracking import Report
+from tests.support.desks import plan, step
+from tests.support.engines import cache_for
+from tests.support.trees import tree
+
+HERE = Path(__file__).resolve().parents[2]
+CODE = "def hash_password(text):\n    return text\n"
+USES = "from src.auth import hash_password\n\n\ndef login(text):\n    return hash_password(text)\n"
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project, and somebody at a terminal in it."""
+    root = tree(tmp_path / "w", {"src/auth.py": CODE, "src/login.py": USES, "pyproject.toml": '[project]\nname="w"\n'})
+    monkeypatch.setenv("CTX_CACHE_FOLDER", str(cache_for(root)))
+    monkeypatch.setenv("CTX_WORKERS", "0")
+    monkeypatch.setenv("CTX_FLUSH", "false")
+    monkeypatch.setenv("CTX_FAKE_NOW", "2026-11-21T12:00:00Z")
+    monkeypatch.chdir(root)
+    return root
+
+
+@pytest.fixture
+def ctx(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Run `ctx plans` with these words: the exit code, and what it said on stdout and stderr."""
+
+    def run(*words: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["ctx", "plans", *map(str, words)])
+        code = app.run()
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+class Terminal(io.StringIO):
+    """The keyboard of a person who types this."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+def kept(root: Path, *plans: Plan) -> list[str]:
+    """Save plans, one after the other; their ids."""
+    with Engine.open(root) as engine:
+        return [engine.plans.desk.save(each).plan.id for each in plans]
+
+
+def changed(root: Path, plan_id: str, **told: object) -> None:
+    """The next version of a plan."""
+    import msgspec
+
+    with Engine.open(root) as engine:
+        now = engine.plans.desk.load(plan_id).plan
+        engine.plans.desk.save(msgspec.structs.replace(now, **told), overwrite=True)
+
+
+# -- looking ----------------------------------------------------------------------------------------------------------
+
+
+def test_plans_are_listed_with_how_they_stand(root: Path, ctx: Run) -> None:
+    assert ctx("list") == (1, "", "no plans: make one with ctx plans create\n")
+    kept(root, plan(), plan(goal="Über-Größe"))
+    with Engine.open(root) as engine:
+        engine.plans.steps.start("money in cents", 1)
+        engine.plans.steps.complete("money in cents", 1, Report())
+    code, out, _ = ctx("list", "--sort", "name")
+    assert code == 0
+    assert out.splitlines() == [
+        "plan            status     progress         steps  changed   goal",
+        "money-in-cents  executing  ███░░░░░░░ 33 %  3      just now  Money in cents",
+        "uber-grosse     ready      ░░░░░░░░░░ 0 %   3      just now  Über-Größe",
+    ]
+    assert [row.split()[0] for row in ctx("list", "--status", "executing")[1].splitlines()[1:]] == ["money-in-cents"]
+    assert ctx("list", "--query", "nothing")[0] == 1
+
+
+def test_json_is_what_an_agent_gets(root: Path, ctx: Run) -> None:
+    (plan_id,) = kept(root, plan())
+    assert json.loads(ctx("list", "--json")[1])["plans"][0]["id"] == plan_id
+    assert json.loads(ctx("show", "--json")[1])["plan"]["goal"] == "Money in cents"
+    assert json.loads(ctx("progress", "--json")[1])["total"] == 3
+    assert json.loads(ctx("history", "--json")[1])["current_version"] == 1
+    changed(root, plan_id, goal="Money in whole cents")
+    assert json.loads(ctx("diff", "--json")[1])["plan_id"] == plan_id
+
+
+def test_a_plan_is_found_by_whatever_names_it(root: Path, ctx: Run) -> None:
+    (plan_id,) = kept(root, plan())
+    kept(root, plan(goal="Another one"))
+    for name in ("money-in-cents", "money", "Money in cents", "MONEY IN CENTS", plan_id, plan_id[-8:]):
+        assert ctx("show", name)[1].startswith("# Money in cents\n"), name
+    with Engine.open(root) as engine:
+        assert [engine.plans.desk.id_of(name) for name in ("money-in-cents", plan_id[-8:])] == [plan_id, plan_id]
+        with pytest.raises(PlanNotFound):
+            engine.plans.desk.id_of("money-in")  # a beginning is for people
+    code, out, err = ctx("show", "mony-in-cents")
+    assert (code, out) == (1, "")
+    assert "Money in cents" in err
+
+
+def test_plans_whose_words_are_the_same_are_told_apart(root: Path, ctx: Run) -> None:
+    ids = kept(root, plan(), plan(goal="Money, in cents!"))
+    shown = [line.split()[0] for line in ctx("list")[1].splitlines()[1:]]
+    assert sorted(shown) == sorted(plan_id[-8:] for plan_id in ids)
+    for word in shown:
+        assert ctx("show", word)[0] == 0
+    assert ctx("show", "money-in")[0] == 1
+
+
+def test_without_a_name_the_plan_that_changed_last_is_meant(
+    root: Path, ctx: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "there is no plan yet" in ctx("show")[2]
+    kept(root, plan(), plan(goal="Another one"))
+    monkeypatch.setenv("CTX_FAKE_NOW", "2026-11-21T13:00:00Z")
+    with Engine.open(root) as engine:
+        engine.plans.steps.start("money in cents", 1)
+    assert ctx("show")[1].startswith("# Money in cents\n")
+    assert ctx("progress")[1].startswith("Money in cents\n")
+
+
+def test_an_old_version_can_be_shown(root: Path, ctx: Run) -> None:
+    (plan_id,) = kept(root, plan())
+    changed(root, plan_id, goal="Money in whole cents")
+    assert ctx("show", "--version", 1)[1].startswith("# Money in cents\n")
+    assert "version 1 of 2" in ctx("show", "--version", 1)[2]
+
+
+def test_a_plan_becomes_a_page(root: Path, ctx: Run, tmp_path: Path) -> None:
+    kept(root, plan(step("s1", title="Count <cents>")))
+    code, out, err = ctx("show", "--html", tmp_path / "plan.html")
+    assert (code, out) == (0, "")
+    assert "needs no network" in err
+    written = (tmp_path / "plan.html").read_text(encoding="utf-8")
+    assert written.startswith("<!DOCTYPE html>")
+    assert "Count &lt;cents&gt;" in written
+    assert ctx("show", "--html", tmp_path / "nowhere" / "plan.html")[0] == 1
+
+
+def test_history_and_differences_are_shown(root: Path, ctx: Run) -> None:
+    (plan_id,) = kept(root, plan())
+    code, _, err = ctx("diff")
+    assert code == 1
+    assert "nothing to compare" in err
+    changed(root, plan_id, goal="Money in whole cents")
+    changed(root, plan_id, goal="Money in whole cents, everywhere")
+    rows = ctx("history", "money", "-n", 2)
+    assert [line.split("|")[1].strip() for line in rows[1].splitlines()[2:]] == ["3", "2"]
+    assert "2 of 3 versions" in rows[2]
+    assert "Version 2 to 3" in ctx("diff")[1]
+    assert "Version 1 to 3" in ctx("diff", "money", 1)[1]
+    assert "Version 1 to 2" in ctx("diff", "money", 1, 2)[1]
+
+
+def test_no_title_steers_the_terminal(root: Path, ctx: Run) -> None:
+    kept(root, plan(step("s1", title="a\x1b[31mred\u202e [bold]b[/bold]"), goal="x\x1b]0;evil\x07 [red]y[/red]"))
+    for words in (("list",), ("show",), ("progress",), ("history",)):
+        code, out, err = ctx(*words)
+        assert code == 0
+        assert not {"\x1b", "\x07", "\u202e"} & {*out, *err}
+    assert "[bold]b[/bold]" in ctx("progress")[1]
+
+
+# -- progress ---------------------------------------------------------------------------------------------------------
+
+
+def test_progress_says_of_each_step_where_it_stands(root: Path, ctx: Run) -> None:
+    kept(root, plan(step("s1"), step("s2"), step("s3", "s1", "s2"), step("s4", "s3")))
+    with Engine.open(root) as engine:
+        engine.plans.steps.start("money in cents", 1)
+        engine.plans.steps.start("money in cents", 2)
+        engine.plans.steps.fail("money in cents", 2, error="no\nmoney")
+    lines = ctx("progress", "money")[1].splitlines()
+    assert lines[1].endswith(" 0 %, 0 of 4 steps, executing")
+    assert [" ".join(line.split()) for line in lines[3:7]] == [
+        "▶ 1. Do s1 in progress for 0 s",
+        "✗ 2. Do s2 failed no",
+        "· 3. Do s3 blocked by step 2",
+        "· 4. Do s4 blocked by step 2",
+    ]
+
+
+class Carried:
+    """Somebody who does one thing to a plan each time that the one who watches pauses."""
+
+    def __init__(self, engine: Engine, plan_id: str, deeds: Iterator[Callable[[], object]]) -> None:
+        self.look = lambda: engine.plans.steps.current(plan_id)
+        self.clock = engine.now
+        self._deeds = deeds
+
+    def pause(self, length_s: float) -> None:
+        assert length_s > 0
+        next(self._deeds)()
+
+
+def interrupted() -> None:
+    raise KeyboardInterrupt
+
+
+def watched(root: Path, deeds: Callable[[Engine, str], list[Callable[[], object]]]) -> int:
+    """Watch a plan of two steps while these things happen to it; the exit code."""
+    (plan_id,) = kept(root, plan(step("s1"), step("s2", "s1")))
+    with Engine.open(root) as engine:
+        carried = Carried(engine, plan_id, iter(deeds(engine, plan_id)))
+        return watch_progress.watch(carried.look, carried.clock, carried.pause)
+
+
+def done(engine: Engine, plan_id: str) -> list[Callable[[], object]]:
+    steps = engine.plans.steps
+    return [
+        lambda: steps.start(plan_id, 1),
+        lambda: steps.complete(plan_id, 1, Report()),
+        lambda: None,
+        lambda: steps.start(plan_id, 2),
+        lambda: steps.complete(plan_id, 2, Report()),
+    ]
+
+
+def test_in_a_pipe_watching_tells_each_change_and_ends_with_the_plan(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert watched(root, done) == 0
+    told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("12:00:00")]
+    assert told == [
+        "12:00:00    0 %  in progress: step 1, Do s1",
+        "12:00:00   50 %  completed: step 1, Do s1",
+        "12:00:00   50 %  ready: step 2, Do s2",
+        "12:00:00   50 %  in progress: step 2, Do s2",
+        "12:00:00  100 %  completed: step 2, Do s2",
+    ]
+
+
+def test_a_plan_that_fails_ends_the_watch_with_1(root: Path) -> None:
+    def failing(engine: Engine, plan_id: str) -> list[Callable[[], object]]:
+        steps = engine.plans.steps
+        return [lambda: steps.start(plan_id, 1), lambda: steps.fail(plan_id, 1, error="no")]
+
+    assert watched(root, failing) == 1
+
+
+def test_ctrl_c_leaves_the_plan_as_it_is(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert watched(root, lambda *_: [interrupted]) == 130
+    assert "the plan goes on" in capsys.readouterr().err
+
+
+def test_on_a_terminal_the_picture_is_drawn_anew(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    screen_of = Console(file=io.StringIO(), force_terminal=True, width=80, highlight=False)
+    for room in (watch_progress, console):
+        monkeypatch.setattr(room, "out", screen_of)
+    assert watched(root, done) == 0
+    drawn = screen_of.file.getvalue()  # ty: ignore[missing-attribute]
+    assert "100 %, 2 of 2 steps, completed" in drawn
+    assert drawn.count("Do s2") >= 6  # once for each look
+    assert "\x1b[1A" in drawn  # upwards, over what was drawn before
+
+
+def test_of_a_long_plan_the_screen_shows_what_is_under_way(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    screen_of = Console(file=io.StringIO(), force_terminal=True, width=80, height=20, highlight=False)
+    for room in (watch_progress, console):
+        monkeypatch.setattr(room, "out", screen_of)
+    (plan_id,) = kept(root, plan(*(step(f"s{n}") for n in range(1, 61))))
+    with Engine.open(root) as engine:
+        for number in range(1, 41):
+            engine.plans.steps.start(plan_id, number)
+            engine.plans.steps.complete(plan_id, number, Report(auto_detect_files=False))
+        steps = engine.plans.steps
+        assert watch_progress.watch(lambda: steps.current(plan_id), engine.now, lambda _: interrupted()) == 130
+    drawn = screen_of.file.getvalue()  # ty: ignore[missing-attribute]
+    assert "41. Do s41" in drawn
+    assert "1. Do s1 " not in drawn
+    assert "46 more steps" in drawn
+
+
+# -- deciding ---------------------------------------------------------------------------------------------------------
+
+
+def typing(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr(sys, "stdin", Terminal(text))
+
+
+def decisions(root: Path, plan_id: str) -> list[tuple[str, str, tuple[str, ...]]]:
+    with Engine.open(root) as engine:
+        return [(each.status, each.decided_by, each.steps) for each in engine.plans.desk.load(plan_id).approvals]
+
+
+def test_a_person_at_a_terminal_sees_what_is_approved_and_is_asked(
+    root: Path, ctx: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (plan_id,) = kept(root, plan(step("s1", files_to_create=("src/cents.py",)), step("s2", "s1")))
+    typing(monkeypatch, "y\n")
+    code, out, err = ctx("approve", "money")
+    assert code == 0
+    assert out.splitlines()[0] == "approved: the whole plan, version 1, by user"
+    assert "Money in cents, version 1\n  1. Do s1\n  2. Do s2\n  1 file created: src/cents.py" in err
+    assert decisions(root, plan_id) == [("approved", "user", ())]
+
+
+@pytest.mark.parametrize("typed", ["n\n", "\n"])
+def test_who_does_not_say_yes_has_decided_nothing(
+    root: Path, ctx: Run, monkeypatch: pytest.MonkeyPatch, typed: str
+) -> None:
+    (plan_id,) = kept(root, plan())
+    typing(monkeypatch, typed)
+    code, out, err = ctx("approve", "money")
+    assert (code, out) == (1, "")
+    assert "nothing was decided" in err
+    assert [status for status, _, _ in decisions(root, plan_id)] == ["pending"]
+
+
+def test_where_nobody_can_be_asked_it_is_an_agent_who_says_yes(root: Path, ctx: Run) -> None:
+    (plan_id,) = kept(root, plan())
+    code, _, err = ctx("approve", "money")
+    assert code == 1
+    assert "nobody can be asked" in err
+    assert decisions(root, plan_id) == []
+    assert ctx("approve", "money", "--yes")[0] == 0
+    assert decisions(root, plan_id) == [("approved", "agent", ())]
+
+
+def test_where_a_person_must_decide_an_agent_at_the_shell_cannot(
+    root: Path, ctx: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept(root, plan())
+    tree(root, {".context-engine/config.yml": "approvals_require_human: true\n"})
+    code, _, err = ctx("approve", "money", "--yes")
+    assert code == 1
+    assert "a person must decide" in err
+    typing(monkeypatch, "")
+    assert ctx("approve", "money", "--yes")[0] == 0
+
+
+def test_steps_are_approved_alone(root: Path, ctx: Run) -> None:
+    (plan_id,) = kept(root, plan())
+    code, out, _ = ctx("approve", "money", "--step", 2, "--step", 3, "--yes", "--json")
+    assert code == 0
+    assert json.loads(out)["request"]["steps"] == [2, 3]
+    assert decisions(root, plan_id) == [("approved", "agent", ("s2", "s3"))]
+    assert ctx("approve", "money", "--step", 9, "--yes")[0] == 1
+
+
+def test_the_request_that_is_pending_is_the_one_that_is_meant(root: Path, ctx: Run) -> None:
+    (plan_id,) = kept(root, plan())
+    with Engine.open(root) as engine:
+        first = engine.plans.approvals.request(plan_id, steps=(2,)).approval.id
+    assert ctx("approve", "money", "--reject", "--comment", "not now", "--yes")[1].startswith("rejected: steps 2")
+    with Engine.open(root) as engine:
+        more = [engine.plans.approvals.request(plan_id, steps=(each,)).approval.id for each in (1, 3)]
+    code, _, err = ctx("approve", "money", "--yes")
+    assert code == 1
+    assert all(each in err for each in more)
+    assert ctx("approve", more[1], "--yes")[1].startswith("approved: steps 3")
+    assert "decided already" in ctx("approve", first, "--yes")[2]
+    assert ctx("approve", "apr_nothing", "--yes")[0] == 1
+
+
+def test_changes_that_are_asked_for_stay_with_the_plan(root: Path, ctx: Run) -> None:
+    kept(root, plan())
+    assert ctx("approve", "money", "--changes", "keep the old name", "--yes")[0] == 0
+    assert "keep the old name" in ctx("show", "money")[1]
+    assert ctx("approve", "money", "--changes", "x", "--reject", "--yes")[0] == 1
+
+
+def test_a_plan_that_changed_since_it_was_read_is_not_approved(root: Path, ctx: Run) -> None:
+    (plan_id,) = kept(root, plan())
+    changed(root, plan_id, goal="Money in whole cents")
+    code, _, err = ctx("approve", "money", "--version", 1, "--yes")
+    assert code == 1
+    assert "ctx plans diff money 1 2" in err
+    assert ctx("approve", "money", "--version", 2, "--yes")[0] == 0
+
+
+# -- making, putting away ---------------------------------------------------------------------------------------------
+
+
+def test_a_plan_is_made_out_of_the_repository_and_kept(root: Path, ctx: Run) -> None:
+    code, out, err = ctx("create", "Rename hash_password to derive_key", "--name", "Rename it", "--tag", "auth")
+    assert code == 0, err
+    assert "src/auth.py" in out
+    assert "src/login.py" in out
+    assert "no index of" in err
+    assert "kept as rename-it" in err
+    assert ctx("list", "--tag", "auth")[1].splitlines()[1].startswith("rename-it")
+    assert json.loads(ctx("create", "Rename login to enter", "--json")[1])["persistence"]["saved"] is True
+
+
+def test_a_plan_that_is_put_away_can_still_be_read(root: Path, ctx: Run) -> None:
+    kept(root, plan())
+    assert ctx("archive", "money") == (0, "archived; 0 older versions were packed\n", "")
+    assert "archived" in ctx("list")[1]
+    assert ctx("show", "money")[1].startswith("# Money in cents\n")
+
+
+# -- the shell --------------------------------------------------------------------------------------------------------
+
+
+def test_the_shell_is_offered_the_short_names_of_plans(root: Path, ctx: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert shell_completion.plans("") == []
+    kept(root, plan(), plan(goal="日本語"), plan(goal="Another one"))
+    offered = dict(shell_completion.plans(""))
+    assert offered["money-in-cents"] == "Money in cents"
+    assert sorted(offered.values()) == ["Another one", "Money in cents", "日本語"]
+    assert shell_completion.plans("mon") == [("money-in-cents", "Money in cents")]
+    for word, name in shell_completion.plans(""):
+        assert ctx("show", word)[1].startswith(f"# {name}\n")
+    tree(root, {".context-engine/plans/index.json": "{]"})
+    assert shell_completion.plans("") == []
+
+
+def test_offering_plans_to_the_shell_loads_no_engine(root: Path) -> None:
+    kept(root, plan())
+    code = (
+        "import sys; sys.argv = ['ctx']\n"
+        "from context_engine.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print([name for name in ('numpy', 'mcp', 'apsw', 'tree_sitter', 'rich') if name in sys.modules], file=sys.stderr)"
+    )
+    asked = {"_CTX_COMPLETE": "complete_bash", "COMP_WORDS": "ctx plans show mon", "COMP_CWORD": "3"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | asked | {"PYTHONPATH": str(HERE)}, cwd=root,
+        capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    assert (done.stdout.split(), done.stderr) == (["money-in-cents"], "[]\n")

@@ -1,0 +1,139 @@
+"""`ctx review` at the terminal and in CI: readable findings, exit codes that say what happened, and the formats of others."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from context_engine.cli import app
+from context_engine.cli.review_command import FOUND
+from context_engine.text.lines import count
+from tests.support.engines import cache_for
+from tests.support.trees import commit, git, repository, tree
+
+GOOD = "def load(path):\n    with open(path) as file:\n        return file.read()\n"
+BAD = GOOD + "\n\ndef safe(path):\n    try:\n        return load(path)\n    except:\n        return None\n"
+WORSE = GOOD + "<<<<<<< ours\nx = 1\n=======\nx = 2\n>>>>>>> theirs\n"
+QUIET = ("--analyzer", "none")
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository with one commit and a change that nobody has staged."""
+    root = repository(tmp_path / "w", {"src/a.py": GOOD, "pyproject.toml": '[project]\nname = "w"\n'})
+    monkeypatch.setenv("CTX_CACHE_FOLDER", str(cache_for(root)))
+    monkeypatch.setenv("CTX_WORKERS", "0")
+    monkeypatch.chdir(root)
+    tree(root, {"src/a.py": BAD})
+    return root
+
+
+def ctx(monkeypatch: pytest.MonkeyPatch, *words: object) -> int:
+    monkeypatch.setattr(sys, "argv", ["ctx", "review", *QUIET, *map(str, words)])
+    return app.run()
+
+
+def test_findings_are_on_stdout_and_everything_about_the_review_on_stderr(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ctx(monkeypatch) == 0
+    told = capsys.readouterr()
+    assert told.out.splitlines()[:2] == ["P2 src/a.py:9  Bare except", "       9 │ except:"]
+    assert "builtin bare-except · correctness" in told.out
+    assert "1 of 1 files were looked at" in told.err
+    assert "risk " in told.err
+
+
+@pytest.mark.parametrize(
+    ("content", "fail_on", "code"),
+    [
+        (BAD, "none", 0),
+        (BAD, "P1", 0),
+        (BAD, "P2", FOUND),
+        (BAD, "p2", FOUND),
+        (WORSE, "P0", FOUND),
+        (WORSE, "none", 0),
+    ],
+)
+def test_the_exit_code_says_whether_the_named_priority_was_found(
+    root: Path, monkeypatch: pytest.MonkeyPatch, content: str, fail_on: str, code: int
+) -> None:
+    tree(root, {"src/a.py": content})
+    assert ctx(monkeypatch, "--fail-on", fail_on) == code
+
+
+def test_a_review_that_is_not_possible_is_an_error_and_no_empty_success(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words, said in (
+        (["--staged"], "not staged"),
+        (["no-such-branch"], "no-such-branch"),
+        (["--staged", "--base", "main"], "--staged"),
+        (["--confidence", "0.5", "--analyzer", "x" * 3_000], "analyzers"),
+    ):
+        assert ctx(monkeypatch, *words) == 1
+        told = capsys.readouterr()
+        assert told.out == ""
+        assert said in told.err
+
+
+@pytest.mark.parametrize("words", [["--staged"], ["topic"], ["HEAD"], ["--base", "main"], ["main..topic"], []])
+def test_each_way_to_name_a_change_finds_it(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    git(root, "checkout", "--quiet", "-b", "topic")
+    if words == ["--staged"]:
+        git(root, "add", "--all")
+    elif words:
+        commit(root, "change")
+    assert ctx(monkeypatch, *words, "--fail-on", "P2") == FOUND
+    assert "src/a.py:9" in capsys.readouterr().out
+
+
+def test_every_format_is_printed_whole_and_sarif_lands_in_its_file(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ctx(monkeypatch, "--format", "markdown") == 0
+    assert capsys.readouterr().out.startswith("# Review: Needs attention\n")
+    for name, key in (("json", "findings"), ("sarif", "runs"), ("rdjson", "diagnostics")):
+        assert ctx(monkeypatch, "--format", name, "--sarif", root / f"{name}.sarif") == 0
+        assert json.loads(capsys.readouterr().out)[key]
+        (run,) = json.loads((root / f"{name}.sarif").read_text())["runs"]
+        assert [each["ruleId"] for each in run["results"]] == ["bare-except"]
+
+
+def test_excluded_files_and_doubtful_findings_are_told_of(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ctx(monkeypatch, "--exclude", "src/**") == 0
+    assert "not looked at: src/a.py (excluded by a pattern)" in capsys.readouterr().err
+    assert ctx(monkeypatch, "--confidence", "0.99") == 0
+    told = capsys.readouterr()
+    assert (told.out, "1 below confidence" in told.err) == ("", True)
+
+
+def test_a_new_file_is_reviewed_when_asked_for(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tree(root, {"src/b.py": BAD})
+    assert ctx(monkeypatch) == 0
+    assert "src/b.py" not in capsys.readouterr().out
+    assert ctx(monkeypatch, "--untracked") == 0
+    assert "src/b.py:9" in capsys.readouterr().out
+
+
+def test_the_hook_for_pre_commit_is_a_command_that_works(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (hook,) = yaml.safe_load((Path(__file__).resolve().parents[2] / ".pre-commit-hooks.yaml").read_text())
+    command = shlex.split(hook["entry"])
+    assert command[:2] == ["ctx", "review"]
+    tree(root, {"src/a.py": WORSE})
+    git(root, "add", "--all")
+    assert ctx(monkeypatch, *command[2:]) == FOUND
+    assert count(capsys.readouterr().out) > 0

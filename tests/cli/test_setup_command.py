@@ -1,0 +1,354 @@
+"""`ctx setup`: one entry in a client's own settings, everything else untouched, and the way back."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from context_engine.cli.app import app, run
+from context_engine.cli.clients import client_config, client_table
+from context_engine.cli.clients.launch_command import launch_here
+from context_engine.errors import InvalidArgument
+
+CTX = launch_here().command
+VARIABLES = (
+    *("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR"),
+    *("XDG_CONFIG_HOME", "APPDATA", "VSCODE_PORTABLE"),
+)
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home folder with a project in it, which is the current folder. Nothing of this machine's owner is in reach."""
+    home = tmp_path / "home"
+    (home / "work" / ".git").mkdir(parents=True)
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("USERPROFILE", str(home))
+    monkeypatch.setenv("PATH", os.defpath)
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.chdir(home / "work")
+    return home
+
+
+def setup(*words: str, code: int = 0) -> Result:
+    result = CliRunner().invoke(app, ["setup", *words], prog_name="ctx")
+    assert result.exit_code == code, result.output
+    return result
+
+
+def path_of(name: str) -> Path:
+    return client_config.path_for(client_table.client(name), client_config.this_machine(), None)
+
+
+def entry_in(path: Path, section: str) -> dict[str, Any]:
+    text = path.read_text(encoding="utf-8")
+    whole = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+    return whole[section]["ctx"]
+
+
+# -- what is written ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("client", "section", "entry"),
+    [
+        ("claude", "mcpServers", {"type": "stdio", "command": CTX, "args": ["serve"], "alwaysLoad": True}),
+        ("codex", "mcp_servers", {"command": CTX, "args": ["serve"], "startup_timeout_sec": 20, "tool_timeout_sec": 300}),
+        ("gemini", "mcpServers", {"command": CTX, "args": ["serve"]}),
+        ("opencode", "mcp", {"type": "local", "command": [CTX, "serve"]}),
+        ("cursor", "mcpServers", {"type": "stdio", "command": CTX, "args": ["serve"]}),
+        ("vscode", "servers", {"type": "stdio", "command": CTX, "args": ["serve"]}),
+    ],
+)  # fmt: skip
+def test_each_client_gets_an_entry_in_its_own_words(client: str, section: str, entry: dict[str, Any]) -> None:
+    setup(client)
+    assert entry_in(path_of(client), section) == entry
+
+
+def test_a_client_without_an_open_folder_is_told_the_project_around_here(home: Path) -> None:
+    setup("claude-desktop")
+    assert entry_in(path_of("claude-desktop"), "mcpServers") == {
+        "command": CTX,
+        "args": ["serve", "--root", str(home / "work")],
+    }
+
+
+def test_without_a_project_around_here_somebody_must_name_one(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(home)
+    assert "--root PATH" in setup("claude-desktop", code=1).output
+    assert not path_of("claude-desktop").exists()
+
+
+def test_options_of_the_server_go_into_the_entry(home: Path) -> None:
+    (home / "other").mkdir()
+    setup("gemini", "--root", "../work", "--root", "../other", "--root", ".", "--profile", "core,plan", "--read-only")
+    roots = ["--root", str(home / "work"), "--root", str(home / "other")]
+    assert entry_in(path_of("gemini"), "mcpServers")["args"] == [
+        "serve",
+        *roots,
+        "--profile",
+        "core,plan",
+        "--read-only",
+    ]
+
+
+@pytest.mark.parametrize(("words", "hint"), [(["--profile", "coer"], "core"), (["--root", "/no/such"], "/no/such")])
+def test_options_are_checked_before_anything_is_written(
+    words: list[str], hint: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["ctx", "setup", "gemini", *words])
+    assert run() == 1
+    assert hint in capsys.readouterr().err
+    assert not path_of("gemini").exists()
+
+
+def test_an_unknown_client_is_answered_with_the_nearest() -> None:
+    with pytest.raises(InvalidArgument) as refused:
+        client_table.client("claud")
+    assert refused.value.suggestion == "Did you mean claude?"
+
+
+def test_several_clients_are_set_up_in_one_go() -> None:
+    setup("claude", "codex", "claude")
+    assert entry_in(path_of("claude"), "mcpServers")
+    assert entry_in(path_of("codex"), "mcp_servers")
+
+
+# -- the settings of a project --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("client", "name", "section"),
+    [
+        ("claude", ".mcp.json", "mcpServers"),
+        ("codex", ".codex/config.toml", "mcp_servers"),
+        ("gemini", ".gemini/settings.json", "mcpServers"),
+        ("opencode", "opencode.json", "mcp"),
+        ("cursor", ".cursor/mcp.json", "mcpServers"),
+        ("vscode", ".vscode/mcp.json", "servers"),
+    ],
+)
+def test_a_project_has_settings_of_its_own(client: str, name: str, section: str, home: Path) -> None:
+    setup(client, "--project")
+    assert entry_in(home / "work" / name, section)
+    assert not path_of(client).exists()
+
+
+def test_in_a_project_editors_fill_in_the_open_folder(home: Path) -> None:
+    setup("vscode", "cursor", "--project")
+    for name, section in ((".vscode/mcp.json", "servers"), (".cursor/mcp.json", "mcpServers")):
+        assert entry_in(home / "work" / name, section)["args"] == ["serve", "--root", "${workspaceFolder}"]
+
+
+def test_a_file_that_others_share_names_no_path_of_this_machine(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "shared" in setup("claude", "--project").output
+    monkeypatch.setenv("PATH", str(Path(CTX).parent))
+    assert "shared" not in setup("claude", "--project").output
+    assert entry_in(home / "work" / ".mcp.json", "mcpServers")["command"] == "ctx"
+
+
+def test_a_client_without_settings_in_projects_says_so() -> None:
+    assert "no settings inside a project" in setup("claude-desktop", "--project", code=1).output
+
+
+# -- which file ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_file_that_exists_is_preferred(home: Path) -> None:
+    folder = home / ".config" / "opencode"
+    folder.mkdir(parents=True)
+    (folder / "opencode.json").write_text('{\n  // mine\n  "theme": "x"\n}')
+    setup("opencode")
+    assert not (folder / "opencode.jsonc").exists()
+    assert "// mine" in (folder / "opencode.json").read_text()
+
+
+def test_a_variable_of_the_client_moves_the_file(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CODEX_HOME", str(home / "elsewhere"))
+    setup("codex")
+    assert entry_in(home / "elsewhere" / "config.toml", "mcp_servers")
+
+
+# -- nothing is lost --------------------------------------------------------------------------------------------------
+
+MINE = '{\n    // mine\n    "theme": "GitHub", /* day */\n    "mcpServers": {\n        "other": {"command": "x"}\n    }\n}\n'
+
+
+def written(name: str, text: str) -> Path:
+    path = path_of(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode())
+    return path
+
+
+def test_comments_and_layout_stay_and_removing_gives_the_file_back() -> None:
+    path = written("gemini", MINE)
+    setup("gemini")
+    assert path.read_text().startswith(MINE.rpartition("}\n    }\n}\n")[0])
+    setup("gemini", "--remove")
+    assert path.read_text() == MINE
+
+
+@pytest.mark.parametrize("client", [client.name for client in client_table.ALL])
+def test_a_second_run_has_nothing_to_do(client: str) -> None:
+    setup(client)
+    before = path_of(client).read_bytes(), path_of(client).stat().st_mtime_ns
+    assert "nothing to do" in setup(client).output
+    assert (path_of(client).read_bytes(), path_of(client).stat().st_mtime_ns) == before
+    assert backups(path_of(client)) == []
+    setup(client, "--remove")
+    assert "nothing to do" in setup(client, "--remove").output
+
+
+def test_what_somebody_added_to_our_entry_stays() -> None:
+    path = written(
+        "claude", json.dumps({"mcpServers": {"ctx": {"command": "/old/ctx", "env": {"CTX_LOG_LEVEL": "off"}}}})
+    )
+    setup("claude")
+    assert entry_in(path, "mcpServers") == {
+        "command": CTX, "env": {"CTX_LOG_LEVEL": "off"}, "type": "stdio", "args": ["serve"], "alwaysLoad": True,
+    }  # fmt: skip
+
+
+def backups(path: Path) -> list[Path]:
+    return sorted(path.parent.glob(f"{path.name}.ctx-backup-*"))
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o644])
+def test_the_file_before_is_kept_beside_it_as_closed_as_the_file(mode: int) -> None:
+    path = written("gemini", MINE)
+    path.chmod(mode)
+    output = setup("gemini").output
+    (kept,) = backups(path)
+    assert re.search(r"-\d{8}-\d{6}$", kept.name)
+    assert str(kept) in output
+    assert kept.read_text() == MINE
+    assert [stat.S_IMODE(each.stat().st_mode) for each in (path, kept)] == [mode, mode]
+    setup("gemini", "--remove")
+    assert len(backups(path)) == 2  # within the same second, too
+
+
+def test_a_link_to_the_settings_stays_a_link(home: Path) -> None:
+    real = home / "dotfiles.json"
+    real.write_text(MINE)
+    path = path_of("gemini")
+    path.parent.mkdir()
+    path.symlink_to(real)
+    setup("gemini")
+    assert path.is_symlink()
+    assert '"ctx"' in real.read_text()
+
+
+def test_a_byte_order_mark_and_line_ends_of_windows_stay() -> None:
+    path = written("vscode", "\ufeff" + MINE.replace("\n", "\r\n"))
+    setup("vscode")
+    raw = path.read_bytes()
+    assert raw.startswith(b"\xef\xbb\xbf{\r\n")
+    assert raw.count(b"\n") == raw.count(b"\r\n")
+
+
+# -- looking first ------------------------------------------------------------------------------------------------------
+
+
+def test_printing_shows_the_change_and_writes_nothing() -> None:
+    path = written("gemini", MINE)
+    shown = setup("gemini", "--print").stdout
+    assert '+        "ctx": {' in shown
+    assert '-        "other": {"command": "x"}' in shown
+    assert path.read_text() == MINE
+    assert backups(path) == []
+    assert "/dev/null" in setup("codex", "--print").stdout
+    assert not path_of("codex").exists()
+
+
+# -- refusals ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("client", "text", "place", "by_hand"),
+    [
+        ("gemini", '{\n  "theme": \n}\n', "line 3, column 1", '"ctx": {'),
+        ("codex", "model = 'x'\nbroken\n", "line 2", "[mcp_servers.ctx]"),
+        ("claude", "[]", "line 1, column 1", '"alwaysLoad": true'),
+    ],
+)
+def test_settings_that_cannot_be_read_stay_as_they_are(client: str, text: str, place: str, by_hand: str) -> None:
+    path = written(client, text)
+    output = setup(client, code=1).output
+    assert str(path) in output.replace("\n", "")
+    assert place in output
+    assert by_hand in output
+    assert path.read_text() == text
+    assert backups(path) == []
+
+
+def test_settings_that_are_no_utf8_stay_as_they_are() -> None:
+    path = path_of("gemini")
+    path.parent.mkdir()
+    path.write_bytes(b'{\n"a": "\xe9"}')
+    assert "line 2" in setup("gemini", code=1).output
+
+
+def test_another_server_of_our_name_is_left_alone() -> None:
+    text = '{"mcpServers": {"ctx": {"command": "npx", "args": ["-y", "contextual"]}}}'
+    path = written("claude", text)
+    for words in (["claude"], ["claude", "--remove"]):
+        assert "npx -y contextual" in setup(*words, code=1).output
+    assert path.read_text() == text
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="nobody is refused here")
+def test_a_folder_that_may_not_be_written_is_named() -> None:
+    path = written("gemini", MINE)
+    path.parent.chmod(0o500)
+    assert "cannot be kept" in setup("gemini", code=1).output
+    path.parent.chmod(0o700)
+    assert path.read_text() == MINE
+
+
+def test_one_that_fails_does_not_stop_the_others() -> None:
+    written("gemini", "{")
+    setup("gemini", "codex", code=1)
+    assert path_of("codex").exists()
+
+
+# -- the list ---------------------------------------------------------------------------------------------------------------
+
+
+def test_alone_it_lists_the_clients_and_how_they_stand(home: Path) -> None:
+    setup("claude")
+    setup("vscode", "--project")
+    (home / ".cursor").mkdir()
+    written("gemini", "{")
+    lines = {line.split()[0]: line for line in setup().stdout.splitlines() if line.strip()}
+    assert set(lines) >= {client.name for client in client_table.ALL}
+    assert f"set up for you in {path_of('claude')}" in lines["claude"]
+    assert "set up for this project" in lines["vscode"]
+    assert "ctx setup cursor" in lines["cursor"]
+    assert "cannot be read" in lines["gemini"]
+    assert "not found" in lines["codex"]
+
+
+def test_the_command_line_leaves_with_one_line_and_code_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["ctx", "setup", "claud"])
+    assert run() == 1
+    assert capsys.readouterr().err == "error: no client is called claud. Did you mean claude?\n"
+
+
+def test_help_teaches_by_examples() -> None:
+    for command in ("setup", "doctor", "completion"):
+        shown = CliRunner().invoke(app, [command, "--help"], prog_name="ctx").stdout
+        assert "Examples" in shown
+        assert f"ctx {command}" in shown

@@ -1,0 +1,111 @@
+"""The shell's questions, asked as a shell asks them: variables in the environment, an answer on stdout."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from context_engine.cli import shell_completion
+from context_engine.cli.app import app
+from context_engine.cli.clients import client_table
+from context_engine.errors import InvalidArgument
+from context_engine.model import CHUNK_KINDS
+from context_engine.server.profiles import PROFILES
+from context_engine.server.serve_options import OPTIONS
+
+HERE = Path(__file__).resolve().parents[2]
+
+
+def offered(line: str) -> list[str]:
+    """What bash is offered for the last word of a line."""
+    words = line.split(" ")
+    asked = {"_CTX_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys; sys.argv = ['ctx']; from context_engine.cli import main; main()"],
+        env=os.environ | {"PYTHONPATH": str(HERE)} | asked, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.stderr == ""
+    return done.stdout.split()
+
+
+def test_commands_are_offered() -> None:
+    assert {"setup", "search", "serve", "status"} <= set(offered("ctx s"))
+    assert offered("ctx doc") == ["doctor"]
+
+
+def test_options_are_offered_those_of_serve_too() -> None:
+    assert "--lang" in offered("ctx search --la")
+    assert set(offered("ctx serve --")) >= {f"--{option.name}" for option in OPTIONS}
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("ctx setup claude-", ["claude-desktop"]),
+        ("ctx doctor ge", ["gemini"]),
+        ("ctx call find_s", ["find_symbol"]),
+        ("ctx setup --profile pl", ["plan"]),
+        ("ctx serve --profile core,re", ["core,review"]),
+        ("ctx search x --kind def", ["definitions"]),
+        ("ctx trace x -d impo", ["imports", "importers"]),
+        ("ctx completion p", ["powershell"]),
+    ],
+)
+def test_values_are_offered(line: str, words: list[str]) -> None:
+    assert offered(line) == words
+
+
+def test_what_is_offered_is_what_there_is() -> None:
+    assert [word for word, _ in shell_completion.clients("")] == [client.name for client in client_table.ALL]
+    assert [word for word, _ in shell_completion.profiles("")] == list(PROFILES)
+    assert CHUNK_KINDS == shell_completion.CHUNK_KINDS
+    assert all(meaning for _, meaning in shell_completion.tools(""))
+
+
+def test_completing_loads_no_engine() -> None:
+    code = (
+        "import sys; sys.argv = ['ctx']\n"
+        "from context_engine.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print([name for name in ('numpy', 'mcp', 'apsw', 'tree_sitter', 'rich') if name in sys.modules], file=sys.stderr)"
+    )
+    asked = {"_CTX_COMPLETE": "complete_bash", "COMP_WORDS": "ctx call f", "COMP_CWORD": "2", "PYTHONPATH": str(HERE)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | asked, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert "find_symbol" in done.stdout
+    assert done.stderr == "[]\n"
+
+
+@pytest.mark.parametrize("shell", shell_completion.SHELLS)
+def test_every_shell_gets_a_script_that_asks_us(shell: str) -> None:
+    script = shell_completion.script(shell)
+    assert "_CTX_COMPLETE" in script
+    assert f"complete_{shell}" in script
+
+
+@pytest.mark.skipif(not shutil.which("bash"), reason="bash is not installed")
+def test_bash_understands_its_script(tmp_path: Path) -> None:
+    file = tmp_path / "ctx.bash"
+    file.write_text(shell_completion.script("bash"))
+    done = subprocess.run(
+        ["bash", "-c", f"source {file} && complete -p ctx"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.endswith(" ctx\n")
+
+
+def test_another_shell_is_refused_with_the_nearest() -> None:
+    with pytest.raises(InvalidArgument) as refused:
+        shell_completion.script("bsh")
+    assert "bash" in refused.value.suggestion
+
+
+def test_serve_runs_with_no_option_of_its_own() -> None:
+    command = next(each for each in app.registered_commands if each.cls is shell_completion.ServeCommand)
+    assert getattr(command.callback, "__name__", "") == "serve"

@@ -1,0 +1,344 @@
+"""A bundle is the best of what was found that keeps its budget: by file, no line twice, with what belongs to it, and facts."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import context_engine.context
+from context_engine.context.budget import bound
+from context_engine.context.bundle import Bundle, Wish, bundle
+from context_engine.context.gather import exactly, stems_of
+from context_engine.context.project_knowledge import Remembered, Team
+from context_engine.context.related_files import Related, merged, nearest_partners, partner_names
+from context_engine.context.widen import symbol_at, widened
+from context_engine.engine import Engine, Query
+from context_engine.model import Definition, Filter, RelPath
+from context_engine.text.spans import LineSpan
+from tests.support.engines import indexed, open_engine
+from tests.support.trees import tree
+
+SMALL = 400
+LONG = "".join(f"    step_{n} = pour(tank, {n})\n" for n in range(120))
+FILES = {
+    "pool/drain.py": '"""Draining."""\n\nfrom pool.valve import open_valve\nfrom pool import clock\n\n\n'
+    'def drain_pool(pool):\n    """Drain the pool through its valve."""\n    open_valve(pool)\n    return pool.level\n',
+    "pool/valve.py": "def open_valve(pool):\n    pool.valve = 1\n",
+    "pool/clock.py": "def now():\n    return 0\n",
+    "pool/filling.py": f"def fill_slowly(tank):\n    # a very long way to fill a pool after it was drained\n{LONG}    return tank\n",
+    "pool/[old]/drain.py": "def drain_old():\n    return 'the old way to drain'\n",
+    "tests/test_drain.py": "from pool.drain import drain_pool\n\n\ndef test_drain():\n    assert drain_pool(POOL) == 0\n",
+    "app.py": "from pool.drain import drain_pool\n\n\ndef main():\n    drain_pool(None)\n",
+    "docs/drain.md": "# Draining\n\nHow a pool is drained: open the valve. See https://pools.example/drain for more.\n",
+    "keys.py": 'def drain_key():\n    """The key that opens the drain of the pool."""\n    return "ghp_'
+    + "a1B2" * 9
+    + '"\n',
+}
+TEN = {f"user_{n}.py": "from pool.valve import open_valve\n\nopen_valve(None)\n" for n in range(11)}
+
+
+@pytest.fixture(scope="module")
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    with indexed(tree(tmp_path_factory.mktemp("pools") / "w", FILES | TEN), staleness_ms=600_000) as engine:
+        yield engine
+
+
+def tokens(made: Bundle) -> int:
+    """What a plain rendering costs."""
+    return bound(repr(made))
+
+
+def made(engine: Engine, text: str = "how is the pool drained", team: Team = Team(), **wish: object) -> Bundle:  # noqa: B008 - a frozen value
+    chosen = replace(Wish(text), **wish)
+    return bundle(chosen, engine, team, lambda one: tokens(one) - chosen.tokens_max)
+
+
+# -- the budget and the laws --
+
+
+@given(
+    st.integers(300, 6_000), st.integers(1, 9), st.sampled_from(["drain the pool", "valve", "fill slowly", "clock now"])
+)
+def test_no_bundle_is_over_its_budget_and_no_line_is_shown_twice(
+    pool: Engine, tokens_max: int, files_max: int, text: str
+) -> None:
+    found = made(pool, text, tokens_max=tokens_max, files_max=files_max)
+    assert tokens(found) <= max(tokens_max, tokens(replace(found, files=(), hints=(), remembered=(), external=())))
+    assert len(found.files) <= files_max
+    for file in found.files:
+        spans = [each.span for each in file.snippets]
+        assert spans == sorted(spans)
+        assert not any(one.touches(other) for one in spans for other in spans if one != other)
+
+
+def test_the_same_question_gets_the_same_answer(pool: Engine) -> None:
+    assert made(pool) == made(pool)
+
+
+def test_snippets_are_the_lines_of_the_file_as_it_is(pool: Engine) -> None:
+    for file in made(pool, tokens_max=3_000).files:
+        for snippet in file.snippets:
+            read = pool.read(file.path, first=snippet.span.first, last=snippet.span.last).text
+            if file.path != "keys.py":
+                assert snippet.text == read.removesuffix("\n")
+
+
+def test_a_secret_is_masked_before_it_is_counted(pool: Engine) -> None:
+    shown = next(file for file in made(pool, "the key of the drain").files if file.path == "keys.py")
+    assert "ghp_" not in shown.snippets[0].text and "[masked" in shown.snippets[0].text
+
+
+def test_a_small_budget_leaves_something_of_each_file_and_says_what_is_missing(pool: Engine) -> None:
+    large, small = made(pool, files_max=4), made(pool, files_max=4, tokens_max=SMALL)
+    assert len(large.files) == 4 and tokens(small) <= SMALL < tokens(large)
+    left = small.left_out
+    assert left.places + left.rows > large.left_out.places + large.left_out.rows or set(left.files) > set(
+        large.left_out.files
+    )
+
+
+def test_a_place_that_is_cut_says_where_it_goes_on(pool: Engine) -> None:
+    found = made(pool, "a very long way to fill a pool", files_max=1, tokens_max=500)
+    (snippet,) = found.files[0].snippets
+    assert found.files[0].path == "pool/filling.py" and snippet.span.first == 2  # the line that answers
+    assert 2 < snippet.goes_on == snippet.span.last + 1 < 40
+
+
+def test_what_costs_more_than_foreseen_is_chosen_again_for_less_room_and_not_just_dropped(pool: Engine) -> None:
+    wish = Wish("a very long way to fill a pool", files_max=1, tokens_max=900, with_related=False)
+    found = bundle(wish, pool, Team(), lambda one: int(tokens(one) * 1.5) - wish.tokens_max)
+    (snippet,) = found.files[0].snippets
+    assert snippet.goes_on and tokens(found) * 1.5 <= wish.tokens_max + 1
+
+
+def test_a_part_of_a_long_function_is_widened_to_all_of_it_when_there_is_room(pool: Engine) -> None:
+    roomy = made(pool, "a very long way to fill a pool", files_max=1, tokens_max=20_000)
+    (snippet,) = roomy.files[0].snippets
+    assert snippet.span == LineSpan(1, 123) and snippet.symbol.startswith("fill_slowly")
+
+
+def test_files_that_come_next_are_named(pool: Engine) -> None:
+    found = made(pool, files_max=1, relevance_min=0)
+    assert found.left_out.files and not {*found.left_out.files} & {file.path for file in found.files}
+
+
+def test_globs_choose_the_files_and_a_name_with_brackets_is_a_name(pool: Engine) -> None:
+    found = made(pool, "drain old", filter=Filter(include_paths=("pool/**",)), relevance_min=0)
+    paths = {str(file.path) for file in found.files}
+    assert "pool/[old]/drain.py" in paths and all(path.startswith("pool/") for path in paths)
+    assert pool.search(Query("drain", filter=Filter(include_paths=(exactly("pool/[old]/drain.py"),)))).hits[
+        0
+    ].chunk.path == ("pool/[old]/drain.py")
+
+
+# -- what belongs to it --
+
+
+def why(found: Bundle, path: str) -> dict[str, str]:
+    return {each.path: each.why for file in found.files if file.path == path for each in file.related}
+
+
+def test_imports_importers_and_tests_are_related_with_the_reason(pool: Engine) -> None:
+    related = why(made(pool, "drain_pool", files_max=1), "pool/drain.py")
+    assert related["tests/test_drain.py"] == "paired by name, imports it"
+    assert related["pool/valve.py"] == "imported by it"
+    assert related["app.py"] == "imports it"
+    assert list(related).index("pool/valve.py") < list(related).index("pool/clock.py")  # the snippet uses the valve
+
+
+def test_importers_as_indexed_are_those_that_a_trace_finds(pool: Engine) -> None:
+    for path in ("pool/drain.py", "pool/valve.py", "app.py"):
+        traced = {edge.source for edge in pool.trace(path, "importers").edges}
+        assert set(pool.importers(path)) == traced
+    assert pool.files_named("drain.py") == ("pool/[old]/drain.py", "pool/drain.py") and pool.files_named("/") == ()
+
+
+def test_what_is_in_the_bundle_is_not_told_again_as_related(pool: Engine) -> None:
+    found = made(pool, files_max=20, relevance_min=0)
+    shown = {file.path for file in found.files}
+    assert not any(each.path in shown for file in found.files for each in file.related)
+
+
+def test_without_related_and_summaries_there_are_none(pool: Engine) -> None:
+    found = made(pool, with_related=False, with_summaries=False)
+    assert not any(file.related or file.summary for file in found.files)
+    assert any(file.summary == "defines drain_pool" for file in made(pool).files)
+
+
+@dataclass
+class Log:
+    commits: int
+    last_at: int
+
+
+@dataclass
+class Companion:
+    path: str
+    together: int
+    confidence: float
+
+
+class Past:
+    """The history of one file, as a repository would tell it."""
+
+    def record(self, path: str) -> Log | None:
+        return Log(14, 1_790_000_000) if path == "pool/drain.py" else None
+
+    def partners(self, path: str, *, support: int = 2, confidence: float = 0.0) -> Sequence[Companion]:
+        known = [Companion("pool/clock.py", 9, 0.9), Companion("pool/valve.py", 4, 0.4)]
+        return [each for each in known if each.together >= support and each.confidence >= confidence]
+
+    def usually_with(self, path: str) -> Sequence[Companion]:
+        return [Companion("pool/clock.py", 9, 0.9)] if path == "pool/drain.py" else []
+
+
+def test_history_tells_what_changes_together_and_what_is_hot(pool: Engine) -> None:
+    found = made(pool, "drain_pool", Team(past=Past()), files_max=1)
+    assert why(found, "pool/drain.py")["pool/clock.py"] == "changed with it in 90% of its commits, imported by it"
+    assert "pool/drain.py: changed together with pool/clock.py in 9 of 10 commits" in found.hints
+    assert "pool/drain.py: 14 commits, the last on 2026-09-21" in found.hints
+    assert found.sources["history"] == 1 and found.absent == ("memories",)
+
+
+def test_without_history_and_memories_the_bundle_says_so(pool: Engine) -> None:
+    assert made(pool).absent == ("memories", "history")
+
+
+def test_a_file_that_much_leans_on_is_said_to_be_so(pool: Engine) -> None:
+    assert "pool/valve.py: imported by 12 files" in made(pool, "open_valve", files_max=1).hints
+
+
+def remembered(number: int, content: str = "Pools are drained at night.") -> Remembered:
+    return Remembered(f"mem_{number}", "memory", "decision", "Night", content, f"memories/{number}.md", 0.9)
+
+
+def test_what_is_remembered_stands_beside_the_code_and_never_takes_more_than_its_share(pool: Engine) -> None:
+    team = Team(recall=lambda _text, limit: [remembered(n, "x " * 900) for n in range(limit)])
+    found = made(pool, team=team, tokens_max=2_000)
+    assert found.files and found.remembered and len(found.remembered) < 6
+    assert sum(bound(each.content) for each in found.remembered) < 500
+    assert all(each.content.endswith("…") for each in found.remembered)
+    assert found.left_out.rows >= 6 - len(found.remembered)
+    assert made(pool, team=team, with_memories=False).remembered == ()
+
+
+def test_an_address_is_never_fetched_but_who_mentions_it_is_told(pool: Engine) -> None:
+    told = made(pool, addresses=("https://pools.example/drain/", "https://nowhere.example")).external
+    assert [each.mentioned for each in told] == [("docs/drain.md",), ()]
+
+
+# -- without an index --
+
+
+def test_without_an_index_the_words_are_looked_for_and_the_bundle_says_so(tmp_path: Path) -> None:
+    with open_engine(tree(tmp_path / "w", FILES)) as engine:
+        found = made(engine, "how is the pool drained by its valve")
+        assert found.files[0].path == "pool/drain.py" and found.freshness == "no index"
+        assert "no index yet" in found.warnings[0] and "index_workspace" in found.warnings[0]
+        assert any("drain_pool" in snippet.symbol for snippet in found.files[0].snippets)
+        nothing = made(engine, "zebra quantum")
+        assert nothing.files == () and nothing.reason
+
+
+def test_in_an_empty_folder_nothing_is_found_and_nothing_fails(tmp_path: Path) -> None:
+    with indexed(tree(tmp_path / "w", {"none/": ""})) as engine:
+        found = made(engine, "anything at all")
+        assert found.files == () and found.reason
+
+
+def test_a_file_that_was_edited_since_it_was_indexed_is_shown_as_it_is_and_said_to_be_edited(tmp_path: Path) -> None:
+    root = tree(tmp_path / "w", FILES)
+    with indexed(root, staleness_ms=600_000) as engine:
+        engine.search(Query("drain"))  # looks at the files; for ten minutes nobody looks again
+        tree(root, {"pool/drain.py": "# new at the top\n" + FILES["pool/drain.py"]})
+        found = made(engine, "drain_pool", files_max=1)
+        assert "pool/drain.py: edited since it was indexed; lines are those of today" in found.hints
+        (snippet,) = found.files[0].snippets
+        assert snippet.text.split("\n")[0] == engine.read("pool/drain.py").text.split("\n")[snippet.span.first - 1]
+
+
+def test_a_file_that_vanished_since_the_search_is_left_out_by_name(
+    pool: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = pool.outline
+
+    def outline(path: str):
+        return real("gone.py") if path == "pool/drain.py" else real(path)
+
+    monkeypatch.setattr(pool, "outline", outline)
+    found = made(pool, "drain_pool", files_max=2)
+    assert [each.split(":")[0] for each in found.left_out.unreadable] == ["pool/drain.py"]
+
+
+def test_the_room_of_bundles_reaches_no_store_and_no_vectors() -> None:
+    rooms = {
+        (node.module or "").split(".")[1]
+        for path in Path(context_engine.context.__file__).parent.glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("context_engine.")
+    }
+    assert rooms and not rooms & {"storage", "sharing", "semantic", "engine"}
+
+
+# -- names and symbols --
+
+
+def symbol(name: str, first: int, last: int, kind: str = "function") -> Definition:
+    return Definition(name, name, kind, RelPath("a.py"), LineSpan(first, last), "", "", "python")
+
+
+ranges = st.tuples(st.integers(1, 9), st.integers(0, 9)).map(lambda pair: LineSpan(pair[0], sum(pair)))
+
+
+@given(ranges, st.lists(ranges, max_size=5), st.integers(1, 20))
+def test_a_span_is_only_ever_widened_and_never_beyond_the_limit(
+    span: LineSpan, others: list[LineSpan], most: int
+) -> None:
+    wide, name = widened(span, [symbol(str(n), *each) for n, each in enumerate(others)], lines_max=most)
+    assert wide.holds(span) and (wide == span) == (not name)
+    assert wide == span or (wide in others and wide.lines <= most)
+
+
+def test_a_chunk_that_holds_a_whole_definition_is_complete() -> None:
+    symbols = [symbol("Class", 1, 50, "class"), symbol("Class.method", 10, 19)]
+    assert widened(LineSpan(9, 20), symbols, lines_max=99) == (LineSpan(9, 20), "")
+    assert widened(LineSpan(12, 14), symbols, lines_max=99) == (LineSpan(10, 19), "Class.method")
+    assert symbol_at(LineSpan(12, 12), symbols) == "Class.method"
+
+
+@pytest.mark.parametrize(
+    ("source", "test"),
+    [
+        ("src/auth.py", "tests/test_auth.py"),
+        ("auth.go", "auth_test.go"),
+        ("src/user.ts", "src/user.test.ts"),
+        ("src/user.ts", "src/__tests__/user.spec.ts"),
+        ("src/Auth.php", "tests/AuthTest.php"),
+        ("lib/user.rb", "spec/user_spec.rb"),
+        ("Zoo/Cat.cs", "Zoo.Tests/CatTests.cs"),
+    ],
+)
+def test_a_test_and_its_source_find_each_other_by_name(source: str, test: str) -> None:
+    assert test.rpartition("/")[2] in partner_names(source) and nearest_partners(source, [test]) == [test]
+    assert source.rpartition("/")[2] in partner_names(test) and nearest_partners(test, [source]) == [source]
+
+
+@given(st.lists(st.builds(Related, st.sampled_from("abcd"), st.sampled_from(["one", "two"])), max_size=9))
+def test_each_related_file_is_told_once_with_all_its_reasons(related: list[Related]) -> None:
+    told = merged("a", related, most=99)
+    assert [each.path for each in told] == list(dict.fromkeys(each.path for each in related if each.path != "a"))
+    assert {(each.path, why) for each in told for why in each.why.split(", ")} == {
+        each for each in related if each.path != "a"
+    }
+
+
+@given(st.text(max_size=80))
+def test_the_words_looked_for_are_few_short_and_those_of_the_question(text: str) -> None:
+    assert all(stem in text.lower() or stem in text.casefold() for stem in stems_of(text))
+    assert len(stems_of(text)) <= 12

@@ -1,0 +1,170 @@
+"""What comes back from a second pass is held against the code: laws over small worlds, then a real workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from context_engine.context.fact_check import Claim, Ground, Lines, Quote, grounded, is_inside
+from context_engine.context.workspace_facts import ground_of
+from context_engine.engine import Engine
+from context_engine.text.spans import LineSpan
+from tests.support.engines import indexed, open_engine
+from tests.support.trees import tree
+
+FILES = {
+    "till/auth.py": 'def login(user):\n    """Let in."""\n    return  check(user)\n',
+    "till/__init__.py": "",
+    "web/cart.ts": "export class Cart {}\n",
+    "logo.png": b"\x89PNG\x00\x00",
+}
+TEXTS = {"a.py": "x = 1\ny =  2\n\treturn x\n", "b.py": "", "c.py": "one\ntwo\n"}
+GROUND = Ground(has_path=TEXTS.__contains__, text=TEXTS.get, has_symbol={"x", "y"}.__contains__)
+
+
+def reasons(*claims: Claim, ground: Ground = GROUND) -> list[str]:
+    return [each.reason for each in grounded(claims, ground).rejected]
+
+
+# -- laws --
+
+PATHS = st.sampled_from([*TEXTS, "d.py", "e/f.py", "../a.py", "/a.py"])
+CLAIMS = st.builds(
+    Claim,
+    item=st.integers(0, 9),
+    place=st.sampled_from(["[0]", "[1]"]),
+    paths=st.lists(PATHS, max_size=2),
+    creates=st.lists(PATHS, max_size=1),
+    symbols=st.lists(st.sampled_from("xyz"), max_size=2),
+    lines=st.lists(st.builds(Lines, PATHS, st.integers(-1, 4), st.integers(-1, 4)), max_size=1),
+    quotes=st.lists(st.builds(Quote, PATHS, st.sampled_from(["x = 1", "two", "z"])), max_size=1),
+)
+
+
+@given(st.lists(CLAIMS, max_size=6))
+def test_every_item_is_kept_or_rejected_and_nothing_is_lost(claims: list[Claim]) -> None:
+    found = grounded(claims, GROUND)
+    assert sorted([*found.kept, *(each.item for each in found.rejected)]) == sorted(each.item for each in claims)
+    assert all(each.reason for each in found.rejected)
+
+
+@given(st.lists(CLAIMS, max_size=6))
+def test_what_is_kept_names_only_what_is_there_or_is_to_be_made(claims: list[Claim]) -> None:
+    created = {path for claim in claims for path in claim.creates}
+    for number, claim in enumerate(claims):
+        mine = [
+            Claim(number, "", *(getattr(claim, name) for name in ("paths", "creates", "symbols", "lines", "quotes")))
+        ]
+        others = [Claim(-1, "", creates=[path]) for path in created]
+        if number in grounded([*mine, *others], GROUND).kept:
+            assert all(path in TEXTS or path in created for path in claim.paths)
+            assert all(is_inside(path) for path in (*claim.paths, *claim.creates))
+            for lines in claim.lines:
+                there = TEXTS.get(lines.path, "\n" * 9).count("\n")  # of a file that is to be made nobody knows
+                assert 1 <= lines.first <= lines.last <= there
+
+
+@given(st.lists(CLAIMS, max_size=4))
+def test_grounding_what_was_kept_changes_nothing(claims: list[Claim]) -> None:
+    own = [Claim(number, c.place, c.paths, (), c.symbols, c.lines, c.quotes) for number, c in enumerate(claims)]
+    kept = grounded(own, GROUND).kept
+    again = grounded([own[number] for number in kept], GROUND)
+    assert again.kept == kept and not again.rejected
+
+
+@given(st.lists(st.sampled_from(["x", "=", "1", "(", "y", "\u00e4"]), min_size=1, max_size=8), st.data())
+def test_a_quote_is_found_whatever_its_whitespace_and_never_with_another_word(
+    words: list[str], data: st.DataObject
+) -> None:
+    blanks = st.sampled_from([" ", "\n", "\t ", "  ", "\r\n"])
+    text = "".join(word + data.draw(blanks) for word in words)
+    quote = "".join(data.draw(blanks) + word for word in words)
+    ground = Ground(has_path={"a"}.__contains__, text={"a": text}.get)
+    assert grounded([Claim(1, "", quotes=[Quote("a", quote)])], ground).kept == (1,)
+    assert grounded([Claim(1, "", quotes=[Quote("a", f"{quote} never")])], ground).kept == ()
+
+
+# -- one by one --
+
+
+@pytest.mark.parametrize(
+    ("claim", "reason"),
+    [
+        (Claim(1, "", paths=["d.py"]), "there is no d.py"),
+        (Claim(1, "", paths=["../a.py"]), "'../a.py' is no path inside the workspace"),
+        (Claim(1, "", creates=["/etc/cron.d/x"]), "'/etc/cron.d/x' is no path inside the workspace"),
+        (Claim(1, "", lines=[Lines("a.py", 2, 9)]), "lines 2-9 are not in a.py, which has 3"),
+        (Claim(1, "", lines=[Lines("a.py", 3, 2)]), "3-2 are no lines"),
+        (Claim(1, "", lines=[Lines("a.py", 0, 1)]), "0-1 are no lines"),
+        (Claim(1, "", lines=[Lines("b.py", 1, 1)]), "lines 1 are not in b.py, which has 0"),
+        (Claim(1, "", quotes=[Quote("c.py", "one  three")]), "the quoted code is not in c.py: one three"),
+    ],
+)
+def test_what_is_not_so_is_rejected_with_its_reason(claim: Claim, reason: str) -> None:
+    assert reasons(claim) == [reason]
+
+
+def test_a_file_that_any_item_creates_may_be_named_by_all() -> None:
+    found = grounded([Claim("test", "[0]", paths=["new.py"]), Claim("make", "[1]", creates=["new.py"])], GROUND)
+    assert found.kept == ("test", "make") and not found.warnings
+
+
+def test_an_unknown_name_and_a_file_that_exists_already_are_only_told_of() -> None:
+    ground = Ground(TEXTS.__contains__, TEXTS.get, {"x"}.__contains__, near_symbols=lambda _: ("x", "x1", "x2", "x3"))
+    found = grounded([Claim(1, "steps[0]", symbols=["x", "xx"], creates=["a.py"])], ground)
+    assert found.kept == (1,)
+    assert found.warnings == (
+        "steps[0]: nobody defines xx; nearest: x, x1, x2",
+        "steps[0]: a.py is to be created and exists",
+    )
+
+
+def test_lines_must_lie_inside_one_hunk_where_there_is_a_diff() -> None:
+    hunks = {"a.py": [LineSpan(1, 2), LineSpan(8, 9)]}
+    ground = Ground(TEXTS.__contains__, TEXTS.get, spans=lambda path: hunks.get(path, []))
+    assert reasons(Claim(1, "", lines=[Lines("a.py", 8, 9)]), ground=ground) == []
+    assert reasons(
+        Claim(1, "", lines=[Lines("a.py", 2, 3)]), Claim(2, "", lines=[Lines("c.py", 1, 1)]), ground=ground
+    ) == [
+        "lines 2-3 of a.py are not in the diff, which has 1-2, 8-9",
+        "lines 1 of c.py are not in the diff, which has none",
+    ]
+
+
+# -- a real workspace --
+
+
+@pytest.fixture(scope="module")
+def till(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    with indexed(tree(tmp_path_factory.mktemp("tills") / "w", FILES), staleness_ms=600_000) as engine:
+        yield engine
+
+
+def test_the_facts_of_a_workspace_are_those_of_its_files(till: Engine) -> None:
+    ground = ground_of(till)
+    assert all(map(ground.has_path, ("till/auth.py", "till", "logo.png", "till/__init__.py")))
+    assert not any(map(ground.has_path, ("auth.py", "till/auth", "../w", "", "till/auth.py/x")))
+    assert all(map(ground.has_symbol, ("login", "`login()`", "Cart", "auth.login")))
+    assert not ground.has_symbol("logim") and "login" in ground.near_symbols("logim")
+    assert ground.near_paths("src/auth.py") == ["till/auth.py"]
+
+
+def test_a_draft_about_a_workspace_keeps_only_what_is_so(till: Engine) -> None:
+    claims = [
+        Claim("good", "[0]", paths=["till/auth.py"], lines=[Lines("till/auth.py", 1, 3)], quotes=[Quote("till/auth.py", "return check(user)")]),
+        Claim("moved", "[1]", paths=["src/auth.py"]),
+        Claim("picture", "[2]", quotes=[Quote("logo.png", "PNG")]),
+    ]  # fmt: skip
+    found = grounded(claims, ground_of(till))
+    assert found.kept == ("good",)
+    assert found.rejected[0].reason == "there is no src/auth.py; nearest: till/auth.py"
+
+
+def test_without_an_index_no_name_is_called_unknown(tmp_path: Path) -> None:
+    with open_engine(tree(tmp_path / "w", FILES)) as engine:
+        ground = ground_of(engine)
+        assert ground.has_symbol("nobody_knows") and ground.has_path("till/auth.py") and not ground.has_path("x.py")

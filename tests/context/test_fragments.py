@@ -1,0 +1,267 @@
+"""Fragments hold what was asked for, in the order of its importance, inside a budget; what is left out is named."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from context_engine.context.fragments import (
+    IMPORTANCE,
+    Body,
+    Chosen,
+    Place,
+    asked_lines,
+    by_importance,
+    chosen,
+    keyword_places,
+    near_symbols,
+    shortened,
+    symbols_named,
+)
+from context_engine.context.regions import within
+from context_engine.errors import InvalidArgument, InvalidLineRange
+from context_engine.model import Definition, RelPath
+from context_engine.text.lines import around
+from context_engine.text.spans import LineSpan, group
+from context_engine.text.token_estimate import estimate
+
+spans = st.tuples(st.integers(1, 9), st.integers(0, 4)).map(lambda pair: LineSpan(pair[0], sum(pair)))
+places = st.builds(Place, st.sampled_from(IMPORTANCE), st.sampled_from("ab"), st.integers(0, 1), spans)
+many_places = st.lists(places, max_size=6)
+bodies = st.lists(st.sampled_from(["", "x", "y = 1", "return a + b + c"]), min_size=1, max_size=9).map(
+    lambda lines: Body(lines, head=3)
+)
+two_bodies = st.tuples(bodies, bodies)
+contexts = st.integers(0, 2)
+tight = st.integers(0, 90)
+"""From no room at all to all that the small world holds."""
+
+
+def lines_of(span: LineSpan) -> set[int]:
+    return set(range(span.first, span.last + 1))
+
+
+def shown(found: Chosen, file: int) -> set[int]:
+    return {line for each in found.fragments if each.file == file for line in lines_of(each.span)}
+
+
+def in_file(place: Place, body: Body) -> set[int]:
+    return {line for line in lines_of(place.span) if line <= len(body.lines)}
+
+
+# -- what is shown ----------------------------------------------------------------------------------------------------
+
+
+@given(many_places, two_bodies, contexts)
+def test_without_a_limit_all_that_was_asked_is_shown_with_its_context_and_nothing_else(
+    asked: list[Place], files: tuple[Body, Body], context: int
+) -> None:
+    found = chosen(asked, files, context=context)
+    for number, body in enumerate(files):
+        own = [in_file(place, body) for place in asked if place.file == number]
+        wide = {line + step for one in own for line in one for step in range(-context, context + 1)}
+        assert shown(found, number) == {line for line in wide if 1 <= line <= len(body.lines)}
+    assert (found.dropped, found.cut) == ((), None)
+
+
+@given(many_places, two_bodies, contexts, tight)
+def test_fragments_come_in_order_lie_in_their_file_and_never_touch(
+    asked: list[Place], files: tuple[Body, Body], context: int, tokens: int
+) -> None:
+    fragments = chosen(asked, files, context=context, tokens_max=tokens).fragments
+    assert list(fragments) == sorted(fragments, key=lambda each: (each.file, each.span))
+    assert all(1 <= each.span.first <= each.span.last <= len(files[each.file].lines) for each in fragments)
+    for one, other in pairwise(fragments):
+        assert one.file != other.file or one.span.last + 1 < other.span.first
+
+
+@given(many_places, two_bodies, contexts, tight)
+def test_every_asked_line_is_shown_or_its_place_is_named_as_dropped_or_cut_before_it(
+    asked: list[Place], files: tuple[Body, Body], context: int, tokens: int
+) -> None:
+    found = chosen(asked, files, context=context, tokens_max=tokens)
+    for place in asked:
+        missing = in_file(place, files[place.file]) - shown(found, place.file)
+        if place == found.cut:
+            missing = {line for line in missing if line < found.next_line}
+        assert not missing or place in found.dropped
+
+
+@given(many_places, two_bodies, contexts, tight)
+def test_the_budget_is_kept_unless_a_single_line_is_already_over_it(
+    asked: list[Place], files: tuple[Body, Body], context: int, tokens: int
+) -> None:
+    found = chosen(asked, files, context=context, tokens_max=tokens)
+    told = list(found.fragments)
+    cost = sum(files[file].head for file in {each.file for each in told})
+    cost += sum(files[each.file].cost(line) for each in told for line in lines_of(each.span))
+    heads = [f"@@ {each.span} · {' · '.join(f'{one.label} {one.span}' for one in each.places)}\n" for each in told]
+    cost += sum(estimate(head) for head in heads)
+    assert cost <= tokens or sum(each.span.lines for each in told) == 1
+
+
+@given(many_places, two_bodies, contexts, tight)
+def test_what_is_shown_is_never_less_important_than_what_was_dropped(
+    asked: list[Place], files: tuple[Body, Body], context: int, tokens: int
+) -> None:
+    found = chosen(asked, files, context=context, tokens_max=tokens)
+    ranked = by_importance(asked)
+    unkept = [place for place in (*found.dropped, found.cut) if place is not None]
+    first = min((ranked.index(place) for place in unkept), default=len(ranked))
+    before = ranked[: first + (found.cut is not None)]
+    for file in (0, 1):
+        own = [line for place in before if place.file == file for line in lines_of(place.span)]
+        assert shown(found, file) <= {line + step for line in own for step in range(-context, context + 1)}
+
+
+@given(many_places, two_bodies, contexts)
+def test_something_is_shown_however_small_the_budget(
+    asked: list[Place], files: tuple[Body, Body], context: int
+) -> None:
+    found = chosen(asked, files, context=context, tokens_max=0)
+    assert bool(found.fragments) == any(in_file(place, files[place.file]) for place in asked)
+
+
+def test_a_cut_place_says_where_it_goes_on_and_all_less_important_is_dropped() -> None:
+    body = Body(["def long():", *["    step()"] * 30, "salt = 1"])
+    long, salt = Place("symbol", "long", 0, LineSpan(1, 31)), Place("keyword", "salt", 0, LineSpan(32, 32))
+    found = chosen([salt, long], [body], tokens_max=40)
+    last = found.fragments[0].span.last
+    assert 5 < last < 20
+    assert (found.cut, found.next_line, found.dropped) == (long, last + 1, (salt,))
+
+
+def test_after_a_dropped_place_nothing_less_important_is_shown_even_where_it_would_fit() -> None:
+    body = Body(["salt = 1", "", "filler " * 20, "", "z"])
+    first, costly, cheap = (Place("keyword", word, 0, LineSpan(at, at)) for word, at in (("a", 1), ("b", 3), ("c", 5)))
+    found = chosen([first, costly, cheap], [body], tokens_max=30)
+    assert ([each.places for each in found.fragments], found.dropped) == ([(first,)], (costly, cheap))
+
+
+def test_a_place_without_room_for_its_context_is_shown_without_it() -> None:
+    body = Body(["filler " * 20, "salt = 1", "filler " * 20])
+    found = chosen([Place("keyword", "salt", 0, LineSpan(2, 2))], [body], context=1, tokens_max=30)
+    assert [each.span for each in found.fragments] == [LineSpan(2, 2)]
+    assert found.cut is None
+
+
+# -- what is important ------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(places, max_size=9))
+def test_lines_come_before_symbols_patterns_and_keywords_and_the_rarer_word_first(asked: list[Place]) -> None:
+    ranked = by_importance(asked)
+    assert sorted(ranked) == sorted(asked)
+    for one, other in pairwise(ranked):
+        assert IMPORTANCE.index(one.kind) <= IMPORTANCE.index(other.kind)
+        if one.kind == other.kind in ("pattern", "keyword"):
+            same = [[place.word for place in asked if place.kind == one.kind].count(each.word) for each in (one, other)]
+            assert same[0] <= same[1]
+
+
+def test_what_is_equally_important_keeps_the_order_it_was_asked_in() -> None:
+    asked = [Place("symbol", "b", 0, LineSpan(5, 6)), Place("symbol", "a", 0, LineSpan(1, 2))]
+    assert by_importance(asked) == asked
+
+
+# -- where things stand -----------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.text("aAbß", max_size=4), max_size=6), st.text("aAbß", min_size=1, max_size=2))
+def test_a_keyword_is_found_on_each_line_that_holds_it_in_any_case(lines: list[str], word: str) -> None:
+    found = keyword_places(0, lines, word)
+    assert [place.span.first for place in found] == [
+        number for number, line in enumerate(lines, 1) if word.casefold() in line.casefold()
+    ]
+
+
+@given(st.integers(1, 9), st.integers(0, 9), st.integers(0, 20))
+def test_a_range_is_read_as_it_is_written(first: int, more: int, last_line: int) -> None:
+    assert asked_lines(f"{first}-{first + more}", last_line) == LineSpan(first, first + more)
+    assert asked_lines(f" {first} - {first + more} ", last_line) == LineSpan(first, first + more)
+    assert asked_lines(f"{first}", last_line) == LineSpan(first, first)
+    assert asked_lines(f"{first}-", last_line) == LineSpan(first, max(first, last_line))
+    assert asked_lines(f"-{first}", last_line) == LineSpan(1, first)
+
+
+@pytest.mark.parametrize("text", ["", "-", "ten", "1-2-3", "1.5", "0x10", "1 2", "--5", "9" * 5_000])
+def test_what_is_no_range_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        asked_lines(text, 9)
+    assert '"10-20"' in caught.value.suggestion
+    assert len(caught.value.message) < 100
+
+
+@pytest.mark.parametrize("text", ["0", "5-4", "0-3", "-0"])
+def test_a_range_without_lines_is_refused(text: str) -> None:
+    with pytest.raises(InvalidLineRange):
+        asked_lines(text, 9)
+
+
+def symbol(qualified: str) -> Definition:
+    name = qualified.rpartition(".")[2]
+    return Definition(name, qualified, "function", RelPath("a.py"), LineSpan(1, 1), "", "", "python")
+
+
+SYMBOLS = [symbol(name) for name in ("Session", "Session.login", "login", "Login", "Other.Session.close")]
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ("login", ["Session.login", "login"]),
+        ("Session.login", ["Session.login"]),
+        ("Session::login()", ["Session.login"]),
+        ("Session#close", ["Other.Session.close"]),
+        ("LOGIN", ["Session.login", "login", "Login"]),
+        ("ogin", []),
+        ("()", []),
+    ],
+)
+def test_a_symbol_is_meant_by_its_name_or_the_end_of_its_qualified_name(asked: str, found: list[str]) -> None:
+    assert [each.qualified for each in symbols_named(SYMBOLS, asked)] == found
+
+
+def test_a_misspelled_symbol_has_near_names() -> None:
+    assert near_symbols(SYMBOLS, "Session.lgin") == ["Login"]
+    assert near_symbols(SYMBOLS, "teleport") == []
+
+
+# -- long lines -------------------------------------------------------------------------------------------------------
+
+
+@given(st.text("abc", max_size=20), st.integers(0, 19), st.integers(1, 9))
+def test_a_cut_line_keeps_its_limit_and_the_character_it_is_cut_around(line: str, at: int, chars_max: int) -> None:
+    marked = f"{line[:at]}X{line[at:]}"
+    cut = around(marked, marked.index("X"), chars_max)
+    assert "X" in cut
+    assert cut.strip("…") in marked
+    assert len(cut.strip("…")) == min(len(marked), chars_max)
+    assert (cut == marked) == (len(marked) <= chars_max)
+
+
+def test_a_long_line_is_cut_around_what_matters_most_on_it() -> None:
+    lines = ["short", "x" * 500 + "needle" + "y" * 500 + "hay" + "z" * 500]
+    found = [*keyword_places(0, lines, "hay"), Place("pattern", "n..dle", 0, LineSpan(2, 2), 501)]
+    assert shortened(lines, found, 100)[0] == "short"
+    assert "needle" in shortened(lines, found, 100)[1]
+    assert "hay" in shortened(lines, found[:1], 100)[1]
+
+
+# -- regions ----------------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(spans, max_size=5), st.integers(0, 20), st.integers(0, 60))
+def test_regions_are_cut_from_the_end_and_the_next_line_is_named(
+    asked: list[LineSpan], lines_max: int, chars_max: int
+) -> None:
+    groups = group(asked, last_line=13)
+    wanted = [line for each in groups for line in range(each.span.first, each.span.last + 1)]
+    kept, next_line = within(groups, lines_max=lines_max, chars_max=chars_max, chars=lambda _: 5)
+    got = [line for each in kept for line in range(each.span.first, each.span.last + 1)]
+    assert got == wanted[: min(lines_max, chars_max // 5)]
+    assert next_line == (wanted[len(got)] if len(got) < len(wanted) else 0)
+    assert [each.members for each in kept] == [each.members for each in groups][: len(kept)]

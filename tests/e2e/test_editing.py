@@ -1,0 +1,186 @@
+"""An agent edits: it finds, reads, looks at what would become, writes, takes back; over stdio and HTTP, alone and beside others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.e2e.conftest import FILES, planted
+from tests.e2e.test_agent_session import wait_for
+from tests.e2e.wire import Wire
+from tests.server.test_http_server import connected, serving
+from tests.support.engines import open_engine
+
+KEY = "sk-ant-" + "Zq3vN8xT1mB6wR4yK9pL2cD7"
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The repository of all these sessions."""
+    return planted(tmp_path_factory.mktemp("editing") / "till")
+
+
+@pytest.fixture(scope="module")
+def wires(root: Path, own_places: None) -> Iterator[tuple[Wire, Wire]]:
+    """Two agents, each with a server of his own, in one repository."""
+    with Wire(root) as one, Wire(root) as other:
+        one.shake_hands()
+        other.shake_hands()
+        yield one, other
+
+
+@pytest.fixture
+def wire(wires: tuple[Wire, Wire], root: Path) -> Iterator[Wire]:
+    """The first of them; what it leaves behind is put right behind its back."""
+    yield wires[0]
+    for name, text in FILES.items():
+        (root / name).write_text(text)
+
+
+def told(wire: Wire, tool: str, **arguments: Any) -> Any:
+    return json.loads(wire.text(tool, **arguments))
+
+
+def refused(wire: Wire, tool: str, **arguments: Any) -> dict[str, Any]:
+    result = wire.call(tool, **arguments)
+    assert result["isError"]
+    return json.loads(result["content"][0]["text"])["error"]
+
+
+def test_each_step_feeds_the_next_from_a_word_to_a_changed_line(wire: Wire, root: Path) -> None:
+    file = told(wire, "scout", keywords=["SALT_BYTES"], rootPath=".")["files"][0]
+    lines = {"start": file["matches"][0]["line"], "end": file["matches"][0]["line"]}
+    region = told(wire, "read_regions", filePath=file["path"], regions=[lines])["regions"][0]
+    old = next(line for line in region["content"].split("\n") if "SALT_BYTES" in line)
+    asked = {
+        "filePath": file["path"],
+        "oldContent": old,
+        "newContent": "SALT_BYTES = 32",
+        "anchor": {"lineRange": lines},
+    }
+    preview = told(wire, "safe_replace", **asked, dryRun=True)
+    assert preview["success"]
+    assert "SALT_BYTES = 32" in preview["preview"]["after"]
+    assert (root / file["path"]).read_text() == FILES[file["path"]]
+    done = told(wire, "safe_replace", **asked, dryRun=False)
+    assert done["matchInfo"] == {"line": lines["start"], "column": 1, "matchType": "exact"}
+    now = told(wire, "read_regions", filePath=file["path"], regions=[done["updatedLines"]], contextLines=0)
+    assert now["regions"][0]["content"] == "SALT_BYTES = 32"
+
+
+def test_what_was_edited_is_read_and_found_as_it_is_now(wire: Wire) -> None:
+    wire.text("index_workspace")
+    head = wire.text("read_file", path="till/orders.py").split("\n")[0]
+    edit = {"target": "def place(", "replace": "def place_order("}
+    reply = wire.text("edit_file", path="till/orders.py", edits=[edit], expectedHash=head.rsplit(" ", 1)[1])
+    read = wire.text("read_file", path="till/orders.py")
+    assert "def place_order(" in read
+    assert read.split("\n")[0].rsplit(" ", 1)[1] in reply, "an edit tells the hash that reading would"
+    wait_for(
+        lambda: "till/orders.py" in wire.text("find_symbol", name="place_order")
+    )  # the other server may be indexing
+
+
+def test_an_edit_that_rests_on_an_old_reading_is_refused(wires: tuple[Wire, Wire], wire: Wire, root: Path) -> None:
+    _, other = wires
+    shown = wire.text("read_file", path="till/orders.py").split("\n")[0].rsplit(" ", 1)[1]
+    other.text(
+        "edit_file", path="till/orders.py", edits=[{"target": "discount: int = 0", "replace": "discount: int = 1"}]
+    )
+    edit = {"target": "return max(0,", "replace": "return max(1,"}
+    error = refused(wire, "edit_file", path="till/orders.py", edits=[edit], expected_hash=shown)
+    assert (error["code"], error["details"]["still_fits"]) == ("STALE_FILE", True)
+    nearly = {"target": "    return max(0, sum(prices)  -  discount)", "replace": "    return 0"}
+    assert refused(wire, "edit_file", path="till/orders.py", edits=[nearly])["code"] == "STALE_FILE"
+    assert "note: till/orders.py was changed by somebody else" in wire.text(
+        "edit_file", path="till/orders.py", edits=[edit]
+    )
+    assert (root / "till/orders.py").read_text() == FILES["till/orders.py"].replace(
+        "discount: int = 0", "discount: int = 1"
+    ).replace("return max(0,", "return max(1,")
+
+
+def test_two_servers_edit_one_file_at_once_and_no_edit_is_lost(wires: tuple[Wire, Wire], root: Path) -> None:
+    count = 12
+    (root / "list.txt").write_text("".join(f"row {number}\n" for number in range(2 * count)))
+    for number in range(count):
+        for each, wire in enumerate(wires):
+            row = f"row {number + each * count}\n"
+            edit = {"target": row, "replace": f"done by {each}: {row}"}
+            wire.send(
+                {"jsonrpc": "2.0", "id": f"p{number}", "method": "tools/call",
+                 "params": {"name": "edit_file", "arguments": {"path": "list.txt", "edits": [edit]}}}
+            )  # fmt: skip
+    for wire in wires:
+        answers = [wire.next() for _ in range(count)]
+        assert [each for each in answers if each["result"].get("isError")] == []
+    assert (root / "list.txt").read_text() == "".join(
+        f"done by {number // count}: row {number}\n" for number in range(2 * count)
+    )
+
+
+def test_a_dry_run_writes_nothing_and_masks_secrets_and_a_mask_is_never_written(wire: Wire, root: Path) -> None:
+    (root / "client.py").write_text(f'KEY = "{KEY}"\nTIMEOUT_S = 10\n')
+    edits = [{"target": "TIMEOUT_S = 10", "replace": "TIMEOUT_S = 20"}]
+    preview = wire.text("edit_file", path="client.py", edits=edits, dryRun=True)
+    assert "-TIMEOUT_S = 10\n+TIMEOUT_S = 20" in preview
+    assert KEY not in preview
+    shown = wire.text("read_file", path="client.py").split("\n")[1]
+    assert shown == 'KEY = "[masked api key]"'
+    error = refused(wire, "edit_file", path="client.py", edits=[{"target": shown, "replace": f"{shown}  # a key"}])
+    assert (error["code"], KEY in json.dumps(error)) == ("INVALID_EDIT", False)
+    assert (root / "client.py").read_text() == f'KEY = "{KEY}"\nTIMEOUT_S = 10\n'
+
+
+def test_secrets_are_neither_read_nor_written_and_the_outside_stays_outside(wire: Wire, root: Path) -> None:
+    (root / ".env").write_text("PASSWORD=hunter2\n")
+    for path, code in ((".env", "ACCESS_DENIED"), (".git/config", "ACCESS_DENIED"), ("../x.txt", "INVALID_PATH")):
+        assert refused(wire, "edit_file", path=path, edits=[{"target": "a", "replace": "b"}])["code"] == code
+        assert refused(wire, "write_file", path=path, content="x")["code"] == code
+    assert (root / ".env").read_text() == "PASSWORD=hunter2\n"
+
+
+def test_an_edit_is_undone_by_the_next_server_and_done_again(root: Path, own_places: None) -> None:
+    before = (root / "web/cart.ts").read_bytes()
+    with Wire(root) as wire:
+        wire.shake_hands()
+        wire.text("edit_file", path="web/cart.ts", edits=[{"symbol": "Cart", "insert_before": "// The cart.\n"}])
+        wire.process.kill()
+    after = (root / "web/cart.ts").read_bytes()
+    assert after.startswith(b"// The cart.\n")
+    with Wire(root) as wire:
+        wire.shake_hands()
+        assert "edited web/cart.ts" in wire.text("undo_edit", list=True)
+        wire.text("undo_edit")
+        assert (root / "web/cart.ts").read_bytes() == before
+        wire.text("undo_edit", redo=True)
+        assert (root / "web/cart.ts").read_bytes() == after
+        (root / "web/cart.ts").write_text("// Somebody else.\n")
+        assert refused(wire, "undo_edit")["code"] == "STALE_FILE"
+        assert (root / "web/cart.ts").read_text() == "// Somebody else.\n"
+        (root / "web/cart.ts").write_bytes(before)
+
+
+def test_over_http_each_session_takes_back_its_own_edits(tmp_path: Path, own_places: None) -> None:
+    root = planted(tmp_path / "till")
+
+    async def body(base: str) -> None:
+        async with connected(base, "legacy") as one, connected(base, "legacy") as other:
+            for client, old, new in ((one, "def total(", "def one("), (other, "def place(", "def other(")):
+                await client.call_tool(
+                    "edit_file", {"path": "till/orders.py", "edits": [{"target": old, "replace": new}]}
+                )
+            await one.call_tool("undo_edit", {})
+        text = (root / "till/orders.py").read_text()
+        assert text == FILES["till/orders.py"].replace("def place(", "def other(")
+        async with connected(base, "2026-07-28") as nobody:
+            await nobody.call_tool("undo_edit", {})
+        assert (root / "till/orders.py").read_text() == FILES["till/orders.py"]
+
+    with open_engine(root, flush=False) as engine, serving(engine) as base:  # ty: ignore[invalid-argument-type]
+        anyio.run(body, base)

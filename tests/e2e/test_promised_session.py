@@ -1,0 +1,353 @@
+"""What the documents promise of a whole session over stdio: codes, paths, independence of calls, and no network."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from context_engine import __version__, tools
+from context_engine.cli.app import app
+from tests.e2e.conftest import planted
+from tests.e2e.test_agent_session import told, wait_for
+from tests.e2e.wire import HERE, Wire
+from tests.support.trees import commit
+
+NO_HABITS = {"CTX_ACCESS_SCORING": "false"}
+"""Else what is read counts a little more in what is asked later, as another document wants it."""
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A repository with everything in it that must not be read out."""
+    place = tmp_path_factory.mktemp("promised")
+    (place / "outside.py").write_text("SECRET = 1\n")
+    root = planted(place / "till")
+    (root / ".env").write_text("PASSWORD=hunter2\n")
+    (root / ".github").mkdir()
+    (root / ".github" / "ci.yml").write_text("on: push\n")
+    (root / "node_modules" / "lamp").mkdir(parents=True)
+    (root / "node_modules" / "lamp" / "index.js").write_text("export function hash_password() {}\n")
+    (root / "vendored.py").write_text("def vendored():\n    return 1\n")
+    (root / ".augmentignore").write_text("vendored.py\n")
+    (root / "big.py").write_text("".join(f"def big_{n}():\n    return {n}\n\n\n" for n in range(35_000)))
+    return root
+
+
+@pytest.fixture(scope="module")
+def wire(root: Path, own_places: None) -> Iterator[Wire]:
+    """One session for all; its index is ready, and every tool is listed."""
+    with Wire(root, env=NO_HABITS, options=["--profile", "all"]) as wire:
+        wire.shake_hands()
+        wait_for(lambda: told(wire, "index_status")["state"] == "ready")
+        yield wire
+        assert wire.end() == 0
+
+
+def refused(wire: Wire, tool: str, **arguments: Any) -> dict[str, Any]:
+    """The error of a call that must fail: within the result, with all that the documents ask of an error."""
+    result = wire.call(tool, **arguments)
+    assert result["isError"]
+    error = json.loads(result["content"][0]["text"])["error"]
+    assert isinstance(error["code"], str)
+    assert error["message"]
+    return error
+
+
+# -- reading --
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        ("../outside.py", "INVALID_PATH"),
+        ("till/../../outside.py", "INVALID_PATH"),
+        ("/etc/passwd", "INVALID_PATH"),
+        ("till", "INVALID_PATH"),
+        ("a\x00b", "INVALID_PATH"),
+        (".env", "ACCESS_DENIED"),
+        (".git/config", "ACCESS_DENIED"),
+        (".git/HEAD", "ACCESS_DENIED"),
+        ("till/missing.py", "FILE_NOT_FOUND"),
+        ("", "INVALID_ARGUMENT"),
+    ],
+)
+def test_a_path_that_must_not_be_read_is_refused_with_its_code_and_a_way_on(wire: Wire, path: str, code: str) -> None:
+    error = refused(wire, "read_file", path=path)
+    assert error["code"] == code
+    assert error["suggestion"]
+    assert "hunter2" not in json.dumps(error)
+
+
+def test_a_path_is_required_and_a_missing_file_is_named(wire: Wire) -> None:
+    assert refused(wire, "read_file")["code"] == "INVALID_ARGUMENT"
+    assert "till/oders.py" in refused(wire, "read_file", path="till/oders.py")["message"]
+    assert "till/orders.py" in refused(wire, "read_file", path="till/oders.py")["suggestion"]
+
+
+def test_a_range_that_is_not_in_the_file_is_refused_with_its_length(wire: Wire) -> None:
+    for first, last in ((99, 100), (9, 3)):
+        error = refused(wire, "read_file", path="till/orders.py", start_line=first, end_line=last)
+        assert error["code"] == "INVALID_LINE_RANGE"
+        assert error["details"]["lines"] == 13
+        assert "13" in error["suggestion"]
+
+
+def test_a_path_inside_may_be_absolute_and_what_only_looks_secret_is_read(wire: Wire, root: Path) -> None:
+    assert wire.text("read_file", path=str(root / "till" / "auth.py")) == wire.text("read_file", path="till/auth.py")
+    assert "on: push" in wire.text("read_file", path=".github/ci.yml")
+
+
+@pytest.mark.parametrize("name", ["read_file", "get_file"])
+def test_a_file_is_read_whole_by_either_name(wire: Wire, root: Path, name: str) -> None:
+    header, text = wire.text(name, path="till/auth.py").split("\n", 1)
+    assert header.startswith("till/auth.py · ")
+    assert text.rstrip("\n") == (root / "till" / "auth.py").read_text().rstrip("\n")
+
+
+def test_a_file_over_a_megabyte_is_outlined_and_read_in_parts(wire: Wire, root: Path) -> None:
+    assert (root / "big.py").stat().st_size > 1_000_000
+    assert "return 30000" in wire.text("read_file", path="big.py", start_line=120_001, end_line=120_003)
+    shown = wire.text("read_file", path="big.py")
+    assert shown.startswith("big.py · ")
+    assert "def big_0()" in shown
+    assert "return 0" not in shown
+    assert "read parts of it with start_line and end_line" in shown
+
+
+def test_a_file_over_a_megabyte_is_never_returned_whole(wire: Wire) -> None:
+    text = wire.call("read_file", path="big.py")["content"][0]["text"]
+    assert len(text) < 100_000
+    assert "return 0" not in text
+    assert "the first and the last line" in text or "start_line and end_line" in text
+
+
+# -- listing and keeping out --
+
+
+def test_a_listing_takes_a_folder_a_depth_and_a_number(wire: Wire) -> None:
+    whole = wire.text("list_directory")
+    assert "├── till/\n│   ├── __init__.py\n│   ├── auth.py\n│   └── orders.py" in whole
+    assert whole == wire.text("list_directory", path=".", depth=2, max_items=200)
+    assert "auth.py" not in wire.text("list_directory", depth=1)
+    assert "README.md" not in wire.text("list_directory", path="till")
+    few = wire.text("list_directory", max_items=3)
+    assert few.startswith(". · depth 2 · 3 items")
+    assert " more" in few
+
+
+def test_what_is_ignored_is_neither_listed_nor_found(wire: Wire) -> None:
+    listed = wire.text("list_directory", include_hidden=True, depth=5)
+    query = "hash_password vendored nothing to see hunter2 lamp"
+    found = [row["path"] for row in told(wire, "codebase_retrieval", query=query, top_k=50)["results"]]
+    assert "till/auth.py" in found
+    assert ".env" not in found
+    for kept_out in ("node_modules", "vendored.py", "ignored.log"):
+        assert [line for line in listed.split("\n") if line.endswith((f" {kept_out}", f" {kept_out}/"))] == []
+        assert [path for path in found if kept_out in path.split("/")] == []
+
+
+# -- the protocol --
+
+
+def test_each_tool_describes_itself_and_every_argument(wire: Wire) -> None:
+    listed = wire.ask("tools/list")["result"]["tools"]
+    assert [each["name"] for each in listed] == [each.name for each in tools.ALL]
+    for each in listed:
+        assert each["description"]
+        assert each["inputSchema"]["type"] == "object"
+        for name, schema in each["inputSchema"]["properties"].items():
+            assert schema["description"], name
+            assert "default" not in schema, "it stands in the description, which every client keeps"
+
+
+def test_cortex_search_is_announced_as_its_document_says(wire: Wire) -> None:
+    cortex = next(each for each in wire.ask("tools/list")["result"]["tools"] if each["name"] == "cortex_search")
+    assert cortex["description"].startswith("Search for relevant context in the project codebase and documentation.")
+    assert cortex["annotations"]["readOnlyHint"] is True
+    assert cortex["annotations"]["destructiveHint"] is False
+    schema = cortex["inputSchema"]
+    assert schema["required"] == ["query"]
+    assert {"query", "limit", "tags", "chunk_types"} <= set(schema["properties"])
+    assert "(default 15)" in schema["properties"]["limit"]["description"]
+
+
+def test_an_error_of_the_protocol_carries_the_code_of_its_kind(wire: Wire) -> None:
+    def code(method: str, params: dict[str, Any]) -> int:
+        answer = wire.ask(method, params)
+        assert answer["jsonrpc"] == "2.0"
+        return answer["error"]["code"]
+
+    assert code("no/such/method", {}) == -32601
+    assert code("tools/call", {"name": "teleport", "arguments": {}}) == -32602
+    assert code("tools/call", {"name": "cortex_search", "arguments": {"query": ""}}) == -32602
+    assert code("tools/call", {"name": 3}) == -32602
+    assert code("tools/list", {"cursor": "nowhere"}) == -32602
+
+
+def test_every_line_is_json_rpc_and_the_server_has_a_name_and_a_version(repository: Path) -> None:
+    with Wire(repository) as wire:
+        info = wire.shake_hands()["serverInfo"]
+        assert (info["name"], info["version"]) == ("ctx", __version__)
+        wire.ask("tools/list")
+        wire.call("read_file", path="README.md")
+        assert wire.end() == 0
+        assert all(json.loads(line)["jsonrpc"] == "2.0" for line in wire.lines)
+        assert any(json.loads(line)["event"] == "call" for line in wire.log)
+
+
+# -- no session --
+
+
+ASKED = (
+    ("codebase_retrieval", {"query": "where are passwords hashed"}),
+    ("cortex_search", {"query": "orders and what they cost", "tags": ["python"]}),
+    ("find_symbol", {"name": "hash_password"}),
+    ("read_file", {"path": "till/orders.py"}),
+    ("list_directory", {}),
+)
+
+
+def test_no_call_depends_on_the_calls_or_the_session_before_it(root: Path, wire: Wire) -> None:
+    first = [answered(wire, name, arguments) for name, arguments in ASKED]
+    for name, arguments in (("read_file", {"path": ".env"}), ("trace", {"symbol": "login"}), ("teleport", {})):
+        wire.ask("tools/call", {"name": name, "arguments": arguments})
+    again = [answered(wire, name, arguments) for name, arguments in reversed(ASKED)][::-1]
+    assert again == first
+    with Wire(root, env=NO_HABITS) as other:
+        other.shake_hands()
+        wait_for(lambda: told(other, "codebase_retrieval", query="order")["freshness"] == "fresh")
+        assert [answered(other, name, arguments) for name, arguments in ASKED] == first
+
+
+def answered(wire: Wire, name: str, arguments: dict[str, Any]) -> str:
+    """An answer without the time of the last look at the workspace, which each server takes for itself."""
+    return re.sub(r'"(created|updated)_at":"[^"]*"', "", wire.text(name, **arguments))
+
+
+def test_a_server_that_is_killed_loses_nothing(repository: Path) -> None:
+    with Wire(repository) as wire:
+        wire.shake_hands()
+        wait_for(lambda: told(wire, "index_status")["state"] == "ready")
+        asked = {"query": "where are passwords hashed"}
+        before = told(wire, "codebase_retrieval", **asked)
+        wire.process.kill()
+        wire.process.wait()
+    assert json.loads(typed(repository, "codebase_retrieval", asked)) == before
+    status = json.loads(typed(repository, "index_workspace", {}))
+    assert (status["added"], status["changed"], status["unchanged"]) == (0, 0, status["files"])
+
+
+DIFF = "--- a/new.py\n+++ b/new.py\n@@ -0,0 +1 @@\n+x = 1\n"
+TWO_STEPS = {"goal": "Two", "steps": [{"title": "one"}, {"title": "two"}]}
+
+
+def test_everything_a_tool_does_can_be_tried_at_the_terminal(repository: Path) -> None:
+    arguments = {
+        "index_workspace": {}, "codebase_retrieval": {"query": "orders"}, "semantic_search": {"query": "orders"},
+        "cortex_search": {"query": "orders"}, "find_symbol": {"name": "login"}, "trace": {"symbol": "login"},
+        "read_file": {"path": "README.md"}, "list_directory": {}, "index_status": {}, "tool_manifest": {},
+        "search_files": {"query": "login"}, "scout": {"keywords": ["login"]}, "grep_codebase": {"pattern": "login"},
+        "read_fragment": {"path": "README.md"},
+        "read_regions": {"filePath": "README.md", "regions": [{"start": 1, "end": 1}]},
+        "write_file": {"path": "new.txt", "content": "one\ntwo\n"},
+        "edit_file": {"path": "new.txt", "edits": [{"target": "one", "replace": "1"}]},
+        "safe_replace": {"filePath": "new.txt", "oldContent": "two", "newContent": "2"},
+        "get_context_for_prompt": {"query": "how do orders work"}, "enhance_prompt": {"prompt": "fix login"},
+        "add_memory": {"category": "facts", "content": "Orders are immutable."}, "list_memories": {},
+        "context_search": {"query": "orders"}, "update_memory": {"id": "MEMORY"}, "delete_memory": {"id": "MEMORY"},
+        "create_plan": {"task": "rename function login"}, "list_plans": {}, "save_plan": {"plan": TWO_STEPS, "name": "Two"},
+        "refine_plan": {"plan_id": "Two", "operations": [{"op": "add_risk", "issue": "it rains"}]},
+        "load_plan": {"name": "Two"}, "visualize_plan": {"plan_id": "Two"}, "execute_plan": {"plan_id": "Two"},
+        "compare_plan_versions": {"plan_id": "Two", "from_version": 1, "to_version": 2},
+        "request_approval": {"plan_id": "Two"}, "respond_approval": {"request_id": "REQUEST", "action": "approve"},
+        "start_step": {"plan_id": "Two", "step_number": 1}, "complete_step": {"plan_id": "Two", "step_number": 1},
+        "fail_step": {"plan_id": "Two", "step_number": 2, "error": "no", "skip": True}, "view_progress": {"plan_id": "Two"},
+        "view_history": {"plan_id": "Two"}, "rollback_plan": {"plan_id": "Two", "target_version": 1},
+        "delete_plan": {"plan_id": "Two", "confirm": True},
+        "review_changes": {"diff": DIFF}, "review_git_diff": {"target": "HEAD"},
+        "reactive_review_pr": {"commit_hash": "HEAD", "base_ref": "HEAD~1", "wait_s": 30}, "get_review_status": {"session_id": "REVIEW"},
+        "pause_review": {"session_id": "REVIEW"}, "resume_review": {"session_id": "REVIEW"},
+        "get_review_telemetry": {"session_id": "REVIEW"},
+        "scrub_secrets": {"content": "nothing"}, "validate_content": {"content": "x = 1", "file_path": "a.py"},
+        "undo_edit": {"steps": 3}, "rename_symbol": {"name": "login", "new_name": "enter"},
+        "call_tool": {"name": "list_directory"}, "reindex_workspace": {}, "clear_index": {"confirm": True},
+    }  # fmt: skip
+    assert set(arguments) == {each.name for each in tools.ALL}
+    (repository / "more.py").write_text("def more():\n    return 1\n")
+    commit(repository, "More")
+    made: dict[str, str] = {}
+    for name, given in arguments.items():
+        said = typed(
+            repository, name, {key: made.get(str(value), value) for key, value in given.items()}, ENDED.get(name, 0)
+        )
+        made |= {mark: found[1] for mark, pattern in MADE.items() if (found := re.search(pattern, said))}
+        assert said.strip()
+    assert not (repository / "new.txt").exists(), "all three edits were taken back"
+
+
+MADE = {"MEMORY": r'"id":"(mem_[^"]+)"', "REQUEST": r'"id":"(apr_[^"]+)"', "REVIEW": r'"session_id":"(rev_[^"]+)"'}
+"""What a reply names that later calls ask for."""
+ENDED = {"pause_review": 1, "resume_review": 1}
+"""The review has ended by then, and a refusal says so."""
+
+
+def typed(root: Path, name: str, arguments: dict[str, Any], exit_code: int = 0) -> str:
+    """What `ctx call` prints."""
+    done = CliRunner().invoke(app, ["call", name, json.dumps(arguments), "--root", str(root)])
+    assert done.exit_code == exit_code, done.stdout
+    return done.stdout
+
+
+# -- no network --
+
+
+WITNESS = """
+import os, sys
+
+def hear(event, args):
+    if event.startswith(("socket.connect", "socket.bind", "socket.sendto", "socket.sendmsg", "socket.getaddrinfo",
+                         "socket.gethostby", "urllib.", "http.client.", "smtplib.", "ftplib.")):
+        with open(os.environ["WITNESS"], "a") as file:
+            file.write(f"{event} {args[1:]!r}\\n")
+
+sys.addaudithook(hear)
+with open(os.environ["WITNESS"], "a") as file:
+    file.write("listening\\n")
+"""
+
+
+def test_a_whole_session_opens_no_port_and_reaches_no_other_machine(repository: Path, tmp_path: Path) -> None:
+    (tmp_path / "witness").mkdir()
+    (tmp_path / "witness" / "sitecustomize.py").write_text(WITNESS)
+    heard = tmp_path / "heard"
+    path = os.pathsep.join([str(tmp_path / "witness"), str(HERE)])
+    with Wire(repository, {"PYTHONPATH": path, "WITNESS": str(heard), "CTX_WORKERS": "1"}) as wire:
+        wire.shake_hands()
+        wire.call("reindex_workspace")
+        for name, arguments in ASKED:
+            wire.text(name, **arguments)
+        assert sockets_with_an_address(wire.process.pid) == []
+        assert wire.end() == 0
+    assert set(heard.read_text().split("\n")) == {"listening", ""}
+
+
+def sockets_with_an_address(pid: int) -> list[str]:
+    """The sockets of a process that another machine could be at the end of, as Linux lists them; nothing elsewhere."""
+    if not sys.platform.startswith("linux"):
+        return []
+    own = {str(fd.readlink()) for fd in Path(f"/proc/{pid}/fd").iterdir() if fd.is_symlink()}
+    rows = [
+        row.split()
+        for table in ("tcp", "tcp6", "udp", "udp6", "raw")
+        if (file := Path(f"/proc/{pid}/net/{table}")).exists()
+        for row in file.read_text().splitlines()[1:]
+    ]
+    return [row[1] for row in rows if f"socket:[{row[9]}]" in own]

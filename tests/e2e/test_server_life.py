@@ -1,0 +1,447 @@
+"""How a server process lives and ends: nothing but JSON-RPC on its stdout, and gone when its client is, whatever happens."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from context_engine import __version__, tools
+from context_engine.server import mcp_server
+from context_engine.server.parent_process import look
+from context_engine.server.profiles import Shown, listed
+from context_engine.server.stdio_session import LINE_BYTES_MAX
+from tests.e2e.conftest import planted
+from tests.e2e.test_agent_session import told, wait_for
+from tests.e2e.wire import HERE, MODERN, PATIENCE_S, Wire
+
+ENDED_S = 10.0
+"""Two seconds are what we promise and bench/start.py measures; a machine that runs other tests beside gets more."""
+LISTED = [tool["name"] for tool in listed(mcp_server.rows(), Shown())]
+SERVE = [sys.executable, "-m", "context_engine", "serve"]
+
+
+def start(root: Path, *, stderr: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
+    """A server whose pipes the test holds itself."""
+    env = os.environ | {"PYTHONPATH": str(HERE)}
+    command = [*SERVE, "--root", str(root)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, env=env)
+
+
+def line(method: str, ident: int | str, **params: Any) -> bytes:
+    """A message of the older era as bytes."""
+    return json.dumps({"jsonrpc": "2.0", "id": ident, "method": method, "params": params}).encode() + b"\n"
+
+
+INITIALIZE = line(
+    "initialize", 0, protocolVersion="2025-06-18", capabilities={}, clientInfo={"name": "t", "version": "0"}
+)
+
+
+@pytest.fixture
+def process(repository: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A server that has said its first word, and still loads the rest."""
+    with start(repository) as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(INITIALIZE)
+        process.stdin.flush()
+        assert b'"serverInfo"' in process.stdout.readline()
+        yield process
+        process.kill()
+        with suppress(BrokenPipeError):
+            process.stdin.close()
+
+
+# -- opening ------------------------------------------------------------------------------------------------------
+
+
+def test_the_older_era_opens_with_initialize(repository: Path) -> None:
+    with Wire(repository) as wire:
+        answer = wire.shake_hands()
+        assert answer["serverInfo"]["name"] == "ctx"
+        assert answer["serverInfo"]["version"] == __version__
+        assert answer["instructions"].startswith("Finds code in this repository.")
+        assert [each["name"] for each in wire.ask("tools/list")["result"]["tools"]] == LISTED
+        assert told(wire, "index_status")["root"] == str(repository)
+        assert [each["name"] for each in wire.ask("tools/list")["result"]["tools"]] == LISTED
+        assert wire.end() == 0
+
+
+def test_the_newer_era_opens_with_discover(repository: Path) -> None:
+    with Wire(repository) as wire:
+        answer = wire.ask_modern("server/discover")["result"]
+        assert MODERN in answer["supportedVersions"]
+        first = wire.ask_modern("tools/list")["result"]
+        assert first["resultType"] == "complete"
+        assert first["ttlMs"] > 0
+        assert [each["name"] for each in first["tools"]] == LISTED
+        called = wire.ask_modern("tools/call", {"name": "index_status", "arguments": {}})["result"]
+        assert json.loads(called["content"][0]["text"])["root"] == str(repository)
+        assert wire.ask_modern("tools/list")["result"] == first
+        assert wire.end() == 0
+
+
+def test_the_newer_era_needs_no_opening(repository: Path) -> None:
+    with Wire(repository) as wire:
+        called = wire.ask_modern("tools/call", {"name": "index_status", "arguments": {}})["result"]
+        assert not called.get("isError")
+        assert wire.end() == 0
+
+
+def test_calls_that_come_before_the_library_is_loaded_are_answered_when_it_is(repository: Path) -> None:
+    with Wire(repository) as wire:
+        wire.send(INITIALIZE.decode())
+        wire.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        for ident in ("a", 7, "7", 8):
+            wire.send(line("tools/call", ident, name="find_symbol", arguments={"name": "total"}).decode())
+        wire.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 8}})
+        answered = [wire.next()["id"] for _ in range(4)]
+        assert answered[0] == 0
+        assert sorted(answered[1:], key=repr) == ["7", "a", 7]
+        assert wire.end() == 0
+
+
+def test_a_call_that_is_withdrawn_leaves_the_others_alone(repository: Path) -> None:
+    with Wire(repository) as wire:
+        wire.shake_hands()
+        wire.send(line("tools/call", 900, name="find_symbol", arguments={"name": "total"}).decode())
+        wire.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "900"}})
+        assert "till/orders.py" in wire.text("find_symbol", name="total")
+        wire.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}})  # long answered
+        assert "till/orders.py" in wire.text("find_symbol", name="total")
+        assert 900 not in [json.loads(each)["id"] for each in wire.lines]
+        assert wire.end() == 0
+
+
+def test_every_tool_is_reachable_over_the_pipes_by_each_of_its_names(repository: Path) -> None:
+    names = [name for tool in tools.ALL for name in (tool.name, *tool.aliases)]
+    assert len(names) > len(LISTED)
+    with Wire(repository) as wire:
+        wire.shake_hands()
+        for name in names:
+            answer = wire.ask("tools/call", {"name": name, "arguments": {}})
+            assert "no tool is called" not in json.dumps(answer), name
+            assert "INTERNAL" not in json.dumps(answer), name
+        assert "no tool is called" in json.dumps(wire.ask("tools/call", {"name": "teleport", "arguments": {}}))
+        assert wire.end() == 0
+
+
+def test_options_choose_the_tools_and_a_wrong_one_is_told_in_one_line(repository: Path) -> None:
+    with Wire(repository, options=["--tools", "read_file,list_directory"]) as wire:
+        wire.shake_hands()
+        assert [each["name"] for each in wire.ask("tools/list")["result"]["tools"]] == ["read_file", "list_directory"]
+        assert "def total" in wire.text("read_file", path="till/orders.py")
+        assert [each["name"] for each in wire.ask("tools/list")["result"]["tools"]] == ["read_file", "list_directory"]
+        assert wire.end() == 0
+    ended = subprocess.run([*SERVE, "--rooot", "x"], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == "ctx serve: there is no option --rooot; did you mean --root?\n"
+
+
+# -- ending -------------------------------------------------------------------------------------------------------
+
+
+def ready(process: subprocess.Popen[bytes]) -> None:
+    """Until a call is answered: everything is loaded."""
+    assert process.stdin
+    assert process.stdout
+    process.stdin.write(line("tools/call", 5, name="index_status", arguments={}))
+    process.stdin.flush()
+    assert b'"result"' in process.stdout.readline()
+
+
+def close_input(process: subprocess.Popen[bytes]) -> None:
+    assert process.stdin
+    process.stdin.close()
+
+
+def stop_reading(process: subprocess.Popen[bytes]) -> None:
+    """Ask until the server takes nothing more, read no reply, then leave."""
+    assert process.stdin
+    descriptor = process.stdin.fileno()
+    os.set_blocking(descriptor, False)
+    sent, asked = 0, line("tools/list", 1) * 200
+    since = time.monotonic()
+    while time.monotonic() - since < 0.5:  # it takes nothing more for that long
+        with suppress(BlockingIOError):
+            sent += os.write(descriptor, asked)
+            since = time.monotonic()
+        assert sent < 5_000_000, "it takes requests without end while nobody reads its replies"
+        time.sleep(0.01)
+
+
+def stop_reading_and_close(process: subprocess.Popen[bytes]) -> None:
+    stop_reading(process)
+    close_input(process)
+
+
+def stop_reading_and_terminate(process: subprocess.Popen[bytes]) -> None:
+    stop_reading(process)
+    process.terminate()
+
+
+def vanish_in_the_middle_of_a_reply(process: subprocess.Popen[bytes]) -> None:
+    assert process.stdin
+    assert process.stdout
+    process.stdin.write(line("tools/list", 2) * 50)
+    process.stdin.flush()
+    process.stdout.read(100)
+    process.stdout.close()
+
+
+WAYS = [
+    pytest.param(close_input, id="closes"),
+    pytest.param(stop_reading_and_close, id="stops reading and closes"),
+    pytest.param(stop_reading_and_terminate, id="stops reading and terminates us"),
+    pytest.param(vanish_in_the_middle_of_a_reply, id="vanishes in the middle of a reply"),
+]
+WHEN = pytest.mark.parametrize("is_loaded", [False, True], ids=["while it loads", "when it is idle"])
+POSIX = pytest.mark.skipif(os.name != "posix", reason="signals and pipes of POSIX")
+
+
+@POSIX
+@WHEN
+@pytest.mark.parametrize("number", ["SIGTERM", "SIGINT", "SIGHUP"])
+def test_the_process_ends_on_a_signal_also_when_idle(
+    process: subprocess.Popen[bytes], number: str, is_loaded: bool
+) -> None:
+    if is_loaded:
+        ready(process)
+    process.send_signal(getattr(signal, number))
+    assert process.wait(timeout=ENDED_S) == 0
+
+
+@POSIX
+@WHEN
+@pytest.mark.parametrize("leave", WAYS)
+def test_the_process_ends_when_its_client_goes_away(
+    process: subprocess.Popen[bytes], leave: Callable[[Any], None], is_loaded: bool
+) -> None:
+    if is_loaded:
+        ready(process)
+    leave(process)
+    assert process.wait(timeout=ENDED_S) == 0
+
+
+@POSIX
+def test_the_watcher_ends_with_the_server(repository: Path) -> None:
+    with Wire(repository) as wire:
+        wire.shake_hands()
+        wait_for(lambda: told(wire, "index_status")["watcher"] == "running", PATIENCE_S)
+        server = wire.process.pid
+        assert wire.end() == 0
+        assert look(server) is None
+
+
+@POSIX
+def test_the_process_ends_while_a_call_runs(repository: Path) -> None:
+    for number in range(300):
+        (repository / f"more_{number}.py").write_text("def more(): ...\n" * 300)
+    with start(repository) as process:
+        assert process.stdin
+        process.stdin.write(INITIALIZE + line("tools/call", 1, name="index_workspace", arguments={"force": True}))
+        process.stdin.flush()
+        ready(process)
+        process.terminate()
+        assert process.wait(timeout=ENDED_S) == 0
+
+
+CLIENT = """
+import subprocess, sys, time
+server = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+print(server.pid, flush=True)
+print(server.stderr.readline(), flush=True)
+time.sleep(600)
+"""
+WRAPPERS = [pytest.param([], id="its parent"), pytest.param(["sh", "-c", '"$@"; true', "sh"], id="a wrapper between")]
+
+
+@POSIX
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+def test_the_process_ends_when_its_client_is_killed_and_the_input_stays_open(
+    repository: Path, wrapper: list[str]
+) -> None:
+    command = [sys.executable, "-c", CLIENT, *wrapper, *SERVE, "--root", str(repository)]
+    env = os.environ | {"PYTHONPATH": str(HERE)}
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env, text=True) as client:
+        assert client.stdin  # which the server has inherited: it stays open, and no end of input will come
+        assert client.stdout
+        started = int(client.stdout.readline())
+        assert "open" in client.stdout.readline()
+        server = started if not wrapper else child_of(started)
+        assert look(server)
+        client.kill()
+        client.wait()
+        wait_for(lambda: look(server) is None, PATIENCE_S)
+
+
+def child_of(pid: int) -> int:
+    """The one process that a process has started."""
+    (child,) = children_of(pid)
+    return child
+
+
+def children_of(pid: int) -> list[int]:
+    every = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
+    pairs = [tuple(map(int, row.split())) for row in every.splitlines()]
+    return [child for child, parent in pairs if parent == pid and look(child)]
+
+
+@POSIX
+def test_no_process_of_ours_outlives_a_server_that_is_killed(tmp_path: Path) -> None:
+    root = planted(tmp_path / "large")
+    for number in range(400):
+        (root / f"more_{number}.py").write_text(f"def more_{number}(): ...\n" * 50)
+    with Wire(root, {"CTX_WORKERS": "2"}) as wire:
+        wire.shake_hands()
+        wait_for(lambda: told(wire, "index_status")["state"] == "ready", PATIENCE_S)
+        workers = children_of(wire.process.pid)
+        assert len(workers) == 2
+        wire.process.kill()
+        wire.process.wait()
+        wait_for(lambda: not any(look(worker) for worker in workers), PATIENCE_S)
+
+
+# -- what goes out ------------------------------------------------------------------------------------------------
+
+NOISE = '''
+import os, sys
+
+class Noisy:
+    """Prints whenever something of the protocol library is imported, as some libraries do."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("mcp", "anyio", "numpy", "tree_sitter"):
+            print("noise from print")
+            os.write(1, b"noise from below")
+            os.system("echo noise from a child")
+        return None
+
+sys.meta_path.insert(0, Noisy())
+'''
+
+
+@pytest.mark.parametrize("era", ["older", "newer"])
+def test_no_print_of_any_library_reaches_the_client(repository: Path, tmp_path: Path, era: str) -> None:
+    (tmp_path / "noise").mkdir()
+    (tmp_path / "noise" / "sitecustomize.py").write_text(NOISE)
+    with Wire(repository, {"PYTHONPATH": f"{tmp_path / 'noise'}{os.pathsep}{HERE}"}) as wire:
+        if era == "older":
+            wire.shake_hands()
+            wire.call("index_status")
+        else:
+            wire.ask_modern("server/discover")
+            wire.ask_modern("tools/call", {"name": "index_status", "arguments": {}})
+        wire.end()
+        assert wire.lines
+        for each in wire.lines:
+            assert json.loads(each)["jsonrpc"] == "2.0"
+        noise = "".join(wire.log)
+        assert [kind for kind in ("print", "below", "a child") if f"noise from {kind}" not in noise] == []
+
+
+BAD_INPUT = [
+    (b"{", -32700),
+    (b"nonsense", -32700),
+    (b"\x00", -32700),
+    (b"\xff\xfe", -32700),
+    (b'{"jsonrpc":"2.0","id":71,"method":"x","params":{"half":"\\ud800"}}', -32600),
+    (b"[]", -32600),
+    (b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]', -32600),
+    (b'{"jsonrpc": "2.0"}', -32600),
+    (b'{"jsonrpc": "2.0", "id": null, "method": "ping"}', -32600),
+    (b'{"method": "ping", "id": 71}', -32600),
+    (b'{"jsonrpc": "2.0", "id": 72, "method": "no/such/method"}', -32601),
+    (b'{"jsonrpc": "2.0", "id": 73, "method": "tools/call", "params": {"name": 7}}', -32602),
+    (b'{"jsonrpc": "2.0", "id": 74, "method": "tools/call", "params": {"name": "teleport"}}', -32602),
+    (b'{"jsonrpc": "2.0", "id": 75, "method": "tools/call"}', -32602),
+]
+
+
+def test_bad_input_is_answered_with_its_code_before_and_after_the_library_is_loaded(repository: Path) -> None:
+    with Wire(repository) as wire:
+        wire.shake_hands()
+        for _ in ("loading", "loaded"):
+            for sent, _ in BAD_INPUT:
+                wire.send_bytes(sent)
+            wire.send_bytes(b"\r")
+            answers = [wire.next() for _ in BAD_INPUT]
+            assert sorted(each["error"]["code"] for each in answers) == sorted(code for _, code in BAD_INPUT)
+            assert {each["id"] for each in answers} == {None, 71, 72, 73, 74, 75}
+            assert [each["name"] for each in wire.ask("tools/list")["result"]["tools"]] == LISTED
+        assert wire.end() == 0
+
+
+def test_an_argument_of_ten_megabytes_is_refused_by_its_call_and_a_longer_line_is_not_kept(repository: Path) -> None:
+    with Wire(repository) as wire:
+        wire.shake_hands()
+        result = wire.call("find_symbol", name="x" * 10_000_000)
+        assert result["isError"]
+        assert json.loads(result["content"][0]["text"])["error"]["code"] == "INVALID_ARGUMENT"
+        wire.send_bytes(line("tools/call", 99, name="x" * LINE_BYTES_MAX)[:-1])
+        refused = wire.next()
+        assert (refused["id"], refused["error"]["code"]) == (None, -32600)
+        assert "till/orders.py" in wire.text("find_symbol", name="total")
+        assert wire.end() == 0
+
+
+def test_fifty_calls_at_once_are_each_answered_once(repository: Path) -> None:
+    with Wire(repository) as wire:
+        wire.shake_hands()
+        for ident in range(1_000, 1_050):
+            wire.send(line("tools/call", ident, name="find_symbol", arguments={"name": "total"}).decode())
+        assert sorted(wire.next()["id"] for _ in range(50)) == list(range(1_000, 1_050))
+        assert wire.end() == 0
+
+
+@POSIX
+def test_a_client_that_does_not_read_the_log_is_served_all_the_same(repository: Path) -> None:
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    with suppress(BlockingIOError):
+        while os.write(writing, b"x" * 4_096):
+            pass  # until the pipe is full
+    os.set_blocking(writing, True)
+    with start(repository, stderr=writing) as process:
+        os.close(writing)
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(INITIALIZE)
+        process.stdin.flush()
+        assert process.stdout.readline()
+        for _ in range(3):
+            ready(process)
+        process.stdin.close()
+        assert process.wait(timeout=ENDED_S) == 0
+    os.close(reading)
+
+
+def test_a_root_that_cannot_be_a_workspace_is_told_with_each_call(tmp_path: Path) -> None:
+    with Wire(tmp_path / "missing") as wire:
+        wire.shake_hands()
+        result = wire.call("codebase_retrieval", query="anything")
+        assert result["isError"]
+        error = json.loads(result["content"][0]["text"])["error"]
+        assert "missing" in error["message"]
+        wire.end()
+
+
+def test_each_call_leaves_one_line_of_json_on_stderr(repository: Path) -> None:
+    with Wire(repository) as wire:
+        wire.shake_hands()
+        wire.call("find_symbol")
+        wire.end()
+        calls = [each for each in (json.loads(text) for text in wire.log) if each["event"] == "call"]
+        assert [(each["tool"], each["ok"], each["error"]) for each in calls] == [
+            ("find_symbol", False, "INVALID_ARGUMENT")
+        ]

@@ -1,0 +1,172 @@
+"""Killed inside a transaction, or many writing at once: no file is torn, no call half done, no edit lost.
+
+`CTX_TEST_EDIT_KILLS=100 CTX_TEST_EDITORS=16 pytest tests/edit/test_durability.py` is the full length (`make durability`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.edits import contents, editing, swap, version
+from tests.support.trees import tree
+
+KILLS = int(os.environ.get("CTX_TEST_EDIT_KILLS", "6"))
+EDITORS = int(os.environ.get("CTX_TEST_EDITORS", "4"))
+FILES = ("a.py", "b.py", "linked.py", "sub/c.py")
+COMES_AND_GOES = "sub/deep/new.py"
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
+
+
+def child(script: str, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(script), *arguments],
+        cwd=Path(__file__).resolve().parents[2],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+WRITER = """
+    import sys
+    from pathlib import Path
+    from context_engine.edit.file_edit import deleted, written
+    from tests.support.edits import editing, version
+    root, number, flush = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "flush"
+    comes_and_goes, *files = sys.argv[4:]
+    with editing(root, flush=flush) as one:
+        one.recover()
+        print("go", flush=True)
+        while True:
+            number += 1
+            there = (root / comes_and_goes).exists()
+            other = [deleted(comes_and_goes)] if there else [written(comes_and_goes, version(number).decode())]
+            one.apply([written(path, version(number).decode()) for path in files] + other)
+"""
+
+
+def killed(root: Path, number: int, after_s: float, how: str) -> None:
+    """Write one version after the other in another process, and kill it after a while."""
+    with child(WRITER, str(root), str(number), how, COMES_AND_GOES, *FILES) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "go\n"
+        time.sleep(after_s)
+        process.send_signal(signal.SIGKILL)
+
+
+def shown(root: Path) -> int:
+    """The version that all files are, whole."""
+    found = contents(root)
+    assert set(found) - {COMES_AND_GOES} == {*FILES, "other.py"}
+    number = int(found["a.py"].split()[4])
+    assert {path for path in (*FILES, "other.py") if found[path] != version(number)} == set()
+    assert COMES_AND_GOES not in found or found[COMES_AND_GOES] == version(number)
+    return number
+
+
+@pytest.mark.slow
+def test_a_writer_killed_inside_a_transaction_leaves_all_files_of_one_version(tmp_path: Path) -> None:
+    chance = random.Random(20_261_121)
+    root = tree(tmp_path / "w", {path: version(0) for path in FILES})
+    (root / "other.py").hardlink_to(root / "linked.py")
+    number = broken = 0
+    for trial in range(KILLS):
+        killed(root, number, chance.uniform(0.002, 0.08), "flush" if trial % 2 else "quick")
+        for path in (
+            *FILES[:2],
+            FILES[3],
+        ):  # whole even before anybody mends anything; what is written over need not be
+            data = (root / path).read_bytes()
+            assert data == version(int(data.split()[4])), f"trial {trial}: {path} is torn"
+        with editing(root) as one:
+            broken += len(one.recover())
+            assert [path.name for path in root.rglob(".ctx-*")] == [], f"trial {trial}"
+            before, number = number, shown(root)
+            assert number >= before
+            if number > before:
+                one.undo()
+                assert shown(root) == number - 1, f"trial {trial}: the journal does not fit the files"
+                one.redo()
+                assert shown(root) == number
+            assert one.recover() == ()
+    assert broken >= KILLS // 4, "most were killed between two transactions, which proves nothing"
+
+
+EDITOR = """
+    import json, sys
+    from pathlib import Path
+    from context_engine.errors import ContextEngineError
+    from tests.support.edits import editing, swap
+    root, number, editors = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    print("ready", flush=True)
+    sys.stdin.readline()
+    done, refused = [], []
+    with editing(root) as one:
+        for line in range(number, 60, editors):
+            pair = (f"line {line}\\n", f"edited by {number}\\n" * (1 + line % 3))
+            files = ("both.py", "one.py")[:: 1 if number % 2 else -1][: 1 + line % 2]
+            try:
+                one.apply([swap(path, pair) for path in files])
+                done.append([line, files])
+            except ContextEngineError as error:
+                refused.append(str(error))
+    print(json.dumps({"done": done, "refused": refused}))
+"""
+
+
+@pytest.mark.slow
+def test_many_processes_edit_the_same_files_and_no_edit_is_lost(tmp_path: Path) -> None:
+    lines = [f"line {number}\n" for number in range(60)]
+    root = tree(tmp_path / "w", {name: "".join(lines) for name in ("both.py", "one.py")})
+    processes = [child(EDITOR, str(root), str(number), str(EDITORS)) for number in range(EDITORS)]
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:  # all at once
+        assert process.stdin is not None
+        process.stdin.write("now\n")
+        process.stdin.flush()
+    told = [json.loads(process.communicate(timeout=120)[0]) for process in processes]
+    assert [each["refused"] for each in told] == [[]] * EDITORS
+    expected = {"both.py": list(lines), "one.py": list(lines)}
+    for number, each in enumerate(told):
+        for line, files in each["done"]:
+            for name in files:
+                expected[name][line] = f"edited by {number}\n" * (1 + line % 3)
+    assert contents(root) == {name: "".join(text).encode() for name, text in expected.items()}
+    with editing(root) as one:
+        assert len(one.history(100)) == sum(len(each["done"]) for each in told) == 60
+        for _ in range(60):
+            one.undo()
+    assert set(contents(root).values()) == {"".join(lines).encode()}
+
+
+def test_while_one_process_edits_a_reader_sees_whole_versions_only(tmp_path: Path) -> None:
+    root = tree(tmp_path / "w", {path: version(0) for path in FILES})
+    seen = set()
+    with child(WRITER, str(root), "0", "quick", COMES_AND_GOES, *FILES) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        until = time.monotonic() + 0.4
+        while time.monotonic() < until:
+            data = (root / "a.py").read_bytes()
+            number = int(data.split()[4])
+            assert data == version(number)
+            seen.add(number)
+        process.kill()
+    assert len(seen) > 2
+    with editing(root) as one:
+        one.recover()
+        one.apply([swap("a.py", ("line 7 ", "line seven "))])

@@ -1,0 +1,129 @@
+"""What a caller wants, turned into a plan: the occurrence that is meant, and masks of secrets that must not be written."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from context_engine.edit.edit_request import Want, check_labels, planned, settled, whole
+from context_engine.edit.file_edit import written
+from context_engine.edit.model import Edit
+from context_engine.edit.symbol_edits import SymbolEdit
+from context_engine.errors import CallError, InvalidEdit, MultipleMatches, NoMatch
+from context_engine.secrets import builtin, mask, masks
+from tests.support.engines import GRAMMARS, LANGUAGES
+
+MASK = "[masked password]"
+
+
+def became(text: str, *wants: Want, path: str = "a.txt", labels_are_text: bool = False) -> str:
+    return planned(text.encode(), path, wants, LANGUAGES, GRAMMARS, labels_are_text=labels_are_text).data.decode()
+
+
+# -- occurrences ------------------------------------------------------------------------------------------------------
+
+
+@given(st.integers(1, 6), st.integers(1, 9), st.sampled_from(["\n", "\r\n"]))
+def test_the_occurrence_that_is_meant_changes_and_no_other(count: int, meant: int, end: str) -> None:
+    lines = [f"line {number}{end}same{end}" for number in range(count)]
+    want = Want(Edit("same\n", "other\n"), occurrence=meant)
+    if meant > count:
+        with pytest.raises(NoMatch, match=f"found {count} occurrences?, not {meant}"):
+            became("".join(lines), want)
+        return
+    lines[meant - 1] = lines[meant - 1].replace("same", "other")
+    assert became("".join(line.replace("other", "same") for line in lines), want) == "".join(lines)
+
+
+def test_two_occurrences_on_one_line_cannot_be_told_apart_by_their_number() -> None:
+    with pytest.raises(MultipleMatches):
+        became("a = a\n", Want(Edit("a", "b"), occurrence=2))
+
+
+def test_what_stands_nowhere_exactly_has_no_occurrences() -> None:
+    assert became("key  =  1\n", Want(Edit("key = 1\n", "key = 2\n"), occurrence=1)) == "key = 2\n"
+    with pytest.raises(CallError) as caught:
+        became("x\n", Want(Edit("", "y"), occurrence=1))
+    assert caught.value.code == "INVALID_EDIT"
+
+
+def test_all_failures_are_told_with_their_numbers() -> None:
+    wants = [Want(Edit("a", "b"), occurrence=3), Want(Edit("x", "y")), Want(Edit("x", MASK))]
+    with pytest.raises(NoMatch, match="edit 1 of 3") as caught:
+        became("a\nx\n", *wants)
+    assert [each["edit"] for each in caught.value.details["failed"]] == [1, 3]
+
+
+def test_what_needs_no_look_at_the_file_is_handed_on() -> None:
+    edits = [Edit("a", "b"), Edit("c", "d")]
+    assert settled(b"\0 no text", edits, [0, 0]) is edits
+
+
+# -- masks ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        Edit("url = 1", f"url = {MASK}"),
+        Edit(f"url = {MASK}", "url = 2"),
+        Edit("x", "y", before=f"url = {MASK}"),
+        Edit("x", "y", after=f"url = {MASK}"),
+        SymbolEdit("f", f"def f():\n    return '{MASK}'\n"),
+        SymbolEdit("f", f"URL = '{MASK}'\n", "before"),
+    ],
+)
+def test_a_mask_that_the_file_has_not_is_refused_wherever_it_stands(edit: Edit | SymbolEdit) -> None:
+    with pytest.raises(InvalidEdit, match="is shown in replies for a secret") as caught:
+        became("url = 1\nx\n\n\ndef f():\n    return 1\n", Want(edit), path="a.py")
+    assert "lines around it" in caught.value.suggestion
+
+
+def test_a_label_that_the_file_holds_as_text_may_be_quoted_moved_and_written_again() -> None:
+    assert became(f"shown as {MASK}\n", Want(Edit(f"shown as {MASK}", f"{MASK} is shown"))) == f"{MASK} is shown\n"
+    more = Want(Edit("z", f"{MASK} {MASK}"))
+    assert became(f"shown as {MASK}, z\n", more) == f"shown as {MASK}, {MASK} {MASK}\n"
+
+
+def test_a_label_that_replies_show_for_a_secret_of_the_file_is_never_written() -> None:
+    secret = f"see {MASK}\nx\nurl = postgres://app:Tr0ub4dor@db/app\n"
+    with pytest.raises(InvalidEdit):
+        became(secret, Want(Edit("x", MASK)))
+    with pytest.raises(InvalidEdit):
+        became(secret, Want(Edit("x", MASK)), labels_are_text=True)
+
+
+@pytest.mark.parametrize(
+    "label", ["[REDACTED:x:1]", "[REDACTED]", "[REDACTED:github-token:0a1b2c]", "[masked corporate token]"]
+)
+def test_an_invented_label_is_refused_unless_the_caller_says_that_it_is_text(label: str) -> None:
+    new = whole(written("a.md", f"{label}\n"), f"{label}\n")
+    with pytest.raises(InvalidEdit, match="is shown in replies") as caught:
+        new.plan(None)
+    assert "labels_are_text: true" in caught.value.suggestion
+    assert whole(written("a.md", label), label, labels_are_text=True).plan(None).data == label.encode()
+    assert became("x\n", Want(Edit("x", label)), labels_are_text=True) == f"{label}\n"
+
+
+def test_a_whole_file_may_hold_labels_that_it_held() -> None:
+    change = whole(written("a.md", f"{MASK}\n"), f"{MASK}\n")
+    assert change.plan(f"see {MASK}".encode()).data == f"{MASK}\n".encode()
+    for old in (None, b"", b"postgres://app:Tr0ub4dor@db/app\n"):
+        with pytest.raises(InvalidEdit):
+            change.plan(old)
+
+
+def test_every_kind_of_mask_is_known() -> None:
+    kinds = builtin().kinds
+    assert masks(" ".join(f"[masked {kind}]" for kind in kinds)).keys() == {f"[masked {kind}]" for kind in kinds}
+    assert not masks("[masked ball], [masked], masked password")
+    assert masks(mask("postgres://app:Tr0ub4dor@db/app, password = 'aB3dE5gH7jK9mN1pQ3'").text).total() == 2
+
+
+@given(st.lists(st.sampled_from(["a", MASK, "[masked secret]", "\n"]), max_size=8))
+def test_the_same_labels_in_another_order_are_always_accepted(parts: list[str]) -> None:
+    shuffled = "".join(sorted(parts))
+    check_labels("".join(parts), shuffled, "")
+    with pytest.raises(InvalidEdit):
+        check_labels("".join(parts), f"{shuffled}[masked password]", "")

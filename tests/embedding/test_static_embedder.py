@@ -1,0 +1,218 @@
+"""A text is a bag of rows: order, neighbours and process do not matter, what is unknown is nothing, and a damaged table is refused."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from context_engine.embedding import static_embedder
+from context_engine.embedding.static_embedder import SHIPPED, Static
+from context_engine.embedding.static_table import BadTableError, packed, unpacked
+from context_engine.embedding.wordpiece import WORD_CHARS_MAX, WordPiece
+from context_engine.errors import StorageCorrupt
+
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "get", "http", "file", "##s", "retry", "中"]
+ROWS = np.random.default_rng(4).normal(size=(len(PIECES), 8)).astype(np.float32)
+TOY = packed(PIECES, ROWS, {"seed": 4})
+
+known = st.sampled_from(["get", "http", "file", "files", "retry", "中"])
+any_words = known | st.sampled_from(["zebra", "x", "{", "Ünïcode", "\ud800"])
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory: pytest.TempPathFactory) -> Static:
+    path = tmp_path_factory.mktemp("table") / "toy.table"
+    path.write_bytes(TOY)
+    return Static(path)
+
+
+@pytest.fixture(scope="module")
+def shipped() -> Static:
+    return Static.shipped()
+
+
+# -- the bag ------------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(known, min_size=1, max_size=9), st.randoms())
+def test_the_order_of_words_does_not_matter(toy: Static, words: list[str], chance) -> None:
+    mixed = list(words)
+    chance.shuffle(mixed)
+    one, other = toy.embed([" ".join(words), " ".join(mixed)], "passage")
+    assert np.allclose(one, other, atol=1e-6)
+
+
+@given(st.lists(any_words, max_size=9))
+def test_a_vector_is_the_sum_of_the_rows_of_its_known_pieces_made_one_long(toy: Static, words: list[str]) -> None:
+    rows = unpacked(TOY).rows(np.arange(len(PIECES)))
+    by_word = {"get": [4], "http": [5], "file": [6], "files": [6, 7], "retry": [8], "中": [9]}
+    total = sum((rows[number] for word in words for number in by_word.get(word, [])), np.zeros(8))
+    length = np.linalg.norm(total)
+    wanted = total / length if length else total
+    assert np.allclose(toy.embed([" ".join(words)], "query")[0], wanted, atol=1e-5)
+
+
+@given(st.lists(st.lists(any_words, max_size=5).map(" ".join), min_size=1, max_size=6))
+def test_a_text_has_the_same_vector_whatever_stands_beside_it(toy: Static, texts: list[str]) -> None:
+    together = toy.embed(texts, "passage")
+    alone = np.concatenate([toy.embed([text], "query") for text in texts])
+    assert np.abs(together - alone).max() <= 1e-6
+
+
+def test_a_long_list_is_summed_in_blocks_with_the_same_vectors(toy: Static, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = ["get http file", "", "retry retry", "zebra", "files"] * 7
+    whole = toy.embed(texts, "passage")
+    monkeypatch.setattr(static_embedder, "BLOCK_PIECES", 4)
+    assert np.allclose(toy.embed(texts, "passage"), whole, atol=1e-6)
+
+
+@pytest.mark.parametrize("text", ["", "   ", "zebra", "{}();", "\ud800"])
+def test_a_text_of_unknown_words_only_is_a_zero_vector(toy: Static, text: str) -> None:
+    assert not toy.embed([text], "query").any()
+
+
+def test_identifiers_are_split_and_case_and_punctuation_do_not_count(toy: Static) -> None:
+    wanted = toy.embed(["get http files"], "query")[0]
+    for text in ("getHTTPFiles", "get_http_files", "GET-HTTP(files);"):
+        assert np.array_equal(toy.embed([text], "query")[0], wanted)
+
+
+def test_what_stands_twice_counts_twice(toy: Static) -> None:
+    once, twice, alone = toy.embed(["get retry", "get get retry", "get"], "passage")
+    assert twice @ alone > once @ alone
+
+
+@given(st.text("abgetFILEs_09", min_size=1, max_size=100))
+def test_an_identifier_is_cut_as_every_word_is(text: str) -> None:
+    cutter, other = (WordPiece({piece: number for number, piece in enumerate([*PIECES, "e", "##f"])}) for _ in range(2))
+    assert cutter.identifier(text) == other.pieces(text, WORD_CHARS_MAX)
+
+
+def test_a_text_of_a_megabyte_is_embedded(toy: Static) -> None:
+    assert np.isclose(np.linalg.norm(toy.embed(["getFile " * 131_072], "passage")[0]), 1)
+
+
+# -- the table ----------------------------------------------------------------------------------------------------
+
+
+@given(st.integers(0, len(TOY) - 1))
+def test_a_table_cut_short_anywhere_is_refused(length: int) -> None:
+    with pytest.raises(BadTableError):
+        unpacked(TOY[:length])
+
+
+@given(st.integers(0, len(TOY) - 1), st.integers(1, 255))
+def test_a_change_of_any_byte_is_refused_or_was_only_a_remark(at: int, flip: int) -> None:
+    changed = bytearray(TOY)
+    changed[at] ^= flip
+    try:
+        table = unpacked(bytes(changed))
+    except BadTableError:
+        return
+    whole = unpacked(TOY)
+    assert table.pieces == whole.pieces and np.array_equal(table.nibbles, whole.nibbles)
+    assert table.sha256 != whole.sha256, "what was changed in the header must be another space"
+
+
+@pytest.mark.parametrize("data", [TOY[:-1], b"", b"<html>404</html>", TOY[:-1] + b"\0"])
+def test_a_refused_file_is_named_with_what_to_do(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "broken.table"
+    path.write_bytes(data)
+    with pytest.raises(StorageCorrupt, match=r"broken\.table") as refused:
+        Static(path)
+    assert "pip install" in refused.value.suggestion
+
+
+def test_four_bits_keep_a_row_within_a_fourteenth_of_its_largest_number() -> None:
+    kept = unpacked(TOY).rows(np.arange(len(PIECES)))
+    assert (np.abs(kept - ROWS) <= np.abs(ROWS).max(axis=1, keepdims=True) / 14 * 1.01).all()
+
+
+def test_the_same_rows_give_the_same_bytes_and_other_rows_another_fingerprint(tmp_path: Path, toy: Static) -> None:
+    assert packed(PIECES, ROWS, {"seed": 4}) == TOY
+    (tmp_path / "other").write_bytes(packed(PIECES, ROWS * [[1]] + 0.5, {"seed": 4}))
+    assert Static(tmp_path / "other").fingerprint != toy.fingerprint
+
+
+def test_the_fingerprint_of_a_table_is_known_from_its_first_bytes(tmp_path: Path, toy: Static) -> None:
+    path = tmp_path / "cut.table"
+    path.write_bytes(TOY[:-1])
+    assert static_embedder.stated_fingerprint(path) == toy.fingerprint
+    path.write_bytes(TOY[:20])
+    with pytest.raises(StorageCorrupt, match=r"cut\.table"):
+        static_embedder.stated_fingerprint(path)
+
+
+# -- what ships ---------------------------------------------------------------------------------------------------
+
+
+def test_the_shipped_table_is_small_enough_and_384_wide(shipped: Static) -> None:
+    assert SHIPPED.stat().st_size <= 7_000_000
+    assert shipped.dimensions == 384
+
+
+def test_a_question_is_nearer_to_its_code_than_to_other_code(shipped: Static) -> None:
+    codes = [
+        "def login(user, password):\n    return session.authenticate(user, password)",
+        "def mean(values):\n    return sum(values) / len(values)",
+        "func (c *Cache) evict() { delete(c.entries, c.oldest()) }",
+    ]
+    questions = ["check the credentials of a user", "average of some numbers", "remove the least recently used entry"]
+    scores = shipped.embed(questions, "query") @ shipped.embed(codes, "passage").T
+    assert scores.argmax(axis=1).tolist() == [0, 1, 2]
+
+
+def test_another_process_makes_the_same_vectors(shipped: Static) -> None:
+    program = (
+        "import sys; from context_engine.embedding.static_embedder import Static\n"
+        "sys.stdout.buffer.write(Static.shipped().embed(['getHTTPFile'], 'query').tobytes())"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert ran.stdout == shipped.embed(["getHTTPFile"], "query").tobytes()
+
+
+def test_embedding_opens_no_socket_and_loads_no_library_but_numpy() -> None:
+    program = (
+        "import sys\n"
+        "before = set(sys.modules)\n"  # what a virtual environment loads at its start
+        "def guard(event, args):\n"
+        "    assert not event.startswith('socket.'), event\n"
+        "sys.addaudithook(guard)\n"
+        "from context_engine.embedding.static_embedder import Static\n"
+        "Static.shipped().embed(['open the file'], 'query')\n"
+        "roots = {m.__name__.partition('.')[0] for n, m in list(sys.modules.items()) if n not in before}\n"
+        "print(*sorted(roots - set(sys.stdlib_module_names)))"
+    )
+    ran = subprocess.run([sys.executable, "-I", "-c", _on_path(program)], capture_output=True, text=True, check=True)
+    assert set(ran.stdout.split()) == {"context_engine", "numpy"}
+
+
+def _on_path(program: str) -> str:
+    """The program with this repository in front of everything installed."""
+    root = str(Path(static_embedder.__file__).parents[2])
+    return f"import sys; sys.path.insert(0, {root!r})\n{program}"
+
+
+def test_the_files_of_the_static_embedder_import_numpy_and_the_standard_library_only() -> None:
+    for name in ("static_embedder.py", "static_table.py"):
+        tree = ast.parse(SHIPPED.with_name(name).read_text(encoding="utf-8"))
+        roots = {alias.name.partition(".")[0] for n in ast.walk(tree) if isinstance(n, ast.Import) for alias in n.names}
+        roots |= {(n.module or "").partition(".")[0] for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)}
+        assert roots - set(sys.stdlib_module_names) <= {"numpy", "context_engine"}
+
+
+def test_a_closed_embedder_says_so_and_closes_twice(tmp_path: Path) -> None:
+    path = tmp_path / "toy.table"
+    path.write_bytes(TOY)
+    embedder = Static(path)
+    embedder.close()
+    embedder.close()
+    with pytest.raises(ValueError, match="closed"):
+        embedder.embed(["get"], "query")

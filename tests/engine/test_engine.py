@@ -1,0 +1,576 @@
+"""The engine from the outside: what it answers, and how it takes bad input, full disks and damage."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from context_engine.engine import Engine, Filter, Progress, Query, Settings
+from context_engine.errors import (
+    BinaryFile,
+    CallError,
+    ContextEngineError,
+    DiskFull,
+    FileNotFound,
+    HostError,
+    InvalidArgument,
+    InvalidLineRange,
+    InvalidPath,
+    NotIndexed,
+    SymbolNotFound,
+    TooLarge,
+    UnsuitableRoot,
+)
+from context_engine.index.index_job import Job, describe_all
+from tests.support.engines import GRAMMARS, LANGUAGES, answers, cache_for, found, grammars_folder, indexed, open_engine
+from tests.support.trees import tree
+
+ZOO = {
+    "zoo/cats.py": '"""Cats."""\n\nLIMIT = 3\n\n\nclass Cat:\n    """Purrs."""\n\n    def purr(self):\n        return LIMIT\n',
+    "zoo/keeper.py": "from zoo.cats import Cat\n\n\ndef feed():\n    Cat().purr()\n",
+    "README.md": f"# Zoo\n\nCats live here, {'and sleep in the sun, ' * 5}all day.\n\n## Feeding\n\nThe keeper feeds them twice a day, at eight and at five, with care.\n",
+    "settings.yml": "cats: 3\n",
+}
+
+
+# -- what it answers --
+
+
+def test_a_report_tells_what_a_run_did(tmp_path: Path) -> None:
+    root = tree(tmp_path / "w", ZOO)
+    with open_engine(root) as engine:
+        first = engine.index()
+        assert (first.added, first.changed, first.removed, first.unchanged, first.files) == (4, 0, 0, 0, 4)
+        assert first.chunks >= 5 and first.symbols >= 4
+        tree(root, {"new.py": "x = 1\n", "settings.yml": "cats: 4\n", "zoo/cats.py": b"\0now binary"})
+        (root / "README.md").unlink()
+        os.utime(root / "zoo/keeper.py", ns=(5, 5))
+        second = engine.index()
+        assert (second.added, second.changed, second.removed, second.unchanged, second.files) == (1, 1, 2, 1, 3)
+        third = engine.index()
+        assert (third.added, third.changed, third.removed, third.unchanged, third.files) == (0, 0, 0, 3, 3)
+        anew = engine.index(force=True)
+        assert (anew.added, anew.removed, anew.files) == (3, 0, 3)
+
+
+def test_the_status_tells_what_is_indexed_and_where(tmp_path: Path) -> None:
+    root = tree(tmp_path / "w", ZOO | {"blob.txt": b"\0"})
+    with open_engine(root) as engine:
+        absent = engine.status()
+        assert (absent.state, absent.files, absent.languages, absent.indexed_at) == ("absent", 0, {}, None)
+        report = engine.index()
+        status = engine.status()
+        assert (status.state, status.files, status.chunks, status.symbols) == (
+            "ready",
+            4,
+            report.chunks,
+            report.symbols,
+        )
+        assert status.languages == {"python": 2, "markdown": 1, "yaml": 1}
+        assert status.skipped["binary"] == 1
+        assert [row.path for row in status.skipped_examples if row.reason == "binary"] == ["blob.txt"]
+        assert status.disk_bytes > 0 and Path(status.cache_folder).is_relative_to(cache_for(root))
+        assert status.indexed_at is not None and status.indexed_at.endswith("Z")
+        assert status.last_error is None
+
+
+def test_a_hit_carries_its_place_its_title_its_text_and_its_reasons(tmp_path: Path) -> None:
+    with indexed(tree(tmp_path / "w", ZOO)) as engine:
+        hit = engine.search(Query("keeper feeds twice", filter=Filter(kinds=("documentation",)))).hits[0]
+        assert (hit.chunk.path, hit.chunk.title, hit.chunk.kind) == ("README.md", "Zoo > Feeding", "documentation")
+        lines = ZOO["README.md"].split("\n")
+        assert hit.chunk.text == "\n".join(lines[hit.chunk.span.first - 1 : hit.chunk.span.last]).rstrip("\n")
+        assert hit.score == pytest.approx(sum(hit.why.values()), abs=1e-4)
+        assert not hit.stale
+
+
+@pytest.mark.parametrize(
+    ("kind", "path"),
+    [
+        ("definitions", "zoo/cats.py"),
+        ("symbols", "zoo/cats.py"),
+        ("documentation", "README.md"),
+        ("data", "zoo/cats.py"),
+    ],
+)
+def test_each_of_the_four_kinds_can_be_asked_for(tmp_path: Path, kind, path: str) -> None:
+    with indexed(tree(tmp_path / "w", ZOO)) as engine:
+        hits = engine.search(Query("cats limit", filter=Filter(kinds=(kind,)))).hits
+        assert {hit.chunk.kind for hit in hits} == {kind}
+        assert hits[0].chunk.path == path
+        assert kind in hits[0].chunk.tags
+
+
+def test_a_symbols_chunk_is_the_outline_of_a_file(tmp_path: Path) -> None:
+    with indexed(tree(tmp_path / "w", ZOO)) as engine:
+        (hit, *_) = engine.search(Query("Cat purr", filter=Filter(kinds=("symbols",)))).hits
+        assert hit.chunk.path == "zoo/cats.py"
+        assert "class Cat (lines 6-10)" in hit.chunk.text
+        assert "  method purr (lines 9-10)" in hit.chunk.text
+        both = engine.search(Query("Cat purr", filter=Filter(kinds=("symbols", "definitions")))).hits
+        assert {hit.chunk.kind for hit in both} == {"symbols", "definitions"}
+
+
+def test_chunk_ids_stay_as_long_as_their_content_does(tmp_path: Path) -> None:
+    root = tree(tmp_path / "w", ZOO)
+    with indexed(root) as engine:
+        before = {hit.chunk.id for hit in engine.search(Query("cats purr keeper")).hits}
+        engine.index(force=True)
+        assert {hit.chunk.id for hit in engine.search(Query("cats purr keeper")).hits} == before
+
+
+def test_a_definition_comes_with_signature_and_doc(tmp_path: Path) -> None:
+    with indexed(tree(tmp_path / "w", ZOO)) as engine:
+        (definition,) = engine.find_symbol("Cat").definitions
+        assert (definition.path, definition.span, definition.doc) == ("zoo/cats.py", (6, 10), "Purrs.")
+        assert "class Cat" in definition.signature
+        missing = engine.find_symbol("Catt")
+        assert missing.definitions == () and "Cat" in missing.near
+
+
+def test_dependencies_are_the_files_that_a_file_imports(tmp_path: Path) -> None:
+    with indexed(tree(tmp_path / "w", ZOO)) as engine:
+        assert engine.dependencies("zoo/keeper.py") == ("zoo/cats.py",)
+
+
+def test_an_outline_is_nested_and_needs_no_index(tmp_path: Path) -> None:
+    with open_engine(tree(tmp_path / "w", ZOO)) as engine:
+        outline = engine.outline("zoo/cats.py")
+        assert [(depth, one.qualified) for depth, one in outline.symbols if one.kind in ("class", "method")] == [
+            (0, "Cat"),
+            (1, "Cat.purr"),
+        ]
+        assert outline.lines == 10
+
+
+def test_a_file_is_read_whole_or_in_part(tmp_path: Path) -> None:
+    with open_engine(tree(tmp_path / "w", ZOO)) as engine:
+        whole = engine.read("zoo/cats.py")
+        assert (whole.text, whole.lines, whole.language, whole.encoding) == (ZOO["zoo/cats.py"], 10, "python", "utf-8")
+        assert engine.read("zoo/cats.py", first=3, last=3).text == "LIMIT = 3\n"
+        assert engine.read("zoo/cats.py", first=9).span == (9, 10)
+        assert engine.read("zoo/cats.py", last=900).span == (1, 10)
+
+
+def test_lines_are_counted_at_line_feeds_alone_as_everywhere_else(tmp_path: Path) -> None:
+    text = "one\fpage\x0bstill one\x1c\x85\u2028yes\ntwo\r\nthree\n"
+    with indexed(tree(tmp_path / "w", {"a.txt": text})) as engine:
+        assert engine.read("a.txt", first=2, last=2).text == "two\r\n"
+        (hit,) = engine.search(Query("three")).hits
+        assert hit.chunk.span.last in (3, 4)
+
+
+def test_a_repository_is_listed_as_a_tree(tmp_path: Path) -> None:
+    with open_engine(tree(tmp_path / "w", ZOO)) as engine:
+        assert {"zoo", "README.md", "cats.py"} <= {entry.name for entry in engine.list_directory()}
+        with pytest.raises(InvalidPath):
+            engine.list_directory("README.md")
+
+
+def test_two_engines_live_in_one_process(tmp_path: Path) -> None:
+    one, other = (
+        tree(tmp_path / "one", {"a.py": "def lion(): ...\n"}),
+        tree(tmp_path / "two", {"b.py": "def lion(): ...\n"}),
+    )
+    with indexed(one) as first, indexed(other) as second, open_engine(one) as third:
+        assert (found(first, "lion"), found(second, "lion"), found(third, "lion")) == (["a.py"], ["b.py"], ["a.py"])
+        (one / "c.py").write_text("def lion(): ...\n", encoding="utf-8")
+        first.index()
+        assert found(third, "lion") == ["a.py", "c.py"], "the second engine of a workspace sees the first one's commit"
+        second.clear()
+        assert found(first, "lion") == ["a.py", "c.py"]
+
+
+def test_an_index_is_found_again_by_the_next_process(tmp_path: Path) -> None:
+    root = tree(tmp_path / "w", ZOO)
+    with indexed(root) as engine:
+        before = answers(engine, ("cats", "feed"))
+    with open_engine(root) as engine:
+        assert answers(engine, ("cats", "feed")) == before
+        assert engine.index().unchanged == 4
+
+
+def test_an_engine_leaves_the_workspace_as_it_was(tmp_path: Path) -> None:
+    root = tree(tmp_path / "w", ZOO)
+    before = {path.relative_to(root).as_posix(): path.stat().st_mtime_ns for path in root.rglob("*")}
+    with indexed(root) as engine:
+        answers(engine, ("cats",))
+        engine.clear()
+    assert {path.relative_to(root).as_posix(): path.stat().st_mtime_ns for path in root.rglob("*")} == before
+
+
+# -- without an index --
+
+
+def test_without_an_index_a_search_says_what_to_call_and_builds_nothing(tmp_path: Path) -> None:
+    with open_engine(tree(tmp_path / "w", ZOO)) as engine:
+        for ask in (
+            lambda: engine.search(Query("cats")),
+            lambda: engine.find_symbol("Cat"),
+            lambda: engine.trace("Cat"),
+        ):
+            with pytest.raises(NotIndexed) as refused:
+                ask()
+            assert "index_workspace" in refused.value.suggestion
+        engine._live.close()
+        assert engine.status().state == "absent"
+
+
+def test_clearing_deletes_the_index_and_tells_the_bytes(tmp_path: Path) -> None:
+    with indexed(tree(tmp_path / "w", ZOO)) as engine:
+        assert engine.clear() > 1_000
+        assert engine.status().state == "absent"
+        with pytest.raises(NotIndexed):
+            engine.search(Query("cats"))
+        assert engine.index().added == 4
+
+
+# -- bad calls --
+
+
+@pytest.mark.parametrize("text", ["", "   ", "\n"])
+def test_an_empty_question_is_refused(tmp_path: Path, text: str) -> None:
+    with open_engine(tree(tmp_path / "w", ZOO)) as engine, pytest.raises(InvalidArgument):
+        engine.search(Query(text))
+
+
+@pytest.mark.parametrize(
+    "text", ["?!", "\ud800", "\0", "a" * 100_000, "cats " * 5_000, "日本語", "😀", "%_'\"--", "Cat::"]
+)
+def test_any_text_may_be_asked(tmp_path: Path, text: str) -> None:
+    with indexed(tree(tmp_path / "w", ZOO)) as engine:
+        answer = engine.search(Query(text))
+        assert answer.hits or answer.reason
+
+
+@pytest.mark.parametrize("root", ["/", "~", "nowhere"])
+def test_a_root_that_is_everything_or_nothing_is_refused(tmp_path: Path, root: str) -> None:
+    place = str(tmp_path / root) if root == "nowhere" else root
+    with pytest.raises((UnsuitableRoot, FileNotFound)) as refused:
+        Engine.open(place)
+    assert refused.value.suggestion
+
+
+def test_a_root_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x", encoding="utf-8")
+    with pytest.raises(InvalidPath):
+        Engine.open(tmp_path / "file")
+
+
+def test_wrong_paths_are_refused_by_name(tmp_path: Path) -> None:
+    with indexed(tree(tmp_path / "w", ZOO | {"blob.txt": b"\0\1"})) as engine:
+        for path, error in (
+            ("zoo/cat.py", FileNotFound),
+            ("../outside.py", InvalidPath),
+            ("/etc/passwd", InvalidPath),
+            ("zoo", InvalidPath),
+            ("blob.txt", BinaryFile),
+        ):
+            with pytest.raises(error):
+                engine.read(path)
+        with pytest.raises(FileNotFound):
+            engine.index(path="nowhere")
+        with pytest.raises(InvalidLineRange):
+            engine.read("zoo/cats.py", first=11)
+        with pytest.raises(SymbolNotFound):
+            engine.trace("Lion")
+
+
+# -- bad files --
+
+
+def test_a_repository_without_files_is_indexed_and_says_that_it_is_empty(tmp_path: Path) -> None:
+    with indexed(tree(tmp_path / "w", {})) as engine:
+        assert engine.status().state == "ready"
+        answer = engine.search(Query("anything"))
+        assert answer.hits == () and "empty" in answer.reason
+        assert engine.tags() == {} and engine.find_symbol("x").definitions == ()
+        (engine.root / "a.py").write_text("def lion(): ...\n", encoding="utf-8")
+        engine.index()
+        assert found(engine, "lion") == ["a.py"]
+
+
+def test_a_sparse_file_of_two_gigabytes_costs_nothing(tmp_path: Path) -> None:
+    root = tree(tmp_path / "w", {"a.py": "def lion(): ...\n"})
+    with (root / "huge.txt").open("wb") as out:
+        out.truncate(2 << 30)
+    with indexed(root) as engine:
+        assert found(engine, "lion") == ["a.py"]
+        assert engine.status().skipped == {"too_large": 1}
+        with pytest.raises((TooLarge, BinaryFile)):
+            engine.read("huge.txt")
+        with pytest.raises((TooLarge, BinaryFile)):
+            engine.read("huge.txt", first=1, last=2)
+
+
+def test_words_of_a_line_of_a_hundred_thousand_characters_are_found(tmp_path: Path) -> None:
+    long_line = "".join(f"word{n} " for n in range(14_000))
+    text = "# short\n" * 400 + long_line + "\nend = 1\n"
+    assert len(long_line) > 100_000
+    with indexed(tree(tmp_path / "w", {"long.py": text})) as engine:
+        (hit, *_) = engine.search(Query("word13999")).hits
+        assert hit.chunk.path == "long.py"
+        assert "word13999" in hit.chunk.text
+        assert hit.chunk.span == (401, 401)
+        assert found(engine, "word7")[0] == "long.py"
+
+
+def test_invalid_utf8_is_read_as_latin_1_and_found(tmp_path: Path) -> None:
+    root = tree(tmp_path / "w", {"a.py": b"# caf\xe9 au lait\ndef lion(): ...\n", "b.py": b"\xff\xfec\0a\0t\0"})
+    with indexed(root) as engine:
+        (hit, *_) = engine.search(Query("café lait")).hits
+        assert "café au lait" in hit.chunk.text
+        assert found(engine, "lion") == ["a.py"]
+        assert found(engine, "cat") == ["b.py"]
+
+
+def test_front_matter_that_is_no_date_does_not_stop_the_index(tmp_path: Path) -> None:
+    root = tree(tmp_path / "w", {"a.md": "---\ntags: [x]\ndate: 2024-13-45\n---\n# Lion\n", "b.py": "lion = 1\n"})
+    with indexed(root) as engine:
+        assert sorted(found(engine, "lion")) == ["a.md", "b.py"]
+
+
+def test_a_file_that_vanishes_between_listing_and_reading_is_no_error(tmp_path: Path) -> None:
+    root = tree(tmp_path / "w", {"a.py": "x = 1\n"})
+    job = Job(str(root), ["a.py", "gone.py"], {"a.py": (6, 1), "gone.py": (1, 1)}, {}, 1_000, str(tmp_path / "1.seg"))
+    outcome = describe_all(job, LANGUAGES, GRAMMARS)
+    assert (outcome.written, outcome.vanished, outcome.skipped) == (1, ["gone.py"], [])
+
+
+def test_files_that_vanish_while_they_are_indexed_are_not_in_the_index(tmp_path: Path) -> None:
+    root = tree(tmp_path / "w", {f"f{n:03}.py": "def lion(): ...\n" for n in range(50)})
+    with open_engine(root) as engine:
+
+        def delete(step: Progress) -> None:
+            if step.stage == "indexing":
+                (root / "f049.py").unlink(missing_ok=True)
+
+        report = engine.index(progress=delete)
+        assert report.files == 49
+        assert "f049.py" not in found(engine, "lion", limit=100)
+        assert engine._store.check() == []
+        assert engine.status().stale == ()
+
+
+def test_a_hit_whose_file_is_gone_is_not_shown(tmp_path: Path) -> None:
+    root = tree(tmp_path / "w", {"a.py": "def lion(): ...\n", "b.py": "def lion(): ...\n"})
+    with indexed(root, staleness_ms=600_000) as engine:
+        engine.search(Query("lion"))
+        (root / "a.py").unlink()
+        assert found(engine, "lion") == ["b.py"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+def test_an_unreadable_folder_is_told_and_the_rest_is_indexed(tmp_path: Path) -> None:
+    tree(tmp_path / "w", {"a.py": "def lion(): ...\n", "closed/b.py": "def lion(): ...\n", "c.py": "def lion(): ...\n"})
+    done = as_nobody(
+        tmp_path,
+        """
+        (root / "closed").chmod(0)
+        (root / "c.py").chmod(0)
+        with engine() as one:
+            one.index()
+            print(found(one), sorted(one.status().skipped.items()))
+            (root / "closed").chmod(0o755)
+            (root / "c.py").chmod(0o644)
+            one.index()
+            print(found(one), one.status().skipped)
+        """,
+    )
+    assert done == ["['a.py'] [('unreadable', 2)]", "['a.py', 'c.py', 'closed/b.py'] {}"]
+
+
+# -- bad disks --
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+def test_a_cache_that_cannot_be_written_is_told_with_the_way_out(tmp_path: Path) -> None:
+    tree(tmp_path / "w", {"a.py": "def lion(): ...\n"})
+    done = as_nobody(
+        tmp_path,
+        """
+        with engine() as one:
+            one.index()
+            places = [one.cache_folder, *(path for path in one.cache_folder.rglob("*"))]
+        for place in places:
+            place.chmod(0o555 if place.is_dir() else 0o444)
+        (root / "b.py").write_text("lion = 1")
+        with engine() as one:
+            try:
+                one.index()
+            except HostError as error:
+                print(error.code, "CTX_CACHE_FOLDER" in error.suggestion)
+            try:
+                print(found(one)[:1])
+            except HostError as error:
+                print(error.code, bool(error.suggestion))
+        for place in places:
+            place.chmod(0o755 if place.is_dir() else 0o644)
+        with engine() as one:
+            one.index()
+            print(found(one))
+        """,
+    )
+    assert done[0] == "WRITE_FAILED True"
+    assert done[-1] == "['a.py', 'b.py']"
+
+
+def test_a_cache_path_that_is_a_file_is_told_with_the_way_out(tmp_path: Path) -> None:
+    root = tree(tmp_path / "w", ZOO)
+    (tmp_path / "file").write_text("x", encoding="utf-8")
+    with Engine.open(root, settings=Settings(cache_folder=tmp_path / "file", workers=0)) as engine:
+        with pytest.raises(HostError) as refused:
+            engine.index()
+        assert "CTX_CACHE_FOLDER" in refused.value.suggestion
+        assert engine.status().state == "absent"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits of POSIX")
+@pytest.mark.parametrize("limit", [0, 1_000, 30_000, 60_000, 100_000])
+def test_no_room_for_a_file_is_a_full_disk_and_what_was_there_still_answers(tmp_path: Path, limit: int) -> None:
+    root = tree(tmp_path / "w", {"a.py": "def lion(): ...\n"})
+    with indexed(root):
+        tree(root, {f"f{n}.py": f"def lion{n}(): ...\n" * 40 for n in range(60)})
+    script = """
+        import resource, sys
+        from tests.support.engines import found, open_engine
+        from context_engine.errors import DiskFull
+        from pathlib import Path
+        root, limit = Path(sys.argv[1]), int(sys.argv[2])
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+        with open_engine(root, staleness_ms=600_000) as engine:
+            try:
+                engine.index()
+                print("indexed")
+            except DiskFull as error:
+                print("full", "free some space" in error.suggestion or "CTX_CACHE_FOLDER" in error.suggestion)
+            try:
+                engine._live._stale.clear()
+                print(found(engine, "lion")[0])
+            except DiskFull as error:
+                print("closed")  # SQLite needs 32 kB of its own to read at all
+    """
+    done = python(script, str(root), str(limit))
+    assert done in (["full True", "a.py"], ["indexed", "a.py"]) or (limit < 40_000 and done == ["full True", "closed"])
+    with open_engine(root) as engine:
+        assert engine.index().files == 61
+        assert engine._store.check() == []
+        assert found(engine, "lion7")[0] == "f7.py"
+
+
+@contextmanager
+def small_disk(place: Path, size: str) -> Generator[Path]:
+    """A real file system of that size; skips where this user may not mount one."""
+    place.mkdir()
+    mount = shutil.which("mount")
+    if mount is None or not sys.platform.startswith("linux"):
+        pytest.skip("needs Linux and mount")
+    if subprocess.run([mount, "-t", "tmpfs", "-o", f"size={size}", "tmpfs", place], capture_output=True).returncode:
+        pytest.skip("this user may not mount a file system")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "--lazy", place], check=True)
+
+
+def test_a_disk_that_is_full_is_told_and_what_was_committed_stays(tmp_path: Path) -> None:
+    root = tree(tmp_path / "w", {"a.py": "def lion(): ...\n"})
+    with small_disk(tmp_path / "disk", "700k") as cache:
+        (cache / "grammars").symlink_to(grammars_folder())
+        with Engine.open(root, settings=Settings(cache_folder=cache, workers=0, staleness_ms=600_000)) as engine:
+            engine.index()
+            assert found(engine, "lion") == ["a.py"]
+            tree(root, {f"f{n}.py": f"def tiger{n}_{'x' * n}(): ...\n" * 400 for n in range(80)})
+            with pytest.raises(DiskFull) as refused:
+                engine.index()
+            assert "free some space" in refused.value.suggestion
+            assert found(engine, "lion") == ["a.py"]
+            assert engine._store.check() == []
+            for n in range(80):
+                (root / f"f{n}.py").unlink()
+            tree(root, {"b.py": "def lion(): ...\n"})
+            assert engine.index().files == 2
+            assert found(engine, "lion") == ["a.py", "b.py"]
+
+
+# -- other processes --
+
+
+def python(script: str, *arguments: str, **options) -> list[str]:
+    """What a script prints, line by line, run by a Python of its own in the repository."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(script), *arguments],
+        cwd=Path(__file__).resolve().parents[2],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        **options,
+    )
+    assert done.returncode == 0, done.stderr[-2_000:]
+    return done.stdout.splitlines()
+
+
+def as_nobody(folder: Path, script: str) -> list[str]:
+    """What a script prints that runs without the rights of root; it knows `root`, `engine()` and `found(engine)`."""
+    opening = """
+        import os, sys
+        from pathlib import Path
+        from context_engine.engine import Engine, Query, Settings
+        from context_engine.errors import HostError
+        root = Path(sys.argv[1]) / "w"
+        os.makedirs(sys.argv[1] + "/cache", exist_ok=True)
+        if not Path(sys.argv[1] + "/cache/grammars").exists():
+            os.symlink(sys.argv[2], sys.argv[1] + "/cache/grammars")
+        with Engine.open(sys.argv[1] + "/w", settings=Settings(cache_folder=Path(sys.argv[1]) / "warm", workers=0)) as warm:
+            warm.index()  # loads all modules while they can still be read
+            warm.search(Query("lion"))
+            warm.status()
+        if os.getuid() == 0:
+            for at, _, names in os.walk(sys.argv[1]):
+                for name in ["", *names]:
+                    os.chown(os.path.join(at, name), 65534, 65534, follow_symlinks=False)
+            above = Path(sys.argv[1])
+            while above != above.parent:
+                os.chmod(above, os.stat(above).st_mode | 0o711)
+                above = above.parent
+            os.setgid(65534)
+            os.setuid(65534)
+        def engine():
+            return Engine.open(root, settings=Settings(cache_folder=Path(sys.argv[1]) / "cache", workers=0, staleness_ms=600_000))
+        def found(one):
+            return sorted(str(hit.chunk.path) for hit in one.search(Query("lion", 50)).hits)
+    """
+    return python(textwrap.dedent(opening) + textwrap.dedent(script), str(folder), str(grammars_folder()))
+
+
+def test_every_refusal_here_is_one_of_ours() -> None:
+    assert issubclass(NotIndexed, CallError) and issubclass(DiskFull, HostError)
+    assert issubclass(HostError, ContextEngineError)
+
+
+def test_the_middle_of_a_private_key_is_masked_in_whatever_part_of_a_file_is_shown(tmp_path: Path) -> None:
+    body = [f"{n:02}Zk9QmVr7TtYxW3sLp0JhGfDdAaSsQqEeRrTtYyUuIiOoPpLlKkJjHhGg{n:02}" for n in range(60)]
+    lines = [
+        "# zebra",
+        "KEY = '''-----BEGIN RSA PRIVATE KEY-----",
+        *body,
+        "-----END RSA PRIVATE KEY-----'''",
+        "def zebra():",
+    ]
+    lines += ["    return KEY"]
+    root = tree(tmp_path / "w", {"a.py": "\n".join(lines) + "\n"})
+    with indexed(root) as engine:
+        parts = [engine.read("a.py", first=20, last=30).text]
+        parts += [hit.chunk.text for hit in engine.search(Query("zebra", 50, chunks_per_file=50)).hits]
+        whole = engine.read("a.py").text
+    assert not any(line in part for line in body for part in [*parts, whole])
+    assert parts[0].count("\n") == 11
+    assert whole.count("\n") == len(lines)

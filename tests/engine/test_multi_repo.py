@@ -1,0 +1,238 @@
+"""Several repositories asked as one: one ranking over all of them, each told apart, each as fresh as it is, none left out in silence."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from context_engine import tools
+from context_engine.engine import Engine, Filter, Query, TextQuery
+from context_engine.errors import FileNotFound, InvalidPath, NotIndexed
+from context_engine.multi_repo import Across
+from context_engine.server.dispatcher import Gate
+from context_engine.server.profiles import ACROSS, Shown, listed
+from context_engine.server.projects import path_of
+from context_engine.tools import Call
+from tests.support.engines import indexed, open_engine
+from tests.support.trees import tree
+
+WEB = {
+    "src/auth.py": 'def hash_password(word):\n    """Hash a password with a salt."""\n    return word\n',
+    "src/shop.py": "def total(prices):\n    return sum(prices)\n",
+    "README.md": "# Web\n\nA shop.\n",
+}
+API = {
+    "src/auth.py": "def login(user):\n    return user\n",
+    "src/orders.py": 'class Order:\n    """An order of the shop."""\n\n    def total(self):\n        return 0\n',
+    "README.md": "# Api\n\nOrders of the shop.\n",
+}
+
+
+@pytest.fixture
+def both(tmp_path: Path) -> Iterator[dict[str, Engine]]:
+    with ExitStack() as stack:
+        yield {
+            name: stack.enter_context(indexed(tree(tmp_path / name, files)))
+            for name, files in (("web", WEB), ("api", API))
+        }
+
+
+def told(across: Across, name: str, **arguments: object) -> str:
+    return tools.call(across, name, arguments).text  # ty: ignore[invalid-argument-type] - answers as an Engine does
+
+
+def test_hits_of_all_repositories_are_ranked_together_and_say_where_they_are_from(both: dict[str, Engine]) -> None:
+    answer = Across(both).search(Query("orders of the shop"))
+    assert {hit.project for hit in answer.hits} == {"web", "api"}
+    assert [hit.score for hit in answer.hits] == sorted((hit.score for hit in answer.hits), reverse=True)
+    assert answer.hits[0].project == "api"
+    assert all(hit.chunk.path.startswith(f"{hit.project}:") for hit in answer.hits)
+    assert answer.freshness == "fresh"
+
+
+def test_what_fits_badly_in_one_repository_does_not_come_before_what_fits_well_in_another(
+    both: dict[str, Engine],
+) -> None:
+    """Alone, the best hit of each has about the same score, however badly it fits."""
+    query = Query("hash a password with a salt")
+    alone = {name: engine.search(query).hits for name, engine in both.items()}
+    together = Across(both).search(query).hits
+    assert together[0].chunk.path == "web:src/auth.py"
+    of_api = [hit.score for hit in together if hit.project == "api"]
+    if alone["api"] and of_api:
+        assert max(of_api) < 0.7 * together[0].score
+
+
+def test_the_joint_ranking_is_that_of_one_repository_with_the_same_files(
+    tmp_path: Path, both: dict[str, Engine]
+) -> None:
+    """The same statistics, hence the same order: what joins repositories adds nothing of its own."""
+    files = {f"web-{path}": text for path, text in WEB.items() if "/" not in path}
+    files |= {path: text for path, text in WEB.items() if "/" in path}
+    other = {"lib/orders.py": API["src/orders.py"]}
+    with ExitStack() as stack:
+        one, left, right = (
+            stack.enter_context(indexed(tree(tmp_path / name, content)))
+            for name, content in (("one", files | other), ("left", files), ("right", other))
+        )
+        across = Across({"left": left, "right": right})
+        for text in ("total of an order", "shop", "hash_password", "class Order"):
+            joint = [(hit.chunk.path.partition(":")[2], hit.chunk.span) for hit in across.search(Query(text)).hits]
+            assert joint == [(hit.chunk.path, hit.chunk.span) for hit in one.search(Query(text)).hits], text
+
+
+def test_the_same_question_gives_the_same_answer(both: dict[str, Engine]) -> None:
+    across = Across(both)
+    first = across.search(Query("total shop"))
+    assert across.search(Query("total shop")).hits == first.hits == Across(both).search(Query("total shop")).hits
+
+
+def test_filters_mean_the_paths_inside_each_repository(both: dict[str, Engine]) -> None:
+    answer = Across(both).search(Query("total shop", filter=Filter(include_paths=("src/**",))))
+    assert {hit.chunk.path for hit in answer.hits} <= {
+        f"{name}:src/{file}.py" for name in both for file in ("auth", "shop", "orders")
+    }
+    assert answer.hits
+    readme = Across(both).search(Query("shop", filter=Filter(include_paths=("README.md",))))
+    assert {hit.chunk.path for hit in readme.hits} == {"web:README.md", "api:README.md"}
+
+
+def test_an_edit_in_one_repository_is_found_and_only_that_one_is_told(both: dict[str, Engine], tmp_path: Path) -> None:
+    across = Across(both)
+    across.search(Query("shop"))
+    (tmp_path / "api" / "src" / "fresh.py").write_text("def zanzibar():\n    return 1\n")
+    answer = across.search(Query("zanzibar"))
+    assert [hit.chunk.path for hit in answer.hits] == ["api:src/fresh.py"]
+    assert answer.freshness in ("fresh", "api: 1 file edited since index; others fresh")
+
+
+def test_one_without_an_index_is_told_and_the_others_answer(both: dict[str, Engine], tmp_path: Path) -> None:
+    with open_engine(tree(tmp_path / "new", WEB)) as new:
+        answer = Across(both | {"new": new}, {"gone": "not open: there is no folder"}).search(Query("shop"))
+        assert answer.hits
+        assert answer.freshness == "new: no index; gone: not open: there is no folder; others fresh"
+        with pytest.raises(NotIndexed):
+            Across({"new": new}).search(Query("shop"))
+
+
+def test_a_definition_is_found_wherever_it_is(both: dict[str, Engine]) -> None:
+    found = Across(both).find_symbol("total")
+    assert [row.path for row in found.definitions] == ["web:src/shop.py", "api:src/orders.py"], "shallower first"
+    assert found.total == 2
+    assert [row.path for row in Across(both).find_symbol("total", path="api:src").definitions] == ["api:src/orders.py"]
+    assert [row.path for row in Across(both).find_symbol("total", path="src/shop.py").definitions] == [
+        "web:src/shop.py"
+    ]
+    assert Across(both).find_symbol("hash_pasword").near
+
+
+def test_texts_are_counted_in_all_and_shown_with_their_repository(both: dict[str, Engine]) -> None:
+    across = Across(both)
+    scan = across.scan(TextQuery(("def ",)))
+    alone = [engine.scan(TextQuery(("def ",))) for engine in both.values()]
+    assert (scan.lines, len(scan.files)) == (sum(each.lines for each in alone), sum(len(each.files) for each in alone))
+    shown = told(across, "search_files", query="def total", path="src")
+    assert "web:src/shop.py\n1:def total(prices):" in shown
+    assert "api:src/orders.py\n4:    def total(self):" in shown
+    assert "web:src/shop.py" not in told(across, "search_files", query="def total", path="api:src")
+    assert "0 matches" in told(across, "search_files", query="nothing_such")
+    with pytest.raises(FileNotFound):
+        across.scan(TextQuery(("x",), under="nowhere"))
+
+
+def test_a_page_of_texts_goes_on_over_repositories(both: dict[str, Engine]) -> None:
+    across, seen, cursor = Across(both), [], ""
+    for _ in range(9):
+        page = told(across, "search_files", query="def ", limit=1, cursor=cursor)
+        seen += [line for line in page.splitlines() if ":" in line and line[0].isdigit()]
+        if "cursor " not in page:
+            break
+        cursor = page.rpartition("cursor ")[2].strip()
+    assert len(seen) == len(set(seen)) == 4
+
+
+def test_rows_name_the_project_beside_the_path_in_it(both: dict[str, Engine]) -> None:
+    row = json.loads(told(Across(both), "codebase_retrieval", query="hash_password"))["results"][0]
+    assert (row["project"], row["path"]) == ("web", "src/auth.py")
+
+
+def test_a_bundle_holds_code_of_several_repositories(both: dict[str, Engine]) -> None:
+    made = json.loads(told(Across(both), "get_context_for_prompt", query="total of the orders of the shop"))
+    assert {file["path"].partition(":")[0] for file in made["files"]} == {"web", "api"}
+
+
+def test_what_teams_know_is_asked_together(both: dict[str, Engine], tmp_path: Path) -> None:
+    for name, engine in both.items():
+        tools.call(engine, "add_memory", {"category": "decisions", "content": f"Retries of {name} stop after three."})
+    found = json.loads(told(Across(both), "context_search", query="retries stop", limit=5))
+    assert {row["project"] for row in found["results"]} >= {"web", "api"}
+
+
+def test_a_file_is_read_by_the_name_that_answers_give_it(both: dict[str, Engine]) -> None:
+    assert Across(both).read("web:src/auth.py").text == WEB["src/auth.py"]
+    with pytest.raises(InvalidPath, match="which repository"):
+        Across(both).read("src/auth.py")
+
+
+# -- through the gate -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def gate(both: dict[str, Engine]) -> Gate:
+    names = {name: f"/{name}" for name in both}
+    return Gate(lambda project: both[path_of(names, project)[1:]], shown=Shown(("all",)), names=lambda: tuple(both))
+
+
+def asked(gate: Gate, name: str, **arguments: object) -> str:
+    return gate.call(name, arguments, Call()).reply.text
+
+
+@pytest.mark.parametrize("project", [{}, {"project": "*"}, {"project": ""}])
+def test_a_question_without_a_project_is_put_to_all(gate: Gate, project: dict[str, str]) -> None:
+    rows = json.loads(asked(gate, "codebase_retrieval", query="shop", **project))["results"]
+    assert {row["project"] for row in rows} == {"web", "api"}
+
+
+def test_a_question_with_a_project_is_put_to_that_one(gate: Gate) -> None:
+    rows = json.loads(asked(gate, "codebase_retrieval", query="shop", project="web"))["results"]
+    assert rows
+    assert not any("project" in row for row in rows)
+
+
+def test_a_path_of_an_answer_can_be_read_without_naming_the_project_again(gate: Gate) -> None:
+    assert "def login" in asked(gate, "read_file", path="api:src/auth.py")
+    assert "INVALID_ARGUMENT" in asked(gate, "read_file", path="src/auth.py")
+    assert "INVALID_ARGUMENT" in asked(gate, "read_file", path="other:src/auth.py")
+
+
+def test_what_is_not_for_several_still_wants_a_project(gate: Gate) -> None:
+    for name in ("index_status", "list_directory", "trace"):
+        assert "does not say which" in asked(gate, name, **({"symbol": "total"} if name == "trace" else {}))
+        assert "no open project" in asked(gate, name, project="*", **({"symbol": "total"} if name == "trace" else {}))
+
+
+def test_nothing_is_written_into_a_clone(tmp_path: Path) -> None:
+    root = tree(tmp_path / "kept" / "clones" / "lib-1", WEB)
+    with open_engine(root, cache_folder=tmp_path / "kept") as engine:
+        gate = Gate(lambda _: engine, shown=Shown(("all",)))
+        for name, arguments in (
+            ("write_file", {"path": "x.py", "contents": "1"}),
+            ("add_memory", {"category": "facts", "content": "A fact about it."}),
+        ):
+            assert "ACCESS_DENIED" in asked(gate, name, **arguments)
+        assert not (root / ".context-engine" / "memories").exists()
+        assert not (root / "x.py").exists()
+
+
+def test_the_lists_say_which_tools_need_no_project() -> None:
+    rows = [{"tool": {"name": each.name, "description": each.description, "inputSchema": each.listed_schema, "annotations": {}},
+             "touches": each.touches} for each in tools.ALL]  # fmt: skip
+    shown = {wire["name"]: wire["inputSchema"] for wire in listed(rows, Shown(("all",), projects=("web", "api")))}
+    for name, schema in shown.items():
+        assert ("project" in schema.get("required", ())) == (name not in ACROSS)
+        assert ("*" in schema["properties"]["project"]["enum"]) == (name in ACROSS)
+    assert frozenset(shown) >= ACROSS

@@ -1,0 +1,204 @@
+"""What other weights would have done is what they do: sheets rank as rows do, folds never see themselves, rules are not bent."""
+
+from __future__ import annotations
+
+import doctest
+import json
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from context_engine.model import Query
+from context_engine.search.fuse import WEIGHTS
+from evals.retrieval import ablation, metrics, weighing
+from evals.retrieval.ablation import Asked, broken_rules
+from evals.retrieval.metrics import Target
+from evals.retrieval.tiers import NAMES, Workbench, sheet
+from evals.retrieval.weighing import Scores, Sheet, around, column, folds_of, grid, held_out
+from tests.support.engines import grammars_folder
+
+TINY = Path(__file__).resolve().parents[2] / "evals" / "retrieval" / "tiny" / "corpus"
+SIGNALS = ("chunk", "name", "importance")
+PATHS = st.lists(st.sampled_from("abcdefghijklmno"), min_size=1, max_size=15)
+ADDENDS = st.lists(st.lists(st.integers(0, 3), min_size=3, max_size=3), min_size=15, max_size=15)
+WEIGHED = st.lists(st.integers(0, 3), min_size=3, max_size=3)
+
+
+def sheet_of(repo: str, kind: str, addends: Sequence[Sequence[float]], *hits: list[int], category: str = "") -> Sheet:
+    return Sheet(
+        repo, kind, SIGNALS, np.array(addends, np.float32), tuple(np.array(rows, np.intp) for rows in hits), category
+    )
+
+
+# -- sheets -------------------------------------------------------------------------------------------------------
+
+
+@given(PATHS, ADDENDS, WEIGHED, st.sets(st.sampled_from("abcxyz"), min_size=1))
+def test_a_sheet_ranks_as_its_rows_do_when_they_are_sorted_by_hand(
+    paths: list[str], addends: list[list[int]], weights: list[int], wanted: set[str]
+) -> None:
+    targets = [Target(path) for path in sorted(wanted)]
+    scored = [
+        (sum(a * w for a, w in zip(each, weights, strict=True)), path)
+        for path, each in zip(paths, addends, strict=False)
+        if each[0] * weights[0] + each[1] * weights[1] > 0
+    ]
+    ordered = sorted(scored, key=lambda pair: -pair[0])
+    by_hand = metrics.ranks([{"path": path, "start": 1, "end": 1} for _, path in ordered], targets)
+    hits = [[n for n, path in enumerate(paths) if target.path == path] for target in targets]
+    made = sheet_of("r", "questions", addends[: len(paths)], *hits)
+    assert made.ndcg(np.array([weights], np.float32).T)[0] == pytest.approx(metrics.ndcg(by_hand, wanted=len(targets)))
+
+
+@given(ADDENDS, WEIGHED, st.floats(0.1, 9))
+def test_only_the_proportion_of_weights_counts(addends: list[list[int]], weights: list[int], factor: float) -> None:
+    made = sheet_of("r", "questions", addends, [3], [7, 8])
+    both = np.array([weights, [each * 4.0 for each in weights]], np.float32).T
+    first, second = made.ndcg(both)
+    assert first == second
+
+
+def test_importance_alone_finds_nothing() -> None:
+    assert sheet_of("r", "questions", [[0, 0, 1]], [0]).ndcg(np.ones((3, 1), np.float32)).tolist() == [0]
+
+
+def test_two_targets_in_one_row_count_once() -> None:
+    made = sheet_of("r", "questions", [[2, 0, 0], [1, 0, 0]], [0], [1], [0])
+    assert made.ndcg(np.ones((3, 1), np.float32))[0] == pytest.approx(metrics.ndcg([1, 1, 2], wanted=3))
+
+
+# -- weights and means --------------------------------------------------------------------------------------------
+
+
+def test_draws_lie_around_the_weights_and_are_the_same_each_time() -> None:
+    weights = np.array([[1.0], [0.0], [2.0]], np.float32)
+    drawn = around(weights, draws=400, spread=0.2)
+    assert drawn[1].tolist() == [0.0] * 400
+    assert np.median(drawn[0]) == pytest.approx(1, abs=0.05)
+    assert np.median(drawn[2]) == pytest.approx(2, abs=0.1)
+    assert np.array_equal(drawn, around(weights, draws=400, spread=0.2))
+    assert drawn.std(axis=1)[2] > 0.2
+
+
+def test_a_grid_multiplies_only_the_weights_that_a_scalar_names() -> None:
+    choices = grid({"a": 2.0, "b": 3.0, "c": 5.0}, {"one": ("a", "b"), "two": ("c",)}, (0.5, 1.0))
+    assert [(each.weights["a"], each.weights["b"], each.weights["c"]) for each in choices] == [
+        (1.0, 1.5, 2.5), (1.0, 1.5, 5.0), (2.0, 3.0, 2.5), (2.0, 3.0, 5.0),
+    ]  # fmt: skip
+
+
+def test_questions_count_by_repository_and_commits_one_by_one() -> None:
+    found, lost = [[1, 0, 0]], [[0, 0, 0]]
+    sheets = [sheet_of("big", kind, lost, [0]) for kind in ("questions", "commits") for _ in range(3)]
+    sheets += [sheet_of("small", kind, found, [0]) for kind in ("questions", "commits")]
+    scores = Scores.of(sheets, np.ones((3, 1), np.float32))
+    assert {kind: each.tolist() for kind, each in scores.means().items()} == {"questions": [0.5], "commits": [0.25]}
+    assert scores.means(frozenset({"small"}))["questions"].tolist() == [1.0]
+    assert scores.pooled("big").tolist() == [0.0]
+
+
+# -- cross-validation ---------------------------------------------------------------------------------------------
+
+
+@given(st.sets(st.text("abcdef", min_size=1, max_size=3), min_size=1), st.integers(1, 9))
+def test_each_repository_is_held_out_exactly_once(repos: set[str], folds: int) -> None:
+    dealt = folds_of(sorted(repos), folds)
+    assert sorted(repo for fold in dealt for repo in fold) == sorted(repos)
+    assert all(dealt)
+
+
+def test_a_fold_is_judged_by_what_was_chosen_on_the_others() -> None:
+    odd = sheet_of("odd", "questions", [[2, 0, 0], [0, 2, 0]], [1])  # only its name helps, where chunks help the others
+    sheets = [sheet_of(repo, "questions", [[2, 0, 0], [0, 2, 0]], [0]) for repo in "ab"] + [odd]
+    weights = np.hstack([column(SIGNALS, {"chunk": 2, "name": 1}), column(SIGNALS, {"chunk": 1, "name": 2})])
+    (found,) = held_out([Scores.of(sheets, weights)], folds_of(["a", "b", "odd"], 3))
+    assert found.choices == (0, 0, 0)
+    assert found.means["questions"] == pytest.approx((1 + 1 + metrics.ndcg([2], wanted=1)) / 3)
+
+
+def test_a_choice_that_only_the_held_out_fold_likes_is_not_taken() -> None:
+    sheets = [sheet_of(repo, "questions", [[2, 0, 0], [0, 2, 0]], [hit]) for repo, hit in (("a", 0), ("b", 1))]
+    weights = np.hstack([column(SIGNALS, {"chunk": 2, "name": 1}), column(SIGNALS, {"chunk": 1, "name": 2})])
+    (found,) = held_out([Scores.of(sheets, weights)], folds_of(["a", "b"], 2))
+    assert found.choices == (1, 0)
+    assert found.means["questions"] == pytest.approx(metrics.ndcg([2], wanted=1))
+
+
+# -- the rules ----------------------------------------------------------------------------------------------------
+
+
+def asked(*ranks: int) -> Asked:
+    """A tier at which question n of repository n finds its target at this rank."""
+    rows = np.zeros((9, len(NAMES)), np.float32)
+    rows[:, NAMES.index("chunk")] = np.arange(9, 0, -1)
+    sheets = [
+        Sheet(f"r{n}", "questions", NAMES, rows, (np.array([rank - 1]),), "semantic") for n, rank in enumerate(ranks)
+    ]
+    return Asked(sheets, {})
+
+
+def test_a_repository_that_loses_much_breaks_a_rule_even_where_the_mean_gains() -> None:
+    rules = broken_rules({"lexical": asked(1, 9, 9), "static": asked(2, 1, 1)})
+    assert rules == ["r0 loses 0.369 at the tier static"]
+
+
+def test_a_tier_below_the_one_before_it_breaks_a_rule() -> None:
+    rules = broken_rules({"lexical": asked(2, 2), "static": asked(1, 1), "cards": asked(2, 2)})
+    assert rules == ["questions: cards 0.6309 is below static 1.0000"]
+
+
+def test_two_stages_have_to_go_most_of_the_way() -> None:
+    tiers = {"lexical": asked(3), "static": asked(3), "two-stage": asked(2), "full": asked(1)}
+    assert [rule.partition(" ")[0] for rule in broken_rules(tiers)] == ["two-stage"]
+    assert broken_rules(tiers | {"two-stage": asked(1)}) == []
+
+
+# -- the product --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache with parsers in it, and nowhere a model."""
+    cache = tmp_path_factory.mktemp("ablation")
+    (cache / "grammars").symlink_to(grammars_folder())
+    return cache
+
+
+def test_a_sheet_by_the_products_own_weights_ranks_as_the_product(bench: Path) -> None:
+    question = "check digit of a barcode"
+    with closing(Workbench(bench, bench / "none")) as workbench, workbench.opened(TINY) as searchers:
+        assert list(searchers) == ["lexical", "static"]
+        for searcher in searchers.values():
+            made = sheet(searcher, question, [Target("scanner/src/barcode.rs")], repo="r", kind="questions")
+            scores = made.addends @ column(NAMES, WEIGHTS)
+            told = searcher.rank(Query(question, limit=len(made.addends))).places
+            assert scores[:, 0].tolist() == pytest.approx([place.score for place in told], abs=1e-4)
+            assert told[0].score > told[-1].score
+
+
+def test_without_a_model_words_and_static_vectors_are_compared_and_that_is_said(
+    bench: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked_ = [{"query": "check digit of a barcode", "relevant": ["barcode.rs"], "category": "semantic"}]
+    tasks = tmp_path / "tasks.json"
+    tasks.write_text(json.dumps([{"name": TINY.name, "queries": asked_, "commit_queries": asked_}]))
+    code = ablation.main(
+        [f"--tasks={tasks}", f"--corpus={TINY.parent}", f"--cache={bench}", f"--models={bench / 'none'}"]
+    )
+    told = capsys.readouterr().out
+    assert code == 0, told
+    assert told.startswith("no tiers of MiniLM: it is absent")
+    assert "| static | 1.0000 | 1.0000 |" in told
+    assert "| corpus | 2 | 1.000 | +0.000 |" in told
+    assert "All hold." in told
+
+
+def test_the_examples_in_the_docstrings_are_true() -> None:
+    for module in (weighing, ablation):
+        outcome = doctest.testmod(module)
+        assert outcome.attempted and not outcome.failed

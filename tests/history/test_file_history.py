@@ -1,0 +1,254 @@
+"""Numbers about files out of commits: laws in plainer words than the code, over small histories."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from context_engine.history.commit_facts import Facts, HistoryFile, Listed
+from context_engine.history.file_history import HALF_LIFE_S, TOGETHER_FILES_MAX, History
+from context_engine.history.mining import Miner
+from context_engine.model import Commit, Touch
+from context_engine.repo.git import Git
+from tests.support.trees import commit, git, repository, tree
+
+FILES = ("a", "b", "c", "d/e")
+SMALL = st.lists(st.sets(st.sampled_from(FILES), min_size=1), max_size=9)
+
+
+def history(
+    *touched: Sequence[Touch | str], days: Sequence[float] = (), subjects: Sequence[str] = (), under: str = ""
+) -> History:
+    """Commits newest first, each by what it touched, `days` before the newest."""
+    rows = [[touch if isinstance(touch, Touch) else Touch(touch) for touch in each] for each in touched]
+    ages = days or range(len(rows))
+    told = subjects or [f"Step {number}" for number in range(len(rows))]
+    commits = [
+        Commit(f"{number:040x}", int(2e9 - age * 86_400), "AB"[number % 2], subject, tuple(each))
+        for number, (each, age, subject) in enumerate(zip(rows, ages, told, strict=True))
+    ]
+    facts = Facts.none().with_commits(commits[::-1])  # rows stand in the order in which they were read
+    order = np.arange(len(commits), dtype=np.int32)[::-1].copy()
+    return History(facts.with_head("head", Listed(order)), "head", under=under)
+
+
+# -- counting ---------------------------------------------------------------------------------------------------------
+
+
+@given(SMALL)
+def test_a_file_has_the_commits_that_touched_it(touched: list[set[str]]) -> None:
+    found = history(*map(sorted, touched))
+    expected = [sum(path in each for each in touched) for path in FILES]
+    assert found.frequency(FILES).tolist() == expected
+    assert [record.commits if (record := found.record(path)) else 0 for path in FILES] == expected
+
+
+@given(SMALL)
+def test_a_commit_loses_half_its_weight_in_a_half_life(touched: list[set[str]]) -> None:
+    ages = [HALF_LIFE_S / 86_400 * number for number in range(len(touched))]
+    recent = history(*map(sorted, touched), days=ages).recency(FILES)
+    for path, value in zip(FILES, recent, strict=True):
+        assert value == pytest.approx(sum(0.5**age for age, each in enumerate(touched) if path in each), abs=1e-9)
+
+
+@given(SMALL)
+def test_partners_are_counted_as_one_would_by_hand(touched: list[set[str]]) -> None:
+    found = history(*map(sorted, touched))
+    for path in FILES:
+        of_it = [each for each in touched if path in each]
+        expected = {other: sum(other in each for each in of_it) for other in FILES if other != path}
+        assert {partner.path: partner.together for partner in found.partners(path, support=1)} == {
+            other: count for other, count in expected.items() if count
+        }
+        assert all(partner.confidence == partner.together / len(of_it) for partner in found.partners(path, support=1))
+
+
+@given(SMALL)
+def test_being_changed_together_goes_both_ways(touched: list[set[str]]) -> None:
+    found = history(*map(sorted, touched))
+    pairs = {(path, other.path): other.together for path in FILES for other in found.partners(path, support=1)}
+    assert all(pairs[other, path] == together for (path, other), together in pairs.items())
+
+
+def test_a_commit_of_many_files_says_nothing_of_pairs() -> None:
+    many = [f"f{number}" for number in range(TOGETHER_FILES_MAX + 1)]
+    found = history(many, many[:TOGETHER_FILES_MAX])
+    assert [partner.together for partner in found.partners("f0", support=1)] == [1] * (TOGETHER_FILES_MAX - 1)
+    assert found.partners("f10", support=1) == []
+    assert found.frequency(["f0"]).tolist() == [2]
+
+
+def test_only_what_is_nearly_always_changed_too_is_said_aloud() -> None:
+    both = [("a", "b")] * 5
+    assert [each.path for each in history(*both).usually_with("a")] == ["b"]
+    assert history(*both[1:]).usually_with("a") == []  # four times are too few
+    assert [each.path for each in history(*both, ("a",)).usually_with("a")] == ["b"]  # five of six
+    assert history(*both, ("a",), ("a",)).usually_with("a") == []  # five of seven
+
+
+def test_a_file_that_is_gone_is_nobodys_partner_and_not_hot() -> None:
+    found = history((Touch("b", is_gone=True),), ("a", "b"), ("a", "b"), ("c",))
+    assert found.partners("a", support=1) == []
+    assert [record.path for record in found.hot(9)] == ["a", "c"]
+
+
+def test_a_file_that_came_back_is_there() -> None:
+    found = history(("b",), (Touch("b", is_gone=True),), ("a", "b"))
+    assert [each.path for each in found.partners("a", support=1)] == ["b"]
+
+
+def test_hot_files_are_those_changed_most_these_days() -> None:
+    found = history(("new",), ("new",), ("old",), ("old",), ("old",), ("also",), days=[0, 1, 900, 901, 902, 903])
+    assert [record.path for record in found.hot(2)] == ["new", "old"]
+
+
+def test_hot_files_that_are_equally_hot_come_by_name() -> None:
+    assert [record.path for record in history(("b", "a", "c")).hot(3)] == ["a", "b", "c"]
+
+
+def test_a_record_says_who_and_when() -> None:
+    record = history(("a",), ("a",), ("a",), days=[0, 10, 20]).record("a")
+    assert record is not None
+    assert record.authors == (("A", 2), ("B", 1))
+    assert (record.first_at, record.last_at) == (int(2e9 - 20 * 86_400), int(2e9))
+
+
+def test_numbers_do_not_depend_on_the_clock() -> None:
+    """Decay counts from the newest commit: a history of long ago ranks as it did then."""
+    early = history(("a",), ("b",), days=[9_000, 9_000 + HALF_LIFE_S / 86_400])
+    assert early.recency(["a", "b"]).tolist() == pytest.approx([1, 0.5])
+
+
+def test_without_commits_there_is_nothing_to_say() -> None:
+    found = History(Facts.none(), "unknown")
+    assert (len(found), found.hot(5), found.partners("a"), found.record("a"), found.renamed) == (0, [], [], None, {})
+    assert found.recency(["a"]).tolist() == [0]
+    assert found.newest(5) == []
+
+
+def test_the_newest_commits_come_first() -> None:
+    found = history(("a",), ("b",))
+    assert [subject for _, _, _, subject in found.newest(1)] == ["Step 0"]
+
+
+# -- like tasks -------------------------------------------------------------------------------------------------------
+
+TASKS = ("keep the order of headers", "draw a logo", "a logo in colour", "sort the cookies of a jar")
+
+
+def test_files_of_a_commit_that_said_the_same_are_found() -> None:
+    found = history(("http.py",), ("logo.svg",), ("logo.svg",), ("jar.py",), subjects=TASKS)
+    assert found.alike("keep the headers in order") == {"http.py": 1.0}
+    assert found.alike("nobody ever said anything of the kind") == {}
+
+
+def test_a_better_match_counts_more_than_in_proportion() -> None:
+    subjects = ("order headers", "order meals", "order trains", "something else")
+    found = history(("both.py",), ("one.py",), ("two.py",), ("no.py",), subjects=subjects)
+    matches = found._subjects[1].matches("order headers")
+    assert found.alike("order headers")["one.py"] == pytest.approx((matches[1] / matches[0]) ** 2)
+
+
+def test_a_commit_of_few_files_says_more_of_each() -> None:
+    found = history(("a",), ("b", "c", "d", "e"), subjects=("order", "order"))
+    assert found.alike("order") == {"a": 1.0} | dict.fromkeys("bcde", pytest.approx(0.5))
+
+
+def test_what_hardly_says_the_same_counts_little() -> None:
+    found = history(("http.py",), ("logo.svg",), subjects=("headers", "logo"))
+    little = found.alike("headers are lost when a client sends trailers twice")["http.py"]
+    assert 0 < little < found.alike("lost headers")["http.py"] <= found.alike("headers")["http.py"] == 1.0
+
+
+def test_what_a_like_commit_changed_counts_by_its_present_name_if_it_is_there() -> None:
+    touched = [(Touch("gone.py", is_gone=True), Touch("new.py", was="old.py")), ("old.py", "gone.py")]
+    assert history(*touched, subjects=("move", "order headers")).alike("order headers") == {"new.py": 1.0}
+
+
+def test_a_commit_of_many_files_is_no_example() -> None:
+    many = [f"f{number}" for number in range(TOGETHER_FILES_MAX + 1)]
+    assert history(many, subjects=("order headers",)).alike("order headers") == {}
+
+
+# -- names ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_renamed_file_keeps_its_past() -> None:
+    found = history(("new",), (Touch("new", was="old"),), ("old", "with"), ("old", "with"))
+    record = found.record("new")
+    assert record is not None
+    assert record.commits == 4
+    assert [each.path for each in found.partners("with")] == ["new"]
+    assert found.renamed == {"old": "new"}
+    assert found.record("old") is None
+
+
+def test_a_file_renamed_twice_is_one_file() -> None:
+    found = history((Touch("c", was="b"),), ("b",), (Touch("b", was="a"),), ("a",))
+    assert found.frequency(["a", "b", "c"]).tolist() == [0, 0, 4]
+    assert found.renamed == {"a": "c", "b": "c"}
+
+
+def test_a_new_file_under_an_old_name_is_another_file() -> None:
+    found = history(("a",), ("a",), (Touch("b", was="a"),), ("a",))
+    assert found.frequency(["a", "b"]).tolist() == [2, 2]
+    assert found.renamed == {}  # `a` is there again, and means itself
+
+
+def test_two_files_that_swapped_names_keep_their_own_past() -> None:
+    found = history((Touch("a", was="b"), Touch("b", was="a")), ("a",), ("a",), ("b",))
+    assert found.frequency(["a", "b"]).tolist() == [2, 3]
+
+
+def test_a_name_given_away_and_back_again_ends_where_it_began() -> None:
+    found = history((Touch("a", was="b"),), (Touch("b", was="a"),), ("a",))
+    assert found.frequency(["a", "b"]).tolist() == [3, 0]
+
+
+def test_a_renamed_file_that_is_gone_leads_nowhere() -> None:
+    found = history((Touch("b", is_gone=True),), (Touch("b", was="a"),), ("a",))
+    assert found.renamed == {}
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abcd")), max_size=9))
+def test_any_renames_lose_no_touch(steps: list[tuple[str, str]]) -> None:
+    """However files were called, each commit counts once for one file."""
+    found = history(*[(Touch(now, was=was) if was != now else Touch(now),) for was, now in steps])
+    assert found.frequency(found.paths).sum() == len(steps)
+
+
+def test_in_a_folder_of_the_repository_paths_begin_there() -> None:
+    touched = [
+        ("src/a", "src/b", "top"),
+        (Touch("src/b", was="src/old"),),
+        (Touch("src/a", was="elsewhere"),),
+        ("srcs/x",),
+    ]
+    found = history(*touched, under="src")
+    assert found.paths == ("a", "b")
+    assert found.renamed == {"old": "b"}
+    assert found.frequency(["a", "b", "top"]).tolist() == [2, 2, 0]
+    assert [each.path for each in found.partners("a", support=1)] == ["b"]
+
+
+# -- with git itself --------------------------------------------------------------------------------------------------
+
+
+def test_what_git_log_follow_says_is_what_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    root = repository(tmp_path / "repo", {"first.txt": "line\n" * 20, "other.txt": "x\n"})
+    commit(tree(root, {"first.txt": "line\n" * 21}), "Longer")
+    git(root, "mv", "first.txt", "second.txt")
+    commit(root, "Another name")
+    commit(tree(root, {"second.txt": "line\n" * 22, "first.txt": "something new\n"}), "Longer still, and a new first")
+    mined = Miner(Git(root), HistoryFile(tmp_path / "history")).mined()
+    found = History(mined.facts, mined.head)
+    for path in ("second.txt", "other.txt"):
+        followed = git(root, "log", "--follow", "--format=%h", "--", path).split()
+        assert found.frequency([path]).tolist() == [len(followed)]

@@ -1,0 +1,194 @@
+"""A second work tree begins with the index of the first: much is copied, nothing is believed, and it answers as if built anew."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from context_engine.engine import Engine, Query, Settings
+from context_engine.index import index_job
+from context_engine.index.embedded_store import EmbeddedStore
+from context_engine.index.index_copy import copied, seed
+from context_engine.repo.worktrees import siblings
+from tests.support.engines import answers, cache_for, indexed, open_engine
+from tests.support.trees import commit, git, repository, tree
+
+FILES = {f"src/part{number}.py": f"def part_{number}(value):\n    return value + {number}\n" for number in range(12)}
+QUESTIONS = ("part_3", "return value", "def part", "part seven value")
+
+
+@pytest.fixture
+def first(tmp_path: Path) -> Path:
+    return repository(tmp_path / "first", FILES)
+
+
+@pytest.fixture
+def second(first: Path) -> Path:
+    """A linked work tree with one file changed, one gone and one new."""
+    place = first.with_name("second")
+    git(first, "worktree", "add", "--quiet", "--detach", str(place))
+    (place / "src" / "part5.py").write_text("def part_five_anew(value):\n    return value\n")
+    (place / "src" / "part6.py").unlink()
+    return tree(place, {"src/new.py": "def quite_new():\n    return 0\n"})
+
+
+@pytest.fixture
+def described(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The files that are parsed, in the order they are."""
+    paths: list[str] = []
+
+    def watched(path: str, *args: Any, **kwargs: Any) -> Any:
+        paths.append(path)
+        return describe(path, *args, **kwargs)
+
+    describe = index_job.describe
+    monkeypatch.setattr(index_job, "describe", watched)
+    return paths
+
+
+def opened(root: Path, beside: Path) -> Engine:
+    """An engine whose cache is that of the first work tree."""
+    return Engine.open(root, settings=Settings(cache_folder=cache_for(beside), workers=0, staleness_ms=0))
+
+
+def test_only_what_differs_is_parsed(first: Path, second: Path, described: list[str]) -> None:
+    with indexed(first):
+        assert sorted(described) == sorted(FILES)
+    described.clear()
+    with opened(second, first) as engine:
+        report = engine.index()
+        assert sorted(described) == ["src/new.py", "src/part5.py"]
+        assert (report.added, report.changed, report.removed, report.files) == (1, 1, 1, 12)
+        assert engine.problems() == []
+        assert engine.index().unchanged == 12
+
+
+def test_it_answers_as_an_index_that_was_built_from_nothing(first: Path, second: Path) -> None:
+    with indexed(first), opened(second, first) as seeded:
+        seeded.index()
+        ours = answers(seeded, QUESTIONS)
+        assert not any(hit.stale for hit in seeded.search(Query("def part")).hits)
+    with indexed(second) as alone:
+        assert answers(alone, QUESTIONS) == ours
+
+
+def test_nothing_is_believed_of_a_file_that_looks_the_same(first: Path, second: Path) -> None:
+    """Same size, same time, other content."""
+    twin = second / "src" / "part7.py"
+    twin.write_text(FILES["src/part7.py"].replace("part_7", "gone_7"))
+    facts = (first / "src" / "part7.py").stat()
+    os.utime(twin, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    with indexed(first), opened(second, first) as engine:
+        engine.index()
+        assert engine.find_symbol("gone_7").total == 1
+        assert engine.find_symbol("part_7").total == 0
+
+
+def test_segments_are_one_file_on_the_disk(first: Path, second: Path) -> None:
+    with indexed(first) as one, opened(second, first) as other:
+        other.index()
+        here, there = ({path.stat().st_ino for path in each.cache_folder.glob("g-*/*.seg")} for each in (one, other))
+        assert here & there
+
+
+def test_what_happens_to_the_first_later_does_not_reach_the_second(first: Path, second: Path) -> None:
+    with indexed(first) as one, opened(second, first) as other:
+        other.index()
+        before = answers(other, QUESTIONS)
+        one.clear()
+        assert answers(other, QUESTIONS) == before
+        assert other.problems() == []
+
+
+def test_another_schema_or_a_damaged_index_is_no_beginning(first: Path, tmp_path: Path) -> None:
+    with indexed(first) as engine:
+        source = engine.cache_folder
+        standing = engine.standing()
+        static = standing.searcher.snapshot.static() if standing else None
+        identity = static.identity if static else ""
+    assert not seed(EmbeddedStore(tmp_path / "a"), [source], "other vectors")
+    assert not seed(EmbeddedStore(tmp_path / "b"), [tmp_path / "nothing"], identity)
+    for each in source.glob("g-*/*.seg"):
+        each.write_bytes(each.read_bytes()[:100])
+    assert not seed(EmbeddedStore(tmp_path / "c"), [source], identity)
+    assert not (tmp_path / "c" / "CURRENT").exists()
+
+
+def test_an_index_that_is_there_is_never_replaced(first: Path, second: Path) -> None:
+    with opened(second, first) as engine:
+        engine.index()
+        generation = engine.status().generation
+        with indexed(first):
+            engine.index()
+        assert engine.status().generation.partition(".")[0] == generation.partition(".")[0]
+
+
+def test_languages_of_their_own_keep_work_trees_apart(first: Path, second: Path, described: list[str]) -> None:
+    tree(second, {".context-engine/languages/": ""})
+    with indexed(first), opened(second, first) as engine:
+        described.clear()
+        engine.index()
+        assert len(described) == 12
+
+
+def test_a_copy_is_consistent_while_somebody_writes(first: Path, tmp_path: Path) -> None:
+    over = threading.Event()
+    with indexed(first) as engine:
+        generation = engine.status().generation.partition(".")[0]
+
+        def edit() -> None:
+            number = 0
+            while not over.is_set():
+                number += 1
+                (first / "src" / "part0.py").write_text(f"def edited_{number}():\n    return {number}\n")
+                engine.index()
+
+        writer = threading.Thread(target=edit)
+        writer.start()
+        try:
+            for number in range(12):
+                target = tmp_path / f"copy{number}" / "g-000001"
+                names = copied(engine.cache_folder / generation, target)
+                assert {path.name for path in target.glob("*.seg")} == set(names)
+                (target.parent / "CURRENT").write_text("g-000001")
+                store = EmbeddedStore(target.parent)
+                assert store.check() == []
+                assert len(store.files()) == len(FILES)
+                store.close()
+        finally:
+            over.set()
+            writer.join()
+
+
+# -- which work trees there are -----------------------------------------------------------------------------------------
+
+
+def test_siblings_are_the_same_folder_in_the_other_work_trees(first: Path, second: Path) -> None:
+    assert siblings(str(first)) == (str(second),)
+    assert siblings(str(second)) == (str(first),)
+    assert siblings(str(first / "src")) == (str(second / "src"),)
+    assert siblings(str(first), unless="src/new.py") == ()
+    assert siblings(str(second), unless="src/new.py") == ()
+
+
+def test_a_work_tree_that_is_gone_is_none(first: Path, second: Path, tmp_path: Path) -> None:
+    shutil.rmtree(second)
+    assert siblings(str(first)) == ()
+    assert siblings(str(tree(tmp_path / "plain", {"a": ""}))) == ()
+
+
+def test_another_clone_is_no_work_tree(first: Path, tmp_path: Path) -> None:
+    git(tmp_path, "clone", "--quiet", str(first), "clone")
+    commit(first, "more")
+    assert siblings(str(tmp_path / "clone")) == ()
+
+
+def test_without_another_work_tree_an_index_is_built_from_nothing(first: Path, described: list[str]) -> None:
+    with open_engine(first) as engine:
+        engine.index()
+    assert len(described) == len(FILES)

@@ -1,0 +1,459 @@
+"""Static vectors lie beside what they stand for: the same however they came there, of one kind throughout, or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from context_engine.embedding.embedder import unit
+from context_engine.embedding.static_embedder import Static
+from context_engine.embedding.static_table import packed
+from context_engine.embedding.vector_rows import Rows
+from context_engine.engine import Engine, Progress
+from context_engine.errors import Cancelled, StorageCorrupt
+from context_engine.index import postings
+from context_engine.index import segment as segments
+from context_engine.index.build import Builder
+from context_engine.index.describe import describe
+from context_engine.index.embedded_store import EmbeddedStore
+from context_engine.index.embedding_text import Placed, capsules, card, card_names
+from context_engine.index.encoder import CHUNK_HEADS, WIDTH, Encoder
+from context_engine.index.postings import SegmentBuilder
+from context_engine.index.segment import Segment, StaticVectors
+from context_engine.index.snapshot import Snapshot
+from context_engine.index.stored_outline import decode_outline
+from context_engine.index.worker import Pool
+from context_engine.languages import doc_head
+from tests.support.engines import GRAMMARS, LANGUAGES, grammars_folder, indexed, open_engine
+from tests.support.trees import tree
+
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "get", "file", "py", "def", "a", "b", "c", "d", "return", "retry", "zoo"]
+DIMENSIONS = 8
+FILES = {
+    "src/pool.py": '"""Keeps connections."""\n\n\nclass Pool:\n    def acquire(self, url):\n        return url\n',
+    "src/größe.js": "// mißt\nexport function messe(länge) { return länge + 1 }\n",
+    "docs/guide.md": "---\ntags: [help]\n---\n# Guide\n\nHow to begin.\n\n## Next\n\nMore of it.\n",
+    "empty.py": "",
+    "data.json": '{"name": "x"}\n',
+}
+
+
+def table(path: Path, seed: int, dimensions: int = DIMENSIONS) -> Path:
+    """A table of a few words; other seeds give other vectors."""
+    rows = np.random.default_rng(seed).normal(size=(len(PIECES), dimensions))
+    path.write_bytes(packed(PIECES, rows, {"seed": seed}))
+    return path
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory: pytest.TempPathFactory) -> Encoder:
+    return Encoder(table(tmp_path_factory.mktemp("table") / "toy.table", 1))
+
+
+sources = st.lists(
+    st.tuples(
+        st.sampled_from(["a.py", "src/b.py", "c/d.txt", "zoo.md"]),
+        st.lists(st.sampled_from(["def get(a):\n    return a\n", "# retry the file\n", "zoo\n"]), max_size=3).map(
+            "".join
+        ),
+    ),
+    unique_by=lambda file: file[0],
+    max_size=4,
+)
+
+
+def built(files: list[tuple[str, str]], encoder: Encoder | None) -> Segment:
+    builder = SegmentBuilder(encoder)
+    for path, text in files:
+        data = text.encode()
+        builder.add(describe(path, data, text, LANGUAGES, GRAMMARS, size=len(data), mtime_ns=1, sha256=b""))
+    return builder.build()
+
+
+def held(vectors: StaticVectors | None) -> object:
+    """Everything in them, as values that can be compared."""
+    if vectors is None:
+        return None
+    return vectors.identity, *(
+        (rows.values.shape, rows.values.tobytes(), rows.scales.tobytes()) for rows in (vectors.chunk, vectors.card)
+    )
+
+
+def keys(segment: Segment) -> tuple[bytes, bytes]:
+    return segment.chunk["key"].tobytes(), segment.file["card_key"].tobytes()
+
+
+# -- in a segment -------------------------------------------------------------------------------------------------
+
+
+@given(sources, st.data())
+def test_merged_segments_hold_keys_and_vectors_of_the_living_in_their_order(
+    toy: Encoder, files: list[tuple[str, str]], data: st.DataObject
+) -> None:
+    at = data.draw(st.integers(0, len(files)))
+    lives = data.draw(st.lists(st.booleans(), min_size=len(files), max_size=len(files)))
+    parts = [built(files[:at], toy), built(files[at:], toy)]
+    merged = segments.merge(parts, [np.array(lives[:at], bool), np.array(lives[at:], bool)])
+    again = built([file for file, alive in zip(files, lives, strict=True) if alive], toy)
+    assert keys(merged) == keys(again)
+    if files:
+        assert held(merged.static) == held(again.static)
+
+
+kinds = st.lists(st.sampled_from(["", "one", "other", "no files"]), min_size=1, max_size=4)
+
+
+def of_kind(kind: str) -> Segment:
+    """A segment of one file with vectors of a kind, or of no file at all."""
+    whole = built([] if kind == "no files" else [("a.py", "def get(): ...\n")], None)
+    if kind in ("", "no files"):
+        return whole
+    rows = Rows(np.ones((1, 4), np.int8), np.ones(1, np.float32))
+    return segments.replace(whole, static=StaticVectors(kind, rows, rows))
+
+
+@given(kinds)
+def test_vectors_of_two_kinds_or_of_a_part_only_are_as_good_as_none(kinds: list[str]) -> None:
+    told = {kind for kind in kinds if kind != "no files"}
+    parts = [of_kind(kind) for kind in kinds]
+    merged = segments.merge(parts, [np.ones(part.files, bool) for part in parts])
+    seen = Snapshot(
+        parts, [[]] * len(parts), [np.zeros(part.files) for part in parts], generation="g", epoch=1
+    ).static()
+    kind = told.pop() if len(told) == 1 else ""
+    assert (merged.static.identity if merged.static else "") == kind
+    assert (seen.identity if seen else "") == kind
+
+
+@given(sources, st.booleans())
+def test_a_segment_comes_back_from_the_disk_with_its_keys_and_vectors(
+    tmp_path_factory: pytest.TempPathFactory, toy: Encoder, files: list[tuple[str, str]], with_vectors: bool
+) -> None:
+    made = built(files, toy if with_vectors else None)
+    if made.chunks:
+        made.chunk["key"] = np.frombuffer(b"\0" * 15 + b"x" + b"y" + b"\0" * 15, "S16")[np.arange(made.chunks) % 2]
+    path = tmp_path_factory.mktemp("segments") / "1.seg"
+    segments.write(made, path)
+    loaded = segments.load(path)
+    assert keys(loaded) == keys(made)
+    assert held(loaded.static) == held(made.static)
+    assert (loaded.static is not None) == with_vectors
+
+
+@given(sources, st.data())
+def test_a_snapshot_shows_the_rows_of_all_segments_where_they_lie(
+    toy: Encoder, files: list[tuple[str, str]], data: st.DataObject
+) -> None:
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(files)), max_size=3)))
+    parts = [built(files[a:b], toy) for a, b in pairwise([0, *cuts, len(files)])]
+    whole = built(files, toy).static
+    shown = Snapshot(parts, [], [], generation="g", epoch=1).static()
+    assert (shown is not None) == bool(files)
+    if shown is None or whole is None:
+        return
+    for name, chosen in (("chunk", shown.chunk), ("card", shown.card)):
+        rows = getattr(whole, name)
+        assert [base for _, base in chosen] == np.cumsum([0, *(len(part) for part, _ in chosen)])[:-1].tolist()
+        assert b"".join(part.values.tobytes() for part, _ in chosen) == rows.values.tobytes()
+        assert any(
+            part.values is getattr(each.static, name).values for part, _ in chosen for each in parts if each.static
+        )
+    assert shown.width == DIMENSIONS
+
+
+@given(sources)
+def test_vectors_do_not_depend_on_what_was_embedded_beside_them(toy: Encoder, files: list[tuple[str, str]]) -> None:
+    together = built(files, toy)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(postings, "ENCODED_AT_ONCE", 1)
+        assert held(built(files, toy).static) == held(together.static)
+
+
+# -- the encoder --------------------------------------------------------------------------------------------------
+
+
+@given(
+    st.lists(st.sampled_from(["get", "file", "retry", "zoo"]), max_size=4).map(" ".join), st.integers(1, DIMENSIONS + 4)
+)
+def test_a_narrower_vector_is_the_beginning_of_the_whole_one_made_long_again(
+    tmp_path_factory: pytest.TempPathFactory, toy: Encoder, text: str, width: int
+) -> None:
+    narrow = Encoder(table(tmp_path_factory.mktemp("narrow") / "t", 1), width=width)
+    whole, cut = toy.query(text), narrow.query(text)
+    assert whole is not None and cut is not None
+    assert np.allclose(cut, unit(whole[None, :width])[0], atol=1e-6)
+    row = narrow.rows([text])
+    assert np.allclose(row.floats()[0], cut, atol=1 / 127)
+    assert row.values.shape == (1, min(width, DIMENSIONS))
+
+
+def test_tables_and_widths_have_names_of_their_own_known_before_they_are_opened(tmp_path: Path) -> None:
+    one, other = table(tmp_path / "1", 1), table(tmp_path / "2", 2)
+    encoders = [Encoder(one), Encoder(one), Encoder(other), Encoder(one, width=4)]
+    before = [encoder.identity for encoder in encoders]
+    assert all(encoder.opened() for encoder in encoders)
+    assert [encoder.identity for encoder in encoders] == before
+    assert before[0] == before[1]
+    assert len(set(before)) == 3
+
+
+@pytest.mark.parametrize("damage", ["a bit of a row", "the header", "its end", "all of it"])
+def test_a_table_that_cannot_be_used_is_named_and_nobody_fails(tmp_path: Path, damage: str) -> None:
+    path = table(tmp_path / "broken.table", 1)
+    data = bytearray(path.read_bytes())
+    data[{"a bit of a row": -3, "the header": 14}.get(damage, 0)] ^= 1
+    path.write_bytes(data[:-4] if damage == "its end" else data)
+    if damage == "all of it":
+        path.unlink()
+    encoder = Encoder(path)
+    assert not encoder.opened()
+    assert (encoder.identity, encoder.query("get")) == ("", None)
+    assert "broken.table" in encoder.problem
+    with pytest.raises(StorageCorrupt, match=r"broken\.table"):
+        encoder.rows(["get"])
+
+
+def test_what_ships_is_as_wide_as_the_index_keeps() -> None:
+    assert Static.shipped().dimensions >= WIDTH
+
+
+# -- in an index --------------------------------------------------------------------------------------------------
+
+
+def snapshot_of(engine: Engine) -> Snapshot:
+    snapshot = engine._store.snapshot()
+    assert snapshot is not None
+    return snapshot
+
+
+def texts_of(root: Path, snapshot: Snapshot, heads: int) -> tuple[list[str], list[str]]:
+    """What is embedded of all chunks and of all files, from the files as they are."""
+    chunks, cards = [], []
+    columns = [snapshot.chunk_column(name).tolist() for name in ("start", "stop", "symbol")]
+    for number, path in enumerate(snapshot.paths):
+        data = (root / path).read_bytes()
+        outline = decode_outline(snapshot.heap("outline", number))
+        language = LANGUAGES.detect(path, data[:200])
+        assert language is not None
+        first, after = snapshot.chunk_starts[number : number + 2].tolist()
+        placed = [Placed(*(column[chunk] for column in columns)) for chunk in range(first, after)]
+        chunks += [capsule.text(heads) for capsule in capsules(path, data, outline, placed)]
+        cards.append(card(path, doc_head(language, data), card_names(outline)))
+    return chunks, cards
+
+
+def hashed(texts: list[str]) -> bytes:
+    return b"".join(hashlib.sha256(text.encode()).digest()[:16] for text in texts)
+
+
+@pytest.mark.parametrize("embedder", ["static", "none"])
+def test_each_chunk_and_each_file_has_the_key_of_what_is_embedded_of_it(tmp_path: Path, embedder: str) -> None:
+    root = tree(tmp_path / "w", FILES)
+    with indexed(root, embedder=embedder) as engine:
+        snapshot = snapshot_of(engine)
+        chunks, cards = texts_of(root, snapshot, heads=1)
+        assert snapshot.chunk_column("key").tobytes() == hashed(chunks)
+        assert snapshot.file_column("card_key").tobytes() == hashed(cards)
+        assert any("größe" in text for text in chunks)
+        assert (snapshot.static() is None) == (embedder == "none")
+
+
+def test_each_chunk_and_each_file_has_the_vector_of_its_text(tmp_path: Path) -> None:
+    root = tree(tmp_path / "w", FILES)
+    with indexed(root, embedder="static") as engine:
+        snapshot = snapshot_of(engine)
+        parts = snapshot.static()
+        assert parts is not None
+        chunks, cards = texts_of(root, snapshot, CHUNK_HEADS)
+        for texts, found in ((chunks, parts.chunk), (cards, parts.card)):
+            wanted = unit(Static.shipped().embed(texts, "passage")[:, :WIDTH])
+            rows = np.concatenate([rows.floats() for rows, _ in found])
+            assert np.abs(rows - wanted).max() <= np.abs(wanted).max() / 127
+
+
+def chunks_by_path(snapshot: Snapshot) -> dict[str, bytes]:
+    """The bytes of each living file's vectors, those of its chunks and that of its card."""
+    parts = snapshot.static()
+    assert parts is not None
+    chunk, cards = (np.concatenate([rows.values for rows, _ in each]) for each in (parts.chunk, parts.card))
+    starts = snapshot.chunk_starts.tolist()
+    return {
+        path: chunk[starts[number] : starts[number + 1]].tobytes() + cards[number].tobytes()
+        for path, number in snapshot.by_path.items()
+    }
+
+
+def test_an_edit_changes_the_vectors_of_its_file_and_of_no_other(tmp_path: Path) -> None:
+    root = tree(tmp_path / "w", FILES)
+    with indexed(root) as engine:
+        before = chunks_by_path(snapshot_of(engine))
+        (root / "src/pool.py").write_text("def something_else():\n    return password\n", encoding="utf-8")
+        assert engine._builder.update_paths(["src/pool.py"])
+        after = chunks_by_path(snapshot_of(engine))
+    assert {path for path in FILES if before[path] != after[path]} == {"src/pool.py"}
+
+
+def test_an_index_that_was_cancelled_goes_on_with_vectors(tmp_path: Path, toy: Encoder) -> None:
+    root = tree(tmp_path / "w", {f"{n}.py": f"def get_{n}(): ...\n" for n in range(9)})
+    with Kept(tmp_path, root, toy) as kept:
+        cancel = threading.Event()
+
+        def tell(step: Progress) -> None:
+            if step.stage == "indexing":
+                cancel.set()
+
+        with pytest.raises(Cancelled):
+            kept.builder.run(progress=tell, cancel=cancel)
+        kept.builder.run()
+        assert kept.identity() == toy.identity
+
+
+# -- of one kind throughout ---------------------------------------------------------------------------------------
+
+
+class Kept:
+    """A store and a builder on a workspace; `turn` hands it another encoder, as a new version of this package does."""
+
+    def __init__(self, folder: Path, root: Path, encoder: Encoder | None) -> None:
+        self.root, self.store = root, EmbeddedStore(folder / "store")
+        self._pool = Pool(0, grammars_folder=str(grammars_folder()))
+        self.turn(encoder)
+
+    def turn(self, encoder: Encoder | None) -> None:
+        self.builder = Builder(
+            self.root, self.store, LANGUAGES, GRAMMARS, self._pool, bytes_max=1_000_000, encoder=encoder
+        )
+
+    def snapshot(self) -> Snapshot:
+        snapshot = self.store.snapshot()
+        assert snapshot is not None
+        return snapshot
+
+    def identity(self) -> str:
+        parts = self.snapshot().static()
+        return parts.identity if parts else ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.store.close()
+
+
+@pytest.fixture
+def kept(tmp_path: Path, toy: Encoder) -> Iterator[Kept]:
+    """An index with the vectors of `toy`."""
+    with Kept(tmp_path, tree(tmp_path / "w", {"a.py": "def get(): ...\n", "b/c.py": "zoo = 1\n"}), toy) as kept:
+        kept.builder.run()
+        yield kept
+
+
+def test_the_same_vectors_are_not_made_again(kept: Kept, toy: Encoder) -> None:
+    before = kept.snapshot()
+    kept.turn(Encoder(toy._table))
+    kept.builder.run()
+    assert kept.snapshot() is before
+    assert kept.identity() == toy.identity
+
+
+def test_other_vectors_are_made_beside_while_the_old_ones_serve(kept: Kept, toy: Encoder, tmp_path: Path) -> None:
+    other = Encoder(table(tmp_path / "other", 2))
+    kept.turn(other)
+    seen = []
+    report = kept.builder.run(progress=lambda step: seen.append((step.stage, kept.identity())))
+    assert {identity for stage, identity in seen if stage in ("indexing", "finishing")} == {toy.identity}
+    assert kept.identity() == other.identity
+    assert kept.snapshot().generation == "g-000002"
+    assert (report.files, kept.store.check()) == (2, [])
+
+
+@pytest.mark.parametrize("way", ["update_paths", "under"])
+def test_an_edit_taken_in_by_another_version_has_no_vectors_until_all_are_made_anew(
+    kept: Kept, tmp_path: Path, way: str
+) -> None:
+    other = Encoder(table(tmp_path / "other", 2))
+    kept.turn(other)
+    (kept.root / "b/c.py").write_text("def retry(): ...\n", encoding="utf-8")
+    if way == "under":
+        kept.builder.run(under="b")
+    else:
+        kept.builder.update_paths(["b/c.py"])
+    assert kept.snapshot().generation == "g-000001"
+    assert kept.identity() == ""
+    assert sorted(kept.snapshot().by_path) == ["a.py", "b/c.py"]
+    kept.builder.run()
+    assert kept.identity() == other.identity
+
+
+def test_an_edit_taken_in_by_the_same_version_has_its_vectors(kept: Kept, toy: Encoder) -> None:
+    (kept.root / "b/c.py").write_text("def retry(): ...\n", encoding="utf-8")
+    assert kept.builder.update_paths(["b/c.py"])
+    assert kept.identity() == toy.identity
+
+
+def test_an_index_without_vectors_gains_them_and_never_is_built_anew_to_lose_them(tmp_path: Path, toy: Encoder) -> None:
+    with Kept(tmp_path, tree(tmp_path / "w", {"a.py": "def get(): ...\n"}), None) as kept:
+        kept.builder.run()
+        assert kept.identity() == ""
+        kept.turn(toy)
+        kept.builder.run()
+        assert (kept.identity(), kept.snapshot().generation) == (toy.identity, "g-000002")
+        kept.turn(None)
+        kept.builder.run()
+        assert (kept.identity(), kept.snapshot().generation) == (toy.identity, "g-000002")
+        (kept.root / "b.py").write_text("zoo = 1\n", encoding="utf-8")
+        kept.builder.run()
+        assert (kept.identity(), kept.snapshot().generation) == ("", "g-000002")
+
+
+def test_a_workspace_that_was_empty_gets_vectors_with_its_first_file(tmp_path: Path, toy: Encoder) -> None:
+    with Kept(tmp_path, tree(tmp_path / "w", {}), toy) as kept:
+        kept.builder.run()
+        kept.builder.run()
+        assert kept.snapshot().generation == "g-000001"
+        (kept.root / "b.py").write_text("zoo = 1\n", encoding="utf-8")
+        kept.builder.update_paths(["b.py"])
+        assert kept.identity() == toy.identity
+
+
+def test_with_a_damaged_table_the_index_is_built_without_vectors_and_has_them_once_it_is_mended(tmp_path: Path) -> None:
+    path = table(tmp_path / "mine.table", 1)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    damaged = Encoder(path)
+    with Kept(tmp_path, tree(tmp_path / "w", {"a.py": "def get(): ...\n"}), damaged) as kept:
+        assert kept.builder.run().files == 1
+        assert kept.identity() == ""
+        assert "mine.table" in damaged.problem
+        kept.builder.run()
+        assert kept.snapshot().generation == "g-000001", "it is not built anew at every run"
+        kept.turn(Encoder(path))
+        (kept.root / "b.py").write_text("zoo = 1\n", encoding="utf-8")
+        assert kept.builder.update_paths(["b.py"])
+        path.write_bytes(whole)
+        mended = Encoder(path)
+        kept.turn(mended)
+        kept.builder.run()
+        assert kept.identity() == mended.identity != ""
+
+
+def test_an_engine_without_vectors_and_one_with_them_share_an_index(tmp_path: Path) -> None:
+    root = tree(tmp_path / "w", FILES)
+    with open_engine(root, embedder="none") as without, open_engine(root) as having:
+        without.index()
+        assert snapshot_of(having).static() is None
+        having.index()
+        assert snapshot_of(without).static() is not None
+        before = snapshot_of(having).generation
+        without.index()
+        having.index()
+        assert snapshot_of(having).generation == before

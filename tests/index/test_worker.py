@@ -1,0 +1,223 @@
+"""Other processes take a share of the files; whatever becomes of them, the index is the same."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from context_engine.engine import Progress, Query
+from context_engine.errors import Cancelled
+from context_engine.index import segment as segments
+from context_engine.index.build import SHARE_FILES_MIN
+from context_engine.index.encoder import Encoder
+from context_engine.index.index_job import Job, describe_all
+from context_engine.index.worker import Pool
+from tests.support.engines import GRAMMARS, LANGUAGES, answers, cache_for, grammars_folder, indexed, open_engine
+from tests.support.trees import tree
+
+FILES = {
+    **{
+        f"src/part_{n}.py": f"from src.part_{n - 1} import part_{n - 1}\n\n\ndef part_{n}():\n    part_{n - 1}()\n"
+        for n in range(40)
+    },
+    **{f"docs/page_{n}.md": f"# Page {n}\n\nAbout part_{n} and #topic-{n % 3}.\n" for n in range(SHARE_FILES_MIN)},
+}
+ASKED = ("part_7", "page 3", "how does part_12 import", "topic")
+
+
+def until(true, seconds: float = 60.0) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.005)
+
+
+def cancelling(cancel: threading.Event) -> Callable[[Progress], None]:
+    """Cancels as soon as the first file is being indexed."""
+
+    def tell(step: Progress) -> None:
+        if step.stage == "indexing":
+            cancel.set()
+
+    return tell
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process exists that is not just waiting to be collected."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+@pytest.fixture
+def pool() -> Iterator[Pool]:
+    pool = Pool(2, grammars_folder=str(grammars_folder()))
+    yield pool
+    pool.close()
+
+
+def job(root: Path, target: Path, paths: list[str], static: str = "") -> Job:
+    facts = dict.fromkeys(paths, (1, 1))
+    return Job(str(root), paths, facts, {}, 1_000_000, str(target), static)
+
+
+@pytest.mark.parametrize("encoder", [None, Encoder()], ids=["words", "static vectors"])
+def test_another_process_writes_the_same_segment(tmp_path: Path, pool: Pool, encoder: Encoder | None) -> None:
+    root = tree(tmp_path / "w", FILES)
+    paths, static = sorted(FILES)[:10], encoder.identity if encoder else ""
+    assert pool.wait_ready() == 2
+    there = pool.ready()[0].start(job(root, tmp_path / "there.seg", paths, static))()
+    here = describe_all(job(root, tmp_path / "here.seg", paths, static), LANGUAGES, GRAMMARS, encoder)
+    assert there == here
+    assert (tmp_path / "there.seg").read_bytes() == (tmp_path / "here.seg").read_bytes()
+    assert (segments.load(tmp_path / "there.seg").static is None) == (encoder is None)
+
+
+def test_a_process_that_has_another_table_leaves_its_share_to_this_one(tmp_path: Path, pool: Pool) -> None:
+    root = tree(tmp_path / "w", FILES)
+    pool.wait_ready()
+    child = pool.ready()[0]
+    assert child.start(job(root, tmp_path / "1.seg", ["src/part_1.py"], "of another version"))() is None
+    assert not (tmp_path / "1.seg").exists()
+    assert child.is_ready(), "it lives and can do the next one"
+    outcome = child.start(job(root, tmp_path / "2.seg", ["src/part_1.py"]))()
+    assert outcome is not None and outcome.written == 1
+
+
+def test_what_is_skipped_touched_and_gone_is_told_across_the_pipe(tmp_path: Path, pool: Pool) -> None:
+    root = tree(tmp_path / "w", {"a.py": "x = 1\n", "b.bin.txt": b"\0", "c.py": "y = 1\n"})
+    pool.wait_ready()
+    known = describe_all(job(root, tmp_path / "1.seg", ["a.py"]), LANGUAGES, GRAMMARS)
+    assert known.written == 1
+    sha256 = segments.load(tmp_path / "1.seg").heaps["sha256"][0]
+    paths, facts = ["a.py", "b.bin.txt", "gone.py"], {"b.bin.txt": (1, 2)}
+    asked = Job(str(root), paths, facts, {"a.py": sha256}, 1_000_000, str(tmp_path / "2.seg"))
+    outcome = pool.ready()[0].start(asked)()
+    assert outcome is not None
+    assert outcome.written == 0
+    assert [row[0] for row in outcome.touched] == ["a.py"]
+    ((path, reason, _, *facts),) = outcome.skipped
+    assert (path, reason, facts) == ("b.bin.txt", "binary", [1, 2])
+    assert outcome.vanished == ["gone.py"]
+
+
+def test_the_index_is_the_same_with_helpers_and_without(tmp_path: Path) -> None:
+    root = tree(tmp_path / "w", FILES)
+    with indexed(root) as engine:
+        alone, counts = answers(engine, ASKED), engine.status()
+        engine.clear()
+    with open_engine(root, workers=2) as engine:
+        assert engine._pool.wait_ready() == 2
+        report = engine.index()
+        shared = answers(engine, ASKED)
+        assert (report.files, report.chunks, report.symbols) == (counts.files, counts.chunks, counts.symbols)
+        assert engine._store.check() == []
+    assert shared == alone
+
+
+def test_the_share_of_a_killed_helper_is_done_here(tmp_path: Path) -> None:
+    root = tree(tmp_path / "w", FILES)
+    with open_engine(root, workers=2) as engine:
+        engine._pool.wait_ready()
+        for child in engine._pool._children:
+            os.kill(child._process.pid, signal.SIGSTOP)  # it takes the job and never answers
+        pids = [child._process.pid for child in engine._pool._children]
+        killer = threading.Timer(0.3, lambda: [os.kill(pid, signal.SIGKILL) for pid in pids])
+        killer.start()
+        report = engine.index()
+        killer.join()
+        assert report.files == len(FILES)
+        assert engine._store.check() == []
+        assert len(engine.search(Query("part_7", limit=5)).hits) >= 1
+        assert engine._pool.wait_ready() == 2, "others take their place"
+
+
+def test_helpers_that_die_between_two_runs_are_replaced(tmp_path: Path) -> None:
+    root = tree(tmp_path / "w", FILES)
+    with open_engine(root, workers=1) as engine:
+        engine._pool.wait_ready()
+        os.kill(engine._pool._children[0]._process.pid, signal.SIGKILL)
+        assert engine.index().files == len(FILES)
+        assert engine._pool.wait_ready() == 1
+
+
+def test_helpers_work_again_after_a_cancelled_run(tmp_path: Path, pool: Pool) -> None:
+    root = tree(tmp_path / "w", FILES)
+    with open_engine(root, workers=1) as engine:
+        engine._pool.wait_ready()
+        cancel = threading.Event()
+        with pytest.raises(Cancelled):
+            engine.index(cancel=cancel, progress=cancelling(cancel))
+        until(lambda: len(engine._pool.ready()) == 1)
+        assert engine.index().files == len(FILES)
+        assert engine._store.check() == []
+
+
+def test_a_helper_that_outlives_a_run_cannot_write_into_the_next(tmp_path: Path) -> None:
+    root = tree(tmp_path / "w", FILES)
+    with open_engine(root, workers=1) as engine:
+        engine._pool.wait_ready()
+        slow = engine._pool._children[0]._process.pid
+        os.kill(slow, signal.SIGSTOP)
+        cancel = threading.Event()
+        with pytest.raises(Cancelled):
+            engine.index(cancel=cancel, progress=cancelling(cancel))
+        with open_engine(root) as other:
+            before = other.index()
+            expected = answers(other, ASKED)
+        os.kill(slow, signal.SIGCONT)
+        until(lambda: len(engine._pool.ready()) == 1)
+        with open_engine(root) as other:
+            assert other._store.check() == []
+            assert answers(other, ASKED) == expected
+            assert other.index().unchanged == before.files
+
+
+def test_closing_the_pool_ends_its_processes(tmp_path: Path) -> None:
+    pool = Pool(2, grammars_folder=str(grammars_folder()))
+    pool.wait_ready()
+    pids = [child._process.pid for child in pool._children]
+    pool.close()
+    assert [pid for pid in pids if is_running(pid)] == []
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks at /proc")
+def test_helpers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
+    script = """
+        import sys, time
+        from context_engine.index.worker import Pool
+        pool = Pool(2, grammars_folder=sys.argv[1])
+        pool.wait_ready()
+        print(*(child._process.pid for child in pool._children), flush=True)
+        time.sleep(60)
+    """
+    parent = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(script), str(grammars_folder())],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).resolve().parents[2],
+    )
+    with parent:
+        assert parent.stdout is not None
+        pids = [int(word) for word in parent.stdout.readline().split()]
+        assert len(pids) == 2 and all(map(is_running, pids))
+        parent.kill()
+    until(lambda: not any(map(is_running, pids)))
+
+
+def test_few_files_are_not_worth_another_process(tmp_path: Path) -> None:
+    root = tree(tmp_path / "w", {"a.py": "x = 1\n"})
+    with indexed(root, workers=2) as engine:
+        assert engine._pool._children == []
+    assert cache_for(root).exists()

@@ -1,0 +1,112 @@
+"""A file's language is found by its name, its suffix, its first bytes and its first line; a user may add languages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from context_engine.errors import InvalidArgument
+from context_engine.languages import Grammars, Languages, outline
+from context_engine.languages.language import ORDER, read_language
+from context_engine.storage.confined_folder import ConfinedFolder
+
+LANGUAGES = Languages.builtin()
+
+
+@pytest.mark.parametrize(
+    ("path", "first_bytes", "name"),
+    [
+        ("src/app.py", b"", "python"),
+        ("SRC/APP.PY", b"", "python"),
+        ("types/index.d.ts", b"", "typescript"),
+        ("App.tsx", b"", "tsx"),
+        ("Makefile", b"", "makefile"),
+        ("deploy/Dockerfile", b"", "dockerfile"),
+        ("Dockerfile.dev", b"", "dockerfile"),
+        ("CMakeLists.txt", b"", "cmake"),
+        ("notes.txt", b"", "text"),
+        ("README", b"", "text"),
+        ("zoo.h", b"struct cat;", "c"),
+        ("zoo.h", b"#pragma once\nclass Cat {\n", "cpp"),
+        ("Zoo.h", b"#import <x.h>\n@interface Zoo\n", "objc"),
+        ("run", b"#!/bin/sh\n", "bash"),
+        ("run", b"#!/usr/bin/env -S python3.12 -u\n", "python"),
+        ("run", b"#! /usr/bin/env node", "javascript"),
+        ("bin/tool.local", b"#!/usr/local/bin/ruby -w\n", "ruby"),
+    ],
+)
+def test_a_file_is_known_by_name_then_suffix_then_first_line(path: str, first_bytes: bytes, name: str) -> None:
+    found = LANGUAGES.detect(path, first_bytes)
+    assert found is not None
+    assert found.name == name
+
+
+@pytest.mark.parametrize("path", ["", "/", "noext", "photo.xyz", ".", "..", "a.b.c.d", "x/y."])
+def test_an_unknown_file_has_no_language(path: str) -> None:
+    assert LANGUAGES.detect(path, b"#!\n") is None
+
+
+def test_every_language_we_ship_is_listed_and_every_file_is_in_the_list() -> None:
+    folder = Path(__file__).parents[2] / "context_engine" / "languages"
+    assert sorted(file.stem for file in folder.glob("*.toml")) == sorted(ORDER)
+    assert [language.name for language in LANGUAGES.listed] == ORDER
+
+
+def test_every_query_fits_its_grammar(tmp_path: Path) -> None:
+    grammars = Grammars(tmp_path)
+    grammars.prepare({language.grammar for language in LANGUAGES.listed if language.grammar})
+    for language in LANGUAGES.listed:
+        if language.grammar and not language.scanner:
+            assert grammars.problem(language.grammar, language.definitions) == "", language.name
+            assert grammars.problem(language.grammar, language.references) == "", language.name
+
+
+def test_a_user_adds_a_language_by_dropping_a_file(tmp_path: Path) -> None:
+    (tmp_path / "tally.toml").write_text('name = "tally"\nbased_on = "python"\nsuffixes = [".tly"]\n')
+    languages = LANGUAGES.with_folder(ConfinedFolder(tmp_path))
+    tally = languages.detect("a.tly")
+    assert tally is not None
+    assert outline(tally, b"def f(): pass\n", Grammars(tmp_path / "cache")).symbols[0].name == "f"
+    assert LANGUAGES.detect("a.tly") is None
+
+
+def test_a_users_language_replaces_ours_of_the_same_name(tmp_path: Path) -> None:
+    (tmp_path / "python.toml").write_text('name = "python"\nsuffixes = [".snake"]\n')
+    languages = LANGUAGES.with_folder(ConfinedFolder(tmp_path))
+    assert languages.detect("a.snake") is languages["python"]
+    assert languages.detect("a.py") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        ("suffixes = ['.x']", "name"),
+        ("name = 'x'\nsufixes = ['.x']", "sufixes"),
+        ("name = 'x'\nsuffixes = '.x'", "suffixes"),
+        ("name = 'x'\ncontent = 'poetry'", "content"),
+        ("name = 'x'\nbased_on = 'klingon'", "based_on"),
+        ("name = 'x'\n[comments]\nblock = [['/*']]", "comments.block"),
+        ("name = 'x'\n[comments]\ndocstring = '('", "comments.docstring"),
+        ("name = 'x'\n[outline]\ndepth_max = true", "outline.depth_max"),
+        ("name = 'x'\n[keywords]\ndef = 'spell'", "keywords.def"),
+        ("name = 'x'\n[claims]\n'.h' = '['", "claims..h"),
+    ],
+)
+def test_a_wrong_language_file_is_refused_with_its_file_and_field(text: str, field: str) -> None:
+    with pytest.raises(InvalidArgument) as refused:
+        read_language(text, "mine.toml")
+    assert refused.value.details == {"file": "mine.toml", "field": field}
+    assert "mine.toml" in refused.value.message
+
+
+def test_a_language_file_that_is_no_toml_is_refused_with_its_name(tmp_path: Path) -> None:
+    (tmp_path / "bad.toml").write_text("name = ")
+    with pytest.raises(InvalidArgument, match=r"bad\.toml"):
+        LANGUAGES.with_folder(ConfinedFolder(tmp_path))
+
+
+def test_an_unknown_language_name_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(InvalidArgument) as refused:
+        LANGUAGES["klingon"]
+    assert "python" in refused.value.suggestion

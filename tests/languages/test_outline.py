@@ -1,0 +1,202 @@
+"""Outlining never fails, whatever the bytes, and what it returns keeps its shape."""
+
+from __future__ import annotations
+
+import time
+import tomllib
+from concurrent.futures import ThreadPoolExecutor
+from importlib import resources
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from context_engine.languages import SYMBOL_KINDS, Grammars, Language, Languages, Outline, doc_head, outline
+from context_engine.languages.language import ORDER
+
+LANGUAGES = Languages.builtin()
+
+
+def sources() -> dict[str, bytes]:
+    """The first example of every language: a small world in which every language has something to say."""
+    folder = resources.files("context_engine.languages")
+    found = {}
+    for name in ORDER:
+        examples = tomllib.loads((folder / f"{name}.toml").read_text("utf-8")).get("examples", [])
+        if examples:
+            found[name] = examples[0]["source"].encode()
+    return found
+
+
+SOURCES = sources()
+
+
+@pytest.fixture(scope="module")
+def grammars(tmp_path_factory: pytest.TempPathFactory) -> Grammars:
+    """The parsers, unpacked once for this file."""
+    return Grammars(tmp_path_factory.mktemp("grammars"))
+
+
+def assert_well_formed(found: Outline, data: bytes) -> None:
+    """What every outline promises: kinds from the list, lines that exist, parents that hold their children."""
+    last_line = data.count(b"\n") + 1
+    for index, symbol in enumerate(found.symbols):
+        assert symbol.kind in SYMBOL_KINDS
+        assert 1 <= symbol.first <= symbol.last <= last_line
+        assert symbol.first <= symbol.line <= last_line
+        assert 0 <= symbol.start <= symbol.stop <= len(data)
+        if symbol.parent >= 0:
+            parent = found.symbols[symbol.parent]
+            assert symbol.parent < index
+            assert parent.start <= symbol.start and symbol.stop <= parent.stop
+            assert parent.first <= symbol.first and symbol.last <= parent.last
+    assert all(1 <= imported.line <= last_line for imported in found.imports)
+    assert all(-1 <= use.symbol < len(found.symbols) for use in found.references)
+    assert len(found.problems) <= 20
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_file_cut_anywhere_still_has_a_well_formed_outline(name: str, grammars: Grammars) -> None:
+    data = SOURCES[name]
+    for stop in range(0, len(data), 7):
+        piece = data[:stop]
+        assert_well_formed(outline(LANGUAGES[name], piece, grammars), piece)
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_details_add_to_an_outline_and_change_nothing_in_it(name: str, grammars: Grammars) -> None:
+    data = SOURCES[name]
+    plain = outline(LANGUAGES[name], data, grammars)
+    detailed = outline(LANGUAGES[name], data, grammars, details=True)
+    assert [symbol._replace(signature="", doc="") for symbol in detailed.symbols] == list(plain.symbols)
+    assert detailed.imports == plain.imports
+    assert all("\n" not in symbol.signature and len(symbol.signature) <= 300 for symbol in detailed.symbols)
+    assert all(len(symbol.doc) <= 1_000 for symbol in detailed.symbols)
+    assert_well_formed(detailed, data)
+
+
+@settings(max_examples=300, deadline=None)
+@given(name=st.sampled_from(ORDER), data=st.binary(max_size=300), details=st.booleans())
+def test_any_bytes_have_an_outline_in_any_language(name: str, data: bytes, details: bool) -> None:
+    assert_well_formed(outline(LANGUAGES[name], data, SHARED, details=details), data)
+    assert len(doc_head(LANGUAGES[name], data)) <= 600
+
+
+@settings(max_examples=300, deadline=None)
+@given(name=st.sampled_from(sorted(SOURCES)), spoil=st.binary(min_size=1, max_size=6), at=st.floats(0, 1))
+def test_spoiling_a_file_spoils_no_outline(name: str, spoil: bytes, at: float) -> None:
+    data = SOURCES[name]
+    middle = int(at * len(data))
+    spoiled = data[:middle] + spoil + data[middle:]
+    assert_well_formed(outline(LANGUAGES[name], spoiled, SHARED, details=True), spoiled)
+
+
+@pytest.mark.parametrize("name", ["python", "javascript", "typescript", "c", "cpp", "rust", "json", "java", "go"])
+@pytest.mark.parametrize("bracket", [b"(", b"[", b"{", b"if(a){", b"[(", b"f("])
+def test_nesting_fifty_thousand_deep_overflows_nothing(name: str, bracket: bytes, grammars: Grammars) -> None:
+    data = bracket * (50_000 // len(bracket))
+    assert_well_formed(outline(LANGUAGES[name], data, grammars, details=True), data)
+
+
+def test_nul_bytes_and_latin1_are_only_strange_characters(grammars: Grammars) -> None:
+    data = b"def caf\xe9(): pass\n\x00\x00\nclass Caf\xc3\xa9: pass\n"
+    names = [symbol.name for symbol in outline(LANGUAGES["python"], data, grammars).symbols]
+    assert "Café" in names
+
+
+def test_a_syntax_error_is_a_problem_with_its_place(grammars: Grammars) -> None:
+    found = outline(LANGUAGES["python"], b"x = 1\ndef broken(:\n    pass\n", grammars, details=True)
+    assert found.problems
+    assert found.problems[0].line == 2
+
+
+def test_a_signature_stands_below_attributes_of_any_length(grammars: Grammars) -> None:
+    data = b"@option(%s)\ndef worker(pool):\n    return pool\n" % b",\n".join([b"'many words of help'"] * 400)
+    (symbol,) = outline(LANGUAGES["python"], data, grammars, details=True).symbols
+    assert symbol.signature == "def worker(pool)"
+
+
+def test_a_reference_column_counts_characters(grammars: Grammars) -> None:
+    found = outline(LANGUAGES["python"], "ä = 'ööö'; call()\n".encode(), grammars, details=True)
+    assert [(use.name, use.line, use.column) for use in found.references] == [("call", 1, 12)]
+
+
+def test_a_language_without_a_parser_here_is_a_problem_and_no_failure(tmp_path: Path) -> None:
+    alien = Language(name="alien", grammar="no-such-grammar", definitions="(x) @name")
+    found = outline(alien, b"whatever", Grammars(tmp_path))
+    assert found.symbols == ()
+    assert "no-such-grammar" in found.problems[0].message
+
+
+def test_a_query_that_does_not_fit_its_grammar_is_a_problem_and_no_failure(tmp_path: Path) -> None:
+    wrong = Language(name="wrong", grammar="python", definitions="(no_such_node) @name")
+    found = outline(wrong, b"x = 1", Grammars(tmp_path))
+    assert "query" in found.problems[0].message
+
+
+def test_an_unwritable_cache_is_a_problem_and_no_failure(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    found = outline(LANGUAGES["python"], b"x = 1", Grammars(blocked))
+    assert "cannot be loaded" in found.problems[0].message
+
+
+def test_preparing_unpacks_several_parsers_at_once(tmp_path: Path) -> None:
+    grammars = Grammars(tmp_path)
+    grammars.prepare(["python", "go", "no-such-grammar"])
+    assert len(list(tmp_path.rglob("*tree_sitter_*"))) == 2
+    assert grammars.problem("go") == ""
+
+
+def test_a_library_damaged_in_the_cache_is_replaced_and_never_run(tmp_path: Path) -> None:
+    Grammars(tmp_path).prepare(["go"])
+    (library,) = tmp_path.rglob("*tree_sitter_go*")
+    library.write_bytes(b"not a library")
+    assert outline(LANGUAGES["go"], b"package x", Grammars(tmp_path)).problems == ()
+
+
+def test_threads_share_the_grammars_without_harm(grammars: Grammars) -> None:
+    def work(number: int) -> int:
+        return len(outline(LANGUAGES["python"], b"def f(): pass\n" * (number % 5), grammars).symbols)
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(work, range(200))) == [number % 5 for number in range(200)]
+
+
+def test_grammars_of_the_same_name_in_two_engines_do_not_share_state(tmp_path: Path) -> None:
+    first, second = Grammars(tmp_path / "a"), Grammars(tmp_path / "b")
+    data = SOURCES["go"]
+    assert outline(LANGUAGES["go"], data, first) == outline(LANGUAGES["go"], data, second)
+
+
+SHARED = Grammars(Path(__file__).parents[2] / ".pytest_cache" / "grammars")
+"""For the property tests, where a fixture would be built anew for every example."""
+
+
+def test_minified_code_is_not_parsed_and_says_so(grammars: Grammars) -> None:
+    found = outline(LANGUAGES["javascript"], b"function f(){};" * 2_000, grammars)
+    assert found.symbols == ()
+    assert "20,000 bytes" in found.problems[0].message
+
+
+def test_minified_data_keeps_its_keys(grammars: Grammars) -> None:
+    found = outline(LANGUAGES["json"], b'{"a": [' + b"1," * 20_000 + b'1], "b": {"c": 1}}', grammars)
+    assert [symbol.name for symbol in found.symbols] == ["a", "b", "c"]
+
+
+LONG = 200_000
+
+
+@pytest.mark.parametrize("name", ORDER)
+@pytest.mark.parametrize(
+    "piece",
+    [b"a", b" ", b"[", b"](", b"# ", b"<script ", b"a:", b"- ", b"`", b"=", b'"', b"//", b"/*", b"@a ", b"x=", b"\\\\"],
+    ids=repr,
+)
+def test_a_line_of_200000_characters_takes_no_quadratic_time(name: str, piece: bytes, grammars: Grammars) -> None:
+    line = b"# " + piece * (LONG // len(piece)) + b"\nend"
+    started = time.perf_counter()
+    assert_well_formed(outline(LANGUAGES[name], line, grammars), line)
+    doc_head(LANGUAGES[name], line)
+    assert time.perf_counter() - started < 5

@@ -1,0 +1,90 @@
+"""Memories outlive their writers: what a killed process said to have written is there, whole, and nothing is half written.
+
+`CTX_TEST_MEMORY_KILLS=100 pytest tests/memory/test_durability.py` is the full length (`make durability`).
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from context_engine.memory.memory_requests import Draft, Wanted
+from tests.support.remembering import Remembering
+
+KILLS = int(os.environ.get("CTX_TEST_MEMORY_KILLS", "3"))
+ROOT = Path(__file__).resolve().parents[2]
+
+CHILD = """
+import sys
+from pathlib import Path
+from context_engine.memory.memory_requests import Draft, Revision
+from tests.support.remembering import Remembering
+here, number = Remembering(Path(sys.argv[1])), int(sys.argv[2])
+while True:
+    number += 1
+    text = f"Fact number {number} is {'word ' * (number % 400)}."
+    made = here.memories.add(Draft("facts", text, title=f"Fact {number}"), on_similar="allow")
+    print("added", made.id, number, flush=True)
+    if number % 3 == 0:
+        here.memories.update(made.id, Revision(content=text + " Changed."))
+        print("changed", made.id, number, flush=True)
+    if number % 7 == 0:
+        here.memories.delete(made.id)
+        print("deleted", made.id, number, flush=True)
+"""
+
+
+def _killed(folder: Path, number: int, after_s: float) -> list[list[str]]:
+    """What a writer had said to have done when it was killed."""
+    child = subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", CHILD, str(folder), str(number)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stdout
+    said = [child.stdout.readline()]
+    assert said[0], "it never came to write anything"
+    time.sleep(after_s)
+    child.send_signal(signal.SIGKILL)
+    said += child.stdout.read().splitlines(keepends=True)
+    child.wait()
+    child.stdout.close()
+    return [line.split() for line in said if line.endswith("\n")]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="kill -9 is a signal")
+def test_kills_while_memories_are_written_lose_nothing_said_and_leave_nothing_half_written(tmp_path: Path) -> None:
+    root = tmp_path / "work"
+    root.mkdir()
+    chance = random.Random(11)
+    state: dict[str, tuple[str, int]] = {}
+    last = 0
+    for trial in range(KILLS):
+        for what, name, number in _killed(root, last, chance.uniform(0.02, 0.4)):
+            state[name], last = (what, int(number)), max(last, int(number))
+        last += 1  # the one that nobody was told of may be there
+        here = Remembering(root)
+        listed = here.memories.listed(Wanted(status="all", limit=10**6))
+        assert [row.entry.path for row in listed.rows if row.entry.memory is None] == [], f"trial {trial}: half written"
+        found = {row.entry.memory.id: row.entry.memory for row in listed.rows if row.entry.memory}
+        for name, (what, number) in state.items():
+            if what == "deleted":
+                assert name not in found, f"trial {trial}"
+            elif name in found:
+                assert what == "added" or found[name].content.endswith("Changed."), f"trial {trial}"
+            else:
+                assert number % 7 == 0, f"trial {trial}: lost, and not by a deletion that was under way"
+        for left in root.rglob(".ctx-*.tmp"):  # an hour later nobody can be writing it any more
+            os.utime(left, (time.time() - 7_200, time.time() - 7_200))
+        here.memories.add(Draft("facts", f"Trial {trial} is over.", title=f"Trial {trial}"), on_similar="allow")
+        assert [path.name for path in root.rglob(".ctx-*.tmp")] == [], f"trial {trial}: left by the killed writer"
+    assert last > KILLS

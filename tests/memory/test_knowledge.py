@@ -1,0 +1,280 @@
+"""What is known is found by what was asked for: memories and discoveries in one ranking, with or without vectors."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from context_engine.errors import Cancelled, EmbedderFailed, InvalidArgument
+from context_engine.memory.importers import LoggedCommit, from_commits
+from context_engine.memory.knowledge import Findings, Refreshed
+from context_engine.memory.memory_ranking import best, freshness, fused, weighed
+from context_engine.memory.memory_requests import Draft, Sought
+from context_engine.memory.memory_similarity import Embed
+from tests.support.remembering import Remembering
+
+ADR = "# Count money in cents\n\nStatus: accepted\n\n## Decision\n\nAmounts are whole numbers of cents.\n"
+FILES = {
+    "docs/adr/0003-cents.md": ADR,
+    "AGENTS.md": "# Rules\n\n- Round amounts only in templates.\n- Never log a card number.\n",
+    "src/billing/tax.py": "def tax():\n    pass  # TODO: amounts over a million overflow\n",
+    "src/auth/login.py": "# FIXME: tokens never expire here\n",
+}
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Remembering:
+    (tmp_path / "work").mkdir()
+    made = Remembering(tmp_path / "work")
+    refresh(made, FILES)
+    return made
+
+
+def refresh(here: Remembering, files: dict[str, str]) -> Refreshed:
+    stamps = {path: str(hash(text)).encode() for path, text in files.items()}
+    return here.knowledge.refresh(stamps, files.get, commit="c0ffee" * 7, blame=lambda _, __: ("b1a3e", "2026-11-01"))
+
+
+def ask(here: Remembering, query: str, **sought: object) -> Findings:
+    return here.knowledge.search(Sought(query, **sought))  # ty: ignore[invalid-argument-type]
+
+
+def places(found: Findings) -> list[str]:
+    return [result.known.place for result in found.results]
+
+
+def test_questions_are_answered_by_what_the_repository_says_of_itself(here: Remembering) -> None:
+    assert places(ask(here, "how do we count money"))[0] == "docs/adr/0003-cents.md:5@c0ffeec0ffee"
+    assert places(ask(here, "known issues with tokens"))[0] == "src/auth/login.py:1@b1a3e"
+    assert places(ask(here, "where to round amounts"))[0] == "AGENTS.md:3@c0ffeec0ffee"
+
+
+def test_what_people_wrote_is_found_among_it(here: Remembering) -> None:
+    here.memories.add(Draft("preferences", "Round half to even.", title="Rounding"))
+    here.memories.add(Draft("facts", "Rounding is done by money.py", subtype="pattern"))
+    here.memories.add(Draft("decisions", "Rounding follows the law of each country."))
+    found = ask(here, "rounding", limit=20)
+    kinds = {result.known.type for result in found.results if result.known.source == "memory"}
+    assert kinds == {"rule", "pattern", "decision"}
+
+
+def test_a_decision_record_that_is_deleted_is_forgotten_with_the_next_refresh(here: Remembering) -> None:
+    rest = {path: text for path, text in FILES.items() if "adr" not in path}
+    assert refresh(here, rest) == Refreshed(asked=0, gone=1, discoveries=4)
+    assert "docs/adr" not in " ".join(places(ask(here, "count money in cents")))
+
+
+def test_a_second_refresh_does_nothing_and_a_changed_file_is_asked_again(here: Remembering) -> None:
+    before = ask(here, "amounts", limit=20)
+    assert refresh(here, FILES) == Refreshed(asked=0, gone=0, discoveries=5)
+    assert ask(here, "amounts", limit=20) == before
+    assert refresh(here, FILES | {"AGENTS.md": "- Amounts are never shown raw.\n"}).asked == 1
+    assert "Amounts are never shown raw." in [each.known.content for each in ask(here, "amounts").results]
+
+
+def test_what_a_person_wrote_is_never_touched_by_a_refresh(here: Remembering) -> None:
+    added = here.memories.add(Draft("decisions", "Amounts are whole numbers of cents.", title="Cents"))
+    written = (here.folder / added.path).read_bytes()
+    refresh(here, {})
+    refresh(here, FILES)
+    assert (here.folder / added.path).read_bytes() == written
+    assert added.path in places(ask(here, "amounts in cents"))
+
+
+def test_a_refresh_can_be_cancelled_and_goes_on_later(here: Remembering) -> None:
+    stop = threading.Event()
+    stop.set()
+    with pytest.raises(Cancelled):
+        here.knowledge.refresh({"b.py": b"1"}, {"b.py": "# TODO: go on here"}.get, cancel=stop)
+    assert here.knowledge.refresh({"b.py": b"1"}, {"b.py": "# TODO: go on here"}.get).discoveries == 1
+
+
+def test_files_without_text_tell_nothing(here: Remembering) -> None:
+    assert here.knowledge.refresh({"logo.png": b"1"}, lambda _: None).discoveries == 0
+
+
+def test_the_history_is_learned_once(here: Remembering) -> None:
+    def make() -> list:
+        return from_commits([LoggedCommit("d" * 40, "2026-10-01T00:00:00Z", "fix: amounts were negative")])
+
+    assert here.knowledge.learn("history", b"head 1", make)
+    assert not here.knowledge.learn("history", b"head 1", lambda: pytest.fail("asked again"))
+    assert "@dddddddddddd" in places(ask(here, "negative amounts"))
+    assert here.knowledge.learn("history", b"head 2", list)
+    assert "@dddddddddddd" not in places(ask(here, "negative amounts"))
+
+
+def test_filters_come_before_the_ranking_and_work_together(here: Remembering) -> None:
+    assert {each.known.type for each in ask(here, "amounts", type="issue").results} == {"issue"}
+    assert places(ask(here, "amounts tokens", module="auth")) == ["src/auth/login.py:1@b1a3e"]
+    assert places(ask(here, "amounts tokens", module="src/billing", type="issue")) == ["src/billing/tax.py:2@b1a3e"]
+    assert ask(here, "amounts", module="auth", type="rule").total == 0
+    best = ask(here, "amounts", type="issue").results[0]
+    assert best.score > 0.7  # by the scale of what passed, not of all
+
+
+@given(st.sampled_from("how amounts tokens cents never round".split()), st.integers(1, 20), st.booleans())
+def test_scores_fall_from_one_to_nothing_and_the_limit_is_kept(words: str, limit: int, stale: bool) -> None:
+    found = ask(SHARED[0], words, limit=limit, include_stale=stale)
+    scores = [each.score for each in found.results]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0.0 <= score <= 1.0 for score in scores)
+    assert len(scores) == min(limit, found.total)
+
+
+SHARED: list[Remembering] = []
+
+
+@pytest.fixture(scope="module", autouse=True)
+def shared(tmp_path_factory: pytest.TempPathFactory) -> None:
+    work = tmp_path_factory.mktemp("shared") / "work"
+    work.mkdir()
+    made = Remembering(work)
+    refresh(made, FILES)
+    SHARED[:] = [made]
+
+
+@pytest.mark.parametrize("query", ["ab", "  a ", ""])
+def test_a_query_of_two_characters_is_an_error_that_says_so(here: Remembering, query: str) -> None:
+    with pytest.raises(InvalidArgument, match="at least 3"):
+        ask(here, query)
+
+
+def test_a_query_may_have_five_hundred_characters_and_no_more(here: Remembering) -> None:
+    assert ask(here, "amounts " * 62).total
+    with pytest.raises(InvalidArgument, match="at most 500"):
+        ask(here, "x" * 501)
+
+
+def test_without_embeddings_it_answers_by_words_and_says_so(here: Remembering) -> None:
+    found = ask(here, "amounts")
+    assert found.results
+    assert found.engine == "lexical"
+    assert "no embeddings are at hand" in found.warnings[0]
+    assert "grep_codebase" in found.warnings[0]
+
+
+def test_a_failing_embedder_is_reported_with_its_reason(tmp_path: Path) -> None:
+    def fail(texts: Sequence[str]) -> np.ndarray:
+        raise EmbedderFailed(f"API rate limit exceeded for {len(texts)} texts")
+
+    (tmp_path / "work").mkdir()
+    here = Remembering(tmp_path / "work", embed=Embed("toy", fail))
+    refresh(here, FILES)
+    found = ask(here, "amounts")
+    assert found.results
+    assert "API rate limit exceeded" in found.warnings[0]
+
+
+def test_meaning_finds_what_shares_no_word_and_each_text_is_embedded_once(tmp_path: Path) -> None:
+    embedded: list[str] = []
+
+    def toy(texts: Sequence[str]) -> np.ndarray:
+        embedded.extend(texts)
+        return np.array([[0.1, "card" in text.lower() or "pan" in text.lower()] for text in texts], np.float32)
+
+    (tmp_path / "work").mkdir()
+    here = Remembering(tmp_path / "work", embed=Embed("toy", toy))
+    refresh(here, FILES)
+    assert len(embedded) == 5  # before anybody asks
+    found = ask(here, "leaking a PAN")
+    assert embedded[5:] == ["leaking a PAN"]
+    assert places(found)[0] == "AGENTS.md:4@c0ffeec0ffee"
+    assert (found.engine, found.warnings) == ("hybrid", ())
+    before = len(embedded)
+    again = Remembering(tmp_path / "work", embed=Embed("toy", toy))
+    ask(again, "printing a PAN")
+    assert embedded[before:] == ["printing a PAN"]
+
+
+def test_what_is_stale_is_left_out_and_counted_unless_asked_for(here: Remembering) -> None:
+    here.write("src/money.py", "CENT = 1\n")
+    added = here.memories.add(Draft("facts", "Amounts pass through money.py", linked_files=("src/money.py",)))
+    here.write("src/money.py", "CENT = 2\n")
+    found = ask(here, "amounts pass through", limit=20)
+    assert added.path not in places(found)
+    assert found.left_out == 1
+    assert "include_stale" in found.warnings[-1]
+    shown = {each.known.place: each for each in ask(here, "amounts pass through", limit=20, include_stale=True).results}
+    assert (shown[added.path].status, shown[added.path].why) == ("stale", "src/money.py changed")
+    assert shown[added.path].score == pytest.approx(0.3)
+
+
+def test_bundles_and_prompts_get_what_still_holds_about_a_text_of_any_length(here: Remembering) -> None:
+    added = here.memories.add(Draft("decisions", "Amounts are rounded once.", title="Once"))
+    found = here.knowledge.remembered("How are amounts rounded?\n" * 400, 3)
+    assert len(found) == 2
+    assert (found[0].id, found[0].source, found[0].place) == (added.id, "memory", added.path)
+    assert found[1].source == "discovery"
+    assert len(here.knowledge.remembered("How are amounts rounded?", 1)) == 1
+    assert here.knowledge.remembered("ab", 3) == []
+
+
+def test_issues_fade_and_rules_do_not(here: Remembering) -> None:
+    now = {each.known.place: each.score for each in ask(here, "amounts", limit=20).results}
+    here.at("2027-05-20T12:00:00Z")  # 180 days on
+    later = {each.known.place: each.score for each in ask(here, "amounts", limit=20).results}
+    assert later["src/billing/tax.py:2@b1a3e"] == pytest.approx(now["src/billing/tax.py:2@b1a3e"] / 2)
+    assert later["AGENTS.md:3@c0ffeec0ffee"] == now["AGENTS.md:3@c0ffeec0ffee"]
+
+
+def test_an_issue_that_still_stands_never_fades_away(here: Remembering) -> None:
+    here.at("2046-01-01T00:00:00Z")
+    assert ask(here, "tokens never expire").results[0].score == pytest.approx(0.9 * 0.3)
+
+
+def test_the_name_of_a_kind_in_a_question_is_not_looked_for(here: Remembering) -> None:
+    refresh(here, FILES | {"CLAUDE.md": "- Never close an issue of somebody else.\n"})
+    assert places(ask(here, "known issues with tokens"))[0] == "src/auth/login.py:1@b1a3e"
+    assert places(ask(here, "issues"))[0] == "CLAUDE.md:1@c0ffeec0ffee"
+
+
+def test_what_is_used_counts_a_little_more(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    here = Remembering(tmp_path / "work", access=lambda path: float(path == "b.py"))
+    refresh(here, {"a.py": "# TODO: twice the same", "b.py": "# TODO: twice the same"})
+    first, second = ask(here, "twice the same").results
+    assert first.known.paths == ("b.py",)
+    assert second.score < first.score <= second.score * 1.15
+
+
+# -- the numbers ----------------------------------------------------------------------------------------------------------------
+
+SCORES = st.dictionaries(st.integers(1, 9), st.floats(0.01, 10), max_size=5)
+
+
+@given(SCORES, SCORES, st.sets(st.integers(1, 9)))
+def test_only_what_is_allowed_is_ranked_and_the_best_of_both_is_one(
+    by_words: dict, by_meaning: dict, allowed: set
+) -> None:
+    found = fused(by_words, by_meaning, allowed)
+    assert found.keys() <= allowed
+    assert all(0.0 < score <= 1.0 for score in found.values())
+    others = {number: score * 100 for number, score in by_words.items() if number not in allowed}
+    assert fused(by_words | others, by_meaning, allowed) == found
+
+
+@given(SCORES, st.integers(0, 9))
+def test_the_best_are_no_worse_than_those_left_out(scores: dict, most: int) -> None:
+    kept = best(scores, most)
+    assert len(kept) == min(most, len(scores))
+    left = [score for number, score in scores.items() if number not in kept]
+    assert min(kept.values(), default=99.0) >= max(left, default=0.0) or most == 0
+
+
+@given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))
+def test_a_weighed_score_never_leaves_its_range(
+    relevance: float, confidence: float, fresh: float, access: float
+) -> None:
+    assert 0.0 <= weighed(relevance, confidence=confidence, fresh=fresh, access=access) <= relevance * 1.0000001
+
+
+@given(st.sampled_from(["issue", "pattern", "rule", "decision"]), st.floats(0, 5_000), st.floats(0, 5_000))
+def test_nothing_grows_fresher_with_age(kind: str, age: float, more: float) -> None:
+    assert freshness(kind, age_days=age + more, stale=False) <= freshness(kind, age_days=age, stale=False) <= 1.0

@@ -1,0 +1,231 @@
+"""What one Engine knows of its team, by the tools that ask for it: over real repositories, with a real history."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import mcp_types as types
+import pytest
+from mcp import Client
+
+from context_engine import tools
+from context_engine.context.project_knowledge import REPOSITORY_WORDS
+from context_engine.engine import Engine, Query
+from context_engine.errors import PlanNotFound
+from context_engine.plans.model import Plan, Step
+from context_engine.search.file_usage import BOOST_MAX
+from context_engine.server import mcp_server, prompt_templates
+from context_engine.server.dispatcher import Gate, alone
+from context_engine.server.profiles import Shown
+from tests.support.engines import cache_for, found, indexed, open_engine
+from tests.support.trees import commit, git, repository, tree
+
+ADR = "# 3. Amounts are whole cents\n\nStatus: accepted\n\n## Decision\n\nAmounts are kept as whole cents, never as floats.\n"
+AGENTS = "# Rules\n\n- Every amount is rounded half to even.\n- Run `make test` before each commit.\n"
+FILES = {
+    "docs/adr/0003-cents.md": ADR,
+    "AGENTS.md": AGENTS,
+    "src/amount.py": "# TODO: negative amounts are not refused\ndef amount(cents):\n    return cents\n",
+    "src/invoice.py": "from src.amount import amount\n\ndef invoice(lines):\n    return sum(amount(each) for each in lines)\n",
+    "src/mail.py": "def send(message):\n    return message\n",
+}
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    """A repository whose invoices always changed with its amounts."""
+    root = repository(tmp_path / "shop", FILES)
+    for number in range(6):
+        for path in ("src/amount.py", "src/invoice.py"):
+            tree(root, {path: f"{FILES[path]}# step {number}\n"})
+        commit(
+            root, f"fix(amount): round step {number} of an invoice" if number < 5 else "Sum in one place\n\nFixes #77"
+        )
+    return root
+
+
+@pytest.fixture
+def engine(shop: Path) -> Generator[Engine]:
+    with indexed(shop) as engine:
+        yield engine
+
+
+def ask(engine: Engine, tool: str, **arguments: Any) -> dict[str, Any]:
+    return json.loads(tools.call(engine, tool, arguments).text)
+
+
+def known(engine: Engine, query: str, **arguments: Any) -> list[dict[str, Any]]:
+    return ask(engine, "context_search", query=query, **arguments)["results"]
+
+
+# -- discoveries ------------------------------------------------------------------------------------------------------
+
+
+def test_a_decision_record_is_found_with_its_line_and_forgotten_with_its_file(engine: Engine, shop: Path) -> None:
+    first = known(engine, "why whole cents", type="decision")[0]
+    assert "never as floats" in first["content"]
+    assert first["source"] == "discovery"
+    assert first["links"][0].startswith("docs/adr/0003-cents.md:5@")
+    (shop / "docs/adr/0003-cents.md").unlink()
+    engine.index()
+    assert known(engine, "why whole cents", type="decision") == []
+
+
+def test_commits_tell_what_was_fixed_also_in_the_text_below_their_subject(engine: Engine) -> None:
+    issues = known(engine, "round an invoice, sums", type="issue", limit=20)
+    told = {each["content"] for each in issues if each["source"] == "git"}
+    assert "fix(amount): round step 4 of an invoice" in told
+    assert "Sum in one place" in told
+
+
+def test_an_open_issue_gets_the_day_its_line_was_written(engine: Engine) -> None:
+    engine.learn()
+    (issue,) = [each for each in known(engine, "negative amounts", type="issue") if each["source"] != "git"]
+    assert issue["module"] == "src"
+    assert re.match(r"20\d\d-", issue["date"])
+
+
+def test_two_engines_derive_the_same_and_the_second_reads_nothing_anew(shop: Path) -> None:
+    with indexed(shop) as one:
+        one.learn()
+        before = known(one, "amounts and invoices", limit=20)
+    with open_engine(shop) as two:
+        assert known(two, "amounts and invoices", limit=20) == before
+
+
+@pytest.mark.parametrize("case", ["no git", "one commit", "shallow", "no index"])
+def test_it_answers_without_a_history(tmp_path: Path, shop: Path, case: str) -> None:
+    if case == "shallow":
+        git(tmp_path, "clone", "--quiet", "--depth=1", shop.as_uri(), "copy")
+        root = tmp_path / "copy"
+    else:
+        root = tmp_path / "copy"
+        (repository if case == "one commit" else tree)(root, FILES)
+    with open_engine(root) as engine:
+        if case != "no index":
+            engine.index()
+            assert known(engine, "why whole cents")
+        ask(engine, "add_memory", category="facts", content="The shop is closed on Sundays.")
+        assert known(engine, "when is the shop closed")[0]["source"] == "memory"
+        bundled = ask(engine, "get_context_for_prompt", query="how is an amount rounded")
+        assert bundled["files"]
+        assert ask(engine, "enhance_prompt", prompt="change src/invoice.py to round")["changed"] is True
+
+
+# -- bundles and prompts ----------------------------------------------------------------------------------------------
+
+
+def test_a_bundle_holds_what_changes_together_what_is_remembered_and_what_was_decided(engine: Engine) -> None:
+    ask(engine, "add_memory", category="decisions", content="An amount of an invoice is never negative.")
+    told = ask(engine, "get_context_for_prompt", query="compute the amount of an invoice")
+    assert "src/invoice.py: changed together with src/amount.py in 7 of 7 commits" in told["hints"]
+    assert told["memories"][0]["content"] == "An amount of an invoice is never negative."
+    assert any("whole cents" in each["content"] for each in told["discoveries"])
+    assert not [each for each in told.get("warnings", []) if "history" in each]
+
+
+def test_what_a_memory_says_of_a_file_that_changed_is_not_repeated(engine: Engine, shop: Path) -> None:
+    said = "Mail is sent twice a day."
+    ask(engine, "add_memory", category="facts", content=said, linked_files=["src/mail.py"])
+    assert said in json.dumps(ask(engine, "get_context_for_prompt", query="when is mail sent"))
+    tree(shop, {"src/mail.py": "def send(message):\n    return [message]\n"})
+    assert said not in json.dumps(ask(engine, "get_context_for_prompt", query="when is mail sent"))
+    assert ask(engine, "list_memories", status="stale")["memories"][0]["stale_reason"] == "src/mail.py changed"
+
+
+def test_a_bundle_asked_for_twice_is_the_same(engine: Engine) -> None:
+    once, twice = (ask(engine, "get_context_for_prompt", query="amounts of an invoice") for _ in range(2))
+    for each in (once, twice):
+        del each["metadata"]["search_ms"]
+    assert once == twice
+
+
+def test_a_prompt_gets_the_rules_that_bind_with_their_ids(engine: Engine) -> None:
+    made = ask(engine, "enhance_prompt", prompt="Round the amount in `invoice` in src/invoice.py", assist="off")
+    assert made["references"][0]["resolved"][0]["path"] == "src/invoice.py"
+    constraint = next(each for each in made["sections"]["constraints"] if each["where"].startswith("AGENTS.md:3"))
+    assert constraint["id"].startswith("dis_")
+    assert "rounded half to even" in made["enhanced_prompt"]
+
+
+# -- use --------------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_read_and_edited_counts_more_in_answers_and_what_was_shown_does_not(tmp_path: Path) -> None:
+    twins = {f"{name}.py": "def parcel_price(parcel):\n    return parcel.weight\n" for name in "abc"}
+    root = tree(tmp_path / "w", twins)
+    with indexed(root) as engine:
+        plain = {str(hit.chunk.path): hit.score for hit in engine.search(Query("parcel price")).hits}
+        assert [*plain] == ["a.py", "c.py", "b.py"]  # alike but for their names
+        for _ in range(20):
+            tools.call(engine, "codebase_retrieval", {"query": "parcel price", "include_paths": ["c.py"]})
+            tools.call(engine, "read_file", {"path": "b.py"})
+    with open_engine(root) as engine:
+        lifted = {str(hit.chunk.path): hit.score for hit in engine.search(Query("parcel price")).hits}
+        assert [*lifted] == ["b.py", "a.py", "c.py"]
+        assert plain["b.py"] < lifted["b.py"] <= plain["b.py"] * (1 + BOOST_MAX)
+        assert lifted["c.py"] == plain["c.py"]
+        engine.clear()
+        engine.index()
+        assert found(engine, "parcel price") == [*plain]
+
+
+def test_nothing_is_counted_when_the_user_does_not_want_it(tmp_path: Path) -> None:
+    root = tree(tmp_path / "w", FILES)
+    with indexed(root, access_scoring=False) as engine:
+        tools.call(engine, "read_file", {"path": "src/mail.py"})
+    assert not list(cache_for(root).rglob("access.db"))
+
+
+# -- what a client pulls ----------------------------------------------------------------------------------------------
+
+
+def test_a_client_pulls_rules_and_decisions_at_the_start_of_work(engine: Engine) -> None:
+    ask(engine, "add_memory", category="preferences", content="Use tabs in Makefiles.", priority="critical")
+
+    async def body() -> None:
+        async with Client(mcp_server.build(Gate(alone(engine)))) as client:
+            (content,) = (await client.read_resource("ctx://rules")).contents
+            assert isinstance(content, types.TextResourceContents)
+            rules, decisions = content.text.split("## Decisions")
+            assert rules.startswith(
+                f"These are {REPOSITORY_WORDS}.\n\n## Rules\n\n- Use tabs in Makefiles. (.context-engine/memories/preferences/"
+            )
+            assert "Every amount is rounded half to even. (AGENTS.md:3@" in rules
+            assert "never as floats" in decisions
+
+    anyio.run(body)
+    gate = Gate(alone(engine))
+    text = prompt_templates.written(gate, "begin", {"task": "round it"}, shown=frozenset(), projects=Shown().projects)
+    assert "Every amount is rounded half to even." in text
+
+
+def test_where_nothing_is_known_the_page_says_how_to_begin(tmp_path: Path) -> None:
+    with indexed(tree(tmp_path / "w", {"a.py": "x = 1\n"})) as engine:
+        text = prompt_templates.written(Gate(alone(engine)), "begin", {}, shown=frozenset(), projects=())
+        assert "No rule and no decision is known yet." in text
+        assert "add_memory" in text
+
+
+# -- a plan's step ----------------------------------------------------------------------------------------------------
+
+
+def test_a_bundle_for_a_plan_holds_what_its_current_step_needs(engine: Engine) -> None:
+    steps = (
+        Step(uid="s1", title="Send the message in a thread", files_to_modify=("src/mail.py",), acceptance_criteria=("tests pass",)),
+        Step(uid="s2", title="Round invoices", files_to_modify=("src/invoice.py",), depends_on=("s1",)),
+    )  # fmt: skip
+    saved = engine.plans.desk.save(Plan(goal="Faster mail", steps=steps))
+    plain = ask(engine, "get_context_for_prompt", query="what is next", max_files=1)
+    told = ask(engine, "get_context_for_prompt", query="what is next", max_files=1, plan_id=saved.plan.id)
+    assert told["files"][0]["path"] == "src/mail.py"
+    assert told["hints"][0] == f"{saved.plan.id}, step 1: Send the message in a thread; done when: tests pass"
+    assert not [hint for hint in plain["hints"] if "step 1" in hint]
+    assert told["query"] == "what is next"
+    with pytest.raises(PlanNotFound):
+        ask(engine, "get_context_for_prompt", query="what is next", plan_id="nope")

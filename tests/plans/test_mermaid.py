@@ -1,0 +1,209 @@
+"""Pictures of plans: whatever a title holds, Mermaid sees only what we draw. The real parser is asked in `evals/mermaid`."""
+
+from __future__ import annotations
+
+import random
+import re
+import shutil
+from datetime import datetime
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from context_engine.plans.mermaid import (
+    EDGES_MAX,
+    NODES_MAX,
+    START,
+    Drawing,
+    architecture,
+    dependencies,
+    gantt,
+    label,
+    progress,
+)
+from context_engine.plans.model import Estimate, Plan
+from context_engine.plans.plan_progress import Event, Execution, folded
+from context_engine.storage.timestamps import DAY_S
+from evals.mermaid import check
+from tests.support.planned import plan_of, plans
+
+LINE = re.compile(
+    r"flowchart (?:TD|LR)|gantt|  (?:dateFormat YYYY-MM-DD HH:mm|axisFormat %m-%d)"
+    r'|  \w+\["[^"\[\]{}()|<>;`\\:%]*"\]|  \w+ --> \w+|  classDef \w+Style [-#\w:,]+|  class [\w,]+ \w+Style'
+    r"|  title [^:;%{}]*|  section (?:Done|Later|Stage \d+)"
+    r"|  [^:;%{}]* :(?:done, |active, |crit, )*\w+, \d{4}-\d\d-\d\d \d\d:\d\d, \d{4}-\d\d-\d\d \d\d:\d\d"
+)
+"""Every line that we may write, where each text is free of all that Mermaid takes for syntax."""
+
+
+def shape(text: str) -> list[str]:
+    """The lines, with codes taken out of texts: `#34;` is harmless and would look like syntax here."""
+    return [re.sub(r"#\d+;", "", line) for line in text.splitlines()]
+
+
+def after(plan: Plan, *done: int) -> Execution:
+    told = [(f"s{n}", kind) for n in done for kind in ("step_started", "step_completed")]
+    rows = [Event(seq=seq, at="2026-11-21T12:00:00Z", kind=kind, step=uid) for seq, (uid, kind) in enumerate(told, 1)]
+    return folded(plan, rows, now=0)
+
+
+def every(plan: Plan, execution: Execution) -> list[Drawing]:
+    modules = {step.title: [1] for step in plan.steps}
+    return [dependencies(plan, execution), progress(plan, execution), gantt(plan, execution), architecture(modules, [])]
+
+
+def row(count: int) -> Plan:
+    return plan_of(*((n - 1,) if n > 1 else () for n in range(1, count + 1)))
+
+
+# -- titles -----------------------------------------------------------------------------------------------------------
+
+
+@given(st.text(max_size=80) | st.sampled_from(check.HOSTILE), st.integers(20, 120))
+def test_a_label_is_shown_as_it_is_and_holds_no_syntax(text: str, chars: int) -> None:
+    coded = label(text, chars)
+    plain = check.decoded(coded)
+    assert not set(re.sub(r"#\d+;", "", coded)) & set("\"'`#;:%[]{}()|<>\\&*_~^@$\n\r\0")
+    assert len(plain) <= chars
+    shown = "".join(text.split())
+    assert shown.startswith("".join(plain.removesuffix("…").split())) or not shown.isprintable()
+
+
+@given(plans(), st.randoms(use_true_random=False))
+def test_every_line_of_every_picture_is_one_of_ours(plan: Plan, chance: random.Random) -> None:
+    titled = [msgspec.structs.replace(step, title=check.title(chance)) for step in plan.steps]
+    plan = msgspec.structs.replace(plan, goal=check.title(chance), steps=tuple(titled))
+    for picture in every(plan, after(plan, 1)):
+        assert [line for line in shape(picture.mermaid) if not LINE.fullmatch(line)] == []
+
+
+def test_a_word_that_the_lexer_looks_for_in_labels_is_broken_up() -> None:
+    assert label("direction LR") == "direction#32;LR"
+
+
+def test_one_picture_is_always_the_same_bytes() -> None:
+    plan, again = row(9), row(9)
+    assert every(plan, after(plan, 1, 2)) == every(again, after(again, 1, 2))
+
+
+@pytest.mark.skipif(not (check.INSTALLED / "installed").exists(), reason="the parser comes with `make mermaid`")
+@pytest.mark.slow
+def test_the_real_parser_accepts_hostile_titles() -> None:
+    assert shutil.which("node")
+    assert check.main(["--plans", "10"]) == 0
+
+
+# -- what is drawn ------------------------------------------------------------------------------------------------------
+
+
+def test_an_arrow_leads_to_what_waits_and_the_critical_path_stands_out() -> None:
+    picture = dependencies(plan_of((), (1,), (1,), (2,)), direction="LR")
+    lines = picture.mermaid.splitlines()
+    assert lines[0] == "flowchart LR"
+    assert '  n2["2 · Step 2"]' in lines
+    assert [line for line in lines if "-->" in line] == ["  n1 --> n2", "  n1 --> n3", "  n2 --> n4"]
+    assert "  class n1,n2,n4 criticalStyle" in lines
+    assert "3 h" in picture.legend
+
+
+def test_progress_is_coloured_by_state() -> None:
+    plan = plan_of((), (1,), (2,), ())
+    rows = [("s1", "step_started"), ("s1", "step_failed"), ("s4", "step_started")]
+    told = [Event(seq=n, at="2026-11-21T12:00:00Z", kind=kind, step=uid) for n, (uid, kind) in enumerate(rows, 1)]
+    picture = progress(plan, folded(plan, told, now=0))
+    assert "  class n1 failedStyle" in picture.mermaid
+    assert "  class n2,n3 blockedStyle" in picture.mermaid
+    assert "  class n4 activeStyle" in picture.mermaid
+    assert "1 failed, 1 in progress, 2 pending" in picture.legend
+
+
+def test_a_gantt_chart_works_eight_hours_a_day_from_monday_to_friday() -> None:
+    hours = {1: 6, 2: 4, 3: 24, 4: 10}
+    plan = row(4)
+    steps = (
+        msgspec.structs.replace(step, estimate=Estimate(h, h, h))
+        for step, h in zip(plan.steps, hours.values(), strict=True)
+    )
+    lines = gantt(msgspec.structs.replace(plan, steps=tuple(steps)), start=START).mermaid.splitlines()
+    assert [line.split(", ", 2)[2] for line in lines if ":crit" in line] == [
+        "2024-01-01 09:00, 2024-01-01 15:00",
+        "2024-01-01 15:00, 2024-01-02 11:00",
+        "2024-01-02 11:00, 2024-01-05 11:00",
+        "2024-01-05 11:00, 2024-01-08 13:00",
+    ]
+
+
+@given(st.floats(0, 4e9), st.lists(st.floats(0, 100_000), min_size=1, max_size=4))
+def test_no_bar_of_a_chart_begins_or_ends_outside_of_work(start: float, hours: list[float]) -> None:
+    plan = row(len(hours))
+    steps = (
+        msgspec.structs.replace(step, estimate=Estimate(h, h, h)) for step, h in zip(plan.steps, hours, strict=True)
+    )
+    picture = gantt(msgspec.structs.replace(plan, steps=tuple(steps)), start=start)
+    for line in picture.mermaid.splitlines():
+        if ":crit" in line:
+            begin, end = (datetime.fromisoformat(part) for part in line.split(", ")[-2:])
+            assert begin < end
+            assert begin.weekday() < 5 and end.weekday() < 5
+            assert (9, 0) <= (begin.hour, begin.minute) < (17, 0) and (9, 0) < (end.hour, end.minute) <= (17, 0)
+
+
+def test_a_chart_that_begins_on_a_weekend_begins_on_monday() -> None:
+    for day in (5, 6, 7):
+        assert ", 2024-01-08 09:00, 2024-01-08 10:00" in gantt(plan_of(()), start=START + day * DAY_S).mermaid
+
+
+def test_a_day_of_work_ends_in_the_evening_and_the_next_begins_in_the_morning() -> None:
+    plan = row(2)
+    steps = tuple(msgspec.structs.replace(step, estimate=Estimate(8, 8, 8)) for step in plan.steps)
+    picture = gantt(msgspec.structs.replace(plan, steps=steps)).mermaid
+    assert "n1, 2024-01-01 09:00, 2024-01-01 17:00" in picture
+    assert "n2, 2024-01-02 09:00, 2024-01-02 17:00" in picture
+
+
+def test_the_architecture_shows_touched_modules_and_those_beside_them() -> None:
+    picture = architecture(
+        {"src/web": [1, 3], "src/db": [2]},
+        [("src/web", "src/db"), ("src/db", "src/sql"), ("a", "b"), ("src/db", "src/db")],
+    )
+    lines = picture.mermaid.splitlines()
+    assert '  m2["src/web · steps 1, 3"]' in lines
+    assert '  m3["src/sql"]' in lines
+    assert [line for line in lines if "-->" in line] == ["  m1 --> m3", "  m2 --> m1"]
+    assert "  class m1,m2 touchedStyle" in lines
+
+
+# -- large plans --------------------------------------------------------------------------------------------------------
+
+
+def test_a_plan_that_fits_is_shown_whole() -> None:
+    plan = row(NODES_MAX)
+    assert all(picture.omitted == () for picture in every(plan, after(plan)))
+
+
+def test_of_a_large_plan_what_is_done_is_taken_together() -> None:
+    plan = row(NODES_MAX + 10)
+    done = range(1, 21)
+    for draw in (dependencies, progress, gantt):
+        picture = draw(plan, after(plan, *done))
+        assert picture.omitted == tuple(done)
+        assert "20 steps done" in picture.mermaid
+        assert "n21" in picture.mermaid
+        assert "20 steps are shown together" in picture.legend
+
+
+def test_of_a_huge_plan_the_last_steps_are_taken_together_too() -> None:
+    plan = plan_of(*[()] * 1000)
+    for draw in (dependencies, progress, gantt):
+        picture = draw(plan, after(plan, 1, 2))
+        assert f"{1000 - NODES_MAX + 1} later steps" in picture.mermaid
+        assert len(re.findall(r"^  (?:n\d+|allDone|later)\[|:.*, \d{4}-", picture.mermaid, re.MULTILINE)) == NODES_MAX
+
+
+def test_arrows_beyond_what_is_drawn_are_counted() -> None:
+    plan = plan_of(*(tuple(range(1, n)) for n in range(1, 41)))
+    picture = dependencies(plan)
+    assert picture.mermaid.count("-->") == EDGES_MAX
+    assert f"{40 * 39 // 2 - EDGES_MAX} arrows are not shown" in picture.legend

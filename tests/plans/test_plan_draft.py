@@ -1,0 +1,317 @@
+"""A plan out of the repository alone: real files with places, in an order that can be worked through, and honest about the rest."""
+
+from __future__ import annotations
+
+import doctest
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from context_engine.context.project_knowledge import Remembered, Team
+from context_engine.engine import Engine
+from context_engine.history.commit_facts import HistoryFile
+from context_engine.history.file_history import History
+from context_engine.history.mining import Miner
+from context_engine.model import Filter
+from context_engine.plans import plan_draft
+from context_engine.plans.model import Step
+from context_engine.plans.plan_draft import CONFIDENCE_MAX, Drafted, drafted
+from context_engine.plans.plan_sources import Asked, Sources
+from context_engine.repo.git import Git
+from tests.support.engines import indexed, open_engine
+from tests.support.trees import git, repository, tree
+
+ZOO = {
+    "zoo/__init__.py": "from zoo.cages import Cage\n",
+    "zoo/cages.py": (
+        "import time\n\n\nclass Cage:\n    def lock_gate(self, hours):\n        return time.time() + hours\n\n\n"
+        "def open_hours(day):\n    return 8 if day else 0\n"
+    ),
+    "zoo/feeding.py": "from zoo.cages import Cage\n\n\ndef feed(cage: Cage):\n    cage.lock_gate(2)\n    return 'fed'\n",
+    "zoo/visits/guide.py": "from zoo.feeding import feed\n\n\ndef tour(cage):\n    feed(cage)\n    cage.lock_gate(1)\n",
+    "zoo/visits/tickets.py": "def sell(count):\n    return count * 12\n",
+    "tests/test_cages.py": "from zoo.cages import Cage\n\n\ndef test_gate():\n    assert Cage().lock_gate(1)\n",
+    "tests/test_feeding.py": "from zoo.feeding import feed\n",
+    "docs/keepers.md": "# Keepers\n\nCall `lock_gate` before feeding.\n",
+    "Makefile": "test:\n\tpytest\n\nlint:\n\truff check\n",
+    "notes.txt": "nothing of interest\n",
+}
+
+
+@pytest.fixture(scope="module")
+def zoo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    root = repository(tmp_path_factory.mktemp("plans") / "zoo", ZOO)
+    with indexed(root, watch=False) as engine:
+        yield engine
+
+
+def planned(
+    engine: Engine, task: str, *, team: Team | None = None, past: History | None = None, **asked: Any
+) -> Drafted:
+    return drafted(Asked(task, **asked), Sources(engine, team or Team(), past))
+
+
+def step_with(made: Drafted, path: str) -> Step:
+    return next(step for step in made.plan.steps if path in step.files)
+
+
+def test_the_examples_hold() -> None:
+    assert doctest.testmod(plan_draft).failed == 0
+
+
+# -- which files -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "task", ["rename function lock_gate", "Rename `lock_gate` to `bolt`", "remove the method Cage.lock_gate"]
+)
+def test_every_file_that_refers_to_what_is_renamed_or_removed_is_in_the_steps(zoo: Engine, task: str) -> None:
+    referring = git(zoo.root, "grep", "-lw", "lock_gate").split("\n")
+    files = planned(zoo, task).plan.files
+    assert set(referring) <= files
+    assert files <= {*referring, "tests/test_feeding.py"}
+
+
+def test_every_path_exists_and_every_line_is_where_the_evidence_says(zoo: Engine) -> None:
+    for task in ("rename lock_gate", "Fix the opening hours", "Let feed return a receipt", "Sell tickets to groups"):
+        for step in planned(zoo, task).plan.steps:
+            assert all((zoo.root / path).is_file() for path in step.files_to_modify)
+            for each in step.evidence:
+                lines = (zoo.root / each.path).read_text().split("\n")
+                assert each.line <= len(lines)
+                if each.kind in ("definition", "reference"):
+                    assert each.symbol.rpartition(".")[2] in lines[each.line - 1]
+
+
+def test_the_same_task_gives_the_same_plan(zoo: Engine) -> None:
+    assert planned(zoo, "Fix the opening hours").plan == planned(zoo, "Fix the opening hours").plan
+
+
+def test_paths_that_are_left_out_are_in_no_plan(zoo: Engine) -> None:
+    made = planned(zoo, "Let feed return a receipt", chosen=Filter(exclude_paths=("docs/**", "tests/**")))
+    assert not [path for path in made.plan.files if path.startswith("docs/")]
+    assert made.plan.scope.excluded == ("docs/**", "tests/**")
+
+
+def test_without_an_index_words_alone_make_the_plan_and_it_says_so(tmp_path: Path) -> None:
+    with open_engine(tree(tmp_path / "zoo", ZOO), watch=False) as engine:
+        made = planned(engine, "Sell tickets to groups")
+    assert "zoo/visits/tickets.py" in made.plan.files
+    assert "no index" in " ".join(made.warnings)
+
+
+def test_nothing_is_connected_to(zoo: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("a plan must not open a connection")
+
+    monkeypatch.setattr(socket, "socket", refuse)
+    assert planned(zoo, "Fix the opening hours").plan.steps
+
+
+# -- in which order ----------------------------------------------------------------------------------------------------
+
+
+def test_what_is_defined_comes_before_what_uses_it_then_tests_then_documents(zoo: Engine) -> None:
+    made = planned(zoo, "rename `lock_gate` to `bolt`")
+    place = {path: number for number, step in enumerate(made.plan.steps) for path in step.files}
+    assert place["zoo/cages.py"] < place["zoo/feeding.py"] < place["tests/test_cages.py"] < place["docs/keepers.md"]
+    assert step_with(made, "zoo/feeding.py").depends_on == (step_with(made, "zoo/cages.py").uid,)
+    known: set[str] = set()
+    for step in made.plan.steps:
+        assert set(step.depends_on) <= known
+        known.add(step.uid)
+
+
+def test_a_fix_begins_with_a_test_that_fails(zoo: Engine) -> None:
+    made = planned(zoo, "Fix lock_gate: it ignores the hours")
+    first = made.plan.steps[0]
+    assert (first.files_to_modify, first.title.startswith("Write a test that fails")) == (
+        ("tests/test_cages.py",),
+        True,
+    )
+    assert step_with(made, "zoo/cages.py").depends_on == (first.uid,)
+    assert "the test of step 1 passes" in step_with(made, "zoo/cages.py").acceptance_criteria
+
+
+def test_a_missing_test_is_created_where_those_of_its_neighbours_lie(tmp_path: Path) -> None:
+    files = {path: text for path, text in ZOO.items() if path != "tests/test_cages.py"}
+    with indexed(repository(tmp_path / "zoo", files), watch=False) as engine:
+        made = planned(engine, "Fix Cage.lock_gate: it ignores the hours")
+    assert made.plan.steps[0].files_to_create == ("tests/test_cages.py",)
+
+
+def test_tests_that_are_called_specs_belong_to_their_source(tmp_path: Path) -> None:
+    files = {"lib/show_errors.rb": "def render_errors\nend\n", "test/spec_show_errors.rb": "describe 'x' do\nend\n"}
+    with indexed(repository(tmp_path / "specs", files), watch=False) as engine:
+        made = planned(engine, "Fix render_errors for empty lists")
+    assert made.plan.steps[0].files_to_modify == ("test/spec_show_errors.rb",)
+
+
+def test_a_task_about_tests_or_documents_begins_with_them(zoo: Engine) -> None:
+    assert planned(zoo, "Add tests for feed").plan.steps[0].files_to_modify[0] == "tests/test_feeding.py"
+    assert planned(zoo, "Update the docs of lock_gate for keepers").plan.steps[0].files_to_modify == (
+        "docs/keepers.md",
+    )
+
+
+def test_steps_that_need_nothing_of_each_other_do_not_wait_for_each_other(tmp_path: Path) -> None:
+    files = {"a/one.py": "def greet(): return 1\n", "b/two.py": "def greet(): return 2\n", "c/three.py": "greet = 3\n"}
+    with indexed(repository(tmp_path / "apart", files), watch=False) as engine:
+        made = planned(engine, "rename greet to hail")
+    assert [step.depends_on for step in made.plan.steps] == [()] * len(made.plan.steps)
+    assert made.plan.files == set(files)
+
+
+def test_only_what_has_to_be_done_is_in_a_plan_of_the_least(zoo: Engine) -> None:
+    task = "rename `lock_gate` to `bolt`"
+    least = planned(zoo, task, mvp_only=True)
+    assert "docs/keepers.md" in planned(zoo, task).plan.files - least.plan.files
+    assert any("docs/keepers.md" in each for each in least.plan.nice_to_have_features)
+
+
+# -- what is said about it ----------------------------------------------------------------------------------------------
+
+
+def test_the_commands_of_the_repository_say_when_a_step_is_done(zoo: Engine) -> None:
+    made = planned(zoo, "rename `lock_gate` to `bolt`")
+    assert step_with(made, "zoo/cages.py").checks == ("make lint",)
+    assert step_with(made, "tests/test_cages.py").checks == ("make test",)
+    assert "make test (Makefile)" in made.plan.testing_strategy.unit
+    assert all(step.acceptance_criteria for step in made.plan.steps)
+
+
+def test_a_name_with_several_meanings_is_asked_about(tmp_path: Path) -> None:
+    files = {"a.py": "def greet(): return 1\n", "b.py": "def greet(): return 2\n"}
+    with indexed(repository(tmp_path / "twice", files), watch=False) as engine:
+        made = planned(engine, "Let `greet` say goodbye")
+    assert made.status == "needs_clarification"
+    assert [(each.text, each.candidates) for each in made.plan.questions] == [
+        ("Which `greet` is meant?", ("a.py:1 (greet)", "b.py:1 (greet)"))
+    ]
+
+
+def test_a_rename_of_what_is_defined_twice_begins_with_both_and_asks(tmp_path: Path) -> None:
+    files = {
+        "a.py": "def greet(): return 1\n",
+        "b/b.py": "def greet(): return 2\n",
+        "c/use.py": "from a import greet\ngreet()\n",
+    }
+    with indexed(repository(tmp_path / "twice", files), watch=False) as engine:
+        made = planned(engine, "rename greet to hail")
+    assert made.plan.questions[0].text == "Which `greet` is meant?"
+    assert [step.files_to_modify for step in made.plan.steps] == [("a.py",), ("b/b.py",), ("c/use.py",)]
+
+
+def test_a_name_that_nobody_defines_is_asked_about_with_what_comes_near(zoo: Engine) -> None:
+    made = planned(zoo, "Fix `lock_gates` for the night")
+    assert made.plan.questions[0].text == "`lock_gates` was not found: is it new, or called otherwise?"
+    assert "lock_gate" in made.plan.questions[0].candidates
+
+
+def test_a_name_that_is_spelled_with_a_mark_behind_it_is_not_asked_about(tmp_path: Path) -> None:
+    files = {"lib/page.rb": "class Page\n  def accepts_html?\n    true\n  end\nend\n"}
+    with indexed(repository(tmp_path / "marks", files), watch=False) as engine:
+        assert planned(engine, "Call the right accepts_html method").plan.questions == ()
+
+
+def test_what_is_to_be_added_is_not_asked_about(zoo: Engine) -> None:
+    assert planned(zoo, "Add `lock_gates` to Cage").plan.questions == ()
+
+
+def test_a_task_that_nothing_here_has_to_do_with_is_asked_about(zoo: Engine) -> None:
+    made = planned(zoo, "xylophone quartz")
+    assert (made.status, made.plan.steps) == ("needs_clarification", ())
+    assert "where does it belong" in made.plan.questions[0].text
+
+
+@pytest.mark.parametrize("task", ["make the cages better", "fix cages"])
+def test_a_task_that_says_little_is_planned(zoo: Engine, task: str) -> None:
+    assert planned(zoo, task).status == "ready"
+
+
+@pytest.mark.parametrize("task", ["make it better", "please fix the code"])
+def test_a_task_that_does_not_say_what_is_to_change_is_asked_about(tmp_path: Path, task: str) -> None:
+    files = {"better.py": "def fix(code): return code\n", "b.py": "def better(code): return 2\n"}
+    with indexed(repository(tmp_path / "vague", files), watch=False) as engine:
+        made = planned(engine, task)
+    assert made.status == "needs_clarification"
+    assert made.plan.questions[0].text.startswith("The task does not say what is to change")
+
+
+RULE = Remembered("dis_1", "discovery", "rule", "", "Never lock the gate of a cage by hours.", "AGENTS.md:3", 0.9)
+FACT = Remembered("mem_2", "memory", "facts", "", "The gate never locks on hours.", "m.md", 0.8)
+
+
+def test_what_the_team_holds_to_binds_the_plan_and_is_asked_about_where_it_forbids(zoo: Engine) -> None:
+    team = Team(recall=lambda _text, _count: [RULE, FACT])
+    made = planned(zoo, "Lock the gate for more hours", team=team)
+    assert made.plan.scope.constraints == ("AGENTS.md:3 says: “Never lock the gate of a cage by hours.” [dis_1]",)
+    assert [each.candidates for each in made.plan.questions if "dis_1" in each.text] == [("yes", "no")]
+    assert not [each for each in planned(zoo, "Sell tickets", team=team).plan.questions if "dis_1" in each.text]
+
+
+def test_a_file_that_many_import_and_none_tests_is_a_risk(tmp_path: Path) -> None:
+    files = {f"use{number}.py": "import core\ncore.login()\n" for number in range(12)}
+    with indexed(repository(tmp_path / "core", files | {"core.py": "def login(): return 1\n"}), watch=False) as engine:
+        issues = [risk.issue for risk in planned(engine, "refactor function login").plan.risks]
+    assert "12 files import core.py" in issues
+    assert any(issue.startswith("no test goes by the name of core.py") for issue in issues)
+
+
+def test_what_guards_access_is_a_risk(tmp_path: Path) -> None:
+    with indexed(repository(tmp_path / "guard", {"src/auth.py": "def login(): return 1\n"}), watch=False) as engine:
+        issues = [risk.issue for risk in planned(engine, "Let login take a code").plan.risks]
+    assert "src/auth.py guards access or keeps secrets" in issues
+
+
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Engine, History]]:
+    """A repository in which the table of prices is always changed with the tickets, by four people."""
+    root = repository(tmp_path_factory.mktemp("plans") / "lived", ZOO)
+    for number in range(8):
+        git(root, "config", "user.name", f"person {number % 4}")
+        tree(
+            root,
+            {
+                "zoo/visits/tickets.py": f"def sell(count):\n    return count * {number}\n",
+                "prices.py": f"P = {number}\n",
+            },
+        )
+        git(root, "add", "--all")
+        git(
+            root,
+            "-c",
+            f"user.name=P{number % 4}",
+            "commit",
+            "--quiet",
+            f"--author=P{number % 4} <p@example.org>",
+            "-m",
+            f"Price {number}",
+        )
+    mined = Miner(Git(root), HistoryFile(root.parent / "history"), seconds=60).mined()
+    with indexed(root, watch=False) as engine:
+        yield engine, History(mined.facts, mined.head)
+
+
+def test_what_is_always_changed_with_it_belongs_to_the_plan(lived: tuple[Engine, History]) -> None:
+    engine, past = lived
+    made = planned(engine, "Let `sell` round the sum", past=past)
+    proofs = [each for step in made.plan.steps for each in step.evidence if each.path == "prices.py"]
+    assert [(each.kind, each.symbol) for each in proofs if each.kind == "co_change"] == [
+        ("co_change", "zoo/visits/tickets.py")
+    ]
+
+
+def test_what_many_people_have_changed_is_a_risk(lived: tuple[Engine, History]) -> None:
+    engine, past = lived
+    issues = [risk.issue for risk in planned(engine, "Let `sell` round the sum", past=past).plan.risks]
+    assert "4 people have changed zoo/visits/tickets.py more than once" in issues
+
+
+def test_confidence_rests_on_names_the_lead_freshness_and_tests_and_is_never_high(zoo: Engine) -> None:
+    named = planned(zoo, "Let `lock_gate` take minutes").plan.confidence_score
+    vague = planned(zoo, "make it better somehow").plan.confidence_score
+    assert vague < named <= CONFIDENCE_MAX

@@ -1,0 +1,79 @@
+"""Steps and approvals move along a table, and a refusal names the call to make first."""
+
+from __future__ import annotations
+
+import pytest
+
+from context_engine.errors import Conflict, PreconditionFailed
+from context_engine.plans.plan_lifecycle import APPROVAL_MOVES, STEP_MOVES, Approval, approval_moved, step_moved
+
+STATUSES = ("pending", "ready", "in_progress", "completed", "failed", "skipped")
+LEGAL = {
+    ("ready", "start"): "in_progress",
+    ("in_progress", "complete"): "completed",
+    ("in_progress", "fail"): "failed",
+    ("in_progress", "release"): "pending",
+    ("failed", "retry"): "pending",
+    **{(status, "skip"): "skipped" for status in ("pending", "ready", "in_progress", "failed")},
+    **{(status, "reopen"): "pending" for status in ("completed", "skipped", "failed", "in_progress")},
+}
+FORCED = {("pending", "start"), ("pending", "complete"), ("ready", "complete"), ("failed", "complete")}
+
+
+@pytest.mark.parametrize("status", STATUSES)
+@pytest.mark.parametrize("move", STEP_MOVES)
+def test_a_step_moves_as_the_table_says_and_no_other_way(status: str, move: str) -> None:
+    if (status, move) in LEGAL:
+        assert step_moved(status, move) == LEGAL[status, move]  # ty: ignore[invalid-argument-type]
+        return
+    with pytest.raises(PreconditionFailed) as refused:
+        step_moved(status, move, what="step 3")  # ty: ignore[invalid-argument-type]
+    assert refused.value.message.startswith(f"step 3 is {status.replace('_', ' ')}")
+    assert refused.value.suggestion
+
+
+@pytest.mark.parametrize("status", STATUSES)
+@pytest.mark.parametrize("move", STEP_MOVES)
+def test_force_opens_a_few_more_ways(status: str, move: str) -> None:
+    if (status, move) in FORCED:
+        step_moved(status, move, forced=True)  # ty: ignore[invalid-argument-type]
+    elif (status, move) not in LEGAL:
+        with pytest.raises(PreconditionFailed):
+            step_moved(status, move, forced=True)  # ty: ignore[invalid-argument-type]
+
+
+def test_a_step_that_was_never_started_cannot_be_completed() -> None:
+    with pytest.raises(PreconditionFailed) as refused:
+        step_moved("ready", "complete")
+    assert "start_step" in refused.value.suggestion
+
+
+def test_a_step_that_waits_cannot_start() -> None:
+    with pytest.raises(PreconditionFailed) as refused:
+        step_moved("pending", "start")
+    assert "view_progress" in refused.value.suggestion
+
+
+@pytest.mark.parametrize("move", APPROVAL_MOVES)
+def test_a_request_is_decided_once(move: str) -> None:
+    after = approval_moved("pending", move)  # ty: ignore[invalid-argument-type]
+    assert after == APPROVAL_MOVES[move]  # ty: ignore[invalid-argument-type]
+    with pytest.raises((Conflict, PreconditionFailed)) as refused:
+        approval_moved(after, "approve")
+    assert refused.value.details["status"] == after
+
+
+def test_what_was_approved_can_expire_and_what_expired_cannot_be_approved() -> None:
+    assert approval_moved("approved", "expire") == "expired"
+    with pytest.raises(PreconditionFailed):
+        approval_moved("expired", "approve")
+    with pytest.raises(Conflict):
+        approval_moved("rejected", "expire")
+
+
+def test_an_approval_of_a_step_speaks_of_that_step() -> None:
+    step = Approval(id="apr_1", plan_id="plan_1", plan_version=1, plan_hash="x", type="step", steps=("s1",))
+    assert step.covers("s1")
+    assert not step.covers("s2")
+    whole = Approval(id="apr_1", plan_id="plan_1", plan_version=1, plan_hash="x", type="full_plan")
+    assert whole.covers("s2")

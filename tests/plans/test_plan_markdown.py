@@ -1,0 +1,160 @@
+"""Plans as people read them: everything that is said is there, and no text breaks out of its place."""
+
+from __future__ import annotations
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from context_engine.plans.model import Evidence, Plan
+from context_engine.plans.plan_diff import difference
+from context_engine.plans.plan_markdown import difference_text, history_text, plan_text, progress_text, table_of
+from context_engine.plans.plan_parsing import parsed
+from context_engine.plans.plan_progress import Event, folded
+from context_engine.plans.plan_version import Version
+from tests.support.planned import plan_of, plans
+
+FULL = parsed(
+    {
+        "id": "plan_1",
+        "version": 3,
+        "goal": "Charge tax",
+        "task": "Charge tax on every bill",
+        "scope": {
+            "included": ["shop/**"],
+            "excluded": ["docs/**"],
+            "assumptions": ["one rate"],
+            "constraints": ["no network"],
+        },
+        "mvp_features": ["a rate"],
+        "architecture": {
+            "notes": "Prices are pure",
+            "diagrams": [{"type": "dependencies", "mermaid": "flowchart TD\n  n1\n"}],
+        },
+        "steps": [
+            {
+                "title": "Write tax",
+                "description": "Round half up.",
+                "files_to_modify": ["shop/prices.py"],
+                "files_to_create": ["shop/tax.py"],
+                "files_to_delete": ["shop/old.py"],
+                "priority": "high",
+                "estimated_effort": "2 hours",
+                "checks": ["pytest -q"],
+                "acceptance_criteria": ["tests pass"],
+                "evidence": [{"kind": "definition", "path": "shop/prices.py", "line": 5, "symbol": "tax"}],
+            },
+            {"title": "Use it", "depends_on": [1]},
+        ],
+        "milestones": [{"name": "First", "steps_included": [1, 2], "estimated_time": "1 day"}],
+        "risks": [{"issue": "Wrong | rounding", "mitigation": "Test it", "likelihood": "low"}],
+        "testing_strategy": {"unit": "tax()", "integration": "a bill", "coverage_target": "90 %"},
+        "questions": [{"id": "q1", "text": "Which rate?", "answer": "20 %"}, {"id": "q2", "text": "Since when?"}],
+        "open_feedback": ["make it nicer"],
+        "confidence_score": 0.62,
+    }
+).plan
+
+
+def test_a_plan_is_told_whole() -> None:
+    text = plan_text(FULL)
+    assert text.startswith("# Charge tax\n\n`plan_1` · version 3 · 2 steps, 3.2 h at least (1 → 2) · confidence 0.62\n")
+    for part in (
+        "Charge tax on every bill",
+        "- Excluded: docs/**",
+        "- Must: a rate",
+        "- Prices are pure",
+        "### 1. Write tax\n\nhigh priority · 2 hours · `s1`\n\nRound half up.",
+        "- Changes: `shop/prices.py`\n- Creates: `shop/tax.py`\n- Deletes: `shop/old.py`\n- Check: `pytest -q`",
+        "- [ ] tests pass",
+        "- Why: `shop/prices.py:5` `tax` (definition)",
+        "### 2. Use it\n\nafter 1 · `s2`",
+        "- First: steps 1, 2 (1 day)",
+        "| Wrong \\| rounding | low | Test it |",
+        "- Coverage: 90 %",
+        "- `q1` Which rate? - 20 %",
+        "- `q2` Since when?\n",
+        "- make it nicer",
+        "```mermaid\nflowchart TD\n  n1\n```",
+    ):
+        assert part in text
+
+
+def test_a_plan_under_way_shows_what_is_done() -> None:
+    rows = [("s1", "step_started", {}), ("s1", "step_completed", {"notes": "easy"}), ("s2", "step_started", {}), ("s2", "step_failed", {"error": "it\nbroke"})]  # fmt: skip
+    events = [
+        Event(seq=n, at="2026-11-21T12:00:00Z", kind=kind, step=uid, data=data)
+        for n, (uid, kind, data) in enumerate(rows, 1)
+    ]
+    text = plan_text(FULL, folded(FULL, events, now=0))
+    assert "failed, 50 % done" in text
+    assert "### 1. Write tax - completed" in text
+    assert "- [x] tests pass" in text
+    assert "- Note: easy" in text
+    assert "- Failed: it broke" in text
+
+
+def test_progress_is_a_bar_and_a_row_for_each_step() -> None:
+    plan = plan_of((), (1,), (2,), ())
+    rows = [("s1", "step_started"), ("s1", "step_completed"), ("s4", "step_started")]
+    events = [
+        Event(seq=n, at="2026-11-21T12:00:00Z", kind=kind, step=uid, actor="ann")
+        for n, (uid, kind) in enumerate(rows, 1)
+    ]
+    text = progress_text(plan, folded(plan, events, now=0))
+    assert text.startswith("█████░░░░░░░░░░░░░░░ 25 % - 1 of 4 steps, executing\n")
+    assert "| 2 | Step 2 | ready |  | 1 h |" in text
+    assert "| 3 | Step 3 | waiting | for 2 | 1 h |" in text
+    assert "| 4 | Step 4 | in progress | ann | 1 h |" in text
+    assert "Next: step 2, Step 2\nCritical path left: 2 → 3\n" in text
+
+
+def test_history_is_a_row_for_each_version() -> None:
+    version = Version(
+        plan_id="plan_1",
+        version=2,
+        created_at="2026-11-21T12:00:00.000Z",
+        change_type="refined",
+        content_hash="x",
+        change_summary="1 step added (3)",
+        author="ann",
+        reason="tax",
+        events=(),
+    )
+    assert "| 2 | 2026-11-21 12:00 | refined | ann | 1 step added (3); tax |" in history_text([version])
+
+
+def test_a_difference_is_told_in_numbers() -> None:
+    before = plan_of((), (1,), (2,), version=1)
+    after = msgspec.structs.replace(
+        before, version=2, steps=(before.steps[0], msgspec.structs.replace(before.steps[2], depends_on=("s1",)))
+    )
+    text = difference_text(difference(before, after))
+    assert text.startswith("Version 1 to 2: 1 step removed (2), step 2 changed (depends_on).\n")
+    assert "| step (2) | removed | Step 2 |  |" in text
+    assert "| step 2: depends_on | modified | (2) | 1 |" in text
+    assert "Critical path: 1 → (2) → 2, now 1 → 2; -1 h." in text
+
+
+@given(plans(), plans())
+def test_any_plan_can_be_told(one: Plan, other: Plan) -> None:
+    text = plan_text(one, folded(one, (), now=0))
+    assert text.count("\n### ") == len(one.steps)
+    assert progress_text(one, folded(one, (), now=0)).endswith("\n")
+    rows = difference_text(difference(one, other)).splitlines()
+    assert all(row.startswith("| ") and row.endswith(" |") for row in rows if row.startswith("|"))
+
+
+@given(st.lists(st.tuples(st.text(max_size=9), st.text(max_size=9)), max_size=3))
+def test_no_cell_leaves_its_column(rows: list[tuple[str, str]]) -> None:
+    lines = table_of(("a", "b"), rows).split("\n")
+    assert len(lines) == len(rows) + 2
+    assert all(line.replace("\\|", "").count("|") == 3 for line in lines)
+
+
+def test_only_the_best_evidence_is_told() -> None:
+    evidence = tuple(Evidence("reference", f"src/{n}.py") for n in range(9))
+    step = msgspec.structs.replace(FULL.steps[0], evidence=evidence)
+    text = plan_text(msgspec.structs.replace(FULL, steps=(step,)))
+    assert "`src/4.py`" in text
+    assert "`src/5.py`" not in text

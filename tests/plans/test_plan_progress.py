@@ -1,0 +1,270 @@
+"""How far a plan is follows from what happened to it, and from nothing else; no log can make a plan unreadable."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from context_engine.plans.model import Estimate, Plan, Question
+from context_engine.plans.plan_progress import USUAL, Event, Execution, Policy, folded, status_of, wire_execution
+from context_engine.storage.timestamps import seconds
+from tests.support.planned import events, plan_of, plans
+
+NOON = seconds("2026-11-21T12:00:00Z") or 0.0
+BEGIN = {"started": "step_started", "completed": "step_completed", "failed": "step_failed", "skipped": "step_skipped", "retried": "step_retried", "released": "step_released", "reopened": "step_reopened"}  # fmt: skip
+
+
+def log(*told: str, hours: float = 1) -> list[Event]:
+    """`log("1 started", "1 completed")`: an event each hour from noon on."""
+    rows = []
+    for seq, each in enumerate(told, 1):
+        number, what, *flags = each.split()
+        minutes = round(12 * 60 + (seq - 1) * 60 * hours)
+        at = f"2026-11-21T{minutes // 60:02}:{minutes % 60:02}:00.000Z"
+        rows.append(Event(seq=seq, at=at, kind=BEGIN[what], step=f"s{number}", data=dict.fromkeys(flags, True)))
+    return rows
+
+
+def after(plan: Plan, *told: str, hours: float = 1, policy: Policy = USUAL, now: float = NOON) -> Execution:
+    return folded(plan, log(*told, hours=hours), now=now, policy=policy)
+
+
+def statuses(execution: Execution) -> list[str]:
+    return [state.status for state in execution.steps.values()]
+
+
+# -- laws ---------------------------------------------------------------------------------------------------------------
+
+
+@given(plans().flatmap(lambda plan: st.tuples(st.just(plan), events([step.uid for step in plan.steps]))))
+def test_any_log_can_be_read(told: tuple[Plan, list[Event]]) -> None:
+    plan, happened = told
+    found = folded(plan, happened, now=NOON)
+    assert sum(found.counts.values()) == len(plan.steps)
+    assert found.status in ("ready", "executing", "completed", "failed", "stalled")
+    done = {uid for uid, state in found.steps.items() if state.status in ("completed", "skipped")}
+    failed = {uid for uid, state in found.steps.items() if state.status == "failed"}
+    assert found.percentage == pytest.approx(100 * len(done) / len(plan.steps) if plan.steps else 0, abs=0.1)
+    for step in plan.steps:
+        state = found.steps[step.uid]
+        open_ones = set(step.depends_on) - done
+        assert state.status != "ready" or not open_ones
+        assert state.status != "pending" or (open_ones and set(state.unmet) == open_ones)
+        assert set(state.blocked_by) <= failed
+    assert found.next in (found.ready or ("",))
+
+
+@given(plans(most=4).flatmap(lambda plan: st.tuples(st.just(plan), events([step.uid for step in plan.steps]))))
+def test_progress_is_where_the_moves_lead_that_were_possible(told: tuple[Plan, list[Event]]) -> None:
+    plan, happened = told
+    where = dict.fromkeys((step.uid for step in plan.steps), "open")
+    impossible = 0
+    for event in happened:
+        if event.step in where and event.kind.startswith("step_"):
+            new = _plainly(where[event.step], event)
+            impossible += new is None
+            where[event.step] = new or where[event.step]
+    found = folded(plan, happened, now=NOON)
+    plain = {"pending": "open", "ready": "open", "in_progress": "running"}
+    assert {uid: plain.get(state.status, state.status) for uid, state in found.steps.items()} == where
+    assert found.passed_over == impossible
+
+
+def _plainly(now: str, event: Event) -> str | None:
+    """The same moves in other words: what becomes of one step, None when that cannot be."""
+    forced = bool(event.data.get("forced"))
+    match event.kind.removeprefix("step_"):
+        case "started":
+            return "running" if now == "open" or (now == "running" and event.data.get("taken_over")) else None
+        case "completed":
+            return "completed" if now == "running" or (forced and now in ("open", "failed")) else None
+        case "failed":
+            return "failed" if now == "running" else None
+        case "retried":
+            return "open" if now == "failed" else None
+        case "released":
+            return "open" if now == "running" else None
+        case "skipped":
+            return "skipped" if now in ("open", "running", "failed") else None
+        case "reopened":
+            return "open" if now != "open" else None
+    raise AssertionError(event.kind)
+
+
+@given(plans().flatmap(lambda plan: st.tuples(st.just(plan), events([step.uid for step in plan.steps]))), st.randoms())
+def test_the_order_in_which_a_log_is_handed_over_does_not_count(told: tuple[Plan, list[Event]], chance: Any) -> None:
+    plan, happened = told
+    shuffled = list(happened)
+    chance.shuffle(shuffled)
+    assert folded(plan, shuffled, now=NOON) == folded(plan, happened, now=NOON)
+
+
+# -- the acceptance of the specification ----------------------------------------------------------------------------------
+
+
+def test_nothing_has_to_begin_for_progress_to_be_told() -> None:
+    found = after(plan_of((), (1,)))
+    assert statuses(found) == ["ready", "pending"]
+    assert (found.status, found.percentage, found.next, found.seq) == ("ready", 0, "s1", 0)
+
+
+def test_completing_a_step_makes_those_that_waited_for_it_ready() -> None:
+    found = after(plan_of((), (1,), (1,), (2,)), "1 started", "1 completed")
+    assert statuses(found) == ["completed", "ready", "ready", "pending"]
+    assert found.ready == ("s2", "s3")
+    assert found.percentage == 25
+
+
+def test_of_three_steps_that_do_not_wait_two_are_ready_when_one_is_done() -> None:
+    assert after(plan_of((), (), ()), "1 started", "1 completed").ready == ("s2", "s3")
+
+
+def test_a_failed_step_blocks_all_behind_it_and_the_plan() -> None:
+    found = after(plan_of((), (1,), (2,)), "1 started", "1 failed")
+    assert found.status == "failed"
+    assert found.blocked == {"s2": ("s1",), "s3": ("s1",)}
+    assert found.next == ""
+
+
+def test_a_retry_lifts_what_the_failure_blocked() -> None:
+    plan = plan_of((), (1,), (2,))
+    found = after(plan, "1 started", "1 failed", "1 retried")
+    assert (found.status, found.blocked, found.ready) == ("executing", {}, ("s1",))
+    assert found.steps["s1"].retries_left == 2
+    done = after(plan, "1 started", "1 failed", "1 retried", "1 started", "1 completed")
+    assert (done.ready, done.status, done.steps["s1"].attempts) == (("s2",), "executing", 2)
+
+
+def test_a_plan_goes_on_beside_a_failed_step() -> None:
+    found = after(plan_of((), (), (1,)), "1 started", "1 failed")
+    assert (found.status, found.ready) == ("executing", ("s2",))
+    assert after(plan_of((), (), (1,)), "1 started", "1 failed", "2 started", "2 completed").status == "failed"
+
+
+def test_skipping_is_as_good_as_completing_for_who_waits() -> None:
+    found = after(plan_of((), (1,)), "1 skipped")
+    assert (found.ready, found.percentage) == (("s2",), 50)
+    assert after(plan_of((), (1,)), "1 skipped", "2 started", "2 completed").status == "completed"
+
+
+def test_a_plan_in_a_circle_is_stalled() -> None:
+    assert after(plan_of((2,), (1,))).status == "stalled"
+
+
+def test_a_step_that_nobody_ends_is_open_again_when_its_lease_is_over() -> None:
+    plan, policy = plan_of((), (1,)), Policy(lease_hours=2)
+    assert after(plan, "1 started", policy=policy, now=NOON + 7_200).current == ("s1",)
+    found = after(plan, "1 started", policy=policy, now=NOON + 7_201)
+    assert (found.ready, found.steps["s1"].lease_expired) == (("s1",), True)
+    assert after(plan, "1 started", now=NOON + 10**9).current == ("s1",)
+    assert after(plan, "1 started", "1 started taken_over", policy=policy, now=NOON + 7_201).current == ("s1",)
+    assert after(plan, "1 started", "1 completed", policy=policy, now=NOON + 10**9).percentage == 50
+
+
+def test_time_is_told_of_a_step() -> None:
+    state = after(plan_of(()), "1 started", "1 completed").steps["s1"]
+    assert (state.started_at, state.completed_at) == ("2026-11-21T12:00:00.000Z", "2026-11-21T13:00:00.000Z")
+    assert state.duration_ms == 3_600_000
+
+
+def test_a_rollback_opens_the_steps_that_it_names() -> None:
+    told = [*log("1 started", "1 completed", "2 started", "2 completed"), Event(seq=5, at="2026-11-21T20:00:00Z", kind="rolled_back", data={"reopened": ["s2", "gone"]})]  # fmt: skip
+    found = folded(plan_of((), (1,)), told, now=NOON)
+    assert statuses(found) == ["completed", "ready"]
+    assert found.steps["s2"].attempts == 1
+
+
+def test_steps_weigh_by_their_estimate() -> None:
+    plan = plan_of((), ())
+    heavy = msgspec.structs.replace(plan.steps[1], estimate=Estimate(3, 3, 3))
+    plan = msgspec.structs.replace(plan, steps=(plan.steps[0], heavy))
+    found = after(plan, "2 started", "2 completed")
+    assert (found.percentage, found.weighted_percentage) == (50, 75)
+    assert found.critical_path_remaining == ("s1",)
+
+
+def test_a_pace_is_told_once_three_steps_are_done() -> None:
+    plan = plan_of((), (), (), (), (4,))
+    two = ["1 started", "1 completed", "2 started", "2 completed"]
+    assert after(plan, *two, hours=0.5).eta_hours is None
+    assert after(plan, *two, "3 started", "3 completed", hours=0.5).eta_hours == 1.0
+    assert after(plan, *two, "3 completed forced", hours=0.5).eta_hours is None
+
+
+def plan_taking(*hours: float, waits: tuple[tuple[int, ...], ...]) -> Plan:
+    plan = plan_of(*waits)
+    steps = (
+        msgspec.structs.replace(step, estimate=Estimate(h, h, h)) for step, h in zip(plan.steps, hours, strict=True)
+    )
+    return msgspec.structs.replace(plan, steps=tuple(steps))
+
+
+def test_the_next_step_is_on_the_critical_path() -> None:
+    assert after(plan_taking(1, 9, 1, 1, waits=((), (), (1,), (1,)))).next == "s2"
+
+
+def test_beside_the_critical_path_it_is_the_one_that_most_wait_for() -> None:
+    plan = plan_taking(1, 1, 1, 1, 1, 9, waits=((), (), (1,), (2,), (2,), ()))
+    assert after(plan, "6 started").next == "s2"
+
+
+def test_of_equals_it_is_the_more_important_and_then_the_first() -> None:
+    plan = plan_of((), ())
+    urgent = msgspec.structs.replace(plan.steps[1], priority="high")
+    assert after(msgspec.structs.replace(plan, steps=(plan.steps[0], urgent))).next == "s2"
+    assert after(plan).next == "s1"
+
+
+# -- as it is told ----------------------------------------------------------------------------------------------------------
+
+
+def test_execution_state_has_every_field_of_the_seed() -> None:
+    plan = plan_of((), (1,), (1,), (3,))
+    told = wire_execution(plan, after(plan, "1 started", "1 completed", "2 started", "3 started", "3 failed"))
+    assert {"plan_id", "status", "steps", "current_steps", "ready_steps", "blocked_steps"} <= told.keys()
+    assert (told["status"], told["current_steps"], told["ready_steps"], told["blocked_steps"]) == (
+        "executing",
+        [2],
+        [],
+        [4],
+    )
+    first, second, third, fourth = told["steps"]
+    assert (first["step_number"], first["status"], first["duration_ms"]) == (1, "completed", 3_600_000)
+    assert (first["started_at"], first["completed_at"]) == ("2026-11-21T12:00:00.000Z", "2026-11-21T13:00:00.000Z")
+    assert (second["status"], "completed_at" in second) == ("in_progress", False)
+    assert (third["status"], third["retries_left"]) == ("failed", 3)
+    assert (fourth["status"], fourth["unmet"]) == ("pending", [3])
+    assert told["blocked"] == [{"step": 4, "because": [3]}]
+    assert told["counts"] == {"completed": 1, "failed": 1, "in_progress": 1, "pending": 1}
+    assert (told["next"], told["seq"], told["total"], told["percentage"]) == (None, 5, 4, 25.0)
+
+
+def test_error_and_notes_of_a_step_are_told() -> None:
+    plan = plan_of((), ())
+    happened = log("1 started", "1 failed", "2 started", "2 completed")
+    happened[1].data["error"] = "it broke"
+    happened[3].data["notes"] = "easy"
+    steps = wire_execution(plan, folded(plan, happened, now=NOON))["steps"]
+    assert (steps[0]["error"], steps[1]["notes"]) == ("it broke", "easy")
+
+
+def test_a_list_says_one_word_about_a_plan() -> None:
+    plan = plan_of(())
+    asking = plan_of((), questions=(Question("q1", "Why?"),))
+    assert status_of(plan, after(plan)) == "ready"
+    assert status_of(plan, after(plan), approved=True) == "approved"
+    assert status_of(asking, after(asking), approved=True) == "needs_clarification"
+    assert status_of(plan, after(plan), archived=True) == "archived"
+    assert status_of(plan, after(plan, "1 started"), approved=True) == "executing"
+    assert status_of(plan_of(), after(plan_of())) == "draft"
+
+
+def test_a_thousand_steps_are_folded() -> None:
+    plan = plan_of(*((n - 1,) if n > 1 else () for n in range(1, 1001)))
+    told = [row for n in range(1, 501) for row in (f"{n} started", f"{n} completed")]
+    found = after(plan, *told, hours=0.001)
+    assert (found.percentage, found.next, len(found.critical_path_remaining)) == (50, "s501", 500)

@@ -1,0 +1,209 @@
+"""A plan is held against itself and against what is there; what can be put right is, and everything is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from context_engine.errors import Cycle, DanglingDependency
+from context_engine.plans.dependency_graph import graph
+from context_engine.plans.model import Plan
+from context_engine.plans.plan_parsing import Remark, parsed
+from context_engine.plans.plan_validation import Checked, refuse, validated
+from tests.support.planned import ground, plan_of, plans
+
+
+def checked(
+    *rows: dict[str, Any], strict: bool = True, closed: tuple[str, ...] = (), there: tuple[str, ...] = ()
+) -> Checked:
+    read = parsed(
+        {
+            "goal": "Ship",
+            "steps": [{"title": f"Step {n}", "acceptance_criteria": "ok"} | row for n, row in enumerate(rows, 1)],
+        }
+    )
+    return validated(read.plan, ground(*there), strict=strict, remarks=read.remarks, closed=closed)
+
+
+def codes(remarks: tuple[Remark, ...]) -> list[tuple[str, tuple[int, ...]]]:
+    return [(remark.code, remark.steps) for remark in remarks]
+
+
+@given(plans())
+def test_a_sound_plan_has_no_errors_and_looking_twice_finds_nothing_new(plan: Plan) -> None:
+    once = validated(plan, ground())
+    assert once.errors == ()
+    twice = validated(once.plan, ground())
+    assert twice.plan == once.plan
+    assert twice.autofixes == ()
+
+
+@given(plans())
+def test_steps_that_share_a_file_come_after_each_other(plan: Plan) -> None:
+    fixed = validated(plan, ground()).plan
+    before = {step.uid: step.depends_on for step in fixed.steps}
+    assert graph(fixed).cycle == ()
+    for step in plan.steps:
+        assert set(step.depends_on) <= set(before[step.uid])
+
+    def waits(uid: str, other: str) -> bool:
+        return any(each == other or waits(each, other) for each in before[uid])
+
+    for one in fixed.steps:
+        for other in fixed.steps:
+            if one.uid < other.uid and one.files & other.files:
+                assert waits(one.uid, other.uid) or waits(other.uid, one.uid)
+
+
+def test_two_parallel_steps_with_one_file_get_an_order_and_a_warning() -> None:
+    found = checked(
+        {"files_to_modify": "src/app.py"},
+        {"files_to_modify": ["src/app.py", "src/db.py"]},
+        {"files_to_modify": "src/web.py"},
+    )
+    assert found.plan.steps[1].depends_on == ("s1",)
+    assert codes(found.warnings) == [("SHARED_FILE", (1, 2))]
+    assert codes(found.autofixes) == [("DEPENDENCY_ADDED", (1, 2))]
+
+
+def test_the_order_of_the_plan_decides_who_waits() -> None:
+    found = checked({}, {"depends_on": 1, "files_to_modify": "src/app.py"}, {"files_to_modify": "src/app.py"})
+    assert [step.depends_on for step in found.plan.steps] == [(), ("s1",), ("s2",)]
+
+
+def test_a_circle_is_an_error_that_names_it() -> None:
+    found = validated(plan_of((), (), (5,), (), (3,)), ground())
+    assert codes(found.errors) == [("CYCLE", (3, 5, 3))]
+    with pytest.raises(Cycle) as refused:
+        refuse(found)
+    assert refused.value.details["cycle"] == [3, 5, 3]
+
+
+def test_a_circle_that_another_step_leads_into_is_found() -> None:
+    with pytest.raises(Cycle) as refused:
+        refuse(validated(plan_of((2,), (3,), (2,)), ground()))
+    assert refused.value.details["cycle"] == [2, 3, 2]
+
+
+def test_a_step_that_waits_for_itself_is_a_circle() -> None:
+    with pytest.raises(Cycle) as refused:
+        refuse(validated(plan_of((1,)), ground()))
+    assert refused.value.details["cycle"] == [1, 1]
+
+
+def test_a_circle_of_a_thousand_is_told_in_one_line() -> None:
+    with pytest.raises(Cycle) as refused:
+        refuse(validated(plan_of(*((n % 1000 + 1,) for n in range(1, 1001))), ground()))
+    assert len(refused.value.details["cycle"]) == 1001
+    assert len(refused.value.message) < 200
+
+
+def test_a_dependency_on_nothing_is_refused_or_left_out() -> None:
+    rows: list[dict[str, Any]] = [{}, {"depends_on": [1, 9]}]
+    with pytest.raises(DanglingDependency) as refused:
+        refuse(checked(*rows))
+    assert refused.value.details == {"dangling": [{"step": 2, "depends_on": "9"}], "total": 1}
+    assert "1 to 2" in refused.value.suggestion
+    found = checked(*rows, strict=False)
+    refuse(found)
+    assert found.plan.steps[1].depends_on == ("s1",)
+    assert codes(found.autofixes) == [("DANGLING_DEPENDENCY", (2,))]
+
+
+def test_a_file_that_is_not_there_is_an_error_with_the_nearest_one() -> None:
+    found = checked({"files_to_modify": ["src/app.py", "src/ap.py", "src/new.py"]})
+    assert codes(found.errors) == [("FILE_NOT_FOUND", (1,)), ("FILE_NOT_FOUND", (1,))]
+    assert found.errors[0].suggestion.startswith("Did you mean src/app.py?")
+    assert found.errors[1].path == "src/new.py"
+
+
+def test_a_file_may_be_made_by_the_step_or_by_one_before_it() -> None:
+    found = checked(
+        {"files_to_create": "src/new.py", "files_to_modify": "src/new.py"},
+        {"depends_on": 1},
+        {"depends_on": 2, "files_to_modify": "src/new.py"},
+    )
+    assert found.errors == ()
+    beside = checked({"files_to_create": "src/new.py"}, {"files_to_modify": "src/new.py"})
+    assert codes(beside.errors) == [("FILE_NOT_FOUND", (2,))]
+    assert "depends_on" in beside.errors[0].suggestion
+
+
+def test_a_file_to_make_that_is_there_already_is_a_warning() -> None:
+    assert codes(checked({"files_to_create": "src/app.py"}).warnings) == [("FILE_EXISTS", (1,))]
+
+
+def test_no_step_deletes_what_another_one_uses_beside_or_after_it() -> None:
+    beside = checked({"files_to_delete": "src/app.py"}, {"files_to_modify": "src/app.py"})
+    assert codes(beside.errors) == [("DELETED_BESIDE", (1, 2))]
+    after = checked({"files_to_delete": "src/app.py"}, {"files_to_modify": "src/app.py", "depends_on": 1})
+    assert codes(after.errors) == [("DELETED_BEFORE", (1, 2))]
+    before = checked({"files_to_modify": "src/app.py"}, {"files_to_delete": "src/app.py", "depends_on": 1})
+    assert before.errors == ()
+
+
+def test_what_was_deleted_may_be_made_anew() -> None:
+    found = checked(
+        {"files_to_delete": "src/app.py"},
+        {"files_to_create": "src/app.py", "depends_on": 1},
+        {"files_to_modify": "src/app.py", "depends_on": 2},
+    )
+    assert found.errors == ()
+
+
+def test_a_path_out_of_the_workspace_is_an_error_and_a_loose_one_is_written_anew() -> None:
+    found = checked({"files_to_modify": ["../secret", "./src\\app.py", "/etc/passwd"]})
+    assert [(each.code, each.path) for each in found.errors] == [
+        ("INVALID_PATH", "../secret"),
+        ("INVALID_PATH", "/etc/passwd"),
+    ]
+    assert found.plan.steps[0].files_to_modify == ("../secret", "src/app.py", "/etc/passwd")
+    assert [each.code for each in found.autofixes] == ["PATH_WRITTEN_ANEW"]
+
+
+def test_the_files_of_a_step_that_is_done_are_history() -> None:
+    rows = ({"files_to_modify": "src/gone.py"}, {"files_to_modify": "src/app.py"})
+    assert len(checked(*rows).errors) == 1
+    assert checked(*rows, closed=("s1",)).errors == ()
+
+
+def test_a_step_without_a_criterion_is_a_warning() -> None:
+    assert codes(checked({}, {"acceptance_criteria": []}).warnings) == [("NO_CRITERION", (2,))]
+
+
+def test_a_plan_without_steps_can_be_kept() -> None:
+    found = checked()
+    assert found.errors == ()
+    assert codes(found.warnings) == [("NO_STEPS", ())]
+
+
+def test_what_the_reader_passed_over_is_told_beside_the_rest() -> None:
+    found = checked({"blocks": [2], "colour": 1}, {})
+    assert [each.code for each in found.autofixes] == ["BLOCKS_OVERRULED"]
+    assert [each.code for each in found.warnings] == ["UNKNOWN_FIELD"]
+
+
+def test_everything_is_told_as_rows() -> None:
+    told = checked({"files_to_modify": ["src/ap.py", "src/app.py"]}, {"files_to_modify": "src/app.py"}).wire()
+    assert told["errors"] == [
+        {
+            "code": "FILE_NOT_FOUND",
+            "message": "step 1 changes src/ap.py, which is not there",
+            "suggestion": "Did you mean src/app.py? A new file belongs into files_to_create.",
+            "steps": [1],
+            "path": "src/ap.py",
+        }
+    ]
+    assert [row["code"] for row in told["autofixes"]] == ["DEPENDENCY_ADDED"]
+
+
+def test_a_thousand_steps_are_looked_at_and_only_the_first_troubles_told() -> None:
+    rows = [
+        {"files_to_modify": ["src/app.py", f"src/{n}.py"], "depends_on": [*range(max(1, n - 3), n)]}
+        for n in range(1, 1001)
+    ]
+    found = checked(*rows)
+    assert len(found.errors) == 1000
+    assert len(found.wire()["errors"]) == 50

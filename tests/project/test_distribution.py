@@ -1,0 +1,347 @@
+"""What is given away: wheel and sdist, and the files of packaging/ for registries, desktop clients, agents and containers.
+
+These tests need no network and no other program. That all of it installs and runs on a bare machine, and that each
+format's own tool accepts it, is shown by `make dist` (scripts/dist.py).
+"""
+
+from __future__ import annotations
+
+import configparser
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from email.message import Message
+from email.parser import Parser
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+
+import context_engine
+from context_engine import tools
+from context_engine.cli.app import app
+from context_engine.server import serve_options
+from context_engine.tools.arguments import bind
+from scripts import dist
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGING = ROOT / "packaging"
+SKILL = PACKAGING / "claude-plugin" / "skills" / "ctx" / "SKILL.md"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs" / "guides").glob("*.md"), *PACKAGING.rglob("*.md")])
+
+NOT_GIVEN = {".editorconfig", ".gitignore"}  # what only a clone needs; hatchling adds the second one by itself
+
+
+def document(name: str) -> dict[str, Any]:
+    return json.loads((PACKAGING / name).read_text(encoding="utf-8"))
+
+
+def values(key: str, inside: Any) -> Iterator[Any]:
+    """Every value of that key, however deep it lies."""
+    if isinstance(inside, dict):
+        yield from (value for name, value in inside.items() if name == key)
+    if isinstance(inside, dict | list):
+        for part in inside.values() if isinstance(inside, dict) else inside:
+            yield from values(key, part)
+
+
+def code(page: str) -> Iterator[str]:
+    r"""The code of a Markdown page: the lines of its fences, then what stands between ticks.
+
+    >>> list(code("Say `ctx index`:\n```sh\nctx search x\n```\n"))
+    ['ctx search x', 'ctx index']
+    """
+    fences = re.findall(r"^```\w*\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    for fence in fences:
+        yield from fence.splitlines()
+    yield from re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```$", "", page, flags=re.MULTILINE | re.DOTALL))
+
+
+def commands(page: str) -> set[str]:
+    """The commands of `ctx` that a page tells people to type.
+
+    >>> sorted(commands("`ctx index`, `.venv/bin/ctx search x`, `docker run -t ctx .`, a ctx tool"))
+    ['index', 'search']
+    """
+    return {word for line in code(page) for word in re.findall(r"(?:^|[\s/])ctx ([a-z][a-z-]+)", line)}
+
+
+# -- said once, written everywhere --------------------------------------------------------------------------------
+
+
+def test_packaging_repeats_what_is_said_elsewhere() -> None:
+    assert list(dist.stale()) == [], "run `python scripts/dist.py --sync`"
+
+
+@pytest.mark.parametrize("name", dist.DOCUMENTS)
+def test_every_version_is_that_of_the_package(name: str) -> None:
+    found = list(values("version", document(name)))
+    assert found
+    assert set(found) == {context_engine.__version__}
+
+
+@pytest.mark.parametrize("name", dist.DOCUMENTS)
+def test_a_new_release_reaches_every_document_and_nothing_else_in_it_changes(name: str) -> None:
+    known = dist.facts()
+    before = dist.synced(name, document(name), known)
+    after = dist.synced(name, before, replace(known, version="9.8.7"))
+    assert set(values("version", after)) == {"9.8.7"}
+    assert dist.synced(name, after, known) == before
+
+
+def test_the_desktop_extension_lists_the_tools_that_a_client_is_shown() -> None:
+    shown = [tool.name for tool in tools.ALL if serve_options.parse([], {}).shown.lists(tool.name)]
+    assert shown
+    assert [tool["name"] for tool in document("mcpb/manifest.json")["tools"]] == shown
+
+
+def test_the_readme_proves_to_the_registry_whose_server_it_is() -> None:
+    name = document("server.json")["name"]
+    assert re.fullmatch(r"[a-z0-9-]+(\.[a-z0-9-]+)+/[a-z0-9._-]+", name), "reverse DNS, a slash, the server"
+    assert f"<!-- mcp-name: {name} -->" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_registry_entry_starts_a_script_that_the_package_has() -> None:
+    entry = document("server.json")
+    assert len(entry["description"]) <= 100  # what the registry takes
+    for package in entry["packages"]:
+        assert package["identifier"] in PROJECT["scripts"], "uvx runs the script named like the package"
+        first, *named = package["packageArguments"]
+        assert first["value"] == "serve"
+        assert serve_options.parse([word for one in named for word in (one["name"], "/src")], {}).roots == ("/src",)
+
+
+def test_both_scripts_are_the_same_program() -> None:
+    assert PROJECT["scripts"]["ctx"] == PROJECT["scripts"][PROJECT["name"]]
+
+
+def test_the_desktop_extension_serves_the_folder_that_was_chosen() -> None:
+    manifest = document("mcpb/manifest.json")
+    words = manifest["server"]["mcp_config"]["args"]
+    serve = words[words.index("ctx") + 1 :]
+    assert serve[0] == "serve"
+    assert serve_options.parse(serve[1:], {}).roots == ("${user_config.project}",)
+    assert manifest["user_config"]["project"]["required"] is True
+    assert (ROOT / manifest["server"]["entry_point"]).is_file()
+
+
+def test_the_extension_is_made_of_files_that_exist() -> None:
+    assert [name for name in dist.EXTENSION if not (ROOT / name).exists()] == []
+
+
+def test_the_release_of_the_agent_is_written_down_in_one_place() -> None:
+    assert re.fullmatch(r"@anthropic-ai/claude-code@\d+\.\d+\.\d+", dist.claude_code())
+
+
+# -- the plugin and its skill --------------------------------------------------------------------------------------
+
+
+def test_the_plugin_starts_the_server_and_is_listed_in_the_marketplace() -> None:
+    server = document("claude-plugin/.mcp.json")["mcpServers"]["ctx"]
+    assert server["command"] in PROJECT["scripts"]
+    assert server["args"][0] == "serve"
+    serve_options.parse(server["args"][1:], {})
+    [listed] = document(".claude-plugin/marketplace.json")["plugins"]
+    assert (PACKAGING / listed["source"]).is_dir()
+    assert listed["name"] == document("claude-plugin/.claude-plugin/plugin.json")["name"]
+
+
+def test_the_skill_names_only_tools_and_arguments_that_exist() -> None:
+    known = {name for tool in tools.ALL for name in (tool.name, *tool.aliases)}
+    arguments = {name for tool in tools.ALL for name in tool.schema["properties"]}
+    page = SKILL.read_text(encoding="utf-8")
+    named = {word for word in re.findall(r"`([a-z_]+)`", page) if "_" in word or word in known}
+    assert len(named & known) >= 10
+    assert sorted(named - known - arguments) == []
+
+
+def test_the_skill_knows_which_tools_an_agent_sees_at_once() -> None:
+    listed, _, rest = SKILL.read_text(encoding="utf-8").partition("These are not listed")
+    hidden = rest.partition("## ")[0]
+    for page, seen in ((listed, True), (hidden, False)):
+        named = [tool.name for tool in tools.ALL if f"`{tool.name}` |" in page]
+        assert named
+        assert [name for name in named if serve_options.parse([], {}).shown.lists(name) is not seen] == []
+
+
+def examples(page: Path) -> list[tuple[str, dict[str, Any]]]:
+    """The calls `tool {json}` in the fences of a page."""
+    calls = re.findall(r"^([a-z_]+) +(\{.*\})$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return [(name, json.loads(arguments)) for name, arguments in calls]
+
+
+@pytest.mark.parametrize(("name", "arguments"), [*examples(SKILL), *examples(ROOT / "docs" / "guides" / "agents.md")])
+def test_every_example_is_a_call_that_its_tool_accepts(name: str, arguments: Mapping[str, Any]) -> None:
+    bind(tools.find(name).parameters, arguments)
+    if name == "call_tool":
+        bind(tools.find(arguments["name"]).parameters, arguments["arguments"])
+
+
+def test_the_skill_says_when_to_use_it() -> None:
+    _, head, text = SKILL.read_text(encoding="utf-8").split("---\n", 2)
+    fields = dict(line.split(": ", 1) for line in head.strip().splitlines())
+    assert fields["name"] == SKILL.parent.name
+    assert "Use when" in fields["description"]
+    assert len(fields["description"]) <= 1024  # what the format allows
+    assert len(text.split()) < 600, "a skill is paid for each time it is used"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_a_page_names_only_commands_that_exist(page: Path) -> None:
+    known = set(typer.main.get_command(app).commands)  # ty: ignore[missing-attribute] - an app of several commands is a group
+    assert sorted(commands(page.read_text(encoding="utf-8")) - known) == []
+
+
+# -- the container ------------------------------------------------------------------------------------------------
+
+
+def instructions(word: str) -> list[str]:
+    """What stands behind an instruction of the Dockerfile, continued lines joined."""
+    text = re.sub(r"\\\n\s*", "", (PACKAGING / "Dockerfile").read_text(encoding="utf-8"))
+    return re.findall(rf"^{word} (.+)$", text, re.MULTILINE)
+
+
+def test_the_image_is_built_from_files_that_reach_the_builder() -> None:
+    let_through = (PACKAGING / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()
+    copied = [word for line in instructions("COPY") if not line.startswith("--from") for word in line.split()[:-1]]
+    assert copied
+    assert [word for word in copied if not (ROOT / word).exists()] == []
+    assert [word for word in copied if f"!{word.removeprefix('./')}" not in let_through] == []
+
+
+def test_the_container_serves_the_mounted_folder_and_is_not_root() -> None:
+    environment = dict(pair.split("=", 1) for line in instructions("ENV") for pair in line.split())
+    [entry] = instructions("ENTRYPOINT")
+    assert json.loads(entry) == ["ctx", "serve"]
+    assert serve_options.parse([], environment).roots == ("/workspace",)
+    assert instructions("USER") == ["1000:1000"]
+
+
+def test_the_container_writes_into_its_volume_only() -> None:
+    environment = dict(pair.split("=", 1) for line in instructions("ENV") for pair in line.split())
+    [volume] = instructions("VOLUME")
+    assert {environment["XDG_CACHE_HOME"], environment["TMPDIR"]} == {volume}
+
+
+def test_the_container_is_asked_for_its_health_only_over_http(monkeypatch: pytest.MonkeyPatch) -> None:
+    [check] = instructions("HEALTHCHECK")
+    _, flag, script = json.loads(check.partition("CMD ")[2])
+    assert "CTX_HTTP" in serve_options.VARIABLES
+    monkeypatch.delenv("CTX_HTTP", raising=False)
+    subprocess.run([sys.executable, flag, script], check=True)
+    monkeypatch.setenv("CTX_HTTP", "127.0.0.1:1")  # nobody listens there
+    assert subprocess.run([sys.executable, flag, script], check=False, capture_output=True).returncode
+
+
+# -- the lock -------------------------------------------------------------------------------------------------------
+
+
+def test_the_lock_names_public_addresses_only() -> None:
+    text = (ROOT / "uv.lock").read_text(encoding="utf-8")
+    hosts = set(re.findall(r"[a-z+]+://[^/\"]+", text))
+    assert hosts == {"https://pypi.org", "https://files.pythonhosted.org"}
+
+
+def test_the_lock_knows_every_dependency() -> None:
+    packages = tomllib.loads((ROOT / "uv.lock").read_text(encoding="utf-8"))["package"]
+    [own] = [package for package in packages if package["name"] == PROJECT["name"]]
+    assert {one["name"] for one in own["dependencies"]} == {plain(one) for one in PROJECT["dependencies"]}, "make lock"
+
+
+def plain(requirement: str) -> str:
+    """The name in a requirement, as indexes spell it.
+
+    >>> plain("PyStemmer>=3.0")
+    'pystemmer'
+    """
+    return re.split(r"[^\w.-]", requirement, maxsplit=1)[0].lower().replace("_", "-")
+
+
+# -- wheel and sdist ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a wheel and an sdist of this tree, built without a network."""
+    folder = tmp_path_factory.mktemp("dist")
+    subprocess.run([sys.executable, "-m", "hatchling", "build", "-d", str(folder)], cwd=ROOT, check=True)
+    return folder
+
+
+def names_in(built: Path, suffix: str) -> list[str]:
+    """The files in the archive, as paths below the root of what it holds."""
+    [archive] = built.glob(f"*{suffix}")
+    if suffix == ".whl":
+        return zipfile.ZipFile(archive).namelist()
+    with tarfile.open(archive) as tar:
+        return [name.partition("/")[2] for name in tar.getnames()]
+
+
+def metadata(built: Path, name: str) -> str:
+    """A file of the wheel's `.dist-info`."""
+    [archive] = built.glob("*.whl")
+    with zipfile.ZipFile(archive) as wheel:
+        [path] = [one for one in wheel.namelist() if one.endswith(f".dist-info/{name}")]
+        return wheel.read(path).decode()
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_the_whole_package_and_nothing_else(built: Path) -> None:
+    package = ROOT / "context_engine"
+    on_disk = {
+        path.relative_to(ROOT).as_posix()
+        for path in package.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    inside = {name for name in names_in(built, ".whl") if ".dist-info/" not in name}
+    assert inside == on_disk
+    assert {"context_engine/py.typed", "context_engine/languages/python.toml"} <= inside
+    assert "context_engine/server/protocol_catalogue.json" in inside
+
+
+@pytest.mark.slow
+def test_the_wheel_says_what_an_installer_must_know(built: Path) -> None:
+    told: Message = Parser().parsestr(metadata(built, "METADATA"))
+    assert (told["Name"], told["Version"]) == (PROJECT["name"], context_engine.__version__)
+    assert told["Requires-Python"] == PROJECT["requires-python"]
+    assert told["License-Expression"] == PROJECT["license"]
+    needs: Sequence[str] = told.get_all("Requires-Dist") or []
+    assert {plain(one) for one in needs if "extra ==" not in one} == {plain(one) for one in PROJECT["dependencies"]}
+    assert [one for one in needs if "@" in one] == [], "an index refuses requirements with an address"
+    assert metadata(built, "licenses/LICENSE") == (ROOT / "LICENSE").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_the_wheel_carries_the_readme_as_its_description(built: Path) -> None:
+    told: Message = Parser().parsestr(metadata(built, "METADATA"))
+    assert told["Description-Content-Type"] == "text/markdown"
+    assert told.get_payload() == (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_the_wheel_installs_every_script(built: Path) -> None:
+    scripts = configparser.ConfigParser(delimiters="=")
+    scripts.read_string(metadata(built, "entry_points.txt"))
+    assert dict(scripts["console_scripts"]) == PROJECT["scripts"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not (ROOT / ".git").exists() or not shutil.which("git"), reason="what belongs to the tree is known in a clone only"
+)
+def test_the_sdist_holds_all_that_a_clone_does(built: Path) -> None:
+    listing = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    tracked = {name for name in listing.split("\0") if name and (ROOT / name).is_file()} - NOT_GIVEN
+    inside = set(names_in(built, ".tar.gz"))
+    assert tracked
+    assert sorted(tracked - inside) == []
+    assert sorted({name.partition("/")[0] for name in inside} & {"build", "dist", ".venv", ".git"}) == []

@@ -1,0 +1,593 @@
+"""The habits of this code base, checked by reading the source; nothing heavy is imported and no rule is skipped.
+
+What imports can show, `.importlinter` holds. What they cannot - who opens a file, who mints a path, whether a file has
+a door - stands here. Every exception is a row with its reason, and a row that is no longer needed is a failure.
+"""
+
+from __future__ import annotations
+
+import ast
+import configparser
+import importlib
+import re
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from context_engine import errors
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "context_engine"
+
+# Who but `workspace` may touch the file system, and what for. A key is a file or a folder of the package.
+TOUCHES_FILES = {
+    "storage/confined_folder.py": "opens files beneath a folder for those who may, without following links out of it",
+    "repo/executables.py": "asks which programs there are; opens nothing",
+    "settings.py": "the settings file of the workspace, `.context-engine/config.yml`, and that of the user",
+    "cli/app.py": "asks whether a word typed at the terminal is a path; opens nothing",
+    "cli/clients/": "the settings files of clients, where `ctx setup` and `ctx doctor` look, and the installed `ctx` script",
+    "cli/doctor/": "tries whether the cache can be written, makes a folder of its own to try the server in, asks whether roots exist",
+    "server/bearer_token.py": "the bearer token of the HTTP server, in the user's config folder or where its owner put it",
+    "server/token_file.py": "the tokens of a shared server, in the user's config folder or where its owner put them",
+    "server/shared_server.py": "asks whether there is such a file; opens nothing",
+    "server/audit_log.py": "the audit log of a shared server, where its owner wants it",
+    "server/stdio_streams.py": "the standard streams, moved aside so that no print can spoil the protocol, and /dev/null",
+    "server/shutdown.py": "a pipe to itself, which every signal wakes it with",
+    "server/parent_process.py": "what the system tells of the processes that started this one",
+    "server/protocol_catalogue.py": "its own generated file in this package",
+    "storage/": "files of our own, in the user's cache and in `.context-engine/`",
+    "edit/journal.py": "the journal of edits, in `.context-engine/`",
+    "history/commit_facts.py": "the mined history, in the user's cache",
+    "index/embedded_store.py": "its own index files, in the user's cache",
+    "index/index_archive.py": "the archive of an index that the user named",
+    "index/index_copy.py": "its own index files, in the user's cache",
+    "index/index_migration.py": "its own index files, in the user's cache",
+    "index/index_repair.py": "its own index files, in the user's cache",
+    "index/segment.py": "its own index files, in the user's cache",
+    "index/shared_store.py": "its own index files, in the user's cache",
+    "index/shared_writer.py": "its own index files, in the user's cache",
+    "memory/memory_index.py": "the index of memories, in the user's cache",
+    "search/file_usage.py": "the counters of use, in `.context-engine/`",
+    "semantic/served_model.py": "a note beside the index, in the user's cache",
+    "semantic/vector_store.py": "the vectors of this machine, in the user's cache",
+    "sharing/": "copies of what a team shares, in the user's cache and in `.context-engine/`",
+    "index/chunk_folder.py": "asks whether a folder of chunk files is there, makes the one to export to; reads and writes through `workspace`",
+    "embedding/model_folder.py": "asks whether the folder of a model is there, which the user named",
+    "embedding/model_files.py": "the models of this machine, in the user's cache: their sizes, their bytes",
+    "embedding/model_install.py": "makes those models, out of a package that pip fetched or the user brought",
+    "embedding/static_embedder.py": "maps the table that this package brings along",
+    "index/worker.py": "the pipes to the process that started it, no file",
+    "secrets/": "its own rules, a file of this package",
+    "languages/language.py": "the language files of this package, and those the user adds",
+    "languages/grammars.py": "the parsers of an installed package, unpacked into the user's cache",
+}
+
+# Functions that close a descriptor which they did not open, each with the reason why nothing else can use its number later.
+CLOSES_FOR_OTHERS = {
+    "server/stdio_streams.py:_run": "a thread that owns the duplicate made for it; nothing else knows its number",
+}
+
+# What a module that knows the folder `.context-engine/` may ask the system for by a path of its own. Whatever is in that
+# folder is opened by `confined.ConfinedFolder`, mostly through `store.state.StateFolder`: a repository may have brought it.
+OPENS_BESIDE_STATE = {
+    "languages/language.py": {
+        "folder.read_bytes": "of a ConfinedFolder",
+        "(folder / f'{name}.toml').read_text": "the language files of this package",
+    },
+    "settings.py": {"path.open": "the user's own settings, in the user's config folder"},
+    "storage/database.py": {
+        "os.open": "a database in the user's cache",
+        "os.stat": "whether it is still the file that was opened; follows no link",
+        "os.path.realpath": "where the workspace is: SQLite follows no link on the way to the file",
+    },
+    "storage/liveness.py": {"os.path.realpath": "a name for the workspace among machines"},
+    "storage/state_folder.py": {
+        "entry.is_dir": "of an open folder",
+        "entry.is_file": "of an open folder",
+        "entry.stat": "of an open folder",
+        "os.stat": "who owns the workspace",
+        "self.open": "of this StateFolder",
+    },
+    "storage/trash.py": {"files.rename": "of a StateFolder"},
+}
+THROUGH_A_HANDLE = ("self._files.", "self._folder.", "home._files.", "ConfinedFolder(", "os.read", "os.write")
+"""How a call begins that asks such a folder, or what is open already."""
+
+# Functions that may be longer than LINES_MAX, each with the reason why it reads better whole.
+LONG_FUNCTIONS: dict[str, str] = {}
+LINES_MAX = 60  # what the longest function has in the code bases this one takes for a model
+
+# Words that say nothing about what a thing does.
+EMPTY_NAMES = {"manager", "managers", "helper", "helpers", "util", "utils", "info", "infos"}
+
+PATH_METHODS = {
+    *("read_text", "read_bytes", "write_text", "write_bytes", "iterdir", "glob", "rglob", "walk"),
+    *("exists", "is_file", "is_dir", "is_symlink", "stat", "lstat", "resolve", "readlink", "samefile"),
+    *("mkdir", "rmdir", "unlink", "touch", "chmod", "rename", "symlink_to", "hardlink_to"),
+}
+OS_FUNCTIONS = {
+    *("open", "scandir", "listdir", "walk", "fwalk", "stat", "lstat", "access", "readlink", "replace", "rename"),
+    *("renames", "remove", "unlink", "rmdir", "removedirs", "mkdir", "makedirs", "link", "symlink", "chmod", "chown"),
+    *("truncate", "utime", "mkfifo", "read", "write", "pread", "pwrite", "fdopen", "posix_fallocate"),
+}
+OS_WRITERS = {
+    *(
+        "write",
+        "pwrite",
+        "replace",
+        "rename",
+        "renames",
+        "remove",
+        "unlink",
+        "rmdir",
+        "removedirs",
+        "mkdir",
+        "makedirs",
+    ),
+    *("link", "symlink", "chmod", "chown", "truncate", "utime", "mkfifo", "posix_fallocate"),
+}
+OPENERS = {"bz2", "codecs", "gzip", "io", "lzma", "tarfile", "zipfile"}  # modules whose `open` opens a file
+WHOLE_MODULES = {"mmap", "shutil", "tempfile"}  # any call into them touches files
+FILE_CALLS = {"open", "NamedTemporaryFile", "TemporaryDirectory", "mkstemp", "mkdtemp"}
+
+MUTABLE_CALLS = {"list", "dict", "set", "defaultdict", "OrderedDict", "Counter", "deque", "WeakValueDictionary"}
+MUTATING_METHODS = {
+    *("append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "appendleft", "popleft"),
+    *("add", "discard", "update", "setdefault", "popitem", "difference_update", "intersection_update"),
+}
+
+# -- reading the tree ---------------------------------------------------------------------------------------------
+
+
+def modules() -> list[str]:
+    """Every Python file of the package, as a path below it."""
+    return sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
+
+
+@cache
+def parsed(module: str) -> ast.Module:
+    return ast.parse((PACKAGE / module).read_text(encoding="utf-8"), filename=module)
+
+
+def file_touches(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Every call that reads, writes or looks at files: its line and how it is spelled."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and touches_files(node.func):
+            yield node.lineno, ast.unparse(node.func)
+
+
+def touches_files(called: ast.expr) -> bool:
+    match called:
+        case ast.Name(id=name):
+            return name in FILE_CALLS
+        case ast.Attribute(value=ast.Name(id="os"), attr=name):
+            return name in OS_FUNCTIONS
+        case ast.Attribute(value=ast.Attribute(value=ast.Name(id="os"), attr="path"), attr=name):
+            return name in {"exists", "lexists", "isfile", "isdir", "islink", "getsize", "getmtime", "realpath"}
+        case ast.Attribute(value=ast.Name(id=module), attr="open"):
+            return module in OPENERS or module[:1].islower()  # `path.open()`, but not `Engine.open()`
+        case ast.Attribute(value=ast.Name(id=module)) if module in WHOLE_MODULES:
+            return True
+        case ast.Attribute(value=ast.Name(id="ast"), attr="walk"):
+            return False  # over a syntax tree
+        case ast.Attribute(attr=name):
+            return name in PATH_METHODS
+    return False
+
+
+def allowed(module: str, rows: dict[str, str]) -> str | None:
+    """The row that covers a module: itself, or the folder it lies in."""
+    return next((row for row in rows if module == row or (row.endswith("/") and module.startswith(row))), None)
+
+
+def functions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, int]]:
+    """Every function, nested ones too, by qualified name, with its length in lines."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield prefix + node.name, (node.end_lineno or node.lineno) - node.lineno + 1
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield from functions(node, f"{prefix}{node.name}.")
+        elif not isinstance(node, ast.expr):
+            yield from functions(node, prefix)
+
+
+def module_state(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Where a function changes something that lives in the module: `global`, or a mutation of a module-level container."""
+    containers = {name for node in tree.body for name in mutable_names(node)}
+    for function in ast.walk(tree):
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        shadowed = local_names(function)
+        for node in ast.walk(function):
+            if isinstance(node, ast.Global):
+                yield node.lineno, f"global {', '.join(node.names)}"
+            elif (name := mutated(node)) in containers - shadowed:
+                yield function.lineno, f"{name} is changed in {function.name}()"
+
+
+def mutable_names(node: ast.stmt) -> Iterator[str]:
+    """Names that a module-level statement binds to a list, dict or set."""
+    if isinstance(node, ast.Assign):
+        targets, value = node.targets, node.value
+    elif isinstance(node, ast.AnnAssign) and node.value:
+        targets, value = [node.target], node.value
+    else:
+        return
+    literal = isinstance(value, ast.List | ast.Dict | ast.Set | ast.ListComp | ast.DictComp | ast.SetComp)
+    called = isinstance(value, ast.Call) and ast.unparse(value.func).rpartition(".")[2] in MUTABLE_CALLS
+    if literal or called:
+        yield from (target.id for target in targets if isinstance(target, ast.Name))
+
+
+def local_names(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+    """Names that a function binds itself, which hide those of the module."""
+    arguments = function.args
+    named = {one.arg for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+    return named | {
+        node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+
+
+def mutated(node: ast.AST) -> str | None:
+    """The plain name whose content this node changes, if it does."""
+    match node:
+        case ast.Subscript(value=ast.Name(id=name), ctx=ast.Store() | ast.Del()):
+            return name
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=method)) if method in MUTATING_METHODS:
+            return name
+        case ast.AugAssign(target=ast.Name(id=name)):
+            return name
+    return None
+
+
+def foreign_closes(tree: ast.AST) -> Iterator[str]:
+    """Functions that close a descriptor which is not a variable of theirs, or keep a bare number in an attribute."""
+    for function in ast.walk(tree):
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        stored = {one.id for one in ast.walk(function) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+        if any(_closes_foreign(node, stored) or _keeps_number(node) for node in ast.walk(function)):
+            yield function.name
+
+
+def _closes_foreign(node: ast.AST, own: set[str]) -> bool:
+    if not isinstance(node, ast.Call) or ast.unparse(node.func) != "os.close":
+        return False
+    closed = ast.unparse(node.args[0])
+    is_given_up = closed.endswith(".pop()")  # nothing has the number any more
+    return closed not in own and not closed.startswith("os.open(") and not is_given_up
+
+
+def _keeps_number(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
+        return False
+    goals = [one for goal in node.targets for one in ast.walk(goal)]
+    opens = ast.unparse(node.value.func) in {"os.open", "os.dup", "os.pipe"}
+    return opens and any(isinstance(one, ast.Attribute) for one in goals)
+
+
+def words_of(name: str) -> set[str]:
+    """A file or class name, split at underscores and capitals.
+
+    >>> sorted(words_of("SessionManager"))
+    ['manager', 'session']
+    """
+    return {word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+", name)}
+
+
+def contract(name: str, key: str) -> set[str]:
+    """The modules that an import contract of `.importlinter` lists under a key."""
+    file = configparser.ConfigParser()
+    file.read(ROOT / ".importlinter", encoding="utf-8")
+    return set(file[f"importlinter:contract:{name}"][key].split())
+
+
+def imported(tree: ast.AST) -> set[str]:
+    """The top-level names of everything a file imports, inside functions too."""
+    names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    names |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    return {name.partition(".")[0] for name in names}
+
+
+def dotted(module: str) -> str:
+    """A file of the package as the module it is."""
+    return f"context_engine/{module}".removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def error_classes() -> list[type[errors.ContextEngineError]]:
+    """Every error that `errors.py` defines, the root left out."""
+
+    def below(kind: type[errors.ContextEngineError]) -> Iterator[type[errors.ContextEngineError]]:
+        for child in kind.__subclasses__():
+            yield child
+            yield from below(child)
+
+    return [one for one in below(errors.ContextEngineError) if one.__module__ == errors.__name__]
+
+
+def docs() -> list[Path]:
+    return sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+
+# -- doors and names ----------------------------------------------------------------------------------------------
+
+
+def test_every_file_opens_with_a_sentence() -> None:
+    doorless = []
+    for module in modules():
+        door = (ast.get_docstring(parsed(module)) or "").split("\n\n")[0]
+        if not re.search(r"[.?!:]$", door) or len(door.split()) < 3:
+            doorless.append(module)
+    assert doorless == []
+
+
+def test_no_name_is_empty_of_meaning() -> None:
+    named = [(module, part) for module in modules() for part in Path(module).with_suffix("").parts]
+    named += [
+        (module, node.name)
+        for module in modules()
+        for node in ast.walk(parsed(module))
+        if isinstance(node, ast.ClassDef)
+    ]
+    assert [f"{module}: {name}" for module, name in named if words_of(name) & EMPTY_NAMES] == []
+
+
+def test_functions_are_paragraphs() -> None:
+    lengths = {f"{module}::{name}": lines for module in modules() for name, lines in functions(parsed(module))}
+    long = {name: lines for name, lines in lengths.items() if lines > LINES_MAX}
+    assert {name: lines for name, lines in long.items() if name not in LONG_FUNCTIONS} == {}
+    assert [name for name in LONG_FUNCTIONS if name not in long] == [], "the exception is no longer needed"
+
+
+# -- who touches what ---------------------------------------------------------------------------------------------
+
+
+def test_only_the_workspace_opens_files_of_the_user() -> None:
+    elsewhere = [
+        module for module in modules() if not module.startswith("repo/") and not allowed(module, TOUCHES_FILES)
+    ]
+    assert [f"{module}:{line} {call}" for module in elsewhere for line, call in file_touches(parsed(module))] == []
+
+
+def test_every_leave_to_touch_files_is_still_needed() -> None:
+    needed = {allowed(module, TOUCHES_FILES) for module in modules() if any(file_touches(parsed(module)))}
+    assert [row for row in TOUCHES_FILES if row not in needed] == []
+
+
+def test_one_file_of_the_workspace_writes() -> None:
+    own_files = {
+        "repo/file_writer.py",
+        "repo/clone_folders.py",
+        "repo/repository_registry.py",
+    }  # the last two write to the cache
+    elsewhere = [module for module in modules() if module.startswith("repo/") and module not in own_files]
+    writes = {f"os.{name}" for name in OS_WRITERS}
+    found = [
+        f"{module}:{line} {call}"
+        for module in elsewhere
+        for line, call in file_touches(parsed(module))
+        if call in writes
+    ]
+    assert found == []
+    assert {call for _, call in file_touches(parsed("repo/file_writer.py"))} >= {"os.replace", "os.write"}
+
+
+def test_only_a_confined_folder_opens_state() -> None:
+    found = {
+        module: {call for _, call in file_touches(parsed(module)) if not call.startswith(THROUGH_A_HANDLE)}
+        for module in modules()
+        if knows_state(parsed(module)) and not module.startswith("repo/")  # which only knows the folder's name
+    }
+    assert {module: calls for module, calls in found.items() if calls} == {
+        module: set(rows) for module, rows in OPENS_BESIDE_STATE.items()
+    }
+
+
+def test_a_database_of_the_state_folder_is_opened_in_one_place() -> None:
+    opened = [
+        f"{module}:{node.lineno}"
+        for module in modules()
+        if module != "storage/database.py" and knows_state(parsed(module))
+        for node in ast.walk(parsed(module))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in {"apsw.Connection", "FileLock"}
+    ]
+    assert opened == []
+
+
+def knows_state(tree: ast.Module) -> bool:
+    """Whether a module names the state folder, or imports what is in it by its name or through a handle."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == "context_engine.storage.state_folder":
+            if {alias.name for alias in node.names} & {"FOLDER", "StateFolder", "GIT_IGNORE"}:
+                return True
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            text = node.value
+            if ".context-engine" in text and " " not in text:  # a path, not a sentence
+                return True
+    return False
+
+
+def test_paths_are_minted_in_one_place() -> None:
+    minted = [
+        f"{module}:{node.lineno}"
+        for module in modules()
+        if module != "repo/paths.py"
+        for node in ast.walk(parsed(module))
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "RelPath"
+    ]
+    assert minted == []
+
+
+def test_a_file_that_calls_itself_pure_is_held_to_it() -> None:
+    worldly = contract("pure-packages", "forbidden_modules")
+    pure = [module for module in modules() if (ast.get_docstring(parsed(module)) or "").startswith("PURE")]
+    assert pure
+    assert [f"{module}: {name}" for module in pure for name in sorted(imported(parsed(module)) & worldly)] == []
+
+
+def test_a_file_in_the_contract_for_pure_files_says_so() -> None:
+    files = {dotted(module): module for module in modules()}
+    listed = [files[row] for row in contract("pure-files", "source_modules") if row in files]
+    assert [file for file in listed if not (ast.get_docstring(parsed(file)) or "").startswith("PURE")] == []
+
+
+def test_nothing_lives_in_a_module() -> None:
+    assert [f"{module}:{line} {what}" for module in modules() for line, what in module_state(parsed(module))] == []
+
+
+def test_who_opens_a_descriptor_closes_it_in_the_same_function() -> None:
+    """A number that one function opens and another closes can be used after its close, when it is another file's."""
+    found = {f"{module}:{name}" for module in modules() for name in foreign_closes(parsed(module))}
+    assert found == set(CLOSES_FOR_OTHERS)
+
+
+def test_only_the_server_is_async() -> None:
+    found = [
+        f"{module}:{node.lineno}"
+        for module in modules()
+        if not module.startswith(("server/", "server."))
+        for node in ast.walk(parsed(module))
+        if isinstance(node, ast.AsyncFunctionDef | ast.Await | ast.AsyncWith | ast.AsyncFor)
+    ]
+    assert found == []
+
+
+# -- errors and documents -----------------------------------------------------------------------------------------
+
+
+def test_every_error_has_a_code_of_its_own() -> None:
+    assert [one.__name__ for one in error_classes() if "code" not in vars(one)] == []
+    assert [code for code, count in Counter(one.code for one in error_classes()).items() if count > 1] == []
+    assert [one.__name__ for one in error_classes() if not one.__doc__] == []
+
+
+def test_every_error_says_who_must_act() -> None:
+    kinds = (errors.CallError, errors.HostError, errors.BugError)
+    assert [one.__name__ for one in error_classes() if not issubclass(one, kinds)] == []
+
+
+def test_errors_are_only_defined_in_their_tree() -> None:
+    names = {one.__name__ for one in error_classes()} | {"ContextEngineError"}
+    elsewhere = [
+        f"{module}: {node.name}"
+        for module in modules()
+        if module != "errors.py"
+        for node in ast.walk(parsed(module))
+        if isinstance(node, ast.ClassDef) and names & {ast.unparse(base).rpartition(".")[2] for base in node.bases}
+    ]
+    assert elsewhere == []
+
+
+def test_the_docs_list_every_error_code() -> None:
+    listed = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
+    assert [one.code for one in error_classes() if f"`{one.code}`" not in listed] == [], "run `make docs`"
+
+
+def test_the_docs_mention_every_tool() -> None:
+    if not (PACKAGE / "tools" / "__init__.py").is_file():
+        pytest.skip("the room `tools` is not built yet")
+    catalogue = importlib.import_module("context_engine.tools").ALL
+    text = (ROOT / "docs" / "tools.md").read_text(encoding="utf-8")
+    assert catalogue
+    assert [tool.name for tool in catalogue if f"`{tool.name}`" not in text] == [], "run `make docs`"
+
+
+def test_the_architecture_lists_every_package() -> None:
+    packages = {module.split("/")[0] for module in modules()} - {"__init__.py", "__main__.py"}
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    assert [name for name in sorted(packages) if f"`{name}`" not in text and f"`{name}/`" not in text] == []
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    broken = [
+        f"{page.relative_to(ROOT)}: {target}"
+        for page in docs()
+        for target in re.findall(r"\]\((?!https?:|mailto:|#)([^)#\s]+)", page.read_text(encoding="utf-8"))
+        if not (page.parent / target).exists()
+    ]
+    assert broken == []
+
+
+def test_every_decision_is_in_the_index() -> None:
+    folder = ROOT / "docs" / "decisions"
+    index = (folder / "README.md").read_text(encoding="utf-8")
+    assert [
+        page.name for page in sorted(folder.glob("*.md")) if page.name != "README.md" and page.name not in index
+    ] == []
+
+
+# -- the checks themselves can see ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        *("open('x')", "os.open('x', 0)", "os.scandir('.')", "os.path.exists('x')", "io.open('x')", "path.open()"),
+        *("Path('x').read_text()", "folder.iterdir()", "shutil.rmtree('x')", "tempfile.mkdtemp()", "mmap.mmap(0, 0)"),
+        *("def f():\n    with a.b.write_bytes(b''): pass", "class C:\n    x = [p.unlink() for p in y]"),
+    ],
+)
+def test_a_file_is_not_opened_unseen(source: str) -> None:
+    assert len(list(file_touches(ast.parse(source)))) == 1
+
+
+@pytest.mark.parametrize(
+    "source", ["Engine.open('x')", "'a'.replace('a', 'b')", "os.getpid()", "os.path.join('a', 'b')"]
+)
+def test_what_opens_no_file_passes(source: str) -> None:
+    assert list(file_touches(ast.parse(source))) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "cache = {}\ndef f(): cache['a'] = 1",
+        "seen: set[str] = set()\ndef f(): seen.add('a')",
+        "stack = list()\nclass C:\n    def f(self): stack.append(1)",
+        "count = 0\ndef f():\n    global count\n    count += 1",
+        "known = defaultdict(list)\ndef f():\n    del known['a']",
+    ],
+)
+def test_state_in_a_module_is_seen(source: str) -> None:
+    assert len(list(module_state(ast.parse(source)))) == 1
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "TABLE = {'a': 1}\ndef f(): return TABLE['a']",
+        "TABLE = {}\nfor name in 'ab': TABLE[name] = 1",
+        "words = []\ndef f():\n    words = []\n    words.append(1)",
+        "words = []\ndef f(words): words.append(1)",
+    ],
+)
+def test_a_table_is_no_state(source: str) -> None:
+    assert list(module_state(ast.parse(source))) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def f(number): os.close(number)",
+        "class C:\n    def f(self): os.close(self.number)",
+        "class C:\n    def f(self): self.number = os.dup(2)",
+        "class C:\n    def f(self): self.reading, self.writing = os.pipe()",
+    ],
+)
+def test_a_number_that_may_outlive_its_close_is_seen(source: str) -> None:
+    assert list(foreign_closes(ast.parse(source))) == ["f"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def f(path):\n    number = os.open(path, 0)\n    os.close(number)",
+        "def f(path):\n    number, name = tempfile.mkstemp()\n    os.close(number)",
+        "def f(path): os.close(os.open(path, 0))",
+    ],
+)
+def test_a_number_that_ends_where_it_began_passes(source: str) -> None:
+    assert list(foreign_closes(ast.parse(source))) == []

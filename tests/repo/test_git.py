@@ -1,0 +1,320 @@
+"""Git: what is read from its files agrees with git itself, and no repository makes the command line do more than asked."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from context_engine.errors import AccessFailed, InvalidArgument, TooLarge, UnsupportedHost
+from context_engine.repo.git import Git
+from context_engine.repo.git_files import Head, common_dir_of, enclosing_work_tree
+from tests.support.trees import commit, git, repository, tree
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_of_mine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Whoever runs the tests may have a global ignore file and signing switched on."""
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("GIT_CONFIG_SYSTEM", os.devnull)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "xdg"))
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    return repository(tmp_path / "repo", {"a.txt": "1\n", "src/b.txt": "2\n"})
+
+
+def script(path: Path, traces: Path) -> Path:
+    """A program that leaves a trace when somebody starts it."""
+    path.write_text(f"#!/bin/sh\necho started >> '{traces}'\ncat\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return path
+
+
+# -- HEAD, without a process ----------------------------------------------------------------------------------------
+
+
+def test_head_is_the_branch_and_its_commit(repo: Path) -> None:
+    assert Git(repo).head() == Head("main", git(repo, "rev-parse", "HEAD"))
+
+
+def test_head_starts_no_process(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    assert Git(repo).head() is not None
+
+
+def test_a_repository_above_the_root_counts(repo: Path) -> None:
+    assert Git(repo / "src").head() == Git(repo).head()
+    assert enclosing_work_tree(str(repo / "src")) == str(repo)
+
+
+def test_a_folder_without_a_repository_has_no_head(tmp_path: Path) -> None:
+    plain = Git(tree(tmp_path / "plain", {"a": "1"}))
+    assert (plain.head(), plain.git_dir(), plain.common_dir(), plain.work_tree()) == (None, None, None, None)
+
+
+@pytest.mark.parametrize("content", ["", "nonsense", "gitdir: nowhere", "gitdir: ../../../../etc"])
+def test_a_git_file_that_leads_nowhere_is_no_repository(tmp_path: Path, content: str) -> None:
+    assert Git(tree(tmp_path / "odd", {".git": content})).head() is None
+
+
+def test_an_empty_git_folder_is_no_repository(tmp_path: Path) -> None:
+    assert Git(tree(tmp_path / "odd", {".git/": ""})).head() is None
+
+
+def test_before_the_first_commit_there_is_a_branch_without_one(tmp_path: Path) -> None:
+    assert Git(repository(tmp_path / "new")).head() == Head("main", None)
+
+
+def test_a_detached_head_has_a_commit_without_a_branch(repo: Path) -> None:
+    git(repo, "checkout", "--quiet", "--detach")
+    assert Git(repo).head() == Head(None, git(repo, "rev-parse", "HEAD"))
+
+
+def test_packed_refs_are_read(repo: Path) -> None:
+    git(repo, "tag", "-a", "v1", "-m", "a tag adds a peeled line to the list")
+    git(repo, "pack-refs", "--all", "--prune")
+    assert not (repo / ".git" / "refs" / "heads" / "main").exists()
+    assert Git(repo).head() == Head("main", git(repo, "rev-parse", "HEAD"))
+
+
+def test_a_loose_ref_is_newer_than_the_packed_one(repo: Path) -> None:
+    git(repo, "pack-refs", "--all", "--prune")
+    newer = commit(repo, "second")
+    assert Git(repo).head() == Head("main", newer)
+
+
+def test_a_branch_name_may_have_slashes_and_any_letters(repo: Path) -> None:
+    git(repo, "checkout", "--quiet", "-b", "größer/als/2")
+    head = Git(repo).head()
+    assert head is not None
+    assert head.branch == "größer/als/2"
+    assert head.commit == git(repo, "rev-parse", "HEAD")
+
+
+def test_a_symbolic_branch_is_followed_as_git_does(repo: Path) -> None:
+    git(repo, "symbolic-ref", "refs/heads/alias", "refs/heads/main")
+    git(repo, "symbolic-ref", "HEAD", "refs/heads/alias")
+    assert Git(repo).head() == Head("main", git(repo, "rev-parse", "HEAD"))
+
+
+def test_symbolic_refs_in_a_circle_have_no_commit(repo: Path) -> None:
+    tree(repo / ".git", {"HEAD": "ref: refs/heads/x\n", "refs/heads/x": "ref: refs/heads/x\n"})
+    head = Git(repo).head()
+    assert head is not None
+    assert head.commit is None
+
+
+@pytest.mark.parametrize("said", ["ref: ../../secret", "ref: refs/../../secret", "rubbish", ""])
+def test_a_head_that_points_elsewhere_is_not_followed(repo: Path, said: str) -> None:
+    tree(repo, {"secret": "a" * 40, ".git/HEAD": said})
+    assert Git(repo).head() is None
+
+
+def test_a_linked_work_tree_has_its_own_head_and_shares_the_rest(repo: Path, tmp_path: Path) -> None:
+    linked = tmp_path / "linked"
+    git(repo, "worktree", "add", "--quiet", "-b", "side", str(linked))
+    second = commit(linked, "second")
+    assert Git(linked).head() == Head("side", second)
+    assert Git(repo).head() != Git(linked).head()
+    assert Git(linked).git_dir() == repo / ".git" / "worktrees" / "linked"
+    assert Git(linked).common_dir() == repo / ".git"
+    assert common_dir_of(str(linked)) == common_dir_of(str(repo)) == str(repo / ".git")
+
+
+def test_a_submodule_is_a_repository_of_its_own(repo: Path, tmp_path: Path) -> None:
+    other = repository(tmp_path / "other", {"x": "1"})
+    git(repo, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(other), "sub")
+    assert Git(repo / "sub").head() == Head("main", git(other, "rev-parse", "HEAD"))
+    assert common_dir_of(str(repo / "sub")) != common_dir_of(str(repo))
+
+
+def test_a_bisect_in_a_linked_work_tree_reads_the_refs_of_that_tree(repo: Path, tmp_path: Path) -> None:
+    linked = tmp_path / "linked"
+    git(repo, "worktree", "add", "--quiet", "--detach", str(linked))
+    git(linked, "update-ref", "refs/worktree/here", "HEAD")
+    git(linked, "symbolic-ref", "HEAD", "refs/worktree/here")
+    assert Git(linked).head() == Head("refs/worktree/here", git(repo, "rev-parse", "HEAD"))
+
+
+def test_a_look_at_head_starts_no_process(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is looked at before every answer: starting git takes milliseconds."""
+
+    def refused(*_: object, **__: object) -> None:
+        raise AssertionError("a process was started")
+
+    monkeypatch.setattr(subprocess, "run", refused)
+    monkeypatch.setattr(subprocess, "Popen", refused)
+    head = Git(repo).head()
+    assert head is not None
+    assert head.branch == "main"
+
+
+# -- the command line -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ref", ["HEAD", "main", "HEAD~0", "v1"])
+def test_a_ref_becomes_the_commit_it_names(repo: Path, ref: str) -> None:
+    git(repo, "tag", "-a", "v1", "-m", "annotated")
+    assert Git(repo).commit(ref) == git(repo, "rev-parse", "HEAD")
+
+
+@pytest.mark.parametrize(
+    "ref", ["", "nowhere", "--help", "--output=x", "-n1", "HEAD:a.txt", "a\0b", "HEAD\nHEAD", "f" * 40]
+)
+def test_what_names_no_commit_is_refused_and_never_read_as_an_option(repo: Path, ref: str) -> None:
+    with pytest.raises(InvalidArgument) as refusal:
+        Git(repo).commit(ref)
+    assert refusal.value.suggestion
+    assert not (repo / "x").exists()
+
+
+def test_a_failure_tells_what_git_said(repo: Path) -> None:
+    with pytest.raises(AccessFailed, match="unknown-thing") as failure:
+        Git(repo).run("unknown-thing")
+    assert failure.value.details["exit"] == 1
+
+
+def test_outside_a_repository_git_refuses_in_words(tmp_path: Path) -> None:
+    with pytest.raises(AccessFailed, match="not a git repository"):
+        Git(tmp_path).run("status")
+
+
+def test_without_git_the_error_says_so(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(UnsupportedHost, match="not installed"):
+        Git(repo).run("status")
+    assert Git(repo).excludes_file() is None
+
+
+def test_a_root_that_is_gone_is_not_taken_for_a_missing_git(tmp_path: Path) -> None:
+    with pytest.raises(AccessFailed, match="gone"):
+        Git(tmp_path / "gone").run("status")
+
+
+def test_names_come_as_they_are_not_quoted(repo: Path) -> None:
+    tree(repo, {"größe.txt": "x"})
+    assert Git(repo).run("ls-files", "--others").decode() == "größe.txt\n"
+
+
+def test_a_path_is_never_a_pattern(repo: Path) -> None:
+    tree(repo, {":(exclude)a": "x", "*": "y"})
+    assert Git(repo).run("ls-files", "-o", "--", "*").decode() == "*\n"
+    assert Git(repo).run("ls-files", "-o", "--", ":(exclude)a").decode() == ":(exclude)a\n"
+
+
+def test_variables_of_a_surrounding_git_do_not_lead_astray(
+    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = repository(tmp_path / "other", {"x": "1"})
+    monkeypatch.setenv("GIT_DIR", str(other / ".git"))
+    monkeypatch.setenv("GIT_WORK_TREE", str(other))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(other / ".git" / "index"))
+    assert Git(repo).run("ls-files").decode().split() == ["a.txt", "src/b.txt"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the traps are shell scripts")
+def test_a_repository_cannot_make_git_start_its_programs(repo: Path, tmp_path: Path) -> None:
+    traces = tmp_path / "traces"
+    trap = script(tmp_path / "trap", traces)
+    hooks = repo / ".git" / "hooks"
+    hooks.mkdir(exist_ok=True)
+    script(hooks / "post-index-change", traces)
+    signed = git(repo, "cat-file", "commit", "HEAD").replace(
+        "\n\n", "\ngpgsig -----BEGIN PGP SIGNATURE-----\n x\n\n", 1
+    )
+    (tmp_path / "signed").write_text(signed + "\n")
+    git(repo, "update-ref", "HEAD", git(repo, "hash-object", "-t", "commit", "-w", str(tmp_path / "signed")))
+    for key in (
+        "core.fsmonitor",
+        "diff.external",
+        "core.pager",
+        "diff.evil.textconv",
+        "diff.evil.command",
+        "gpg.program",
+    ):
+        git(repo, "config", key, str(trap))
+    git(repo, "config", "log.showSignature", "true")
+    tree(repo, {".gitattributes": "* diff=evil\n", "a.txt": "changed\n"})
+    here = Git(repo)
+    for command in (
+        ("status", "--porcelain"),
+        ("diff",),
+        ("diff", "HEAD"),
+        ("log", "-p"),
+        ("show",),
+        ("diff-files", "-p"),
+    ):
+        assert here.run(*command)
+    assert not traces.exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the hook is a shell script")
+def test_hooks_are_not_started_even_when_git_writes_its_index(repo: Path, tmp_path: Path) -> None:
+    traces = tmp_path / "traces"
+    (repo / ".git" / "hooks").mkdir(exist_ok=True)
+    script(repo / ".git" / "hooks" / "post-index-change", traces)
+    os.utime(repo / "a.txt", (1, 1))
+    Git(repo).run("update-index", "--refresh")
+    assert not traces.exists()
+    os.utime(repo / "a.txt", (2, 2))
+    git(repo, "update-index", "--refresh")
+    assert traces.exists(), "the trap works"
+
+
+def test_status_leaves_the_index_alone(repo: Path) -> None:
+    index = repo / ".git" / "index"
+    before = index.read_bytes()
+    os.utime(repo / "a.txt", (1, 1))  # a stat that differs makes an ordinary `git status` write the index anew
+    Git(repo).run("status", "--porcelain")
+    assert index.read_bytes() == before
+
+
+def test_an_answer_over_the_limit_is_refused(repo: Path) -> None:
+    with pytest.raises(TooLarge):
+        Git(repo).run("log", bytes_max=10)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the sleeper is a shell script")
+def test_a_git_that_hangs_is_ended_with_all_it_started(repo: Path) -> None:
+    git(repo, "config", "alias.wait", "!sleep 30 & sleep 30")
+    began = time.perf_counter()
+    with pytest.raises(AccessFailed, match="longer than"):
+        Git(repo).run("wait", timeout_s=0.2)
+    assert time.perf_counter() - began < 5
+
+
+def test_nothing_can_be_typed_into_git(repo: Path) -> None:
+    assert Git(repo).run("hash-object", "--stdin").decode().strip() == "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
+
+
+def test_no_other_machine_is_reached(repo: Path, tmp_path: Path) -> None:
+    other = repository(tmp_path / "other", {"x": "1"})
+    git(repo, "config", "protocol.allow", "always")
+    with pytest.raises(AccessFailed, match="not allowed"):
+        Git(repo).run("fetch", str(other))
+
+
+# -- the user's own ignore file ---------------------------------------------------------------------------------------
+
+
+def test_the_ignore_file_of_the_user_is_the_configured_one(
+    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = tree(
+        tmp_path / "mine", {"config": f"[core]\n\texcludesFile = {tmp_path}/mine/ignored\n", "ignored": "*.x\n"}
+    )
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(mine / "config"))
+    assert Git(repo).excludes_file() == str(mine / "ignored")
+    assert Git(tmp_path / "mine").excludes_file() == str(mine / "ignored")
+
+
+def test_or_the_one_in_its_usual_place(repo: Path, tmp_path: Path) -> None:
+    assert Git(repo).excludes_file() is None
+    tree(tmp_path / "xdg", {"git/ignore": "*.x\n"})
+    assert Git(repo).excludes_file() == str(tmp_path / "xdg" / "git" / "ignore")

@@ -1,0 +1,48 @@
+"""A repository has one name on all machines, wherever it is checked out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from context_engine.repo.repository_id import origin_name, shared_name
+from tests.support.trees import git, repository, tree
+
+SAME = [
+    "https://github.com/team/app",
+    "https://github.com/team/app.git",
+    "https://me:secret@GitHub.com/team/app/",
+    "git@github.com:team/app.git",
+    "ssh://git@github.com:22/team/app",
+    "git://github.com/team/app",
+]
+
+
+@pytest.mark.parametrize("address", SAME)
+def test_however_its_address_is_written(address: str) -> None:
+    assert origin_name(address) == "github.com/team/app"
+
+
+def test_others_have_another_name() -> None:
+    others = (
+        "https://gitlab.com/team/app",
+        "git@github.com:other/app",
+        "https://github.com/team/app2",
+        "/srv/team/app",
+    )
+    assert len({origin_name(address) for address in (*others, SAME[0])}) == 5
+
+
+def test_clones_agree_and_folders_below_the_top_are_told_apart(tmp_path: Path) -> None:
+    names = []
+    for place in ("one", "two"):
+        root = repository(tmp_path / place / "checkout", {"packages/web/a.py": "x"})
+        git(root, "remote", "add", "origin", SAME[3])
+        names += [shared_name(str(root)), shared_name(str(root / "packages" / "web"))]
+    assert names == ["github.com/team/app", "github.com/team/app/packages/web"] * 2
+
+
+def test_what_comes_from_nowhere_is_called_like_its_folder(tmp_path: Path) -> None:
+    assert shared_name(str(repository(tmp_path / "app"))) == "app"
+    assert shared_name(str(tree(tmp_path / "loose", {"a.py": "x"}))) == "loose"

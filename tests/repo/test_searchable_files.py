@@ -1,0 +1,205 @@
+"""The listing of files to search is kept while it is true, and is true whenever it is asked for."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from context_engine.errors import Cancelled, FileNotFound
+from context_engine.repo import searchable_files as module
+from context_engine.repo.searchable_files import Lister, Listing
+from tests.support.trees import repository, tree
+
+ZOO = {
+    "a.py": "a\n",
+    "src/b.py": "b\n",
+    ".gitignore": "*.log\nout/\n",
+    "x.log": "x\n",
+    "out/c.py": "c\n",
+    ".env": "S=1\n",
+}
+
+
+class Ear:
+    """A watcher that hears what a test tells it."""
+
+    def __init__(self) -> None:
+        self.is_running = True
+        self.pending: frozenset[str] = frozenset()
+
+
+class Counted:
+    """Counts how often the workspace is walked and swept."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.walks: list[list[str]] = []
+        self.sweeps = 0
+        look, sweep = module.look, module.sweep
+
+        def counting_look(root, paths, **more):
+            self.walks.append(sorted(paths))
+            return look(root, paths, **more)
+
+        def counting_sweep(*args):
+            self.sweeps += 1
+            return sweep(*args)
+
+        monkeypatch.setattr(module, "look", counting_look)
+        monkeypatch.setattr(module, "sweep", counting_sweep)
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> Counted:
+    return Counted(monkeypatch)
+
+
+def names(listing: Listing) -> list[str]:
+    return [str(each.path) for each in listing.files]
+
+
+def test_text_files_that_no_rule_leaves_out_are_listed_whatever_their_size(tmp_path: Path) -> None:
+    root = repository(tmp_path / "w")
+    tree(root, ZOO | {"big.txt": "x" * 3_000_000, "min.js": "a=b;" * 9_000, "blob.txt": b"a\0b", "wide.txt": "ä".encode("utf-16"), "wider.txt": "ä".encode("utf-32")})  # fmt: skip
+    listing = Lister(root, stale_s=0).listing()
+    assert names(listing) == [".gitignore", "a.py", "big.txt", "min.js", "src/b.py", "wide.txt"]
+    assert dict(listing.counts) == {"ignored": 2, "sensitive": 1, "binary": 2}
+    assert {row.path: row.reason for row in listing.skipped}["blob.txt"] == "binary"
+
+
+def test_without_a_watcher_every_change_shows_as_soon_as_the_listing_may_not_be_older(tmp_path: Path) -> None:
+    root = tree(tmp_path, ZOO)
+    lister = Lister(root, stale_s=0)
+    assert "new.py" not in names(lister.listing())
+    tree(root, {"new.py": "n\n"})
+    assert "new.py" in names(lister.listing())
+    (root / "new.py").unlink()
+    assert "new.py" not in names(lister.listing())
+    tree(root, {"a.py": b"a\0\0"})
+    assert "a.py" not in names(lister.listing())
+    tree(root, {".ignore": "src/\n"})
+    assert "src/b.py" not in names(lister.listing())
+
+
+def test_a_listing_young_enough_is_given_without_a_look(tmp_path: Path, counted: Counted) -> None:
+    lister = Lister(tree(tmp_path, ZOO), stale_s=60)
+    assert lister.listing() is lister.listing()
+    assert (counted.walks, counted.sweeps) == ([[""]], 0)
+
+
+def test_an_unchanged_workspace_is_swept_not_walked(tmp_path: Path, counted: Counted) -> None:
+    lister = Lister(tree(tmp_path, ZOO), stale_s=0)
+    assert lister.listing() is lister.listing()
+    assert (counted.walks, counted.sweeps) == ([[""]], 1)
+
+
+def test_what_a_watcher_hears_is_looked_at_again_and_nothing_else(tmp_path: Path, counted: Counted) -> None:
+    root = tree(tmp_path, ZOO)
+    lister, ear = Lister(root, stale_s=0), Ear()
+    lister.listing()
+    lister.follow(ear)
+    lister.listing()  # sweeps once: what changed before the watcher heard anything
+    assert counted.sweeps == 1
+    tree(root, {"src/new.py": "n\n", "out/ignored.py": "i\n", "more/deep/d.py": "d\n"})
+    (root / "src/b.py").unlink()
+    lister.note(["src/new.py", "src/b.py", "out/ignored.py", "more"])
+    assert names(lister.listing()) == [".gitignore", "a.py", "more/deep/d.py", "src/new.py"]
+    assert names(lister.listing()) == names(Lister(root, stale_s=0).listing())
+    assert counted.walks[1] == ["more", "out/ignored.py", "src/b.py", "src/new.py"]
+    assert counted.sweeps == 1
+
+
+def test_what_a_watcher_still_holds_back_counts_already(tmp_path: Path) -> None:
+    root = tree(tmp_path, ZOO)
+    lister, ear = Lister(root, stale_s=0), Ear()
+    lister.follow(ear)
+    lister.listing()
+    tree(root, {"new.py": "n\n"})
+    assert "new.py" not in names(lister.listing())
+    ear.pending = frozenset({"new.py"})
+    assert "new.py" in names(lister.listing())
+    assert lister.listing() is lister.listing()
+
+
+@pytest.mark.parametrize("heard", [".ignore", ".git/HEAD", *[[f"f{number}" for number in range(300)]]])
+def test_other_rules_another_branch_or_very_much_is_walked_anew(
+    tmp_path: Path, counted: Counted, heard: str | list[str]
+) -> None:
+    root = tree(tmp_path, ZOO)
+    lister, ear = Lister(root, stale_s=0), Ear()
+    lister.follow(ear)
+    lister.listing()
+    lister.listing()
+    tree(root, {".ignore": "src/\n"})
+    lister.note([heard] if isinstance(heard, str) else heard)
+    assert "src/b.py" not in names(lister.listing())
+    assert counted.walks == [[""], [""]]
+
+
+def test_a_watcher_that_stops_is_relied_on_no_more(tmp_path: Path) -> None:
+    root = tree(tmp_path, ZOO)
+    lister, ear = Lister(root, stale_s=0), Ear()
+    lister.follow(ear)
+    lister.listing()
+    ear.is_running = False
+    tree(root, {"new.py": "n\n"})
+    assert "new.py" in names(lister.listing())
+
+
+def test_a_file_edited_into_a_binary_one_drops_out(tmp_path: Path) -> None:
+    root = tree(tmp_path, ZOO)
+    lister, ear = Lister(root, stale_s=0), Ear()
+    lister.follow(ear)
+    lister.listing()
+    lister.listing()
+    tree(root, {"a.py": b"now\0binary"})
+    lister.note(["a.py"])
+    listing = lister.listing()
+    assert "a.py" not in names(listing)
+    assert listing.counts["binary"] == 1
+
+
+def test_whether_files_are_as_they_were_is_told_by_their_times_and_names(tmp_path: Path) -> None:
+    root = tree(tmp_path, ZOO | {"src/deep/d.py": "d\n"})
+    for path in [root, *root.rglob("*")]:
+        os.utime(path, (1_000_000_000, 1_000_000_000))
+    lister = Lister(root, stale_s=0)
+    listing = lister.listing()
+    inside = [each for each in listing.files if each.path.startswith("src/")]
+    assert lister.is_unchanged(listing, inside, "src")
+    tree(root, {"a.py": "changed\n"})
+    assert lister.is_unchanged(listing, inside, "src")
+    tree(root, {"src/deep/new.py": "n\n"})
+    assert not lister.is_unchanged(listing, inside, "src")
+
+
+def test_a_listing_with_a_file_of_this_very_moment_vouches_for_nothing(tmp_path: Path) -> None:
+    root = tree(tmp_path, {"a": "a\n"})
+    lister = Lister(root, stale_s=0)
+    listing = lister.listing()
+    assert not lister.is_unchanged(listing, listing.files, "")
+    os.utime(root / "a", (time.time() - 10, time.time() - 10))
+    settled = lister.listing()
+    assert lister.is_unchanged(settled, settled.files, "")
+
+
+def test_why_a_path_is_left_out_is_told_with_the_rule(tmp_path: Path) -> None:
+    lister = Lister(repository(tree(tmp_path / "w", ZOO)), stale_s=0)
+    told = lister.why_not("out/c.py")
+    assert told
+    assert (told.path, told.reason, told.detail) == ("out", "ignored", ".gitignore: out/")
+    assert lister.why_not("a.py") is None
+
+
+def test_a_root_that_is_gone_is_an_error_and_a_long_look_can_be_stopped(tmp_path: Path) -> None:
+    root = tree(tmp_path / "w", ZOO)
+
+    def stop() -> None:
+        raise Cancelled("enough")
+
+    with pytest.raises(Cancelled):
+        Lister(root, stale_s=0).listing(stop)
+    with pytest.raises(FileNotFound):
+        Lister(tmp_path / "gone", stale_s=0).listing()

@@ -1,0 +1,680 @@
+"""The walk: the same files as git lists, by the same rules; every other thing it meets is skipped with its reason."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from context_engine.errors import AccessFailed, FileNotFound
+from context_engine.repo import walk as walking
+from context_engine.repo.walk import CACHE_TAG, look, walk
+from tests.support.trees import ALONE, commit, git, ordinary_user, repository, tree
+
+POSIX = pytest.mark.skipif(os.name != "posix", reason="only here there are such files")
+
+
+def paths(root: Path, *, under: str = "", check: Callable[[], None] | None = None) -> list[str]:
+    """The files that a walk finds."""
+    return [str(entry.path) for entry in walk(root, under=under, check=check).entries]
+
+
+def reasons(root: Path) -> dict[str, str]:
+    """What a walk leaves out: path -> reason."""
+    return {each.path: each.reason for each in walk(root).skipped}
+
+
+def listed_by_git(root: Path, excludes_file: str = "") -> list[str]:
+    """The files of a work tree without commits that git does not ignore."""
+    options = ["-c", f"core.excludesFile={excludes_file or os.devnull}"]
+    done = subprocess.run(
+        ["git", *options, "ls-files", "-co", "--exclude-standard", "-z"],
+        cwd=root, env=os.environ | ALONE, check=True, capture_output=True,
+    )  # fmt: skip
+    return sorted(os.fsdecode(done.stdout).split("\0")[:-1])
+
+
+# -- what there is ----------------------------------------------------------------------------------------------------
+
+
+def test_every_file_is_found_with_its_size_and_time_in_order(tmp_path: Path) -> None:
+    root = tree(tmp_path, {"b.py": "22", "a/z.py": "1", "a-b/x": "", "a/deep/er/y.py": "4444", "empty/": ""})
+    entries = walk(root).entries
+    assert [(str(entry.path), entry.size) for entry in entries] == [
+        ("a-b/x", 0), ("a/deep/er/y.py", 4), ("a/z.py", 1), ("b.py", 2)
+    ]  # fmt: skip
+    assert [entry.mtime_ns for entry in entries] == [(root / entry.path).stat().st_mtime_ns for entry in entries]
+
+
+def test_a_walk_knows_each_folder_it_entered(tmp_path: Path) -> None:
+    root = tree(tmp_path, {"a/b/c.py": "1", "node_modules/x/y.js": "1", "empty/": ""})
+    folders = walk(root).folders
+    assert dict(folders) == {rel: (root / rel).stat().st_mtime_ns for rel in ("", "a", "a/b", "empty")}
+
+
+def test_an_empty_root_has_no_files(tmp_path: Path) -> None:
+    found = walk(tmp_path)
+    assert (found.entries, found.skipped, dict(found.counts)) == ((), (), {})
+
+
+def test_a_root_behind_a_link_is_walked(tmp_path: Path) -> None:
+    tree(tmp_path / "real", {"a.py": "1"})
+    (tmp_path / "alias").symlink_to("real")
+    assert paths(tmp_path / "alias") == ["a.py"]
+
+
+@pytest.mark.parametrize("root", ["nowhere", "a.py", "a.py/below"])
+def test_a_root_that_is_no_folder_is_not_found(tmp_path: Path, root: str) -> None:
+    tree(tmp_path, {"a.py": "1"})
+    with pytest.raises(FileNotFound):
+        walk(tmp_path / root)
+
+
+@POSIX
+def test_a_root_that_cannot_be_listed_is_an_error_a_person_can_mend() -> None:
+    with ordinary_user() as place:
+        tree(place / "closed", {"a.py": "1"}).chmod(0)
+        with pytest.raises(AccessFailed) as failure:
+            walk(place / "closed")
+    assert failure.value.suggestion
+
+
+def test_a_walk_can_be_stopped_between_folders(tmp_path: Path) -> None:
+    class Enough(Exception):  # noqa: N818 - it stops, it is no error
+        pass
+
+    def stop() -> None:
+        raise Enough
+
+    with pytest.raises(Enough):
+        walk(tree(tmp_path, {"a/b": "1"}), check=stop)
+
+
+# -- a part of it -----------------------------------------------------------------------------------------------------
+
+PART = {
+    ".gitignore": "*.log\n/out/\nsrc/gen/\n!keep.log\n",
+    "src/.gitignore": "*.tmp\n",
+    "src/a.py": "1",
+    "src/a.tmp": "1",
+    "src/a.log": "1",
+    "src/keep.log": "1",
+    "src/gen/x.py": "1",
+    "src/deep/er/b.py": "1",
+    "out/src/c.py": "1",
+    "node_modules/m/d.js": "1",
+    "d.py": "1",
+}
+
+
+@pytest.mark.parametrize(
+    "under",
+    [
+        *("", ".", "src", "src/", "./src", "src/deep", "src/a.py", "src/a.tmp", "src/gen", "out/src", "out/src/c.py"),
+        *(
+            "node_modules",
+            "node_modules/m/d.js",
+            "nowhere",
+            "src/nowhere.py",
+            "d.py/below",
+            "src/keep.log",
+            "src/a.log",
+        ),
+    ],
+)
+def test_a_part_is_judged_by_the_rules_on_the_way_to_it(tmp_path: Path, under: str) -> None:
+    root = tree(tmp_path, PART)
+    inside = under.removeprefix("./").rstrip("/")
+    expected = [path for path in paths(root) if inside in {"", "."} or f"{path}/".startswith(f"{inside}/")]
+    assert paths(root, under=under) == expected
+    assert [str(entry.path) for entry in look(root, [under]).entries] == expected
+
+
+def test_several_parts_are_each_seen_once(tmp_path: Path) -> None:
+    root = tree(tmp_path, PART)
+    found = look(root, ["src/deep/er/b.py", "src/deep", "d.py", "nowhere", "out/src/c.py", "src/a.py", "src/a.py"])
+    assert [str(entry.path) for entry in found.entries] == ["d.py", "src/a.py", "src/deep/er/b.py"]
+
+
+@pytest.mark.parametrize("under", ["..", "../other", "/etc", "src/../../other", "a\0b", ".git", ".git/config"])
+def test_a_part_outside_is_nothing(tmp_path: Path, under: str) -> None:
+    tree(tmp_path / "other", {"secret.py": "1"})
+    root = repository(tmp_path / "root", {"src/a.py": "1"})
+    assert paths(root, under=under) == []
+
+
+def test_a_part_behind_a_link_is_nothing(tmp_path: Path) -> None:
+    tree(tmp_path / "other", {"a.py": "1"})
+    root = tree(tmp_path / "root", {"src/a.py": "1"})
+    (root / "link").symlink_to(tmp_path / "other")
+    (root / "inner").symlink_to(root / "src")
+    assert paths(root, under="link") == paths(root, under="link/a.py") == paths(root, under="inner/a.py") == []
+
+
+# -- ignore rules: git is the oracle ----------------------------------------------------------------------------------
+
+NAMES = ("a", "b", "ab", "a.c", "b.c", " ", "a b", "#a", "!a", "a]", "[a", "a\\b", "é", "A", "-")
+PIECES = (
+    *("a", "b", "c", ".c", "é", "A", " ", "#", "!", "-", "]", "/", "/", "*", "*", "**", "**/", "/**", "/**/", "?"),
+    *("[ab]", "[!a]", "[^a]", "[a-b]", "[]a]", "[a", "[[:alpha:]]", "[[:space:]]", "[[:nope:]]", "[\\]a]", "[b-a]"),
+    *("[a/b]", "[*]", "\\", "\\a", "\\*", "\\#", "\\!", "\\ ", "\t", "\r", "[!", "[]", "[^]a]", "[a-]", "[--a]"),
+)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        *("a", "/a", "a/", "/a/", "a/b", "/a/b/", "*", "/*", "*/", "**", "/**", "**/", "**/a", "a/**", "a/**/b", "**/a/b"),
+        *("*.c", "?", "a?", "[ab]", "[!a]*", "[^a]*", "[a-b]", "a**", "**a", "a/**b", "*a*", "**/*.c", "a*b", "a/*", "*/*"),
+        *("a/*/b", "*/a", "/**/a", "a/**/", "**/**/a", "a/", "a//b", "//a", "./a", "a/.", "../a", "/", "//", "", " ", "  "),
+        *("\\#a", "#a", "\\!a", "!a", "!!a", "a\\ b", "a\\", "\\a", "\\\\", "a\\\\b", "a ", "a\\ ", "a  ", " a", "a\t"),
+        *("[a", "a]", "[]a]", "[!]a]", "[[:alpha:]]", "[[:alpha:][:digit:]]*", "[[:nope:]]", "[[:alpha", "[a-]", "[-a]"),
+        *("[b-a]", "[\\]]", "a[]]", "[*]", "[a/]b", "a[/]b", "a[!b]b", "\\[a", "é", "[é]", "?\r", "a\r", "A", "[A-Z]"),
+        *("***", "a***b", "*/**/*", "**/.c", "*.*.c", "a/**/**/b", "**b/a", "[!a-b]", "[a-a]", "\ufeffa", "-"),
+    ],
+)  # fmt: skip
+def test_one_pattern_means_what_it_means_to_git(world: Path, pattern: str) -> None:
+    for then in ("", "!b", "!/a/b", "!*/", "!a/"):
+        tree(world, {".gitignore": f"{pattern}\n{then}\n"})
+        assert paths(world) == listed_by_git(world), then
+
+
+def test_two_stars_behind_a_letter_are_one(world: Path) -> None:
+    """As gitignore(5) has it. Git itself compares the letters first and then takes the stars for a beginning."""
+    tree(world, {".gitignore": "di**/e\nx**/c\n"})
+    assert not [path for path in paths(world) if path.startswith("dir/e/")]
+    assert "x/a/c/b" in paths(world)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A repository in which each name lies at several depths, as a file and as a folder."""
+    root = repository(tmp_path_factory.mktemp("world"))
+    tree(root, {f"{folder}{name}": "1" for name in NAMES for folder in ("", "dir/", "dir/e/")})
+    return tree(root, {f"{top}/{below}": "1" for top in ("x", "x/y") for below in ("a/b", "a/c/b", "b/a/b", "c/a")})
+
+
+GLUED = re.compile(r"/?[^*?\[\\]*[^*?\[\\/]\*\*")
+"""Here git does not do what its manual says: see `test_two_stars_behind_a_letter_are_one`."""
+
+
+class World(NamedTuple):
+    """What Hypothesis makes up: files by folder and name, ignore files by folder, and the two outside the tree."""
+
+    files: set[tuple[str, str]]
+    rules: dict[str, str]
+    exclude: str
+    mine: str
+
+
+patterns = st.lists(st.sampled_from(PIECES), min_size=1, max_size=5).map("".join).filter(lambda p: not GLUED.match(p))
+ignore_files = st.lists(patterns, min_size=1, max_size=5).map(lambda lines: "\n".join(lines) + "\n")
+folders = st.lists(st.sampled_from(("a", "b", "ab", "é", "a b")), max_size=3).map("/".join)
+worlds = st.builds(
+    World,
+    files=st.sets(st.tuples(folders, st.sampled_from(NAMES)), min_size=1, max_size=12),
+    rules=st.dictionaries(folders, ignore_files, max_size=3),
+    exclude=st.just("") | ignore_files,
+    mine=st.just("") | ignore_files,
+)
+
+
+def build(root: Path, files: set[tuple[str, str]], rules: Mapping[str, str]) -> None:
+    """Write a generated world over the last; a name that is both a file and a folder becomes the one that comes first."""
+    for entry in root.iterdir():
+        if entry.is_dir() and entry.name != ".git":
+            shutil.rmtree(entry)
+        elif entry.name != ".git":
+            entry.unlink()
+    wanted = {f"{folder}/{name}".lstrip("/"): "1" for folder, name in files}
+    wanted |= {f"{folder}/.gitignore".lstrip("/"): text for folder, text in rules.items()}
+    for path, content in sorted(wanted.items()):
+        try:
+            tree(root, {path: content})
+        except OSError:  # a part of the path is a file already: this world goes without
+            continue
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(world=worlds)
+def test_any_rules_over_any_tree_leave_the_files_that_git_lists(empty: Path, world: World) -> None:
+    build(empty, world.files, world.rules)
+    tree(empty / ".git", {"info/exclude": world.exclude, "mine": world.mine})
+    excludes = str(empty / ".git" / "mine")
+    found = walk(empty, excludes_file=excludes)
+    assert [str(entry.path) for entry in found.entries] == listed_by_git(empty, excludes)
+    for part in {path for path, _ in world.files} | {str(entry.path) for entry in found.entries[:3]}:
+        inside = [each for each in found.entries if not part or f"{each.path}/".startswith(f"{part}/")]
+        assert look(empty, [part], excludes_file=excludes).entries == tuple(inside), part
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A repository that `build` fills anew."""
+    return repository(tmp_path_factory.mktemp("empty"))
+
+
+def test_rules_hold_below_a_root_inside_the_repository(tmp_path: Path) -> None:
+    repo = repository(tmp_path / "repo")
+    tree(repo, {".gitignore": "*.log\n/sub/inner/out\ninner/b.py\n", "sub/.gitignore": "/inner/*.tmp\n!keep.log\n"})
+    tree(
+        repo,
+        {f"sub/inner/{each}": "1" for each in ("a.py", "b.py", "a.log", "a.tmp", "keep.log", "out/c.py", "x/b.py")},
+    )
+    tree(repo / ".git", {"info/exclude": "x/\n"})
+    inner = repo / "sub" / "inner"
+    assert paths(inner) == listed_by_git(inner) == ["a.py", "b.py", "keep.log"]
+
+
+def test_a_root_that_an_outer_repository_ignores_is_walked_by_its_own_rules(tmp_path: Path) -> None:
+    home = repository(tmp_path / "home")
+    project = tree(home / "work" / "project", {".gitignore": "*.log\n", "a.py": "1", "src/b.py": "1", "c.log": "1"})
+    tree(home, {".gitignore": "*\n"})
+    assert paths(project) == [".gitignore", "a.py", "src/b.py"]
+    tree(home, {".gitignore": "/work/\n"})
+    assert paths(project) == [".gitignore", "a.py", "src/b.py"]
+
+
+def test_without_a_repository_ignore_files_hold_too(tmp_path: Path) -> None:
+    assert paths(tree(tmp_path, {".gitignore": "*.log\n", "a.log": "1", "a.py": "1"})) == [".gitignore", "a.py"]
+
+
+# -- other ignore files -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [".ignore", ".contextignore", ".augmentignore"])
+def test_other_ignore_files_are_read_like_git_reads_its_own(tmp_path: Path, name: str) -> None:
+    root = tree(
+        tmp_path, {name: "*.log\n!keep.log\n/out/\n", "a.log": "1", "keep.log": "1", "out/x": "1", "b/out/x": "1"}
+    )
+    assert paths(root) == [name, "b/out/x", "keep.log"]
+
+
+@pytest.mark.parametrize(
+    ("stronger", "weaker", "below"),
+    [
+        (".ignore", ".gitignore", ""),
+        (".ignore", ".gitignore", "sub/"),
+        (".contextignore", ".gitignore", "sub/"),
+        (".contextignore", ".ignore", "sub/"),
+        (".augmentignore", ".gitignore", "sub/"),
+        (".augmentignore", ".contextignore", ""),  # these two are of one kind: below, the deeper folder wins
+    ],
+)
+def test_one_kind_overrules_the_other_even_from_above(tmp_path: Path, stronger: str, weaker: str, below: str) -> None:
+    root = tree(tmp_path, {stronger: "!a.py\nb.py\n", f"{below}{weaker}": "a.py\n!b.py\n"})
+    tree(root, {"sub/a.py": "1", "sub/b.py": "1"})
+    assert [path for path in paths(root) if path.endswith(".py")] == ["sub/a.py"]
+
+
+def test_a_folder_that_git_ignores_can_be_taken_back(tmp_path: Path) -> None:
+    root = repository(tmp_path)
+    tree(root, {".gitignore": "generated/\n", ".contextignore": "!generated/\n", "generated/api/a.py": "1"})
+    assert "generated/api/a.py" in paths(root)
+
+
+def test_a_built_in_rule_can_be_taken_back(tmp_path: Path) -> None:
+    root = tree(tmp_path, {"node_modules/mine/a.js": "1", "sub/node_modules/b.js": "1"})
+    assert paths(root) == []
+    assert reasons(root) == {"node_modules": "ignored", "sub/node_modules": "ignored"}
+    tree(root, {".contextignore": "!/node_modules/\n"})
+    assert paths(root) == [".contextignore", "node_modules/mine/a.js"]
+
+
+def test_our_own_state_and_version_control_are_neither_walked_nor_told(tmp_path: Path) -> None:
+    root = tree(tmp_path, {f"{name}/x": "1" for name in (".git", ".hg", ".svn", ".jj", ".context-engine")})
+    assert (paths(root), reasons(root)) == ([], {})
+
+
+def test_every_ignored_thing_names_the_rule(tmp_path: Path) -> None:
+    root = repository(tmp_path)
+    tree(
+        root,
+        {
+            ".gitignore": "# c\n*.log\n",
+            "sub/.gitignore": "\n/x/\n",
+            "a.log": "1",
+            "sub/x/y": "1",
+            "node_modules/z": "1",
+        },
+    )
+    tree(root, {".git/info/exclude": "mine\n", "mine": "1"})
+    assert [(each.path, each.detail) for each in walk(root).skipped] == [
+        ("a.log", ".gitignore: *.log"),
+        ("mine", ".git/info/exclude: mine"),
+        ("node_modules", "built in: node_modules/"),
+        ("sub/x", "sub/.gitignore: /x/"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "content", [b"\xff\xfe*\x00.\x00", b"\x00\x00", b"\xe9*\n", "\ufeff*.log\r\n".encode(), b"*.log"]
+)
+def test_an_odd_ignore_file_breaks_nothing(tmp_path: Path, content: bytes) -> None:
+    root = repository(tmp_path)
+    tree(root, {".gitignore": content, "a.py": "1", "b.log": "1"})
+    assert paths(root) == listed_by_git(root)
+
+
+def test_a_huge_ignore_file_is_reported_and_not_read(tmp_path: Path) -> None:
+    root = tree(tmp_path, {".gitignore": "x" * 80 + "\n", "a.py": "1"})
+    with (root / ".gitignore").open("ab") as file:
+        file.truncate(2_000_000_000)
+    began = time.thread_time()
+    assert paths(root) == ["a.py"]
+    assert time.thread_time() - began < 1
+    assert reasons(root)[".gitignore"] == "too_large"
+
+
+def test_a_pattern_made_to_be_slow_is_not(tmp_path: Path) -> None:
+    slow = ("*a" * 12 + "b", "**/*a*a*a*a*a*a*a*a*b", "a/" + "**/" * 12 + "b", "[a-z]*" * 12 + "!", "a/**/" * 12 + "b")
+    root = tree(tmp_path, {".gitignore": "\n".join(slow), "a" * 120: "1"})
+    tree(root, {"/".join("a" * 30) + "/c": "1"})
+    began = time.thread_time()
+    walk(root)
+    assert time.thread_time() - began < 1
+
+
+@POSIX
+def test_an_ignore_file_that_is_a_pipe_or_a_link_does_not_hold(tmp_path: Path) -> None:
+    root = repository(tmp_path / "root")
+    tree(root, {"a.log": "1", "sub/b.log": "1"})
+    os.mkfifo(root / ".gitignore")
+    (root / "sub" / ".gitignore").symlink_to(tree(tmp_path, {"rules": "*.log\n"}) / "rules")
+    assert paths(root) == ["a.log", "sub/b.log"]
+
+
+# -- repositories in repositories ---------------------------------------------------------------------------------------
+
+
+def test_a_repository_inside_is_walked_by_its_own_rules(tmp_path: Path) -> None:
+    outer = repository(tmp_path)
+    tree(outer, {".gitignore": "*.log\n", ".contextignore": "*.ctx\n", "a.log": "1"})
+    inner = repository(outer / "vendor" / "inner")
+    tree(
+        inner,
+        {".gitignore": "*.tmp\n", "b.log": "1", "b.tmp": "1", "b.ctx": "1", ".git/info/exclude": "c.py\n", "c.py": "1"},
+    )
+    assert paths(outer) == [".contextignore", ".gitignore", "vendor/inner/.gitignore", "vendor/inner/b.log"]
+
+
+def test_a_folder_that_only_looks_like_a_repository_keeps_the_outer_rules(tmp_path: Path) -> None:
+    outer = repository(tmp_path)
+    tree(outer, {".gitignore": "*.log\n", "odd/.git": "nonsense", "odd/b.log": "1", "odd/c.py": "1"})
+    assert paths(outer) == [".gitignore", "odd/c.py"]
+
+
+def test_a_submodule_is_walked(tmp_path: Path) -> None:
+    other = repository(tmp_path / "other", {"x.py": "1"})
+    outer = repository(tmp_path / "outer", {"a.py": "1"})
+    git(outer, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(other), "sub")
+    assert paths(outer) == [".gitmodules", "a.py", "sub/x.py"]
+
+
+@pytest.mark.parametrize("place", ["zz-linked", "aa-linked"])
+def test_a_second_work_tree_inside_the_first_is_not_walked_again(tmp_path: Path, place: str) -> None:
+    repo = repository(tmp_path, {"m/a.py": "1"})
+    git(repo, "worktree", "add", "--quiet", "--detach", str(repo / place))
+    assert paths(repo) == ["m/a.py"]
+    assert reasons(repo) == {place: "nested_worktree"}
+
+
+def test_of_two_work_trees_side_by_side_one_is_walked(tmp_path: Path) -> None:
+    top = tmp_path / "top"
+    repo = repository(top / "b-main", {"a.py": "1"})
+    git(repo, "worktree", "add", "--quiet", "--detach", str(top / "a-linked"))
+    git(repo, "worktree", "add", "--quiet", "--detach", str(top / "c-linked"))
+    assert paths(top) == ["b-main/a.py"]
+    assert reasons(top) == {"a-linked": "nested_worktree", "c-linked": "nested_worktree"}
+
+
+def test_work_trees_whose_main_one_lies_elsewhere_are_walked_once(tmp_path: Path) -> None:
+    repo = repository(tmp_path / "main", {"a.py": "1"})
+    for name in ("a", "b"):
+        git(repo, "worktree", "add", "--quiet", "--detach", str(tmp_path / "top" / name))
+    assert paths(tmp_path / "top") == ["a/a.py"]
+
+
+def test_a_linked_work_tree_is_walked_when_it_is_the_root(tmp_path: Path) -> None:
+    repo = repository(tmp_path / "main", {"a.py": "1", ".gitignore": "*.log\n"})
+    tree(repo / ".git", {"info/exclude": "*.mine\n"})
+    git(repo, "worktree", "add", "--quiet", "--detach", str(tmp_path / "linked"))
+    tree(tmp_path / "linked", {"b.mine": "1", "b.log": "1"})
+    assert paths(tmp_path / "linked") == [".gitignore", "a.py"]
+
+
+# -- links --------------------------------------------------------------------------------------------------------------
+
+
+@POSIX
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [
+        ("../a.py", "linked"),
+        ("../other", "linked"),
+        ("..", "loop"),
+        (".", "loop"),
+        ("../../outside.py", "outside"),
+        ("/etc/passwd", "outside"),
+        ("../nowhere", "unreadable"),
+        ("link", "unreadable"),
+        ("../.env", "sensitive"),
+        ("../.git/config", "sensitive"),
+    ],
+)
+def test_a_link_is_not_followed_and_says_where_it_leads(tmp_path: Path, target: str, reason: str) -> None:
+    tree(tmp_path, {"outside.py": "1"})
+    root = tree(tmp_path / "root", {"a.py": "1", "other/b.py": "1", ".env": "1", ".git/config": "1", "sub/c.py": "1"})
+    (root / "sub" / "link").symlink_to(target)
+    assert reasons(root)["sub/link"] == reason
+    assert paths(root) == ["a.py", "other/b.py", "sub/c.py"]
+
+
+# -- special files, closed places, and what changes meanwhile -------------------------------------------------------------
+
+
+@POSIX
+def test_pipes_and_sockets_are_skipped_and_never_opened(tmp_path: Path) -> None:
+    root = tree(tmp_path, {"a.py": "1"})
+    os.mkfifo(root / "pipe.py")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(root / "socket.py"))
+        assert reasons(root) == {"pipe.py": "special", "socket.py": "special"}
+    assert paths(root) == ["a.py"]
+
+
+@POSIX
+def test_closed_folders_are_skipped_and_the_rest_is_walked() -> None:
+    with ordinary_user() as place:
+        tree(
+            place,
+            {"closed/a.py": "1", "open/b.py": "1", "listed/c.py": "1", "rules/.gitignore": "*", "rules/d.py": "1"},
+        )
+        (place / "closed").chmod(0)
+        (place / "listed").chmod(0o400)  # its names can be read, nothing behind them
+        (place / "rules" / ".gitignore").chmod(0)
+        found, told = paths(place), reasons(place)
+    assert found == ["open/b.py", "rules/.gitignore", "rules/d.py"]
+    assert told == {"closed": "unreadable", "listed/c.py": "unreadable", "rules/.gitignore": "unreadable"}
+
+
+@POSIX
+def test_a_folder_above_the_root_that_cannot_be_read_has_no_rules() -> None:
+    with ordinary_user() as place:
+        repository(place / "repo", {"closed/root/a.py": "1"})
+        (place / "repo" / "closed").chmod(0o100)  # it can be passed through, not listed
+        assert paths(place / "repo" / "closed" / "root") == ["a.py"]
+
+
+def test_a_folder_that_vanishes_during_the_walk_is_skipped(tmp_path: Path) -> None:
+    root = tree(tmp_path, {"a/x.py": "1", "b/y.py": "1"})
+    rounds = iter(range(10))
+
+    def remove_b_after_the_root_was_listed() -> None:
+        if next(rounds) == 1:
+            (root / "b" / "y.py").unlink()
+            (root / "b").rmdir()
+
+    found = walk(root, check=remove_b_after_the_root_was_listed)
+    assert [str(entry.path) for entry in found.entries] == ["a/x.py"]
+    assert [(each.path, each.reason) for each in found.skipped] == [("b", "vanished")]
+
+
+def test_a_folder_that_becomes_a_link_during_the_walk_is_not_entered(tmp_path: Path) -> None:
+    outside = tree(tmp_path / "outside", {"private.py": "1"})
+    root = tree(tmp_path / "root", {"a/x.py": "1", "b/y.py": "1"})
+    rounds = iter(range(10))
+
+    def replace_b_after_the_root_was_listed() -> None:
+        if next(rounds) == 1:
+            (root / "b").rename(tmp_path / "elsewhere")
+            (root / "b").symlink_to(outside)
+
+    assert paths(root, check=replace_b_after_the_root_was_listed) == ["a/x.py"]
+
+
+def test_a_folder_whose_parent_becomes_a_link_during_the_walk_is_not_entered_either(tmp_path: Path) -> None:
+    outside = tree(tmp_path / "outside", {"deep/private.py": "1"})
+    root = tree(tmp_path / "root", {"b/deep/y.py": "1"})
+    rounds = iter(range(10))
+
+    def replace_b_after_it_was_listed() -> None:
+        if next(rounds) == 2:
+            (root / "b").rename(tmp_path / "elsewhere")
+            (root / "b").symlink_to(outside)
+
+    found = walk(root, check=replace_b_after_it_was_listed)
+    assert found.entries == ()
+    assert [(each.path, each.reason) for each in found.skipped] == [("b/deep", "vanished")]
+
+
+def test_folders_nested_without_end_are_cut(tmp_path: Path) -> None:
+    place, descriptor = "d/" * 250, os.open(tmp_path, os.O_RDONLY)
+    try:
+        for _ in range(250):  # longer than a path may be, so step by step
+            os.mkdir("d", dir_fd=descriptor)
+            below = os.open("d", os.O_RDONLY, dir_fd=descriptor)
+            os.close(descriptor)
+            descriptor = below
+    finally:
+        os.close(descriptor)
+    assert len(place) < 4096
+    assert walk(tmp_path).counts == {"loop": 1}
+
+
+# -- what a name tells ----------------------------------------------------------------------------------------------------
+
+READABLE = (
+    ".env.example",
+    ".env.sample",
+    ".github/workflows/ci.yml",
+    ".gitattributes",
+    ".gitignore",
+    "src/environment.ts",
+)
+READABLE += (
+    "src/env.py",
+    "keys.py",
+    "secrets.py",
+    "id_rsa.pub",
+    "docs/.env/../x.md",
+    "config/credentials.rb",
+    "a.keys",
+)
+SECRET = (
+    ".env",
+    ".env.local",
+    "deploy/.env.production",
+    "id_rsa",
+    "a/b.pem",
+    "server.key",
+    ".netrc",
+    ".npmrc",
+    ".ssh/config",
+)
+SECRET += (".aws/credentials", ".docker/config.json", ".ENV", "x.PEM", ".git-credentials", "terraform.tfstate")
+
+
+def test_files_that_hold_secrets_are_skipped_and_their_neighbours_are_not(tmp_path: Path) -> None:
+    readable = [path for path in READABLE if ".." not in path]
+    root = tree(tmp_path, dict.fromkeys([*readable, *SECRET], "1"))
+    tree(root, {".gitignore": "\n"})
+    assert paths(root) == sorted(readable)
+    assert set(reasons(root).values()) == {"sensitive"}
+
+
+@pytest.mark.parametrize("name", ["a.png", "a.PNG", "a.tar.gz", "liba.so", "a.pyc", "a.sqlite3", "a.woff2"])
+def test_formats_without_text_are_skipped_by_name(tmp_path: Path, name: str) -> None:
+    root = tree(tmp_path, {name: "1", "png": "1", "a.png.md": "1", f"folder{name}/x.py": "1"})
+    assert reasons(root) == {name: "binary"}
+    assert len(paths(root)) == 3
+
+
+@pytest.mark.skipif(os.name != "posix" or os.uname().sysname != "Linux", reason="other systems refuse the name")
+def test_a_name_that_is_no_text_is_skipped(tmp_path: Path) -> None:
+    os.close(os.open(os.fsencode(tmp_path) + b"/caf\xe9.py", os.O_CREAT | os.O_WRONLY))
+    tree(tmp_path, {"café.py": "1", "a\nb.py": "1"})
+    found = walk(tmp_path)
+    assert [str(entry.path) for entry in found.entries] == ["a\nb.py", "café.py"]
+    assert [each.reason for each in found.skipped] == ["unreadable"]
+
+
+# -- sizes and kinds of folders -------------------------------------------------------------------------------------------
+
+
+def test_a_huge_file_is_skipped_without_being_opened(tmp_path: Path) -> None:
+    root = tree(tmp_path, {"a.py": "1" * 100, "b.py": "1" * 101})
+    with (root / "huge.sql").open("wb") as file:
+        file.truncate(2_000_000_000)
+    assert paths(root) == ["a.py", "b.py"]
+    assert [(each.path, each.reason) for each in walk(root, bytes_max=100).skipped] == [
+        ("b.py", "too_large"),
+        ("huge.sql", "too_large"),
+    ]
+
+
+def test_virtual_environments_and_marked_caches_are_skipped_unless_taken_back(tmp_path: Path) -> None:
+    root = tree(
+        tmp_path, {"env/pyvenv.cfg": "", "env/lib/a.py": "1", "cache/CACHEDIR.TAG": CACHE_TAG + b"\n", "cache/b": "1"}
+    )
+    tree(root, {"not/CACHEDIR.TAG": "something else", "not/c": "1"})
+    assert paths(root) == ["not/CACHEDIR.TAG", "not/c"]
+    assert reasons(root) == {"env": "ignored", "cache": "ignored"}
+    tree(root, {".contextignore": "!env/\n!cache/\n"})
+    assert {"env/lib/a.py", "cache/b"} <= set(paths(root))
+
+
+def test_a_root_that_is_a_virtual_environment_was_meant(tmp_path: Path) -> None:
+    assert paths(tree(tmp_path, {"pyvenv.cfg": "", "a.py": "1"})) == ["a.py", "pyvenv.cfg"]
+
+
+def test_of_very_many_skipped_files_all_are_counted_and_some_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(walking, "SKIPPED_ROWS_MAX", 3)
+    found = walk(tree(tmp_path, {".gitignore": "*.log\n"} | {f"{number}.log": "" for number in range(10)}))
+    assert found.counts == {"ignored": 10}
+    assert [each.path for each in found.skipped] == ["0.log", "1.log", "2.log"]
+
+
+def test_two_walks_of_one_tree_say_the_same(tmp_path: Path) -> None:
+    root = repository(tmp_path, PART)
+    assert walk(root) == walk(root)
+
+
+def test_a_tracked_file_that_an_ignore_rule_names_is_ignored(tmp_path: Path) -> None:
+    """Here we differ from git, which asks its index: see decision 0004."""
+    root = repository(tmp_path, {"a.py": "1", "b.log": "1"})
+    tree(root, {".gitignore": "*.log\n"})
+    commit(root, "ignored afterwards")
+    assert paths(root) == [".gitignore", "a.py"]

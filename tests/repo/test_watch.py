@@ -1,0 +1,512 @@
+"""Watching: one burst of edits is one batch, told in paths of the workspace; what cannot be watched says why."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from context_engine.repo import watch as watching
+from context_engine.repo.watch import Batch, Watcher
+from tests.support.trees import commit, git, repository, tree
+
+QUIET_MS = 150
+PATIENCE_S = 60.0
+"""How long a test waits for what must come; what must not come is shown by a later edit that does."""
+
+
+class Receiver:
+    """Keeps the batches, and lets a test wait for one."""
+
+    def __init__(self) -> None:
+        self.batches: list[frozenset[str]] = []
+        self._came = threading.Condition()
+
+    def __call__(self, batch: frozenset[str]) -> None:
+        with self._came:
+            self.batches.append(batch)
+            self._came.notify_all()
+
+    def next(self) -> frozenset[str]:
+        """The oldest batch that was not looked at."""
+        with self._came:
+            assert self._came.wait_for(lambda: self.batches, PATIENCE_S), "no batch came"
+            return self.batches.pop(0)
+
+    def until(self, *wanted: str) -> set[str]:
+        """All paths up to the batch in which the last wanted one comes."""
+        heard: set[str] = set()
+        while not heard.issuperset(wanted):
+            heard |= self.next()
+        return heard
+
+
+Watched = Callable[..., Receiver]
+
+
+@pytest.fixture
+def watched() -> Iterator[Watched]:
+    """Starts a watcher on a folder; ends it after the test."""
+    started: list[Watcher] = []
+
+    def start(root: Path, quiet_ms: int = QUIET_MS) -> Receiver:
+        receiver = Receiver()
+        watcher = Watcher(root, receiver, quiet_ms=quiet_ms)
+        watcher.start()
+        started.append(watcher)
+        assert (watcher.is_running, watcher.problem) == (True, "")
+        return receiver
+
+    yield start
+    for watcher in started:
+        watcher.stop()
+        assert watcher.problem == ""
+
+
+# -- what makes a batch, without a clock ------------------------------------------------------------------------------
+
+
+def burst_of(*events: tuple[float, str], quiet_s: float = 1, longest_s: float = 5) -> Batch:
+    batch = Batch(quiet_s=quiet_s, longest_s=longest_s)
+    for at, path in events:
+        batch.add({path}, at)
+    return batch
+
+
+def test_a_batch_is_due_one_quiet_period_after_its_last_event() -> None:
+    batch = burst_of((0.0, "a"), (0.75, "b"), (1.5, "a"))
+    assert not batch.is_due(2.25)
+    assert batch.is_due(2.5)
+
+
+def test_endless_events_are_cut_into_batches() -> None:
+    batch = burst_of(*((each / 10, "a") for each in range(60)))
+    assert batch.is_due(6.0)
+
+
+def test_no_news_keeps_nothing_awake() -> None:
+    batch = burst_of((0.0, "a"))
+    batch.add((), 0.9)
+    assert batch.is_due(1.0)
+
+
+def test_an_empty_batch_is_never_due() -> None:
+    assert not burst_of().is_due(1e9)
+
+
+def test_after_a_batch_was_taken_the_next_begins_anew() -> None:
+    batch = burst_of((0.0, "a"), (4.9, "b"))
+    assert batch.take() == {"a", "b"}
+    batch.add({"c"}, 100.0)
+    assert not batch.is_due(100.5)
+    assert batch.take() == {"c"}
+    assert batch.take() == frozenset()
+
+
+@given(st.lists(st.tuples(st.floats(0, 2), st.sampled_from("abc")), max_size=30))
+def test_every_path_is_handed_over_once_and_never_later_than_the_longest_burst(gaps: list[tuple[float, str]]) -> None:
+    batch, now, waiting = Batch(quiet_s=1, longest_s=5), 0.0, {}
+    for gap, path in [*gaps, (9.0, "end")]:
+        now += gap
+        if batch.is_due(now):
+            assert batch.take() == frozenset(waiting)
+            waiting.clear()
+        assert all(now - since < 5 for since in waiting.values())
+        batch.add({path}, now)
+        waiting.setdefault(path, now)
+    assert batch.take() == {"end"}
+
+
+# -- what is heard ----------------------------------------------------------------------------------------------------
+
+
+def test_a_new_a_changed_and_a_deleted_file_are_heard(tmp_path: Path, watched: Watched) -> None:
+    root = tree(tmp_path, {"changed.py": "1", "deleted.py": "1", "src/same.py": "1"})
+    receiver = watched(root)
+    tree(root, {"changed.py": "2", "src/new.py": "1"})
+    (root / "deleted.py").unlink()
+    assert receiver.next() == {"changed.py", "deleted.py", "src/new.py"}
+
+
+def test_a_file_that_is_only_read_is_not_heard(tmp_path: Path, watched: Watched) -> None:
+    root = tree(tmp_path, {"read.py": "1", "written.py": "1"})
+    receiver = watched(root)
+    (root / "read.py").read_bytes()
+    tree(root, {"written.py": "2"})
+    assert receiver.next() == {"written.py"}
+
+
+def test_a_file_written_by_way_of_another_is_heard(tmp_path: Path, watched: Watched) -> None:
+    root = tree(tmp_path, {"a.py": "1"})
+    receiver = watched(root)
+    tree(root, {".a.py.new": "2"})
+    (root / ".a.py.new").replace(root / "a.py")
+    assert receiver.next() == {".a.py.new", "a.py"}
+
+
+def test_a_renamed_file_is_heard_under_both_names(tmp_path: Path, watched: Watched) -> None:
+    root = tree(tmp_path, {"src/old.py": "1", "lib/x": "1"})
+    receiver = watched(root)
+    (root / "src/old.py").rename(root / "lib/new.py")
+    assert receiver.next() == {"src/old.py", "lib/new.py"}
+
+
+def test_a_renamed_folder_is_heard_with_its_old_name_and_what_lies_in_the_new(tmp_path: Path, watched: Watched) -> None:
+    root = tree(tmp_path, {"old/deep/a.py": "1", "old/b.py": "1"})
+    receiver = watched(root)
+    (root / "old").rename(root / "new")
+    assert receiver.until("old", "new") >= {"old", "new", "new/b.py", "new/deep/a.py"}
+    tree(root, {"new/deep/a.py": "2"})
+    assert receiver.next() == {"new/deep/a.py"}
+
+
+def test_a_deleted_folder_is_heard(tmp_path: Path, watched: Watched) -> None:
+    root = tree(tmp_path, {"gone/deep/a.py": "1", "stays.py": "1"})
+    receiver = watched(root)
+    shutil.rmtree(root / "gone")
+    assert "gone" in receiver.next()
+
+
+def test_a_folder_that_is_moved_away_is_heard(tmp_path: Path, watched: Watched) -> None:
+    root = tree(tmp_path / "root", {"gone/a.py": "1"})
+    receiver = watched(root)
+    (root / "gone").rename(tmp_path / "elsewhere")
+    assert receiver.next() == {"gone"}
+
+
+def test_all_files_of_a_new_folder_are_heard_however_fast_it_was_made(tmp_path: Path, watched: Watched) -> None:
+    root = tree(tmp_path / "root", {"a.py": "1"})
+    made = {f"new/{a}/{b}/{name}.py" for a in "abc" for b in "xyz" for name in "12"}
+    receiver = watched(root)
+    tree(root, dict.fromkeys(made, "1"))
+    assert receiver.until(*made) >= made
+
+
+def test_a_folder_that_is_moved_in_is_watched_from_then_on(tmp_path: Path, watched: Watched) -> None:
+    elsewhere = tree(tmp_path / "elsewhere", {"deep/er/a.py": "1"})
+    root = tree(tmp_path / "root", {"a.py": "1"})
+    receiver = watched(root)
+    elsewhere.rename(root / "moved")
+    receiver.until("moved/deep/er/a.py")
+    tree(root, {"moved/deep/er/a.py": "2"})
+    assert receiver.next() == {"moved/deep/er/a.py"}
+
+
+def test_what_happens_while_new_folders_are_being_registered_is_heard(
+    tmp_path: Path, watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tree(tmp_path, {"a.py": "1"})
+    opened = watching._Run._open
+
+    def opened_late(self: watching._Run, events: watching.Events | None) -> watching.Events:
+        if events is not None and not (root / "new" / "deep").exists():
+            tree(root, {"new/deep/b.py": "1", "a.py": "2"})
+        return opened(self, events)
+
+    monkeypatch.setattr(watching._Run, "_open", opened_late)
+    receiver = watched(root)
+    tree(root, {"new/": ""})
+    receiver.until("new", "new/deep/b.py", "a.py")
+    tree(root, {"new/deep/b.py": "2"})
+    assert receiver.next() == {"new/deep/b.py"}
+
+
+def test_a_file_that_comes_and_goes_within_a_burst_may_be_in_the_batch_and_breaks_nothing(
+    tmp_path: Path, watched: Watched
+) -> None:
+    root = tree(tmp_path, {"a.py": "1"})
+    receiver = watched(root)
+    tree(root, {"tmp/x/y": "1"})
+    shutil.rmtree(root / "tmp")
+    tree(root, {"a.py": "2"})
+    receiver.until("a.py")
+
+
+def test_names_may_have_any_letters(tmp_path: Path, watched: Watched) -> None:
+    root = tree(tmp_path, {"größe/": ""})
+    receiver = watched(root)
+    tree(root, {"größe/a b'\"\n.py": "1"})
+    assert receiver.next() == {"größe/a b'\"\n.py"}
+
+
+def test_a_root_reached_by_a_link_is_the_root(tmp_path: Path, watched: Watched) -> None:
+    root = tree(tmp_path / "real", {"a.py": "1"})
+    (tmp_path / "alias").symlink_to(root)
+    receiver = watched(tmp_path / "alias")
+    tree(root, {"a.py": "2"})
+    assert receiver.next() == {"a.py"}
+
+
+# -- what is not heard ------------------------------------------------------------------------------------------------
+
+
+def test_ignored_folders_and_our_own_state_are_not_heard(tmp_path: Path, watched: Watched) -> None:
+    quiet = ("node_modules/x/y.js", "build/out.o", ".context-engine/state.db", "src/__pycache__/a.pyc", ".git/config")
+    root = repository(tmp_path / "root", {".gitignore": "build/\n", "src/a.py": "1"})
+    tree(root, dict.fromkeys(quiet[:4], "1"))
+    receiver = watched(root)
+    tree(root, dict.fromkeys(quiet, "2"))
+    tree(root, {"src/a.py": "2"})
+    assert receiver.next() == {"src/a.py"}
+
+
+def test_an_ignored_folder_that_is_made_later_is_not_entered(tmp_path: Path, watched: Watched) -> None:
+    root = repository(tmp_path / "root", {".gitignore": "build/\n", "a.py": "1"})
+    receiver = watched(root)
+    tree(root, {"build/x/y.o": "1"})
+    assert receiver.next() == {"build"}
+    tree(root, {"build/x/z.o": "1", "a.py": "2"})
+    assert receiver.next() == {"a.py"}
+
+
+def test_when_the_rules_change_the_folders_they_open_are_heard(tmp_path: Path, watched: Watched) -> None:
+    root = repository(tmp_path / "root", {".gitignore": "build/\n"})
+    tree(root, {"build/a.py": "1"})
+    receiver = watched(root)
+    tree(root, {".gitignore": "\n"})
+    assert receiver.next() == {".gitignore"}
+    tree(root, {"build/a.py": "2"})
+    assert receiver.next() == {"build/a.py"}
+
+
+def test_links_are_not_followed_out_of_the_root(tmp_path: Path, watched: Watched) -> None:
+    outside = tree(tmp_path / "outside", {"a.py": "1"})
+    root = tree(tmp_path / "root", {"a.py": "1"})
+    (root / "link").symlink_to(outside)
+    receiver = watched(root)
+    tree(outside, {"a.py": "2"})
+    tree(root, {"a.py": "2"})
+    assert receiver.next() == {"a.py"}
+
+
+# -- git --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_branch_switch_is_one_batch_that_names_head(tmp_path: Path, watched: Watched) -> None:
+    root = repository(tmp_path / "root", {"a.py": "1", "both.py": "1"})
+    git(root, "checkout", "--quiet", "-b", "side")
+    (root / "a.py").unlink()
+    tree(root, {f"pack/{n % 7}/f{n}.py": str(n) for n in range(300)} | {"both.py": "2"})
+    commit(root, "side")
+    git(root, "checkout", "--quiet", "main")
+    receiver = watched(root, quiet_ms=400)
+    git(root, "checkout", "--quiet", "side")
+    batch = receiver.next()
+    assert batch >= {".git/HEAD", "a.py", "both.py", "pack/0/f0.py", "pack/6/f6.py"}
+    assert not any(path.startswith(".git/") for path in batch - {".git/HEAD"})
+    tree(root, {"pack/6/f6.py": "x"})
+    assert receiver.next() == {"pack/6/f6.py"}
+
+
+def test_the_head_of_a_linked_work_tree_is_heard_as_its_own(tmp_path: Path, watched: Watched) -> None:
+    repo = repository(tmp_path / "repo", {"a.py": "1"})
+    git(repo, "worktree", "add", "--quiet", "-b", "side", str(tmp_path / "linked"))
+    receiver = watched(tmp_path / "linked")
+    git(tmp_path / "linked", "checkout", "--quiet", "-b", "other")
+    assert receiver.next() == {".git/HEAD"}
+
+
+def test_the_head_of_a_repository_above_the_root_is_heard(tmp_path: Path, watched: Watched) -> None:
+    repo = repository(tmp_path / "repo", {"src/a.py": "1", "b.py": "1"})
+    receiver = watched(repo / "src")
+    git(repo, "checkout", "--quiet", "-b", "other")
+    tree(repo, {"b.py": "2"})
+    assert receiver.next() == {".git/HEAD"}
+
+
+def test_a_repository_that_is_made_later_is_heard_from_then_on(tmp_path: Path, watched: Watched) -> None:
+    root = tree(tmp_path / "root", {"a.py": "1"})
+    receiver = watched(root)
+    repository(root)
+    assert receiver.next() == {".git/HEAD"}
+    git(root, "symbolic-ref", "HEAD", "refs/heads/other")
+    assert receiver.next() == {".git/HEAD"}
+
+
+# -- starting and ending ----------------------------------------------------------------------------------------------
+
+
+def test_what_is_not_handed_over_yet_is_pending(tmp_path: Path) -> None:
+    watcher = Watcher(tree(tmp_path, {"a.py": "1"}), Receiver(), quiet_ms=60_000)
+    assert watcher.pending == frozenset()
+    watcher.start()
+    tree(tmp_path, {"a.py": "2"})
+    deadline = time.monotonic() + PATIENCE_S
+    while not watcher.pending and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert watcher.pending == {"a.py"}
+    watcher.stop()
+    assert watcher.pending == frozenset()
+
+
+def test_of_many_watchers_each_hears_its_own_edits(tmp_path: Path, watched: Watched) -> None:
+    roots = [tree(tmp_path / f"r{number}", {"a.py": "1\n"}) for number in range(watching.FEW * 3)]
+    receivers = [watched(root) for root in roots]
+    for root in roots:
+        (root / f"{root.name}.py").write_text("2\n")
+    for root, receiver in zip(roots, receivers, strict=True):
+        assert receiver.until(f"{root.name}.py") == {f"{root.name}.py"}
+
+
+def test_stopping_takes_less_than_a_second_and_ends_the_thread(tmp_path: Path) -> None:
+    watcher = Watcher(tmp_path, Receiver(), quiet_ms=60_000)
+    watcher.start()
+    assert watcher._run
+    thread = watcher._run.thread
+    tree(tmp_path, {"a.py": "2"})
+    began = time.monotonic()
+    watcher.stop()
+    assert time.monotonic() - began < PATIENCE_S  # a second, and not the minute until it is quiet
+    assert not watcher.is_running
+    thread.join(PATIENCE_S)
+    assert not thread.is_alive()
+
+
+def test_stopping_does_not_wait_for_a_receiver_at_work(tmp_path: Path) -> None:
+    entered, leave = threading.Event(), threading.Event()
+
+    def slow(batch: frozenset[str]) -> None:
+        entered.set()
+        leave.wait(PATIENCE_S)
+
+    watcher = Watcher(tmp_path, slow, quiet_ms=0)
+    watcher.start()
+    tree(tmp_path, {"a.py": "2"})
+    assert entered.wait(PATIENCE_S)
+    began = time.monotonic()
+    watcher.stop()
+    assert time.monotonic() - began < PATIENCE_S / 2  # the receiver waits for twice that
+    leave.set()
+
+
+def test_a_receiver_may_stop_the_watcher_itself(tmp_path: Path) -> None:
+    stopped = threading.Event()
+
+    def receiver(batch: frozenset[str]) -> None:
+        watcher.stop()
+        stopped.set()
+
+    watcher = Watcher(tmp_path, receiver, quiet_ms=0)
+    watcher.start()
+    tree(tmp_path, {"a.py": "2"})
+    assert stopped.wait(PATIENCE_S)
+    assert not watcher.is_running
+
+
+def test_stopping_and_starting_twice_does_no_harm(tmp_path: Path) -> None:
+    receiver = Receiver()
+    watcher = Watcher(tmp_path, receiver, quiet_ms=QUIET_MS)
+    watcher.stop()
+    watcher.start()
+    watcher.start()
+    watcher.stop()
+    watcher.stop()
+    watcher.start()
+    tree(tmp_path, {"a.py": "2"})
+    assert receiver.next() == {"a.py"}
+    watcher.stop()
+
+
+def test_two_watchers_of_one_folder_both_hear(tmp_path: Path, watched: Watched) -> None:
+    one, other = watched(tmp_path), watched(tmp_path)
+    tree(tmp_path, {"a.py": "2"})
+    assert one.next() == other.next() == {"a.py"}
+
+
+# -- what cannot be watched -------------------------------------------------------------------------------------------
+
+
+def wait_for_problem(watcher: Watcher) -> str:
+    deadline = time.monotonic() + PATIENCE_S
+    while watcher.is_running and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not watcher.is_running
+    return watcher.problem
+
+
+def test_a_folder_that_is_not_there_is_a_problem(tmp_path: Path) -> None:
+    watcher = Watcher(tmp_path / "nowhere", Receiver())
+    watcher.start()
+    assert not watcher.is_running
+    assert "no folder" in watcher.problem
+    watcher.stop()
+
+
+@pytest.mark.parametrize("leaves", [shutil.rmtree, lambda root: root.rename(root.parent / "moved")])
+def test_a_root_that_goes_away_is_a_problem(tmp_path: Path, leaves: Callable[[Path], object]) -> None:
+    root = tree(tmp_path / "root", {"a.py": "1"})
+    watcher = Watcher(root, Receiver(), quiet_ms=QUIET_MS)
+    watcher.start()
+    leaves(root)
+    assert "gone" in wait_for_problem(watcher)
+
+
+def test_a_receiver_that_fails_ends_the_watch_with_its_reason(tmp_path: Path) -> None:
+    def broken(batch: frozenset[str]) -> None:
+        raise ValueError("the receiver is broken")
+
+    watcher = Watcher(tmp_path, broken, quiet_ms=0)
+    watcher.start()
+    tree(tmp_path, {"a.py": "1"})
+    assert "the receiver is broken" in wait_for_problem(watcher)
+
+
+def test_a_network_file_system_is_not_trusted_to_tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watching, "_file_system", lambda path: "nfs4")
+    watcher = Watcher(tmp_path, Receiver())
+    watcher.start()
+    assert not watcher.is_running
+    assert "nfs4" in watcher.problem
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists what is mounted there")
+def test_the_file_system_of_a_path_is_that_of_its_nearest_mount() -> None:
+    assert watching._file_system("/proc/self") == "proc"
+    assert watching._file_system("/processes") != "proc"
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ('OS file watch limit reached. about ["/x"]', "max_user_watches"),
+        ("No space left on device (os error 28)", "max_user_watches"),
+        ("Too many open files (os error 24)", "max_user_instances"),
+        ("something new", "something new"),
+    ],
+)
+def test_every_failure_is_told_in_a_sentence(said: str, told: str) -> None:
+    assert told in watching._in_words(OSError(said))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit is set as Linux sets it")
+def test_a_system_that_has_no_watch_left_is_a_problem_with_its_cure(tmp_path: Path) -> None:
+    program = """
+        import os, resource, sys
+        import watchfiles
+        from context_engine.repo.watch import Watcher
+        watcher = Watcher(sys.argv[1], print)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (8, 8))
+        full = [os.open("/dev/null", 0) for _ in range(8 - len(os.listdir("/proc/self/fd")) + 1)]
+        os.close(full.pop()), os.close(full.pop()), os.close(full.pop())  # the walk needs three
+        watcher.start()
+        os.write(1, f"{watcher.is_running} {watcher.problem}".encode())
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program), str(tree(tmp_path, {"a/b": "1"}))],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"PYTHONPATH": str(Path.cwd())},
+    )
+    assert done.stdout.startswith("False Edits are not followed: ")
+    assert "max_user_instances" in done.stdout

@@ -1,0 +1,190 @@
+"""A review as Markdown, SARIF and rdjson: everything that was found, at its place, and everything that was not looked at."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from context_engine.review.classification import Summary
+from context_engine.review.finding import CATEGORIES, PRIORITIES, Finding, Suggestion
+from context_engine.review.rdjson import rdjson
+from context_engine.review.review_coverage import AnalyzerRun, Coverage, FileCoverage
+from context_engine.review.review_markdown import markdown
+from context_engine.review.review_options import Options
+from context_engine.review.sarif import FINGERPRINT, sarif
+from context_engine.review.verdict import Reviewed, judged
+from context_engine.text.spans import LineSpan
+
+FIX = Suggestion("Close it.", "with open(path) as file:\n    pass", can_auto_fix=True)
+LEAK = Finding(
+    "open-not-closed", "builtin", "The file is never closed", "It stays open until the process ends.", 1, "correctness",
+    0.8, "src/größe ä.py", LineSpan(3, 4), "file = open(path)", "f1", is_on_changed_line=True,
+    evidence=("src/other.py:9: load(path)",), suggestion=FIX,
+)  # fmt: skip
+TOKEN = Finding(
+    "github-token",
+    "builtin",
+    "A secret",
+    "",
+    0,
+    "security",
+    0.95,
+    "a.py",
+    LineSpan(1, 1),
+    "x",
+    "f2",
+    is_on_changed_line=True,
+)
+COVERAGE = Coverage(
+    (FileCoverage("a.py"), FileCoverage("src/größe ä.py", partly="not parsed"), FileCoverage("logo.png", "binary")),
+    (AnalyzerRun("ruff", True, 12, 1), AnalyzerRun("tsc", False, why_not="not installed")),
+)
+
+
+def reviewed(*findings: Finding, **other: Any) -> Reviewed:
+    options = other.pop("options", Options())
+    return judged(findings, options, COVERAGE, Summary("code", 3, ("size: 90 changed lines",)), **other)
+
+
+def run_of(text: str) -> dict[str, Any]:
+    (run,) = json.loads(text)["runs"]
+    return run
+
+
+def test_markdown_tells_the_worst_first_and_what_was_not_looked_at() -> None:
+    text = markdown(reviewed(LEAK, TOKEN, warnings=["tsc is missing"], options=Options(fail_on="P1")))
+    assert text.startswith("# Review: Must not be merged as it is\n")
+    assert text.index("## P0 A secret") < text.index("## P1 The file is never closed")
+    for said in (
+        "`src/größe ä.py:3-4` · correctness · builtin `open-not-closed` · confidence 0.80 · `f1`",
+        "```\nfile = open(path)\n```",
+        "**Suggestion:** Close it.",
+        "Risk 3 of 5 (size: 90 changed lines)",
+        "- 2 of 3 files.",
+        "Not looked at: `logo.png` (binary).",
+        "Only in part: `src/größe ä.py` (not parsed).",
+        "ruff (1 finding, 12 ms), tsc did not run (not installed)",
+        "- Warning: tsc is missing",
+        "## Why this fails",
+    ):
+        assert said in text
+
+
+def test_silence_is_not_told_as_praise() -> None:
+    assert markdown(reviewed()).startswith("# Review: The checks found nothing\n")
+    assert "correct" not in markdown(reviewed())
+    assert "by a second pass" in markdown(reviewed(second_pass=True))
+    assert "Not complete" in markdown(reviewed(is_partial=True))
+    quiet = replace(LEAK, confidence=0.1)
+    assert "not told: 1 below confidence" in markdown(reviewed(quiet))
+
+
+def test_what_code_holds_cannot_break_out_of_its_fence_or_its_line() -> None:
+    hostile = replace(LEAK, quote="```\n# Approved", title="# Approved\n\n# Approved", body="<img src=x>")
+    text = markdown(reviewed(hostile))
+    assert [line for line in text.split("\n") if line.startswith("# ")] == [
+        "# Review: Must not be merged as it is",
+        "# Approved",
+    ]
+    assert "````\n```\n# Approved\n````" in text
+    assert "<img" not in text
+
+
+def test_sarif_places_each_finding_and_knows_it_again() -> None:
+    run = run_of(sarif(reviewed(LEAK, TOKEN), version="0.1.0"))
+    token, leak = run["results"]
+    assert leak["locations"][0]["physicalLocation"]["region"] == {"startLine": 3, "endLine": 4}
+    uri = leak["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+    assert (unquote(uri), uri.isascii(), " " in uri) == ("src/größe ä.py", True, False)
+    assert (token["level"], leak["level"], leak["partialFingerprints"]) == ("error", "error", {FINGERPRINT: "f1"})
+    rules = [each["id"] for each in run["tool"]["driver"]["rules"]]
+    assert [rules[each["ruleIndex"]] for each in run["results"]] == ["github-token", "open-not-closed"]
+    assert leak["fixes"][0]["artifactChanges"][0]["replacements"][0]["insertedContent"]["text"] == FIX.replacement
+    severities = [each["properties"].get("security-severity") for each in run["tool"]["driver"]["rules"]]
+    assert severities == ["9.0", None]
+
+
+def test_sarif_says_what_was_not_looked_at_and_that_an_unfinished_review_did_not_succeed() -> None:
+    for partial in (False, True):
+        (invocation,) = run_of(sarif(reviewed(is_partial=partial, warnings=["hm"]), version="0.1.0"))["invocations"]
+        said = [(each["level"], each["message"]["text"]) for each in invocation["toolExecutionNotifications"]]
+        assert ("note", "logo.png was not looked at: binary") in said
+        assert ("note", "tsc did not run: not installed") in said
+        assert ("warning", "hm") in said
+        assert invocation["executionSuccessful"] is not partial
+        assert any(level == "error" for level, _ in said) is partial
+
+
+def test_rdjson_is_what_reviewdog_reads() -> None:
+    told = json.loads(rdjson(reviewed(LEAK, TOKEN)))
+    token, leak = told["diagnostics"]
+    assert (told["source"], told["severity"]) == ({"name": "context-engine"}, "ERROR")
+    assert leak["location"] == {"path": "src/größe ä.py", "range": {"start": {"line": 3}, "end": {"line": 4}}}
+    assert (leak["code"], token["severity"]) == ({"value": "open-not-closed"}, "ERROR")
+    (fix,) = leak["suggestions"]
+    assert fix["range"] == {"start": {"line": 3, "column": 1}, "end": {"line": 5, "column": 1}}
+    assert fix["text"].endswith("pass\n")
+    assert json.loads(rdjson(reviewed()))["diagnostics"] == []
+
+
+texts = st.text(st.characters(codec="utf-8", exclude_categories=("Cs",)), max_size=30)
+findings = st.builds(
+    Finding,
+    rule=st.sampled_from(["a", "b", "c"]),
+    source=st.sampled_from(["builtin", "host"]),
+    title=texts,
+    body=texts,
+    priority=st.integers(0, 3),
+    category=st.sampled_from(CATEGORIES),
+    confidence=st.floats(0.7, 1),
+    path=texts,
+    span=st.integers(1, 99).map(lambda first: LineSpan(first, first + 2)),
+    quote=texts,
+    id=st.uuids().map(str),
+    is_on_changed_line=st.just(True),
+    evidence=st.lists(texts, max_size=2).map(tuple),
+    suggestion=st.none() | st.builds(Suggestion, texts, texts, st.booleans()),
+)
+
+
+@given(st.lists(findings, max_size=5))
+def test_every_finding_is_told_in_every_form(found: list[Finding]) -> None:
+    whole = reviewed(*found)
+    run = run_of(sarif(whole, version="0.1.0"))
+    assert [each["partialFingerprints"][FINGERPRINT] for each in run["results"]] == [each.id for each in whole.findings]
+    for each in run["results"]:
+        assert run["tool"]["driver"]["rules"][each["ruleIndex"]]["id"] == each["ruleId"]
+        assert_sarif(each)
+    assert len(json.loads(rdjson(whole))["diagnostics"]) == len(whole.findings)
+    headings = re.findall(r"^## (P\d)", markdown(whole), re.MULTILINE)
+    assert headings == [PRIORITIES[each.priority] for each in whole.findings]
+
+
+def assert_sarif(result: dict[str, Any]) -> None:
+    """What section 3.27 of the standard asks of a result, and 3.30 of its region."""
+    assert result["level"] in ("none", "note", "warning", "error")
+    assert isinstance(result["message"]["text"], str)
+    assert 0 <= result["rank"] <= 100
+    region = result["locations"][0]["physicalLocation"]["region"]
+    assert 1 <= region["startLine"] <= region["endLine"]
+
+
+@pytest.mark.skipif(
+    "CTX_SARIF_SCHEMA" not in os.environ,
+    reason="names a copy of sarif-schema-2.1.0.json, which no package on PyPI holds",
+)
+@given(st.lists(findings, max_size=5))
+def test_sarif_keeps_to_the_schema_of_the_standard(found: list[Finding]) -> None:
+    from jsonschema import Draft4Validator
+
+    schema = json.loads(Path(os.environ["CTX_SARIF_SCHEMA"]).read_text(encoding="utf-8"))
+    Draft4Validator(schema).validate(json.loads(sarif(reviewed(*found), version="0.1.0")))

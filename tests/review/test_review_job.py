@@ -1,0 +1,267 @@
+"""What a session makes of a change between two commits: every file looked at once, by its blobs, and nothing kept that is secret."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from context_engine.errors import Cancelled, PreconditionFailed, RefNotFound
+from context_engine.repo.git import Git
+from context_engine.repo.git_diffs import Diffs
+from context_engine.repo.paths import Root
+from context_engine.review.analyzers.analyzer_registry import ALL
+from context_engine.review.analyzers.analyzer_runner import Bench
+from context_engine.review.finding import Finding
+from context_engine.review.review_context import Surroundings
+from context_engine.review.review_job import GitChange, opened
+from context_engine.review.review_options import Options
+from context_engine.review.review_request import Request
+from context_engine.review.review_store import Checkpoint, ReviewStore, Session, Unit
+from context_engine.review.reviewer import Reviewer
+from context_engine.review.source_versions import Parsers
+from context_engine.secrets import mask
+from context_engine.text.spans import LineSpan
+from tests.support.engines import GRAMMARS, LANGUAGES
+from tests.support.trees import commit, git, repository, tree
+
+KEY = "ghp_" + "a1B2c3D4e5F6" * 3
+BEFORE = "def load(path):\n    return open(path).read()\n"
+AFTER = BEFORE + "\n\ndef safe(path):\n    try:\n        return load(path)\n    except:\n        return None\n"
+PARSERS = Parsers(LANGUAGES, GRAMMARS)
+
+
+def analysed(found: Sequence[Finding] = (), runs: Sequence[Any] = ()) -> SimpleNamespace:
+    return SimpleNamespace(findings=found, runs=runs)
+
+
+def means(root: Path, **other: Any) -> Any:
+    """What a small workspace has to review with: our own checks, and nothing installed."""
+    parts: dict[str, Any] = {
+        "diffs": Diffs(Git(root), Root(root)),
+        "parsers": PARSERS,
+        "reviewer": lambda _options: (Reviewer(), ()),
+        "analysed": lambda _files, _options, _taken: analysed(),
+        "analysers": lambda _options, _taken: "",
+        "surroundings": lambda _commit: Surroundings(PARSERS),
+        "ties": lambda _paths: (),
+        "excludes": lambda options: options.exclude_patterns.__contains__,
+        "scrub": lambda text: mask(text).text,
+        "scrub_parts": lambda _files: lambda text: mask(text).text,
+    }
+    return SimpleNamespace(**parts | other)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A repository with a branch that changes four files and adds one."""
+    root = repository(tmp_path / "work", {f"src/f{number}.py": BEFORE for number in range(5)})
+    git(root, "checkout", "--quiet", "-b", "topic")
+    tree(
+        root,
+        {f"src/f{number}.py": AFTER for number in range(4)} | {"new.py": f'try:\n    go()\nexcept: token = "{KEY}"\n'},
+    )
+    commit(root, "change")
+    return root
+
+
+def change(root: Path, made: Any = None, **asked: Any) -> GitChange:
+    return opened(Request("topic", "main", **asked), made or means(root), ReviewStore(root / ".context-engine"))
+
+
+def run(made: GitChange) -> dict[str, Any]:
+    """The whole change as one unit."""
+    job = made.job()
+    left = job.look([part.path for part in made.parts], threading.Event())
+    return json.loads(job.conclude(left.bodies, (), threading.Event()).outcome)
+
+
+def test_a_request_is_kept_with_full_hashes_and_means_the_same_when_branches_move(root: Path) -> None:
+    first = change(root)
+    assert (first.request.commit, first.request.base) == (
+        git(root, "rev-parse", "topic"),
+        git(root, "rev-parse", "main"),
+    )
+    tree(root, {"later.py": "x = 1\n"})
+    commit(root, "later")
+    again = opened(first.request, means(root), first.store)
+    assert (again.request.key, again.parts, again.keys) == (first.request.key, first.parts, first.keys)
+    assert [part.path for part in first.parts] == ["new.py", *(f"src/f{number}.py" for number in range(4))]
+
+
+def test_the_files_of_a_change_are_reviewed_and_the_second_time_known(root: Path) -> None:
+    made = change(root)
+    left = made.job().look([part.path for part in made.parts], threading.Event())
+    assert {json.loads(body)["coverage"]["skipped"] for body in left.bodies.values()} == {""}
+    assert len(left.cache) == 5
+    assert made.known() == 0
+    remember(made.store, left.cache)
+    again = change(root)
+    assert again.known() == 5
+
+    def unread(_: object) -> None:
+        raise AssertionError("a file was read")
+
+    blind = means(root, diffs=SimpleNamespace(take=made.means.diffs.take, versions=unread))
+    repeated = change(root, blind).job().look([part.path for part in made.parts], threading.Event())
+    assert (repeated.bodies, repeated.findings, repeated.cache) == (left.bodies, left.findings, {})
+    figures = json.loads(repeated.figures)
+    assert (figures["hits"], figures["misses"], figures["bytes_read"]) == (5, 0, 0)
+
+
+def remember(store: ReviewStore, cache: Mapping[str, bytes]) -> None:
+    """Put bodies into the cache, as a session does."""
+    session = Session("rev_1", "key", "running", "me", 9e9, 0.0, 0.0, 1, b"{}")
+    store.add(session, [Unit(1, ("a",), 1)])
+    unit = store.take("rev_1", "me", 0.0)
+    assert unit
+    assert store.checkpoint("rev_1", unit, Checkpoint({}, cache=cache), 1.0)
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        lambda root: tree(root, {"src/f0.py": AFTER + "\n"}),
+        lambda root: git(root, "mv", "src/f4.py", "src/g4.py"),
+        lambda root: git(root, "update-index", "--chmod=+x", "src/f0.py"),
+    ],
+)
+def test_a_file_with_another_content_name_or_mode_is_not_known(root: Path, what: Any) -> None:
+    before = set(change(root).keys.values())
+    what(root)
+    git(root, "commit", "--quiet", "--all" if (root / "src/f0.py").read_text() != AFTER else "--quiet", "-m", "other")
+    assert len(set(change(root).keys.values()) - before) == 1
+
+
+def test_other_rules_analysers_or_options_know_nothing(root: Path) -> None:
+    before = change(root).keys["new.py"]
+    other = [
+        change(root, means(root, analysers=lambda _options, _taken: "ruff 1.0")),
+        change(root, means(root, reviewer=lambda _options: (SimpleNamespace(ruleset="other"), ()))),
+        change(root, options=Options(confidence_threshold=0.5)),
+    ]
+    assert before not in {each.keys["new.py"] for each in other}
+    assert len({each.keys["new.py"] for each in other}) == 3
+
+
+def test_what_is_found_is_told_and_nothing_secret_is_kept(root: Path) -> None:
+    outcome = run(change(root))
+    assert {"bare-except"} <= {each["rule"] for each in outcome["findings"]}
+    assert outcome["coverage"]["files_reviewed"] == 5
+    made = change(root, title=f"Use {KEY}", author=KEY, options=Options(custom_instructions=f"with {KEY}"))
+    assert KEY not in repr(made.request)
+    left = made.job().look(["new.py"], threading.Event())
+    everything = b"".join((*left.bodies.values(), *left.findings, *left.cache.values(), json.dumps(outcome).encode()))
+    assert KEY.encode() not in everything
+    assert "except: token = " in json.loads(left.findings[0])["quote"], "its line is quoted without it"
+
+
+def test_findings_of_analysers_are_kept_with_their_file(root: Path) -> None:
+    from context_engine.review.review_coverage import AnalyzerRun
+
+    found = Finding(
+        "E722",
+        "ruff",
+        "bare except",
+        "",
+        2,
+        "correctness",
+        0.9,
+        "src/f1.py",
+        LineSpan(8, 8),
+        "except:",
+        is_on_changed_line=True,
+    )
+    seen: list[str] = []
+
+    def analyse(files: Sequence[Any], _options: Options, _taken: object) -> SimpleNamespace:
+        seen.extend(file.path for file in files)
+        return analysed([found], [AnalyzerRun("ruff", True, 12, 1), AnalyzerRun("tsc", False, why_not="not installed")])
+
+    made = change(root, means(root, analysed=analyse))
+    left = made.job().look(["src/f0.py", "src/f1.py"], threading.Event())
+    assert seen == ["src/f0.py", "src/f1.py"]
+    by_file = {path: [each["source"] for each in json.loads(body)["findings"]] for path, body in left.bodies.items()}
+    assert ("ruff" in by_file["src/f0.py"], "ruff" in by_file["src/f1.py"]) == (False, True)
+
+    def told(left_: Checkpoint) -> list[dict[str, Any]]:
+        return json.loads(made.job().conclude(left_.bodies, (), threading.Event()).outcome)["coverage"]["analyzers"]
+
+    ruff, tsc = told(left)
+    assert (ruff["ran"], ruff["ms"], ruff["findings"], tsc["why_not"]) == (True, 12, 1, "not installed")
+    remember(made.store, left.cache)
+    assert [each["ms"] for each in told(made.job().look(["src/f0.py", "src/f1.py"], threading.Event()))] == [0, 0]
+
+
+def test_only_named_files_are_reviewed_and_others_are_told_of(root: Path) -> None:
+    made = change(root, paths=("src/f1.py", "src/f4.py", "nowhere.py"))
+    assert [part.path for part in made.parts] == ["src/f1.py"]
+    assert made.request.warnings == ("not changed between the two commits: nowhere.py, src/f4.py",)
+    assert run(made)["warnings"] == list(made.request.warnings)
+    with pytest.raises(PreconditionFailed):
+        change(root, paths=("src/f4.py",))
+
+
+def test_an_analyser_that_failed_is_asked_again_the_next_time(root: Path) -> None:
+    from context_engine.review.review_coverage import NO_TIME, AnalyzerRun
+
+    for run_, is_kept in (
+        (AnalyzerRun("ruff", True, why_not="took longer than 20 s"), False),
+        (AnalyzerRun("ruff", False, why_not=NO_TIME), False),
+        (AnalyzerRun("ruff", False, why_not="not installed"), True),
+    ):
+        made = change(root, means(root, analysed=lambda *_, run_=run_: analysed((), [run_])))
+        left = made.job().look(["src/f0.py"], threading.Event())
+        assert bool(left.cache) == is_kept, run_
+        assert bool(json.loads(left.figures)["failures"]) != is_kept
+
+
+def test_excluded_files_are_told_of_and_not_reviewed(root: Path) -> None:
+    made = change(root, options=Options(exclude_patterns=("src/f0.py",)))
+    assert "src/f0.py" not in {part.path for part in made.parts}
+    coverage = run(made)["coverage"]
+    assert coverage["files_reviewed"] == 4
+    assert [each["path"] for each in coverage["files_skipped"]] == ["src/f0.py"]
+
+
+def test_what_git_does_not_know_is_refused(root: Path) -> None:
+    with pytest.raises(RefNotFound):
+        opened(Request("no-such-branch", "main"), means(root), ReviewStore(root))
+    with pytest.raises(PreconditionFailed):
+        opened(Request("main", "main"), means(root), ReviewStore(root))
+
+
+def test_a_stopped_review_ends_at_the_next_file(root: Path) -> None:
+    made, stop = change(root), threading.Event()
+    stop.set()
+    with pytest.raises(Cancelled):
+        made.job().look(["new.py"], stop)
+    with pytest.raises(Cancelled):
+        made.job().conclude({}, (), stop)
+
+
+def test_another_program_or_for_compilers_another_tree_is_another_identity(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    program = tmp_path / "ruff"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    linters, compilers = ([each for each in ALL if each.wants_all == wants_all] for wants_all in (False, True))
+    bench = Bench(tuple(linters))
+    first = bench.identity(Options(analyzers=("ruff",)), "commit")
+    assert str(program) in first
+    assert bench.identity(Options(analyzers=("ruff",)), "other commit") == first
+    assert bench.identity(Options(analyzers="none"), "commit") == ""
+    program.write_text("#!/bin/sh\n# another release\n")
+    assert bench.identity(Options(analyzers=("ruff",)), "commit") != first
+    for each in compilers:
+        (tmp_path / each.program).write_text("#!/bin/sh\n")
+        (tmp_path / each.program).chmod(0o755)
+    whole = Bench(tuple(compilers), frozenset(each.name for each in compilers))
+    assert whole.identity(Options(), "commit") != whole.identity(Options(), "other commit")

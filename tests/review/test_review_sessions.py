@@ -1,0 +1,300 @@
+"""A review session reviews each unit once, whoever runs it, however often it is paused, resumed or killed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from context_engine.errors import InvalidArgument, PreconditionFailed, ReviewBusy, ReviewNotFound
+from context_engine.review.review_sessions import SESSIONS_MAX
+from tests.support.small_reviews import WAIT_S, Clock, Process, change
+
+ONCE = ["taken", "done"]
+
+
+@pytest.fixture
+def process(tmp_path: Path) -> Generator[Process]:
+    one = Process(tmp_path, "one", change(40))
+    yield one
+    one.gate.open()
+    one.sessions.close()
+
+
+@pytest.fixture
+def other(tmp_path: Path, process: Process) -> Generator[Process]:
+    """A second process on the same folder, with the same clock."""
+    two = Process(tmp_path, "two", process.files, process.clock)
+    yield two
+    two.gate.open()
+    two.sessions.close()
+
+
+def findings(process: Process, session: str) -> list[str]:
+    return [each["id"] for each in process.sessions.found(session)]
+
+
+EVERY_TODO = [f"{path}:2" for path in sorted(change(40))]
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+def test_a_session_reviews_every_file_once_and_is_completed(process: Process, workers: int) -> None:
+    session = process.start(workers=workers)
+    assert process.ended(session) == "completed"
+    seen = process.sessions.status(session)
+    assert (seen.progress.files_done, seen.progress.files_total, seen.progress.percentage) == (40, 40, 100)
+    assert set(map(tuple, process.done(session).values())) == {tuple(ONCE)}
+    assert findings(process, session) == EVERY_TODO
+    assert len(seen.outcome["files"]) == 40
+    assert process.store.kept(session) == b"for a second look"
+
+
+def test_findings_come_while_it_runs_and_the_cursor_shows_none_twice(process: Process) -> None:
+    process.gate.open(2)
+    session = process.start()
+    process.gate.await_begun(3)
+    first = process.sessions.page(session, "", 5)
+    second = process.sessions.page(session, first.cursor, 100)
+    process.gate.open()
+    assert process.sessions.wait(session, WAIT_S, after=second.cursor).session.id == session
+    assert process.ended(session) == "completed"
+    rest, cursor = [], second.cursor
+    while cursor:
+        page = process.sessions.page(session, cursor, 7)
+        rest += page.findings
+        cursor = page.cursor
+    shown = [each["id"] for each in (*first.findings, *second.findings, *rest)]
+    assert len(first.findings) == 5
+    assert sorted(shown) == EVERY_TODO
+    assert len(second.findings) > 5
+
+
+def test_a_pause_holds_until_somebody_resumes(process: Process) -> None:
+    process.gate.open(1)
+    session = process.start()
+    process.gate.await_begun(2)
+    assert process.sessions.pause(session, "lunch").status == "pausing"
+    assert process.sessions.pause(session).status == "pausing", "asking twice changes nothing"
+    process.gate.open()
+    assert process.ended(session) == "paused"
+    before = process.sessions.status(session).progress
+    assert before.units_running == 0
+    assert before.units_done == 2, "what was under way has ended, and nothing new was begun"
+    assert process.start() == session, "the same review is asked for again"
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("ctx-review")], "nobody is left"
+    after = process.sessions.status(session)
+    assert (after.status, after.progress, after.problem) == ("paused", before, "lunch")
+    assert process.sessions.resume(session).status in {"running", "completed"}, "two files are soon done"
+    assert process.ended(session) == "completed"
+    assert set(map(tuple, process.done(session).values())) == {tuple(ONCE)}
+    assert findings(process, session) == EVERY_TODO
+
+
+def test_a_session_that_is_resumed_while_its_last_units_end_goes_on(process: Process) -> None:
+    process.gate.open(1)
+    session = process.start()
+    process.gate.await_begun(2)
+    (runner,) = process.sessions._runners.values()
+    decided = runner._is_to_be_concluded
+
+    def resumed_meanwhile() -> bool:
+        if process.sessions.status(session).status == "pausing":
+            assert process.sessions.resume(session).status == "running"
+        return decided()
+
+    runner._is_to_be_concluded = resumed_meanwhile
+    process.sessions.pause(session)
+    process.gate.open()
+    assert process.ended(session) == "completed"
+    assert set(map(tuple, process.done(session).values())) == {tuple(ONCE)}
+
+
+def test_resuming_twice_repeats_nothing(process: Process, other: Process) -> None:
+    process.gate.open(0)
+    session = process.start()
+    process.gate.await_begun(1)
+    assert {each.sessions.resume(session).status for each in (process, other, process)} == {"running"}
+    process.gate.open()
+    assert process.ended(session) == "completed"
+    assert set(map(tuple, process.done(session).values())) == {tuple(ONCE)}
+    assert other.gate.begun == [], "the other process had nothing to do"
+
+
+def test_a_unit_that_does_not_end_goes_back_to_the_queue(process: Process) -> None:
+    clock = process.clock
+    assert isinstance(clock, Clock)
+    process.gate.open(1)
+    session = process.start()
+    process.gate.await_begun(2)
+    process.sessions.pause(session)
+    clock.at += 9.0
+    assert process.sessions.wait(session, 0.1).status == "pausing"
+    clock.at += 1.0
+    assert process.ended(session) == "paused"
+    assert process.sessions.status(session).progress[:3] == (1, 0, 0)
+    process.gate.open()
+    process.sessions.resume(session)
+    assert process.ended(session) == "completed"
+    assert [process.done(session)[number].count("done") for number in sorted(process.done(session))] == [1] * 5
+    assert findings(process, session) == EVERY_TODO
+
+
+def test_another_process_reads_pauses_and_takes_over(process: Process, other: Process) -> None:
+    process.gate.open(1)
+    session = process.start()
+    process.gate.await_begun(2)
+    assert other.sessions.status(session).progress.units_done == 1
+    assert other.sessions.pause(session).status == "pausing"
+    process.gate.open()
+    assert other.ended(session) == "paused"
+    other.sessions.resume(session)
+    assert other.ended(session) == "completed"
+    assert set(map(tuple, process.done(session).values())) == {tuple(ONCE)}
+    assert process.sessions.status(session).outcome == other.sessions.status(session).outcome
+
+
+def test_what_a_dead_process_ran_is_seen_as_failed_and_goes_on_elsewhere(process: Process, other: Process) -> None:
+    process.gate.open(1)
+    session = process.start()
+    process.gate.await_begun(2)
+    assert other.sessions.status(session).status == "running"
+    process.sessions._presence.end()
+    seen = other.sessions.status(session)
+    assert (seen.status, "resume_review" in seen.problem) == ("failed", True)
+    other.sessions.resume(session)
+    assert other.ended(session) == "completed"
+    process.gate.open()  # it was not dead after all: what it brings now is thrown away
+    for thread in [each for each in threading.enumerate() if each.name.startswith("ctx-review")]:
+        thread.join(WAIT_S)
+    happened = process.done(session)
+    assert happened[2] == ["taken", "lost", "taken", "done"]
+    assert [events.count("done") for events in happened.values()] == [1] * 5
+    assert findings(other, session) == EVERY_TODO
+
+
+def test_a_process_that_hangs_loses_its_session_when_its_lease_is_over(process: Process, other: Process) -> None:
+    clock = process.clock
+    assert isinstance(clock, Clock)
+    process.gate.open(1)
+    session = process.start()
+    process.gate.await_begun(2)
+    runner = next(iter(process.sessions._runners.values()))
+    runner._is_still_ours = lambda: True
+    clock.at += 29.0
+    assert other.sessions.status(session).status == "running"
+    clock.at += 2.0
+    assert other.sessions.status(session).status == "failed"
+    other.sessions.resume(session)
+    assert other.ended(session) == "completed"
+    process.gate.open()
+    assert [events.count("done") for events in process.done(session).values()] == [1] * 5
+
+
+def test_a_living_process_keeps_its_lease(process: Process, other: Process) -> None:
+    clock = process.clock
+    assert isinstance(clock, Clock)
+    process.gate.open(1)
+    session = process.start()
+    process.gate.await_begun(2)
+    for _ in range(8):
+        clock.at += 11.0
+        until = clock.at + 29.0
+        for _ in range(1_000):
+            seen = other.store.session(session)
+            if seen and seen.lease_until >= until:
+                break
+            threading.Event().wait(0.01)
+        assert other.sessions.status(session).status == "running"
+
+
+def test_a_session_with_a_file_that_cannot_be_reviewed_is_partial_and_can_be_tried_again(tmp_path: Path) -> None:
+    files = change(30) | {"src/part1/f012.py": "BROKEN"}
+    process = Process(tmp_path, "one", files)
+    session = process.start()
+    assert process.ended(session) == "partial"
+    seen = process.sessions.status(session)
+    assert (seen.progress.percentage, seen.progress.units_failed, seen.problem) == (
+        100,
+        1,
+        "src/part1/f012.py cannot be read",
+    )
+    assert [events for events in process.done(session).values() if "failed" in events] == [
+        ["taken", "again", "taken", "failed"]
+    ]
+    with pytest.raises(PreconditionFailed):
+        process.sessions.pause(session)
+    process.files = change(30)
+    process.sessions.resume(session)
+    assert process.ended(session) == "completed"
+    assert sorted(map(len, process.done(session).values())) == [2, 2, 2, 7], "the others were not reviewed again"
+    assert process.sessions.telemetry(session)["retries"] == 2
+    process.sessions.close()
+
+
+def test_a_session_of_which_nothing_could_be_reviewed_has_failed(tmp_path: Path) -> None:
+    process = Process(tmp_path, "one", {"a.py": "BROKEN"})
+    session = process.start()
+    assert (process.ended(session), process.sessions.status(session).problem) == ("failed", "a.py cannot be read")
+    process.sessions.close()
+
+
+def test_the_second_review_of_a_change_comes_from_the_cache_and_finds_the_same(process: Process) -> None:
+    first = process.start()
+    assert process.ended(first) == "completed"
+    second = process.start()
+    assert second != first, "a review that is over is done again"
+    assert process.ended(second) == "completed"
+    assert process.sessions.telemetry(first)["cache"] == {"hits": 0, "misses": 40, "rate": 0.0}
+    assert process.sessions.telemetry(second)["cache"] == {"hits": 40, "misses": 0, "rate": 1.0}
+    outcomes = [process.store.session(each) for each in (first, second)]
+    assert outcomes[0] and outcomes[1] and outcomes[0].outcome == outcomes[1].outcome
+
+
+def test_the_same_review_is_one_session_as_long_as_it_is_not_over(process: Process, other: Process) -> None:
+    process.gate.open(0)
+    session = process.start()
+    assert other.start() == session
+    assert process.start(commit="other") != session
+    assert process.start(again=True) != session
+    process.gate.open()
+    assert process.ended(session) == "completed"
+
+
+def test_closing_leaves_a_session_to_whoever_resumes_it(tmp_path: Path, process: Process, other: Process) -> None:
+    process.gate.open(2)
+    session = process.start()
+    process.gate.await_begun(3)
+    process.sessions.close()
+    assert other.sessions.status(session).status == "queued"
+    other.sessions.resume(session)
+    assert other.ended(session) == "completed"
+    assert process.done(session)[3] == ["taken", "given back", "taken", "done"]
+    assert [path.name for path in (tmp_path / ".context-engine" / "locks").glob("alive-*")] == ["alive-two.lock"]
+
+
+def test_no_more_sessions_run_at_once_than_a_machine_bears(process: Process) -> None:
+    process.gate.open(0)
+    for number in range(SESSIONS_MAX):
+        process.start(commit=str(number))
+    with pytest.raises(ReviewBusy):
+        process.start(commit="one too many")
+    assert process.start(commit="0") in {session.id for session in process.store.sessions()}, "it is one of them"
+    assert len(process.store.sessions()) == SESSIONS_MAX
+    process.gate.open()
+
+
+def test_what_is_not_there_or_over_is_refused_with_the_next_step(process: Process) -> None:
+    session = process.start()
+    assert process.ended(session) == "completed"
+    for refused, kind in (
+        (lambda: process.sessions.status("rev_none"), ReviewNotFound),
+        (lambda: process.sessions.pause("rev_none"), ReviewNotFound),
+        (lambda: process.sessions.pause(session), PreconditionFailed),
+        (lambda: process.sessions.resume(session), PreconditionFailed),
+        (lambda: process.sessions.page(session, "x", 9), InvalidArgument),
+    ):
+        with pytest.raises(kind) as error:
+            refused()
+        assert error.value.suggestion

@@ -1,0 +1,122 @@
+"""What is new on changed lines is found, what was there before is marked so, and an id outlives a move."""
+
+from __future__ import annotations
+
+import pytest
+
+from context_engine.review.finding import Finding
+from context_engine.review.review_options import Options
+from context_engine.review.reviewer import Reviewer, parts_of
+from context_engine.review.verdict import chosen
+from tests.support.changes import changed_file, surroundings
+
+REVIEWER = Reviewer()
+KEY = "ghp_" + "R9sX2vLq7TzK4mYbW1cJ8dNf5hGp3aQe0uEi"  # in the provider's format, made up, in two parts
+
+
+def found(old: str | None, new: str | None, path: str = "app/code.py") -> tuple[Finding, ...]:
+    """What is told of a change at the defaults."""
+    return chosen(REVIEWER.look(changed_file(path, old, new)).findings, Options())[0]
+
+
+def rules(old: str | None, new: str | None, path: str = "app/code.py") -> list[tuple[str, int]]:
+    return [(each.rule, each.span.first) for each in found(old, new, path)]
+
+
+OLD = "def f(x):\n    if x is 'a':\n        return 1\n"
+
+
+def test_what_was_there_before_is_not_told_even_when_its_line_moves() -> None:
+    assert rules(OLD, "import os\n\n" + OLD) == []
+    assert rules(OLD, OLD.replace("    if", "        if").replace("        return", "            return")) == []
+    assert rules(OLD, OLD + "\n\ndef g(x):\n    return x is 'b'\n") == [("is-literal", 7)]
+
+
+def test_a_second_one_like_the_first_is_new() -> None:
+    assert rules(OLD, OLD + OLD.replace("def f", "def g")) == [("is-literal", 5)]
+
+
+def test_a_new_mistake_on_a_line_that_nobody_changed_is_marked_so() -> None:
+    looked = REVIEWER.look(changed_file("app/code.py", "x = 1\ny = 2\n", "x = 1\ny = 3\n"))
+    assert [each.is_on_changed_line for each in looked.findings] == []
+    duplicate = "d = {\n    'a': 1,\n    'b': 2,\n}\n"
+    (finding,) = REVIEWER.look(
+        changed_file("app/code.py", duplicate, duplicate.replace("{\n", "{\n    'b': 0,\n"))
+    ).findings
+    assert (finding.rule, finding.span.first, finding.is_on_changed_line) == ("duplicate-key", 4, False)
+    assert chosen([finding], Options())[1].off_changed_lines == 1
+    assert chosen([finding], Options(changed_lines_only=False))[0] == (finding,)
+
+
+def test_shifting_a_file_by_ten_lines_keeps_the_ids() -> None:
+    added = OLD + "\n\ndef g(x, seen=[]):\n    seen.append(x)\n    return x is 'b'\n"
+    ids = [each.id for each in found(OLD, added)]
+    assert len(ids) == 2
+    assert [each.id for each in found("#\n" * 10 + OLD, "#\n" * 10 + added)] == ids
+
+
+def test_a_secret_on_an_added_line_is_blocking_and_on_a_removed_line_is_nothing() -> None:
+    with_key = f"import os\nTOKEN = '{KEY}'\n"
+    (finding,) = found("import os\n", with_key)
+    assert (finding.rule, finding.priority, finding.span.first, finding.confidence) == ("secret", 0, 2, 0.95)
+    assert found(with_key, "import os\n") == ()
+    assert found(with_key, with_key + "x = 1\n") == ()
+
+
+def test_a_secret_is_found_in_hunks_and_in_generated_files_too() -> None:
+    lock = changed_file("package-lock.json", "{}\n", f'{{"t": "{KEY}"}}\n')
+    looked = REVIEWER.look(lock)
+    assert [each.rule for each in looked.findings] == ["secret"]
+    assert "secrets" in looked.coverage.partly
+
+
+def test_a_password_that_tests_made_up_is_less_sure_than_a_key_of_a_provider() -> None:
+    made_up = REVIEWER.look(changed_file("tests/test_login.py", "", "password = 'hV7#kq92LmZx'\n")).findings
+    assert [each.confidence for each in made_up] == [0.5]
+    assert found("", f"token = '{KEY}'\n", "tests/test_login.py")[0].priority == 0
+
+
+def test_what_breaks_a_file_is_blocking() -> None:
+    assert rules("def f():\n    pass\n", "def f(:\n    pass\n") == [("syntax-error", 1)]
+    assert rules('{"a": 1}\n', '{"a": 1,}\n', "a.json") == [("invalid-data", 1)]
+    assert rules("a = 1\n", "<<<<<<< HEAD\na = 1\n=======\na = 2\n>>>>>>> b\n")[:1] == [("conflict-marker", 1)]
+
+
+@pytest.mark.parametrize("path", ["tests/test_a.py", "src/a_test.py", "src/conftest.py"])
+def test_what_tests_do_on_purpose_is_not_told(path: str) -> None:
+    assert rules("", "x = eval(text)\ny = x == x\n", path) == []
+    assert rules("", "assert (x, 'message')\n", path) == [("assert-tuple", 1)]
+
+
+def test_files_that_nobody_reads_line_by_line_say_so() -> None:
+    binary = REVIEWER.look(changed_file("a.py", None, "x\0y\n"))
+    assert (binary.findings, binary.coverage.skipped) == ((), "binary")
+    gone = REVIEWER.look(changed_file("a.py", "x\n", None))
+    assert gone.coverage.skipped == "deleted"
+    minified = REVIEWER.look(changed_file("a.js", None, "x=1;" * 3_000))
+    assert "5,000 characters" in minified.coverage.partly
+
+
+def test_the_same_change_gives_the_same_findings() -> None:
+    change = changed_file("app/code.py", OLD, OLD + "\n\ndef g(x, seen=[]):\n    seen.append(x)\n")
+    again = changed_file("app/code.py", OLD, OLD + "\n\ndef g(x, seen=[]):\n    seen.append(x)\n")
+    assert REVIEWER.look(change).findings == REVIEWER.look(again).findings
+    assert REVIEWER.ruleset == Reviewer().ruleset
+
+
+def test_what_a_change_leaves_behind_is_a_finding_on_the_file_that_did_it() -> None:
+    gone = changed_file("shop/prices.py", "def total(x):\n    return x\n\nKEEP = 1\n", "KEEP = 1\n")
+    tree = surroundings(
+        {"shop/prices.py": "KEEP = 1\n", "shop/__init__.py": "", "cart.py": "from shop.prices import total\n"}
+    )
+    (finding,) = REVIEWER.across([gone], tree)
+    assert (finding.rule, finding.path, finding.is_on_changed_line) == ("removed-symbol", "shop/prices.py", True)
+    assert finding.evidence == ("cart.py:1: from shop.prices import total",)
+
+
+def test_a_change_is_counted_by_what_its_files_are() -> None:
+    parts = parts_of([changed_file("src/a.py", "x\n", "y\nz\n"), changed_file("tests/test_a.py", "x\n", "y\n")])
+    assert [(each.added, each.removed, each.is_test, each.is_code) for each in parts] == [
+        (2, 1, False, True),
+        (1, 1, True, True),
+    ]

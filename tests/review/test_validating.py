@@ -1,0 +1,506 @@
+"""Content looked at in tiers: what is broken fails, what is sound never does, and what nobody can tell is said to be skipped."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from context_engine.context.fact_check import Ground
+from context_engine.errors import InvalidArgument
+from context_engine.languages import PathIndex
+from context_engine.languages.brackets import bracket_problem, c_brackets, first_problem
+from context_engine.languages.strip_comments import code_only
+from context_engine.review.source_versions import Parsers
+from context_engine.review.validation.content_validation import World, validated
+from context_engine.review.validation.forbidden_characters import conflicts
+from context_engine.review.validation.line_width import line_length
+from context_engine.review.validation.mermaid_syntax import mermaid_faults
+from context_engine.review.validation.remark import Remark, added, ids
+from context_engine.review.validation.structured_content import PlanRemark
+from context_engine.review.validation.validation_request import KINDS, Validated, Wanted
+from context_engine.secrets import find, mask
+from tests.support.engines import GRAMMARS, LANGUAGES
+
+FILES = {"src/app.py": "def login():\n    return 1\n", "src/util.ts": "export const a = 1\n"}
+KEY = "ghp_" + "aB3dE5fG7hI9jK1lM2nO4pQ6rS8tU0vW2xY4"
+
+
+def read_plan(value: Any) -> list[PlanRemark]:
+    return [] if value.get("goal") else [PlanRemark("error", "NO_GOAL", "a plan has a goal", "goal")]
+
+
+WORLD = World(
+    parsers=Parsers(LANGUAGES, GRAMMARS),
+    find=lambda text, path: find(text, path=path),
+    scrub=mask,
+    read_plan=read_plan,
+    ground=lambda: Ground(has_path=FILES.__contains__, text=FILES.get),
+    paths=lambda: PathIndex(FILES),
+    read=FILES.get,
+)
+
+
+def look(content: str, path: str = "", kind: str = "raw_text", **wanted: Any) -> Validated:
+    return validated(content, Wanted(kind=kind, path=path, **wanted), WORLD)
+
+
+def rules(found: Validated) -> set[str]:
+    return {remark.rule for remark in found.remarks}
+
+
+# -- broken content fails ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "content"),
+    [
+        ("a.py", "def 1x() retrn {}"),
+        ("a.py", "x = (1\n"),
+        ("a.py", "print 'old'\n"),
+        ("a.go", "package a\n\nfunc f( {\n}\n"),
+        ("A.java", "class A { void f() { retrn 1; } }"),
+        ("a.rb", "def f\n  (1\nend\n"),
+        ("a.js", "function f() { return (1 }"),
+        ("a.ts", 'const a: string = "b;\nconst c = [1, 2;\n'),
+        ("a.rs", "fn f() { let x = (1; }"),
+        ("a.php", "<?php function f() { return [1; }"),
+        ("a.cs", "class A { void F() { G(; } "),
+        ("a.c", 'int f(void) { puts("a);\n}\n'),
+        ("a.cpp", "class A { void f() { };\n"),
+        ("a.swift", "func f() { let x = (1 }"),
+        ("a.lua", "local x = {1, 2\nprint(x"),
+        ("a.json", '{"a": 1,, "b": 2}'),
+        ("package.json", '{"a": 1,}'),
+        ("a.toml", "a = \nb = 1"),
+        ("a.yaml", "a: [1, 2\nb: 3"),
+        ("a.jsonl", '{"a": 1}\n{"a": \n'),
+    ],
+)
+def test_content_that_its_parser_refuses_fails(path: str, content: str) -> None:
+    found = look(content, path)
+    assert not found.passed
+    assert [remark for remark in found.remarks if remark.severity == "error" and remark.tier == 1 and remark.line]
+
+
+@pytest.mark.parametrize(
+    ("kind", "content"),
+    [
+        ("json", "{'a': 1}"),
+        ("json", '{"a": NaN}'),
+        ("json", '{"a": 1} // why'),
+        ("yaml", "a: b: c"),
+        ("toml", "[a"),
+        ("diff", "--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n-a\n+b\n"),
+        ("mermaid", "graph TD\n  A[Start --> B"),
+        ("plan_output", '{"foo": 1}'),
+        ("plan_output", "{"),
+        ("review_finding", '[{"title": "x"}]'),
+    ],
+)
+def test_what_is_no_content_of_its_kind_fails(kind: str, content: str) -> None:
+    assert not look(content, kind=kind).passed
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["```python\nx = 1\n```\n", "Here is the updated file, as you asked for:\n\nx = 1\n"],
+    ids=["fence", "talk"],
+)
+@pytest.mark.parametrize("path", ["a.py", "a.go", "a.js", "a.rs", "a.c"])
+def test_what_an_answer_was_wrapped_in_is_no_code(path: str, content: str) -> None:
+    assert not look(content, path).passed
+
+
+# -- sound content never fails ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "content"),
+    [
+        ("a.py", 'x = "("\ny = "]}"  # (((\n'),
+        ("a.py", "type Pair[T] = tuple[T, T]\n"),
+        ("a.py", 'x = """\n<<<<<<< HEAD\na\n=======\nb\n>>>>>>> c\n"""\n'),
+        ("a.pyi", "def f(): ...\n"),
+        ("a.pyx", "cdef int f(int x): return x\n"),
+        ("a.js", "const r = /[(]/; const s = `(${[1]}`; // )\n"),
+        ("a.ts", "export type * from './b'\n"),
+        ("a.rs", 'fn f() { assert_eq!(x, str![[r#"("#]]); let c = \'(\'; let l: &\'static str = "}"; }'),
+        ("script.rs", '#!/usr/bin/env cargo\n---\n[dependencies]\nit\'s = "("\n---\nfn main() {}\n'),
+        ("a.c", "#define OPEN {\n#if A\nint f(int a) {\n#else\nint f(void) {\n#endif\n  return '('; /* ( */\n}\n"),
+        ("a.cpp", 'int n = 1\'000; auto s = R"(()"; auto t = R"x(()x";\n'),
+        ("a.cs", "unsafe { value = *(float*)&intValue; }"),
+        ("a.php", "<?php $a = clone $b = clone $c; echo '('; ?>\n<p>it's (fine</p>"),
+        ("a.sh", "case $1 in\n  a) echo;;\nesac\n"),
+        ("a.rb", "x = %w[( {]\nputs \"#{'('}\"\n"),
+        ("a.json", '{"n": ' + "9" * 5_000 + "}"),
+        ("tsconfig.json", '{\n  // why\n  "a": 1,\n}'),
+        ("cspell.json", '{\n  // why\n  "a": 1,\n}'),
+        ("a.yaml", "a: !Ref b\n---\nc: &x 1\nd: *x\n"),
+        ("chart/templates/a.yaml", "{{- if .Values.a }}\na: b\n{{- end }}\n"),
+        ("README.md", "```\n<<<<<<< HEAD\na\n=======\nb\n>>>>>>> c\n```\nשלום (\n"),
+        ("a.html", "<p>a ( b { c</p>"),
+        ("a.unknown", "(((("),
+        ("", "Anything ((( at all."),
+    ],
+)
+def test_sound_content_passes_whatever_its_strings_and_macros_hold(path: str, content: str) -> None:
+    found = look(content, path)
+    assert found.passed, found.remarks
+
+
+@given(st.sampled_from([*KINDS]), st.sampled_from(["", "a.py", "a.js", "a.c", "a.json", "a.yaml", "a.md"]), st.text())
+def test_whatever_comes_is_answered(kind: str, path: str, content: str) -> None:
+    found = look(content, path, kind)
+    assert found.tiers_run == (0, 1, 2)
+    assert all(remark.tier < 2 for remark in found.remarks if remark.severity == "error")
+
+
+def test_what_nobody_can_parse_is_skipped_with_its_reason() -> None:
+    assert look("x", "a.unknown", "generated_code").skipped == ((1, "a.unknown is in no language that we know"),)
+    assert look("FROM x", "Dockerfile").skipped == ((1, "there is no parser for dockerfile"),)
+    assert look("[" * 100_000, "a.json").skipped == ((1, "it is nested deeper than a parser can follow"),)
+    assert look("(" * 100_000, "a.py").remarks
+    assert look("plain words").skipped == ()
+
+
+@pytest.mark.parametrize("language", ["python", "Python", "py"])
+def test_a_language_may_be_called_by_its_name_or_its_suffix(language: str) -> None:
+    assert not look("def f(:", kind="generated_code", language=language).passed
+    assert look("def f(:", kind="generated_code", language="no such").skipped
+
+
+def test_a_parser_that_stumbles_in_healthy_files_only_warns() -> None:
+    found = look("fn main() { let x = = 1; }", "a.rs")
+    assert found.passed
+    assert rules(found) == {"syntax-doubt"}
+
+
+# -- characters and marks ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_character_that_turns_code_around_is_flagged() -> None:
+    found = look("x = 1  # \u202e } \u2066 { evil\n", "a.py")
+    assert [(remark.rule, remark.line, remark.column, remark.severity) for remark in found.remarks[:1]] == [
+        ("bidi-character", 1, 10, "error")
+    ]
+    assert look("x = '\u2067שלום\u2069'\n", "a.py").passed
+    assert rules(look("x = '\u2067שלום\u2069'\n", "a.py")) == {"bidi-character"}
+
+
+def test_nul_and_characters_that_cannot_be_seen_are_flagged() -> None:
+    assert "nul-character" in rules(look("a\0b", "notes.txt"))
+    assert not look("a\0b").passed
+    assert rules(look("pass\u200bword = 1")) == {"hidden-character"}
+    assert look("\ufeffx = 1\n", "a.py").remarks == ()
+    assert rules(look("caf\ufffd")) == {"replacement-character"}
+
+
+def test_a_conflict_needs_all_its_marks_in_order() -> None:
+    whole = "a\n<<<<<<< HEAD\nb\n=======\nc\n>>>>>>> d\n"
+    assert conflicts(whole * 2) == [2, 8]
+    assert conflicts("Title\n=======\n") == []
+    assert conflicts(whole.replace("=======\n", "")) == []
+    assert not look(whole, "a.js").passed
+    assert look(whole, "a.md").passed
+
+
+# -- tier 0 --------------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_secret_fails_content_and_is_taken_out() -> None:
+    found = look(f'token = "{KEY}"\n', "a.py")
+    assert not found.passed
+    assert [remark.tier for remark in found.remarks] == [0]
+    assert found.secrets == 1
+    assert found.scrubbed is not None
+    assert KEY not in found.scrubbed
+
+
+def test_nobody_looks_for_secrets_when_the_caller_says_so() -> None:
+    found = look(f'token = "{KEY}"\n', "a.py", scrubs=False)
+    assert found.passed
+    assert (found.tiers_run, found.scrubbed, found.secrets) == ((1, 2), None, 0)
+
+
+def test_what_is_said_of_a_content_holds_none_of_its_secrets() -> None:
+    found = look(f"# ... rest of the code unchanged {KEY}\n", "a.py")
+    assert found.secrets
+    assert KEY not in repr(found.remarks)
+
+
+# -- tier 2 --------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "rule"),
+    [
+        ("a.js", "f()\n// ... rest of the code unchanged\n", "placeholder"),
+        ("a.go", "package a\n// TODO: implement this\n", "placeholder"),
+        ("a.py", "def f():\n    ...\n", "empty-body"),
+        ("a.py", "x = 1  # FIXME later\n", "todo"),
+        ("a.py", "breakpoint()\n", "debug-output"),
+        ("a.js", "console.log(1)\n", "debug-output"),
+        ("a.rs", "fn f() { dbg!(1); }\n", "debug-output"),
+        ("a.php", "<?php var_dump($a);\n", "debug-output"),
+        ("a.py", "x = 'https://api.acme.io/v1'\n", "hard-coded-url"),
+        ("a.py", "x = '10.20.30.40'\n", "hard-coded-ip"),
+        ("a.py", f"x = {' + '.join('1' * 60)}\n", "long-line"),
+        ("a.js", "if (a) {\n  b()\n  c()\n" + "  d()\n" * 20 + "\te()\n}\n", "mixed-indentation"),
+        ("a.json", '{"a": 1, "a": 2}', "repeated-key"),
+        ("src/b.py", "from .nowhere import x\n", "unresolved-import"),
+        ("src/b.ts", "import { x } from './nowhere'\n", "unresolved-import"),
+        ("README.md", "```mermaid\ngraph TD\n  A[x --> B\n```\n", "broken-diagram"),
+    ],
+)
+def test_a_habit_is_told_and_fails_nothing(path: str, content: str, rule: str) -> None:
+    found = look(content, path)
+    assert rule in rules(found), found.remarks
+    assert found.passed
+
+
+@pytest.mark.parametrize(
+    ("path", "content"),
+    [
+        ("a.py", "x = 'print()'  # console.log\n"),
+        ("a.py", "class A(Protocol):\n    def f(self): ...\n"),
+        ("a.py", "class A:\n    @abstractmethod\n    def f(self): ...\n"),
+        ("a.py", "x = 'http://localhost:80 https://example.com 127.0.0.1 1.2.3.4.5'\n"),
+        ("a.js", "f(...rest)\n"),
+        ("src/b.ts", "import { a } from './util'\nimport fs from 'fs'\n"),
+        ("src/b.py", "from . import app\nimport requests.sessions\n"),
+        ("a.md", "TODO: buy milk at https://milk.shop\n"),
+    ],
+)
+def test_what_only_looks_like_a_habit_is_not_told(path: str, content: str) -> None:
+    assert look(content, path).remarks == ()
+
+
+def test_a_hunk_is_held_against_the_file_as_it_is() -> None:
+    fits = "--- a/src/app.py\n+++ b/src/app.py\n@@ -9,2 +9,2 @@\n def login():\n-    return 1\n+    return 2\n"
+    assert look(fits, kind="diff").remarks == ()
+    assert rules(look(fits.replace("return 1", "return 3"), kind="diff")) == {"hunk-does-not-apply"}
+    assert rules(look(fits.replace("app.py", "nowhere.py"), kind="diff")) == {"unknown-file"}
+
+
+def test_the_length_of_lines_is_what_the_projects_settings_say() -> None:
+    files = {
+        ".editorconfig": "[*]\nmax_line_length = 90\n[*.{md,txt}]\nmax_line_length = off\n[src/**.go]\nmax_line_length = 140\n",
+        "web/.prettierrc": '{"printWidth": 70}',
+        "py/pyproject.toml": "[tool.black]\nline-length = 88\n",
+        "py/tool/ruff.toml": "line-length = 99\n",
+    }
+    asked = {
+        path: line_length(path, files.get)
+        for path in ("a.c", "a.md", "src/a.go", "web/a.ts", "web/a.py", "py/a.py", "py/tool/a.py")
+    }
+    assert list(asked.values()) == [90, 0, 140, 70, 90, 88, 99]
+    assert line_length("a.py", {}.get) == 120
+
+
+# -- shapes ----------------------------------------------------------------------------------------------------------------------------
+
+
+def finding(**changed: Any) -> str:
+    import json
+
+    place = {"file_path": "src/app.py", "line_range": {"start": 1, "end": 2}}
+    values: dict[str, Any] = {
+        "title": "t",
+        "body": "b",
+        "priority": 1,
+        "confidence_score": 0.5,
+        "code_location": place,
+        "quote": "return 1",
+    }
+    return json.dumps(values | changed)
+
+
+def test_a_finding_stands_on_lines_and_code_that_are_there() -> None:
+    assert look(finding(), kind="review_finding").passed
+    assert rules(look(finding(quote="return 7"), kind="review_finding")) == {"finding-anchor"}
+    nowhere = {"file_path": "src/app.py", "line_range": {"start": 1, "end": 90}}
+    assert rules(look(finding(code_location=nowhere), kind="review_finding")) == {"finding-anchor"}
+    assert rules(look(finding(priority=9), kind="review_finding")) == {"finding-schema"}
+
+
+def test_a_plan_is_what_whoever_knows_plans_says() -> None:
+    assert look('{"goal": "x"}', kind="plan_output").passed
+    found = look('```json\n{"steps": []}\n```', kind="plan_output")
+    assert [remark.message for remark in found.remarks] == ["goal: a plan has a goal"]
+
+
+def test_data_is_held_against_a_schema() -> None:
+    schema = {
+        "type": "object",
+        "required": ["a"],
+        "properties": {"a": {"type": "integer"}},
+        "additionalProperties": False,
+    }
+    for kind, good, bad in (
+        ("json", '{"a": 1}', '{"a": "x", "b": 1}'),
+        ("yaml", "a: 1", "b: 1"),
+        ("toml", "a = 1", 'a = "x"'),
+    ):
+        assert look(good, kind=kind, schema=schema).passed
+        assert rules(look(bad, kind=kind, schema=schema)) == {"schema"}
+
+
+def test_a_schema_that_is_none_is_refused() -> None:
+    with pytest.raises(InvalidArgument, match="no JSON Schema"):
+        look("{}", kind="json", schema={"type": "nonsense"})
+
+
+def test_no_machine_is_asked_for_a_part_of_a_schema() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.settimeout(0)
+        place = f"http://127.0.0.1:{listening.getsockname()[1]}/schema.json"
+        with pytest.raises(InvalidArgument, match="does not hold"):
+            look("{}", kind="json", schema={"$ref": place})
+        with pytest.raises(BlockingIOError):
+            listening.accept()
+
+
+def test_no_pattern_of_a_schema_takes_forever() -> None:
+    slow = {"properties": {"a": {"pattern": "^(a+)+$"}}, "patternProperties": {"^(b+)+$": {"type": "string"}}}
+    assert not look('{"a": "' + "a" * 40 + '!", "' + "b" * 40 + '!": 1}', kind="json", schema=slow).passed
+    around = look('{"a": "b"}', kind="json", schema={"properties": {"a": {"pattern": "(?=x)y"}}})
+    assert around.passed
+    assert rules(around) == {"schema-pattern"}
+
+
+# -- how it is told ----------------------------------------------------------------------------------------------------------------------
+
+
+def test_of_a_new_version_only_what_is_new_is_told() -> None:
+    old = "x = 1  # TODO a\nprint(1)\n"
+    found = look("import os\nx = 1  # TODO a\nprint(1)\nprint(2)\n", "a.py", base=old)
+    assert [(remark.rule, remark.line) for remark in found.remarks] == [("debug-output", 4)]
+    assert look("def f(:\n", "a.py", base="def f(:\n").passed
+    assert not look("def f(:\nx = (\n", "a.py", base="x = (\n").passed
+
+
+def test_after_an_error_later_tiers_can_be_left_out() -> None:
+    found = look("x = (  # TODO\n", "a.py", stops_on_error=True)
+    assert found.tiers_run == (0, 1)
+    assert found.skipped == ((2, "an earlier tier found an error"),)
+
+
+def test_tiers_can_be_chosen() -> None:
+    found = look("x = (  # TODO\n", "a.py", tiers=frozenset({2}))
+    assert (found.tiers_run, rules(found)) == ((0, 2), {"todo"})
+
+
+REMARKS = st.lists(
+    st.builds(
+        Remark, st.just(1), st.just("error"), st.just("c"), st.sampled_from("ab"), st.just("m"), st.integers(0, 4)
+    )
+)
+
+
+@given(REMARKS, REMARKS)
+def test_what_is_new_is_what_there_is_more_of(then: list[Remark], now: list[Remark]) -> None:
+    lines = ["x", "y", "x", "z"]
+    new = added(then, lines, now, lines)
+    assert len(added(then, lines, then, lines)) == 0
+    assert added([], lines, now, lines) == now
+    assert len(new) >= len(now) - len(then)
+
+
+@given(REMARKS)
+def test_each_remark_has_an_id_of_its_own_that_moves_with_its_line(remarks: list[Remark]) -> None:
+    lines = ["a", "b", "c", "d"]
+    found = ids(remarks, lines)
+    assert len(set(found)) == len(found)
+    moved = [remark._replace(line=remark.line + 1 if remark.line else 0) for remark in remarks]
+    assert ids(moved, ["new", *lines]) == found
+
+
+# -- brackets, code and diagrams ------------------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.sampled_from("()[]{}"), max_size=12))
+def test_brackets_close_when_pairs_can_be_taken_out_until_none_is_left(brackets: list[str]) -> None:
+    left, before = "".join(brackets), None
+    while left != before:
+        before = left
+        for pair in ("()", "[]", "{}"):
+            left = left.replace(pair, "")
+    assert (first_problem((each, 1, column) for column, each in enumerate(brackets, 1)) is None) == (not left)
+
+
+def test_brackets_in_strings_and_comments_are_none() -> None:
+    for name, code in {
+        "javascript": b"f('(', /[{]/) // )",
+        "rust": b"f('(', \")\") /* { */",
+        "php": b"<?php f('(') # (",
+    }.items():
+        assert bracket_problem(LANGUAGES[name], code, GRAMMARS) is None
+    assert bracket_problem(LANGUAGES["javascript"], b"f('(', (1)", GRAMMARS) is not None
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "#if 0\n}}}\n#endif",
+        "#if 0\n(\n#else\n#endif",
+        "#if A\n#elif B\n{\n#else\n{\n#endif",
+        "#define X (\\\n (",
+        "'\"' '('",
+    ],
+)
+def test_what_the_preprocessor_leaves_out_does_not_count(code: str) -> None:
+    assert c_brackets(code) is None
+
+
+def test_code_keeps_its_length_without_strings_and_comments() -> None:
+    for name, data in {
+        "python": b"f('x') # y\n",
+        "javascript": b"f(`a${b('c')}d`) // e\n",
+        "c": b'f("x"); /* y */\n',
+    }.items():
+        code = code_only(LANGUAGES[name], data, GRAMMARS)
+        assert code is not None
+        assert len(code) == len(data)
+        assert b"f(" in code
+        assert not {*code} & {*b"xyde"} or name == "javascript"
+
+
+@pytest.mark.parametrize(
+    "diagram",
+    [
+        "graph TD\n  A[Start] --> B{ok?}\n  B -->|a ( b| C((x))\n  subgraph one\n    D>flag] --> E[(db)]\n  end\n",
+        'flowchart LR\n  a["( [ {"] --> b\n  style a fill:#f9f,stroke:#333\n',
+        "sequenceDiagram\n  A->>B: hi (\n  alt yes\n    B-->>A: ok\n  else no\n    B-->>A: [\n  end\n",
+        "classDiagram\n  class A {\n    +f(x) int\n  }\n  A <|-- B : is {a\n",
+        "erDiagram\n  A ||--o{ B : has\n  A {\n    int id\n  }\n",
+        "---\ntitle: x [\n---\n%%{init: {'theme': 'dark'}}%%\npie title Pets\n  \"a (\" : 3\n",
+        "stateDiagram-v2\n  [*] --> A\n  state A {\n    x --> y\n  }\n",
+        "gantt\n  title a (b\n",
+        "xychart-beta\n  title [\n",
+        "```mermaid\ngraph TD\n  A --> B\n```",
+    ],
+)
+def test_a_diagram_that_can_be_drawn_has_no_fault(diagram: str) -> None:
+    assert mermaid_faults(diagram) == ()
+
+
+@pytest.mark.parametrize(
+    ("diagram", "line"),
+    [
+        ("", 1),
+        ("grahp TD\n A --> B", 1),
+        ("hello world", 1),
+        ("graph TD\n  A[x --> B", 2),
+        ("graph TD\n  subgraph a\n  A --> B", 2),
+        ("graph TD\n  A --> B\n  end", 3),
+        ("sequenceDiagram\n  loop x\n  A->>B: y", 2),
+        ("classDiagram\n  class A {\n  +f()", 2),
+    ],
+)
+def test_a_diagram_that_cannot_be_drawn_says_where(diagram: str, line: int) -> None:
+    faults = mermaid_faults(diagram)
+    assert [fault.line for fault in faults[:1]] == [line]

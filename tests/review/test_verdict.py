@@ -1,0 +1,141 @@
+"""What is told of findings, in which order, what is left out and counted, and what all of it amounts to."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from context_engine.review.classification import Part, Summary, summary
+from context_engine.review.finding import CATEGORIES, Finding, identified, plain, read
+from context_engine.review.review_coverage import AnalyzerRun, Coverage, FileCoverage, together
+from context_engine.review.review_options import Options
+from context_engine.review.verdict import chosen, judged, merged
+from context_engine.text.spans import LineSpan
+
+FINDING = Finding(
+    rule="eval", source="builtin", title="Text run as code", body="It runs.", priority=1, category="security",
+    confidence=0.75, path="a.py", span=LineSpan(3, 3), quote="eval(x)", is_on_changed_line=True,
+)  # fmt: skip
+FINDINGS = st.builds(
+    replace,
+    st.just(FINDING),
+    rule=st.sampled_from(["eval", "S307", "secret"]),
+    priority=st.integers(0, 3),
+    category=st.sampled_from(CATEGORIES),
+    confidence=st.sampled_from([0.5, 0.7, 0.95]),
+    path=st.sampled_from(["a.py", "b.py"]),
+    span=st.integers(1, 4).map(lambda line: LineSpan(line, line)),
+    is_on_changed_line=st.booleans(),
+    is_new=st.booleans(),
+)
+OPTIONS = st.builds(
+    Options,
+    confidence_threshold=st.sampled_from([0.0, 0.7, 1.0]),
+    max_findings=st.integers(1, 4),
+    changed_lines_only=st.booleans(),
+    categories=st.lists(st.sampled_from(CATEGORIES), min_size=1, unique=True).map(tuple),
+)
+
+
+@given(st.lists(FINDINGS, max_size=9), OPTIONS)
+def test_every_finding_is_told_or_counted_once(findings: list[Finding], options: Options) -> None:
+    told, filtered = chosen(identified(findings), options)
+    assert len(told) + sum(asdict(filtered).values()) == len(findings)
+    assert len(told) <= options.max_findings
+    assert list(told) == sorted(told, key=lambda each: each.order)
+    for each in told:
+        assert each.is_new and each.category in options.categories
+        assert each.confidence >= options.confidence_threshold
+        assert each.is_on_changed_line or each.priority == 0 or not options.changed_lines_only
+
+
+@given(st.lists(FINDINGS, max_size=9), st.integers(1, 100))
+def test_a_finding_keeps_its_id_while_its_lines_move(findings: list[Finding], lines: int) -> None:
+    moved = [replace(each, span=LineSpan(each.span.first + lines, each.span.last + lines)) for each in findings]
+    assert [each.id for each in identified(findings)] == [each.id for each in identified(moved)]
+
+
+@given(st.lists(FINDINGS, max_size=9))
+def test_ids_are_all_different_and_survive_the_wire(findings: list[Finding]) -> None:
+    named = identified(findings)
+    assert len({each.id for each in named}) == len(named)
+    assert [read(plain(each)) for each in named] == list(named)
+
+
+@given(st.lists(FINDINGS, max_size=6), OPTIONS)
+def test_the_order_in_which_findings_come_does_not_matter(findings: list[Finding], options: Options) -> None:
+    backwards = list(reversed(identified(findings)))
+    assert chosen(merged(backwards), options) == chosen(merged(identified(findings)), options)
+
+
+def test_two_programs_that_say_the_same_of_a_line_are_one_finding() -> None:
+    ours, theirs = identified([FINDING, replace(FINDING, rule="S307", source="ruff", confidence=0.7)])
+    ours, theirs = (ours, theirs) if ours.rule == "eval" else (theirs, ours)
+    (one,) = merged([theirs, ours])
+    assert (one.rule, one.related) == ("eval", (theirs.id,))
+
+
+def test_a_finding_that_is_allowed_is_not_told_and_fails_nothing() -> None:
+    (finding,) = identified([FINDING])
+    assert judged([finding], Options(fail_on="P1"), Coverage(), Summary()).should_fail
+    allowed = judged([finding], Options(fail_on="P1", allow_ids=(finding.id,)), Coverage(), Summary())
+    assert (allowed.should_fail, allowed.filtered.allow_listed, allowed.verdict) == (
+        False,
+        1,
+        "no_deterministic_findings",
+    )
+
+
+def test_checks_alone_never_say_that_a_patch_is_correct() -> None:
+    silent = judged([], Options(), Coverage((FileCoverage("a.py"),)), Summary())
+    assert (silent.verdict, silent.overall_correctness) == ("no_deterministic_findings", "needs attention")
+    assert "this says nothing of those" in silent.overall_explanation
+    looked_again = judged([], Options(), Coverage(), Summary(), second_pass=True)
+    assert looked_again.overall_correctness == "patch is correct"
+    cut_off = judged([], Options(), Coverage(), Summary(), second_pass=True, is_partial=True)
+    assert cut_off.overall_correctness == "needs attention"
+    assert (
+        judged([FINDING], Options(), Coverage(), Summary(), second_pass=True).overall_correctness
+        == "patch is incorrect"
+    )
+
+
+def test_a_review_that_had_no_time_fails_where_it_was_to_guard() -> None:
+    assert judged([], Options(fail_on="P0"), Coverage(), Summary(), is_partial=True).should_fail
+    assert not judged([], Options(), Coverage(), Summary(), is_partial=True).should_fail
+
+
+def test_parts_of_a_coverage_come_together_without_losing_a_reason() -> None:
+    one = Coverage((FileCoverage("a.py"),), (AnalyzerRun("ruff", True, 20, 1),))
+    other = Coverage((FileCoverage("b.png", "binary"),), (AnalyzerRun("ruff", False, why_not="took longer than 1 s"),))
+    both = together([one, other])
+    assert (both.files_reviewed, [each.reason for each in both.files_skipped]) == (1, ["binary"])
+    assert both.analyzers == (AnalyzerRun("ruff", True, 20, 1, "took longer than 1 s"),)
+
+
+def test_risk_is_a_sum_that_says_where_it_comes_from() -> None:
+    calm = summary([Part("docs/a.md", 3, 1, is_test=False, is_code=False)])
+    assert (calm.classification, calm.risk, calm.factors) == ("docs", 1, ())
+    parts = [Part("src/auth/login.py", 300, 200, is_test=False, is_code=True)]
+    wild = summary(parts, hot={"src/auth/login.py"})
+    assert wild.risk == 5
+    assert [each.partition(":")[0] for each in wild.factors] == ["size", "heat", "kind", "tests"]
+    assert summary([*parts, Part("tests/test_login.py", 9, 0, is_test=True, is_code=True)]).factors[-1][:4] == "kind"
+
+
+@given(
+    st.lists(
+        st.builds(
+            Part,
+            st.sampled_from(["a.py", "Dockerfile", "b.md"]),
+            st.integers(0, 900),
+            st.integers(0, 900),
+            st.booleans(),
+            st.booleans(),
+        )
+    )
+)
+def test_risk_stays_between_one_and_five(parts: list[Part]) -> None:
+    assert 1 <= summary(parts, hot=["a.py"]).risk <= 5

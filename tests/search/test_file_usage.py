@@ -1,0 +1,393 @@
+"""Access scoring: decay and sums as laws, and counts that stay exact whoever counts."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import apsw
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from context_engine.search import file_usage
+from context_engine.search.file_usage import BOOST_MAX, HALF_LIFE_S, WEIGHTS, Access, Counter, boost, score
+from tests.support.trees import ordinary_user
+
+START = 1_800_000_000.0
+MOMENTS = st.floats(0, 60 * HALF_LIFE_S).map(lambda seconds: START + seconds)
+COUNTERS = st.builds(Counter, st.floats(0, 1e3), MOMENTS, st.integers(0, 1_000))
+
+
+class Clock:
+    """A clock that stands until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = START
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "cache" / "access.db"
+
+
+def strength(counted: Access, path: str) -> float:
+    return sum(row.strength for row in counted.export([path]))
+
+
+def counts(counted: Access) -> dict[tuple[str, str], int]:
+    return {(row.path, row.kind): row.count for row in counted.export()}
+
+
+# -- laws -------------------------------------------------------------------------------------------------------------
+
+
+@given(COUNTERS)
+def test_after_a_half_life_half_is_left(counter: Counter) -> None:
+    later = counter.at_time(counter.at + HALF_LIFE_S)
+    assert math.isclose(later.strength, counter.strength / 2, rel_tol=1e-9)
+    assert later.count == counter.count
+
+
+@given(COUNTERS, st.floats(0, 1e6), st.floats(0, 1e6))
+def test_decay_does_not_care_how_often_one_looks(counter: Counter, first: float, then: float) -> None:
+    at_once = counter.at_time(counter.at + first + then)
+    in_steps = counter.at_time(counter.at + first).at_time(counter.at + first + then)
+    assert math.isclose(at_once.strength, in_steps.strength, rel_tol=1e-9, abs_tol=1e-12)
+
+
+@given(st.lists(COUNTERS, min_size=1, max_size=6), st.randoms(use_true_random=False))
+def test_the_order_in_which_events_arrive_makes_no_difference(events: list[Counter], chance) -> None:
+    shuffled = list(events)
+    chance.shuffle(shuffled)
+    one, two = (total(each) for each in (events, shuffled))
+    assert math.isclose(one.strength, two.strength, rel_tol=1e-9, abs_tol=1e-12)
+    assert one[1:] == two[1:]
+
+
+@given(st.lists(COUNTERS, min_size=1, max_size=6))
+def test_events_are_worth_together_what_they_are_worth_alone(events: list[Counter]) -> None:
+    end = max(each.at for each in events)
+    alone = sum(each.strength * 0.5 ** ((end - each.at) / HALF_LIFE_S) for each in events)
+    assert math.isclose(total(events).strength, alone, rel_tol=1e-9, abs_tol=1e-12)
+
+
+@given(st.floats(0, 1e9), st.floats(0, 1e9))
+def test_scores_and_boosts_keep_their_bounds_and_their_order(one: float, two: float) -> None:
+    low, high = sorted((one, two))
+    assert 0 <= score(low) <= score(high) <= 1
+    assert 1 <= boost(score(low)) <= boost(score(high)) <= 1 + BOOST_MAX
+
+
+def total(events: Sequence[Counter]) -> Counter:
+    counted, *more = events
+    for event in more:
+        counted = counted.plus(event)
+    return counted
+
+
+# -- counting ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_read_counts_and_halves_in_a_week(file: Path, clock: Clock) -> None:
+    counted = Access(file, clock=clock)
+    counted.note("a.py", "read")
+    counted.flush()
+    before = strength(counted, "a.py")
+    clock.now += HALF_LIFE_S
+    assert before == 1.0
+    assert strength(counted, "a.py") == pytest.approx(0.5, abs=1e-9)
+    assert counted.scores() == {"a.py": pytest.approx(0.5 / 3.5, abs=1e-9)}
+    assert counts(counted) == {("a.py", "read"): 1}
+    counted.close()
+
+
+@pytest.mark.parametrize("kind", WEIGHTS)
+def test_each_kind_has_its_weight_and_its_row(file: Path, clock: Clock, kind: file_usage.Kind) -> None:
+    counted = Access(file, clock=clock)
+    counted.note("a.py", kind)
+    counted.note("a.py", "edit", times=2)
+    assert strength(counted, "a.py") == pytest.approx(WEIGHTS[kind] + 6)
+    assert sum(counts(counted).values()) == 3
+    counted.close()
+
+
+def test_what_waits_counts_already_and_what_is_written_counts_once(file: Path, clock: Clock) -> None:
+    counted = Access(file, clock=clock)
+    for _ in range(3):
+        counted.note("a.py", "read")
+    waiting = counted.export()
+    counted.flush()
+    assert counted.export() == waiting
+    counted.note("a.py", "read")
+    assert counts(counted) == {("a.py", "read"): 4}
+    counted.close()
+
+
+def test_noting_writes_nothing_until_the_time_has_come(file: Path, clock: Clock) -> None:
+    counted = Access(file, clock=clock)
+    for _ in range(file_usage.EVENTS_MAX - 1):
+        counted.note("a.py", "read")
+    assert not file.exists()
+    counted.close()
+
+
+def test_many_events_are_written_without_waiting(file: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_usage, "FLUSH_S", 600)
+    flushed = threading.Event()
+    merge = file_usage._merge
+    monkeypatch.setattr(file_usage, "_merge", lambda *args: (merge(*args), flushed.set()))
+    counted = Access(file, clock=clock)
+    for _ in range(file_usage.EVENTS_MAX):
+        counted.note("a.py", "read")
+    assert flushed.wait(60)
+    counted.close()
+
+
+def test_few_events_are_written_after_a_while(file: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_usage, "FLUSH_S", 0.01)
+    flushed = threading.Event()
+    merge = file_usage._merge
+    monkeypatch.setattr(file_usage, "_merge", lambda *args: (merge(*args), flushed.set()))
+    counted = Access(file, clock=clock)
+    counted.note("a.py", "read")
+    assert flushed.wait(60)
+    counted.close()
+
+
+def test_when_nothing_is_accessed_no_thread_waits(file: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_usage, "FLUSH_S", 0.01)
+    counted = Access(file, clock=clock)
+    counted.note("a.py", "read")
+    thread = counted._thread
+    assert thread is not None
+    thread.join(60)
+    assert not thread.is_alive()
+    counted.note("a.py", "read")  # starts another
+    counted.close()
+    assert counts(Access(file, clock=clock)) == {("a.py", "read"): 2}
+
+
+def test_a_thousand_accesses_at_once_are_a_thousand(file: Path, clock: Clock) -> None:
+    counted = Access(file, clock=clock)
+
+    def read() -> None:
+        for number in range(100):
+            counted.note(f"{number % 3}.py", "read")
+
+    threads = [threading.Thread(target=read) for _ in range(10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    counted.close()
+    again = Access(file, clock=clock)
+    assert sum(counts(again).values()) == 1_000
+    assert sum(row.strength for row in again.export()) == pytest.approx(1_000, abs=1e-6)
+    again.close()
+
+
+def test_processes_that_count_at_once_lose_nothing(file: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; from context_engine.search.file_usage import Access\n"
+        "counted = Access(Path(sys.argv[1]), clock=lambda: 1.8e9)\n"
+        "for number in range(60):\n"
+        "    counted.note('a.py', 'read'); counted.note(f'{sys.argv[2]}.py', 'edit')\n"
+        "    number % 7 or counted.flush()\n"
+        "counted.close(); sys.exit(counted.problem or None)"
+    )
+    running = [subprocess.Popen([sys.executable, "-c", program, str(file), str(number)]) for number in range(3)]
+    assert [process.wait() for process in running] == [0, 0, 0]
+    expected = {("a.py", "read"): 180} | {(f"{number}.py", "edit"): 60 for number in range(3)}
+    assert counts(Access(file)) == expected
+
+
+def test_what_was_counted_survives_a_restart(file: Path, clock: Clock) -> None:
+    counted = Access(file, clock=clock)
+    counted.note("größe.py", "edit")
+    counted.close()
+    clock.now += HALF_LIFE_S
+    again = Access(file, clock=clock)
+    assert strength(again, "größe.py") == pytest.approx(1.5)
+    again.close()
+
+
+def test_a_clock_that_was_set_back_makes_nothing_stronger(file: Path, clock: Clock) -> None:
+    counted = Access(file, clock=clock)
+    counted.note("a.py", "read")
+    counted.flush()
+    clock.now -= 10 * HALF_LIFE_S
+    counted.note("a.py", "read")
+    assert strength(counted, "a.py") <= 2
+    counted.close()
+
+
+# -- names, forgetting, trouble ---------------------------------------------------------------------------------------
+
+
+def test_a_renamed_file_keeps_its_score(file: Path, clock: Clock) -> None:
+    counted = Access(file, clock=clock)
+    counted.note("old.py", "edit")
+    counted.note("old.py", "read")
+    counted.note("new.py", "read")
+    counted.follow({"old.py": "new.py", "never.py": "seen.py"})
+    assert counts(counted) == {("new.py", "edit"): 1, ("new.py", "read"): 2}
+    counted.follow({"old.py": "new.py"})
+    assert strength(counted, "new.py") == pytest.approx(5)
+    counted.close()
+
+
+def test_two_files_that_swap_names_swap_scores(file: Path, clock: Clock) -> None:
+    counted = Access(file, clock=clock)
+    counted.note("a.py", "edit")
+    counted.note("b.py", "read")
+    counted.follow({"a.py": "b.py", "b.py": "a.py"})
+    assert counts(counted) == {("b.py", "edit"): 1, ("a.py", "read"): 1}
+    counted.close()
+
+
+def test_only_the_files_asked_for_are_answered(file: Path, clock: Clock) -> None:
+    counted = Access(file, clock=clock)
+    counted.note("a.py", "read")
+    counted.flush()
+    counted.note("b.py", "read")
+    assert list(counted.scores(["b.py", "c.py"])) == ["b.py"]
+    assert list(counted.scores(["a.py"])) == ["a.py"]
+    counted.close()
+
+
+def test_cleared_everything_is_forgotten(file: Path, clock: Clock) -> None:
+    counted = Access(file, clock=clock)
+    counted.note("a.py", "read")
+    counted.flush()
+    counted.note("b.py", "read")
+    counted.clear()
+    assert counted.export() == []
+    counted.note("c.py", "read")
+    counted.close()
+    assert list(Access(file, clock=clock).scores()) == ["c.py"]
+
+
+def test_clearing_what_was_never_there_makes_no_file(file: Path) -> None:
+    Access(file).clear()
+    assert not file.exists()
+
+
+def test_switched_off_nothing_is_counted_and_nothing_is_said(file: Path, clock: Clock) -> None:
+    on = Access(file, clock=clock)
+    on.note("a.py", "read")
+    on.close()
+    off = Access(file, clock=clock, enabled=False)
+    off.note("b.py", "read")
+    off.follow({"a.py": "c.py"})
+    assert (off.scores(), off.export()) == ({}, [])
+    off.close()
+    assert counts(Access(file, clock=clock)) == {("a.py", "read"): 1}
+
+
+def test_the_longest_unused_is_forgotten_when_there_is_too_much(
+    file: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted = Access(file, clock=clock)
+    for name in "abcd":
+        clock.now += 1
+        counted.note(name, "read")
+    counted.close()
+    monkeypatch.setattr(file_usage, "ROWS_MAX", 2)
+    again = Access(file, clock=clock)
+    assert list(again.scores()) == ["c", "d"]
+    again.close()
+
+
+@pytest.mark.parametrize("content", [b"no database at all" * 99, b"SQLite format 3\0" + b"\xff" * 4_000])
+def test_a_damaged_file_is_begun_anew(file: Path, clock: Clock, content: bytes) -> None:
+    file.parent.mkdir()
+    file.write_bytes(content)
+    counted = Access(file, clock=clock)
+    counted.note("a.py", "read")
+    counted.close()
+    assert counted.problem == ""
+    assert counts(Access(file, clock=clock)) == {("a.py", "read"): 1}
+
+
+def test_what_a_full_disk_refuses_at_the_very_end_is_not_lost(
+    file: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted = Access(file, clock=clock)
+    merge = file_usage._merge
+
+    def merged_in_vain(db: apsw.Connection, counters) -> None:
+        merge(db, counters)
+        db.set_commit_hook(lambda: True)  # refuses the commit
+
+    monkeypatch.setattr(file_usage, "_merge", merged_in_vain)
+    counted.note("a.py", "read")
+    counted.flush()
+    assert counted.problem
+    monkeypatch.setattr(file_usage, "_merge", lambda db, counters: (db.set_commit_hook(None), merge(db, counters)))
+    counted.close()
+    assert counts(Access(file, clock=clock)) == {("a.py", "read"): 1}
+
+
+def test_a_file_that_was_replaced_under_its_hands_fails_nobody(file: Path, clock: Clock) -> None:
+    counted = Access(file, clock=clock)
+    counted.note("a.py", "read")
+    counted.flush()
+    other = apsw.Connection(str(file))
+    other.execute("DROP TABLE access")
+    other.close()
+    counted.note("b.py", "read")
+    counted.flush()
+    assert "access" in counted.problem
+    assert counts(counted) == {("b.py", "read"): 1}
+    counted.follow({"b.py": "c.py"})
+    counted.clear()
+    counted.close()
+
+
+def test_a_file_of_another_release_is_begun_anew(file: Path, clock: Clock) -> None:
+    file.parent.mkdir()
+    other = apsw.Connection(str(file))
+    other.execute("CREATE TABLE access(something); PRAGMA user_version = 99")
+    other.close()
+    counted = Access(file, clock=clock)
+    counted.note("a.py", "read")
+    counted.close()
+    assert counts(Access(file, clock=clock)) == {("a.py", "read"): 1}
+
+
+def test_on_a_disk_that_takes_nothing_events_wait_and_nobody_fails(clock: Clock) -> None:
+    with ordinary_user() as folder:
+        counted = Access(folder / "cache" / "access.db", clock=clock)
+        folder.chmod(0o500)
+        counted.note("a.py", "read")
+        counted.flush()
+        assert "cannot be written" in counted.problem
+        assert counts(counted) == {("a.py", "read"): 1}
+        folder.chmod(0o700)
+        counted.flush()
+        assert counted.problem == ""
+        assert counts(counted) == {("a.py", "read"): 1}
+        counted.close()
+
+
+def test_a_name_that_is_no_text_is_left_out_and_harms_nobody(file: Path, clock: Clock) -> None:
+    counted = Access(file, clock=clock)
+    counted.note("\udcff.py", "read")
+    counted.note("a.py", "read")
+    counted.follow({"a.py": "\udcff.py", "\udcff.py": "b.py"})
+    assert counts(counted) == {("a.py", "read"): 1}
+    counted.close()
+    assert counted.problem == ""

@@ -1,0 +1,223 @@
+"""What a text search decides: globs, keywords on lines, the order of files, pages and their cursors."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pathspec import GitIgnoreSpec
+
+from context_engine.errors import InvalidArgument
+from context_engine.model import RelPath, TextFile, TextPart, TextQuery
+from context_engine.search.text_search import (
+    Find,
+    Globs,
+    by_keywords,
+    cursor,
+    defining,
+    density,
+    expanded,
+    finds,
+    in_order,
+    joints,
+    longest_first,
+    page,
+    position,
+    ranked,
+    spread,
+    stamp,
+)
+
+
+def file(path: str, lines: int = 1, *, by: tuple[int, ...] = (), size: int = 100, defines: bool = False) -> TextFile:
+    return TextFile(RelPath(path), size, lines, by or (lines,), defines)
+
+
+# -- globs --
+
+
+@pytest.mark.parametrize(
+    ("globs", "named", "not_named"),
+    [
+        (["*.py"], ["a.py", "src/a.py"], ["a.pyc", "py/a"]),
+        (["**/*.ts"], ["a.ts", "src/x/a.ts"], ["a.tsx"]),
+        (["src/**"], ["src/a", "src/b/c"], ["lib/src/a", "srcs/a"]),
+        (["src/*.py"], ["src/a.py"], ["src/b/a.py"]),
+        (["docs/"], ["docs/a", "x/docs/b/c"], ["docs", "mydocs/a"]),
+        (["./src/a.py"], ["src/a.py"], ["a.py"]),
+        (["src\\*.py"], ["src/a.py"], ["a.py"]),
+        (["*.{ts,tsx}", "!*.d.ts"], ["a.ts", "a.tsx"], ["a.d.ts", "a.js"]),
+        (["**/*"], ["a", "a/b.c"], []),
+        ([], [], ["a"]),
+    ],
+)
+def test_globs_name_paths_as_in_an_ignore_file(globs: list[str], named: list[str], not_named: list[str]) -> None:
+    chosen = Globs(globs)
+    assert [path for path in named if not chosen.name(path)] == []
+    assert [path for path in not_named if chosen.name(path)] == []
+
+
+PARTS = st.sampled_from(["a", "b", "ab", "a.py", "b.ts"])
+PATHS = st.lists(PARTS, min_size=1, max_size=3).map("/".join)
+GLOB = st.lists(st.sampled_from(["a", "*", "**", "*.py", "b?", "ab", "[ab]"]), min_size=1, max_size=3).map("/".join)
+
+
+@given(st.lists(GLOB, min_size=1, max_size=2), st.lists(PATHS, min_size=1, max_size=6))
+def test_globs_mean_what_they_mean_elsewhere_in_the_product(globs: list[str], paths: list[str]) -> None:
+    spec = GitIgnoreSpec.from_lines(globs)
+    assert [Globs(globs).name(path) for path in paths] == [spec.match_file(path) for path in paths]
+
+
+def test_braces_that_stand_for_too_much_are_refused() -> None:
+    with pytest.raises(InvalidArgument, match="more than 100"):
+        expanded("{a,b}" * 7)
+
+
+# -- keywords --
+
+KEYWORDS = st.lists(st.text("abAB", min_size=1, max_size=4), min_size=1, max_size=4, unique=True)
+TEXT = st.lists(st.text("abAB ", max_size=12), min_size=1, max_size=4)
+
+
+def beside(lines: list[str], terms: tuple[str, ...], *, case_sensitive: bool) -> list[tuple[str, int, int, int, str]]:
+    """What a search tells that goes on behind each find: the first of the terms that stands at a place."""
+    plain = str if case_sensitive else str.lower
+    found, offset = [], 0
+    for number, line in enumerate(lines, start=1):
+        at = 0
+        while at < len(line):
+            here = next((term for term in terms if plain(line).startswith(plain(term), at)), "")
+            if here:
+                found.append(("f", number, at + 1, offset + at, line[at : at + len(here)]))
+            at += len(here) or 1
+        offset += len(line) + 1
+    return found
+
+
+@given(KEYWORDS, TEXT, st.booleans())
+def test_each_keyword_is_found_once_on_each_line_that_holds_it_or_the_file_is_looked_at_anew(
+    keywords: list[str], lines: list[str], case_sensitive: bool
+) -> None:
+    plain = str if case_sensitive else str.lower
+    terms = longest_first({*keywords, *joints([plain(word) for word in keywords])})
+    found, tangled = finds(beside(lines, terms, case_sensitive=case_sensitive), keywords, case_sensitive=case_sensitive)
+    starts = [sum(len(line) + 1 for line in lines[:number]) for number in range(len(lines))]
+    wanted = [
+        Find(number + 1, plain(line).index(plain(word)) + 1, keyword, starts[number])
+        for number, line in enumerate(lines)
+        for keyword, word in enumerate(keywords)
+        if plain(word) in plain(line)
+    ]
+    if not tangled:
+        assert in_order(found.get("f", {})) == sorted(wanted)
+    else:
+        assert any(plain(one) in plain(line) for one in joints([plain(word) for word in keywords]) for line in lines)
+
+
+def test_a_keyword_inside_another_counts_for_both() -> None:
+    lines = ["class UserService(User):"]
+    keywords = ["User", "UserService"]
+    found, tangled = finds(beside(lines, longest_first(keywords), case_sensitive=True), keywords, case_sensitive=True)
+    assert not tangled
+    assert in_order(found["f"]) == [Find(1, 7, 0, 0), Find(1, 7, 1, 0)]
+
+
+@given(st.lists(st.tuples(st.integers(1, 9), st.integers(0, 2)), unique=True, max_size=12), st.integers(1, 12))
+def test_the_rows_that_are_shown_hold_every_keyword_that_there_is_room_for(
+    places: list[tuple[int, int]], most: int
+) -> None:
+    rows = sorted(Find(line, 1, keyword, 0) for line, keyword in places)
+    shown = spread(rows, most)
+    assert shown == sorted(shown)
+    assert len(shown) == min(most, len(rows))
+    assert len({row.keyword for row in shown}) == min(most, len({row.keyword for row in rows}))
+
+
+# -- order --
+
+
+def test_files_come_by_queries_then_definition_then_path_then_density() -> None:
+    files = [
+        file("z/often.py", 9),
+        file("z/seldom.py", 1, size=9_000_000),
+        file("a/login.py", 1),
+        file("z/defines.py", 1, defines=True),
+        file("z/both.py", 2, by=(1, 1)),
+    ]
+    order = [each.path for each in ranked(files, ["login"])]
+    assert order == ["z/both.py", "z/defines.py", "a/login.py", "z/often.py", "z/seldom.py"]
+
+
+@given(st.integers(1, 500), st.integers(0, 10**7))
+def test_more_matches_weigh_more_and_a_longer_file_less(lines: int, size: int) -> None:
+    assert 0 < density(lines, size) < density(lines + 1, size) < 1
+    assert density(lines, size + 1_000) < density(lines, size)
+
+
+def test_scout_puts_most_distinct_keywords_first_then_matches_then_the_path() -> None:
+    files = [file("c", by=(9, 0)), file("b", by=(1, 1)), file("a", by=(9, 0)), file("d", by=(2, 1))]
+    assert [each.path for each in by_keywords(files)] == ["d", "b", "a", "c"]
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("def login(user):", "login"),
+        ("    async def login(self):", "login"),
+        ("class Login(Base):", "Login"),
+        ("export const login = () => 1", "login"),
+        ("func (s *Server) Login(w http.ResponseWriter) {", "Login"),
+        ("pub fn login() -> bool {", "login"),
+        ("public interface Login {", "Login"),
+        ("def self.login", "login"),
+    ],
+)
+def test_a_line_that_defines_a_name_is_known(line: str, name: str) -> None:
+    import re
+
+    assert re.search(defining([name]), line)
+    assert not re.search(defining([name]), f"return {name}(user)")
+    assert not re.search(defining([name]), line.replace(name, f"{name}Other"))
+
+
+# -- pages --
+
+FILES = st.lists(st.integers(1, 9), max_size=6).map(
+    lambda counts: [file(f"f{number}", count) for number, count in enumerate(counts)]
+)
+
+
+@given(FILES, st.integers(1, 7))
+def test_the_pages_one_after_the_other_are_the_whole_answer(files: list[TextFile], limit: int) -> None:
+    every = [(each.path, number) for each in files for number in range(each.lines)]
+    shown, start = [], 0
+    while parts := page(files, start, limit):
+        taken = [(part.path, number) for part in parts for number in range(part.skip, part.skip + part.take)]
+        assert len(taken) == min(limit, len(every) - start)
+        shown += taken
+        start = position(cursor(start + len(taken), "01234567"), "01234567")
+    assert shown == every
+
+
+def test_a_page_may_begin_and_end_inside_a_file() -> None:
+    assert page([file("a", 5), file("b", 5)], 3, 4) == [TextPart(RelPath("a"), 3, 2), TextPart(RelPath("b"), 0, 2)]
+
+
+def test_a_cursor_is_refused_when_question_or_answer_changed() -> None:
+    query, files = TextQuery(("x",)), [file("a", 2), file("b", 1)]
+    sent = cursor(1, stamp(query, files))
+    assert position(sent, stamp(query, files)) == 1
+    for other in (
+        stamp(TextQuery(("y",)), files),
+        stamp(query, [file("a", 2)]),
+        stamp(query, [file("a", 3), file("b", 1)]),
+        stamp(query, files[::-1]),
+    ):
+        with pytest.raises(InvalidArgument, match="changed since"):
+            position(sent, other)
+
+
+@pytest.mark.parametrize("sent", ["x", "12345678", "01234567-", "01234567-1-2", "0123456g-1", "01234567--1"])
+def test_what_is_no_cursor_is_refused(sent: str) -> None:
+    with pytest.raises(InvalidArgument, match="none of ours"):
+        position(sent, "01234567")

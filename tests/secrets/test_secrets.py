@@ -1,0 +1,294 @@
+"""The mask: what is a secret goes, what only looks like one stays, and nothing else moves."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from context_engine.secrets import mask
+
+BODY = "q8Zt2Lw0Xv5Rb7Nc4Md9Kf1Hs6Jg3Pa0Ty8We2Ru5Io7Bn4V"
+"""48 letters and digits. Keys are put together here, so that no scanner takes this file for a leak."""
+PEM_LINES = [(BODY * 2)[place : place + 64] for place in (0, 3, 7)]
+
+KEYS = {
+    "aws key": ["AKIA" + "2E0A8F3B244C9986", "ASIA" + "Y34FZKBOKMUTVV7A"],
+    "github token": ["gh" + "p_" + BODY[:36], "gh" + "s_" + BODY, "github_" + "pat_" + BODY[:22] + "_" + BODY],
+    "gitlab token": ["glp" + "at-" + BODY[:20]],
+    "slack token": ["xox" + "b-" + "314159265358-" + BODY[:24]],
+    "npm token": ["npm" + "_" + BODY[:36]],
+    "hugging face token": ["hf" + "_" + BODY[:34]],
+    "api key": ["sk-" + "ant-api03-" + BODY, "sk-" + "proj-" + BODY, "sk-" + BODY, "sk" + "_live_" + BODY[:24]],
+    "google key": ["AI" + "za" + BODY[:35]],
+    "jwt": ["ey" + "J" + BODY[:20] + ".ey" + "J" + BODY[:30] + "." + BODY[:43]],
+}
+EACH = [(kind, key) for kind, keys in KEYS.items() for key in keys]
+SURROUNDED = ["{}", '"{}"', "key = '{}';", "({})", "{}\n", "a\n{}\nb", "https://x/?k={}&y=1", '{{"k": "{}"}}', "<{}>"]
+
+
+def pem(kind: str = "RSA ", *, head: str = "", lines: list[str] | None = None, end: bool = True) -> str:
+    first, last = f"-----BEGIN {kind}PRIVATE KEY-----", f"-----END {kind}PRIVATE KEY-----"
+    return "\n".join([first, *head.splitlines(), *(PEM_LINES if lines is None else lines), *([last] if end else [])])
+
+
+# -- keys of known shape ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("around", SURROUNDED)
+@pytest.mark.parametrize(("kind", "key"), EACH)
+def test_a_key_of_known_shape_is_masked_and_says_its_kind(kind: str, key: str, around: str) -> None:
+    masked = mask(around.format(key))
+    assert masked.text == around.format(f"[masked {kind}]")
+    assert masked.count == 1
+
+
+@pytest.mark.parametrize(("kind", "key"), EACH)
+def test_a_key_inside_json_is_masked_and_the_json_stays_json(kind: str, key: str) -> None:
+    said = {"content": f'first\n{key}\n\t{key}\n"{key}"'}
+    masked = mask(json.dumps(said))
+    assert masked.count == 3
+    assert json.loads(masked.text) == {"content": said["content"].replace(key, f"[masked {kind}]")}
+
+
+@pytest.mark.parametrize(("kind", "key"), EACH)
+def test_a_key_in_the_middle_of_a_longer_word_is_something_else(kind: str, key: str) -> None:
+    assert mask(f"abc{key}").count == 0, kind
+    assert mask(f"7{key}").count == 0, kind
+
+
+# -- private keys -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["RSA ", "", "EC ", "OPENSSH ", "ENCRYPTED "])
+def test_a_private_key_is_masked_between_its_first_and_last_line(kind: str) -> None:
+    masked = mask(f"before\n{pem(kind)}\nafter")
+    first, last = f"-----BEGIN {kind}PRIVATE KEY-----", f"-----END {kind}PRIVATE KEY-----"
+    assert masked.text.split("\n") == ["before", first, "[masked private key]", "", "", last, "after"]
+    assert masked.count == 1
+
+
+def test_a_private_key_with_a_passphrase_keeps_only_its_headers() -> None:
+    headers = "Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0123456789ABCDEF\n\n"
+    masked = mask(pem(head=headers))
+    assert masked.text.split("\n")[1:-1] == [*headers.split("\n")[:3], "[masked private key]", "", ""]
+
+
+def test_a_private_key_written_into_a_program_is_masked_and_the_program_stays() -> None:
+    code = "KEY = (" + "".join(f'\n    "{line}\\n"' for line in pem().split("\n")) + "\n)"
+    masked = mask(code)
+    assert masked.text.split("\n")[2:4] == ['    "[masked private key]\\n"', '    "\\n"']
+    assert masked.text.count('"') == code.count('"')
+    assert not any(line in masked.text for line in PEM_LINES)
+
+
+def test_a_private_key_in_json_keeps_its_lines() -> None:
+    said = {"content": f"a\n{pem()}\nb", "more": "-----END of story"}
+    masked = mask(json.dumps(said))
+    told = json.loads(masked.text)
+    assert PEM_LINES[1] not in masked.text
+    assert told["content"].count("\n") == said["content"].count("\n")
+    assert told["content"].startswith("a\n-----BEGIN RSA PRIVATE KEY-----\n[masked private key]\n")
+    assert told["more"] == said["more"]
+
+
+def test_a_private_key_whose_end_was_cut_off_is_masked_as_far_as_it_goes() -> None:
+    masked = mask(pem(end=False) + "\n… 3 more lines did not fit")
+    assert masked.text.split("\n")[1:] == ["[masked private key]", "", "", "… 3 more lines did not fit"]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        'if "-----BEGIN RSA PRIVATE KEY-----" in text:\n    return read(text)',
+        'FIRST = "-----BEGIN PRIVATE KEY-----"\nLAST = "-----END PRIVATE KEY-----"\n',
+        "-----BEGIN PRIVATE KEY-----\n...\n-----END PRIVATE KEY-----",
+        "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBg\n...\n-----END PRIVATE KEY-----",
+        "BEGIN = '-----BEGIN PRIVATE KEY-----'\n\npass\n",
+        'x = "-----BEGIN PRIVATE KEY-----"\ny = sha(x)\nz = "' + PEM_LINES[0] + '"\nw = "-----END PRIVATE KEY-----"',
+        "-----BEGIN CERTIFICATE-----\n" + PEM_LINES[0] + "\n-----END CERTIFICATE-----",
+        "-----BEGIN PUBLIC KEY-----\n" + PEM_LINES[0] + "\n-----END PUBLIC KEY-----",
+    ],
+)
+def test_code_that_speaks_of_keys_and_public_ones_stay(code: str) -> None:
+    assert mask(code).text == code
+
+
+# -- headers, addresses, assignments ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (f"Authorization: Bearer {BODY}", "Authorization: Bearer [masked token]"),
+        (f'{{"Authorization": "Bearer {BODY}"}}', '{"Authorization": "Bearer [masked token]"}'),
+        (f"curl -H 'authorization: Bearer {BODY}' x", "curl -H 'authorization: Bearer [masked token]' x"),
+        ("postgres://app:Tr0ub4dor@db.local/app", "postgres://app:[masked password]@db.local/app"),
+        (f'İİİİ = 1; password = "{BODY[:20]}"', 'İİİİ = 1; password = "[masked secret]"'),
+        ("redis://:s3cr3t-pw@localhost:6379/0", "redis://:[masked password]@localhost:6379/0"),
+        (f'password = "{BODY[:20]}"', 'password = "[masked secret]"'),
+        (f"DB_PASSWORD: '{BODY[:20]}'", "DB_PASSWORD: '[masked secret]'"),
+        (f'"apiKey": "{BODY[:32]}",', '"apiKey": "[masked secret]",'),
+        (f'aws_secret_access_key="{BODY[:20]}/+{BODY[20:38]}"', 'aws_secret_access_key="[masked secret]"'),
+        (f"client.token := `{BODY[:24]}`", "client.token := `[masked secret]`"),
+        ('password = "hunter2"', 'password = "[masked password]"'),
+        ('token = "0b1e9c7e-3d5f-4a53-9f6e-2f4e4c1f9a11"', 'token = "[masked secret]"'),
+        (f'SECRET_KEY_BASE => "{BODY[:24]}"', 'SECRET_KEY_BASE => "[masked secret]"'),
+    ],
+)
+def test_a_secret_that_its_place_gives_away_is_masked(text: str, shown: str) -> None:
+    assert mask(text).text == shown
+    assert json.loads(mask(json.dumps([text])).text) == [shown]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "token = getTokenFromRequest(req)",
+        'password = os.environ["PASSWORD"]',
+        "const apiKey = process.env.OPENAI_API_KEY_2",
+        'token_url = "https://login.example.com/oauth2/v2.0/token"',
+        'self.token = f"{prefix}-{number}-{suffix1}-{suffix2}"',
+        'SECRET_NAME = "projects/my-project/secrets/database-password"',
+        'password: "${DB_PASSWORD_2024_FROM_VAULT}"',
+        '"token": "user_access_token_header_v2"',
+        'auth_token = "test_token_123_test_token"',
+        'tokenizer = "q8Zt2Lw0Xv5Rb7Nc4Md9Kf1H"',
+        'cache_key = "q8Zt2Lw0Xv5Rb7Nc4Md9Kf1H"',
+        "sha256 3f786850e387550fdab836ed7e6dc881de23001b3f786850e387550fdab836ed",
+        "commit = 'da39a3ee5e6b4b0d3255bfef95601890afd80709'",
+        '"integrity": "sha512-' + BODY * 2 + '=="',
+        "data:image/png;base64,iVBORw0KGgoAAAANSUhEUg" + BODY * 3,
+        "AKIAIOSFODNN7EXAMPLE",
+        "ASIAPACIFICSOUTHEAST",
+        "gh" + "p_" + "x" * 36,
+        "sk-" + "your-key-goes-here-0123456789",
+        "task-sk-learn-model",
+        "Authorization: Bearer <token>",
+        "Authorization: Bearer authenticationTokenProvider",
+        "https://user:password@host/x",
+        "postgres://postgres:postgres@localhost/db",
+        "http://user:${PASSWORD}@host",
+        "MAILER_DSN=ses+https://ACCESS_KEY:SECRET_KEY@default",
+        "'somethingElse://userLogin:apiKey@host.test'",
+        "http://foo:b%3Dar@localhost:8057",
+        "https://untrusted.com:80?@trusted.com/",
+        "http://tobi:ferret9@example.com/x",
+        "http://tobi:ferret9@api.shop.example/x",
+        "git@github.com:owner/repo.git",
+        "see https://example.com:8080/a@b",
+        "npm_config_registry=https://registry.npmjs.org/",
+        "hf_hub_download(repo_id, filename)",
+        "yield 'missing token' => ['lox24://default?from=0611223344'];",
+        "eyJ",
+        "",
+    ],
+)
+def test_what_only_looks_like_a_secret_stays(text: str) -> None:
+    masked = mask(text)
+    assert masked.text == text
+    assert masked.count == 0
+
+
+def test_a_text_without_anchors_is_answered_as_it_is() -> None:
+    text = "def login(user):\n    return check(user)\n" * 100
+    assert mask(text).text is text
+
+
+# -- laws -------------------------------------------------------------------------------------------------------------
+
+PIECES = st.sampled_from(
+    [
+        *(key for _, key in EACH),
+        *PEM_LINES,
+        BODY,
+        pem(),
+        pem(end=False),
+        "-----BEGIN PRIVATE KEY-----",
+        "-----",
+        "\n",
+        "\\n",
+        "\r\n",
+        " ",
+        '"',
+        "'",
+        "`",
+        "=",
+        ": ",
+        "://",
+        "u:p4ss.w0rd@h",
+        "@",
+        "Authorization: Bearer ",
+        "password",
+        "api_key",
+        "eyJ",
+        "sk-",
+        "xoxb-",
+        "[masked secret]",
+        "[masked aws key]",
+        "İ",
+        "é",
+        "😀",
+        "{",
+        "\\",
+        "a",
+        "7",
+    ]
+)
+TEXTS = st.lists(PIECES, max_size=14).map("".join) | st.text(max_size=60)
+
+
+@given(TEXTS)
+def test_masking_twice_changes_nothing_more(text: str) -> None:
+    once = mask(text).text
+    assert mask(once).text == once
+    assert mask(once).count == 0
+
+
+@given(TEXTS)
+def test_masking_keeps_every_line_in_its_place(text: str) -> None:
+    assert mask(text).text.count("\n") == text.count("\n")
+
+
+@given(TEXTS)
+def test_json_stays_json_with_the_same_lines_inside(text: str) -> None:
+    told = json.loads(mask(json.dumps({"content": text})).text)
+    assert set(told) == {"content"}
+    assert told["content"].count("\n") == text.count("\n")
+
+
+@given(TEXTS)
+def test_the_count_is_zero_exactly_when_nothing_changed(text: str) -> None:
+    assert (mask(text).count == 0) == (mask(text).text == text)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "A",
+        "-",
+        '"',
+        " ",
+        "eyJ",
+        "eyJ.",
+        "AKIA",
+        "xoxb-",
+        "://",
+        "://a:",
+        "://a:bcd@",
+        "password=",
+        'password="',
+        "Bearer ",
+        "-----BEGIN PRIVATE KEY-----",
+        "-----BEGIN PRIVATE KEY-----\n" + PEM_LINES[0] + "\n",
+        "sk-",
+        "key ",
+        "\\n",
+    ],
+)
+def test_hostile_text_is_read_in_linear_time(piece: str) -> None:
+    # Quadratic work on a hundred thousand characters would take minutes, where the linear one takes a moment.
+    text = piece * (100_000 // len(piece))
+    assert mask(text).text.count("\n") == text.count("\n")

@@ -1,0 +1,90 @@
+"""`--chunks-dir` opens behind the first replies: a name in a file is matched with a model here, and what fails is told once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from context_engine.embedding.embedder import Choice
+from context_engine.errors import ContextEngineError, FileNotFound, InvalidPath, InvalidVectors
+from context_engine.model import Query
+from context_engine.server.chunk_server import ChunkOpening, choice_of, folder_of
+from context_engine.settings import Settings
+
+CONFIGURED = Settings(
+    cache_folder=Path("/c"),
+    embedder="openai-compatible",
+    embedding_model="bge-m3",
+    embedding_address="http://127.0.0.1:1",
+    embedding_key_variable="KEY",
+    embedding_dimensions=7,
+)
+
+
+@pytest.mark.parametrize(
+    ("model", "choice"),
+    [
+        ("static", Choice("static")),
+        ("minilm", Choice("minilm", models_folder=Path("/c/models"))),
+        ("all-MiniLM-L6-v2", Choice("minilm", models_folder=Path("/c/models"))),
+        ("sentence-transformers/all-MiniLM-L6-v2", Choice("minilm", models_folder=Path("/c/models"))),
+        ("BAAI/bge-small-en-v1.5", None),
+        ("openai-compatible:", None),
+    ],
+)
+def test_a_model_of_ours_is_known_by_its_name(model: str, choice: Choice | None) -> None:
+    unnamed = Settings(cache_folder=Path("/c"), embedder="openai-compatible")
+    for settings in (Settings(cache_folder=Path("/c")), unnamed, CONFIGURED):
+        assert choice_of(model, settings, {}) == choice
+
+
+@pytest.mark.parametrize("model", ["bge-m3", "openai-compatible:bge-m3"])
+def test_what_the_person_configured_is_known_by_its_name_and_no_endpoint_without(model: str) -> None:
+    chosen = choice_of(model, CONFIGURED, {"KEY": "k"})
+    assert chosen is not None
+    assert (chosen.provider, chosen.model, chosen.address, chosen.key, chosen.dimensions) == (
+        *("openai-compatible", "bge-m3", "http://127.0.0.1:1"),
+        *("k", 7),
+    )
+    assert choice_of(model, Settings(), {"KEY": "k"}) is None
+
+
+def test_a_folder_is_looked_for_before_anything_starts(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    assert folder_of(str(tmp_path)) == tmp_path.resolve()
+    with pytest.raises(FileNotFound):
+        folder_of(str(tmp_path / "none"))
+    with pytest.raises(InvalidPath):
+        folder_of(str(tmp_path / "file"))
+
+
+def opening(folder: Path, log: list[dict[str, Any]], failures: list[ContextEngineError]) -> ChunkOpening:
+    made = ChunkOpening(folder, Settings(), {}, log=log.append, failed=failures.append)
+    made.start()
+    return made
+
+
+def test_whoever_asks_waits_for_the_files_and_their_loading_is_logged(tmp_path: Path) -> None:
+    log: list[dict[str, Any]] = []
+    (tmp_path / "code-data.json").write_text(json.dumps([{"id": "a", "text": "pool"}]))
+    (tmp_path / "doc-chunks.json").write_text("{")
+    chunks = opening(tmp_path, log, [])
+    assert [hit.row.id for hit in chunks.served().search(Query("pool")).hits] == ["a"]
+    chunks.close()
+    assert {line["event"] for line in log} == {"chunks"}
+    assert [line["ok"] for line in log] == [True, False, True]
+
+
+def test_what_cannot_be_served_is_told_to_whoever_started_and_to_whoever_asks(tmp_path: Path) -> None:
+    failures: list[ContextEngineError] = []
+    rows = [{"id": "a", "text": "a", "embedding": [1]}, {"id": "b", "text": "b", "embedding": [1, 0]}]
+    (tmp_path / "code-data.json").write_text(json.dumps(rows))
+    chunks = opening(tmp_path, [], failures)
+    for _ in range(2):
+        with pytest.raises(InvalidVectors):
+            chunks.served()
+    assert len(failures) == 1
+    chunks.close()

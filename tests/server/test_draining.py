@@ -1,0 +1,203 @@
+"""How an HTTP server ends: nobody new is let in, what runs is finished within a limit, and open streams hold nobody up."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from typing import Any, cast
+
+import httpx2
+import pytest
+
+from context_engine.errors import InvalidArgument
+from context_engine.server import http_server, mcp_server
+from context_engine.server.dispatcher import Gate
+from context_engine.server.origin_check import Guard, Hosts
+from context_engine.server.shutdown import Life
+from tests.support.sharing import message, request
+from tests.support.tools_stand_in import StandIn
+
+HEADERS = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2025-06-18"}
+OPENING = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}}
+LONG = request("tools/call", {"name": "index_workspace", "arguments": {}})
+
+
+class States:
+    """Projects in these states."""
+
+    def __init__(self, states: Mapping[str, str]) -> None:
+        self._states = states
+
+    def states(self) -> Mapping[str, str]:
+        return self._states
+
+    def opened(self) -> list[Any]:
+        return []
+
+
+class Server:
+    """A server in a thread of this process, told to end as a signal would tell it."""
+
+    def __init__(self, engine: StandIn, drain_s: float, states: States, notice_s: float = 0.0) -> None:
+        gate = Gate(lambda _: engine)  # ty: ignore[invalid-argument-type] - a stand-in
+        self.life = Life(lambda: None)
+        server = mcp_server.build(gate, life=self.life)
+        application = http_server.application(
+            server, gate, cast("Any", states), Guard(Hosts("127.0.0.1")), life=self.life
+        )
+        self._hosted = http_server.hosted(
+            application, server, life=cast("Any", Quiet(self.life)), drain_s=drain_s, notice_s=notice_s
+        )
+        listening = http_server.bound("127.0.0.1", 0)
+        self.base = http_server.url(listening).removesuffix("/mcp")
+        self.thread = threading.Thread(target=self._hosted.run, kwargs={"sockets": [listening]})
+        self.thread.start()
+
+    def end(self) -> None:
+        self._hosted.should_exit = True
+
+
+class Quiet:
+    """A life that cannot end this process."""
+
+    def __init__(self, life: Life) -> None:
+        self.wait_until_idle = life.wait_until_idle
+        self.announce_end = life.announce_end
+
+    def leave(self) -> None:
+        """Not here."""
+
+
+@contextmanager
+def served(
+    engine: StandIn | None = None,
+    *,
+    drain_s: float = 0.6,
+    states: Mapping[str, str] | None = None,
+    notice_s: float = 0.0,
+) -> Generator[Server]:
+    server = Server(engine or StandIn(), drain_s, States(states or {"till": "open"}), notice_s)
+    try:
+        yield server
+    finally:
+        server.end()
+        server.thread.join(20)
+        assert not server.thread.is_alive()
+
+
+def in_a_session(server: Server) -> dict[str, str]:
+    """The headers of a session that is open."""
+    reply = httpx2.post(f"{server.base}/mcp", json=request("initialize", OPENING), headers=HEADERS)
+    return HEADERS | {"mcp-session-id": reply.headers["mcp-session-id"]}
+
+
+def is_listening(server: Server) -> bool:
+    """Whether somebody new is let in."""
+    try:
+        return httpx2.get(f"{server.base}/health").status_code > 0
+    except httpx2.TransportError:
+        return False
+
+
+def begun(server: Server, replies: list[Any]) -> threading.Thread:
+    """A call that is under way."""
+    headers = in_a_session(server)
+
+    def ask() -> None:
+        try:
+            replies.append(httpx2.post(f"{server.base}/mcp", json=LONG, headers=headers, timeout=30))
+        except httpx2.TransportError as error:
+            replies.append(error)
+
+    calling = threading.Thread(target=ask)
+    calling.start()
+    while server.life.wait_until_idle(0):
+        pass
+    return calling
+
+
+def test_a_call_under_way_is_answered_though_the_server_is_told_to_end() -> None:
+    hold, replies = threading.Event(), []
+    with served(StandIn(hold=hold), drain_s=20) as server:
+        calling = begun(server, replies)
+        server.end()
+        while is_listening(server):
+            pass
+        assert calling.is_alive()
+        hold.set()
+        calling.join(20)
+        server.thread.join(10)
+        assert not server.thread.is_alive(), "nobody waits for what is left of the time"
+    assert replies[0].status_code == 200
+    assert "result" in message(replies[0])
+
+
+def test_a_stream_on_which_nothing_is_answered_holds_nobody_up() -> None:
+    with served(drain_s=60) as server:
+        headers = in_a_session(server)
+        with httpx2.stream("GET", f"{server.base}/mcp", headers=headers, timeout=30) as stream:
+            assert stream.status_code == 200
+            server.end()
+            server.thread.join(10)
+            assert not server.thread.is_alive()
+
+
+def test_a_call_that_takes_longer_than_it_may_is_given_up() -> None:
+    hold, replies = threading.Event(), []
+    try:
+        with served(StandIn(hold=hold), drain_s=0.1) as server:
+            calling = begun(server, replies)
+            server.end()
+            server.thread.join(10)
+            assert not server.thread.is_alive()
+            calling.join(20)
+    finally:
+        hold.set()
+    assert not (isinstance(replies[0], httpx2.Response) and "result" in message(replies[0]))
+
+
+def test_a_server_that_gives_notice_is_not_ready_and_answers_all_the_same() -> None:
+    with served(notice_s=2) as server:
+        headers = in_a_session(server)
+        assert httpx2.get(f"{server.base}/ready").status_code == 200
+        server.end()
+        while httpx2.get(f"{server.base}/ready").status_code == 200:
+            pass
+        assert "result" in message(httpx2.post(f"{server.base}/mcp", json=request("tools/list"), headers=headers))
+
+
+def test_who_was_let_in_just_before_the_end_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_server, "LET_IN_S", 2.0)  # a busy machine may be slow to send
+    with served() as server, socket.create_connection(("127.0.0.1", int(server.base.rpartition(":")[2]))) as early:
+        httpx2.get(f"{server.base}/health")  # the connection before this one is in
+        server.end()
+        while is_listening(server):
+            pass
+        early.sendall(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        reply = early.recv(1000).lower()
+    assert reply.startswith(b"http/1.1 200")
+    assert b"connection: close" in reply, "nobody should send a second request after it"
+
+
+@pytest.mark.parametrize(
+    ("states", "status"),
+    [
+        ({"till": "open"}, 200),
+        ({"till": "open", "web": "failed"}, 200),
+        ({"till": "open", "web": "opening"}, 503),
+        ({"till": "failed"}, 503),
+    ],
+)
+def test_a_server_is_ready_once_all_that_will_open_is_open(states: dict[str, str], status: int) -> None:
+    with served(states=states) as server:
+        reply = httpx2.get(f"{server.base}/ready")
+    assert (reply.status_code, reply.json()["ready"]) == (status, status == 200)
+    assert not any(name in reply.text for name in states)
+
+
+@pytest.mark.parametrize("text", ["soon", "-1", "", "nan", "inf", "1e9"])
+def test_what_is_no_time_to_drain_is_refused(text: str) -> None:
+    with pytest.raises(InvalidArgument, match="is no time"):
+        http_server.seconds_of("--drain", text, 0.6)

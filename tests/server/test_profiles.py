@@ -1,0 +1,192 @@
+"""Profiles: what a client is shown, what it costs, and what is refused to everybody."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from context_engine import tools
+from context_engine.server.profiles import ALIASES, PROFILES, Shown, listed, problem, refusal
+from scripts import tokens
+from tests.requirements.promises import PROMISES
+
+
+def row(name: str, touches: str = "nothing", *, destructive: bool = False, aliases: tuple[str, ...] = ()) -> Any:
+    schema = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
+    wire = {"name": name, "description": f"Do {name}. More of it.", "inputSchema": schema}
+    return {
+        "tool": {**wire, "annotations": {"destructiveHint": destructive}},
+        "touches": touches,
+        "aliases": list(aliases),
+    }
+
+
+CATALOGUE = [
+    row("read_file", aliases=("get_file",)),
+    row("trace"),
+    row("index_workspace", "index"),
+    row("clear_index", "index", destructive=True),
+    row("write_file", "files", destructive=True),
+    row("add_memory", "records"),
+    row("call_tool", "anything", destructive=True),
+]
+
+
+def names(**options: Any) -> list[str]:
+    return [each["name"] for each in listed(CATALOGUE, Shown(**options))]
+
+
+# -- what the profiles hold -------------------------------------------------------------------------------------------
+
+
+def test_seeds_are_exactly_the_fifty_names_of_the_documents() -> None:
+    promised = {
+        match[1].replace("-", "_") for each in PROMISES if (match := re.match(r"S\d-tool-(?:\d\d-)?(.+)", each.id))
+    }
+    assert len(PROFILES["seeds"]) == 50
+    assert set(PROFILES["seeds"]) == promised
+
+
+def test_every_profile_names_each_tool_once_and_only_known_ones() -> None:
+    for profile, held in PROFILES.items():
+        assert len(held) == len(set(held)), profile
+        assert set(held) <= {*PROFILES["all"], *ALIASES}, profile
+
+
+def test_a_tool_that_no_profile_knows_is_in_all_until_it_has_its_place() -> None:
+    new = [*CATALOGUE, row("rename_symbol", aliases=("rename",))]
+    assert [each["name"] for each in listed(new, Shown(profiles=("all",)))][-2:] == ["call_tool", "rename_symbol"]
+    assert "rename_symbol" not in [each["name"] for each in listed(new, Shown())]
+
+
+def test_edit_and_code_add_to_core() -> None:
+    assert set(PROFILES["core"]) < set(PROFILES["edit"]) < set(PROFILES["code"]) < set(PROFILES["all"])
+
+
+def test_every_tool_there_is_has_its_place_in_all() -> None:
+    assert [each.name for each in tools.ALL if each.name not in PROFILES["all"]] == []
+    assert {alias for each in tools.ALL for alias in each.aliases} == set(ALIASES)
+
+
+# -- what is listed ---------------------------------------------------------------------------------------------------
+
+
+def test_the_default_lists_the_core_in_the_order_of_the_catalogue() -> None:
+    assert names() == ["read_file", "write_file", "add_memory", "call_tool"]
+
+
+def test_profiles_add_up_and_single_tools_come_on_top() -> None:
+    assert names(profiles=("core", "code")) == ["read_file", "trace", "write_file", "add_memory", "call_tool"]
+    assert names(tools=("clear_index",)) == ["read_file", "clear_index", "write_file", "add_memory", "call_tool"]
+    assert names(profiles=(), tools=("trace",)) == ["trace"]
+
+
+def test_what_is_excluded_is_listed_nowhere() -> None:
+    assert names(profiles=("all",), tools=("trace",), exclude=("trace", "call_tool")) == [
+        "read_file", "index_workspace", "clear_index", "write_file", "add_memory",
+    ]  # fmt: skip
+
+
+def test_a_second_name_is_listed_only_where_it_is_asked_for() -> None:
+    assert "get_file" not in names(profiles=("all",))
+    assert names(profiles=("seeds",))[:2] == ["read_file", "get_file"]
+    assert "get_file" not in names(profiles=("seeds",), exclude=("get_file",))
+    again = listed(CATALOGUE, Shown(profiles=("seeds",)))[1]
+    assert again["description"] == "Do read_file. The same as read_file."
+    assert again["inputSchema"] == CATALOGUE[0]["tool"]["inputSchema"]
+
+
+def test_read_only_lists_nothing_that_writes_but_lets_the_index_be_rebuilt() -> None:
+    assert names(profiles=("all",), read_only=True) == ["read_file", "trace", "index_workspace", "call_tool"]
+
+
+def test_with_several_projects_every_tool_must_be_told_which() -> None:
+    several = listed(CATALOGUE, Shown(projects=("api", "web")))
+    for each in several:
+        assert each["inputSchema"]["properties"]["project"]["enum"] == ["api", "web"]
+        assert each["inputSchema"]["required"] == ["project", "path"]
+    assert listed(CATALOGUE, Shown(projects=("api",))) == listed(CATALOGUE, Shown())
+    assert "project" not in CATALOGUE[0]["tool"]["inputSchema"]["properties"], "the catalogue itself stays as it is"
+
+
+SHOWN = st.builds(
+    Shown,
+    st.lists(st.sampled_from(sorted(PROFILES)), max_size=3).map(tuple),
+    st.lists(st.sampled_from(PROFILES["all"]), max_size=3).map(tuple),
+    st.lists(st.sampled_from(PROFILES["all"]), max_size=3).map(tuple),
+    st.booleans(),
+)
+
+
+@given(SHOWN)
+def test_what_is_listed_is_wanted_and_never_refused(shown: Shown) -> None:
+    rows = {each["tool"]["name"]: each for each in CATALOGUE}
+    found = [each["name"] for each in listed(CATALOGUE, shown)]
+    kept = [name for name in found if name in rows]
+    assert kept == [name for name in rows if name in found], "in the order of the catalogue"
+    for name in kept:
+        assert name in shown.tools or any(name in PROFILES[profile] for profile in shown.profiles)
+        destructive = rows[name]["tool"]["annotations"]["destructiveHint"]
+        assert not refusal(shown, name, rows[name]["touches"], destructive=destructive)
+
+
+@pytest.mark.parametrize(
+    ("shown", "says"),
+    [
+        (Shown(), ""),
+        (Shown(profiles=("core", "plan"), tools=("get_file",), exclude=("edit_file",)), ""),
+        (Shown(profiles=("core", "coding")), "no profile is called coding; did you mean code?"),
+        (Shown(profiles=("everything",)), "no profile is called everything; there are core, edit, code, plan, review"),
+        (Shown(tools=("read_fil",)), "no tool is called read_fil; did you mean read_file?"),
+        (Shown(exclude=("call-tool",)), "no tool is called call-tool; did you mean call_tool?"),
+    ],
+)
+def test_an_unknown_name_is_told_with_the_nearest(shown: Shown, says: str) -> None:
+    assert problem(shown).startswith(says)
+    assert bool(problem(shown)) == bool(says)
+
+
+def test_the_front_can_read_profiles_without_loading_anything_heavy() -> None:
+    code = "import sys, context_engine.server.profiles; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", f"import sys; sys.path[:] = {sys.path!r}; {code}"],
+                          capture_output=True, text=True, check=True)  # fmt: skip
+    loaded = set(done.stdout.split())
+    assert "context_engine.server.profiles" in loaded
+    assert loaded & {"typing", "dataclasses", "difflib", "inspect", "context_engine.tools", "mcp", "anyio"} == set()
+
+
+# -- what it costs ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("profile", sorted(tokens.BUDGETS))
+def test_a_profile_stays_inside_its_token_budget(profile: str) -> None:
+    assert sum(map(tokens.bound, tokens.profile_texts(profile))) <= tokens.BUDGETS[profile]
+
+
+def test_the_bound_is_never_below_the_true_count() -> None:
+    texts = tokens.profile_texts("all")
+    true = tokens.counted(texts)
+    if true is None:
+        pytest.skip("needs node and gpt-tokenizer in build/tokens: see scripts/tokens.py")
+    bounds = [tokens.bound(text) for text in texts]
+    assert [json.loads(text)["name"] for text, has, most in zip(texts, true, bounds, strict=True) if has > most] == []
+    assert sum(bounds) <= 1.08 * sum(true)
+
+
+def test_what_the_lists_leave_out_is_no_required_argument_and_stands_in_the_manifest() -> None:
+    for each in tools.ALL:
+        assert each.rare <= {parameter.name for parameter in each.parameters if not parameter.required}
+        assert each.listed_schema["properties"].keys() == each.schema["properties"].keys() - each.rare
+
+
+def test_every_name_of_the_documents_is_a_tool_that_can_be_called() -> None:
+    assert [name for name in PROFILES["seeds"] if name not in {each.name for each in tools.ALL} | set(ALIASES)] == []
+    assert {tools.find(name).name for name in PROFILES["seeds"]} >= set(PROFILES["seeds"]) - set(ALIASES)
+    assert set(PROFILES["all"]) == {each.name for each in tools.ALL}

@@ -1,0 +1,277 @@
+"""Prompts and completions over the protocol, on a real engine: facts of the index, tools that exist, few tokens."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+import mcp_types as types
+import pytest
+from mcp import Client
+from mcp.shared.exceptions import MCPError
+
+from context_engine import tools
+from context_engine.engine import Engine
+from context_engine.server import mcp_server, prompt_templates
+from context_engine.server.dispatcher import Gate, alone
+from context_engine.server.profiles import PROFILES, Shown
+from context_engine.text.token_estimate import estimate
+from context_engine.tools import Call
+from tests.support.engines import indexed, open_engine
+from tests.support.trees import tree
+
+ERAS = pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
+FILES = {
+    "till/__main__.py": "from till.session import Session\n\nSession('a').close()\n",
+    "till/session.py": 'class Session:\n    """Somebody logged in."""\n\n    def close(self):\n        pass\n',
+    "till/orders.py": "from till.session import Session\n\n\ndef place(session: Session):\n    return session\n",
+    "tests/test_orders.py": "from till.orders import place\n",
+}
+EVERY_WAY = [
+    ("understand", {}),
+    ("understand", {"area": "till/", "question": "how are sessions closed"}),
+    ("understand", {"area": "till/session.py"}),
+    ("find", {"what": "Session"}),
+    ("find", {"what": "where are sessions closed"}),
+    ("begin", {}),
+    ("begin", {"task": "close sessions when the shop closes"}),
+    ("find", {"what": "zzzz qqqq"}),
+    ("change", {"task": "close sessions when the shop closes"}),
+    ("change", {"task": "rename it", "target": "Session.close"}),
+    ("change", {"task": "split it", "target": "till/orders.py"}),
+]
+BLANK_PATHS = {"path/of/a/file"}
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Generator[Engine]:
+    with indexed(tree(tmp_path_factory.mktemp("prompts") / "till", FILES)) as engine:
+        yield engine
+
+
+@asynccontextmanager
+async def connected(engine: Engine, era: str = "legacy", shown: Shown | None = None) -> AsyncGenerator[Client]:
+    async with Client(mcp_server.build(Gate(alone(engine), shown=shown or Shown())), mode=era) as client:
+        yield client
+
+
+def text_of(engine: Engine, name: str, given: dict[str, str], shown: Shown | None = None) -> str:
+    gate = Gate(alone(engine), shown=shown or Shown())
+    return prompt_templates.written(gate, name, given, shown=listed_by(gate.shown), projects=gate.shown.projects)
+
+
+def listed_by(shown: Shown) -> frozenset[str]:
+    return frozenset(tool.name for tool in tools.ALL if shown.lists(tool.name))
+
+
+def calls_in(text: str) -> list[tuple[str, dict]]:
+    """Every call that a prompt spells: tool and arguments."""
+    found = []
+    for name, rest in re.findall(r"^- (\w+) (\{.*)$", text, re.MULTILINE):
+        arguments, _ = json.JSONDecoder().raw_decode(rest)
+        found.append((name, arguments))
+    return found
+
+
+@ERAS
+def test_a_client_sees_the_prompts_and_gets_their_text(engine: Engine, era: str) -> None:
+    async def body() -> None:
+        async with connected(engine, era) as client:
+            listed = (await client.list_prompts()).prompts
+            assert [each.name for each in listed] == ["begin", "understand", "find", "change"]
+            assert all(each.title and each.description and each.arguments for each in listed)
+            assert all(blank.description for each in listed for blank in each.arguments or ())
+            given = await client.get_prompt("find", {"what": "Session"})
+            (message,) = given.messages
+            assert message.role == "user"
+            assert isinstance(message.content, types.TextContent)
+            assert "- till/session.py:1-5 Session" in message.content.text
+
+    anyio.run(body)
+
+
+@pytest.mark.parametrize(("name", "given"), EVERY_WAY)
+@pytest.mark.parametrize("profile", ["core", "all"])
+def test_every_call_a_prompt_spells_is_one_that_works(engine: Engine, name: str, given: dict, profile: str) -> None:
+    shown = Shown(profiles=(profile,))
+    listed = listed_by(shown)
+    spelled = calls_in(text_of(engine, name, given, shown))
+    assert spelled
+    for tool, arguments in spelled:
+        assert tool in listed
+        inside = arguments.get("arguments", arguments)
+        if BLANK_PATHS & {str(value) for value in inside.values()}:
+            continue  # a blank that the agent fills in
+        if "add_memory" in (tool, arguments.get("name")):
+            inside["dry_run"] = True
+        outcome = Gate(alone(engine)).call(tool, arguments, Call())
+        assert outcome.error is None or outcome.error.code == "SYMBOL_NOT_FOUND", outcome.reply.text
+
+
+@pytest.mark.parametrize(("name", "given"), EVERY_WAY)
+def test_a_prompt_costs_at_most_600_tokens(engine: Engine, name: str, given: dict[str, str]) -> None:
+    assert estimate(text_of(engine, name, given)) <= 600
+
+
+@pytest.mark.parametrize(("name", "given"), EVERY_WAY)
+def test_a_prompt_promises_no_tool_that_does_not_exist(engine: Engine, name: str, given: dict[str, str]) -> None:
+    there = {each for tool in tools.ALL for each in (tool.name, *tool.aliases)}
+    planned = {name for profile in PROFILES.values() for name in profile} - there
+    words = set(re.findall(r"\w+", text_of(engine, name, given)))
+    assert words & planned == set()
+
+
+def test_understanding_starts_from_what_the_index_knows(engine: Engine) -> None:
+    text = text_of(engine, "understand", {"area": "till/", "question": "who closes"})
+    assert "What the index knows (fresh):" in text
+    assert "4 (python 4)" in text
+    assert "till/__main__.py" in text
+    assert '"include_paths": ["till/**"]' in text
+
+
+def test_a_search_that_finds_nothing_says_so(engine: Engine) -> None:
+    assert "The index has no place for it: no indexed text holds any word" in text_of(
+        engine, "find", {"what": "zzzz qqqq"}
+    )
+
+
+@pytest.mark.parametrize(("name", "given"), EVERY_WAY)
+def test_without_an_index_a_prompt_says_so_and_claims_nothing(tmp_path: Path, name: str, given: dict[str, str]) -> None:
+    with open_engine(tree(tmp_path / "till", FILES)) as engine:
+        text = text_of(engine, name, given)
+    assert "There is no index yet" in text
+    assert 'call_tool {"name": "index_workspace", "arguments": {}} first' in text
+    assert "till/session.py:" not in text
+
+
+def test_a_tool_that_is_switched_off_is_not_asked_for(engine: Engine) -> None:
+    assert "trace" in text_of(engine, "find", {"what": "Session"})
+    assert "trace" not in text_of(engine, "find", {"what": "Session"}, Shown(exclude=("trace",)))
+
+
+def test_secrets_in_an_argument_do_not_come_back(engine: Engine) -> None:
+    assert "ghp_0123" not in text_of(engine, "find", {"what": "who uses ghp_0123456789abcdefghijABCDEFGHIJ012345"})
+
+
+@ERAS
+@pytest.mark.parametrize(
+    ("name", "given", "hint"),
+    [
+        ("fnd", {"what": "x"}, "Did you mean find?"),
+        ("find", {}, "needs what"),
+        ("find", {"what": "  "}, "needs what"),
+        ("find", {"what": "x", "wat": "y"}, "Did you mean what?"),
+        ("change", {"task": "x" * 4_001}, "at most 4,000 characters"),
+    ],
+)
+def test_a_wrong_prompt_or_argument_is_refused_with_the_right_one(
+    engine: Engine, era: str, name: str, given: dict[str, str], hint: str
+) -> None:
+    async def body() -> None:
+        async with connected(engine, era) as client:
+            with pytest.raises(MCPError) as caught:
+                await client.get_prompt(name, given)
+            assert caught.value.code == -32602
+            assert hint in caught.value.message
+
+    anyio.run(body)
+
+
+def test_with_several_projects_a_prompt_asks_which_and_spells_it_in_every_call(engine: Engine) -> None:
+    shown = Shown(projects=("web", "api"))
+    gate = Gate(lambda _: engine, shown=shown)
+    listed = prompt_templates.listed(shown.projects)
+    assert all(each.arguments and each.arguments[-1].name == "project" for each in listed)
+    assert all(each.arguments and each.arguments[-1].required for each in listed)
+    text = prompt_templates.written(
+        gate, "find", {"what": "Session", "project": "api"}, shown=listed_by(shown), projects=shown.projects
+    )
+    for _, arguments in calls_in(text):
+        assert arguments.get("arguments", arguments)["project"] == "api"
+
+
+# -- completions --------------------------------------------------------------------------------------------------
+
+FILE = types.ResourceTemplateReference(uri="ctx://file/{+path}")
+
+
+def of_prompt(name: str) -> types.PromptReference:
+    return types.PromptReference(name=name)
+
+
+@ERAS
+@pytest.mark.parametrize(
+    ("ref", "argument", "typed", "offered"),
+    [
+        (FILE, "path", "till/s", ["till/session.py"]),
+        (of_prompt("understand"), "area", "til", ["till/", "till/__main__.py", "till/orders.py", "till/session.py"]),
+        (of_prompt("understand"), "question", "ho", []),
+        (of_prompt("find"), "what", "Sess", ["Session"]),
+        (of_prompt("change"), "target", "Session.cl", ["Session.close"]),
+        (of_prompt("change"), "target", "till/or", ["till/orders.py"]),
+        (of_prompt("change"), "task", "x", []),
+    ],
+)
+def test_arguments_are_completed_from_the_index(
+    engine: Engine, era: str, ref: types.PromptReference, argument: str, typed: str, offered: list[str]
+) -> None:
+    async def body() -> None:
+        async with connected(engine, era) as client:
+            found = (await client.complete(ref, {"name": argument, "value": typed})).completion
+            assert found.values == offered
+            assert (found.total, found.has_more) == (len(offered), False)
+
+    anyio.run(body)
+
+
+@ERAS
+def test_at_most_a_hundred_are_offered_and_the_rest_counted(tmp_path: Path, era: str) -> None:
+    async def body() -> None:
+        with indexed(tree(tmp_path / "many", {f"part/f{number:03}.txt": "x\n" for number in range(130)})) as engine:
+            async with connected(engine, era) as client:
+                found = (await client.complete(FILE, {"name": "path", "value": "part/"})).completion
+        assert (len(found.values), found.total, found.has_more) == (100, 130, True)
+
+    anyio.run(body)
+
+
+@ERAS
+@pytest.mark.parametrize(
+    ("ref", "argument"),
+    [
+        (of_prompt("nothing"), "what"),
+        (of_prompt("find"), "wat"),
+        (FILE, "pat"),
+        (FILE.model_copy(update={"uri": "x"}), "path"),
+    ],
+)
+def test_what_is_completed_must_exist(engine: Engine, era: str, ref: types.PromptReference, argument: str) -> None:
+    async def body() -> None:
+        async with connected(engine, era) as client:
+            with pytest.raises(MCPError) as caught:
+                await client.complete(ref, {"name": argument, "value": ""})
+            assert caught.value.code == -32602
+
+    anyio.run(body)
+
+
+def test_with_several_projects_their_names_are_completed_and_decide_what_else_is(engine: Engine) -> None:
+    asked: list[str] = []
+
+    def named(project: str) -> Engine:
+        asked.append(project)
+        return engine
+
+    async def body() -> None:
+        several = types.ResourceTemplateReference(uri="ctx://file/{+path}{?project}")
+        async with Client(mcp_server.build(Gate(named, shown=Shown(projects=("web", "api")))), mode="legacy") as client:
+            found = await client.complete(several, {"name": "project", "value": "A"})
+            assert found.completion.values == ["api"]
+            await client.complete(several, {"name": "path", "value": "t"}, {"project": "web"})
+
+    anyio.run(body)
+    assert asked == ["web"]

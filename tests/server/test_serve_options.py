@@ -1,0 +1,113 @@
+"""The options of `ctx serve`: one table, twins in the environment, and refusals that name the nearest right word."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+
+from context_engine.server.profiles import Shown
+from context_engine.server.serve_options import OPTIONS, VARIABLES, Options, help_text, parse
+from context_engine.settings import NOT_KNOBS, knobs
+
+SAID = {
+    "root": (["--root", "/a", "--root=/b"], f"/a{os.pathsep}/b", lambda asked: asked.roots, ("/a", "/b")),
+    "workspace": (["--workspace", "team"], "team", lambda asked: asked.workspace, "team"),
+    "profile": (
+        ["--profile", "core,plan", "--profile", "review"],
+        "core, plan,review",
+        lambda asked: asked.shown.profiles,
+        ("core", "plan", "review"),
+    ),
+    "tools": (["--tools", "trace"], "trace,", lambda asked: asked.shown.tools, ("trace",)),
+    "exclude-tools": (
+        ["--exclude-tools", "write_file,edit_file"],
+        "write_file, edit_file",
+        lambda asked: asked.shown.exclude,
+        ("write_file", "edit_file"),
+    ),
+    "read-only": (["--read-only"], "yes", lambda asked: asked.shown.read_only, True),
+    "chunks-dir": (["--chunks-dir", "/c"], "/c", lambda asked: asked.chunks_dir, "/c"),
+    "http": (["--http", "127.0.0.1:8000"], "127.0.0.1:8000", lambda asked: asked.http, "127.0.0.1:8000"),
+    "token-file": (["--token-file", "/t"], "/t", lambda asked: asked.token_file, "/t"),
+    "tokens": (["--tokens", "/k"], "/k", lambda asked: asked.tokens, "/k"),
+    "audit-log": (["--audit-log", "/l"], "/l", lambda asked: asked.audit_log, "/l"),
+    "stateless": (["--stateless"], "on", lambda asked: asked.stateless, True),
+    "drain": (["--drain", "20"], "20", lambda asked: asked.drain, "20"),
+    "notice": (["--notice", "6"], "6", lambda asked: asked.notice, "6"),
+    "otel": (["--otel"], "1", lambda asked: asked.otel, True),
+    "http-host": (["--http-host", "a.example,b"], "a.example, b", lambda asked: asked.http_hosts, ("a.example", "b")),
+}
+
+
+def test_nothing_said_is_the_core_profile_over_stdio() -> None:
+    assert parse([], {}) == Options((), Shown(), None, None, None, (), None)
+
+
+@pytest.mark.parametrize("name", [option.name for option in OPTIONS])
+def test_an_option_and_its_twin_say_the_same(name: str) -> None:
+    argv, twin, asked, value = SAID[name]
+    (variable,) = [option.twin for option in OPTIONS if option.name == name]
+    assert asked(parse(argv, {})) == value
+    assert asked(parse([], {variable: twin})) == value
+    assert asked(parse([], {variable: " "})) == asked(parse([], {}))
+
+
+def test_an_option_wins_over_its_twin() -> None:
+    env = {"CTX_ROOT": "/elsewhere", "CTX_PROFILE": "all", "CTX_HTTP": "1"}
+    asked = parse(["--root", "/here", "--profile", "edit", "--http", "2"], env)
+    assert (asked.roots, asked.shown.profiles, asked.http) == (("/here",), ("edit",), "2")
+
+
+def test_tools_alone_are_the_only_ones_and_add_to_a_profile_that_is_named() -> None:
+    assert parse(["--tools", "trace"], {}).shown == Shown((), ("trace",))
+    assert parse(["--tools", "trace", "--profile", "core"], {}).shown == Shown(("core",), ("trace",))
+
+
+def test_the_token_itself_is_never_an_option() -> None:
+    assert parse([], {"CTX_HTTP_TOKEN": "s3cret"}).http_token == "s3cret"
+    assert "CTX_HTTP_TOKEN holds" in help_text()
+    assert "--token " not in help_text()
+
+
+@pytest.mark.parametrize(
+    ("argv", "env", "words"),
+    [
+        (["--rooot", "x"], {}, ["--rooot", "did you mean --root?"]),
+        (["--read-onyl"], {}, ["did you mean --read-only?"]),
+        (["--zzz"], {}, ["there is no option --zzz", "--root", "--http"]),
+        (["/src"], {}, ["did you mean --root /src?"]),
+        (["--root"], {}, ["--root", "expected one argument"]),
+        (["--pro", "core"], {}, ["there is no option --pro"]),
+        (["--profile", "coer"], {}, ["did you mean core?"]),
+        (["--tools", "raed_file"], {}, ["did you mean read_file?"]),
+        (["--exclude-tools", "writefile"], {}, ["did you mean write_file?"]),
+        ([], {"CTX_PROFILE": "plans"}, ["did you mean plan?"]),
+        ([], {"CTX_READ_ONLY": "maybe"}, ["CTX_READ_ONLY", "maybe"]),
+    ],
+)
+def test_what_is_not_understood_is_one_line_and_exit_code_2(
+    argv: list[str], env: dict[str, str], words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as leaving:
+        parse(argv, env)
+    told = capsys.readouterr()
+    assert leaving.value.code == 2
+    assert told.out == ""
+    assert told.err.startswith("ctx serve: ")
+    assert told.err.count("\n") == 1
+    assert [word for word in words if word not in told.err] == []
+
+
+def test_the_help_is_made_from_the_table() -> None:
+    shown = " ".join(help_text().split())
+    for option in OPTIONS:
+        assert f"--{option.name}" in shown
+        assert f"[{option.twin}]" in shown
+
+
+def test_no_variable_of_an_option_is_taken_for_a_setting() -> None:
+    settings: Any = {f"CTX_{name.upper()}" for name in knobs()}
+    assert set(VARIABLES) <= NOT_KNOBS
+    assert not set(VARIABLES) & settings

@@ -1,0 +1,199 @@
+"""Our tools in another server: both sets are listed and called, through a real client, in both eras."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import anyio
+import mcp_types as types
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp.server import MCPServer, Server
+from mcp.shared.exceptions import MCPError
+
+from context_engine.errors import InvalidArgument
+from context_engine.model import Progress
+from context_engine.server.tool_mounting import register_tools
+from tests.support.engines import cache_for
+from tests.support.tools_stand_in import StandIn
+from tests.support.trees import tree
+
+ROOT = Path(__file__).resolve().parents[2]
+ERAS = pytest.mark.parametrize("era", ["legacy", "2026-07-28", "auto"])
+
+
+def plain(name: str = "greet", **more: Any) -> types.Tool:
+    return types.Tool(name=name, description="Greet somebody.", input_schema={"type": "object"}, **more)
+
+
+def low_level(*names: str, pages: int = 1) -> Server[Any]:
+    """A low-level server with tools of these names, spread over pages."""
+
+    async def list_tools(_: Any, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        at = int(params.cursor) if params and params.cursor else 0
+        return types.ListToolsResult(
+            tools=[plain(name) for name in names[at::pages]], next_cursor=str(at + 1) if at + 1 < pages else None
+        )
+
+    async def call_tool(_: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+        return types.CallToolResult(content=[types.TextContent(type="text", text=f"{params.name} says hello")])
+
+    return Server("host", on_list_tools=list_tools, on_call_tool=call_tool)
+
+
+def high_level() -> MCPServer[Any]:
+    server = MCPServer("host")
+
+    @server.tool()
+    def greet() -> str:
+        return "greet says hello"
+
+    return server
+
+
+def registered(server: Any, engine: StandIn | None = None, **options: Any) -> Any:
+    register_tools(server, engine or StandIn(), **options)  # ty: ignore[invalid-argument-type] - a stand-in
+    return server
+
+
+def text(result: types.CallToolResult) -> str:
+    (block,) = result.content
+    assert isinstance(block, types.TextContent)
+    return block.text
+
+
+@ERAS
+@pytest.mark.parametrize("made", [lambda: low_level("greet"), high_level], ids=["low-level", "high-level"])
+def test_both_tool_sets_are_listed_and_called(era: str, made: Any) -> None:
+    async def body() -> None:
+        async with Client(registered(made()), mode=era) as client:
+            names = [each.name for each in (await client.list_tools()).tools]
+            assert names[0] == "greet"
+            assert {"codebase_retrieval", "find_symbol", "call_tool"} < set(names)
+            assert len(names) == len(set(names))
+            assert text(await client.call_tool("greet", {})) == "greet says hello"
+            found = await client.call_tool("codebase_retrieval", {"query": "log in"})
+            assert json.loads(text(found))["results"][0]["path"] == "src/auth.py"
+            assert (await client.call_tool("find_symbol", {"nam": "login"})).is_error
+
+    anyio.run(body)
+
+
+@ERAS
+def test_what_is_not_listed_is_reached_through_call_tool_and_unknown_names_are_the_hosts(era: str) -> None:
+    async def body() -> None:
+        async with Client(registered(low_level("greet")), mode=era) as client:
+            inside = {"name": "trace", "arguments": {"symbol": "login"}}
+            assert "src/app.py" in text(await client.call_tool("call_tool", inside))
+            assert text(await client.call_tool("trace", {"symbol": "login"})) == "trace says hello"
+
+    anyio.run(body)
+
+
+@ERAS
+def test_a_prefix_keeps_names_apart(era: str) -> None:
+    server = low_level("find_symbol")
+    names = register_tools(server, StandIn(), profile="code", prefix="ctx_")  # ty: ignore[invalid-argument-type]
+    assert "ctx_trace" in names
+
+    async def body() -> None:
+        async with Client(server, mode=era) as client:
+            assert {"find_symbol", *names} == {each.name for each in (await client.list_tools()).tools}
+            assert text(await client.call_tool("find_symbol", {})) == "find_symbol says hello"
+            assert "src/auth.py" in text(await client.call_tool("ctx_find_symbol", {"name": "login"}))
+
+    anyio.run(body)
+
+
+@pytest.mark.parametrize(
+    "server", [low_level("greet", "trace", "find_symbol"), low_level("trace", "a", "find_symbol", pages=3)]
+)
+def test_names_that_are_taken_are_refused_at_once_and_named(server: Server[Any]) -> None:
+    with pytest.raises(InvalidArgument, match="find_symbol, trace") as caught:
+        registered(server, profile="code")
+    assert "prefix" in caught.value.suggestion
+
+
+def test_they_are_refused_inside_a_running_loop_too() -> None:
+    async def body() -> None:
+        with pytest.raises(InvalidArgument, match="find_symbol"):
+            registered(low_level("find_symbol"))
+
+    anyio.run(body)
+
+
+def test_a_name_that_is_taken_later_is_told_when_tools_are_listed() -> None:
+    server = registered(high_level())
+    server.add_tool(lambda: "mine", name="find_symbol")
+
+    async def body() -> None:
+        async with Client(server, mode="legacy") as client:
+            with pytest.raises(MCPError, match="find_symbol"):
+                await client.list_tools()
+
+    anyio.run(body)
+
+
+def test_an_unknown_profile_is_refused_with_the_nearest_one() -> None:
+    with pytest.raises(InvalidArgument, match="did you mean core"):
+        registered(low_level(), profile="coer")
+
+
+@ERAS
+def test_a_server_without_tools_gets_ours_and_one_with_pages_keeps_them(era: str) -> None:
+    async def body() -> None:
+        async with Client(registered(Server("bare")), mode=era) as client:
+            assert "codebase_retrieval" in [each.name for each in (await client.list_tools()).tools]
+            with pytest.raises(MCPError, match="no tool is called 'nothing'"):
+                await client.call_tool("nothing", {})
+        async with Client(registered(low_level("a", "b", pages=2)), mode=era) as client:
+            first = await client.list_tools()
+            assert [each.name for each in first.tools] == ["a"]
+            rest = [each.name for each in (await client.list_tools(cursor=first.next_cursor)).tools]
+            assert rest[0] == "b"
+            assert "codebase_retrieval" in rest
+
+    anyio.run(body)
+
+
+def test_progress_is_told_through_the_host() -> None:
+    hold = threading.Event()
+    heard: list[float] = []
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        heard.append(progress)
+        hold.set()
+
+    async def body() -> None:
+        server = registered(low_level(), StandIn(steps=(Progress("indexing", 3, 9),), hold=hold), profile="all")
+        async with Client(server, mode="legacy") as client:
+            await client.call_tool("index_workspace", {}, progress_callback=hear)
+
+    anyio.run(body)
+    assert heard == [3]
+
+
+@pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
+def test_the_example_is_a_server_with_both(tmp_path: Path, era: str) -> None:
+    root = tree(
+        tmp_path / "till", {"till.py": 'def total(prices):\n    """The sum of an order."""\n    return sum(prices)\n'}
+    )
+    env = {"CTX_CACHE_FOLDER": str(cache_for(root)), "CTX_WORKERS": "0", "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    example = StdioServerParameters(
+        command=sys.executable, args=[str(ROOT / "examples" / "compose.py"), "--root", str(root)], env=env
+    )
+
+    async def body() -> None:
+        async with Client(example, mode=era) as client:
+            names = [each.name for each in (await client.list_tools()).tools]
+            assert names[:2] == ["may_release", "code_codebase_retrieval"]
+            assert text(await client.call_tool("may_release", {"day": "friday"})) == "Friday: no, releases are frozen"
+            await client.call_tool("code_call_tool", {"name": "index_workspace", "arguments": {}})
+            found = await client.call_tool("code_codebase_retrieval", {"query": "sum of an order"})
+            assert json.loads(text(found))["results"][0]["path"] == "till.py"
+
+    anyio.run(body)

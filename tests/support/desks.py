@@ -1,0 +1,107 @@
+"""A workspace with a desk, for tests: its plans, with a clock that stands still until it is told otherwise."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from context_engine.context.project_knowledge import Team
+from context_engine.errors import FileNotFound
+from context_engine.plans.model import Plan, Step
+from context_engine.plans.plan_service import Place, Planning
+from context_engine.repo.git import Git
+from context_engine.repo.paths import Root
+from context_engine.storage.timestamps import clock
+
+if TYPE_CHECKING:
+    from context_engine.tools.tool import Call, Reply, Tool
+
+NOON = "2026-11-21T12:00:00Z"
+PLANS = ".context-engine/plans"
+
+
+class Nobody:
+    """No Engine: nothing here makes plans or changes files; of the files there are it knows the text."""
+
+    syntax = None
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def team(self) -> Team:
+        return Team()
+
+    def history(self) -> None:
+        return None
+
+    def read(self, path: str) -> Any:
+        found = self._root / path
+        if not found.is_file():
+            raise FileNotFound(f"there is no {path}")
+        text = found.read_text()
+        return SimpleNamespace(text=text, lines=text.count("\n"), sha256="0" * 64)
+
+    def outline(self, path: str) -> Any:
+        return SimpleNamespace(lines=self.read(path).lines, symbols=())
+
+
+class Desks:
+    """One process that has a workspace open: `plans`, and the time, which `at` sets. Another one on the same folder is another process."""
+
+    def __init__(self, root: Path, **wishes: Any) -> None:
+        self.folder = root
+        self._at = clock(NOON)
+        nobody: Any = Nobody(root)
+        said: dict[str, Any] = {"flush": False} | wishes
+        self.commons = said.get("commons")
+        self.plans = Planning(Place(Root(root), Git(root), self.now, nobody, **said))
+        self.settings = SimpleNamespace(result_chars_max=36_000)
+        self.shown: list[str] = []
+
+    def showed(self, paths: Iterable[str]) -> None:
+        self.shown += paths
+
+    def now(self) -> float:
+        return self._at()
+
+    def at(self, moment: str) -> None:
+        self._at = clock(moment)
+
+    def write(self, path: str, text: str) -> Path:
+        """A file of the workspace, as an editor leaves it."""
+        target = self.folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(text.encode())
+        return target
+
+    def git(self, *words: str) -> str:
+        """What a git command says, run by a person in the workspace."""
+        named = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "commit.gpgsign=false")
+        return subprocess.run(
+            ["git", *named, *words], cwd=self.folder, check=True, capture_output=True, text=True, encoding="utf-8"
+        ).stdout
+
+    def lie(self, path: str = "") -> Path:
+        """Where something of the plans lies."""
+        return self.folder / PLANS / path
+
+    def run(self, tool: Tool, call: Call | None = None, /, **arguments: object) -> Reply:
+        from context_engine.tools.tool import Call  # many processes of tests call no tool
+
+        return tool.call(self, arguments, call or Call())
+
+
+def step(uid: str, *after: str, **told: Any) -> Step:
+    """A step that waits for others."""
+    said: dict[str, Any] = {"title": f"Do {uid}", "acceptance_criteria": (f"{uid} is done",)} | told
+    return Step(uid=uid, depends_on=tuple(after), **said)
+
+
+def plan(*steps: Step, **told: Any) -> Plan:
+    """A plan; without steps of its own one step, and two that wait for it."""
+    listed = steps or (step("s1"), step("s2", "s1"), step("s3", "s1"))
+    said: dict[str, Any] = {"goal": "Money in cents", "steps": listed} | told
+    return Plan(**said)

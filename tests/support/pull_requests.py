@@ -1,0 +1,80 @@
+"""A pull request of forty files, for tests of whole reviews: real commits, and something wrong in every fourth file."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+from tests.support.trees import commit, git, repository, tree
+
+FILES = 40
+FAULTY = FILES // 4
+NO_ANALYZERS: dict[str, Any] = {"analyzers": ["none"], "max_findings": 100}
+"""What is installed here must not decide what a test sees."""
+VICTIM = """
+    import json, sys, threading
+    from pathlib import Path
+    from context_engine.review.review_request import Request
+    from context_engine.tools.review_arguments import options_of
+    from tests.support.engines import open_engine
+    from tests.support.pull_requests import NO_ANALYZERS
+    engine = open_engine(Path(sys.argv[1]), **json.loads(sys.argv[2]))
+    analysed, calls = engine.reviews.analysed, []
+
+    def held_up(*arguments):
+        calls.append(1)
+        if len(calls) > 2:
+            print(session, flush=True)
+            threading.Event().wait()
+        return analysed(*arguments)
+
+    engine.reviews.analysed = held_up
+    sessions = engine.reviews.sessions
+    session = sessions.start(Request("topic", "main", options=options_of(NO_ANALYZERS)), workers=1).seen.session.id
+    threading.Event().wait()
+"""
+
+
+def path_of(number: int) -> str:
+    return f"shop/part{number // 8}/item{number:02d}.py"
+
+
+def before(number: int) -> str:
+    return f'"""Item {number}."""\n\n\ndef price_{number}(amount):\n    return amount * {number}\n'
+
+
+def after(number: int) -> str:
+    if number % 4:
+        return before(number) + f"\n\ndef twice_{number}(amount):\n    return 2 * price_{number}(amount)\n"
+    return (
+        before(number)
+        + f"\n\ndef safe_{number}(amount):\n    try:\n        return price_{number}(amount)\n    except:\n        return None\n"
+    )
+
+
+def pull_request(root: Path) -> Path:
+    """A repository on branch `topic`, which changes forty files of `main`."""
+    repository(root, {path_of(number): before(number) for number in range(FILES)} | {"README.md": "# Shop\n"})
+    git(root, "checkout", "--quiet", "-b", "topic")
+    tree(root, {path_of(number): after(number) for number in range(FILES)})
+    commit(root, "safer prices")
+    return root
+
+
+def killed_in_the_middle(root: Path, **knobs: Any) -> str:
+    """Start a review in another process and kill it while it reviews its third unit; the session."""
+    with subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(VICTIM), str(root), json.dumps(knobs)],
+        cwd=Path(__file__).resolve().parents[2],
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        session = process.stdout.readline().strip()
+        process.send_signal(signal.SIGKILL)
+    return session

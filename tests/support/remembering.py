@@ -1,0 +1,69 @@
+"""A workspace that remembers, for tests: its memories and what is known about it, with a clock that stands still."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+from context_engine import tools
+from context_engine.memory.knowledge import Knowledge
+from context_engine.memory.linked_files import LinkedFiles
+from context_engine.memory.memories import Memories
+from context_engine.memory.memory_folder import Shelf
+from context_engine.memory.memory_index import Recall
+from context_engine.memory.memory_similarity import Embed
+from context_engine.repo.paths import Root
+from context_engine.sharing.records import Records
+from context_engine.sharing.shared_records import Commons
+from context_engine.storage.timestamps import clock
+
+NOON = "2026-11-21T12:00:00Z"
+FOLDER = ".context-engine/memories"
+
+
+class Remembering:
+    """One process that has a workspace open: `memories`, `knowledge`, and the time, which `at` sets."""
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        embed: Embed | None = None,
+        access: Callable[[str], float] | None = None,
+        commons: Commons | None = None,
+    ) -> None:
+        self.folder = root
+        self._at = clock(NOON)
+        self.recall = Recall(root.parent / f"cache of {root.name}" / "recall.db")
+        home = root.parent / f"home of {root.name}"
+        shelves = {
+            "project": self._shelf("project", root / ".context-engine", FOLDER, commons),
+            "user": self._shelf("user", home, str(home / "memories")),
+        }
+        linked = LinkedFiles(Root(root))
+        self.memories = Memories(shelves, linked, self.recall, now=self.now, embed=embed)
+        self.knowledge = Knowledge(self.memories, now=self.now, access=access)
+        self.settings = SimpleNamespace(result_chars_max=36_000)
+
+    def _shelf(self, scope: str, home: Path, shown: str, commons: Commons | None = None) -> Shelf:
+        return Shelf(scope, Records(home, "memories", flush=False, commons=commons), self.recall, shown=shown)
+
+    def now(self) -> float:
+        return self._at()
+
+    def at(self, moment: str) -> None:
+        self._at = clock(moment)
+
+    def write(self, path: str, text: str) -> Path:
+        """A file of the workspace, as an editor leaves it."""
+        target = self.folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(text.encode())
+        return target
+
+    def files(self) -> list[Path]:
+        return sorted((self.folder / FOLDER).glob("*/*.md"))
+
+    def run(self, tool: tools.Tool, **arguments: object) -> tools.Reply:
+        return tool.call(self, arguments, tools.Call())

@@ -1,0 +1,166 @@
+"""Reviews of small changes, for tests of sessions: files in a dict, a reviewer that finds every `TODO`, gates to hold it up."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from context_engine.errors import AccessFailed, Cancelled
+from context_engine.review.review_request import Request
+from context_engine.review.review_sessions import Sessions
+from context_engine.review.review_store import Checkpoint, ReviewStore, Unit
+from context_engine.review.review_units import Part, Tie
+from context_engine.review.session_runner import Conclusion, Pace
+from context_engine.sharing.synced_reviews import CommonReviews
+from context_engine.storage.liveness import Presence
+from context_engine.storage.state_folder import FOLDER
+
+NOON = 1_795_262_400.0
+WAIT_S = 20.0
+"""For what takes milliseconds: a busy machine fails no test."""
+
+
+@dataclass
+class Gate:
+    """Lets `free` units through; the next wait until it is opened."""
+
+    free: int = 10**6
+    begun: list[str] = field(default_factory=list)
+    _moved: threading.Condition = field(default_factory=threading.Condition)
+
+    def pass_through(self, name: str, cancel: threading.Event) -> None:
+        with self._moved:
+            self.begun.append(name)
+            self._moved.notify_all()
+            while self.free <= 0:
+                self._moved.wait(0.01)
+                if cancel.is_set():
+                    raise Cancelled("stopped", suggestion="Call again.")
+            self.free -= 1
+
+    def open(self, free: int = 10**6) -> None:
+        with self._moved:
+            self.free = free
+            self._moved.notify_all()
+
+    def await_begun(self, count: int) -> None:
+        with self._moved:
+            assert self._moved.wait_for(lambda: len(self.begun) >= count, WAIT_S), self.begun
+
+
+@dataclass
+class SmallJob:
+    """Finds each line that says TODO; a file that says BROKEN cannot be reviewed."""
+
+    files: Mapping[str, str]
+    gate: Gate
+    store: ReviewStore
+
+    def look(self, paths: Sequence[str], cancel: threading.Event) -> Checkpoint:
+        self.gate.pass_through(paths[0], cancel)
+        keys = {path: f"{path}\0{self.files[path]}" for path in paths}
+        known = self.store.cached(keys.values())
+        bodies = {path: known.get(key) or self._looked(path) for path, key in keys.items()}
+        findings = [msgspec.json.encode(each) for path in paths for each in msgspec.json.decode(bodies[path])]
+        fresh = {key: bodies[path] for path, key in keys.items() if key not in known}
+        figures = msgspec.json.encode(
+            {"stages": {"rules": [1.0] * len(fresh)}, "hits": len(known), "misses": len(fresh)}
+        )
+        return Checkpoint(bodies, findings, fresh, known, figures)
+
+    def _looked(self, path: str) -> bytes:
+        if "BROKEN" in self.files[path]:
+            raise AccessFailed(f"{path} cannot be read", suggestion="Look at it.")
+        lines = enumerate(self.files[path].split("\n"), 1)
+        found = [
+            {"id": f"{path}:{line}", "source": "builtin", "category": "style", "priority": 2}
+            for line, text in lines
+            if "TODO" in text
+        ]
+        return msgspec.json.encode(found)
+
+    def conclude(self, bodies: Mapping[str, bytes], failed: Sequence[Unit], cancel: threading.Event) -> Conclusion:
+        self.gate.pass_through("end", cancel)
+        findings = [each for path in sorted(bodies) for each in msgspec.json.decode(bodies[path])]
+        told = {"findings": findings, "files": sorted(bodies), "failed": len(failed)}
+        return Conclusion(msgspec.json.encode(told), b"for a second look")
+
+
+@dataclass
+class SmallChange:
+    """A change of some files."""
+
+    request: Request
+    files: Mapping[str, str]
+    gate: Gate
+    store: ReviewStore
+    tied: Sequence[Tie] = ()
+
+    @property
+    def parts(self) -> list[Part]:
+        return [Part(path, 160) for path in self.files]
+
+    def ties(self) -> Iterable[Tie]:
+        return self.tied
+
+    def known(self) -> int:
+        return len(self.store.cached(f"{path}\0{text}" for path, text in self.files.items()))
+
+    def job(self) -> SmallJob:
+        return SmallJob(self.files, self.gate, self.store)
+
+
+@dataclass
+class Clock:
+    """Seconds since 1970; goes on only when told."""
+
+    at: float = NOON
+
+    def __call__(self) -> float:
+        return self.at
+
+
+class Process:
+    """One process that has a workspace open, as far as its reviews go. Several of them may share a folder."""
+
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        files: Mapping[str, str],
+        clock: Callable[[], float] | None = None,
+        common: CommonReviews | None = None,
+    ) -> None:
+        self.clock = clock or Clock()
+        self.store = ReviewStore(folder / FOLDER, common)
+        self.gate = Gate()
+        self.files = files
+        pace = Pace(self.clock, poll_s=0.01)
+        self.sessions = Sessions(self.store, Presence(folder / FOLDER, name), self._opened, pace)
+
+    def _opened(self, request: Request) -> SmallChange:
+        return SmallChange(request, self.files, self.gate, self.store)
+
+    def start(self, *, workers: int = 1, again: bool = False, commit: str = "c0ffee") -> str:
+        started = self.sessions.start(Request(commit, "ba5e"), workers=workers, resume_if_same=not again)
+        return started.seen.session.id
+
+    def ended(self, session: str) -> str:
+        """Its status when nothing more comes by itself."""
+        return self.sessions.wait(session, WAIT_S).status
+
+    def done(self, session: str) -> dict[int, list[str]]:
+        """What happened to each unit."""
+        happened: dict[int, list[str]] = {}
+        for event in self.sessions.log(session):
+            happened.setdefault(event.unit, []).append(event.event)
+        return happened
+
+
+def change(count: int) -> dict[str, str]:
+    """So many files, each with something to find."""
+    return {f"src/part{number // 9}/f{number:03d}.py": f"x = {number}\n# TODO: {number}\n" for number in range(count)}

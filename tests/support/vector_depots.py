@@ -1,0 +1,124 @@
+"""A vector depot that is a dictionary, and the real ones of `tests.support.databases`: the contract suite holds them to the same."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from context_engine.embedding.vector_rows import Keys, Rows, Space
+from context_engine.errors import ContextEngineError
+from context_engine.sharing.remote_vectors import Mask, VectorDepot, check_fit, in_order, raw
+from tests.support.databases import in_memory, new_database, qdrant_over_http
+
+
+class Dictionary:
+    """Raises its `trouble` as long as it has one; `asked` names the calls in their order."""
+
+    name = "memory"
+
+    def __init__(self) -> None:
+        self.rows: dict[tuple[str, Space], dict[bytes, tuple[float, bytes]]] = {}
+        self.days: dict[tuple[str, Space, bytes], int] = {}
+        self.trouble: ContextEngineError | None = None
+        self.asked: list[str] = []
+
+    def known(self, repository: str, space: Space, keys: Keys) -> Mask:
+        own = self._own("known", repository, space)
+        return np.array([key in own for key in raw(keys)], bool)
+
+    def fetch(self, repository: str, space: Space, keys: Keys) -> tuple[Rows, Mask]:
+        return in_order(keys, space, self._own("fetch", repository, space))
+
+    def put(self, repository: str, space: Space, keys: Keys, rows: Rows, day: int) -> int:
+        check_fit(space, keys, rows)
+        own = self._own("put", repository, space)
+        before = len(own)
+        for key, scale, numbers in zip(raw(keys), rows.scales, rows.values, strict=True):
+            own.setdefault(key, (float(scale), numbers.tobytes()))
+            self.days.setdefault((repository, space, key), day)
+        return len(own) - before
+
+    def stamp(self, repository: str, space: Space, keys: Keys, day: int, before: int) -> None:
+        self._own("stamp", repository, space)
+        for key in raw(keys):
+            if self.days.get((repository, space, key), before) < before:
+                self.days[repository, space, key] = day
+
+    def tidy(self, repository: str, before: int) -> int:
+        self._own("tidy", repository, None)
+        gone = [at for at, day in self.days.items() if at[0] == repository and day < before]
+        for owner, space, key in gone:
+            del self.days[owner, space, key], self.rows[owner, space][key]
+        return len(gone)
+
+    def held(self, repository: str) -> dict[Space, int]:
+        return {space: len(own) for (owner, space), own in self.rows.items() if owner == repository and own}
+
+    def check(self, repository: str, *, repair: bool = False) -> list[str]:
+        return []
+
+    def close(self) -> None:
+        pass
+
+    def _own(self, call: str, repository: str, space: Space | None) -> dict[bytes, tuple[float, bytes]]:
+        self.asked.append(call)
+        if self.trouble is not None:
+            raise self.trouble
+        return {} if space is None else self.rows.setdefault((repository, space), {})
+
+
+@cache
+def database() -> str:
+    """One for all vector depots of a run."""
+    return new_database()
+
+
+def on_postgres() -> VectorDepot:
+    """On a real PostgreSQL."""
+    from context_engine.sharing.postgres_vectors import PostgresVectors
+
+    return PostgresVectors(database())
+
+
+def on_qdrant_in_memory() -> VectorDepot:
+    """On the engine in Qdrant's client."""
+    pytest.importorskip("qdrant_client", reason="no Qdrant: pip install 'smart-context-engine[qdrant]'")
+    from context_engine.sharing.qdrant_vectors import QdrantVectors
+
+    return QdrantVectors("qdrant://memory", _one_in_memory)
+
+
+def on_qdrant_over_http() -> VectorDepot:
+    """On Qdrant's own engine, behind the wire format of its server."""
+    address = qdrant_over_http().name
+    from context_engine.sharing.qdrant_vectors import QdrantVectors
+
+    return QdrantVectors(address)
+
+
+def on_qdrant_at_url() -> VectorDepot:
+    """On the server that QDRANT_URL names. Skips the test where there is none."""
+    if not (address := os.environ.get("QDRANT_URL")):
+        pytest.skip("no server of Qdrant: name one in QDRANT_URL")
+    from context_engine.sharing.qdrant_vectors import QdrantVectors
+
+    return QdrantVectors(address)
+
+
+@cache
+def _one_in_memory() -> Any:
+    return in_memory()
+
+
+DEPOTS: dict[str, Callable[[], VectorDepot]] = {
+    "dictionary": cache(Dictionary),
+    "postgres": on_postgres,
+    "qdrant, in memory": on_qdrant_in_memory,
+    "qdrant, over HTTP": on_qdrant_over_http,
+    "qdrant, at QDRANT_URL": on_qdrant_at_url,
+}

@@ -1,0 +1,180 @@
+"""Edits as clients send them: other words, other shapes, JSON in a text; and what is not understood is refused by its place."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from context_engine.edit.edit_request import Want
+from context_engine.edit.model import Edit, Fuzzy
+from context_engine.edit.symbol_edits import SymbolEdit
+from context_engine.errors import InvalidArgument
+from context_engine.text.spans import LineSpan
+from context_engine.tools.edit_arguments import (
+    EDITS_MAX,
+    Anchor,
+    Content,
+    Edits,
+    FileEdits,
+    Files,
+    FuzzyMatch,
+    Lines,
+)
+
+EDITS = Edits("Edits.")
+PLAIN = {"target": "a", "replace": "b"}
+
+
+def one(**fields: Any) -> Want:
+    (want,) = EDITS.read("edits", [PLAIN | fields])
+    return want
+
+
+def edit(**fields: Any) -> Edit:
+    found = one(**fields).edit
+    assert isinstance(found, Edit)
+    return found
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        [{"target": "a", "replace": "b"}],
+        {"target": "a", "replace": "b"},
+        '[{"target": "a", "replace": "b"}]',
+        ['{"target": "a", "replace": "b"}'],
+        [{"oldContent": "a", "newContent": "b"}],
+        [{"old_string": "a", "new_string": "b"}],
+        [{"old_str": "a", "new_str": "b"}],
+        [{"oldText": "a", "newText": "b"}],
+        [{"search": "a", "replace": "b", "before": None}],
+        [{"target": "a", "replace": "b", "old_string": "a"}],
+    ],
+)
+def test_an_edit_is_understood_in_the_words_of_other_editors(sent: Any) -> None:
+    assert EDITS.read("edits", sent) == (Want(Edit("a", "b")),)
+
+
+def test_every_field_of_an_edit_finds_its_place() -> None:
+    assert edit(before="x", after="y", lineRange="3-9", expectedMatches="2", fuzzy=False) == Edit(
+        "a", "b", "x", "y", LineSpan(3, 9), 2, Fuzzy(enabled=False)
+    )
+    anchor = {"beforeContext": "x", "afterContext": "y", "lineRange": {"start": 3, "end": "9"}}
+    assert edit(anchor=anchor) == edit(before="x", after="y", line_range=[3, 9])
+    assert one(occurrence=2) == Want(Edit("a", "b"), 2)
+    assert edit(fuzzyMatch={"maxDistance": 3, "whitespaceOnly": "false"}).fuzzy == Fuzzy(True, 3, False)
+    assert edit(target=" a\r\n", replace="").target == " a\r\n", "blanks and line ends are content"
+
+
+def test_an_edit_of_a_definition_says_what_is_done_with_it() -> None:
+    read = EDITS.read("edits", [{"symbol": "A.b", "replace": "x"}, {"symbol": "c", "insertBefore": "y", "lines": "4"}])
+    assert read == (Want(SymbolEdit("A.b", "x")), Want(SymbolEdit("c", "y", "before", LineSpan(4, 4))))
+
+
+@pytest.mark.parametrize(
+    ("value", "span"),
+    [
+        ("10-20", (10, 20)), ("7", (7, 7)), (7, (7, 7)), (" 3 : 4 ", (3, 4)), ([1, 2], (1, 2)), ("[1, 2]", (1, 2)),
+        ({"start": 1, "end": "2"}, (1, 2)), ('{"start": 1, "end": 2}', (1, 2)),
+    ],
+)  # fmt: skip
+def test_a_range_of_lines_may_be_written_in_many_ways(value: Any, span: tuple[int, int]) -> None:
+    assert Lines("").read("line_range", value) == LineSpan(*span)
+
+
+@pytest.mark.parametrize(
+    "value", ["", "10-", "a-b", [1], [1, 2, 3], {"start": 1}, {"from": 1, "to": 2}, True, None, {}]
+)
+def test_what_is_no_range_of_lines_is_refused(value: Any) -> None:
+    with pytest.raises(InvalidArgument):
+        Lines("").read("line_range", value)
+
+
+@pytest.mark.parametrize(
+    ("sent", "says", "suggests"),
+    [
+        ([], "has 0 entries", "target"),
+        ("nonsense", "must be a list of objects", "target"),
+        ([5], "must be a list of objects", "target"),
+        ([PLAIN] * (EDITS_MAX + 1), f"has {EDITS_MAX + 1} entries", "target"),
+        ([PLAIN, {"targt": "a", "replace": "b"}], "edits[2].targt is unknown", "Did you mean target?"),
+        ([PLAIN | {"wholly": 1}], "edits[1].wholly is unknown", "There are target"),
+        ([{"target": "a"}], "edits[1].replace is missing", "target"),
+        ([{"target": "a", "replace": None}], "edits[1].replace is missing", "target"),
+        ([{"replace": "b"}], "edits[1].target is missing", "target"),
+        ([{"target": 5, "replace": "b"}], "edits[1].target must be a text", "one string"),
+        ([PLAIN | {"old_string": "c"}], "edits[1].target is given twice", "once"),
+        ([PLAIN | {"occurrence": 0}], "edits[1].occurrence is 0", "from 1"),
+        ([PLAIN | {"expected_matches": 0}], "edits[1].expected_matches is 0", "from 1"),
+        ([PLAIN | {"occurrence": 1, "expected_matches": 2}], "goes with neither", "one of them"),
+        ([PLAIN | {"fuzzy": {"distance": 5}}], "edits[1].fuzzy.distance is unknown", "max_distance"),
+        ([PLAIN | {"fuzzy": "perhaps"}], "edits[1].fuzzy must be true or false", ""),
+        ([PLAIN | {"anchor": "x"}], "edits[1].anchor must be an object", "beforeContext"),
+        ([PLAIN | {"anchor": {"above": "x"}}], "edits[1].anchor.above is unknown", "before"),
+        ([PLAIN | {"target": "\ud800"}], "holds half a character", "whole"),
+        ([{"symbol": "a"}], "edits[1] has nothing to do", "insert_before"),
+        (
+            [{"symbol": "a", "replace": "x", "insert_after": "y"}],
+            "edits[1] has replace and insert_after",
+            "insert_before",
+        ),
+        ([{"symbol": "a", "replace": "x", "before": "y"}], "edits[1] has replace and before", "insert_before"),
+    ],
+)
+def test_what_is_not_understood_is_refused_by_its_place(sent: Any, says: str, suggests: str) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        EDITS.read("edits", sent)
+    assert says in caught.value.message
+    assert suggests in caught.value.suggestion
+
+
+def test_files_are_read_with_their_edits_and_hashes() -> None:
+    sent = [
+        {"filePath": "a.py", "edits": [PLAIN], "expectedHash": "abc"},
+        {"path": "b.py", "edits": json.dumps([PLAIN])},
+    ]
+    wants = (Want(Edit("a", "b")),)
+    assert Files("").read("files", sent) == (FileEdits("a.py", wants, "abc"), FileEdits("b.py", wants))
+    for wrong in (
+        [{"path": "a.py"}],
+        [{"edits": [PLAIN]}],
+        [{"path": "a.py", "edits": [{}]}],
+        [{"path": "a", "editz": []}],
+    ):
+        with pytest.raises(InvalidArgument, match=r"files\[1\]\."):
+            Files("").read("files", wrong)
+
+
+def test_content_is_a_text_and_nothing_that_was_made_of_one() -> None:
+    assert Content("").read("content", " \n5\t") == " \n5\t"
+    for wrong in ({"a": 1}, [1], 5, True):
+        with pytest.raises(InvalidArgument, match="must be a text"):
+            Content("").read("content", wrong)
+
+
+@pytest.mark.parametrize("kind", [EDITS, Files(""), Anchor(""), FuzzyMatch(""), Content(""), Lines("")])
+def test_schemas_are_valid(kind: Any) -> None:
+    jsonschema.Draft202012Validator.check_schema(kind.schema())
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
+        st.sampled_from(["target", "replace", "fuzzy", "line_range", "anchor", "symbol", "insert_after", "occurrence", "x"]), inner, max_size=4
+    ),
+    max_leaves=12,
+)  # fmt: skip
+
+
+@given(JSON)
+def test_whatever_is_sent_becomes_edits_or_a_refusal(sent: Any) -> None:
+    for kind in (EDITS, Files(""), Anchor(""), FuzzyMatch(""), Lines(""), Content("")):
+        try:
+            kind.read("argument", sent)
+        except InvalidArgument as error:
+            assert error.message.startswith("argument")  # noqa: PT017 - most draws are refused, some are not

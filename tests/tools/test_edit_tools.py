@@ -1,0 +1,810 @@
+"""The editing tools on a real work tree: what is certain is written and told in a line; what is not is refused, in words that help."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from context_engine import tools
+from context_engine.edit.transaction import Transactions
+from context_engine.engine import Engine
+from context_engine.errors import (
+    AccessDenied,
+    CallError,
+    FileNotFound,
+    FuzzyUnsafe,
+    InvalidArgument,
+    InvalidEdit,
+    InvalidPath,
+    MultipleMatches,
+    NoMatch,
+    StaleFile,
+    WriteFailed,
+)
+from context_engine.repo import file_writer
+from context_engine.server.dispatcher import Gate, alone
+from context_engine.server.profiles import Shown
+from context_engine.server.project_loader import Opening
+from context_engine.tools import Call, Reply
+from tests.edit.test_transaction import Died, breaking
+from tests.support.engines import cache_for, found, indexed, open_engine
+from tests.support.trees import tree
+
+SHOP = "def total(prices):\n    return sum(prices)\n\n\ndef mean(prices):\n    return total(prices) / len(prices)\n"
+TWICE = "one = 1\nsame = 0\ntwo = 2\nsame = 0\nthree = 3\n"
+KEY = "sk-ant-" + "Zq3vN8xT1mB6wR4yK9pL2cD7"
+LINES = "".join(f"line {number}\n" for number in range(1, 101))
+WORLD: dict[str, str | bytes] = {
+    "shop.py": SHOP,
+    "twice.py": TWICE,
+    "lines.txt": LINES,
+    "crlf.txt": "one\r\ntwo\r\nthree\r\n",
+    "client.py": f'import shop\n\nKEY = "{KEY}"\nTIMEOUT_S = 10\n',
+    "masks.md": "Secrets are shown as [masked api key].\nNothing else.\n",
+    "logo.png": b"\x89PNG\r\n\x1a\n" + bytes(50),
+    ".env": "PASSWORD=hunter2\n",
+    ".git/config": "[core]\n",
+    ".context-engine/config.yml": "watch: true\n",
+    "keys/id_rsa": "-----BEGIN\n",
+    "docs/guide.md": "# Guide\n",
+}
+ANNE = Call(session="anne")
+BERT = Call(session="bert")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A work tree with a handful of files, and one outside of it."""
+    (tmp_path / "outside.txt").write_text("not yours\n")
+    world = tree(tmp_path / "shop", WORLD)
+    (world / "escape.txt").symlink_to(tmp_path / "outside.txt")
+    (world / "link.py").symlink_to("shop.py")
+    return world
+
+
+@pytest.fixture
+def engine(root: Path) -> Iterator[Engine]:
+    """Nothing is indexed: editing needs no index."""
+    with open_engine(root, flush=False) as engine:
+        yield engine
+
+
+def text(engine: Engine, name: str, call: Call | None = None, /, **arguments: Any) -> str:
+    reply = tools.call(engine, name, arguments, call)
+    assert not reply.is_error
+    return reply.text
+
+
+def told(engine: Engine, name: str, /, **arguments: Any) -> dict[str, Any]:
+    return json.loads(text(engine, name, **arguments))
+
+
+def sent(engine: Engine, name: str, /, **arguments: Any) -> Reply:
+    """As a client gets it: refusals are replies."""
+    return Gate(alone(engine), shown=Shown(profiles=("all",))).call(name, arguments, Call()).reply
+
+
+def replaced(engine: Engine, old: str, new: str, path: str = "shop.py", **more: Any) -> dict[str, Any]:
+    return told(engine, "safe_replace", filePath=path, oldContent=old, newContent=new, **more)
+
+
+def refused(engine: Engine, old: str, new: str, path: str = "shop.py", **more: Any) -> dict[str, Any]:
+    """The error of a replacement that is refused; the file is as it was."""
+    before = (engine.root / path).read_bytes()
+    reply = sent(engine, "safe_replace", filePath=path, oldContent=old, newContent=new, **more)
+    assert reply.is_error
+    assert (engine.root / path).read_bytes() == before
+    row = json.loads(reply.text)
+    assert row["success"] is False
+    assert set(row["error"]) == {"code", "message", "suggestion", "retryable", "details"}
+    assert row["error"]["suggestion"], "a refusal names the next step"
+    return row["error"]
+
+
+def short(data: bytes) -> str:
+    return sha256(data).hexdigest()[:12]
+
+
+def undo_id(reply: str) -> str:
+    return reply.rsplit("undo ", 1)[1].split("\n")[0]
+
+
+# -- edit_file --------------------------------------------------------------------------------------------------------
+
+
+def test_an_edit_is_told_in_one_line_with_where_it_is_now_its_hash_and_how_to_undo_it(engine: Engine) -> None:
+    reply = text(
+        engine, "edit_file", path="shop.py", edits=[{"target": "sum(prices)", "replace": "sum(\n        prices\n    )"}]
+    )
+    new = SHOP.replace("sum(prices)", "sum(\n        prices\n    )")
+    assert (engine.root / "shop.py").read_text() == new
+    assert reply == f"edited shop.py · lines 2-4 · sha256 {short(new.encode())} · syntax ok · undo {undo_id(reply)}"
+
+
+def test_several_edits_are_made_against_the_file_as_it_is_and_written_once(engine: Engine) -> None:
+    edits = [
+        {"target": "total(prices) /", "replace": "summed(prices) /"},
+        {"target": "def total", "replace": "def summed"},
+    ]
+    node = (engine.root / "shop.py").stat().st_ino
+    assert "lines 6, 1 ·" in text(engine, "edit_file", path="shop.py", edits=edits)
+    assert (engine.root / "shop.py").read_text() == SHOP.replace("total(prices) /", "summed(prices) /").replace(
+        "def total", "def summed"
+    )
+    assert (engine.root / "shop.py").stat().st_ino != node, "a new file took its place, in one step"
+    assert len(engine.edits()) == 1
+
+
+def test_one_refused_edit_refuses_all_and_every_failure_is_told(engine: Engine) -> None:
+    edits = [
+        {"target": "def total", "replace": "def summed"},
+        {"target": "nowhere", "replace": "x"},
+        {"target": "return", "replace": "yield"},
+    ]
+    with pytest.raises(NoMatch, match="edit 2 of 3") as caught:
+        tools.call(engine, "edit_file", {"path": "shop.py", "edits": edits})
+    assert [(each["edit"], each["code"]) for each in caught.value.details["failed"]] == [
+        (2, "NO_MATCH"), (3, "MULTIPLE_MATCHES"),
+    ]  # fmt: skip
+    assert (engine.root / "shop.py").read_text() == SHOP
+
+
+def test_of_very_many_failures_each_is_told_though_not_at_length(engine: Engine) -> None:
+    block = "".join(f"value_{line} = {line}  # {'x' * 60}\n" for line in range(40))
+    (engine.root / "long.py").write_text(block)
+    wrong = {"target": block.replace("value_9 ", "value_x "), "replace": "gone = 1\n"}
+    reply = sent(engine, "edit_file", path="long.py", edits=[wrong] * 60)
+    assert reply.is_error
+    assert len(reply.text) <= engine.settings.result_chars_max
+    error = json.loads(reply.text)["error"]
+    assert [each["edit"] for each in error["details"]["failed"]] == [*range(1, 61)]
+    assert all(each["message"] for each in error["details"]["failed"])
+
+
+def test_edits_that_change_the_same_lines_are_refused(engine: Engine) -> None:
+    edits = [{"target": "sum(prices)", "replace": "0"}, {"target": "return sum", "replace": "yield sum"}]
+    with pytest.raises(CallError) as caught:
+        tools.call(engine, "edit_file", {"path": "shop.py", "edits": edits})
+    assert caught.value.code == "CONFLICT"
+    assert (engine.root / "shop.py").read_text() == SHOP
+
+
+def test_several_files_are_one_edit_and_one_undo(engine: Engine) -> None:
+    files = [
+        {"path": "shop.py", "edits": [{"target": "def total", "replace": "def summed"}]},
+        {
+            "path": "lines.txt",
+            "edits": [{"target": "line 50", "replace": "LINE 50"}, {"target": "line 7\n", "replace": ""}],
+        },
+    ]
+    head, shop, lines = text(engine, "edit_file", files=files).split("\n")
+    assert head.startswith("edited 2 files · undo ")
+    assert shop.startswith("shop.py · line 1 · sha256 ")
+    assert lines.startswith("lines.txt · lines 49, 7 · sha256 ")
+    text(engine, "undo_edit")
+    assert (engine.root / "shop.py").read_text() == SHOP
+    assert (engine.root / "lines.txt").read_text() == LINES
+
+
+def test_of_several_files_none_is_written_when_one_cannot_be(engine: Engine) -> None:
+    files = [
+        {"path": "shop.py", "edits": [{"target": "def total", "replace": "def summed"}]},
+        {"path": "twice.py", "edits": [{"target": "same = 0", "replace": "same = 1"}]},
+    ]
+    with pytest.raises(MultipleMatches) as caught:
+        tools.call(engine, "edit_file", {"files": files})
+    assert caught.value.details["failed"][0]["path"] == "twice.py"
+    assert (engine.root / "shop.py").read_text() == SHOP
+
+
+@pytest.mark.parametrize(
+    "narrowed",
+    [
+        {"before": "two = 2"},
+        {"after": "three = 3"},
+        {"line_range": "4"},
+        {"lineRange": {"start": 3, "end": 5}},
+        {"anchor": {"beforeContext": "two = 2", "lineRange": [4, 4]}},
+        {"occurrence": 2},
+    ],
+)
+def test_one_of_several_places_can_be_meant(engine: Engine, narrowed: dict[str, Any]) -> None:
+    edit = {"target": "same = 0", "replace": "same = 1", **narrowed}
+    text(engine, "edit_file", path="twice.py", edits=[edit])
+    assert (engine.root / "twice.py").read_text() == "one = 1\nsame = 0\ntwo = 2\nsame = 1\nthree = 3\n"
+
+
+def test_an_occurrence_that_is_not_there_is_refused(engine: Engine) -> None:
+    with pytest.raises(NoMatch, match="found 2 occurrences, not 3"):
+        text(engine, "edit_file", path="twice.py", edits=[{"target": "same", "replace": "x", "occurrence": 3}])
+
+
+def test_all_places_are_meant_when_their_number_is_said_and_right(engine: Engine) -> None:
+    edit = {"target": "same = 0", "replace": "same = 1", "expectedMatches": 2}
+    assert "lines 2, 4 ·" in text(engine, "edit_file", path="twice.py", edits=[edit])
+    assert (engine.root / "twice.py").read_text() == TWICE.replace("same = 0", "same = 1")
+    with pytest.raises(NoMatch, match="not 3"):
+        text(
+            engine,
+            "edit_file",
+            path="twice.py",
+            edits=[edit | {"target": "same = 1", "replace": "", "expectedMatches": 3}],
+        )
+
+
+def test_a_place_that_fits_but_for_blanks_is_told_as_such(engine: Engine) -> None:
+    edit = {"target": "def total(prices):  \n    return sum(prices)\t", "replace": "def total(prices):\n    return 0"}
+    assert "line 2 (whitespace) ·" in text(engine, "edit_file", path="shop.py", edits=[edit])
+    with pytest.raises(FuzzyUnsafe, match="not in the file exactly"):
+        text(engine, "edit_file", path="shop.py", edits=[edit | {"replace": "x = 1", "fuzzy": False}])
+
+
+def test_the_file_keeps_its_line_ends(engine: Engine) -> None:
+    text(engine, "edit_file", path="crlf.txt", edits=[{"target": "one\ntwo\n", "replace": "one\n1.5\ntwo\n"}])
+    assert (engine.root / "crlf.txt").read_bytes() == b"one\r\n1.5\r\ntwo\r\nthree\r\n"
+
+
+def test_what_no_longer_parses_is_told_and_what_never_did_is_not(engine: Engine) -> None:
+    reply = text(engine, "edit_file", path="shop.py", edits=[{"target": "sum(prices)", "replace": "sum((prices)"}])
+    assert "new syntax error at line 2" in reply
+    (engine.root / "never.py").write_text("def a(:\n    pass\n\n\ndef b():\n    return 1\n")
+    reply = text(engine, "edit_file", path="never.py", edits=[{"target": "return 1", "replace": "return 2"}])
+    assert "no new syntax errors" in reply
+
+
+def test_a_definition_is_replaced_and_joined_by_its_name_alone(engine: Engine) -> None:
+    edits = [
+        {"symbol": "total", "replace": "def total(prices):\n    return 0\n"},
+        {"symbol": "mean", "insertAfter": "def most(prices):\n    return max(prices)\n"},
+        {"target": "len(prices)", "replace": "(len(prices) or 1)"},
+    ]
+    text(engine, "edit_file", path="shop.py", edits=edits)
+    assert (engine.root / "shop.py").read_text() == (
+        "def total(prices):\n    return 0\n\n\ndef mean(prices):\n    return total(prices) / (len(prices) or 1)\n"
+        "\n\ndef most(prices):\n    return max(prices)\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"symbol": "total"},
+        {"symbol": "total", "replace": "x = 1", "insert_after": "y = 2"},
+        {"symbol": "total", "target": "x", "replace": "y"},
+        {"insert_before": "y = 2"},
+    ],
+)
+def test_with_a_definition_exactly_one_thing_can_be_done(engine: Engine, edit: dict[str, str]) -> None:
+    with pytest.raises(InvalidArgument, match=r"edits\[1\] has ") as caught:
+        text(engine, "edit_file", path="shop.py", edits=[edit])
+    assert "insert_before" in caught.value.suggestion
+
+
+def test_a_symbolic_link_is_edited_at_its_target_and_stays(engine: Engine) -> None:
+    assert text(
+        engine, "edit_file", path="link.py", edits=[{"target": "def mean", "replace": "def average"}]
+    ).startswith("edited shop.py ")
+    assert (engine.root / "link.py").is_symlink()
+    assert "def average" in (engine.root / "shop.py").read_text()
+
+
+# -- dry runs ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("spelled", ["dry_run", "dryRun"])
+def test_a_dry_run_shows_the_difference_and_touches_nothing(engine: Engine, spelled: str) -> None:
+    before = sorted(engine.root.iterdir())
+    edit = {"target": "return sum(prices)", "replace": "return sum((prices)"}
+    reply = text(engine, "edit_file", path="shop.py", edits=[edit], **{spelled: "true"})
+    assert reply.startswith("dry run: nothing was written\nshop.py · line 2 · new syntax error at line ")
+    assert "--- a/shop.py\n+++ b/shop.py\n@@ -1,5 +1,5 @@\n" in reply
+    assert "\n-    return sum(prices)\n+    return sum((prices)\n" in reply
+    assert (engine.root / "shop.py").read_text() == SHOP
+    assert sorted(engine.root.iterdir()) == before
+    assert engine.edits() == ()
+
+
+def test_a_difference_is_cut_and_what_was_cut_is_counted(root: Path) -> None:
+    with open_engine(root, flush=False, result_chars_max=2_000) as engine:
+        reply = text(engine, "edit_file", path="lines.txt", dry_run=True,
+                     edits=[{"target": LINES, "replace": "".join(f"new {line}\n" for line in range(100))}])  # fmt: skip
+    assert len(reply) <= 2_000
+    assert reply.endswith("more lines of the diff did not fit")
+
+
+# -- stale edits ------------------------------------------------------------------------------------------------------
+
+
+def test_the_hash_that_a_reading_tool_shows_lets_an_edit_pass_until_the_file_changes(engine: Engine) -> None:
+    shown = text(engine, "read_file", path="shop.py").split("\n")[0].rsplit(" ", 1)[1]
+    edit = [{"target": "def total", "replace": "def summed"}]
+    text(engine, "edit_file", path="shop.py", edits=edit, expectedHash=shown)
+    with pytest.raises(StaleFile) as caught:
+        text(
+            engine,
+            "edit_file",
+            path="shop.py",
+            edits=[{"target": "def mean", "replace": "def average"}],
+            expected_hash=shown,
+        )
+    assert caught.value.details["still_fits"] is True
+    assert "def mean" in (engine.root / "shop.py").read_text()
+    now = short((engine.root / "shop.py").read_bytes())
+    files = [{"path": "shop.py", "expectedHash": now, "edits": [{"target": "def mean", "replace": "def average"}]}]
+    assert "def average" not in text(engine, "edit_file", files=files)
+
+
+@pytest.mark.parametrize(
+    ("tool", "asked"),
+    [
+        ("read_file", {"path": "shop.py"}),
+        ("read_fragment", {"path": "shop.py", "lines": ["1-2"]}),
+        ("read_regions", {"filePath": "shop.py", "regions": [{"start": 1, "end": 2}]}),
+    ],
+)
+def test_who_read_the_file_before_it_changed_must_quote_it_to_the_letter(
+    engine: Engine, tool: str, asked: dict[str, Any]
+) -> None:
+    text(engine, tool, ANNE, **asked)
+    (engine.root / "shop.py").write_text("import math\n" + SHOP)
+    nearly = [
+        {"target": "def total(prices):\n    return sum(prices)   ", "replace": "def total(prices):\n    return 0"}
+    ]
+    with pytest.raises(StaleFile):
+        text(engine, "edit_file", ANNE, path="shop.py", edits=nearly)
+    exact = [{"target": "def total", "replace": "def summed"}]
+    assert "note: shop.py was changed by somebody else" in text(engine, "edit_file", ANNE, path="shop.py", edits=exact)
+    assert "note:" not in text(
+        engine, "edit_file", BERT, path="shop.py", edits=[{"target": "math", "replace": "cmath"}]
+    )
+
+
+def test_who_edits_a_file_himself_knows_it(engine: Engine) -> None:
+    text(engine, "read_file", ANNE, path="shop.py")
+    text(engine, "edit_file", ANNE, path="shop.py", edits=[{"target": "def mean", "replace": "def average"}])
+    nearly = [
+        {"target": "def total(prices):\n    return sum(prices)   ", "replace": "def total(prices):\n    return 0"}
+    ]
+    assert "note:" not in text(engine, "edit_file", ANNE, path="shop.py", edits=nearly)
+
+
+# -- secrets ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_secret_is_masked_in_a_preview_and_survives_an_edit_beside_it(engine: Engine) -> None:
+    edits = [{"target": "TIMEOUT_S = 10", "replace": "TIMEOUT_S = 20"}]
+    preview = sent(engine, "edit_file", path="client.py", edits=edits, dry_run=True).text
+    assert KEY not in preview
+    assert "[masked api key]" in preview
+    text(engine, "edit_file", path="client.py", edits=edits)
+    assert KEY in (engine.root / "client.py").read_text()
+
+
+def test_a_private_key_is_masked_in_a_preview_that_shows_a_part_of_it(engine: Engine) -> None:
+    body = ["Qk3v" * 16, "Zx8w" * 16, "Ty5n" * 16, "Lp2c" * 16, "Vb7m" * 16]
+    key = ["-----BEGIN PRIVATE KEY-----", *body, "-----END PRIVATE KEY-----"]
+    (engine.root / "k.py").write_text("\n".join(['KEY = """', *key, '"""', "x = 1", ""]))
+    for edit in ({"target": "x = 1", "replace": "x = 2"}, {"target": f"{body[2]}\n", "replace": ""}):
+        shown = [
+            sent(engine, "edit_file", path="k.py", edits=[edit], dry_run=True).text,
+            sent(engine, "safe_replace", filePath="k.py", oldContent=edit["target"], newContent=edit["replace"], dryRun=True).text,
+        ]  # fmt: skip
+        assert "@@" in shown[0]
+        assert '"success":true' in shown[1]
+        assert [line for reply in shown for line in body if line in reply] == []
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"target": 'KEY = "[masked api key]"', "replace": 'KEY = "other"'},
+        {"target": "import shop", "replace": 'KEY = "[masked api key]"'},
+        {"target": "TIMEOUT_S = 10", "replace": "TIMEOUT_S = 20", "before": 'KEY = "[masked api key]"'},
+    ],
+)
+def test_the_mask_of_a_secret_is_never_written_over_it(engine: Engine, edit: dict[str, str]) -> None:
+    with pytest.raises(InvalidEdit, match="is shown in replies for a secret"):
+        text(engine, "edit_file", path="client.py", edits=[edit])
+    masked = (engine.root / "client.py").read_text().replace(KEY, "[masked api key]")
+    with pytest.raises(InvalidEdit, match="is shown in replies for a secret"):
+        text(engine, "write_file", path="client.py", content=masked)
+    assert KEY in (engine.root / "client.py").read_text()
+
+
+def test_a_text_that_speaks_of_masks_can_be_edited(engine: Engine) -> None:
+    edit = {"target": "shown as [masked api key].", "replace": "always shown as [masked api key]."}
+    text(engine, "edit_file", path="masks.md", edits=[edit])
+    text(engine, "write_file", path="masks.md", content="Shown as [masked api key].\n")
+    assert (engine.root / "masks.md").read_text() == "Shown as [masked api key].\n"
+
+
+# -- what must not be touched -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "error"),
+    [
+        (".env", AccessDenied),
+        ("keys/id_rsa", AccessDenied),
+        (".git/config", AccessDenied),
+        (".context-engine/config.yml", AccessDenied),
+        (".context-engine/journal.db", AccessDenied),
+        ("../outside.txt", InvalidPath),
+        ("escape.txt", InvalidPath),
+        ("/etc/passwd", InvalidPath),
+        ("missing.py", FileNotFound),
+        ("docs", CallError),
+        ("logo.png", CallError),
+    ],
+)
+def test_what_is_not_for_agents_is_neither_edited_nor_written(
+    engine: Engine, path: str, error: type[CallError]
+) -> None:
+    place = engine.root / path
+    before = place.read_bytes() if place.is_file() else None
+    with pytest.raises(error):
+        text(engine, "edit_file", path=path, edits=[{"target": "a", "replace": "b"}])
+    with pytest.raises(error):
+        text(engine, "safe_replace", filePath=path, oldContent="a", newContent="b")
+    if error is not FileNotFound:
+        with pytest.raises(error):
+            text(engine, "write_file", path=path, content="b\n")
+    assert (place.read_bytes() if place.is_file() else None) == before
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="the superuser may write whatever it wants")
+def test_a_file_without_leave_to_write_is_refused_by_the_system(engine: Engine) -> None:
+    (engine.root / "shop.py").chmod(0o444)
+    with pytest.raises(WriteFailed):
+        text(engine, "edit_file", path="shop.py", edits=[{"target": "def mean", "replace": "x"}])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({}, "one of the two"),
+        ({"path": "shop.py"}, "edits are missing"),
+        ({"edits": [{"target": "a", "replace": "b"}]}, "path is missing"),
+        ({"path": "shop.py", "edits": [{"target": "a", "replace": "b"}], "files": [{"path": "x", "edits": [{"target": "a", "replace": "b"}]}]}, "one of the two"),
+        ({"files": [{"path": "shop.py"}]}, "edits"),
+        ({"path": "shop.py", "edits": [{"target": "a"}]}, "edits[1].replace is missing"),
+        ({"path": "shop.py", "edits": [{"target": "a", "replace": "b", "occurrence": 1, "line_range": "1-2"}]}, "goes with neither"),
+    ],
+)  # fmt: skip
+def test_a_call_that_is_not_whole_says_what_is_missing(engine: Engine, arguments: dict[str, Any], says: str) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        text(engine, "edit_file", **arguments)
+    assert says in caught.value.message
+    assert caught.value.suggestion
+
+
+def test_a_read_only_server_neither_lists_nor_runs_what_writes(engine: Engine) -> None:
+    gate = Gate(alone(engine), shown=Shown(profiles=("all",), read_only=True))
+    for name in ("edit_file", "write_file", "safe_replace", "undo_edit"):
+        for called, given in ((name, {}), ("call_tool", {"name": name, "arguments": {}})):
+            error = gate.call(called, given, Call()).error
+            assert error is not None
+            assert error.code == "ACCESS_DENIED"
+
+
+# -- write_file -------------------------------------------------------------------------------------------------------
+
+
+def test_a_file_is_written_with_its_folders_then_replaced_then_left_as_it_is(engine: Engine) -> None:
+    path = engine.root / "new" / "deep" / "a.py"
+    assert text(engine, "write_file", path="new/deep/a.py", content="x = 1\n").startswith(
+        "created new/deep/a.py · sha256 "
+    )
+    assert path.read_bytes() == b"x = 1\n"
+    assert (
+        text(engine, "write_file", path="new/deep/a.py", content="x = (\n")
+        .split(" · ")[2]
+        .startswith("new syntax error")
+    )
+    reply = text(engine, "write_file", path="new/deep/a.py", content="x = (\n")
+    assert reply.startswith("unchanged new/deep/a.py")
+    assert "undo" not in reply
+    text(engine, "undo_edit", steps=2)
+    assert not (engine.root / "new").exists()
+
+
+def test_a_written_file_keeps_its_mark_and_its_line_ends(engine: Engine) -> None:
+    (engine.root / "bom.txt").write_bytes(b"\xef\xbb\xbfone\r\ntwo\r\n")
+    text(engine, "write_file", path="bom.txt", content="1\n2\n")
+    assert (engine.root / "bom.txt").read_bytes() == b"\xef\xbb\xbf1\r\n2\r\n"
+
+
+def test_a_file_is_not_written_over_when_that_is_not_wanted_or_it_is_another_one(engine: Engine) -> None:
+    with pytest.raises(InvalidArgument, match="exists already"):
+        text(engine, "write_file", path="shop.py", content="x\n", overwrite=False)
+    with pytest.raises(StaleFile):
+        text(engine, "write_file", path="shop.py", content="x\n", expectedHash="0" * 12)
+    assert (engine.root / "shop.py").read_text() == SHOP
+
+
+def test_content_that_is_no_text_is_refused(engine: Engine) -> None:
+    with pytest.raises(InvalidArgument, match="must be a text"):
+        text(engine, "write_file", path="a.json", content={"a": 1})
+
+
+def test_an_empty_file_can_be_written(engine: Engine) -> None:
+    text(engine, "write_file", path="pkg/__init__.py", content="")
+    assert (engine.root / "pkg" / "__init__.py").read_bytes() == b""
+
+
+# -- safe_replace: seed 000 -------------------------------------------------------------------------------------------
+
+
+def test_a_replacement_says_where_it_was_found_and_where_the_lines_are_now(engine: Engine) -> None:
+    row = replaced(engine, "return sum(prices)", "total = sum(prices)\n    return total")
+    assert (engine.root / "shop.py").read_text() == SHOP.replace(
+        "return sum(prices)", "total = sum(prices)\n    return total"
+    )
+    assert row["success"] is True
+    assert row["matchInfo"] == {"line": 2, "column": 5, "matchType": "exact"}
+    assert row["updatedLines"] == {"start": 2, "end": 3}
+    assert row["syntax"] == "syntax ok"
+    assert row["newHash"] == short((engine.root / "shop.py").read_bytes())
+    assert row["undoId"] == engine.edits()[0].undo_id
+
+
+def test_a_preview_shows_the_lines_around_before_and_after_and_writes_nothing(engine: Engine) -> None:
+    row = replaced(engine, "return sum(prices)", "total = sum(prices)\n    return total", dryRun=True)
+    assert row["preview"] == {
+        "before": "def total(prices):\n    return sum(prices)\n\n\ndef mean(prices):",
+        "after": "def total(prices):\n    total = sum(prices)\n    return total\n\n\ndef mean(prices):",
+        "lineRange": {"start": 1, "end": 5},
+    }
+    assert "undoId" not in row
+    assert (engine.root / "shop.py").read_text() == SHOP
+    assert "preview" not in replaced(engine, "def total", "def summed"), (
+        "by default it is done, and who did it knows what"
+    )
+
+
+def test_a_preview_of_a_deletion_shows_what_is_left(engine: Engine) -> None:
+    row = replaced(engine, "line 50\nline 51\n", "", "lines.txt", dryRun=True)
+    assert row["preview"]["before"].split("\n") == [f"line {number}" for number in range(47, 55)]
+    assert row["preview"]["after"].split("\n") == ["line 47", "line 48", "line 49", "line 52", "line 53", "line 54"]
+
+
+def test_two_equal_places_are_refused_with_line_and_preview_of_each(engine: Engine) -> None:
+    error = refused(engine, "same = 0", "same = 1", "twice.py")
+    assert error["code"] == "MULTIPLE_MATCHES"
+    assert error["message"] == "found 2 occurrences"
+    assert "anchor" in error["suggestion"]
+    assert error["details"]["matches"] == [
+        {"line": 2, "column": 1, "preview": "same = 0"}, {"line": 4, "column": 1, "preview": "same = 0"},
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "anchor",
+    [
+        {"beforeContext": "two = 2"},
+        {"afterContext": "three = 3"},
+        {"lineRange": {"start": 3, "end": 5}},
+        {"before_context": "two = 2\n", "line_range": {"start": "4", "end": "4"}},
+    ],
+)
+def test_an_anchor_tells_equal_places_apart(engine: Engine, anchor: dict[str, Any]) -> None:
+    assert replaced(engine, "same = 0", "same = 1", "twice.py", anchor=anchor)["matchInfo"]["line"] == 4
+    assert (engine.root / "twice.py").read_text() == "one = 1\nsame = 0\ntwo = 2\nsame = 1\nthree = 3\n"
+
+
+@pytest.mark.parametrize(
+    "anchor", [{"beforeContext": "def mean"}, {"afterContext": "no such text"}, {"lineRange": {"start": 4, "end": 6}}]
+)
+def test_an_anchor_that_contradicts_the_only_place_is_a_refusal(engine: Engine, anchor: dict[str, Any]) -> None:
+    assert refused(engine, "sum(prices)", "0", anchor=anchor)["code"] == "ANCHOR_FAILED"
+
+
+def test_context_is_looked_for_within_its_length_and_a_hundred_characters(engine: Engine) -> None:
+    near = "first\n" + "x" * 40 + "\nsame\nsecond\n" + "y" * 40 + "\nsame\n"
+    (engine.root / "window.txt").write_text(near)
+    assert replaced(engine, "same", "other", "window.txt", anchor={"beforeContext": "second"})["matchInfo"]["line"] == 6
+    (engine.root / "far.txt").write_text("first\n" + "x\n" * 400 + "same\n" + "y\n" * 400 + "same\n")
+    assert refused(engine, "same", "other", "far.txt", anchor={"beforeContext": "first"})["code"] == "ANCHOR_FAILED"
+
+
+def test_only_when_nothing_fits_exactly_blanks_do_not_count(engine: Engine) -> None:
+    (engine.root / "a.txt").write_text("key  =  1\nkey = 1\n")
+    assert replaced(engine, "key = 1", "key = 2", "a.txt")["matchInfo"] == {
+        "line": 2,
+        "column": 1,
+        "matchType": "exact",
+    }
+    (engine.root / "b.txt").write_bytes(b"alpha  beta\t gamma\r\nlast\r\n")
+    row = replaced(engine, "alpha beta gamma\n", "alpha\n", "b.txt")
+    assert row["matchInfo"] == {"line": 1, "column": 1, "matchType": "fuzzy", "distance": 0}
+    assert (engine.root / "b.txt").read_bytes() == b"alpha\r\nlast\r\n"
+
+
+def test_two_places_that_fit_but_for_blanks_are_a_refusal(engine: Engine) -> None:
+    (engine.root / "a.txt").write_text("key  = 1\nkey =  1\n")
+    assert refused(engine, "key = 1", "key = 2", "a.txt")["code"] == "MULTIPLE_MATCHES"
+
+
+def test_the_indentation_of_the_file_is_kept(engine: Engine) -> None:
+    (engine.root / "deep.py").write_text("class A:\n    def f(self):\n        a = 1\n        b = 2\n        return a\n")
+    replaced(engine, "def f(self):\n    a = 1\n    b = 2", "def f(self):\n    a = 1\n    c = 3\n    b = 2", "deep.py")
+    assert (engine.root / "deep.py").read_text() == (
+        "class A:\n    def f(self):\n        a = 1\n        c = 3\n        b = 2\n        return a\n"
+    )
+
+
+def test_how_far_a_place_may_differ_is_the_callers_to_say(engine: Engine) -> None:
+    (engine.root / "t.py").write_text("def compute_the_total(prices):\n    return sum(prices)\n")
+    typo, fixed = (
+        "def compute_teh_total(prices):\n    return sum(prices)",
+        "def compute_teh_total(prices):\n    return 0",
+    )
+    assert refused(engine, typo, fixed, "t.py")["code"] in {"NO_MATCH", "FUZZY_UNSAFE"}, (
+        "by default only whitespace may differ"
+    )
+    loose = {"whitespaceOnly": False}
+    assert refused(engine, typo, fixed, "t.py", fuzzyMatch=loose | {"maxDistance": 1})["code"] in {
+        "NO_MATCH",
+        "FUZZY_UNSAFE",
+    }
+    row = replaced(engine, typo, fixed, "t.py", fuzzyMatch=loose, dryRun=True)
+    assert row["matchInfo"] == {"line": 1, "column": 1, "matchType": "fuzzy", "distance": 2}
+    assert "compute_the_total" in row["preview"]["after"], "the file's own line is kept"
+    spaced = "def compute_the_total(prices):\n    return  sum(prices)"
+    assert refused(engine, spaced, "x = 1", "t.py", fuzzyMatch={"enabled": False})["code"] in {
+        "NO_MATCH",
+        "FUZZY_UNSAFE",
+    }
+    assert (
+        replaced(engine, spaced, "x = 1", "t.py", fuzzyMatch={"enabled": "true"})["matchInfo"]["matchType"] == "fuzzy"
+    )
+
+
+def test_a_difference_in_what_is_replaced_is_unsafe(engine: Engine) -> None:
+    old = "def total(prices):\n    return sum(prices)\n\n\ndef mean(values):"
+    error = refused(engine, old, "def nothing():\n    pass")
+    assert error["code"] == "FUZZY_UNSAFE"
+    assert error["details"]["nearest"]["firstDifference"]["file"] == "def mean(prices):"
+
+
+def test_what_is_not_there_is_refused(engine: Engine) -> None:
+    assert refused(engine, "class Order:", "class Bill:")["code"] == "NO_MATCH"
+
+
+def test_what_cannot_be_written_is_a_failure_of_the_write(root: Path) -> None:
+    (root / "shop.py").chmod(0o444)
+    with open_engine(root, flush=False) as engine:
+        assert refused(engine, "def total", "def summed")["code"] == "WRITE_FAILED"
+
+
+def test_missing_arguments_are_told_in_the_shape_of_the_seed_too(engine: Engine) -> None:
+    row = json.loads(sent(engine, "safe_replace", filePath="shop.py").text)
+    assert row["success"] is False
+    assert row["error"]["code"] == "INVALID_ARGUMENT"
+
+
+def test_all_of_several_places_are_replaced_when_so_many_are_expected(engine: Engine) -> None:
+    row = replaced(engine, "same = 0", "same = 1", "twice.py", expectedMatches=2, dryRun=True)
+    assert [each["line"] for each in row["matches"]] == [2, 4]
+    assert row["preview"]["after"] == TWICE.replace("same = 0", "same = 1").removesuffix("\n")
+    assert row["updatedLines"] == {"start": 2, "end": 4}
+
+
+# -- undo_edit --------------------------------------------------------------------------------------------------------
+
+
+def test_edits_are_undone_and_done_again_in_their_order(engine: Engine) -> None:
+    for old, new in (("def total", "def one"), ("def one", "def two"), ("def two", "def three")):
+        text(engine, "edit_file", path="shop.py", edits=[{"target": old, "replace": new}])
+    assert text(engine, "undo_edit", steps=2).startswith("undone: edit 3\nshop.py · sha256 ")
+    assert "def one" in (engine.root / "shop.py").read_text()
+    text(engine, "undo_edit", redo=True)
+    assert "def two" in (engine.root / "shop.py").read_text()
+    text(engine, "undo_edit", steps=2)
+    assert (engine.root / "shop.py").read_text() == SHOP
+
+
+def test_the_list_says_what_happened_and_what_was_undone(engine: Engine) -> None:
+    assert text(engine, "undo_edit", list=True) == "nothing was edited yet"
+    text(engine, "write_file", path="a.txt", content="1\n")
+    text(engine, "edit_file", path="shop.py", edits=[{"target": "def total", "replace": "def one"}])
+    text(engine, "undo_edit")
+    head, newest, oldest = text(engine, "undo_edit", list=True).split("\n")
+    assert head == "2 edits, newest first"
+    assert newest.startswith("edit 2 · ")
+    assert newest.endswith("Z · edited shop.py · undone")
+    assert oldest.endswith("Z · created a.txt")
+
+
+def test_an_edit_is_undone_after_a_restart(root: Path) -> None:
+    with open_engine(root, flush=False) as engine:
+        text(engine, "edit_file", ANNE, path="shop.py", edits=[{"target": "def total", "replace": "def one"}])
+    with open_engine(root, flush=False) as engine:
+        text(engine, "undo_edit", BERT)
+    assert (root / "shop.py").read_text() == SHOP
+
+
+def test_everybody_undoes_his_own_edits(engine: Engine) -> None:
+    text(engine, "edit_file", ANNE, path="shop.py", edits=[{"target": "def total", "replace": "def anne"}])
+    text(engine, "edit_file", BERT, path="shop.py", edits=[{"target": "def mean", "replace": "def bert"}])
+    text(engine, "undo_edit", ANNE)
+    assert (engine.root / "shop.py").read_text() == SHOP.replace("def mean", "def bert")
+
+
+def test_one_edit_is_undone_by_its_number(engine: Engine) -> None:
+    first = undo_id(text(engine, "edit_file", path="shop.py", edits=[{"target": "def total", "replace": "def one"}]))
+    text(engine, "write_file", path="a.txt", content="1\n")
+    text(engine, "undo_edit", undo_id=first)
+    assert (engine.root / "shop.py").read_text() == SHOP
+    assert (engine.root / "a.txt").exists()
+    with pytest.raises(InvalidArgument):
+        text(engine, "undo_edit", undo_id=first, steps=2)
+
+
+def test_undo_refuses_what_was_changed_since_and_stops_there(engine: Engine) -> None:
+    text(engine, "edit_file", path="shop.py", edits=[{"target": "def total", "replace": "def one"}])
+    text(engine, "edit_file", path="twice.py", edits=[{"target": "one = 1", "replace": "one = 11"}])
+    (engine.root / "shop.py").write_text("something else\n")
+    reply = text(engine, "undo_edit", steps=5)
+    assert reply.startswith("undone: edit 2\n")
+    assert "stopped after 1 edit: shop.py was changed since" in reply
+    with pytest.raises(StaleFile):
+        text(engine, "undo_edit")
+    assert (engine.root / "shop.py").read_text() == "something else\n"
+
+
+# -- the index --------------------------------------------------------------------------------------------------------
+
+
+def test_an_edit_is_found_at_once_and_so_is_its_undoing(root: Path) -> None:
+    with indexed(root, flush=False, staleness_ms=600_000) as engine:
+        assert found(engine, "quokka_stew") == []
+        text(engine, "edit_file", path="shop.py", edits=[{"target": "def mean", "replace": "def quokka_stew"}])
+        assert found(engine, "quokka_stew") == ["shop.py"]
+        text(engine, "undo_edit")
+        assert found(engine, "quokka_stew") == []
+
+
+def test_an_edit_builds_no_index_where_there_is_none(engine: Engine) -> None:
+    text(engine, "edit_file", path="shop.py", edits=[{"target": "def mean", "replace": "def average"}])
+    assert "ctx-indexer" not in {thread.name for thread in threading.enumerate()}
+    assert engine.status().state == "absent"
+
+
+def test_opening_a_workspace_without_edits_leaves_no_trace(tmp_path: Path) -> None:
+    root = tree(tmp_path / "plain", {"a.py": "x = 1\n", ".git/": ""})
+    with open_engine(root) as engine:
+        assert engine.mended == ()
+        assert engine.edits() == ()
+        text(engine, "read_file", ANNE, path="a.py")
+    assert sorted(each.name for each in root.iterdir()) == [".git", "a.py"]
+
+
+# -- after a death ----------------------------------------------------------------------------------------------------
+
+
+def test_what_a_killed_server_left_half_written_is_mended_and_told_when_the_next_one_opens(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edits = {"shop.py": {"target": "def total", "replace": "def x"}, "twice.py": {"target": "one", "replace": "eins"}}
+    files = [{"path": path, "edits": [edit]} for path, edit in edits.items()]
+    with open_engine(root, flush=False) as engine, monkeypatch.context() as patched:
+        patched.setattr(Transactions, "_take_back", lambda *_: None)  # the dead mend nothing
+        breaking(patched, (file_writer, "put", 1, True), Died())
+        with pytest.raises(Died):
+            text(engine, "edit_file", files=files)
+    assert "def x" in (root / "shop.py").read_text(), "it died between the two"
+    monkeypatch.setenv("CTX_CACHE_FOLDER", str(cache_for(root)))
+    log: list[dict[str, Any]] = []
+    opening = Opening(root, log=log.append, follow=False)
+    opening.engine()
+    opening.close()
+    assert (root / "shop.py").read_text() == SHOP
+    assert log[0]["mended"] == ["an edit of shop.py, twice.py was broken off; it was taken back"]

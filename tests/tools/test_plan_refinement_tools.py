@@ -1,0 +1,347 @@
+"""refine_plan, visualize_plan and compare_plan_versions as an agent calls them, on plans that are kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from context_engine.context.budget import bound
+from context_engine.context.llm_endpoint import Filled
+from context_engine.context.refinement import Ladder
+from context_engine.engine import Engine
+from context_engine.errors import Conflict, ContextEngineError, Cycle, InvalidArgument, PlanNotFound, PreconditionFailed
+from context_engine.plans.plan_diff import FieldChange, applied, value_of
+from context_engine.tools.plan_refinement_tools import compare_plan_versions, refine_plan, visualize_plan
+from context_engine.tools.plan_step_tools import complete_step, start_step
+from context_engine.tools.plan_tools import load_plan, save_plan, view_history
+from context_engine.tools.tool import Call, Tool
+from tests.support.engines import indexed, open_engine
+from tests.support.trees import repository
+
+FILES = {
+    "shop/__init__.py": "",
+    "shop/prices.py": "def price(item):\n    return item.cost * 2\n\n\ndef tax(sum):\n    return sum // 5\n",
+    "shop/orders.py": "from shop.prices import price\n\n\ndef order(items):\n    return sum(map(price, items))\n",
+    "web/bills.py": "from shop.prices import price, tax\n\n\ndef bill(item):\n    return price(item) + tax(price(item))\n",
+    ".gitignore": ".context-engine/\n",
+}
+PLAN = {
+    "goal": "Charge tax",
+    "steps": [
+        {"title": "Write tax", "files_to_modify": ["shop/prices.py"], "acceptance_criteria": ["rounds"]},
+        {"title": "Use it", "files_to_modify": ["shop/orders.py", "web/bills.py"], "depends_on": [1]},
+        {"title": "Ship it", "depends_on": [1, 2]},
+    ],
+    "questions_for_clarification": ["Which rate?"],
+}
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    root = repository(tmp_path_factory.mktemp("shops") / "shop", FILES)
+    with indexed(root, watch=False, flush=False) as engine:
+        yield engine
+
+
+@pytest.fixture
+def shop(template: Engine, monkeypatch: pytest.MonkeyPatch) -> Engine:
+    monkeypatch.setattr(template, "ladder", Ladder(), raising=False)
+    return template
+
+
+def told(made: Tool, engine: Engine, **arguments: Any) -> dict[str, Any]:
+    return json.loads(made.call(engine, arguments, Call(session="agent")).text)
+
+
+def text(made: Tool, engine: Engine, **arguments: Any) -> str:
+    return made.call(engine, arguments, Call(session="agent")).text
+
+
+def refused(kind: type[ContextEngineError], made: Tool, engine: Engine, **arguments: Any) -> ContextEngineError:
+    with pytest.raises(kind) as caught:
+        made.call(engine, arguments, Call(session="agent"))
+    return caught.value
+
+
+def kept(engine: Engine) -> str:
+    return told(save_plan, engine, plan=PLAN)["plan_id"]
+
+
+def on_disk(engine: Engine, plan_id: str) -> dict[str, bytes]:
+    folder = Path(engine.root) / ".context-engine" / "plans" / plan_id
+    return {path.name: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+# -- refine_plan ------------------------------------------------------------------------------------------------------
+
+
+def test_a_refined_plan_is_the_next_version(shop: Engine) -> None:
+    plan_id = kept(shop)
+    found = told(refine_plan, shop, plan_id=plan_id, operations=[{"op": "remove_step", "step": 2}])
+    assert (found["ok"], found["version"], found["persistence"]["version"]) == (True, 2, 2)
+    assert [(step["step_number"], step["uid"]) for step in found["plan"]["steps"]] == [(1, "s1"), (2, "s3")]
+    assert found["plan"]["steps"][1]["depends_on"] == [1]
+    assert found["applied_operations"] == [{"op": "remove_step", "said": "removed step 2 'Use it'", "steps": ["s2"]}]
+    assert found["diff"]["summary"] == "1 step removed (2), step 2 changed (depends_on)"
+    versions = told(view_history, shop, plan_id=plan_id)["versions"]
+    assert [(each["version"], each["change_type"]) for each in versions] == [(2, "refined"), (1, "created")]
+    assert versions[0]["change_summary"] == "1 step removed (2), step 2 changed (depends_on)"
+
+
+def test_orders_in_words_are_carried_out_and_the_rest_stays_open(shop: Engine) -> None:
+    plan_id = kept(shop)
+    found = told(refine_plan, shop, plan_id=plan_id, feedback="remove step 3; make it nicer", focus_steps=[2])
+    assert [step["title"] for step in found["plan"]["steps"]] == ["Write tax", "Use it"]
+    assert found["open_feedback"] == ["steps 2: make it nicer"]
+    following = found["next"]
+    assert following["tool"] == "refine_plan"
+    assert following["arguments_template"]["plan_id"] == plan_id
+    assert following["arguments_template"]["expected_version"] == 2
+    assert "steps 2: make it nicer" in following["brief"]
+    assert "2. [s2] Use it (after 1): shop/orders.py, web/bills.py" in following["brief"]
+    assert bound(following["brief"]) <= 2_000
+    assert "next" not in told(refine_plan, shop, plan_id=plan_id, feedback="step 2 takes 2h; really?", assist="off")
+
+
+def test_an_answer_closes_its_question_and_what_it_names_is_looked_up(shop: Engine) -> None:
+    plan_id = kept(shop)
+    found = told(refine_plan, shop, plan_id=plan_id, clarifications={"q1": "the one of `order` in shop/__init__.py"})
+    assert (found["status"], found["plan"]["questions_for_clarification"]) == ("ready", [])
+    assert found["answers_resolved"] == {"q1": ["shop/orders.py:4 (order)", "shop/__init__.py"]}
+    assert {"kind": "answer", "path": "shop/orders.py", "line": 4, "symbol": "order", "score": 0.0} in found["plan"][
+        "evidence"
+    ]
+    assert found["warnings"] == ["shop/__init__.py, which an answer names, is in no step: add it with set_files"]
+
+
+def test_a_stale_version_is_a_conflict(shop: Engine) -> None:
+    plan_id = kept(shop)
+    whole = told(load_plan, shop, plan_id=plan_id)["plan"]
+    told(refine_plan, shop, plan_id=plan_id, feedback="remove step 3")
+    for way in ({"plan_id": plan_id, "expected_version": 1}, {"current_plan": whole}):
+        error = refused(Conflict, refine_plan, shop, **way, feedback="remove step 1")
+        assert error.details["current"] == 2
+        assert "load_plan" in error.suggestion
+
+
+def test_operations_that_make_a_circle_leave_the_disk_as_it_is(shop: Engine) -> None:
+    plan_id = kept(shop)
+    before = on_disk(shop, plan_id)
+    error = refused(Cycle, refine_plan, shop, plan_id=plan_id, feedback="rename step 3 to 'x'; step 1 depends on 3")
+    assert error.details["cycle"] in ([1, 3, 1], [1, 3, 2, 1])
+    assert on_disk(shop, plan_id) == before
+
+
+def test_a_file_that_is_not_there_is_rejected_and_nothing_kept(shop: Engine) -> None:
+    plan_id = kept(shop)
+    before = on_disk(shop, plan_id)
+    found = told(
+        refine_plan,
+        shop,
+        plan_id=plan_id,
+        operations=[{"op": "set_files", "step": 1, "files_to_modify": ["shop/price.py"]}],
+    )
+    assert (found["ok"], found["status"], found["persistence"]) == (False, "draft_rejected", {"saved": False})
+    assert "Did you mean shop/prices.py?" in found["validation"]["errors"][0]["suggestion"]
+    assert on_disk(shop, plan_id) == before
+    shown = text(
+        refine_plan,
+        shop,
+        plan_id=plan_id,
+        format="markdown",
+        operations=[{"op": "set_files", "step": 1, "files_to_modify": ["no.py"]}],
+    )
+    assert shown.startswith("rejected, nothing was kept: step 1 changes no.py")
+
+
+def test_what_was_wrong_before_does_not_keep_anybody_from_changing_the_rest(shop: Engine) -> None:
+    plan = {"goal": "g", "steps": [{"title": "a", "files_to_modify": ["gone.py"]}, {"title": "b"}]}
+    plan_id = told(save_plan, shop, plan=plan, allow_invalid=True)["plan_id"]
+    found = told(refine_plan, shop, plan_id=plan_id, feedback='rename step 2 to "c"')
+    assert (found["ok"], found["version"]) == (True, 2)
+    assert found["validation"]["errors"][0]["path"] == "gone.py"
+
+
+def test_a_step_that_is_done_is_changed_only_by_force(shop: Engine) -> None:
+    plan_id = kept(shop)
+    told(start_step, shop, plan_id=plan_id, step_number=1)
+    told(complete_step, shop, plan_id=plan_id, step_number=1)
+    operation = {"op": "update_step", "step": 1, "title": "Write the tax"}
+    error = refused(PreconditionFailed, refine_plan, shop, plan_id=plan_id, operations=[operation])
+    assert "force_reopen" in error.suggestion
+    told(refine_plan, shop, plan_id=plan_id, operations=[operation | {"step": 2}])
+    found = told(refine_plan, shop, plan_id=plan_id, operations=[operation], force_reopen=True)
+    assert found["version"] == 3
+    execution = told(load_plan, shop, plan_id=plan_id)["execution"]
+    assert [step["status"] for step in execution["steps"]] == ["ready", "pending", "pending"]
+
+
+def test_a_draft_takes_the_place_of_a_plan_and_keeps_its_steps(shop: Engine) -> None:
+    plan_id = kept(shop)
+    told(refine_plan, shop, plan_id=plan_id, feedback="make it nicer")
+    draft = {"goal": "Charge tax nicely", "steps": [{"title": "Write tax", "files_to_modify": ["shop/prices.py"]}, {"title": "Test it", "files_to_create": ["tests/test_tax.py"], "depends_on": [1]}]}  # fmt: skip
+    found = told(refine_plan, shop, plan_id=plan_id, draft=draft, expected_version=2, submission_id="sub_1")
+    assert (found["version"], found["meta"]["assist_used"]) == (3, "host")
+    assert [step["uid"] for step in found["plan"]["steps"]] == ["s1", "s4"]
+    assert found["open_feedback"] == []
+    again = told(refine_plan, shop, plan_id=plan_id, draft=draft, expected_version=2, submission_id="sub_1")
+    assert (again["version"], again["persistence"]["unchanged"]) == (3, True)
+    assert len(told(view_history, shop, plan_id=plan_id)["versions"]) == 3
+
+
+def test_a_draft_that_is_not_true_is_rejected_or_refused(shop: Engine) -> None:
+    plan_id = kept(shop)
+    found = told(
+        refine_plan, shop, plan_id=plan_id, draft={"goal": "g", "steps": [{"title": "a", "files_to_modify": ["no.py"]}]}
+    )
+    assert (found["ok"], found["status"]) == (False, "draft_rejected")
+    refused(Cycle, refine_plan, shop, plan_id=plan_id, draft={"goal": "g", "steps": [{"title": "a", "depends_on": 1}]})
+    refused(InvalidArgument, refine_plan, shop, plan_id=plan_id, draft={"goal": "g"}, feedback="remove step 1")
+    told(start_step, shop, plan_id=plan_id, step_number=1)
+    told(complete_step, shop, plan_id=plan_id, step_number=1)
+    other = {"goal": "g", "steps": [{"title": "Other", "uid": "s1"}]}
+    refused(PreconditionFailed, refine_plan, shop, plan_id=plan_id, draft=other)
+    assert told(load_plan, shop, plan_id=plan_id)["version"] == 1
+    assert told(refine_plan, shop, plan_id=plan_id, draft=other, force_reopen=True)["version"] == 2
+    assert told(load_plan, shop, plan_id=plan_id)["execution"]["ready_steps"] == [1]
+
+
+def test_a_model_takes_up_what_is_left(shop: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    draft = {
+        "goal": "Charge tax",
+        "steps": [{"title": "Write tax nicely", "uid": "s1", "files_to_modify": ["shop/prices.py"]}],
+    }
+
+    class Model:
+        def fill(self, brief: str, schema: Any, check: Any, cancel: Any = None) -> Filled:
+            assert "make it nicer" in brief
+            assert check({"goal": "g", "steps": [{"title": "a", "files_to_modify": ["no.py"]}]})
+            assert not check(draft)
+            return Filled(draft=draft)
+
+        def close(self) -> None: ...
+
+    monkeypatch.setattr(shop, "ladder", Ladder(Model()), raising=False)
+    plan_id = kept(shop)
+    found = told(refine_plan, shop, plan_id=plan_id, feedback="make it nicer")
+    assert (found["version"], found["meta"]["assist_used"], found["open_feedback"]) == (3, "model", [])
+    assert found["plan"]["provenance"] == "model"
+    assert found["diff"]["from_version"] == 1
+
+
+def test_a_plan_in_hand_can_be_refined_without_being_kept(shop: Engine) -> None:
+    before = len(list((Path(shop.root) / ".context-engine" / "plans").iterdir()))
+    found = told(refine_plan, shop, current_plan=json.dumps(PLAN), feedback="remove step 3", auto_save=False)
+    assert [step["title"] for step in found["plan"]["steps"]] == ["Write tax", "Use it"]
+    assert found["persistence"] == {"saved": False}
+    assert len(list((Path(shop.root) / ".context-engine" / "plans").iterdir())) == before
+    new = told(refine_plan, shop, current_plan=PLAN, feedback="remove step 3")
+    assert new["version"] == 1
+    assert told(load_plan, shop, plan_id=new["persistence"]["plan_id"])["plan"]["goal"] == "Charge tax"
+
+
+def test_nothing_to_do_and_no_plan_are_refused_with_the_next_call(shop: Engine) -> None:
+    assert "operations" in refused(InvalidArgument, refine_plan, shop, plan_id=kept(shop)).suggestion
+    assert "list_plans" in refused(InvalidArgument, refine_plan, shop, feedback="x").suggestion
+    refused(PlanNotFound, refine_plan, shop, plan_id="nowhere", feedback="x")
+
+
+# -- visualize_plan -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "holds"),
+    [
+        ("dependencies", ['n2["2 · Use it"]', "n1 --> n2"]),
+        ("progress", ["class n1 readyStyle", "class n2,n3 waitingStyle"]),
+        ("gantt", ["2026-11-23 09:00, 2026-11-23 10:00"]),
+        ("architecture", ['m1["shop/orders.py · step 2"]', 'm2["shop/prices.py · step 1"]', "m1 --> m2", "m3 --> m2"]),
+    ],
+)
+def test_a_plan_is_drawn(shop: Engine, kind: str, holds: list[str]) -> None:
+    asked: dict[str, Any] = {"plan_id": kept(shop), "diagram_type": kind}
+    found = told(visualize_plan, shop, **asked, start_date="2026-11-21" if kind == "gantt" else "")
+    assert (found["diagram_type"], found["plan_id"], found["plan_version"]) == (kind, asked["plan_id"], 1)
+    assert all(part in found["mermaid"] for part in holds)
+    assert found["legend"]
+    assert found["omitted"] == []
+
+
+def test_a_picture_of_one_plan_is_always_the_same(shop: Engine) -> None:
+    plan_id = kept(shop)
+    for kind in ("dependencies", "progress", "gantt", "architecture"):
+        asked: dict[str, Any] = {"plan_id": plan_id, "diagram_type": kind}
+        assert text(visualize_plan, shop, **asked) == text(visualize_plan, shop, **asked)
+
+
+def test_a_plan_in_hand_and_an_old_version_are_drawn(shop: Engine) -> None:
+    assert "n3" in told(visualize_plan, shop, plan=PLAN, direction="LR")["mermaid"]
+    plan_id = kept(shop)
+    told(refine_plan, shop, plan_id=plan_id, feedback="remove step 3")
+    assert "n3" not in told(visualize_plan, shop, plan_id=plan_id)["mermaid"]
+    assert "n3" in told(visualize_plan, shop, plan_id=plan_id, version=1)["mermaid"]
+
+
+def test_the_architecture_of_a_plan_is_drawn_without_an_index(tmp_path: Path) -> None:
+    with open_engine(repository(tmp_path / "shop", FILES), watch=False, flush=False) as engine:
+        found = told(visualize_plan, engine, plan=PLAN, diagram_type="architecture")
+    assert "m1 --> m2" in found["mermaid"]
+    assert "no index" in found["warnings"][0]
+
+
+def test_what_cannot_be_drawn_is_refused(shop: Engine) -> None:
+    refused(PlanNotFound, visualize_plan, shop, plan_id="nowhere")
+    assert "list_plans" in refused(InvalidArgument, visualize_plan, shop).suggestion
+    for wrong in ("soon", "1900-01-01", "9999-12-31"):
+        refused(InvalidArgument, visualize_plan, shop, plan=PLAN, diagram_type="gantt", start_date=wrong)
+    refused(InvalidArgument, visualize_plan, shop, plan=PLAN, diagram_type="pie")
+    refused(InvalidArgument, visualize_plan, shop, plan={"steps": []})
+
+
+# -- compare_plan_versions ------------------------------------------------------------------------------------------------
+
+
+def test_two_versions_are_compared_field_by_field(shop: Engine) -> None:
+    plan_id = kept(shop)
+    told(refine_plan, shop, plan_id=plan_id, operations=[{"op": "update_step", "step": 2, "description": "with care"}, {"op": "move_step", "step": 3, "to": 1}])  # fmt: skip
+    found = told(compare_plan_versions, shop, plan_id=plan_id, from_version=1, to_version=2)
+    assert [(row["path"], row["new_value"]) for row in found["field_changes"]] == [("/steps/s2/description", "with care"), ("/step_order", ["s3", "s1", "s2"])]  # fmt: skip
+    assert found["steps_moved"] == [{"uid": "s3", "from": 3, "to": 1}]
+    assert [row["uid"] for row in found["steps_modified"]] == ["s2"]
+    changes = [
+        FieldChange(row["path"], row["type"], row["old_value"], row["new_value"]) for row in found["field_changes"]
+    ]
+    one, other = (value_of(shop.plans.desk.load(plan_id, version).plan) for version in (1, 2))
+    plain = [json.loads(json.dumps(value)) for value in (one, other)]
+    assert applied(plain[0], changes) == plain[1]
+    shown = text(compare_plan_versions, shop, plan_id=plan_id, from_version=1, to_version=2, format="markdown")
+    assert "| step 3: description | modified |  | with care |" in shown
+
+
+def test_a_version_that_is_not_there_is_refused(shop: Engine) -> None:
+    with pytest.raises(ContextEngineError) as caught:
+        told(compare_plan_versions, shop, plan_id=kept(shop), from_version=1, to_version=9)
+    assert caught.value.suggestion
+
+
+# -- large plans ------------------------------------------------------------------------------------------------------------
+
+
+def test_replies_about_a_thousand_steps_fit(shop: Engine) -> None:
+    big = {
+        "goal": "Much",
+        "steps": [{"title": f"Step {n}", "depends_on": [n - 1] if n > 1 else []} for n in range(1, 1001)],
+    }
+    plan_id = told(save_plan, shop, plan=big)["plan_id"]
+    operations = [{"op": "update_step", "step": n, "description": "x" * 500} for n in range(1, 201)]
+    most = shop.settings.result_chars_max
+    refined = text(refine_plan, shop, plan_id=plan_id, operations=operations)
+    assert len(refined) <= most
+    assert json.loads(refined)["diff"]["field_changes_left_out"] > 0
+    assert len(text(compare_plan_versions, shop, plan_id=plan_id, from_version=1, to_version=2)) <= most
+    for kind in ("dependencies", "progress", "gantt", "architecture"):
+        assert len(text(visualize_plan, shop, plan_id=plan_id, diagram_type=kind)) <= most

@@ -1,0 +1,680 @@
+"""The reading tools on a real work tree: whole files, parts of them, folders; what cannot be read says why and what to do."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from context_engine import tools
+from context_engine.engine import Engine
+from context_engine.errors import (
+    CallError,
+    ContextEngineError,
+    FileNotFound,
+    InvalidArgument,
+    InvalidLineRange,
+    TooLarge,
+)
+from context_engine.index import symbol_graph
+from context_engine.repo.walk import look
+from context_engine.text.token_estimate import estimate
+from tests.e2e.conftest import FILES
+from tests.support.engines import indexed, open_engine
+from tests.support.trees import tree
+
+NUMBERED = "".join(f"line {number}\n" for number in range(1, 101))
+LONG = "".join(f"def part_{number}(a, b):\n    return {number}\n\n\n" for number in range(1_000))
+"""Far over the reply limit, below one megabyte."""
+BIG = "".join(f"def big_{number}(first, second):\n    return {number}  # {'x' * 300}\n\n\n" for number in range(3_000))
+"""Over one megabyte."""
+
+WORLD: dict[str, str | bytes] = FILES | {
+    "numbered.txt": NUMBERED,
+    "long.py": LONG,
+    "big.py": BIG,
+    "minified.js": "x" * 60_000 + "needle" + "y" * 39_994,
+    "crlf.txt": "one\r\ntwo\r\nthree\r\n",
+    "utf16.txt": "größer\nzwei\n".encode("utf-16"),
+    "bom.py": b"\xef\xbb\xbfimport os\n",
+    "latin.txt": "größer\nzwei\n".encode("latin-1"),
+    "empty.txt": "",
+    "endless.txt": "one\ntwo",
+    "feed.txt": "one\x0cstill one\ntwo\n",
+    "logo.png": b"\x89PNG\r\n\x1a\n" + bytes(50),
+    "blob.dat": b"a\0b" * 50,
+    ".env": "PASSWORD=hunter2\n",
+    ".env.example": "PASSWORD=\n",
+    ".github/workflows/ci.yml": "on: push\n",
+    ".git/config": "[core]\n",
+    "keys/id_rsa": "-----BEGIN\n",
+    "docs/.gitignore": "*.tmp\n!kept.tmp\ndrafts/\n",
+    "docs/a.tmp": "x",
+    "docs/kept.tmp": "x",
+    "docs/drafts/one.md": "x",
+    "docs/guide.md": "# Guide\n\ntext\n\n## Install\n\nmore\n",
+    "node_modules/left/index.js": "x\n",
+    "many/": "",
+    **{f"many/file_{number:03}.txt": "x\n" for number in range(150)},
+    "broken.py": "import till.auth\nfrom till.orders import total\n\n\ndef oops(:\n    return total\n",
+    "hub.py": "from till import auth, orders\nimport long\nimport big\n",
+}
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A work tree with everything that is awkward to read."""
+    place = tmp_path_factory.mktemp("reading")
+    (place / "outside.txt").write_text("not yours\n")
+    world = tree(place / "till", WORLD)
+    os.mkfifo(world / "pipe")
+    (world / "escape.txt").symlink_to(place / "outside.txt")
+    (world / "null").symlink_to("/dev/null")
+    (world / "link.py").symlink_to("till/auth.py")
+    (world / "docs" / "loop").symlink_to(world / "docs")
+    return world
+
+
+@pytest.fixture(scope="module")
+def engine(root: Path) -> Iterator[Engine]:
+    """Nothing is indexed: reading needs no index."""
+    with open_engine(root) as engine:
+        yield engine
+
+
+@pytest.fixture(scope="module")
+def narrow(root: Path) -> Iterator[Engine]:
+    """The same, with the least reply limit there is."""
+    with open_engine(root, result_chars_max=2_000) as engine:
+        yield engine
+
+
+def text(engine: Engine, name: str, /, **arguments: Any) -> str:
+    reply = tools.call(engine, name, arguments)
+    assert not reply.is_error
+    assert len(reply.text) <= engine.settings.result_chars_max
+    return reply.text
+
+
+def told(engine: Engine, name: str, /, **arguments: Any) -> Any:
+    return json.loads(text(engine, name, **arguments))
+
+
+def heads(reply: str) -> list[str]:
+    return [line for line in reply.split("\n") if line.startswith("@@ ")]
+
+
+# -- a tool for each purpose ------------------------------------------------------------------------------------------
+
+
+def test_each_purpose_has_a_tool_of_its_own() -> None:
+    purposes = {
+        "read_file": "a file", "read_fragment": "parts of files", "read_regions": "ranges of lines",
+        "list_directory": "a directory", "search_files": "lines",
+    }  # fmt: skip
+    for name, purpose in purposes.items():
+        assert purpose in tools.find(name).description.lower()
+        assert tools.find(name).name == name
+
+
+def test_a_part_of_a_file_costs_a_fraction_of_the_file(engine: Engine) -> None:
+    part = text(engine, "read_fragment", path="long.py", symbols=["part_700"], context=0)
+    assert "def part_700(a, b):\n    return 700" in part
+    assert estimate(part) < estimate(LONG) / 100
+
+
+def test_what_is_found_first_is_read_second(engine: Engine) -> None:
+    found = told(engine, "scout", keywords=["pbkdf2_hmac"])
+    place = found["files"][0]
+    assert "content" not in place
+    lines = [{"start": match["line"], "end": match["line"]} for match in place["matches"]]
+    read = told(engine, "read_regions", filePath=place["path"], regions=lines)
+    assert "def hash_password" in read["regions"][0]["content"]
+    assert (read["regions"][0]["start"], read["regions"][0]["end"]) == (7, 13)
+
+
+# -- read_file: any text ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "header", "content"),
+    [
+        ("numbered.txt", "numbered.txt · lines 1-100 of 100 · text", NUMBERED.removesuffix("\n")),
+        ("crlf.txt", "crlf.txt · lines 1-3 of 3 · text", "one\r\ntwo\r\nthree\r"),
+        ("utf16.txt", "utf16.txt · lines 1-2 of 2 · text", "größer\nzwei"),
+        ("bom.py", "bom.py · lines 1-1 of 1 · python", "import os"),
+        ("latin.txt", "latin.txt · lines 1-2 of 2 · text", "größer\nzwei"),
+        ("endless.txt", "endless.txt · lines 1-2 of 2 · text", "one\ntwo"),
+        ("feed.txt", "feed.txt · lines 1-2 of 2 · text", "one\x0cstill one\ntwo"),
+        (".env.example", ".env.example · lines 1-1 of 1 · ", "PASSWORD="),
+        (".github/workflows/ci.yml", ".github/workflows/ci.yml · lines 1-1 of 1 · yaml", "on: push"),
+        ("link.py", "till/auth.py · lines 1-23 of 23 · python", FILES["till/auth.py"].removesuffix("\n")),
+        ("docs\\guide.md", "docs/guide.md · lines 1-7 of 7 · markdown", "# Guide\n\ntext\n\n## Install\n\nmore"),
+        ("./docs//guide.md", "docs/guide.md · lines 1-7 of 7 · markdown", "# Guide\n\ntext\n\n## Install\n\nmore"),
+        ("ignored.log", "ignored.log · lines 1-1 of 1 · ", "nothing to see"),
+    ],
+)
+def test_any_text_file_is_read_as_it_is(engine: Engine, path: str, header: str, content: str) -> None:
+    head, _, body = text(engine, "read_file", path=path).partition("\n")
+    assert head.startswith(header)
+    assert re.search(r" · sha256 [0-9a-f]{12}$", head)
+    assert body == content
+
+
+def test_an_empty_file_is_its_header_alone(engine: Engine) -> None:
+    assert re.fullmatch(r"empty\.txt · empty · \w+ · sha256 [0-9a-f]{12}", text(engine, "read_file", path="empty.txt"))
+
+
+def test_an_absolute_path_inside_the_workspace_is_read(engine: Engine, root: Path) -> None:
+    assert text(engine, "read_file", path=str(root / "crlf.txt")) == text(engine, "read_file", path="crlf.txt")
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        ("logo.png", "BINARY_FILE"),
+        ("blob.dat", "BINARY_FILE"),
+        ("pipe", "INVALID_PATH"),
+        ("null", "INVALID_PATH"),
+        ("/dev/zero", "INVALID_PATH"),
+        ("docs", "INVALID_PATH"),
+        ("..\\outside.txt", "INVALID_PATH"),
+        ("../outside.txt", "INVALID_PATH"),
+        ("docs/../../outside.txt", "INVALID_PATH"),
+        ("escape.txt", "INVALID_PATH"),
+        ("/etc/passwd", "INVALID_PATH"),
+        ("file:///etc/passwd", "INVALID_PATH"),
+        ("~/notes.txt", "INVALID_PATH"),
+        ("numbered.txt\0.py", "INVALID_PATH"),
+        (".env", "ACCESS_DENIED"),
+        (".ENV", "ACCESS_DENIED"),
+        (".git/config", "ACCESS_DENIED"),
+        (".Git/config", "ACCESS_DENIED"),
+        ("keys/id_rsa", "ACCESS_DENIED"),
+        ("missing.txt", "FILE_NOT_FOUND"),
+        ("Readme.MD", "FILE_NOT_FOUND"),
+    ],
+)
+@pytest.mark.parametrize("name", ["read_file", "read_fragment", "read_regions"])
+def test_what_must_not_or_cannot_be_read_is_refused_with_a_way_on(
+    engine: Engine, name: str, path: str, code: str
+) -> None:
+    arguments: dict[str, Any] = {
+        "read_file": {"path": path},
+        "read_fragment": {"path": path, "keywords": ["x"]},
+        "read_regions": {"filePath": path, "regions": [{"start": 1, "end": 1}]},
+    }[name]
+    with pytest.raises(CallError) as caught:
+        text(engine, name, **arguments)
+    assert caught.value.code == code
+    assert caught.value.suggestion
+    assert "hunter2" not in str(caught.value.as_dict())
+
+
+def test_a_name_in_another_case_is_found_again(engine: Engine) -> None:
+    with pytest.raises(FileNotFound) as caught:
+        text(engine, "read_file", path="Readme.MD")
+    assert caught.value.suggestion == "Did you mean README.md?"
+
+
+# -- read_file: ranges and limits -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("first", "last"), [(101, None), (101, 105), (50, 49), (None, 0)])
+def test_a_range_that_is_not_in_the_file_is_refused_with_its_length(
+    engine: Engine, first: int | None, last: int | None
+) -> None:
+    with pytest.raises(CallError) as caught:
+        text(engine, "read_file", path="numbered.txt", start_line=first, end_line=last)
+    assert caught.value.code == ("INVALID_ARGUMENT" if last == 0 else "INVALID_LINE_RANGE")
+    if last != 0:
+        assert caught.value.details["lines"] == 100
+
+
+def test_a_range_is_clipped_to_the_file(engine: Engine) -> None:
+    reply = text(engine, "read_file", path="numbered.txt", startLine="99", endLine="500")
+    assert reply.startswith("numbered.txt · lines 99-100 of 100")
+    assert reply.endswith("\nline 99\nline 100")
+
+
+def test_following_the_line_to_go_on_from_reads_a_long_file_whole(engine: Engine) -> None:
+    pieces, start = [], 1
+    while start:
+        reply = text(engine, "read_file", path="long.py", start_line=start)
+        _, *lines = reply.split("\n")
+        more = re.fullmatch(r"… [\d,]+ more lines? did not fit: read_file with start_line (\d+)", lines[-1])
+        pieces += lines[:-1] if more else lines
+        start = int(more[1]) if more else 0
+    assert "\n".join(pieces) + "\n" == LONG
+
+
+def test_following_next_line_reads_a_long_file_whole_as_json(engine: Engine) -> None:
+    whole, start = "", 1
+    while start:
+        file = told(engine, "read_file", path="long.py", start_line=start, format="json")["file"]
+        whole += file["content"]
+        start = file.get("nextLine", 0)
+    assert whole == LONG
+
+
+def test_a_line_of_a_hundred_thousand_characters_is_cut_and_says_so(engine: Engine) -> None:
+    shown = text(engine, "read_file", path="minified.js")
+    assert "line 1 is 100,000 characters long and was cut here; read_fragment" in shown
+    file = told(engine, "read_file", path="minified.js", format="json")["file"]
+    assert set(file["content"]) == {"x"}
+    assert file["cut"].startswith("line 1 is 100,000 characters long")
+    assert "nextLine" not in file
+
+
+def test_a_file_over_a_megabyte_answers_with_its_outline_and_parts_of_it_can_be_read(engine: Engine) -> None:
+    outline = text(engine, "read_file", path="big.py")
+    assert outline.startswith("big.py · 12,000 lines · python · 3,000 symbols\n1-2 def big_0(first, second)\n")
+    assert outline.endswith("read parts of it with start_line and end_line.")
+    assert "return 2999" in text(engine, "read_file", path="big.py", start_line=11_990)
+    assert "return 2999" in text(engine, "read_fragment", path="big.py", lines=["11990-"])
+    regions = told(engine, "read_regions", filePath="big.py", regions=[{"start": 11_998, "end": 11_998}])["regions"]
+    assert "return 2999" in regions[0]["content"]
+
+
+# -- read_file: what it imports ---------------------------------------------------------------------------------------
+
+
+def test_dependencies_come_with_their_content_in_the_shape_of_the_seed(engine: Engine, root: Path) -> None:
+    reply = told(engine, "read_file", path="till/orders.py", includeDeps=True, maxDepth=1)
+    modified = reply["metadata"].pop("lastModified")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", modified)
+    assert reply == {
+        "file": {
+            "path": "till/orders.py",
+            "content": FILES["till/orders.py"],
+            "size": (root / "till/orders.py").stat().st_size,
+            "lines": 13,
+            "language": "python",
+        },
+        "dependencies": [{"path": "till/auth.py", "type": "import", "level": 1, "content": FILES["till/auth.py"]}],
+        "metadata": {"module": "till", "role": "core"},
+    }
+
+
+def test_dependencies_are_the_same_with_an_index_and_without(engine: Engine, tmp_path: Path) -> None:
+    with indexed(tree(tmp_path / "w", FILES)) as other:
+        assert other.dependencies("till/orders.py") == engine.dependencies("till/orders.py") == ("till/auth.py",)
+
+
+def test_a_large_dependency_is_told_by_its_signatures(engine: Engine) -> None:
+    rows = {each["path"]: each for each in told(engine, "read_file", path="hub.py", includeDeps=True)["dependencies"]}
+    assert rows["till/auth.py"]["content"] == FILES["till/auth.py"]
+    assert "def part_0(a, b)" in rows["long.py"]["signatures"]
+    assert "return 0" not in rows["long.py"]["signatures"]
+
+
+def test_without_room_every_dependency_is_still_named(narrow: Engine) -> None:
+    rows = told(narrow, "read_file", path="hub.py", includeDeps=True)["dependencies"]
+    assert {each["path"] for each in rows} >= {"till/auth.py", "till/orders.py", "long.py"}
+    assert {each["omitted"] for each in rows if "omitted" in each} == {"did not fit: read it with read_file"}
+    assert [each for each in rows if not {"omitted", "signatures", "content"} & set(each)] == []
+
+
+def test_dependencies_are_read_as_text_too(engine: Engine) -> None:
+    reply = text(engine, "read_file", path="till/orders.py", include_deps=True, format="text")
+    assert reply.startswith("till/orders.py · lines 1-13 of 13 · python")
+    assert f"\n@@ import till/auth.py\n{FILES['till/auth.py']}" in reply
+    assert "@@ import long.py · signatures\n" in text(
+        engine, "read_file", path="hub.py", includeDeps=True, format="text"
+    )
+
+
+def test_at_depth_zero_nothing_is_followed(engine: Engine) -> None:
+    assert told(engine, "read_file", path="till/orders.py", includeDeps=True, maxDepth=0)["dependencies"] == []
+
+
+def test_a_file_that_cannot_be_parsed_says_so_with_the_line_beside_its_content(engine: Engine) -> None:
+    reply = told(engine, "read_file", path="broken.py", includeDeps=True)
+    assert reply["file"]["content"] == WORLD["broken.py"]
+    assert [each["path"] for each in reply["dependencies"]] == ["till/auth.py", "till/orders.py"]
+    assert [note[:8] for note in reply["notes"]] == ["line 5: "]
+    assert "note: line 5: " in text(engine, "read_file", path="broken.py", include_deps=True, format="text")
+
+
+def test_imports_are_parsed_once_until_the_file_is_edited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[bytes] = []
+    real = symbol_graph.outline
+
+    def counted(language: Any, data: bytes, *rest: Any, **more: Any) -> Any:
+        parsed.append(data)
+        return real(language, data, *rest, **more)
+
+    monkeypatch.setattr(symbol_graph, "outline", counted)
+    root = tree(tmp_path / "w", FILES)
+    with open_engine(root) as engine:
+        for _ in range(3):
+            told(engine, "read_file", path="till/orders.py", includeDeps=True)
+        assert parsed == [FILES["till/orders.py"].encode()]
+        (root / "till/orders.py").write_text("import web\n")
+        told(engine, "read_file", path="till/orders.py", includeDeps=True)
+        assert parsed[1:] == [b"import web\n"]
+
+
+# -- read_fragment ----------------------------------------------------------------------------------------------------
+
+
+def test_a_fragment_holds_what_was_asked_and_says_what_it_was_found_for(engine: Engine) -> None:
+    reply = text(engine, "read_fragment", path="till/auth.py", symbols=["hash_password"], keywords=["SALT"], context=0)
+    assert reply == (
+        "till/auth.py · 3 fragments, 5 of 23 lines · python · sha256 a6e1251c4e87\n"
+        "@@ 5 · keyword SALT 5\n"
+        "SALT_BYTES = 16\n"
+        "@@ 8-10 · keyword SALT 8, 9, 10 · symbol hash_password 8-10\n"
+        "def hash_password(password: str, salt: bytes) -> bytes:\n"
+        '    """Hash a password with its salt, slowly on purpose."""\n'
+        '    return hashlib.pbkdf2_hmac("sha256", password.encode(), salt, 200_000)\n'
+        "@@ 22 · keyword SALT 22\n"
+        '    hash_password(password, b"salt" * 4)'
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "spans"),
+    [
+        ({"lines": ["1-5", "4-8"], "context": 0}, ["1-8"]),
+        ({"lines": ["1-5", "6-8"], "context": 0}, ["1-8"]),
+        ({"lines": ["1-5", "7-8"], "context": 0}, ["1-5", "7-8"]),
+        ({"lines": "50, 90-", "context": "0"}, ["50", "90-100"]),
+        ({"lines": [50]}, ["48-52"]),
+        ({"keywords": ["LINE 70"], "context": 3}, ["67-73"]),
+        ({"keywords": ["line 100"], "context": 5}, ["95-100"]),
+        ({"patterns": ["^line [23]$"], "context": 0}, ["2-3"]),
+        ({"patterns": ["^LINE 4$"], "context": 0}, ["4"]),
+        ({"keywords": ["$(touch x)", "line 9*"], "lines": ["1"], "context": 0}, ["1"]),
+    ],
+)
+def test_what_is_asked_is_widened_clipped_and_joined(engine: Engine, asked: dict[str, Any], spans: list[str]) -> None:
+    reply = text(engine, "read_fragment", path="numbered.txt", **asked)
+    assert [head.split(" · ")[0].removeprefix("@@ ") for head in heads(reply)] == spans
+
+
+def test_several_files_are_read_in_one_call_and_one_that_cannot_be_read_hides_no_other(engine: Engine) -> None:
+    reply = text(
+        engine, "read_fragment", path="till/auth.py", paths=["till/orders.py", "till/oders.py", "./till/auth.py"],
+        symbols=["login", "total"], context=0,
+    )  # fmt: skip
+    assert re.findall(r"^(\S+) · 1 fragment,", reply, re.MULTILINE) == ["till/auth.py", "till/orders.py"]
+    assert "not read: there is no 'till/oders.py' in the workspace. Did you mean till/orders.py" in reply
+    with pytest.raises(FileNotFound):
+        text(engine, "read_fragment", paths=["no.py", "none.py"], symbols=["login"])
+
+
+def test_what_is_not_found_is_named_with_what_comes_close(engine: Engine) -> None:
+    reply = text(
+        engine, "read_fragment", path="till/auth.py", keywords=["teleport"], symbols=["logn", "Session.zap"],
+        patterns=["^zzz"], lines=["500-510"],
+    )  # fmt: skip
+    assert reply.startswith("till/auth.py · 0 fragments, 0 of 23 lines · python")
+    assert reply.endswith(
+        "not found: lines 500-510 (till/auth.py has 23); symbol logn (near: login); "
+        "symbol Session.zap (find_symbol looks into all files); pattern ^zzz; keyword teleport"
+    )
+
+
+def test_asked_for_nothing_it_gives_the_outline_and_never_the_whole_file(engine: Engine) -> None:
+    reply = text(engine, "read_fragment", path="till/auth.py", paths=["docs/guide.md"])
+    assert "till/auth.py · 23 lines · python · 5 symbols\n5 SALT_BYTES = 16\n8-10 def hash_password(" in reply
+    assert "docs/guide.md · 7 lines · markdown" in reply
+    assert "return Session(user)" not in reply
+    assert reply.endswith("ask for symbols, lines, keywords or patterns")
+
+
+def test_no_file_is_a_refusal(engine: Engine) -> None:
+    with pytest.raises(InvalidArgument, match="path is missing"):
+        text(engine, "read_fragment", keywords=["x"])
+
+
+def test_over_the_budget_the_least_important_is_dropped_and_named(engine: Engine) -> None:
+    asked: dict[str, Any] = {"path": "till/auth.py", "lines": ["13-14"], "symbols": ["login"], "keywords": ["hashlib"]}
+    whole = text(engine, "read_fragment", **asked, context=0)
+    assert [head.split(" · ")[1] for head in heads(whole)] == [
+        "keyword hashlib 3", "keyword hashlib 10", "lines 13-14", "symbol login 20-23",
+    ]  # fmt: skip
+    reply = text(engine, "read_fragment", **asked, context=0, maxTokens=110)
+    assert [head.split(" · ")[1] for head in heads(reply)] == ["lines 13-14", "symbol login 20-23"]
+    fragments, _, note = reply.partition("\n… ")
+    assert note == "no room for till/auth.py: keyword hashlib 3, 10 - ask for those lines, or raise max_tokens"
+    assert estimate(fragments) <= 110
+
+
+def test_a_symbol_over_the_budget_is_cut_and_says_where_it_goes_on(engine: Engine) -> None:
+    reply = text(engine, "read_fragment", path="numbered.txt", lines=["10-90"], max_tokens=100)
+    shown = re.findall(r"^line (\d+)$", reply, re.MULTILINE)
+    rest = int(shown[-1]) + 1
+    assert shown[0] == "10"
+    assert reply.endswith(f'… lines 10-90 was cut: the rest of it is lines "{rest}-90" of numbered.txt')
+
+
+def test_a_long_line_is_shown_around_what_was_found_on_it(engine: Engine) -> None:
+    for asked in ({"keywords": ["NEEDLE"]}, {"patterns": ["need.e"]}):
+        reply = text(engine, "read_fragment", path="minified.js", **asked)
+        assert "xxneedleyy" in reply
+        assert len(reply) < 800
+        assert reply.endswith("… lines over 400 characters are cut: read_file shows one whole")
+
+
+def test_a_foreign_pattern_can_neither_hang_nor_break_the_server(engine: Engine) -> None:
+    assert "not found: pattern (x+)+z$" in text(engine, "read_fragment", path="minified.js", patterns=["(x+)+z$"])
+    for pattern in ("(x", "(?=x)", "x\ny", "(?P<a"):
+        with pytest.raises(InvalidArgument):
+            text(engine, "read_fragment", path="minified.js", patterns=[pattern])
+
+
+def test_words_are_found_whatever_the_encoding_of_the_file(engine: Engine) -> None:
+    reply = text(engine, "read_fragment", paths=["utf16.txt", "latin.txt"], keywords=["GRÖSSER"], context=0)
+    assert reply.count("\ngrößer") == 2
+    reply = text(engine, "read_fragment", paths=["utf16.txt", "latin.txt"], patterns=["gr.+er"], context=0)
+    assert heads(reply) == ["@@ 1 · pattern gr.+er 1"]
+
+
+@pytest.mark.parametrize(("lines", "error"), [("ten", InvalidArgument), ("9-3", InvalidLineRange)])
+def test_what_is_no_range_is_refused(engine: Engine, lines: str, error: type[ContextEngineError]) -> None:
+    with pytest.raises(error):
+        text(engine, "read_fragment", path="numbered.txt", lines=[lines])
+
+
+# -- read_regions -----------------------------------------------------------------------------------------------------
+
+
+def test_the_seed_s_example_comes_out_exactly(engine: Engine) -> None:
+    asked = [{"start": first, "end": last} for first, last in ((10, 15), (12, 18), (50, 55), (52, 60))]
+    reply = told(engine, "read_regions", filePath="numbered.txt", regions=asked, contextLines=3)
+    assert reply == {
+        "filePath": "numbered.txt",
+        "totalLines": 100,
+        "regions": [
+            {
+                "start": first,
+                "end": last,
+                "content": "\n".join(f"line {number}" for number in range(first, last + 1)),
+                "originalRanges": origins,
+            }
+            for first, last, origins in ((7, 21, asked[:2]), (47, 63, asked[2:]))
+        ],
+        "merged": True,
+    }
+    assert told(engine, "read_regions", file_path="numbered.txt", regions=asked) == reply
+
+
+@pytest.mark.parametrize(
+    ("asked", "spans", "merged"),
+    [
+        ([], [], False),
+        ([(50, 55), (10, 15)], [(10, 15), (50, 55)], False),
+        ([(1, 5), (6, 8)], [(1, 8)], True),
+        ([(1, 5), (7, 8)], [(1, 5), (7, 8)], False),
+        ([(95, 900)], [(95, 100)], False),
+        ([(7, 7), (7, 7)], [(7, 7)], True),
+    ],
+)
+def test_regions_come_in_the_order_of_the_file_joined_where_they_touch(
+    engine: Engine, asked: list[tuple[int, int]], spans: list[tuple[int, int]], merged: bool
+) -> None:
+    ranges = [{"start": first, "end": last} for first, last in asked]
+    reply = told(engine, "read_regions", filePath="numbered.txt", regions=ranges, contextLines=0)
+    assert [(each["start"], each["end"]) for each in reply["regions"]] == spans
+    assert reply["merged"] is merged
+    assert sorted(str(one) for each in reply["regions"] for one in each["originalRanges"]) == sorted(map(str, ranges))
+
+
+def test_widening_stops_at_both_ends_of_the_file(engine: Engine) -> None:
+    asked = '[{"start": "2", "end": "2"}, {"start": 99, "end": 99}]'
+    reply = told(engine, "read_regions", filePath="numbered.txt", regions=asked, contextLines="9")
+    assert [(each["start"], each["end"]) for each in reply["regions"]] == [(1, 11), (90, 100)]
+
+
+def test_over_max_total_lines_the_answer_names_the_next_line(engine: Engine) -> None:
+    asked = [{"start": 10, "end": 20}, {"start": 50, "end": 90}]
+    reply = told(engine, "read_regions", filePath="numbered.txt", regions=asked, contextLines=0, maxTotalLines=15)
+    assert [(each["start"], each["end"]) for each in reply["regions"]] == [(10, 20), (50, 53)]
+    assert reply["regions"][1]["content"].endswith("line 53")
+    assert (reply["truncated"], reply["nextLine"]) == (True, 54)
+    assert reply["next"] == "1 region did not fit whole: ask for what lies from line 54 on"
+    exactly = told(engine, "read_regions", filePath="numbered.txt", regions=asked[:1], contextLines=0, maxTotalLines=11)
+    assert "truncated" not in exactly
+
+
+def test_following_next_line_reads_a_region_whole(engine: Engine) -> None:
+    lines, start = [], 1
+    while start:
+        asked = [{"start": start, "end": 4_000}]
+        reply = told(engine, "read_regions", filePath="long.py", regions=asked, contextLines=0, maxTotalLines=10_000)
+        lines += reply["regions"][0]["content"].split("\n")
+        start = reply.get("nextLine", 0)
+    assert "\n".join(lines) + "\n" == LONG
+
+
+def test_line_ends_stay_as_they_are_inside_a_region(engine: Engine) -> None:
+    reply = told(engine, "read_regions", filePath="crlf.txt", regions=[{"start": 1, "end": 2}], contextLines=0)
+    assert reply["regions"][0]["content"] == "one\r\ntwo"
+
+
+def test_a_region_of_one_endless_line_is_cut_and_says_so(engine: Engine) -> None:
+    reply = told(engine, "read_regions", filePath="minified.js", regions=[{"start": 1, "end": 1}])
+    assert set(reply["regions"][0]["content"]) == {"x"}
+    assert reply["regions"][0]["cut"].startswith("line 1 is 100,000 characters long")
+    assert reply["truncated"] is True
+    assert "nextLine" not in reply
+
+
+@pytest.mark.parametrize("span", [(0, 5), (5, 4), (101, 101), (-3, 2)])
+def test_a_region_that_is_not_in_the_file_is_refused_with_its_line_count(engine: Engine, span: tuple[int, int]) -> None:
+    with pytest.raises(InvalidLineRange) as caught:
+        text(engine, "read_regions", filePath="numbered.txt", regions=[{"start": span[0], "end": span[1]}])
+    assert caught.value.details == {"path": "numbered.txt", "lines": 100}
+    assert "100 lines" in caught.value.message
+    with pytest.raises(InvalidLineRange, match="0 lines"):
+        text(engine, "read_regions", filePath="empty.txt", regions=[{"start": 1, "end": 1}])
+
+
+@pytest.mark.parametrize(
+    "regions",
+    [5, "ten", [1, 2], [[1, 2]], [{"start": 1}], [{"start": 1, "end": "x"}], [{"start": 1, "end": 2, "more": 3}],
+     [{"start": 1.5, "end": 2}], [{"start": 1, "end": 2}] * 201, [None], {"end": 1}],
+)  # fmt: skip
+def test_what_is_no_list_of_ranges_is_refused(engine: Engine, regions: Any) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        text(engine, "read_regions", filePath="numbered.txt", regions=regions)
+    assert "regions" in caught.value.message
+
+
+def test_too_many_ranges_for_the_reply_are_refused_rather_than_cut(narrow: Engine) -> None:
+    with pytest.raises(TooLarge):
+        text(narrow, "read_regions", filePath="numbered.txt", regions=[{"start": 1, "end": 9}] * 200)
+
+
+# -- list_directory ---------------------------------------------------------------------------------------------------
+
+
+def test_a_listing_is_a_tree_without_what_nested_rules_ignore(engine: Engine) -> None:
+    assert text(engine, "list_directory", path="docs") == (
+        "docs · depth 2 · 3 items\n├── guide.md\n├── kept.tmp\n└── loop"
+    )
+    hidden = text(engine, "list_directory", path="docs", include_hidden=True)
+    assert "├── .gitignore\n" in hidden
+
+
+def test_a_long_folder_says_how_many_it_holds_back(engine: Engine) -> None:
+    reply = text(engine, "list_directory", path="many", max_items=27)
+    assert reply.startswith("many · depth 2 · 27 items\n├── file_000.txt\n")
+    assert reply.endswith("├── file_026.txt\n└── ... 123 more")
+
+
+def test_a_listing_goes_as_deep_as_it_is_asked_to(engine: Engine) -> None:
+    flat = text(engine, "list_directory", depth=1, include_hidden=True)
+    assert "├── .github/\n" in flat
+    assert "workflows" not in flat
+    assert ".git/" not in flat
+    assert "│   └── workflows/\n│       └── ci.yml" in text(engine, "list_directory", depth=3, include_hidden=True)
+    assert "ci.yml" not in text(engine, "list_directory", depth=2, include_hidden=True)
+
+
+def test_a_listing_tells_sizes_and_what_is_no_text(engine: Engine) -> None:
+    reply = text(engine, "list_directory", depth=1, sizes=True)
+    for row in ("crlf.txt (17 B)", "big.py (1.0 MB)", "logo.png (binary)", "escape.txt (outside)", "pipe (special)"):
+        assert f" {row}" in reply
+
+
+def test_the_order_is_folders_first_then_by_name(engine: Engine) -> None:
+    names = [line[4:] for line in text(engine, "list_directory", depth=1).split("\n")[1:]]
+    folders = [name for name in names if name.endswith("/")]
+    assert names == [*sorted(folders), *sorted(name for name in names if not name.endswith("/"))]
+
+
+def test_a_folder_that_is_not_there_has_near_names_and_a_file_is_no_folder(engine: Engine) -> None:
+    with pytest.raises(FileNotFound) as caught:
+        text(engine, "list_directory", path="tilll")
+    assert caught.value.suggestion == "Did you mean till?"
+    with pytest.raises(CallError, match="is a file, not a folder") as refused:
+        text(engine, "list_directory", path="README.md")
+    assert refused.value.suggestion == "read_file 'README.md'"
+
+
+@pytest.mark.parametrize("levels", [0, 1, 2, 3])
+def test_a_look_at_some_levels_lists_no_folder_below_them_and_all_above(root: Path, levels: int) -> None:
+    whole, some = look(root, [""]), look(root, [""], levels=levels)
+    assert set(some.folders) == {folder for folder in whole.folders if not folder or folder.count("/") < levels}
+    assert [each.path for each in some.entries] == [
+        each.path for each in whole.entries if each.path.rpartition("/")[0] in some.folders
+    ]
+
+
+# -- every reply ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("read_file", {"path": "long.py"}),
+        ("read_file", {"path": "long.py", "format": "json", "include_deps": True}),
+        ("read_file", {"path": "big.py"}),
+        ("read_file", {"path": "minified.js", "format": "json"}),
+        ("read_file", {"path": "hub.py", "include_deps": True, "format": "text"}),
+        ("read_fragment", {"path": "long.py", "keywords": ["return", "def", "part_7"]}),
+        ("read_fragment", {"paths": ["long.py", "big.py", "numbered.txt", "minified.js"], "patterns": ["[a-z]+ \\d"]}),
+        ("read_fragment", {"path": "long.py", "symbols": [f"nothing_{number}" for number in range(100)]}),
+        ("read_fragment", {"paths": ["numbered.txt", *(f"no/{number}.py" for number in range(19))], "lines": ["1-"]}),
+        ("read_fragment", {"paths": ["long.py", "big.py", "till/auth.py"]}),
+        ("read_fragment", {"paths": [f"many/file_{number:03}.txt" for number in range(20)]}),
+        ("read_fragment", {"paths": ["long.py", "big.py"], "max_tokens": 1}),
+        ("read_fragment", {"path": "minified.js", "lines": ["1-"]}),
+        ("read_regions", {"filePath": "long.py", "regions": [{"start": 1, "end": 4_000}]}),
+        ("read_regions", {"filePath": "minified.js", "regions": [{"start": 1, "end": 1}]}),
+        ("list_directory", {"depth": 5, "max_items": 2_000, "include_hidden": True, "sizes": True}),
+    ],
+)
+def test_a_reply_keeps_the_least_limit_there_is_and_says_that_it_was_cut(
+    narrow: Engine, name: str, arguments: dict[str, Any]
+) -> None:
+    reply = text(narrow, name, **arguments)
+    assert re.search(r"… |more|did not fit|nextLine|cut|not found|not read|read parts", reply)

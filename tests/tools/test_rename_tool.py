@@ -1,0 +1,150 @@
+"""rename_symbol on a real work tree: it lists first, writes what is sure as one edit, and can be undone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from context_engine import tools
+from context_engine.engine import Engine
+from context_engine.errors import FileNotFound, InvalidArgument, MultipleMatches, StaleFile, SymbolNotFound
+from context_engine.languages import syntax_errors
+from tests.support.edits import contents
+from tests.support.engines import GRAMMARS, LANGUAGES, open_engine
+from tests.support.trees import tree
+
+FILES = {
+    "zoo/cats.py": "def feed(cat):\n    return cat\n\n\nclass Cat:\n    def feed(self):\n        return feed(self)\n",
+    "zoo/keeper.py": "from zoo.cats import feed\n\n\ndef work(box):\n    box.feed()\n    return feed(1)\n",
+    "README.md": "Call `feed`.\n",
+    ".gitignore": "build/\n",
+    "build/copy.py": "def feed(): ...\n",
+}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A small project."""
+    return tree(tmp_path / "project", FILES)
+
+
+@pytest.fixture
+def engine(root: Path) -> Iterator[Engine]:
+    """An engine without an index: none is needed."""
+    with open_engine(root) as one:
+        yield one
+
+
+def rename(engine: Engine, name: str, new_name: str, **more: Any) -> str:
+    return tools.call(engine, "rename_symbol", {"name": name, "newName": new_name, **more}).text
+
+
+def test_by_default_the_places_are_listed_and_nothing_is_written(engine: Engine, root: Path) -> None:
+    before = contents(root)
+    told = rename(engine, ".feed", "serve")
+    assert contents(root) == before
+    assert told.splitlines()[0] == (
+        "function feed (zoo/cats.py:1) -> serve · 4 sure places in 2 files · dry run: nothing was written"
+    )
+    assert "zoo/keeper.py:5:9 looked up in box | box.feed()" in told
+    assert "README.md:1:7 in text | Call `feed`." in told
+    assert "zoo/keeper.py:6:12 return feed(1)" in told
+    assert "1 place of this name certainly means something else" in told
+    assert "dry_run false" in told and "build/" not in told
+
+
+def test_what_is_sure_is_written_as_one_edit_and_undone_as_one(engine: Engine, root: Path) -> None:
+    before = contents(root)
+    told = rename(engine, ".feed", "serve", dryRun=False)
+    assert "renamed · undo 1" in told and "box.feed()" in told and "dry_run" not in told
+    after = contents(root)
+    assert after["zoo/cats.py"].decode() == (
+        "def serve(cat):\n    return cat\n\n\nclass Cat:\n    def feed(self):\n        return serve(self)\n"
+    )
+    assert after["zoo/keeper.py"].decode().count("serve") == 2
+    assert {path for path in before if before[path] != after[path]} == {"zoo/cats.py", "zoo/keeper.py"}
+    tools.call(engine, "undo_edit", {})
+    assert contents(root) == before
+
+
+def test_what_was_renamed_is_found_under_its_new_name(engine: Engine) -> None:
+    engine.index()
+    rename(engine, ".feed", "serve", dry_run=False)
+    assert [each.path for each in engine.find_symbol("serve").definitions] == ["zoo/cats.py"]
+
+
+def test_path_says_which_definition_is_meant(engine: Engine, root: Path) -> None:
+    (root / "dogs.py").write_text("def feed(): ...\n")
+    with pytest.raises(MultipleMatches) as caught:
+        rename(engine, ".feed", "serve")
+    assert caught.value.details["matches"] == ["dogs.py:1 feed", "zoo/cats.py:1 feed"]
+    assert "(dogs.py:1) -> serve · 1 sure place in 1 file" in rename(engine, ".feed", "serve", path="dogs.py")
+    assert "(zoo/cats.py:1)" in rename(engine, ".feed", "serve", path="zoo/")
+
+
+def test_refusals_leave_every_file_as_it_is(engine: Engine, root: Path) -> None:
+    before = contents(root)
+    with pytest.raises(SymbolNotFound):
+        rename(engine, "nothing", "serve", dry_run=False)
+    with pytest.raises(InvalidArgument, match="has a meaning already"):
+        rename(engine, ".feed", "Cat", dry_run=False)
+    with pytest.raises(InvalidArgument, match="no name that python takes"):
+        rename(engine, ".feed", "class", dry_run=False)
+    with pytest.raises(FileNotFound):
+        rename(engine, ".feed", "serve", path="gone.py", dry_run=False)
+    assert contents(root) == before
+
+
+def test_a_file_that_changes_meanwhile_stops_all_of_it(engine: Engine, root: Path) -> None:
+    found = engine.renaming(".feed", "serve")
+    (root / "zoo/keeper.py").write_text("feed = 1\n")
+    before = contents(root)
+    with pytest.raises(StaleFile):
+        engine.edit(found.changes)
+    assert contents(root) == before
+
+
+def test_a_secret_on_the_line_of_a_place_is_masked_in_the_list_and_stays_in_the_file(
+    engine: Engine, root: Path
+) -> None:
+    secret = "AKIA" + "Q3EGRIZPSLWDTVX7"
+    (root / "keys.py").write_text(f'from zoo.cats import feed\n\nfeed("{secret}")\n')
+    assert secret not in rename(engine, ".feed", "serve")
+    rename(engine, ".feed", "serve", dry_run=False)
+    assert (root / "keys.py").read_text() == f'from zoo.cats import serve\n\nserve("{secret}")\n'
+
+
+def test_a_long_list_is_cut_and_says_so(root: Path) -> None:
+    (root / "many.py").write_text("from zoo.cats import feed\n" + "feed(1)\n" * 3_000)
+    with open_engine(root, result_chars_max=2_000) as engine:
+        told = rename(engine, ".feed", "serve")
+        assert len(told) < 2_000 and "more lines did not fit" in told and "3,005 sure places" in told
+
+
+@pytest.mark.parametrize("name", ["dispatch", "courier", "parcels"])
+def test_real_code_parses_after_a_rename_as_before(name: str, tmp_path: Path) -> None:
+    corpus = Path(__file__).parents[2] / "evals/retrieval/tiny/corpus"
+    root = tree(tmp_path / "corpus", {p.relative_to(corpus).as_posix(): p.read_text() for p in corpus.rglob("*.*")})
+    with open_engine(root) as engine:
+        for file in sorted((root / name).rglob("*.*")) if (root / name).exists() else []:
+            path = file.relative_to(root).as_posix()
+            for _, symbol in engine.outline(path).symbols:
+                _renamed_and_back(engine, root, path, symbol.qualified)
+
+
+def _renamed_and_back(engine: Engine, root: Path, path: str, name: str) -> None:
+    before = contents(root)
+    try:
+        found = engine.renaming(f".{name}", "entirely_fresh", path=path)
+    except (MultipleMatches, InvalidArgument):
+        return
+    receipt = engine.edit(found.changes)
+    assert found.certain and {file.path for file in receipt.files} == {place.path for place in found.certain}
+    for file in receipt.files:
+        language = LANGUAGES.detect(file.path)
+        assert language is not None and syntax_errors(language, (root / file.path).read_bytes(), GRAMMARS) == ()
+    engine.undo()
+    assert contents(root) == before

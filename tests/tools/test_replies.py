@@ -1,0 +1,382 @@
+"""What the replies of the tools look like: the seeds' shapes, few tokens, nothing cut in silence."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from context_engine import tools
+from context_engine.errors import Cancelled, FileNotFound, InvalidArgument, NotConfirmed, StorageBusy, TooLarge
+from context_engine.model import Filter
+from context_engine.settings import Settings
+from context_engine.tools import Call
+from context_engine.tools.excerpt import excerpt
+from tests.support.tools_stand_in import LOGIN, StandIn, hit, status
+
+
+def text(engine: StandIn, name: str, /, **arguments: Any) -> str:
+    reply = tools.call(engine, name, arguments)  # ty: ignore[invalid-argument-type] - a stand-in
+    assert not reply.is_error
+    return reply.text
+
+
+def told(engine: StandIn, name: str, /, **arguments: Any) -> Any:
+    return json.loads(text(engine, name, **arguments))
+
+
+# -- codebase_retrieval -----------------------------------------------------------------------------------------------
+
+
+def test_codebase_retrieval_answers_rows_under_a_header() -> None:
+    assert told(StandIn(), "codebase_retrieval", query="log in") == {
+        "engine": "lexical",
+        "freshness": "fresh",
+        "total": 1,
+        "results": [
+            {
+                "path": "src/auth.py",
+                "lines": "10-12",
+                "symbol": "login",
+                "content": LOGIN,
+                "score": 4.0,
+                "why": {"chunk": 2.4, "name": 1.52},
+            }
+        ],
+    }
+
+
+def test_the_fast_profile_is_one_line_a_row_and_the_rich_one_whole_chunks() -> None:
+    long = "\n".join(f"line_{number} = {number}" for number in range(200))
+    engine = StandIn(hits=(hit(text=long),))
+    fast = told(engine, "codebase_retrieval", query="line_150", profile="fast")["results"][0]
+    assert fast == {"path": "src/auth.py", "lines": "10-209", "symbol": "login", "content": "line_0 = 0", "score": 4.0}
+    balanced = told(engine, "codebase_retrieval", query="line_150")["results"][0]
+    assert "line_150 = 150" in balanced["content"]
+    assert balanced["chunk"] == "10-209"
+    assert balanced["lines"] == "160-183"
+    rich = told(engine, "codebase_retrieval", query="line_150", profile="rich")["results"][0]
+    assert rich["content"] == long
+
+
+def test_filters_reach_the_engine_normalised() -> None:
+    engine = StandIn()
+    text(
+        engine, "codebase_retrieval", query="q", topK="3", includePaths="src/**", excludePaths=["*.md"],
+        chunkTypes="definitions", tags=["#Auth", "python"], languages=["Python"], minScore="0.5",
+    )  # fmt: skip
+    query = engine.queries[0]
+    assert query.filter == Filter(("definitions",), ("python",), ("auth", "python"), ("src/**",), ("*.md",))
+    assert (query.limit, query.min_score) == (3, 0.5)
+
+
+def test_a_token_budget_keeps_whole_rows_and_says_how_many_are_missing() -> None:
+    engine = StandIn(hits=tuple(hit(first=number * 10 + 1) for number in range(10)))
+    reply = told(engine, "codebase_retrieval", query="q", max_tokens=200)
+    assert 0 < len(reply["results"]) < 10
+    assert reply["shown"] == len(reply["results"])
+    assert reply["total"] == 10
+    assert "did not fit" in reply["next"]
+
+
+def test_the_best_row_comes_even_when_it_alone_is_over_the_budget() -> None:
+    assert len(told(StandIn(), "codebase_retrieval", query="q", max_tokens=1)["results"]) == 1
+
+
+@pytest.mark.parametrize("name", ["codebase_retrieval", "semantic_search", "cortex_search"])
+def test_no_reply_is_over_the_limit_and_the_rest_is_announced(name: str) -> None:
+    hits = tuple(hit(f"src/part_{number}.py", f"word {number}\n" * 200) for number in range(50))
+    engine = StandIn(hits=hits, settings=Settings(result_chars_max=5_000))
+    limit = {"limit": 50} if name == "cortex_search" else {"top_k": 50}
+    reply = text(engine, name, query="word", **limit)
+    assert len(reply) <= 5_000
+    assert "did not fit" in reply
+    assert "part_0.py" in reply
+
+
+def test_an_empty_answer_says_why_and_what_next() -> None:
+    reply = told(StandIn(hits=()), "codebase_retrieval", query="q")
+    assert reply["results"] == []
+    assert reply["reason"] == "no match"
+    assert "find_symbol" in reply["next"]
+
+
+def test_an_empty_answer_under_filters_says_to_loosen_them() -> None:
+    assert "Loosen" in told(StandIn(hits=()), "codebase_retrieval", query="q", tags=["go"])["next"]
+
+
+def test_an_overlong_line_is_cut_around_the_query_with_dots() -> None:
+    minified = "a" * 50_000 + " needle " + "b" * 50_000
+    row = told(StandIn(hits=(hit(text=minified),)), "codebase_retrieval", query="needle")["results"][0]
+    assert "needle" in row["content"]
+    assert row["content"].startswith("…")
+    assert row["content"].endswith("…")
+    assert len(row["content"]) < 1_000
+
+
+def test_edited_files_are_marked_stale() -> None:
+    stale = replace(hit(), stale=True)
+    assert told(StandIn(hits=(stale,)), "codebase_retrieval", query="q")["results"][0]["stale"] is True
+
+
+def test_an_excerpt_holds_the_line_that_answers() -> None:
+    lines = "\n".join(str(number) for number in range(100))
+    before, shown = excerpt(lines, "77", lines_max=10, chars_max=900)
+    assert shown.split("\n")[77 - before] == "77"
+    assert shown.count("\n") == 9
+
+
+def test_a_chunk_just_over_the_limit_is_shown_whole() -> None:
+    text_of_11 = "\n".join("abcdefghijk")
+    assert excerpt(text_of_11, "k", lines_max=10, chars_max=900) == (0, text_of_11)
+
+
+@given(st.lists(st.text("ab c", max_size=12), min_size=1, max_size=12), st.integers(1, 9), st.integers(1, 40))
+def test_an_excerpt_is_a_run_of_whole_lines_within_its_limits(lines: list[str], lines_max: int, chars_max: int) -> None:
+    before, shown = excerpt("\n".join(lines), "a b", lines_max=lines_max, chars_max=chars_max)
+    run = shown.split("\n")
+    assert lines[before : before + len(run)] == run
+    assert len(run) <= lines_max * 1.25 + 1
+    assert len(shown) <= chars_max * 1.25 or len(run) == 1
+
+
+# -- semantic_search --------------------------------------------------------------------------------------------------
+
+
+def test_semantic_search_is_markdown_grouped_by_file() -> None:
+    engine = StandIn(hits=(hit("a.py", first=50), hit("b.py", score=3.0), hit("a.py", first=1, score=2.0)))
+    reply = text(engine, "semantic_search", query="log in")
+    assert reply.startswith("lexical · fresh · 3 matches\n\n## a.py\n### 1-3 login (score 2.0)\n```python\ndef login")
+    assert reply.index("### 50-52") < reply.index("## b.py")
+
+
+def test_a_fence_is_longer_than_any_inside() -> None:
+    engine = StandIn(hits=(hit(text="````md\nx\n````", language="markdown"),))
+    assert "\n`````markdown\n" in text(engine, "semantic_search", query="x")
+
+
+def test_semantic_search_deep_gives_whole_chunks() -> None:
+    engine = StandIn(hits=(hit(text="\n".join(f"x{number}" for number in range(100))),))
+    assert "x99" in text(engine, "semantic_search", query="x1", mode="deep")
+    assert "x99" not in text(engine, "semantic_search", query="x1")
+
+
+def test_semantic_search_refuses_more_than_500_characters() -> None:
+    with pytest.raises(InvalidArgument, match="at most 500"):
+        text(StandIn(), "semantic_search", query="x" * 501)
+
+
+# -- cortex_search ----------------------------------------------------------------------------------------------------
+
+
+def test_cortex_search_answers_the_json_of_its_seed() -> None:
+    assert told(StandIn(), "cortex_search", query="log in") == {
+        "results": [
+            {
+                "chunk": {
+                    "id": "id-src/auth.py-10",
+                    "chunk_type": "definitions",
+                    "title": "login",
+                    "text": LOGIN,
+                    "tags": ["code", "python"],
+                    "metadata": {
+                        "source": "code",
+                        "file_path": "src/auth.py",
+                        "language": "python",
+                        "line_start": 10,
+                        "line_end": 12,
+                    },
+                    "created_at": "2026-11-21T08:00:00Z",
+                    "updated_at": "2026-11-21T08:00:00Z",
+                },
+                "combined_score": 1.0,
+            }
+        ],
+        "total": 1,
+        "engine": "lexical",
+    }
+
+
+def test_an_unknown_tag_answers_nothing_plus_near_tags() -> None:
+    engine = StandIn(hits=(), reason="no chunk carries the tag pyton", near_tags=("python",))
+    reply = told(engine, "cortex_search", query="q", tags=["pyton"])
+    assert (reply["results"], reply["total"], reply["near_tags"]) == ([], 0, ["python"])
+
+
+# -- symbols and the graph --------------------------------------------------------------------------------------------
+
+
+def test_find_symbol_gives_place_signature_and_doc_line() -> None:
+    assert text(StandIn(), "find_symbol", name="login") == (
+        "1 definition · fresh\nsrc/auth.py:10-12 function auth.login\n    def login(user, password)\n    Let a user in."
+    )
+
+
+def test_find_symbol_names_what_comes_close() -> None:
+    assert "nothing is defined under 'logn'; near: login" in text(StandIn(), "find_symbol", name="logn")
+
+
+def test_find_symbol_outlines_a_file() -> None:
+    assert text(StandIn(), "find_symbol", outline="src/auth.py") == (
+        "src/auth.py · 40 lines · python · 2 symbols\n1-3 def Auth(user, password)\n  10-12 def login(user, password)"
+    )
+
+
+def test_find_symbol_without_name_and_outline_is_refused() -> None:
+    with pytest.raises(InvalidArgument, match="name is missing"):
+        text(StandIn(), "find_symbol")
+
+
+def test_trace_gives_evidence_for_each_step() -> None:
+    assert text(StandIn(), "trace", symbol="login") == (
+        "callers of login · 1 step · fresh\n"
+        "src/app.py:7 main -> login | login(user, password)\n"
+        "note: dynamic calls are not seen"
+    )
+
+
+@pytest.mark.parametrize("arguments", [{}, {"symbol": "a", "path": "b"}])
+def test_trace_takes_exactly_one_of_symbol_and_path(arguments: dict[str, str]) -> None:
+    with pytest.raises(InvalidArgument, match="a symbol or a path"):
+        text(StandIn(), "trace", **arguments)
+
+
+# -- files ------------------------------------------------------------------------------------------------------------
+
+
+def test_read_file_puts_one_header_line_before_the_text() -> None:
+    reply = text(StandIn(), "get_file", path="src/auth.py")
+    assert reply == f"src/auth.py · lines 1-3 of 3 · python · sha256 0123456789ab\n{LOGIN}"
+
+
+def test_read_file_reads_a_range() -> None:
+    reply = text(StandIn(), "read_file", path="src/auth.py", startLine=2, endLine="2")
+    assert reply.startswith("src/auth.py · lines 2-2 of 3")
+    assert reply.count("\n") == 1
+
+
+def test_read_file_with_dependencies_answers_the_json_of_its_seed() -> None:
+    reply = told(StandIn(), "read_file", path="src/auth.py", includeDeps=True)
+    assert reply == {
+        "file": {"path": "src/auth.py", "content": LOGIN, "size": len(LOGIN), "lines": 3, "language": "python"},
+        "dependencies": [{"path": "src/hashing.py", "type": "import", "level": 1, "content": LOGIN}],
+        "metadata": {"module": "src", "role": "core", "lastModified": "2026-11-21T08:00:00Z"},
+    }
+    assert told(StandIn(), "read_file", path="a.py", include_deps=True, maxDepth=0)["dependencies"] == []
+
+
+def test_a_long_file_ends_with_the_line_to_go_on_from() -> None:
+    engine = StandIn(
+        text="\n".join(f"line {number}" for number in range(1, 1001)), settings=Settings(result_chars_max=3_000)
+    )
+    reply = text(engine, "read_file", path="long.txt")
+    assert len(reply) <= 3_000
+    last = reply.rsplit("\n", 1)[1]
+    shown = reply.count("\n") - 1
+    assert last == f"… {1000 - shown} more lines did not fit: read_file with start_line {shown + 1}"
+    assert reply.startswith(f"long.txt · lines 1-{shown} of 1000")
+
+
+def test_a_single_line_over_the_limit_is_cut_and_says_so() -> None:
+    engine = StandIn(text="x" * 100_000, settings=Settings(result_chars_max=3_000))
+    reply = text(engine, "read_file", path="a.min.js")
+    assert len(reply) <= 3_000
+    assert "line 1 is 100,000 characters long and was cut here" in reply
+
+
+class Giant(StandIn):
+    def read(self, path: str, **_: Any) -> Any:
+        raise TooLarge(f"{path} has 3,000,000 bytes")
+
+
+def test_a_file_over_the_limit_answers_with_its_outline() -> None:
+    reply = text(Giant(), "read_file", path="big.py")
+    assert reply.startswith("big.py · 40 lines · python · 2 symbols\n1-3 def Auth")
+    assert reply.endswith("big.py has 3,000,000 bytes; read parts of it with start_line and end_line.")
+
+
+def test_list_directory_draws_a_tree_and_counts_what_was_cut() -> None:
+    assert text(StandIn(), "list_directory", sizes=True) == (
+        ". · depth 2 · 4 items\n"
+        "├── src/\n"
+        "│   ├── app.py (100 B)\n"
+        "│   ├── auth.py (2.0 kB)\n"
+        "│   └── ... 123 more\n"
+        "└── README.md (10 B)"
+    )
+
+
+# -- the index --------------------------------------------------------------------------------------------------------
+
+
+def test_index_workspace_reports_what_it_did_and_what_it_skipped() -> None:
+    assert told(StandIn(), "index_workspace") == {
+        "files": 2, "chunks": 5, "symbols": 3, "added": 1, "changed": 0, "removed": 0, "unchanged": 1, "seconds": 0.123,
+        "skipped": {"binary": 1, "ignored": 1},
+        "skipped_examples": [{"path": "logo.png", "reason": "binary"}, {"path": "a.min.js", "reason": "ignored"}],
+    }  # fmt: skip
+
+
+class Busy(StandIn):
+    """Refuses twice, as while the server's own run is under way."""
+
+    refusals = 2
+
+    def index(self, **arguments: Any) -> Any:
+        if self.refusals:
+            self.refusals -= 1
+            raise StorageBusy("this workspace is being indexed already")
+        return super().index(**arguments)
+
+
+def test_index_workspace_waits_for_a_run_that_is_under_way() -> None:
+    assert told(Busy(), "index_workspace")["files"] == 2
+
+
+def test_waiting_for_a_run_can_be_cancelled() -> None:
+    call = Call()
+    call.cancel.set()
+    with pytest.raises(Cancelled):
+        tools.call(Busy(), "reindex_workspace", {}, call)  # ty: ignore[invalid-argument-type] - a stand-in
+
+
+def test_indexing_in_the_background_returns_at_once() -> None:
+    assert told(StandIn(), "reindex_workspace", background="true")["started"] is True
+
+
+def test_clear_index_wants_to_be_confirmed() -> None:
+    with pytest.raises(NotConfirmed) as caught:
+        text(StandIn(), "clear_index")
+    assert "confirm: true" in caught.value.suggestion
+    assert told(StandIn(), "clear_index", confirm=True)["freed_bytes"] == 4096
+
+
+def test_index_status_leaves_out_what_is_empty() -> None:
+    reply = told(StandIn(), "index_status")
+    assert reply["files"] == 2
+    assert reply["stale"] == 0
+    assert not {"last_error", "stale_files", "building", "next", "stats"} & set(reply)
+
+
+def test_index_status_says_what_to_do_without_an_index() -> None:
+    assert "index_workspace" in told(StandIn(state=status(state="absent")), "index_status")["next"]
+
+
+def test_an_error_of_the_engine_stays_an_error_and_becomes_the_contract_s_json() -> None:
+    with pytest.raises(FileNotFound) as caught:
+        text(StandIn(), "read_file", path="missing.py")
+    reply = tools.failure(caught.value)
+    assert reply.is_error
+    assert json.loads(reply.text) == {
+        "error": {
+            "code": "FILE_NOT_FOUND",
+            "message": "no file missing.py",
+            "suggestion": "Did you mean src/auth.py?",
+            "retryable": False,
+            "details": {"path": "missing.py"},
+        }
+    }

@@ -1,0 +1,244 @@
+"""The tools that review: what they take, what they answer, what they refuse, and how a second look comes back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from context_engine.engine import Engine
+from context_engine.errors import (
+    CallError,
+    DiffCombinedUnsupported,
+    DiffInvalid,
+    DiffTruncated,
+    InvalidArgument,
+    PreconditionFailed,
+    RefNotFound,
+    ReviewNotFound,
+    TooLarge,
+)
+from context_engine.tools.review_tools import review_changes, review_git_diff
+from context_engine.tools.tool import Call, Tool
+from tests.support.changes import commit, diff_text, git, repository, write
+from tests.support.engines import open_engine
+
+SOUND = "def add(item, basket):\n    basket.append(item)\n"
+FAULTY = "def add(item, basket=[]):\n    basket.append(item)\n"
+DIFF = diff_text("shop/cart.py", SOUND, FAULTY)
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    return repository(tmp_path / "work", {"shop/cart.py": SOUND, "shop/é ü.py": "x = 1\n"})
+
+
+@pytest.fixture
+def engine(here: Path) -> Generator[Engine]:
+    with open_engine(here) as opened:
+        yield opened
+
+
+def call(engine: Engine, tool: Tool, **arguments: Any) -> dict[str, Any]:
+    return json.loads(tool.call(engine, arguments, Call()).text)
+
+
+def test_a_diff_is_answered_with_findings_verdict_and_coverage(engine: Engine) -> None:
+    told = call(engine, review_changes, diff=DIFF, assist="off")
+    (finding,) = told["findings"]
+    assert finding.keys() == {
+        *(
+            "id",
+            "rule",
+            "source",
+            "title",
+            "body",
+            "priority",
+            "category",
+            "confidence_score",
+            "code_location",
+            "quote",
+        ),
+        *("is_on_changed_line", "is_new", "evidence", "suggestion", "related"),
+    }
+    assert (finding["rule"], finding["priority"], finding["category"]) == ("mutable-default", 1, "correctness")
+    assert finding["code_location"] == {"file_path": "shop/cart.py", "line_range": {"start": 1, "end": 1}}
+    assert (told["ok"], told["verdict"], told["overall_correctness"]) == (
+        True,
+        "blocking_findings",
+        "patch is incorrect",
+    )
+    assert told["coverage"]["files_reviewed"] == 1
+    assert {each["name"] for each in told["coverage"]["analyzers"]} >= {"ruff"}
+    assert (told["should_fail"], told["warnings"], "next" in told) == (False, [], False)
+    assert (told["meta"]["tool"], told["meta"]["assist_used"]) == ("review_changes", "none")
+
+
+def test_options_narrow_what_is_told_and_count_the_rest(engine: Engine) -> None:
+    def filtered(**options: Any) -> dict[str, int]:
+        told = call(engine, review_changes, diff=DIFF, assist="off", **options)
+        assert told["findings"] == []
+        return {name: count for name, count in told["findings_filtered"].items() if count}
+
+    (finding,) = call(engine, review_changes, diff=DIFF, assist="off")["findings"]
+    assert filtered(categories="security") == {"category": 1}
+    assert filtered(confidenceThreshold="0.99") == {"below_confidence": 1}
+    assert filtered(allow_ids=[finding["id"]]) == {"allow_listed": 1}
+    assert filtered(exclude_patterns=["shop/"]) == {}
+
+
+def test_a_finding_of_the_named_priority_fails_the_review(engine: Engine) -> None:
+    told = call(engine, review_changes, diff=DIFF, assist="off", fail_on="P1")
+    assert told["should_fail"]
+    assert told["fail_reasons"] == ["P1 Mutable default argument at shop/cart.py:1"]
+    assert not call(engine, review_changes, diff=DIFF, assist="off", fail_on="P0")["should_fail"]
+
+
+@pytest.mark.parametrize("shape", ["markdown", "sarif", "rdjson"])
+def test_a_review_is_rendered_for_people_and_for_other_programs(engine: Engine, shape: str) -> None:
+    text = review_changes.call(engine, {"diff": DIFF, "format": shape}, Call()).text
+    assert "mutable-default" in text or "Mutable default" in text
+    assert (shape == "markdown") is not text.startswith("{")
+
+
+MERGE = "diff --cc a.py\nindex 1,2..3\n--- a/a.py\n+++ b/a.py\n@@@ -1,1 -1,1 +1,2 @@@\n  x\n++y\n"
+CUT = "--- a/a.py\n+++ b/a.py\n@@ -1,5 +1,5 @@\n x\n-y\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"diff": "garbage"}, DiffInvalid),
+        ({"diff": MERGE}, DiffCombinedUnsupported),
+        ({"diff": CUT}, DiffTruncated),
+        ({"diff": DIFF + "\n" * 2_000_001}, TooLarge),
+        ({"diff": " "}, InvalidArgument),
+        ({}, InvalidArgument),
+        ({"diff": DIFF, "fail_on": "P9"}, InvalidArgument),
+        ({"diff": DIFF, "base_ref": "--output=x"}, InvalidArgument),
+        ({"diff": DIFF, "file_contexts": {"a": 1}}, InvalidArgument),
+        ({"diff": DIFF, "invariants_path": "no.yml"}, InvalidArgument),
+        ({"findings": {"findings": []}}, InvalidArgument),
+        ({"diff": DIFF, "review_id": "rev_no"}, InvalidArgument),
+        ({"findings": {"findings": []}, "review_id": "rev_no"}, ReviewNotFound),
+    ],
+)
+def test_what_cannot_be_reviewed_is_an_error_that_names_the_next_step(
+    engine: Engine, arguments: dict[str, Any], error: type[CallError]
+) -> None:
+    with pytest.raises(error) as refused:
+        review_changes.call(engine, arguments, Call())
+    assert refused.value.suggestion
+
+
+# -- git --
+
+
+def test_git_says_what_is_reviewed_and_how_it_was_asked(here: Path, engine: Engine) -> None:
+    git(here, "mv", "shop/é ü.py", "shop/renamed ü.py")
+    write(here, {"shop/cart.py": FAULTY})
+    git(here, "add", "-A")
+    told = call(engine, review_git_diff, assist="off")
+    about = told["git_info"]
+    assert (about["target"], about["files_changed"], about["stats"]) == ("staged", 2, {"added": 1, "removed": 1})
+    assert about["renames"] == [{"from": "shop/é ü.py", "to": "shop/renamed ü.py"}]
+    assert about["command"].startswith("git diff")
+    assert [each["rule"] for each in told["review"]["findings"]] == ["mutable-default"]
+
+
+def test_a_branch_is_reviewed_from_where_it_left_the_default_branch(here: Path, engine: Engine) -> None:
+    git(here, "checkout", "-q", "-b", "topic")
+    commit(here, {"shop/cart.py": FAULTY})
+    git(here, "checkout", "-q", "main")
+    commit(here, {"shop/other.py": "def f(x=[]):\n    x.append(1)\n"})
+    told = call(engine, review_git_diff, target="main...topic", assist="off", options={"fail_on": "P1"})
+    assert [each["rule"] for each in told["review"]["findings"]] == ["mutable-default"]
+    assert told["review"]["should_fail"]
+    assert len(told["git_info"]["merge_base"]) == 40
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({}, PreconditionFailed),
+        ({"target": "mian"}, RefNotFound),
+        ({"target": "--output=x"}, CallError),
+        ({"target": "HEAD", "options": {"fial_on": "P1"}}, InvalidArgument),
+        ({"target": "HEAD", "include_patterns": ["*.go"]}, PreconditionFailed),
+    ],
+)
+def test_what_git_cannot_give_is_an_error_that_names_the_next_step(
+    engine: Engine, arguments: dict[str, Any], error: type[CallError]
+) -> None:
+    with pytest.raises(error) as refused:
+        review_git_diff.call(engine, arguments, Call())
+    assert refused.value.suggestion
+
+
+@pytest.mark.parametrize("setting", ["core.fsmonitor", "diff.external", "core.hooksPath"])
+def test_no_program_that_a_repository_names_is_started(here: Path, engine: Engine, setting: str) -> None:
+    marker = here.parent / "ran"
+    script = here.parent / "script.sh"
+    script.write_text(f"#!/bin/sh\ntouch '{marker}'\n", encoding="utf-8")
+    script.chmod(0o755)
+    write(here, {"shop/cart.py": FAULTY})
+    git(here, "config", setting, str(script))
+    assert call(engine, review_git_diff, target="head", assist="off")["review"]["findings"]
+    assert not marker.exists()
+
+
+# -- the second look --
+
+LOGIC = {
+    "file_path": "shop/cart.py", "start_line": 1, "end_line": 1, "quote": "def add(item, basket=[]):", "title": "Basket may be None",
+    "body": "Callers pass None.", "priority": 1, "category": "correctness", "confidence_score": 0.99, "suggestion": "",
+}  # fmt: skip
+
+
+def test_the_caller_is_offered_a_second_look_and_hands_it_in_to_the_same_tool(engine: Engine) -> None:
+    first = call(engine, review_changes, diff=DIFF)
+    offered = first["next"]
+    assert (offered["tool"], offered["arguments_template"]["review_id"]) == ("review_changes", first["review_id"])
+    assert "shop/cart.py" in offered["brief"]
+    sent = {"findings": {"findings": [LOGIC]}, "review_id": first["review_id"]}
+    second = call(engine, review_changes, **sent, submission_id=offered["arguments_template"]["submission_id"])
+    assert {each["source"] for each in second["findings"]} == {"builtin", "host"}
+    assert max(each["confidence_score"] for each in second["findings"] if each["source"] == "host") <= 0.85
+    assert (second["second_pass"], second["meta"]["assist_used"]) == (True, "host")
+    again = call(engine, review_changes, **sent, submission_id=offered["arguments_template"]["submission_id"])
+    assert again["findings"] == second["findings"]
+
+
+def test_a_finding_about_what_is_not_there_is_rejected_with_its_reason(engine: Engine) -> None:
+    first = call(engine, review_changes, diff=DIFF)
+    invented = LOGIC | {"quote": "def remove(item):", "start_line": 1}
+    elsewhere = LOGIC | {"file_path": "shop/other.py"}
+    told = call(engine, review_changes, findings={"findings": [invented, elsewhere]}, review_id=first["review_id"])
+    assert len(told["rejected"]) == 2
+    assert all(each["reason"] for each in told["rejected"])
+    assert told["overall_correctness"] == "patch is incorrect"
+
+
+def test_without_a_second_look_nobody_is_told_that_a_patch_is_correct(engine: Engine) -> None:
+    calm = diff_text("shop/cart.py", SOUND, SOUND.replace("item)", "item)  # at the end"))
+    first = call(engine, review_changes, diff=calm)
+    assert (first["verdict"], first["overall_correctness"]) == ("no_deterministic_findings", "needs attention")
+    done = call(engine, review_changes, findings={"findings": []}, review_id=first["review_id"])
+    assert done["overall_correctness"] == "patch is correct"
+
+
+def test_a_workspace_that_nobody_may_write_to_is_reviewed_all_the_same(here: Path) -> None:
+    (here / ".context-engine").write_text("a file where a folder belongs", encoding="utf-8")
+    with open_engine(here) as engine:
+        told = call(engine, review_changes, diff=DIFF)
+    assert [each["rule"] for each in told["findings"]] == ["mutable-default"]
+    assert "no second look" in told["warnings"][0]
+    assert "next" not in told
+
+
+def test_a_review_is_as_safe_as_reading() -> None:
+    assert review_changes.hints.read_only
+    assert review_git_diff.hints.read_only

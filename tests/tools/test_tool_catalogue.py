@@ -1,0 +1,149 @@
+"""The contract every tool keeps towards the clients that list it."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from typing import Any
+
+import jsonschema
+import pytest
+
+from context_engine import tools
+from context_engine.errors import UnknownTool
+from context_engine.server.profiles import PROFILES
+from context_engine.settings import Settings
+from context_engine.tools import Tool
+from tests.support.tools_stand_in import StandIn
+
+EACH = pytest.mark.parametrize("tool", tools.ALL, ids=lambda tool: tool.name)
+AGENT_WORDS = {"find", "search", "read", "list", "index", "show", "trace", "symbol", "references", "delete", "rebuild"}
+AGENT_WORDS |= {"edit", "replace", "write", "undo", "review"}
+
+
+@EACH
+def test_a_description_is_short_and_says_what_agents_search_for(tool: Tool) -> None:
+    assert 40 <= len(tool.description) <= 350
+    assert len(re.findall(r"[.](?:\s|$)", tool.description)) <= 5
+    assert AGENT_WORDS & set(re.findall(r"[a-z]+", tool.description.lower()))
+
+
+@EACH
+def test_a_parameter_is_described_in_at_most_80_characters(tool: Tool) -> None:
+    for name, schema in tool.schema["properties"].items():
+        assert 0 < len(schema["description"]) <= 80, name
+
+
+@EACH
+def test_a_schema_is_valid_and_takes_nothing_else(tool: Tool) -> None:
+    jsonschema.Draft202012Validator.check_schema(tool.schema)
+    assert tool.schema["type"] == "object"
+    assert tool.schema["additionalProperties"] is False
+
+
+@EACH
+def test_only_tools_that_touch_nothing_are_read_only(tool: Tool) -> None:
+    hints = tool.hints
+    assert hints.read_only == (tool.touches == "nothing")
+    assert not hints.open_world
+    assert not (hints.read_only and hints.destructive)
+
+
+def test_what_may_lose_something_is_destructive_and_so_is_what_may_reach_it() -> None:
+    assert [tool.name for tool in tools.ALL if tool.hints.destructive] == [
+        *(
+            "edit_file",
+            "write_file",
+            "safe_replace",
+            "undo_edit",
+            "rename_symbol",
+            "delete_memory",
+            "execute_plan",
+            "delete_plan",
+            "clear_index",
+            "call_tool",
+        ),
+    ]
+
+
+def test_listing_tools_loads_neither_parsers_nor_numbers_nor_databases() -> None:
+    code = "import sys, context_engine.tools; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "context_engine.tools.edit_tools" in loaded
+    assert not loaded & {"numpy", "rapidfuzz", "tree_sitter", "apsw", "yaml", "context_engine.engine"}
+
+
+def test_three_to_five_tools_are_always_before_the_model_and_none_is_cut_by_its_client() -> None:
+    always = [tool.name for tool in tools.ALL if tool.meta.get("anthropic/alwaysLoad")]
+    assert 3 <= len(always) <= 5
+    assert set(always) <= set(PROFILES["core"])
+    assert {tool.meta["anthropic/maxResultSizeChars"] for tool in tools.ALL} == {500_000}
+
+
+def test_every_tool_is_there_once_and_get_file_is_read_file() -> None:
+    names = [tool.name for tool in tools.ALL]
+    assert len(names) == len(set(names))
+    assert tools.find("get_file") is tools.find("read_file")
+
+
+def test_an_unknown_tool_is_named_with_the_nearest() -> None:
+    with pytest.raises(UnknownTool) as caught:
+        tools.find("codebase_retreival")
+    assert caught.value.suggestion == "Did you mean codebase_retrieval?"
+
+
+def manifest(**arguments: object) -> str:
+    return tools.call(StandIn(), "tool_manifest", arguments).text  # ty: ignore[invalid-argument-type] - a stand-in
+
+
+def test_the_manifest_lists_every_tool_with_one_line() -> None:
+    lines = manifest().split("\n")
+    assert lines[0] == f"{len(tools.ALL)} tools"
+    assert len(lines) == 1 + len(tools.ALL)
+    assert any(line.startswith("read_file (also get_file) - Read a file") for line in lines)
+
+
+def test_the_manifest_finds_a_tool_by_words() -> None:
+    assert manifest(query="who calls this, callers").split("\n")[1].startswith("trace - ")
+    assert manifest(query="unwrap").split("\n") == [
+        "0 tools for 'unwrap'",
+        "no tool matches; leave query out to see all",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("query", "tool"),
+    [
+        ("where is a function defined", "find_symbol"), ("top_k", "codebase_retrieval"), ("confirm", "clear_index"),
+        ("impact of a change", "trace"), ("latencies", "index_status"), ("maxDepth imports", "read_file"),
+        ("files of a folder as a tree", "list_directory"), ("rebuild from scratch", "reindex_workspace"),
+    ],
+)  # fmt: skip
+def test_the_manifest_finds_a_tool_by_what_it_does_and_by_its_arguments(query: str, tool: str) -> None:
+    assert tool in [line.split(" ")[0] for line in manifest(query=query).split("\n")[1:4]]
+
+
+def test_the_manifest_gives_full_schemas_by_name() -> None:
+    told = json.loads(manifest(names=["get_file"]))
+    assert told["tools"][0]["inputSchema"] == tools.find("read_file").schema
+    assert told["tools"][0]["aliases"] == ["get_file"]
+    roomy: Any = StandIn(settings=Settings(result_chars_max=200_000))
+    told = json.loads(tools.call(roomy, "tool_manifest", {"schemas": True}).text)
+    assert len(told["tools"]) == len(tools.ALL)
+
+
+def test_schemas_that_do_not_fit_one_reply_are_named() -> None:
+    engine: Any = StandIn(settings=Settings(result_chars_max=3_000))
+    told = json.loads(tools.call(engine, "tool_manifest", {"schemas": True}).text)
+    assert told["total"] == len(tools.ALL)
+    assert 0 < len(told["tools"]) < len(tools.ALL)
+    named = told["next"].partition("names: ")[2].split(", ")
+    assert [each["name"] for each in told["tools"]] + named == [each.name for each in tools.ALL]
+
+
+def test_the_manifest_says_when_a_name_is_unknown() -> None:
+    with pytest.raises(UnknownTool):
+        manifest(names=["trcae"])
