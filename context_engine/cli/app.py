@@ -21,7 +21,7 @@ from context_engine.cli import (
     token_commands,
     workspace_commands,
 )
-from context_engine.cli.common_options import AsJson, Root, Together
+from context_engine.cli.common_options import AsJson, Root, WorkspaceName
 from context_engine.cli.terminal import safe_streams
 from context_engine.errors import AccessFailed, BugError, ContextEngineError, InvalidArgument
 
@@ -64,15 +64,15 @@ def run() -> int:
 
 def _complain(error: Exception) -> int:
     """Print one line about an error; the exit code."""
-    from context_engine.cli.console import complain
+    from context_engine.cli.console import print_error
 
     format_message = getattr(error, "format_message", None)
     if callable(format_message):  # wrong usage, as every release of typer's copy of click says it
         if type(error).__name__ != "NoArgsIsHelpError":  # its help has been printed
             command = getattr(getattr(error, "ctx", None), "command_path", "ctx")
-            complain(InvalidArgument(str(format_message()), suggestion=f"{command} --help shows what it takes."))
+            print_error(InvalidArgument(str(format_message()), suggestion=f"{command} --help shows what it takes."))
         return WRONG_USAGE
-    complain(error if isinstance(error, ContextEngineError) else _defect(error))
+    print_error(error if isinstance(error, ContextEngineError) else _defect(error))
     return 1
 
 
@@ -152,7 +152,7 @@ def search(
         typer.Option(
             "--kind",
             help="documentation, symbols, definitions or data; repeatable.",
-            autocompletion=shell_completion.kinds,
+            autocompletion=shell_completion.complete_chunk_kinds,
         ),
     ] = None,
     tag: Annotated[list[str] | None, typer.Option("--tag", help="Must carry this tag; repeatable, all count.")] = None,
@@ -161,7 +161,7 @@ def search(
     exclude: Annotated[list[str] | None, typer.Option("--exclude", help="No paths like this glob.")] = None,
     as_json: AsJson = False,
     why: Annotated[bool, typer.Option("--why", help="Show what each score is made of.")] = False,
-    workspace: Together = "",
+    workspace: WorkspaceName = "",
 ) -> None:
     """Find code by a question, by words or by a symbol. Indexes first when there is no index.
 
@@ -173,12 +173,12 @@ def search(
     - `ctx search login --json | jq .results`
     - `ctx search "retry policy" --workspace team`
     """
-    from context_engine.cli.search_command import Asked, search_workspace
+    from context_engine.cli.search_command import SearchOptions, search_workspace
     from context_engine.cli.search_command import search as run_search
 
     filters = {"chunk_types": kind, "tags": tag, "languages": lang, "include_paths": include, "exclude_paths": exclude}
     chosen = {name: list(values) for name, values in filters.items() if values}
-    asked = Asked(query, number, chosen, as_json=as_json, why=why)
+    asked = SearchOptions(query, number, chosen, as_json=as_json, why=why)
     raise typer.Exit(search_workspace(workspace, asked) if workspace else run_search(root, asked))
 
 
@@ -198,9 +198,9 @@ def symbol(
     - `ctx symbol '*Error' --kind class`
     - `ctx symbol main --path src`
     """
-    from context_engine.cli.call_command import show
+    from context_engine.cli.call_command import show_reply
 
-    raise typer.Exit(show(root, "find_symbol", {"name": name, "kind": kind, "path": path, "limit": number}))
+    raise typer.Exit(show_reply(root, "find_symbol", {"name": name, "kind": kind, "path": path, "limit": number}))
 
 
 @app.command()
@@ -212,7 +212,7 @@ def trace(
         typer.Option(
             *("-d", "--direction"),
             help="callers, callees, imports, importers or impact.",
-            autocompletion=shell_completion.directions,
+            autocompletion=shell_completion.complete_directions,
         ),
     ] = "callers",
     depth: Annotated[int, typer.Option("--depth", min=1, max=4, help="How many steps to follow.")] = 1,
@@ -225,10 +225,10 @@ def trace(
     - `ctx trace src/auth.py -d importers`
     - `ctx trace hash_password -d impact --depth 3`
     """
-    from context_engine.cli.call_command import show
+    from context_engine.cli.call_command import show_reply
 
     named = "path" if "/" in target or (Path(target).suffix and Path(target).exists()) else "symbol"
-    raise typer.Exit(show(root, "trace", {named: target, "direction": direction, "depth": depth}))
+    raise typer.Exit(show_reply(root, "trace", {named: target, "direction": direction, "depth": depth}))
 
 
 @app.command()
@@ -275,9 +275,9 @@ def undo(
     - `ctx undo`
     - `ctx undo --redo -n 2`
     """
-    from context_engine.cli.call_command import show
+    from context_engine.cli.call_command import show_reply
 
-    raise typer.Exit(show(root, "undo_edit", {"steps": steps, "redo": redo, "list": only_list}))
+    raise typer.Exit(show_reply(root, "undo_edit", {"steps": steps, "redo": redo, "list": only_list}))
 
 
 @app.command()
@@ -370,11 +370,12 @@ def serve(context: typer.Context) -> None:
 @app.command()
 def call(
     tool: Annotated[
-        str, typer.Argument(help="The tool's name; `ctx tools` lists them.", autocompletion=shell_completion.tools)
+        str,
+        typer.Argument(help="The tool's name; `ctx tools` lists them.", autocompletion=shell_completion.complete_tools),
     ],
     arguments: Annotated[str, typer.Argument(help="Its arguments as JSON; - reads them from stdin.")] = "{}",
     root: Root = None,
-    workspace: Together = "",
+    workspace: WorkspaceName = "",
 ) -> None:
     """Call one tool as an agent would and print its text. Exit code 1 with the error as JSON when it failed.
 
@@ -411,7 +412,7 @@ def setup(
         list[str] | None,
         typer.Argument(
             help="claude, codex, gemini, opencode, cursor, vscode or claude-desktop; none lists them.",
-            autocompletion=shell_completion.clients,
+            autocompletion=shell_completion.complete_clients,
         ),
     ] = None,
     only_print: Annotated[bool, typer.Option("--print", help="Show the change as a diff and write nothing.")] = False,
@@ -425,7 +426,9 @@ def setup(
     profile: Annotated[
         str,
         typer.Option(
-            "--profile", help="Which tools are listed; see ctx serve.", autocompletion=shell_completion.profiles
+            "--profile",
+            help="Which tools are listed; see ctx serve.",
+            autocompletion=shell_completion.complete_profiles,
         ),
     ] = "",
     read_only: Annotated[bool, typer.Option("--read-only", help="Serve no tool that writes.")] = False,
@@ -443,10 +446,10 @@ def setup(
     - `ctx setup claude-desktop --root ~/src/project`
     - `ctx setup cursor --remove`
     """
-    from context_engine.cli.setup_command import Wanted
+    from context_engine.cli.setup_command import SetupOptions
     from context_engine.cli.setup_command import setup as run_setup
 
-    wanted = Wanted(tuple(root or ()), profile, read_only, project, only_print, remove)
+    wanted = SetupOptions(tuple(root or ()), profile, read_only, project, only_print, remove)
     raise typer.Exit(run_setup(clients or (), wanted))
 
 
@@ -455,7 +458,7 @@ def doctor(
     clients: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Look at these clients; default: all that are here.", autocompletion=shell_completion.clients
+            help="Look at these clients; default: all that are here.", autocompletion=shell_completion.complete_clients
         ),
     ] = None,
     root: Root = None,
@@ -544,7 +547,7 @@ app.add_typer(chunks_app)
 @app.command("completion")
 def print_completion(
     shell: Annotated[
-        str, typer.Argument(help="bash, zsh, fish or powershell.", autocompletion=shell_completion.shells)
+        str, typer.Argument(help="bash, zsh, fish or powershell.", autocompletion=shell_completion.complete_shells)
     ],
 ) -> None:
     """Print what your shell must read to complete `ctx`; `ctx --install-completion` puts it in place.
@@ -556,7 +559,7 @@ def print_completion(
     - `ctx completion fish > ~/.config/fish/completions/ctx.fish`
     - `ctx completion powershell >> $PROFILE`
     """
-    typer.echo(shell_completion.script(shell))
+    typer.echo(shell_completion.build_script(shell))
 
 
 @app.command()

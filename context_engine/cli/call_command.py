@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from context_engine import tools
-from context_engine.cli.workspace_root import root_of
+from context_engine.cli.workspace_root import resolve_root
 from context_engine.errors import ContextEngineError, InvalidArgument
 from context_engine.server.dispatcher import Gate, alone
 from context_engine.server.profiles import Shown
@@ -22,9 +22,9 @@ def call(root: Path | None, name: str, written: str) -> int:
     """Call a tool with JSON arguments; its text, or the error as JSON, on stdout; the exit code."""
     try:
         tools.find(name)
-        arguments = parsed(sys.stdin.read() if written == "-" else written)
-        with _opened(root) as engine:
-            return printed(engine, name, arguments)
+        arguments = parse_arguments(sys.stdin.read() if written == "-" else written)
+        with _open_engine(root) as engine:
+            return print_reply(engine, name, arguments)
     except ContextEngineError as error:
         print(tools.failure(error).text)
         return 1
@@ -36,48 +36,48 @@ def call_workspace(workspace: str, name: str, written: str) -> int:
 
     try:
         tools.find(name)
-        arguments = parsed(sys.stdin.read() if written == "-" else written)
-        with workspaces.opened(workspace) as engines:
-            reply = workspaces.gate_to(engines).call(name, arguments, Call()).reply
+        arguments = parse_arguments(sys.stdin.read() if written == "-" else written)
+        with workspaces.open_workspace(workspace) as engines:
+            reply = workspaces.build_workspace_dispatcher(engines).call(name, arguments, Call()).reply
     except ContextEngineError as error:
         reply = tools.failure(error)
     print(reply.text)
     return int(reply.is_error)
 
 
-def show(root: Path | None, name: str, arguments: dict[str, Any]) -> int:
+def show_reply(root: Path | None, name: str, arguments: dict[str, Any]) -> int:
     """Call a tool and print its text; an error is raised for the terminal to tell."""
-    with _opened(root) as engine:
-        print(answered(engine, name, arguments))
+    with _open_engine(root) as engine:
+        print(call_for_text(engine, name, arguments))
     return 0
 
 
-def answered(engine: Engine, name: str, arguments: dict[str, Any]) -> str:
+def call_for_text(engine: Engine, name: str, arguments: dict[str, Any]) -> str:
     """The text that a tool answers with. Raises: what the tool does."""
-    outcome = gate_to(engine).call(name, arguments, Call())
+    outcome = build_dispatcher(engine).call(name, arguments, Call())
     if outcome.error:
         raise outcome.error
     return outcome.reply.text
 
 
-def given(**arguments: Any) -> dict[str, Any]:
+def drop_unset(**arguments: Any) -> dict[str, Any]:
     """Those arguments that say something."""
     return {name: value for name, value in arguments.items() if value not in (None, "", [], ())}
 
 
-def printed(engine: Engine, name: str, arguments: Any) -> int:
+def print_reply(engine: Engine, name: str, arguments: Any) -> int:
     """Call a tool and print its text, error or not; the exit code."""
-    reply = gate_to(engine).call(name, arguments, Call()).reply
+    reply = build_dispatcher(engine).call(name, arguments, Call()).reply
     print(reply.text)
     return int(reply.is_error)
 
 
-def gate_to(engine: Engine) -> Gate:
+def build_dispatcher(engine: Engine) -> Gate:
     """What a client passes too; at the terminal no tool is hidden."""
     return Gate(alone(engine), shown=Shown(profiles=("all",)))
 
 
-def parsed(written: str) -> dict[str, Any]:
+def parse_arguments(written: str) -> dict[str, Any]:
     """The arguments as an object. Raises: InvalidArgument, pointing at the place that is not JSON."""
     try:
         arguments = json.loads(written or "{}")
@@ -93,12 +93,12 @@ def parsed(written: str) -> dict[str, Any]:
 
 def list_tools() -> None:
     """Name and first sentence of every tool."""
-    from context_engine.cli.console import rows
+    from context_engine.cli.console import print_rows
 
-    rows((tool.name, tool.one_liner) for tool in tools.ALL)
+    print_rows((tool.name, tool.one_liner) for tool in tools.ALL)
 
 
-def _opened(root: Path | None) -> Engine:
+def _open_engine(root: Path | None) -> Engine:
     from context_engine.engine import Engine
 
-    return Engine.open(root_of(root))
+    return Engine.open(resolve_root(root))

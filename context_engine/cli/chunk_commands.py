@@ -5,28 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from context_engine.cli.console import indexed, note, rows, told
-from context_engine.cli.workspace_root import root_of
+from context_engine.cli.console import run_index, print_note, print_rows, run_with_progress
+from context_engine.cli.workspace_root import resolve_root
 from context_engine.engine import Engine
 from context_engine.index.chunk_files import FILES
 from context_engine.index.chunk_folder import read_folder
 from context_engine.model import ChunkKind
 from context_engine.search.chunk_export import ExportReport
-from context_engine.tools.file_tools import size_text
+from context_engine.tools.file_tools import format_size
 
 
 def export(folder: Path, root: Path | None, *, embedder: str) -> int:
     """Bring the index up to date and write it; the exit code."""
     target = folder.expanduser().absolute()
-    with Engine.open(root_of(root)) as engine:
-        indexed(engine)
-        report = told(
+    with Engine.open(resolve_root(root)) as engine:
+        run_index(engine)
+        report = run_with_progress(
             lambda tell, cancel: engine.export_chunks(target, embedder=embedder, progress=tell, cancel=cancel),
             "export",
             unit="chunks",
         )
         if target.is_relative_to(engine.root):
-            note(f"{folder} lies inside the workspace: unless an ignore file names it, it is indexed like other files")
+            print_note(
+                f"{folder} lies inside the workspace: unless an ignore file names it, it is indexed like other files"
+            )
     print(_line(report, folder))
     return 0
 
@@ -36,8 +38,8 @@ def check(folder: Path) -> int:
     chunks = read_folder(folder.expanduser())
     why = {skipped.path: skipped.detail for skipped in chunks.skipped}
     counts = {kind: sum(row.kind == kind for row in chunks.rows) for kind in FILES}
-    rows((name, "ok" if name in chunks.files else why.get(name, "not there")) for name in FILES.values())
-    rows(
+    print_rows((name, "ok" if name in chunks.files else why.get(name, "not there")) for name in FILES.values())
+    print_rows(
         [
             ("chunks", _counted(counts)),
             (
@@ -53,7 +55,7 @@ def check(folder: Path) -> int:
 def _line(report: ExportReport, folder: Path) -> str:
     """What was written, as a sentence."""
     made = f"vectors of {report.dimensions} numbers by {report.model}" if report.model else "no vectors"
-    return f"wrote {_counted(report.kinds)}, {made}, {size_text(report.size_bytes)}: {folder}"
+    return f"wrote {_counted(report.kinds)}, {made}, {format_size(report.size_bytes)}: {folder}"
 
 
 def _counted(kinds: Mapping[ChunkKind, int]) -> str:

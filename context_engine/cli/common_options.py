@@ -13,7 +13,7 @@ Root = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
-Together = Annotated[
+WorkspaceName = Annotated[
     str,
     typer.Option("--workspace", "-w", metavar="NAME", help="All repositories of this workspace; see ctx workspace."),
 ]

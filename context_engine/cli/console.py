@@ -60,7 +60,7 @@ out = SafeConsole(highlight=False, soft_wrap=True)
 err = SafeConsole(stderr=True, highlight=False, soft_wrap=True)
 
 
-def plain(text: str) -> str:
+def escape_text(text: str) -> str:
     r"""Return a text as Rich shows it unchanged on one line: no markup, no line break, no control character, no secret.
 
     >>> plain("[red]a\nb")
@@ -69,25 +69,25 @@ def plain(text: str) -> str:
     return escape(one_line(masked(text)))
 
 
-def complain(error: ContextEngineError) -> None:
+def print_error(error: ContextEngineError) -> None:
     """One line: what is wrong, and the next step."""
     step = error.suggestion[:1].upper() + error.suggestion[1:]
     said = " ".join(f"{error.message.rstrip('.')}. {step}".split())
-    err.print(f"[red]error:[/red] {plain(said)}")
+    err.print(f"[red]error:[/red] {escape_text(said)}")
 
 
-def note(text: str) -> None:
+def print_note(text: str) -> None:
     """A dim line about the work."""
-    err.print(f"[dim]{plain(text)}[/dim]")
+    err.print(f"[dim]{escape_text(text)}[/dim]")
 
 
-def sure(question: str) -> bool:
+def confirm(question: str) -> bool:
     """Ask whoever sits at the terminal; what is not a yes is a no."""
     err.print(f"{question} [y/N] ", end="", markup=False)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def rows(pairs: Iterable[tuple[str, str]]) -> None:
+def print_rows(pairs: Iterable[tuple[str, str]]) -> None:
     """Name and value, a line each: aligned, wrapped to a terminal's width, never wrapped in a pipe."""
     told = [(name, one_line(masked(value))) for name, value in pairs if value]
     if not out.is_terminal:
@@ -99,15 +99,15 @@ def rows(pairs: Iterable[tuple[str, str]]) -> None:
 
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     for name, value in told:
-        table.add_row(f"[cyan]{plain(name)}[/cyan]", plain(value))
+        table.add_row(f"[cyan]{escape_text(name)}[/cyan]", escape_text(value))
     out.print(table)
 
 
-def table(head: Sequence[str], cells: Iterable[Sequence[Cell]]) -> None:
+def print_table(head: Sequence[str], cells: Iterable[Sequence[Cell]]) -> None:
     """Rows below a head: on a terminal wrapped to its width, in a pipe aligned and each on its line."""
     rows = list(cells)
     if out.is_terminal:
-        out.print(drawn(head, rows), soft_wrap=False)
+        out.print(build_table(head, rows), soft_wrap=False)
         return
     lines = [tuple(head), *(tuple(" ".join(_plain(cell)[0].split()) for cell in row) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
@@ -115,7 +115,7 @@ def table(head: Sequence[str], cells: Iterable[Sequence[Cell]]) -> None:
         print("  ".join(f"{text:<{width}}" for text, width in zip(line, widths, strict=True)).rstrip())
 
 
-def drawn(head: Sequence[str], cells: Iterable[Sequence[Cell]]) -> Table:
+def build_table(head: Sequence[str], cells: Iterable[Sequence[Cell]]) -> Table:
     """Those rows for a terminal; the first column is never wrapped."""
     from rich.table import Table
     from rich.text import Text
@@ -133,7 +133,7 @@ def _plain(cell: Cell) -> tuple[str, str]:
     return visible(masked(text)), style
 
 
-def read(markdown: str) -> None:
+def print_markdown(markdown: str) -> None:
     """A text to read: laid out on a terminal, as it is in a pipe."""
     text = visible(masked(markdown))
     if not out.is_terminal:
@@ -144,7 +144,7 @@ def read(markdown: str) -> None:
     out.print(Markdown(text, hyperlinks=False), soft_wrap=False)
 
 
-def ago(then_s: float | None, now_s: float) -> str:
+def format_age(then_s: float | None, now_s: float) -> str:
     """How long ago it was, in the largest unit of which there is one.
 
     >>> ago(0, 59), ago(0, 7_300), ago(0, 90_000), ago(9, 0), ago(None, 0)
@@ -158,34 +158,36 @@ def ago(then_s: float | None, now_s: float) -> str:
     return "just now"
 
 
-def indexed(engine: Engine, *, path: str | None = None, force: bool = False) -> IndexReport:
+def run_index(engine: Engine, *, path: str | None = None, force: bool = False) -> IndexReport:
     """Index with a progress bar, or plain lines without a terminal. Raises: Cancelled on Ctrl-C, when all is put away."""
-    return told(lambda tell, cancel: engine.index(path=path, force=force, progress=tell, cancel=cancel), "indexing")
+    return run_with_progress(
+        lambda tell, cancel: engine.index(path=path, force=force, progress=tell, cancel=cancel), "indexing"
+    )
 
 
-def ready(engine: Engine, nothing: str) -> bool:
+def ensure_index(engine: Engine, nothing: str) -> bool:
     """Build the index where there is none, and say so; whether there is one now. `nothing`: what an interrupt leaves undone."""
     if engine.status().state != "absent":
         return True
-    note(f"no index of {engine.root} yet: building it once, later it answers at once")
+    print_note(f"no index of {engine.root} yet: building it once, later it answers at once")
     try:
-        indexed(engine)
+        run_index(engine)
     except Cancelled:
         err.print(f"[yellow]interrupted[/yellow]: nothing {nothing}; ctx index goes on from there")
         return False
     return True
 
 
-def told(
+def run_with_progress(
     work: Callable[[Callable[[Progress], None], threading.Event], Outcome], name: str, *, unit: str = "files"
 ) -> Outcome:
     """Long work that tells how far it is and can be cancelled. Raises: Cancelled on Ctrl-C, when all is put away."""
     cancel = threading.Event()
-    with _Telling(unit) as telling:
-        return _interruptible(lambda: work(telling.tell, cancel), cancel, name)
+    with _ProgressDisplay(unit) as telling:
+        return _run_interruptibly(lambda: work(telling.update, cancel), cancel, name)
 
 
-def _interruptible(work: Callable[[], Outcome], cancel: threading.Event, name: str = "indexing") -> Outcome:
+def _run_interruptibly(work: Callable[[], Outcome], cancel: threading.Event, name: str = "indexing") -> Outcome:
     """The work in a thread, so that Ctrl-C asks it to stop and then waits for it to end in good order."""
     outcome: list[Outcome | BaseException] = []
     finished = threading.Event()  # not Thread.join: an interrupted join takes a living thread for dead (Python 3.11)
@@ -205,7 +207,7 @@ def _interruptible(work: Callable[[], Outcome], cancel: threading.Event, name: s
             if cancel.is_set():
                 raise  # the second Ctrl-C does not wait
             cancel.set()
-            note("stopping, what is done is kept ...")
+            print_note("stopping, what is done is kept ...")
     result = outcome[0]
     if isinstance(result, BaseException):
         raise result
@@ -214,7 +216,7 @@ def _interruptible(work: Callable[[], Outcome], cancel: threading.Event, name: s
     return result
 
 
-class _Telling:
+class _ProgressDisplay:
     """Progress on a terminal as a bar, elsewhere as a line now and then."""
 
     def __init__(self, unit: str) -> None:
@@ -247,17 +249,17 @@ class _Telling:
         if self._bar:
             self._bar.stop()
 
-    def tell(self, step: Progress) -> None:
+    def update(self, step: Progress) -> None:
         """Called from the indexing thread."""
         if self._bar:
             total = step.total or None
             self._bar.update(self._task, description=step.stage, completed=step.done, total=total)
         elif time.monotonic() - self._last_s >= PLAIN_EVERY_S:
             self._last_s = time.monotonic()
-            print(f"{step.stage}: {_share(step.done, step.total, self._unit)}", file=sys.stderr, flush=True)
+            print(f"{step.stage}: {_format_share(step.done, step.total, self._unit)}", file=sys.stderr, flush=True)
 
 
-def _share(done: int, total: int, unit: str) -> str:
+def _format_share(done: int, total: int, unit: str) -> str:
     """How much of it, with its unit; bytes as the bar has them.
 
     >>> _share(1_200, 4_000, "files"), _share(1_234_567, 9_000_000, "bytes")

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from rich.markup import escape
 
-from context_engine.cli.console import err, indexed, out, rows, told
-from context_engine.cli.workspace_root import project_around, root_of
+from context_engine.cli.console import err, run_index, out, print_rows, run_with_progress
+from context_engine.cli.workspace_root import find_project, resolve_root
 from context_engine.engine import Engine, Settings
 from context_engine.errors import Cancelled, InvalidArgument, InvalidPath
 from context_engine.text.visible_text import one_line
-from context_engine.tools.index_tools import reasons
+from context_engine.tools.index_tools import count_reasons
 
 if TYPE_CHECKING:
     from context_engine.model import IndexReport
@@ -35,7 +35,7 @@ def index(
     workspace, part = _meant(path, root)
     with Engine.open(workspace, settings=chosen(Settings.load(workspace), store, share=share)) as engine:
         try:
-            report = indexed(engine, path=part, force=force)
+            report = run_index(engine, path=part, force=force)
         except Cancelled:
             kept = engine.status()
             err.print(f"[yellow]interrupted[/yellow]: {kept.files:,} files are indexed; ctx index goes on from there")
@@ -60,21 +60,23 @@ def chosen(settings: Settings, store: str, *, share: bool) -> Settings:
 def _embedded(engine: Engine) -> int:
     """Have the model read what it has not seen; the exit code."""
     try:
-        files, chunks = told(lambda tell, cancel: engine.embed(progress=tell, cancel=cancel), "embedding", unit="texts")
+        files, chunks = run_with_progress(
+            lambda tell, cancel: engine.embed(progress=tell, cancel=cancel), "embedding", unit="texts"
+        )
     except Cancelled:
         err.print("[yellow]interrupted[/yellow]: what was embedded is kept; ctx index --embed goes on from there")
         return INTERRUPTED
     state = engine.status().embeddings
     taken = f", {state.taken:,} of the vectors from the team" if state.taken else ""
-    rows([("embedded", f"{files:,} files, {chunks:,} chunks by {state.model}{taken}")])
+    print_rows([("embedded", f"{files:,} files, {chunks:,} chunks by {state.model}{taken}")])
     return 0
 
 
 def show(workspace: Path, report: IndexReport) -> None:
     """The summary of a run."""
     changed = f"{report.added:,} added, {report.changed:,} changed, {report.removed:,} removed"
-    told = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in reasons(report.skipped).items())
-    rows(
+    told = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in count_reasons(report.skipped).items())
+    print_rows(
         [
             ("indexed", f"{report.files:,} files in {workspace}"),
             ("this run", f"{changed}, {report.unchanged:,} unchanged"),
@@ -95,9 +97,9 @@ def show(workspace: Path, report: IndexReport) -> None:
 def _meant(path: Path | None, root: Path | None) -> tuple[Path, str | None]:
     """(workspace, folder of it): a path alone is a workspace, unless it lies inside one that is being named or found."""
     if path is None:
-        return root_of(root), None
+        return resolve_root(root), None
     target = path.expanduser().absolute()
-    workspace = root.expanduser().absolute() if root else project_around(target)
+    workspace = root.expanduser().absolute() if root else find_project(target)
     if target == workspace:
         return workspace, None
     if not target.is_relative_to(workspace):

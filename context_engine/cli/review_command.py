@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from context_engine import __version__
-from context_engine.cli.console import err, note, out, plain, told
-from context_engine.cli.workspace_root import root_of
+from context_engine.cli.console import err, print_note, out, escape_text, run_with_progress
+from context_engine.cli.workspace_root import resolve_root
 from context_engine.engine import Engine
 from context_engine.errors import Cancelled, InvalidArgument
 from context_engine.repo.file_writer import write_atomic
@@ -78,9 +78,9 @@ def wish(
 def review(root: Path | None, wanted: Wish) -> int:
     """Review a change and show it; the exit code."""
     asked = Asked(wanted.target, wanted.base, include_untracked=wanted.untracked)
-    with Engine.open(root_of(root)) as engine:
+    with Engine.open(resolve_root(root)) as engine:
         try:
-            _, reviewed = told(
+            _, reviewed = run_with_progress(
                 lambda _tell, cancel: engine.reviews.review_git(asked, wanted.options, cancel=cancel), "review"
             )
         except Cancelled:
@@ -88,7 +88,7 @@ def review(root: Path | None, wanted: Wish) -> int:
             return INTERRUPTED
     if wanted.sarif:
         write_atomic(wanted.sarif.expanduser().absolute(), sarif(reviewed, version=__version__).encode())
-        note(f"SARIF in {wanted.sarif}")
+        print_note(f"SARIF in {wanted.sarif}")
     if wanted.format == "text":
         _show(reviewed)
     else:
@@ -118,32 +118,32 @@ def _show(reviewed: Reviewed) -> None:
         _show_finding(finding)
     colour = "green" if not reviewed.findings else COLOURS[min(each.priority for each in reviewed.findings)]
     said = f"{headline(reviewed)}." if reviewed.findings else ""
-    err.print(f"[{colour}]{said}[/{colour}] {plain(reviewed.overall_explanation)}".strip())
+    err.print(f"[{colour}]{said}[/{colour}] {escape_text(reviewed.overall_explanation)}".strip())
     factors = f" ({'; '.join(reviewed.summary.factors)})" if reviewed.summary.factors else ""
-    note(f"risk {reviewed.summary.risk} of 5{factors}")
+    print_note(f"risk {reviewed.summary.risk} of 5{factors}")
     for line in _about(reviewed):
-        note(line)
+        print_note(line)
     for warning in reviewed.warnings:
-        err.print(f"[yellow]warning:[/yellow] {plain(warning)}")
+        err.print(f"[yellow]warning:[/yellow] {escape_text(warning)}")
     for reason in reviewed.fail_reasons:
-        err.print(f"[red]fails:[/red] {plain(reason)}")
+        err.print(f"[red]fails:[/red] {escape_text(reason)}")
 
 
 def _show_finding(finding: Finding) -> None:
     """A header line `P1 path:lines  title`, then the line itself, why, and what to do."""
     colour = COLOURS[finding.priority]
-    place = f"[bold]{plain(finding.path)}[/bold]:[green]{finding.span}[/green]"
-    out.print(f"[{colour}]{PRIORITIES[finding.priority]}[/{colour}] {place}  {plain(finding.title)}")
+    place = f"[bold]{escape_text(finding.path)}[/bold]:[green]{finding.span}[/green]"
+    out.print(f"[{colour}]{PRIORITIES[finding.priority]}[/{colour}] {place}  {escape_text(finding.title)}")
     if finding.quote.strip():
-        out.print(f"   [dim]{finding.span.first:>5} │[/dim] {plain(finding.quote.strip())}")
+        out.print(f"   [dim]{finding.span.first:>5} │[/dim] {escape_text(finding.quote.strip())}")
     if finding.body and finding.body != finding.title:
-        out.print(f"   {plain(' '.join(finding.body.split()))}")
+        out.print(f"   {escape_text(' '.join(finding.body.split()))}")
     for each in finding.evidence:
-        out.print(f"   [dim]see[/dim] {plain(each)}")
+        out.print(f"   [dim]see[/dim] {escape_text(each)}")
     if finding.suggestion:
-        out.print(f"   [dim]do[/dim]  {plain(' '.join(finding.suggestion.description.split()))}")
+        out.print(f"   [dim]do[/dim]  {escape_text(' '.join(finding.suggestion.description.split()))}")
     sure = f"{finding.source} {finding.rule} · {finding.category} · confidence {finding.confidence:.2f} · {finding.id}"
-    out.print(f"   [dim]{plain(sure)}[/dim]")
+    out.print(f"   [dim]{escape_text(sure)}[/dim]")
 
 
 def _about(reviewed: Reviewed) -> list[str]:

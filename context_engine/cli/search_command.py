@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from context_engine.cli.console import err, note, out, plain, ready
-from context_engine.cli.workspace_root import root_of
+from context_engine.cli.console import err, print_note, out, escape_text, ensure_index
+from context_engine.cli.workspace_root import resolve_root
 from context_engine.engine import Engine
 from context_engine.errors import Cancelled
 from context_engine.model import Hit
 from context_engine.text.visible_text import visible
-from context_engine.tools.search_tools import question, telling_part, telling_why
+from context_engine.tools.search_tools import parse_search_arguments, excerpt_hit, main_score_parts
 
 if TYPE_CHECKING:
     from context_engine.model import Answer
@@ -24,7 +24,7 @@ NOTHING_FOUND = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SearchOptions:
     """What the command line asked for; `filters` in the words of `codebase_retrieval`."""
 
     query: str
@@ -39,42 +39,42 @@ class Asked:
         return {"query": self.query, "top_k": self.number, **self.filters}
 
 
-def search_workspace(workspace: str, asked: Asked) -> int:
+def search_workspace(workspace: str, asked: SearchOptions) -> int:
     """Search all repositories of a workspace together, after indexing those that have no index; the exit code."""
-    from context_engine.cli.workspaces import gate_to, index_missing, opened
+    from context_engine.cli.workspaces import build_workspace_dispatcher, index_missing, open_workspace
     from context_engine.multi_repo import Across
     from context_engine.tools import Call
 
-    with opened(workspace) as engines:
+    with open_workspace(workspace) as engines:
         try:
             index_missing(engines)
         except Cancelled:
             err.print("[yellow]interrupted[/yellow]: nothing searched; ctx workspace update goes on from there")
             return INTERRUPTED
         if asked.as_json:
-            reply = gate_to(engines).call("codebase_retrieval", asked.arguments, Call()).reply
+            reply = build_workspace_dispatcher(engines).call("codebase_retrieval", asked.arguments, Call()).reply
             print(reply.text)
             return int(reply.is_error)
-        answer = Across(engines).search(question(asked.arguments))
+        answer = Across(engines).search(parse_search_arguments(asked.arguments))
     _show(answer, asked)
     return 0 if answer.hits else NOTHING_FOUND
 
 
-def search(root: Path | None, asked: Asked) -> int:
+def search(root: Path | None, asked: SearchOptions) -> int:
     """Search, after indexing when there is no index; the exit code."""
-    with Engine.open(root_of(root)) as engine:
-        if not ready(engine, "searched"):
+    with Engine.open(resolve_root(root)) as engine:
+        if not ensure_index(engine, "searched"):
             return INTERRUPTED
         if asked.as_json:
-            from context_engine.cli.call_command import printed
+            from context_engine.cli.call_command import print_reply
 
-            return printed(engine, "codebase_retrieval", asked.arguments)
-        answer = engine.search(question(asked.arguments))
+            return print_reply(engine, "codebase_retrieval", asked.arguments)
+        answer = engine.search(parse_search_arguments(asked.arguments))
     _show(answer, asked)
     return 0 if answer.hits else NOTHING_FOUND
 
 
-def _show(answer: Answer, asked: Asked) -> None:
+def _show(answer: Answer, asked: SearchOptions) -> None:
     """Places, best first; about the answer itself on stderr."""
     for number, hit in enumerate(answer.hits):
         if number:
@@ -83,21 +83,21 @@ def _show(answer: Answer, asked: Asked) -> None:
     if not answer.hits:
         near = f" Tags that exist: {', '.join(answer.near_tags)}." if answer.near_tags else ""
         err.print(
-            f"[yellow]nothing found[/yellow]: {plain(answer.reason)}.{plain(near)} Try other words, or ctx symbol."
+            f"[yellow]nothing found[/yellow]: {escape_text(answer.reason)}.{escape_text(near)} Try other words, or ctx symbol."
         )
     elif answer.freshness != "fresh" or len(answer.hits) < answer.total:
-        note(f"{len(answer.hits)} of {answer.total:,} matches · {answer.freshness}")
+        print_note(f"{len(answer.hits)} of {answer.total:,} matches · {answer.freshness}")
 
 
-def _show_hit(hit: Hit, asked: Asked) -> None:
+def _show_hit(hit: Hit, asked: SearchOptions) -> None:
     """A header line `path:first-last  title`, then the code."""
-    span, text = telling_part(hit, asked.query)
+    span, text = excerpt_hit(hit, asked.query)
     title = hit.chunk.title if hit.chunk.title != hit.chunk.path else ""
     stale = " [yellow](edited since indexed)[/yellow]" if hit.stale else ""
-    place = f"[bold cyan]{plain(hit.chunk.path)}[/bold cyan]:[green]{span.first}-{span.last}[/green]"
-    out.print(f"{place}  {plain(title)}{stale}".rstrip())
+    place = f"[bold cyan]{escape_text(hit.chunk.path)}[/bold cyan]:[green]{span.first}-{span.last}[/green]"
+    out.print(f"{place}  {escape_text(title)}{stale}".rstrip())
     if asked.why:
-        addends = ", ".join(f"{name} {share:g}" for name, share in telling_why(hit).items())
+        addends = ", ".join(f"{name} {share:g}" for name, share in main_score_parts(hit).items())
         out.print(f"  [dim]{hit.score:.3f} = {addends}[/dim]")
     _show_code(text, hit.chunk.language, span.first)
 

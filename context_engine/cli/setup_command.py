@@ -11,19 +11,19 @@ from pathlib import Path
 from typing import Any
 
 from context_engine.cli.clients import client_config, client_table
-from context_engine.cli.clients.client_config import Config
+from context_engine.cli.clients.client_config import ClientConfigFile
 from context_engine.cli.clients.client_table import Client
 from context_engine.cli.clients.config_paths import Machine
-from context_engine.cli.clients.launch_command import Launch, is_ours, launch_here, shared
-from context_engine.cli.console import complain, note, out, rows
-from context_engine.cli.workspace_root import project_around
+from context_engine.cli.clients.launch_command import LaunchCommand, starts_ctx, find_own_launch_command, make_portable
+from context_engine.cli.console import print_error, print_note, out, print_rows
+from context_engine.cli.workspace_root import find_project
 from context_engine.errors import ContextEngineError, InvalidArgument
 from context_engine.repo import workspace_roots
 from context_engine.server.profiles import Shown, problem
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SetupOptions:
     """What the command line asked for. `in_project`: the settings inside the project around here, not the user's."""
 
     roots: tuple[Path, ...] = ()
@@ -35,70 +35,70 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ConfigChange:
     """What is to become of one settings file."""
 
     client: Client
-    config: Config
+    config: ClientConfigFile
     after: str
     entry: dict[str, Any]
     note: str = ""
 
 
-def setup(names: Sequence[str], wanted: Wanted) -> int:
+def setup(names: Sequence[str], wanted: SetupOptions) -> int:
     """Set up each client that is named, or show which there are; the exit code."""
     machine = client_config.this_machine()
     if not names:
         _show_all(machine)
         return 0
-    clients = [client_table.client(name) for name in dict.fromkeys(names)]
+    clients = [client_table.find_client(name) for name in dict.fromkeys(names)]
     _check_profile(wanted)
     failed = False
     for each in clients:
         try:
             tell = _print if wanted.only_print else _make
-            tell(planned(each, machine, wanted), wanted)
+            tell(plan_change(each, machine, wanted), wanted)
         except ContextEngineError as error:
-            complain(error)
+            print_error(error)
             if by_hand := error.details.get("by_hand"):
                 print(f"\nThe entry, to put there by hand:\n\n{by_hand}")
             failed = True
     return int(failed)
 
 
-def planned(client: Client, machine: Machine, wanted: Wanted) -> Change:
+def plan_change(client: Client, machine: Machine, wanted: SetupOptions) -> ConfigChange:
     """What would become of the client's settings; nothing is written.
 
     Raises: InvalidArgument when they cannot be read (`details` has the entry to put there by hand), or when another
     server has our name.
     """
-    project = project_around(Path.cwd()) if wanted.in_project else None
+    project = find_project(Path.cwd()) if wanted.in_project else None
     launch = _launch(client, wanted, project)
     entry = client.entry(launch)
-    path = client_config.path_for(client, machine, project)
+    path = client_config.find_config_path(client, machine, project)
     try:
-        now = client_config.read(path)
-        present = client.language.found(now.text, client.path)
+        now = client_config.read_config(path)
+        present = client.language.get_value(now.text, client.path)
         _check_ours(client, path, present)
         if wanted.remove:
-            after = client.language.without(now.text, client.path)
+            after = client.language.remove_entry(now.text, client.path)
         else:
-            after = client.language.merged(now.text, client.path, entry)
+            after = client.language.set_entry(now.text, client.path, entry)
     except InvalidArgument as error:
         raise _told(error, client, path, entry, wanted) from error
-    return Change(client, now, after, entry, "" if wanted.remove else launch.note)
+    return ConfigChange(client, now, after, entry, "" if wanted.remove else launch.note)
 
 
 # -- deciding -------------------------------------------------------------------------------------------------------
 
 
-def _check_profile(wanted: Wanted) -> None:
+def _check_profile(wanted: SetupOptions) -> None:
     profiles = tuple(part.strip() for part in wanted.profile.split(",") if part.strip())
     if wrong := problem(Shown(profiles=profiles)):
         raise InvalidArgument(wrong, suggestion="ctx serve --help lists the profiles.")
 
 
-def _launch(client: Client, wanted: Wanted, project: Path | None) -> Launch:
+def _launch(client: Client, wanted: SetupOptions, project: Path | None) -> LaunchCommand:
     """The command line of the entry."""
     named = list(dict.fromkeys(str(workspace_roots.choose(root)) for root in wanted.roots))
     if not named and project and client.workspace:
@@ -108,8 +108,8 @@ def _launch(client: Client, wanted: Wanted, project: Path | None) -> Launch:
     words = ["serve", *(word for root in named for word in ("--root", root))]
     words += ["--profile", wanted.profile] if wanted.profile else []
     words += ["--read-only"] if wanted.read_only else []
-    launch = launch_here()
-    return (shared(launch) if project else launch).then(words)
+    launch = find_own_launch_command()
+    return (make_portable(launch) if project else launch).with_args(words)
 
 
 def _root_for(client: Client) -> Path:
@@ -125,9 +125,9 @@ def _root_for(client: Client) -> Path:
 
 def _check_ours(client: Client, path: Path, present: Any) -> None:
     """Refuse an entry of our name that starts something else."""
-    if not isinstance(present, dict) or is_ours(client_config.words_of(present)):
+    if not isinstance(present, dict) or starts_ctx(client_config.command_line_of(present)):
         return
-    started = shlex.join(client_config.words_of(present)) or str(
+    started = shlex.join(client_config.command_line_of(present)) or str(
         present.get("url") or present.get("httpUrl") or present
     )
     raise InvalidArgument(
@@ -137,11 +137,13 @@ def _check_ours(client: Client, path: Path, present: Any) -> None:
     )
 
 
-def _told(error: InvalidArgument, client: Client, path: Path, entry: dict[str, Any], wanted: Wanted) -> InvalidArgument:
+def _told(
+    error: InvalidArgument, client: Client, path: Path, entry: dict[str, Any], wanted: SetupOptions
+) -> InvalidArgument:
     """The error with the file's name, and the entry as a file would hold it that holds nothing else."""
     if error.details.get("taken"):
         return error
-    by_hand = "" if wanted.remove else client.language.merged("", client.path, entry)
+    by_hand = "" if wanted.remove else client.language.set_entry("", client.path, entry)
     step = f"{error.suggestion} Nothing was changed."
     return InvalidArgument(f"{path}: {error.message}", suggestion=step, details={**error.details, "by_hand": by_hand})
 
@@ -149,10 +151,10 @@ def _told(error: InvalidArgument, client: Client, path: Path, entry: dict[str, A
 # -- doing and telling ------------------------------------------------------------------------------------------------
 
 
-def _print(change: Change, _: Wanted) -> None:
+def _print(change: ConfigChange, _: SetupOptions) -> None:
     """What would change, as a diff on stdout."""
     if change.after == change.config.text:
-        note(f"{change.client.title}: nothing to do in {change.config.path}")
+        print_note(f"{change.client.title}: nothing to do in {change.config.path}")
         return
     before = change.config.text.splitlines(keepends=True)
     now = str(change.config.path) if change.config.exists else "/dev/null"
@@ -160,34 +162,40 @@ def _print(change: Change, _: Wanted) -> None:
         print(line.rstrip("\r\n"))
 
 
-def _make(change: Change, wanted: Wanted) -> None:
+def _make(change: ConfigChange, wanted: SetupOptions) -> None:
     """Write the file and say what was done."""
     title, path = change.client.title, change.config.path
     if change.after == change.config.text:
         state = "is not in" if wanted.remove else "stands in"
         out.print(f"{title}: nothing to do, {client_table.NAME} {state} {path}", markup=False)
         return
-    kept = client_config.write(change.config, change.after, datetime.now().astimezone().strftime("%Y%m%d-%H%M%S"))
+    kept = client_config.write_config(
+        change.config, change.after, datetime.now().astimezone().strftime("%Y%m%d-%H%M%S")
+    )
     out.print(f"{title}: {client_table.NAME} {'removed from' if wanted.remove else 'written to'} {path}", markup=False)
     told = [("  backup", str(kept) if kept else "")]
     if not wanted.remove:
-        told = [("  starts", shlex.join(client_config.words_of(change.entry))), *told, ("  check", change.client.check)]
-    rows(told)
+        told = [
+            ("  starts", shlex.join(client_config.command_line_of(change.entry))),
+            *told,
+            ("  check", change.client.check),
+        ]
+    print_rows(told)
     if change.note:
-        note(f"note: {change.note}")
+        print_note(f"note: {change.note}")
 
 
 def _show_all(machine: Machine) -> None:
     """Every client: whether it is here, and whether it knows us."""
     project = workspace_roots.nearest_project(Path.cwd())
-    known = list(client_config.standings(machine, project))
-    rows((client.name, _state(client, machine, known)) for client in client_table.ALL)
-    note(
+    known = list(client_config.list_config_states(machine, project))
+    print_rows((client.name, _state(client, machine, known)) for client in client_table.ALL)
+    print_note(
         "ctx setup CLIENT writes the entry; --print shows it, --remove takes it away, --project is for this project only"
     )
 
 
-def _state(client: Client, machine: Machine, known: Sequence[client_config.Standing]) -> str:
+def _state(client: Client, machine: Machine, known: Sequence[client_config.ClientConfigState]) -> str:
     mine = [each for each in known if each.client is client]
     told = [f"set up for {each.scope} in {each.path}" for each in mine if each.entry]
     told += [f"{each.path} cannot be read: {each.problem}" for each in mine if each.problem]

@@ -20,7 +20,7 @@ Offers = list[tuple[str, str]]
 """(word, what it means), as the shell shows them."""
 
 
-def script(shell: str) -> str:
+def build_script(shell: str) -> str:
     """What a shell has to read once to complete `ctx`. Raises: InvalidArgument for another shell."""
     import difflib
 
@@ -35,7 +35,7 @@ def script(shell: str) -> str:
     return get_completion_script(prog_name="ctx", complete_var="_CTX_COMPLETE", shell=shell)
 
 
-def tools(incomplete: str) -> Offers:
+def complete_tools(incomplete: str) -> Offers:
     """Names of tools, with what they do."""
     from context_engine.server.protocol_catalogue import read
 
@@ -43,14 +43,14 @@ def tools(incomplete: str) -> Offers:
     return _starting(incomplete, ((tool["name"], tool["description"].partition(". ")[0]) for tool in listed))
 
 
-def clients(incomplete: str) -> Offers:
+def complete_clients(incomplete: str) -> Offers:
     """What `ctx setup` and `ctx doctor` can be told."""
     from context_engine.cli.clients import client_table
 
     return _starting(incomplete, ((client.name, client.title) for client in client_table.ALL))
 
 
-def profiles(incomplete: str) -> Offers:
+def complete_profiles(incomplete: str) -> Offers:
     """Profiles; behind a comma the next one."""
     from context_engine.server.profiles import PROFILES
 
@@ -59,38 +59,38 @@ def profiles(incomplete: str) -> Offers:
     return [(f"{before}{comma}{name}", meaning) for name, meaning in offers]
 
 
-def kinds(incomplete: str) -> Offers:
+def complete_chunk_kinds(incomplete: str) -> Offers:
     """Kinds of chunks."""
     return _starting(incomplete, ((kind, "") for kind in CHUNK_KINDS))
 
 
-def directions(incomplete: str) -> Offers:
+def complete_directions(incomplete: str) -> Offers:
     """Ways along the code graph."""
     return _starting(incomplete, ((each, "") for each in DIRECTIONS))
 
 
-def memory_categories(incomplete: str) -> Offers:
+def complete_memory_categories(incomplete: str) -> Offers:
     """Categories of memories."""
     return _starting(incomplete, ((each, "") for each in MEMORY_CATEGORIES))
 
 
-def plan_statuses(incomplete: str) -> Offers:
+def complete_plan_statuses(incomplete: str) -> Offers:
     """How a plan may stand."""
     from context_engine.plans.plan_listing import STATUSES
 
     return _starting(incomplete, ((each, "") for each in STATUSES))
 
 
-def plans(incomplete: str) -> Offers:
+def complete_plans(incomplete: str) -> Offers:
     """Short names of the plans around here, as they were when the plans were last looked at."""
     from pathlib import Path
 
-    from context_engine.cli.workspace_root import project_around
+    from context_engine.cli.workspace_root import find_project
     from context_engine.plans.slugs import handles
     from context_engine.sharing.versioned_records import Dossiers
     from context_engine.storage.state_folder import FOLDER
 
-    names = _plan_names(Dossiers(project_around(Path.cwd()) / FOLDER, "plans").index() or b"{}")
+    names = _plan_names(Dossiers(find_project(Path.cwd()) / FOLDER, "plans").index() or b"{}")
     return _starting(incomplete, ((handle, names[plan_id]) for plan_id, handle in handles(names.items()).items()))
 
 
@@ -105,7 +105,7 @@ def _plan_names(index: bytes) -> dict[str, str]:
         return {}
 
 
-def shells(incomplete: str) -> Offers:
+def complete_shells(incomplete: str) -> Offers:
     """Shells that can complete."""
     return _starting(incomplete, ((shell, "") for shell in SHELLS))
 
@@ -125,7 +125,7 @@ def _serve_options() -> list[Any]:
 
     from context_engine.server.serve_options import OPTIONS
 
-    offered = {"profile": profiles, "tools": tools, "exclude-tools": tools}
+    offered = {"profile": complete_profiles, "tools": complete_tools, "exclude-tools": complete_tools}
     parameters = {}
     for each in OPTIONS:
         kind: Any = bool if each.kind == "flag" else list[str]

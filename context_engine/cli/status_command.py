@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from context_engine.cli.console import rows
-from context_engine.cli.workspace_root import root_of
+from context_engine.cli.console import print_rows
+from context_engine.cli.workspace_root import resolve_root
 from context_engine.engine import Engine
-from context_engine.tools.file_tools import size_text
+from context_engine.tools.file_tools import format_size
 
 if TYPE_CHECKING:
     from context_engine.model import EmbeddingStatus, Status
@@ -19,14 +19,14 @@ STALE_MAX = 5
 
 def status(root: Path | None, *, as_json: bool) -> int:
     """Show the state of the index; the exit code."""
-    workspace = root_of(root)
+    workspace = resolve_root(root)
     with Engine.open(workspace) as engine:
         if as_json:
-            from context_engine.cli.call_command import printed
+            from context_engine.cli.call_command import print_reply
 
-            return printed(engine, "index_status", {})
+            return print_reply(engine, "index_status", {})
         notes = [("settings", f"{what}. {step}") for what, step in engine.settings.notes()]
-        rows([*_rows(engine.status()), *notes])
+        print_rows([*_rows(engine.status()), *notes])
     return 0
 
 
@@ -56,7 +56,7 @@ def _rows(state: Status) -> list[tuple[str, str]]:
         ("branch", " at ".join(part for part in (state.branch, (state.commit or "")[:12]) if part)),
         ("stale", f"{len(state.stale):,} files: {stale}" if state.stale else "no"),
         ("skipped", ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in state.skipped.items())),
-        ("disk", f"{size_text(state.disk_bytes)} in {state.cache_folder}"),
+        ("disk", f"{format_size(state.disk_bytes)} in {state.cache_folder}"),
         ("watcher", state.watcher),
         ("last error", state.last_error or ""),
     ]

@@ -53,14 +53,14 @@ def safe_streams() -> Generator[None]:
     """Have stdout and stderr write control characters, and what their encoding does not have, as escapes."""
     codecs.register_error(UNENCODABLE, _escape_unencodable)
     before = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = (_safe(each) for each in before)
+    sys.stdout, sys.stderr = (_make_safe(each) for each in before)
     try:
         yield
     finally:
         sys.stdout, sys.stderr = before
 
 
-def _safe(stream: TextIO | None) -> Any:
+def _make_safe(stream: TextIO | None) -> Any:
     if stream is None or isinstance(stream, SafeStream):  # pythonw has none
         return stream
     with suppress(AttributeError, ValueError):  # a stand-in of a test, or one that is closed

@@ -48,9 +48,11 @@ def token_create(
     - `ctx token create ann --role write --project web --project api --per-minute 120`
     - `ctx token create ops --role admin --project '*' --expires never`
     """
-    from context_engine.cli.tokens import created
+    from context_engine.cli.tokens import create_token
 
-    raise typer.Exit(created(tokens, name, role=role, projects=project or [], expires=expires, per_minute=per_minute))
+    raise typer.Exit(
+        create_token(tokens, name, role=role, projects=project or [], expires=expires, per_minute=per_minute)
+    )
 
 
 @app.command("list")
@@ -62,9 +64,9 @@ def token_list(tokens: Tokens = None, as_json: AsJson = False) -> None:
     - `ctx token list`
     - `ctx token list --json | jq '.tokens[] | select(.expired)'`
     """
-    from context_engine.cli.tokens import listed
+    from context_engine.cli.tokens import list_tokens
 
-    raise typer.Exit(listed(tokens, as_json=as_json))
+    raise typer.Exit(list_tokens(tokens, as_json=as_json))
 
 
 @app.command("revoke")
@@ -75,6 +77,6 @@ def token_revoke(name: Name, tokens: Tokens = None) -> None:
 
     - `ctx token revoke ci`
     """
-    from context_engine.cli.tokens import revoked
+    from context_engine.cli.tokens import revoke_token
 
-    raise typer.Exit(revoked(tokens, name))
+    raise typer.Exit(revoke_token(tokens, name))

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from context_engine.cli.console import Cell, err, note, out, table
+from context_engine.cli.console import Cell, err, print_note, out, print_table
 from context_engine.errors import InvalidArgument
 from context_engine.repo import workspace_roots
 from context_engine.server.token_file import Kept, TokenFile, Wish, own_file
@@ -19,17 +19,19 @@ UNITS_S = {"h": 3_600.0, "d": DAY_S, "w": 7 * DAY_S}
 _SPAN = re.compile(r"(\d{1,5})([hdw])")
 
 
-def created(file: Path | None, name: str, *, role: str, projects: Sequence[str], expires: str, per_minute: int) -> int:
+def create_token(
+    file: Path | None, name: str, *, role: str, projects: Sequence[str], expires: str, per_minute: int
+) -> int:
     """Make a token and print it; the exit code."""
-    wish = Wish(name, role, [_named(each) for each in projects], expiry(expires, time.time()), per_minute)
+    wish = Wish(name, role, [_named(each) for each in projects], parse_expiry(expires, time.time()), per_minute)
     grant, token = _tokens(file).create(wish)
     print(token)
     until = "for ever" if grant.expires_s is None else f"until {iso(grant.expires_s)}"
-    note(f"{name} may {role} in {_projects(grant.projects)} {until}. The token above is not shown again.")
+    print_note(f"{name} may {role} in {_projects(grant.projects)} {until}. The token above is not shown again.")
     return 0
 
 
-def listed(file: Path | None, *, as_json: bool) -> int:
+def list_tokens(file: Path | None, *, as_json: bool) -> int:
     """The tokens as a table or as JSON; the exit code."""
     tokens, now = _tokens(file), time.time()
     kept = tokens.page().tokens
@@ -39,18 +41,18 @@ def listed(file: Path | None, *, as_json: bool) -> int:
     if not kept:
         err.print("[yellow]no tokens[/yellow]: ctx token create NAME --project PROJECT makes one")
         return 0
-    table(("name", "role", "projects", "a minute", "until"), [_row(each, now) for each in kept])
+    print_table(("name", "role", "projects", "a minute", "until"), [_row(each, now) for each in kept])
     return 0
 
 
-def revoked(file: Path | None, name: str) -> int:
+def revoke_token(file: Path | None, name: str) -> int:
     """Forget a token; the exit code."""
     _tokens(file).revoke(name)
     out.print(f"{name} is revoked")
     return 0
 
 
-def expiry(text: str, now_s: float) -> float | None:
+def parse_expiry(text: str, now_s: float) -> float | None:
     """The moment that was meant: a span from now, a date, or None for never. Raises: InvalidArgument.
 
     >>> expiry("2d", 0.0), expiry("1970-01-02", 0.0), expiry("never", 0.0)

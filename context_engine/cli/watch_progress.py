@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from context_engine.cli.console import Cell, drawn, err, out, plain, table
+from context_engine.cli.console import Cell, build_table, err, out, escape_text, print_table
 from context_engine.plans.effort import effort_of
 from context_engine.plans.model import Step, numbers
 from context_engine.plans.plan_lifecycle import DONE
@@ -39,7 +39,7 @@ MARKS = {
 def once(now: Current, at: float) -> int:
     """How far a plan is at this moment; the exit code."""
     out.print(_headline(now))
-    table(HEAD, _rows(now, at))
+    print_table(HEAD, _rows(now, at))
     if told := _outlook(now):
         out.print(told, markup=False)
     return 0
@@ -101,7 +101,7 @@ def _picture(now: Current, at: float) -> RenderableType:
     shown = window([now.execution.steps[step.uid].status in DONE for step in now.plan.steps], out.height - AROUND)
     left = f"{len(rows) - len(rows[shown])} more steps" if len(rows[shown]) < len(rows) else ""
     told = " · ".join(part for part in (_outlook(now), left) if part)
-    return Group(_headline(now), drawn(HEAD, rows[shown]), Text(told, style="dim"))
+    return Group(_headline(now), build_table(HEAD, rows[shown]), Text(told, style="dim"))
 
 
 def window(are_done: Sequence[bool], room: int) -> slice:
@@ -123,7 +123,7 @@ def _headline(now: Current) -> str:
     colour = {"failed": "red", "stalled": "red"}.get(execution.status, "green")
     bar = f"[{colour}]{'█' * filled}[/{colour}][dim]{'░' * (BAR_CHARS - filled)}[/dim]"
     told = f"{execution.percentage:g} %, {done} of {len(now.plan.steps)} steps, {execution.status.replace('_', ' ')}"
-    return f"[bold]{plain(now.version.name)}[/bold]\n{bar} {told}"
+    return f"[bold]{escape_text(now.version.name)}[/bold]\n{bar} {told}"
 
 
 def _rows(now: Current, at: float) -> list[list[Cell]]:

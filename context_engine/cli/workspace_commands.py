@@ -55,9 +55,9 @@ def workspace_list(
     - `ctx workspace list`
     - `ctx workspace list --workspace team --json`
     """
-    from context_engine.cli.workspaces import listed
+    from context_engine.cli.workspaces import list_workspaces
 
-    raise typer.Exit(listed(workspace, as_json=as_json))
+    raise typer.Exit(list_workspaces(workspace, as_json=as_json))
 
 
 @app.command("remove")

@@ -7,11 +7,11 @@ from pathlib import Path
 from context_engine.repo import workspace_roots
 
 
-def root_of(named: Path | None) -> Path:
+def resolve_root(named: Path | None) -> Path:
     """The named folder, or the project around the current one, or the current one."""
-    return named.expanduser().absolute() if named else project_around(Path.cwd())
+    return named.expanduser().absolute() if named else find_project(Path.cwd())
 
 
-def project_around(start: Path) -> Path:
+def find_project(start: Path) -> Path:
     """The nearest project at or above `start`; `start` itself when there is none."""
     return workspace_roots.nearest_project(start) or start

@@ -11,7 +11,7 @@ from context_engine.errors import InvalidArgument
 from context_engine.server import prompt_templates, resources
 from context_engine.server.dispatcher import Gate
 from context_engine.server.prompt_templates import Completes
-from context_engine.tools.arguments import near
+from context_engine.tools.arguments import suggest_nearest
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
@@ -56,7 +56,8 @@ def _kind(params: types.CompleteRequestParams, projects: Sequence[str]) -> Compl
     name = params.argument.name
     if name not in kinds:
         raise InvalidArgument(
-            f"there is no argument {name!r}", suggestion=near(name, kinds).strip() or f"There is {', '.join(kinds)}."
+            f"there is no argument {name!r}",
+            suggestion=suggest_nearest(name, kinds).strip() or f"There is {', '.join(kinds)}.",
         )
     return kinds[name]
 

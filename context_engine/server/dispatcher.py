@@ -35,9 +35,9 @@ from context_engine.server.profiles import ACROSS, EVERY, PROFILES, Shown, refus
 from context_engine.server.rate_limits import Limits, longest_s, rates
 from context_engine.text.visible_text import visible
 from context_engine.tools import Call, Reply, Tool
-from context_engine.tools.arguments import from_json, snake
-from context_engine.tools.tool_catalogue import ALL_TOLD, call_tool, reached
-from context_engine.tools.truncate import compact, counted, how_many_fit, size
+from context_engine.tools.arguments import parse_json_text, to_snake_case
+from context_engine.tools.tool_catalogue import ASK_MANIFEST, call_tool, resolve_call
+from context_engine.tools.truncate import compact_json, format_count, count_fitting, reply_size
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
@@ -277,7 +277,7 @@ class Gate:
             if option := refusal(self.shown, name, asked.tool.touches, destructive=asked.tool.hints.destructive):
                 raise AccessDenied(
                     f"{name} is switched off: the server was started with {option}",
-                    suggestion=ALL_TOLD,
+                    suggestion=ASK_MANIFEST,
                     details={"tool": name, "option": option},
                 )
 
@@ -324,9 +324,9 @@ class Gate:
         """The outcome as it leaves: masked, and inside the limit of a reply."""
         error = outcome.error
         text = _with_count(self._masked(outcome.reply.text, sender))
-        if size(text) <= self._chars_max:
+        if reply_size(text) <= self._chars_max:
             return Outcome(replace(outcome.reply, text=text), error)
-        error = self._shortened(error, sender) if error else _too_large(size(text), self._chars_max)
+        error = self._shortened(error, sender) if error else _too_large(reply_size(text), self._chars_max)
         return Outcome(Reply(self.mask(tools.failure(error).text, sender), is_error=True), error)
 
     def _shortened(self, error: ContextEngineError, sender: str) -> ContextEngineError:
@@ -338,7 +338,7 @@ class Gate:
         kept = ("edit", "path", "code", "message")
         failed = [{key: row[key] for key in kept if key in row} for row in error.details.get("failed", ())]
         room = self._chars_max - 4 * MESSAGE_CHARS_MAX
-        count = how_many_fit(map(compact, failed), chars_max=room)
+        count = count_fitting(map(compact_json, failed), chars_max=room)
         details = {"failed": failed[:count]} if count else {}
         return type(error)(cut(error.message), suggestion=cut(error.suggestion), details=details)
 
@@ -368,14 +368,14 @@ def taken_apart(name: str, arguments: Any) -> Asked:
     given, project = _without_project(arguments)
     if tool is not call_tool:
         return Asked(tool, name, given, project)
-    inner, given = reached(given)
+    inner, given = resolve_call(given)
     given, own = _without_project(given)
     return Asked(inner, inner.name, given, own or project, via=tool.name)
 
 
 def _without_project(arguments: Any) -> tuple[Any, str]:
     """The arguments without `project`, which no tool takes itself, and the project."""
-    arguments = from_json(arguments) if isinstance(arguments, str) else arguments
+    arguments = parse_json_text(arguments) if isinstance(arguments, str) else arguments
     if not isinstance(arguments, Mapping) or "project" not in arguments:
         return arguments, ""
     project = arguments["project"]
@@ -391,7 +391,7 @@ def _with_project_of_path(asked: Asked, names: Sequence[str]) -> Asked:
         return asked
     for key, value in given.items():
         name, between, rest = value.partition(":") if isinstance(value, str) else ("", "", "")
-        if between and name in names and snake(str(key)) in PATH_ARGUMENTS:
+        if between and name in names and to_snake_case(str(key)) in PATH_ARGUMENTS:
             return replace(asked, arguments={**given, key: rest or "."}, project=name)
     return asked
 
@@ -409,7 +409,9 @@ def _refuse_clone(engine: Engine, tool: Tool) -> None:
 def _with_dependencies(arguments: Any) -> bool:
     """Whether a call that reads a file asks for what the file imports."""
     given = arguments if isinstance(arguments, Mapping) else {}
-    return any(value not in (False, None, "false") for key, value in given.items() if snake(str(key)) == "include_deps")
+    return any(
+        value not in (False, None, "false") for key, value in given.items() if to_snake_case(str(key)) == "include_deps"
+    )
 
 
 def _too_often(what: str, per_minute: int, wait_s: float, details: Mapping[str, Any]) -> RateLimited:
@@ -438,7 +440,7 @@ def _with_count(masked: Masked) -> str:
         return masked.text
     if masked.text.startswith('{"'):
         return f'{{"masked":{masked.count},{masked.text[1:]}'
-    return f"{masked.text}\n… {counted(masked.count, 'secret')} masked"
+    return f"{masked.text}\n… {format_count(masked.count, 'secret')} masked"
 
 
 def _failed(error: ContextEngineError, tool: Tool | None) -> Outcome:
@@ -446,7 +448,7 @@ def _failed(error: ContextEngineError, tool: Tool | None) -> Outcome:
     if tool and tool.instead and not isinstance(error, CallError):
         suggestion = f"{error.suggestion} Meanwhile {tool.instead} finds things another way.".strip()
         error = type(error)(error.message, suggestion=suggestion, details=error.details)
-    return Outcome(tools.failure(error, tool.beside_error if tool else {}), error)
+    return Outcome(tools.failure(error, tool.error_fields if tool else {}), error)
 
 
 def _too_large(chars: int, chars_max: int) -> TooLarge:

@@ -25,20 +25,20 @@ from pydantic import ValidationError
 
 from context_engine.errors import Cancelled
 from context_engine.server.client_roots import FIRST_OF_NEWER_ERA
-from context_engine.tools.tool_questions import Answer, Question, nobody
+from context_engine.tools.tool_questions import UserAnswer, UserQuestion, no_answer
 
 PATIENCE_S = 120.0
 """Time to read and decide; clients give up on a call that takes much longer."""
 KEY_CHARS = 16
 
-Ask = Callable[[Question], Answer | None]
+Ask = Callable[[UserQuestion], UserAnswer | None]
 Mask = Callable[[str], str]
 
 
 class Unanswered(BaseException):
     """A question that only the next call can answer. No `Exception`: nothing on its way may take it for a failure."""
 
-    def __init__(self, question: Question, required: types.InputRequiredResult) -> None:
+    def __init__(self, question: UserQuestion, required: types.InputRequiredResult) -> None:
         super().__init__(question.text)
         self.required = required
 
@@ -46,7 +46,7 @@ class Unanswered(BaseException):
 def asker(context: ServerRequestContext[Any], params: types.CallToolRequestParams, mask: Mask) -> Ask:
     """How the tools of one call ask. `mask` sees what is asked before it leaves."""
     if not _shows_forms(context.session.client_capabilities):
-        return nobody
+        return no_answer
     if context.protocol_version < FIRST_OF_NEWER_ERA:
         return partial(_asked_now, context, mask)
     return partial(_asked_next, _answers(params.input_responses, params.request_state), mask)
@@ -61,7 +61,7 @@ def _shows_forms(capabilities: types.ClientCapabilities | None) -> bool:
 # -- the older era ----------------------------------------------------------------------------------------------------
 
 
-def _asked_now(context: ServerRequestContext[Any], mask: Mask, question: Question) -> Answer | None:
+def _asked_now(context: ServerRequestContext[Any], mask: Mask, question: UserQuestion) -> UserAnswer | None:
     """In a worker thread: the answer, once it is there. Raises: Cancelled."""
     try:
         return anyio.from_thread.run(_elicited, context, mask, question)
@@ -69,25 +69,25 @@ def _asked_now(context: ServerRequestContext[Any], mask: Mask, question: Questio
         raise Cancelled("cancelled while a question was open") from None
 
 
-async def _elicited(context: ServerRequestContext[Any], mask: Mask, question: Question) -> Answer | None:
+async def _elicited(context: ServerRequestContext[Any], mask: Mask, question: UserQuestion) -> UserAnswer | None:
     params = _form(question, mask)
     with anyio.move_on_after(PATIENCE_S):
         try:
             told = await context.session.elicit_form(params.message, params.requested_schema, context.request_id)
         except (MCPError, ValidationError):
             return None  # it declared what it cannot do
-        return question.answered(told.action, told.content)
+        return question.read_answer(told.action, told.content)
     return None
 
 
 # -- the newer era ----------------------------------------------------------------------------------------------------
 
 
-def _asked_next(answers: Mapping[str, Mapping[str, Any]], mask: Mask, question: Question) -> Answer | None:
+def _asked_next(answers: Mapping[str, Mapping[str, Any]], mask: Mask, question: UserQuestion) -> UserAnswer | None:
     """The answer that came with the call. Raises: Unanswered when none did."""
     key = _key(question)
     if key in answers:
-        return question.answered(answers[key]["action"], answers[key]["content"])
+        return question.read_answer(answers[key]["action"], answers[key]["content"])
     request = types.ElicitRequest(params=_form(question, mask))
     state = json.dumps(answers) if answers else None
     raise Unanswered(question, types.InputRequiredResult(input_requests={key: request}, request_state=state))
@@ -100,11 +100,11 @@ def _answers(told: Mapping[str, Any] | None, before: str | None) -> dict[str, di
     return known | {key: {"action": each.action, "content": each.content} for key, each in new.items()}
 
 
-def _key(question: Question) -> str:
+def _key(question: UserQuestion) -> str:
     """Names a question by its words: an answer to another one is none."""
     words = json.dumps(asdict(question), sort_keys=True)
     return f"ask_{sha256(words.encode()).hexdigest()[:KEY_CHARS]}"
 
 
-def _form(question: Question, mask: Mask) -> types.ElicitRequestFormParams:
+def _form(question: UserQuestion, mask: Mask) -> types.ElicitRequestFormParams:
     return types.ElicitRequestFormParams(message=mask(question.text), requested_schema=question.form)

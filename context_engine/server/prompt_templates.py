@@ -17,8 +17,8 @@ from context_engine.errors import InvalidArgument, NotIndexed
 from context_engine.model import Query
 from context_engine.secrets.masked_text import noting
 from context_engine.server.dispatcher import Gate
-from context_engine.tools.arguments import near
-from context_engine.tools.rules_page import rules_page
+from context_engine.tools.arguments import suggest_nearest
+from context_engine.tools.rules_page import render_rules_page
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
@@ -102,7 +102,8 @@ def named(name: str) -> Prompt:
             return each
     names = [each.name for each in PROMPTS]
     raise InvalidArgument(
-        f"no prompt is called {name!r}", suggestion=near(name, names).strip() or f"There are {', '.join(names)}."
+        f"no prompt is called {name!r}",
+        suggestion=suggest_nearest(name, names).strip() or f"There are {', '.join(names)}.",
     )
 
 
@@ -134,7 +135,9 @@ def _checked(prompt: Prompt, arguments: Mapping[str, str], projects: Sequence[st
     for name, value in given.items():
         if name not in known:
             raise _wrong(
-                prompt, f"has no argument {name!r}", near(name, known).strip() or f"It has {', '.join(known)}."
+                prompt,
+                f"has no argument {name!r}",
+                suggest_nearest(name, known).strip() or f"It has {', '.join(known)}.",
             )
         if len(value) > ARGUMENT_CHARS_MAX:
             raise _wrong(
@@ -213,7 +216,7 @@ def _begin(engine: Engine, given: Mapping[str, str], calls: Calls) -> str:
     return _text(
         f"Before work begins{f' on this: {task}' if task else ''}, here is what holds in this project. Keep to it; where the "
         "task asks for something else, say so and ask.",
-        rules_page(engine, chars_max=RULES_CHARS),
+        render_rules_page(engine, chars_max=RULES_CHARS),
         *([_nothing_known(engine, calls)] if engine.status().state != "ready" else []),
         *_steps(
             "Then:",

@@ -22,7 +22,7 @@ from context_engine.errors import AccessDenied, FileNotFound
 from context_engine.secrets.masked_text import noting
 from context_engine.server.dispatcher import Gate
 from context_engine.tools import Call
-from context_engine.tools.rules_page import rules_page
+from context_engine.tools.rules_page import render_rules_page
 
 STATUS, RULES, METRICS, FILE = "ctx://status", "ctx://rules", "ctx://metrics", "ctx://file/"
 WHICH = "?project="
@@ -89,7 +89,7 @@ def read(gate: Gate, uri: str, call: Call) -> Content:
     if address == RULES:
         engine = gate.engine(project)
         with noting():
-            page = rules_page(engine, chars_max=engine.settings.result_chars_max)
+            page = render_rules_page(engine, chars_max=engine.settings.result_chars_max)
             return Content(MIME_TYPES["markdown"], gate.mask(page, SENDER))
     if uri == METRICS:
         return Content(JSON, gate.mask(json.dumps(gate.metrics.rows(), ensure_ascii=False), SENDER))

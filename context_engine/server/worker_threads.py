@@ -20,7 +20,7 @@ from context_engine.server.elicitation import Ask, Unanswered
 from context_engine.server.grants import OWNER
 from context_engine.server.shutdown import Life
 from context_engine.tools import Call
-from context_engine.tools.tool_questions import nobody
+from context_engine.tools.tool_questions import no_answer
 
 AT_ONCE = 8
 """Calls that run at once; further ones wait. Answers are short; only indexing is long, and it has its own lock."""
@@ -40,7 +40,7 @@ class Threads:
         self._pipe = uuid4().hex[:SESSION_CHARS]
 
     async def run(
-        self, context: ServerRequestContext[Any], work: Callable[[Call], Result], *, ask: Ask = nobody
+        self, context: ServerRequestContext[Any], work: Callable[[Call], Result], *, ask: Ask = no_answer
     ) -> Result:
         """The result of `work`. Its call hears of a cancelled request; what it tells of its progress goes to the client.
 

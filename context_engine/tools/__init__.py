@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from context_engine.errors import ContextEngineError, UnknownTool
-from context_engine.tools.arguments import is_malformed, near
+from context_engine.tools.arguments import is_malformed, suggest_nearest
 from context_engine.tools.context_tools import enhance_prompt, get_context_for_prompt
 from context_engine.tools.edit_tools import edit_file, safe_replace, undo_edit, write_file
 from context_engine.tools.file_tools import list_directory, read_file
@@ -43,7 +43,7 @@ from context_engine.tools.search_tools import codebase_retrieval, cortex_search,
 from context_engine.tools.text_search_tools import grep_codebase, scout, search_files
 from context_engine.tools.tool import Call, Reply, Tool
 from context_engine.tools.tool_catalogue import call_tool, tool_manifest
-from context_engine.tools.truncate import compact
+from context_engine.tools.truncate import compact_json
 from context_engine.tools.validation_tool import validate_content
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def find(name: str) -> Tool:
     for each in ALL:
         if name == each.name or name in each.aliases:
             return each
-    suggestion = near(name, [each.name for each in ALL]).strip() or "tool_manifest lists all tools."
+    suggestion = suggest_nearest(name, [each.name for each in ALL]).strip() or "tool_manifest lists all tools."
     raise UnknownTool(f"no tool is called {name!r}", suggestion=suggestion, details={"name": name})
 
 
@@ -131,4 +131,4 @@ def call(engine: "Engine", name: str, arguments: Any = None, context: Call | Non
 
 def failure(error: ContextEngineError, beside: Mapping[str, Any] = MappingProxyType({})) -> Reply:
     """The reply that tells of an error: `{error: {code, message, suggestion, retryable, details}}`, and what a seed adds."""
-    return Reply(compact({**beside, "error": error.as_dict()}), is_error=True)
+    return Reply(compact_json({**beside, "error": error.as_dict()}), is_error=True)

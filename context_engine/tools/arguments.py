@@ -37,7 +37,7 @@ MALFORMED = "malformed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class ArgumentType:
     """What all kinds of arguments share. `says` describes the argument to an agent; the default is added to it."""
 
     json_type: ClassVar[str] = "string"
@@ -52,7 +52,7 @@ class Kind:
 
 
 @dataclass(frozen=True, slots=True)
-class Text(Kind):
+class TextArg(ArgumentType):
     """A text of `least` to `most` characters."""
 
     says: str
@@ -71,20 +71,24 @@ class Text(Kind):
         if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < HUGE:
             value = str(value)
         if not isinstance(value, str):
-            raise refused(name, f"must be a text, not {_shape(value)}", f'Write {name}: "...".')
+            raise argument_error(name, f"must be a text, not {_shape(value)}", f'Write {name}: "...".')
         if self.least and not value.strip():
-            raise refused(name, "is empty", f"Say what to look for in {name}.", malformed=self.empty_is_malformed)
+            raise argument_error(
+                name, "is empty", f"Say what to look for in {name}.", malformed=self.empty_is_malformed
+            )
         if len(value.strip()) < self.least:
-            raise refused(
+            raise argument_error(
                 name, f"is {_written(value)}, which says too little", f"Write at least {self.least} characters."
             )
         if len(value) > self.most:
-            raise refused(name, f"has {len(value):,} characters, at most {self.most:,} are allowed", "Shorten it.")
+            raise argument_error(
+                name, f"has {len(value):,} characters, at most {self.most:,} are allowed", "Shorten it."
+            )
         return _encodable(name, value)
 
 
 @dataclass(frozen=True, slots=True)
-class Choice(Kind):
+class ChoiceArg(ArgumentType):
     """One of a few words."""
 
     says: str
@@ -99,7 +103,7 @@ class Choice(Kind):
         word = value.strip().lower() if isinstance(value, str) else ""
         if word not in self.among:
             one_of = f"It is one of {', '.join(filter(None, self.among))}."
-            raise refused(name, f"is {_written(value)}", one_of + near(word, self.among))
+            raise argument_error(name, f"is {_written(value)}", one_of + suggest_nearest(word, self.among))
         return word
 
 
@@ -108,7 +112,7 @@ ENDLESS = 10**9
 
 
 @dataclass(frozen=True, slots=True)
-class Whole(Kind):
+class IntegerArg(ArgumentType):
     """A whole number from `least` to `most`; with `clamp` what lies outside becomes the nearest one inside."""
 
     says: str
@@ -127,14 +131,16 @@ class Whole(Kind):
         """5, "5" and 5.0 are the same."""
         number = _number(name, value, "a whole number")
         if number != int(number):
-            raise refused(name, f"must be a whole number, not {_written(value)}", f"Write {name}: {int(number)}.")
+            raise argument_error(
+                name, f"must be a whole number, not {_written(value)}", f"Write {name}: {int(number)}."
+            )
         if self.clamp:
             return max(self.least, min(self.most, int(number)))
         return int(_inside(name, number, self.least, self.most))
 
 
 @dataclass(frozen=True, slots=True)
-class Share(Kind):
+class FractionArg(ArgumentType):
     """A number from 0 to 1."""
 
     says: str
@@ -149,7 +155,7 @@ class Share(Kind):
 
 
 @dataclass(frozen=True, slots=True)
-class Flag(Kind):
+class BooleanArg(ArgumentType):
     """True or false."""
 
     json_type: ClassVar[str] = "boolean"
@@ -162,11 +168,11 @@ class Flag(Kind):
             return True
         if word in ("false", "0", "0.0", "no", "off", ""):
             return False
-        raise refused(name, f"must be true or false, not {_written(value)}", f"Write {name}: true.")
+        raise argument_error(name, f"must be true or false, not {_written(value)}", f"Write {name}: true.")
 
 
 @dataclass(frozen=True, slots=True)
-class Texts(Kind):
+class TextListArg(ArgumentType):
     """A list of texts, perhaps out of a few words only."""
 
     says: str
@@ -181,22 +187,24 @@ class Texts(Kind):
     def read(self, name: str, value: Any) -> tuple[str, ...]:
         """A list, a JSON array in a string, or a comma list; blanks and repetitions dropped."""
         if isinstance(value, str) and len(value) > self.most * TEXT_CHARS_MAX:
-            raise refused(name, f"has {len(value):,} characters", f"Send a list of at most {self.most} entries.")
+            raise argument_error(name, f"has {len(value):,} characters", f"Send a list of at most {self.most} entries.")
         listed = _listed(value) if isinstance(value, str) else value
         if not isinstance(listed, list | tuple) or not all(_is_item(item) for item in listed[: self.most]):
-            raise refused(name, f"must be a list of texts, not {_shape(value)}", f'Write {name}: ["one", "two"].')
+            raise argument_error(
+                name, f"must be a list of texts, not {_shape(value)}", f'Write {name}: ["one", "two"].'
+            )
         if len(listed) > self.most:
-            raise refused(name, f"has {len(listed):,} entries, at most {self.most} are allowed", "Send fewer.")
-        one = Text("")
+            raise argument_error(name, f"has {len(listed):,} entries, at most {self.most} are allowed", "Send fewer.")
+        one = TextArg("")
         found = tuple(filter(None, dict.fromkeys(one.read(name, item).strip() for item in listed)))
         if self.among:
-            among = Choice("", self.among)
+            among = ChoiceArg("", self.among)
             return tuple(dict.fromkeys(among.read(name, item) for item in found))
         return found
 
 
 @dataclass(frozen=True, slots=True)
-class Fields(Kind):
+class ObjectArg(ArgumentType):
     """An object of whatever fields, for somebody else to check."""
 
     json_type: ClassVar[str] = "object"
@@ -204,14 +212,16 @@ class Fields(Kind):
 
     def read(self, name: str, value: Any) -> Mapping[str, Any]:
         """An object, or one written as JSON in a text."""
-        value = from_json(value) if isinstance(value, str) and value.strip() else value
+        value = parse_json_text(value) if isinstance(value, str) and value.strip() else value
         if not isinstance(value, Mapping):
-            raise refused(name, f"must be an object, not {_shape(value)}", f'Write {name}: {{"argument": "value"}}.')
+            raise argument_error(
+                name, f"must be an object, not {_shape(value)}", f'Write {name}: {{"argument": "value"}}.'
+            )
         return value
 
 
 @dataclass(frozen=True, slots=True)
-class Spans(Kind):
+class LineRangesArg(ArgumentType):
     """A list of line ranges, each an object with `start` and `end`. Whether a file has those lines, its reader says."""
 
     json_type: ClassVar[str] = "array"
@@ -226,18 +236,20 @@ class Spans(Kind):
 
     def read(self, name: str, value: Any) -> tuple[LineSpan, ...]:
         """A list, or one written as JSON in a text; a range alone is a list of one, and numbers may be texts."""
-        listed = from_json(value) if isinstance(value, str) else value
+        listed = parse_json_text(value) if isinstance(value, str) else value
         listed = [listed] if isinstance(listed, Mapping) else listed
         if not isinstance(listed, list | tuple):
-            raise refused(name, f"must be a list of ranges, not {_shape(value)}", _SPANS_EXAMPLE.format(name=name))
+            raise argument_error(
+                name, f"must be a list of ranges, not {_shape(value)}", _SPANS_EXAMPLE.format(name=name)
+            )
         if len(listed) > self.most:
-            raise refused(name, f"has {len(listed):,} entries, at most {self.most} are allowed", "Send fewer.")
+            raise argument_error(name, f"has {len(listed):,} entries, at most {self.most} are allowed", "Send fewer.")
         return tuple(self._span(name, each) for each in listed)
 
     def _span(self, name: str, value: Any) -> LineSpan:
         if not isinstance(value, Mapping) or set(value) != {"start", "end"}:
-            raise refused(name, "holds what is no range of lines", _SPANS_EXAMPLE.format(name=name))
-        line = Whole("", -ENDLESS, ENDLESS)
+            raise argument_error(name, "holds what is no range of lines", _SPANS_EXAMPLE.format(name=name))
+        line = IntegerArg("", -ENDLESS, ENDLESS)
         return LineSpan(line.read(f"{name}.start", value["start"]), line.read(f"{name}.end", value["end"]))
 
 
@@ -281,7 +293,7 @@ def bind(parameters: Iterable[Parameter], arguments: Any) -> dict[str, Any]:
     Raises: InvalidArgument, which tells of every wrong argument, each with the nearest valid name or its limits.
     """
     known = {each.name: each for each in parameters}
-    arguments = from_json(arguments) if isinstance(arguments, str) else arguments
+    arguments = parse_json_text(arguments) if isinstance(arguments, str) else arguments
     if not isinstance(arguments, Mapping | None):
         raise InvalidArgument(f"arguments must be an object, not {_shape(arguments)}")
     if arguments and len(arguments) > ARGUMENTS_MAX:
@@ -302,7 +314,7 @@ def bind(parameters: Iterable[Parameter], arguments: Any) -> dict[str, Any]:
     return values
 
 
-def from_json(text: str) -> Any:
+def parse_json_text(text: str) -> Any:
     """What a JSON text holds; the text itself when it is none, or is nested deeper than anybody means."""
     try:
         return read_json(text, bytes_max=OUTPUT_BYTES_MAX)
@@ -310,7 +322,7 @@ def from_json(text: str) -> Any:
         return text
 
 
-def snake(name: str) -> str:
+def to_snake_case(name: str) -> str:
     """`includeDeps` -> `include_deps`.
 
     >>> snake("includeDeps"), snake("top_k"), snake("topK"), snake("include-paths")
@@ -319,13 +331,13 @@ def snake(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).replace("-", "_").lower()
 
 
-def near(word: str, known: Iterable[str]) -> str:
+def suggest_nearest(word: str, known: Iterable[str]) -> str:
     """The words "Did you mean ...?" when something close is known, else nothing."""
     close = difflib.get_close_matches(word, list(known), 1, 0.6) if len(word) <= NAME_CHARS_MAX else ()
     return f" Did you mean {close[0]}?" if close else ""
 
 
-def refused(name: str, why: str, suggestion: str = "", *, malformed: bool = False) -> InvalidArgument:
+def argument_error(name: str, why: str, suggestion: str = "", *, malformed: bool = False) -> InvalidArgument:
     """The error about one argument."""
     details = {"argument": name} | ({MALFORMED: True} if malformed else {})
     return InvalidArgument(f"{name} {why}", suggestion=suggestion.strip(), details=details)
@@ -343,11 +355,11 @@ def _named(
     given: dict[str, Any] = {}
     wrong: list[InvalidArgument] = []
     for key, value in arguments.items():
-        name = key if key in known else snake(str(key)[:NAME_CHARS_MAX])
+        name = key if key in known else to_snake_case(str(key)[:NAME_CHARS_MAX])
         if name not in known:
             wrong += [_unknown(str(key), name, known)] if len(wrong) < WRONG_MAX else []
         elif name in given and given[name] != value:
-            wrong.append(refused(name, "is given twice with different values", "Send it once."))
+            wrong.append(argument_error(name, "is given twice with different values", "Send it once."))
         else:
             given[name] = value
     return given, wrong
@@ -367,7 +379,7 @@ def _together(wrong: Sequence[InvalidArgument]) -> InvalidArgument:
 
 
 def _unknown(key: str, name: str, known: Mapping[str, Parameter]) -> InvalidArgument:
-    suggestion = near(name, known).strip() or f"It takes {', '.join(known) or 'no arguments'}."
+    suggestion = suggest_nearest(name, known).strip() or f"It takes {', '.join(known) or 'no arguments'}."
     shown = key[:SHOWN_CHARS_MAX]
     return InvalidArgument(
         f"unknown argument {shown!r}", suggestion=suggestion, details={"argument": shown, "valid": list(known)}
@@ -380,7 +392,7 @@ def _value(parameter: Parameter, sent: Any) -> Any:
     if not parameter.required:
         return parameter.default
     malformed = getattr(parameter.kind, "empty_is_malformed", False)
-    raise refused(parameter.name, "is missing", parameter.kind.says, malformed=malformed)
+    raise argument_error(parameter.name, "is missing", parameter.kind.says, malformed=malformed)
 
 
 def _number(name: str, value: Any, wanted: str) -> float:
@@ -388,22 +400,22 @@ def _number(name: str, value: Any, wanted: str) -> float:
         try:
             value = float(value.strip().replace("_", ""))
         except ValueError:
-            raise refused(name, f"must be {wanted}, not {_written(value)}", f"Write {name}: 1.") from None
+            raise argument_error(name, f"must be {wanted}, not {_written(value)}", f"Write {name}: 1.") from None
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value or abs(value) == float("inf"):
-        raise refused(name, f"must be {wanted}, not {_shape(value)}", f"Write {name}: 1.")
+        raise argument_error(name, f"must be {wanted}, not {_shape(value)}", f"Write {name}: 1.")
     return value
 
 
 def _inside(name: str, number: float, least: float, most: float) -> float:
     if not least <= number <= most:
-        raise refused(name, f"is {_written(number)}", f"It goes from {least} to {most}.")
+        raise argument_error(name, f"is {_written(number)}", f"It goes from {least} to {most}.")
     return number
 
 
 def _listed(text: str) -> Any:
     """A JSON array, or parts between commas; what is no JSON after all may be a glob (`[ab]*.py`)."""
     if text.lstrip().startswith("["):
-        found = from_json(text)
+        found = parse_json_text(text)
         if isinstance(found, list):
             return found
     return _parts(text)
@@ -436,7 +448,7 @@ def _encodable(name: str, text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise refused(name, "holds half a character (a lone surrogate)", "Send the character whole.") from None
+        raise argument_error(name, "holds half a character (a lone surrogate)", "Send the character whole.") from None
     return text
 
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from context_engine.context.project_knowledge import REPOSITORY_WORDS
 from context_engine.text.visible_text import one_line
-from context_engine.tools.truncate import compact, counted, thrifty
+from context_engine.tools.truncate import compact_json, format_count, drop_empty
 
 if TYPE_CHECKING:
     from context_engine.context.bundle import Bundle, BundledFile, LeftOut, Snippet
     from context_engine.context.project_knowledge import Remembered
 
 
-class Told(NamedTuple):
+class ReplyMeta(NamedTuple):
     """What the reply says of itself: the question, its budget, what it costs, how long it took."""
 
     query: str
@@ -24,15 +24,15 @@ class Told(NamedTuple):
     ms: int
 
 
-def as_json(bundle: Bundle, told: Told) -> str:
+def render_bundle_json(bundle: Bundle, told: ReplyMeta) -> str:
     """The bundle as one JSON object."""
-    return compact(
+    return compact_json(
         {
             "summary": _summary(bundle),
             "query": told.query,
             "files": [_file(each) for each in bundle.files],
-            "memories": [_remembered(each) for each in bundle.remembered if each.source == "memory"],
-            "discoveries": [_remembered(each) for each in bundle.remembered if each.source == "discovery"],
+            "memories": [_memory_row(each) for each in bundle.remembered if each.source == "memory"],
+            "discoveries": [_memory_row(each) for each in bundle.remembered if each.source == "discovery"],
             "external_hints": [
                 {"url": each.address, "mentioned_in": list(each.mentioned), "fetched": False}
                 for each in bundle.external
@@ -40,7 +40,7 @@ def as_json(bundle: Bundle, told: Told) -> str:
             "hints": list(bundle.hints),
             "metadata": _metadata(bundle, told),
         }
-        | thrifty({"warnings": list(bundle.warnings), "reason": bundle.reason, "note": _note(bundle)})
+        | drop_empty({"warnings": list(bundle.warnings), "reason": bundle.reason, "note": _note(bundle)})
     )
 
 
@@ -49,15 +49,15 @@ def _note(bundle: Bundle) -> str:
     return f"Memories and discoveries are {REPOSITORY_WORDS}." if bundle.remembered else ""
 
 
-def as_markdown(bundle: Bundle, told: Told) -> str:
+def render_bundle_markdown(bundle: Bundle, told: ReplyMeta) -> str:
     """The bundle for reading."""
     parts = [f"{_summary(bundle)} · {bundle.engine} · {bundle.freshness}"]
     parts += [f"warning: {each}" for each in bundle.warnings]
     parts += [f"reason: {bundle.reason}"] if bundle.reason else []
     parts += [_section(each) for each in bundle.files]
-    parts += _listed(f"Remembered, {REPOSITORY_WORDS}", (_told(each) for each in bundle.remembered))
-    parts += _listed("Named sources, not fetched", (_mentioned(*each) for each in bundle.external))
-    parts += _listed("Facts", map(one_line, bundle.hints))
+    parts += _bullet_section(f"Remembered, {REPOSITORY_WORDS}", (_memory_line(each) for each in bundle.remembered))
+    parts += _bullet_section("Named sources, not fetched", (_source_line(*each) for each in bundle.external))
+    parts += _bullet_section("Facts", map(one_line, bundle.hints))
     left_out = " · ".join(
         f"{key.replace('_', ' ')}: {value if isinstance(value, int) else ', '.join(value)}"
         for key, value in _left_out(bundle.left_out).items()
@@ -77,7 +77,7 @@ def _summary(bundle: Bundle) -> str:
     symbol = first.snippets[0].symbol if len(first.snippets) == 1 else ""
     places = sum(len(each.snippets) for each in bundle.files)
     where = f"{one_line(first.path)}{f' ({symbol})' if symbol else ''}"
-    return f"{counted(places, 'place')} in {counted(len(bundle.files), 'file')}; begin with {where}"
+    return f"{format_count(places, 'place')} in {format_count(len(bundle.files), 'file')}; begin with {where}"
 
 
 def _file(file: BundledFile) -> dict[str, Any]:
@@ -85,14 +85,14 @@ def _file(file: BundledFile) -> dict[str, Any]:
         "path": file.path,
         "language": file.language,
         "relevance": file.relevance,
-        **thrifty({"summary": file.summary}),
+        **drop_empty({"summary": file.summary}),
         "snippets": [_snippet(each) for each in file.snippets],
         "related": [{"path": each.path, "why": each.why} for each in file.related],
     }
 
 
 def _snippet(snippet: Snippet) -> dict[str, Any]:
-    return {"text": snippet.text, "lines": f"{snippet.span.first}-{snippet.span.last}"} | thrifty(
+    return {"text": snippet.text, "lines": f"{snippet.span.first}-{snippet.span.last}"} | drop_empty(
         {
             "relevance": snippet.relevance,
             "tokens": snippet.tokens,
@@ -102,8 +102,8 @@ def _snippet(snippet: Snippet) -> dict[str, Any]:
     )
 
 
-def _remembered(one: Remembered) -> dict[str, Any]:
-    return thrifty(
+def _memory_row(one: Remembered) -> dict[str, Any]:
+    return drop_empty(
         {
             "id": one.id,
             "type": one.type,
@@ -115,7 +115,7 @@ def _remembered(one: Remembered) -> dict[str, Any]:
     )
 
 
-def _metadata(bundle: Bundle, told: Told) -> dict[str, Any]:
+def _metadata(bundle: Bundle, told: ReplyMeta) -> dict[str, Any]:
     left_out = _left_out(bundle.left_out)
     return {
         "total_files": len(bundle.files),
@@ -127,12 +127,12 @@ def _metadata(bundle: Bundle, told: Told) -> dict[str, Any]:
         "engine": bundle.engine,
         "freshness": bundle.freshness,
         "sources": dict(bundle.sources),
-    } | thrifty({"left_out": left_out, "absent": list(bundle.absent)})
+    } | drop_empty({"left_out": left_out, "absent": list(bundle.absent)})
 
 
 def _left_out(left_out: LeftOut) -> Mapping[str, Any]:
     counts = {name: count for name, count in (("places", left_out.places), ("rows", left_out.rows)) if count}
-    return counts | thrifty({"next_files": list(left_out.files), "unreadable": list(left_out.unreadable)})
+    return counts | drop_empty({"next_files": list(left_out.files), "unreadable": list(left_out.unreadable)})
 
 
 # -- as Markdown ------------------------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ def fence_for(text: str) -> str:
     return "`" * max(3, longest + 1)
 
 
-def _listed(title: str, lines: Iterable[str]) -> list[str]:
+def _bullet_section(title: str, lines: Iterable[str]) -> list[str]:
     rows = [f"- {line}" for line in lines]
     return [f"## {title}\n\n" + "\n".join(rows)] if rows else []
 
@@ -170,10 +170,10 @@ def _lines(rows: list[str]) -> list[str]:
     return ["\n".join(rows)] if rows else []
 
 
-def _told(one: Remembered) -> str:
+def _memory_line(one: Remembered) -> str:
     title = f"{one_line(one.title)}: " if one.title and one.title not in one.content else ""
     return f"{one.type} {one.id} ({one_line(one.place)}): {title}{one.content}"
 
 
-def _mentioned(address: str, files: tuple[str, ...]) -> str:
+def _source_line(address: str, files: tuple[str, ...]) -> str:
     return f"{address}: " + (f"mentioned in {', '.join(files)}" if files else "no file mentions it")

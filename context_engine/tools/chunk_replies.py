@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from context_engine.tools.tool import Reply
-from context_engine.tools.truncate import compact, fitting_rows, thrifty
+from context_engine.tools.truncate import compact_json, take_fitting_rows, drop_empty
 
 if TYPE_CHECKING:
     from context_engine.search.served_chunks import ChunkAnswer, ChunkStatus
@@ -18,7 +18,7 @@ def served_reply(answer: ChunkAnswer, chars_max: int) -> Reply:
         {"chunk": hit.row.shaped(), "combined_score": round(hit.score / best, 3) if best else 0.0}
         for hit in answer.hits
     ]
-    shown = fitting_rows(rows, chars_max=chars_max)
+    shown = take_fitting_rows(rows, chars_max=chars_max)
     reply: dict[str, Any] = {"results": shown, "total": len(rows), "engine": answer.engine}
     if len(shown) < len(rows):
         reply |= {
@@ -31,12 +31,12 @@ def served_reply(answer: ChunkAnswer, chars_max: int) -> Reply:
         "reason": answer.reason,
         "near_tags": list(answer.near_tags),
     }
-    return Reply(compact(reply | thrifty(told) | _next(answer)))
+    return Reply(compact_json(reply | drop_empty(told) | _next(answer)))
 
 
 def served_row(status: ChunkStatus) -> dict[str, Any]:
     """What is served, as the status tells it."""
-    return thrifty(
+    return drop_empty(
         {
             "folder": status.folder,
             "files": list(status.files),

@@ -13,10 +13,18 @@ from context_engine.context.rewrite_validation import Reworded, reworded, wanted
 from context_engine.model import Filter
 from context_engine.secrets import mask
 from context_engine.text.lines import around
-from context_engine.tools.arguments import Choice, Flag, Share, Text, Texts, Whole, refused
-from context_engine.tools.bundle_replies import Told, as_json, as_markdown
+from context_engine.tools.arguments import (
+    ChoiceArg,
+    BooleanArg,
+    FractionArg,
+    TextArg,
+    TextListArg,
+    IntegerArg,
+    argument_error,
+)
+from context_engine.tools.bundle_replies import ReplyMeta, render_bundle_json, render_bundle_markdown
 from context_engine.tools.tool import Call, Reply, tool
-from context_engine.tools.truncate import compact, size, thrifty
+from context_engine.tools.truncate import compact_json, reply_size, drop_empty
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
@@ -29,8 +37,8 @@ CHARS_PER_TOKEN = 3
 MS_MAX = 99_999
 """Counted in place of the time it took, so that the count does not depend on it."""
 
-Includes = Annotated[tuple[str, ...], Texts("Only these: globs such as src/** or *.py.")]
-Excludes = Annotated[tuple[str, ...], Texts("Not these: globs.")]
+Includes = Annotated[tuple[str, ...], TextListArg("Only these: globs such as src/** or *.py.")]
+Excludes = Annotated[tuple[str, ...], TextListArg("Not these: globs.")]
 
 
 @tool(
@@ -45,34 +53,36 @@ Excludes = Annotated[tuple[str, ...], Texts("Not these: globs.")]
 def get_context_for_prompt(
     engine: "Engine",
     call: Call,  # noqa: ARG001 - every tool takes it
-    query: Annotated[str, Text("The task or question.", 3, 4_000)],
-    max_files: Annotated[int, Whole("Files.", 1, 20)] = 5,
-    token_budget: Annotated[int, Whole("Most tokens of the reply.", 500, 100_000)] = 8_000,
-    include_related: Annotated[bool, Flag("Tests, imports, what changes together.")] = True,
-    include_memories: Annotated[bool, Flag("What the team remembers.")] = True,
-    include_summaries: Annotated[bool, Flag("What each file defines.")] = True,
-    min_relevance: Annotated[float, Share("Least share of the best score.")] = 0.3,
+    query: Annotated[str, TextArg("The task or question.", 3, 4_000)],
+    max_files: Annotated[int, IntegerArg("Files.", 1, 20)] = 5,
+    token_budget: Annotated[int, IntegerArg("Most tokens of the reply.", 500, 100_000)] = 8_000,
+    include_related: Annotated[bool, BooleanArg("Tests, imports, what changes together.")] = True,
+    include_memories: Annotated[bool, BooleanArg("What the team remembers.")] = True,
+    include_summaries: Annotated[bool, BooleanArg("What each file defines.")] = True,
+    min_relevance: Annotated[float, FractionArg("Least share of the best score.")] = 0.3,
     include_paths: Includes = (),
     exclude_paths: Excludes = (),
-    external_sources: Annotated[tuple[str, ...], Texts("URLs: where they are mentioned.", most=10)] = (),
-    plan_id: Annotated[str, Text("Also what its current step needs.")] = "",
-    bypass_cache: Annotated[bool, Flag("Accepted: nothing is cached.")] = False,  # noqa: ARG001 - an old argument
-    format: Annotated[str, Choice("Of the reply.", ("json", "markdown"))] = "json",  # noqa: A002 - the word that callers know
+    external_sources: Annotated[tuple[str, ...], TextListArg("URLs: where they are mentioned.", most=10)] = (),
+    plan_id: Annotated[str, TextArg("Also what its current step needs.")] = "",
+    bypass_cache: Annotated[bool, BooleanArg("Accepted: nothing is cached.")] = False,  # noqa: ARG001 - an old argument
+    format: Annotated[str, ChoiceArg("Of the reply.", ("json", "markdown"))] = "json",  # noqa: A002 - the word that callers know
 ) -> Reply:
     """Get a context bundle for a task in one call: the code to read first, related files, tests, memories, facts.
 
     Searches, groups by file, widens to whole symbols, never over token_budget; says what was left out.
     """
     if len(query.strip()) < QUERY_CHARS_MIN:
-        raise refused("query", f"has fewer than {QUERY_CHARS_MIN} characters", "Say the task in a few words.")
+        raise argument_error("query", f"has fewer than {QUERY_CHARS_MIN} characters", "Say the task in a few words.")
     began = time.perf_counter()
     chars_max, count = engine.settings.result_chars_max, engine.team().count
-    write = as_json if format == "json" else as_markdown
-    told = Told(around(query, 0, int(token_budget * QUERY_SHARE * CHARS_PER_TOKEN)), token_budget, token_budget, MS_MAX)
+    write = render_bundle_json if format == "json" else render_bundle_markdown
+    told = ReplyMeta(
+        around(query, 0, int(token_budget * QUERY_SHARE * CHARS_PER_TOKEN)), token_budget, token_budget, MS_MAX
+    )
 
     def excess(made: Bundle) -> int:
         text = mask(write(made, told)).text
-        return max(count(text) - token_budget, -(-(size(text) - chars_max) // CHARS_PER_TOKEN))
+        return max(count(text) - token_budget, -(-(reply_size(text) - chars_max) // CHARS_PER_TOKEN))
 
     step = _step(engine, plan_id) if plan_id else None
     wish = Wish(
@@ -98,12 +108,12 @@ def get_context_for_prompt(
 def enhance_prompt(
     engine: "Engine",
     call: Call,
-    prompt: Annotated[str, Text("The prompt to enhance.", 1, 10_000)],
-    mode: Annotated[Mode, Choice("light: 600 tokens more at most, rich: 2000.", ("light", "rich"))] = "light",
+    prompt: Annotated[str, TextArg("The prompt to enhance.", 1, 10_000)],
+    mode: Annotated[Mode, ChoiceArg("light: 600 tokens more at most, rich: 2000.", ("light", "rich"))] = "light",
     include_paths: Includes = (),
     exclude_paths: Excludes = (),
-    assist: Annotated[str, Choice("A second pass: by a model, by you (next), or off.", ASSISTS)] = "auto",
-    draft: Annotated[str, Text("Your own version, to be checked.", most=20_000)] = "",
+    assist: Annotated[str, ChoiceArg("A second pass: by a model, by you (next), or off.", ASSISTS)] = "auto",
+    draft: Annotated[str, TextArg("Your own version, to be checked.", most=20_000)] = "",
 ) -> Reply:
     """Enhance a prompt with facts of this repository: find the names in it (path:line), likely files, rules, test commands.
 
@@ -123,7 +133,7 @@ def enhance_prompt(
     elif made.is_changed:
         reply |= _of_second_pass(made, mode, assist, engine, call)
     warnings = [*made.warnings, *reply.pop("warnings", ())]
-    return Reply(compact(reply | thrifty({"left_out": made.left_out or None, "warnings": warnings})))
+    return Reply(compact_json(reply | drop_empty({"left_out": made.left_out or None, "warnings": warnings})))
 
 
 class _PlanStep(NamedTuple):
@@ -151,7 +161,7 @@ def _sections(made: Enhanced) -> dict[str, Any]:
     return {
         "objective": made.objective,
         "references": made.texts("references"),
-        "likely_files": [thrifty({"path": each.path, "place": each.place}) for each in made.told(Likely)],
+        "likely_files": [drop_empty({"path": each.path, "place": each.place}) for each in made.told(Likely)],
         "constraints": [_constraint(each) for each in made.told(Remembered)],
         "validation": [{"kind": each.kind, "command": each.text, "source": each.source} for each in made.told(Command)],
         "open_questions": made.texts("open_questions"),
@@ -160,19 +170,19 @@ def _sections(made: Enhanced) -> dict[str, Any]:
 
 
 def _constraint(one: Remembered) -> dict[str, Any]:
-    return thrifty({"id": one.id, "type": one.type, "title": one.title, "where": one.place})
+    return drop_empty({"id": one.id, "type": one.type, "title": one.title, "where": one.place})
 
 
 def _reference(reference: Reference) -> dict[str, Any]:
     places = [
-        thrifty({"path": each.path, "line": each.line or None, "symbol": each.symbol}) for each in reference.resolved
+        drop_empty({"path": each.path, "line": each.line or None, "symbol": each.symbol}) for each in reference.resolved
     ]
     return {
         "text": reference.text,
         "kind": reference.kind,
         "resolved": places,
         "ambiguous": reference.is_ambiguous,
-    } | thrifty({"nearest": list(reference.near) if reference.is_missing else [], "note": reference.note})
+    } | drop_empty({"nearest": list(reference.near) if reference.is_missing else [], "note": reference.note})
 
 
 def _of_draft(draft: str, made: Enhanced, mode: Mode, engine: "Engine") -> dict[str, Any]:
@@ -193,13 +203,13 @@ def _of_second_pass(made: Enhanced, mode: Mode, assist: str, engine: "Engine", c
     climbed = engine.ladder.climb(
         wanted(made, mode), assist, check=lambda draft: own(draft).problem, cancel=call.cancel
     )
-    meta = {"assist_used": climbed.used} | thrifty({"model": spent(climbed)})
+    meta = {"assist_used": climbed.used} | drop_empty({"model": count_model_tokens(climbed)})
     if climbed.draft is None:
-        return {"meta": meta, "warnings": climbed.warnings} | thrifty({"next": climbed.next})
+        return {"meta": meta, "warnings": climbed.warnings} | drop_empty({"next": climbed.next})
     best = own(climbed.draft)
     return {"enhanced_prompt": best.text, "meta": meta, "warnings": (*climbed.warnings, *best.warnings)}
 
 
-def spent(climbed: Climbed) -> dict[str, int]:
+def count_model_tokens(climbed: Climbed) -> dict[str, int]:
     """What a model counted, as replies tell it; nothing when nobody knows."""
     return climbed.tokens._asdict() if climbed.tokens else {}

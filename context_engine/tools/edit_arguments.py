@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from context_engine.edit.file_content import BYTES_MAX
 from context_engine.edit.model import Edit, Fuzzy
 from context_engine.text.spans import LineSpan
-from context_engine.tools.arguments import ENDLESS, Flag, Kind, Text, Whole, from_json, near, refused, snake
+from context_engine.tools.arguments import (
+    ENDLESS,
+    BooleanArg,
+    ArgumentType,
+    TextArg,
+    IntegerArg,
+    parse_json_text,
+    suggest_nearest,
+    argument_error,
+    to_snake_case,
+)
 
 if TYPE_CHECKING:
     from context_engine.edit.edit_request import Want
@@ -45,7 +55,7 @@ EDIT_EXAMPLE = 'Write {"target": "text as it stands in the file", "replace": "ne
 
 
 @dataclass(frozen=True, slots=True)
-class Content(Kind):
+class ContentArg(ArgumentType):
     """The text of a file or of a part of it: any length a file may have, blanks kept."""
 
     says: str
@@ -53,19 +63,19 @@ class Content(Kind):
     def read(self, name: str, value: Any) -> str:
         """A text as it is. What a client made of JSON is refused: how it was written is not known any more."""
         if not isinstance(value, str):
-            raise refused(name, "must be a text, as it shall stand in the file", "Send it as one string.")
-        return Text("", most=BYTES_MAX).read(name, value)
+            raise argument_error(name, "must be a text, as it shall stand in the file", "Send it as one string.")
+        return TextArg("", most=BYTES_MAX).read(name, value)
 
 
 @dataclass(frozen=True, slots=True)
-class Lines(Kind):
+class LineRangeArg(ArgumentType):
     """A range of lines, both ends included; empty for none."""
 
     says: str
 
     def read(self, name: str, value: Any) -> LineSpan:
         """An object with `start` and `end`, a pair, "10-20", or one line."""
-        value = from_json(value) if isinstance(value, str) else value
+        value = parse_json_text(value) if isinstance(value, str) else value
         ends: Sequence[Any] = ()
         if isinstance(value, Mapping):
             ends = [value.get("start"), value.get("end")] if set(value) <= {"start", "end"} else ()
@@ -74,13 +84,13 @@ class Lines(Kind):
         elif match := _LINES.fullmatch(str(value)):
             ends = [match[1], match[2] or match[1]]
         if len(ends) != 2 or None in ends:
-            raise refused(name, "is no range of lines", 'Write {"start": 10, "end": 20}, or "10-20".')
-        first, last = (Whole("", -ENDLESS, ENDLESS).read(name, each) for each in ends)
+            raise argument_error(name, "is no range of lines", 'Write {"start": 10, "end": 20}, or "10-20".')
+        first, last = (IntegerArg("", -ENDLESS, ENDLESS).read(name, each) for each in ends)
         return LineSpan(first, last)
 
 
 @dataclass(frozen=True, slots=True)
-class FuzzyMatch(Kind):
+class FuzzyMatchArg(ArgumentType):
     """How far a place may differ from its target."""
 
     json_type: ClassVar[str] = "object"
@@ -93,21 +103,21 @@ class FuzzyMatch(Kind):
 
     def read(self, name: str, value: Any) -> Fuzzy:
         """An object, or a flag that turns it on or off."""
-        value = from_json(value) if isinstance(value, str) else value
+        value = parse_json_text(value) if isinstance(value, str) else value
         if not isinstance(value, Mapping):
-            return Fuzzy(enabled=Flag("").read(name, value))
-        kinds: Mapping[str, Kind] = {
-            "enabled": Flag(""),
-            "max_distance": Whole("", 0, DISTANCE_MAX),
-            "whitespace_only": Flag(""),
+            return Fuzzy(enabled=BooleanArg("").read(name, value))
+        kinds: Mapping[str, ArgumentType] = {
+            "enabled": BooleanArg(""),
+            "max_distance": IntegerArg("", 0, DISTANCE_MAX),
+            "whitespace_only": BooleanArg(""),
         }
-        given = fields(name, value, tuple(kinds))
+        given = read_fields(name, value, tuple(kinds))
         read: dict[str, Any] = {field: kinds[field].read(f"{name}.{field}", each) for field, each in given.items()}
         return Fuzzy(read.get("enabled", True), read.get("max_distance", 5), read.get("whitespace_only", True))
 
 
 @dataclass(frozen=True, slots=True)
-class Anchor(Kind):
+class AnchorArg(ArgumentType):
     """What must stand around a place, and on which lines it must be."""
 
     json_type: ClassVar[str] = "object"
@@ -121,32 +131,32 @@ class Anchor(Kind):
 
     def read(self, name: str, value: Any) -> Mapping[str, Any]:
         """The fields of an edit that it stands for: before, after, line_range."""
-        value = from_json(value) if isinstance(value, str) else value
+        value = parse_json_text(value) if isinstance(value, str) else value
         if not isinstance(value, Mapping):
-            raise refused(name, "must be an object", 'Write {"beforeContext": "the line before"}.')
-        given = fields(name, value, ("before", "after", "line_range"))
+            raise argument_error(name, "must be an object", 'Write {"beforeContext": "the line before"}.')
+        given = read_fields(name, value, ("before", "after", "line_range"))
         return {field: _FIELDS[field].read(f"{name}.{field}", each) for field, each in given.items()}
 
 
 _FIELDS: Mapping[str, Any] = {
-    "target": Content(""),
-    "replace": Content(""),
-    "before": Content(""),
-    "after": Content(""),
-    "line_range": Lines(""),
-    "occurrence": Whole("", 1, MATCHES_MAX),
-    "expected_matches": Whole("", 1, MATCHES_MAX),
-    "fuzzy": FuzzyMatch(""),
-    "anchor": Anchor(""),
-    "symbol": Text("The name of a definition.", 1),
-    "insert_before": Content(""),
-    "insert_after": Content(""),
+    "target": ContentArg(""),
+    "replace": ContentArg(""),
+    "before": ContentArg(""),
+    "after": ContentArg(""),
+    "line_range": LineRangeArg(""),
+    "occurrence": IntegerArg("", 1, MATCHES_MAX),
+    "expected_matches": IntegerArg("", 1, MATCHES_MAX),
+    "fuzzy": FuzzyMatchArg(""),
+    "anchor": AnchorArg(""),
+    "symbol": TextArg("The name of a definition.", 1),
+    "insert_before": ContentArg(""),
+    "insert_after": ContentArg(""),
 }
 """What an edit may say."""
 
 
 @dataclass(frozen=True, slots=True)
-class Edits(Kind):
+class EditListArg(ArgumentType):
     """A list of edits of one file."""
 
     json_type: ClassVar[str] = "array"
@@ -159,8 +169,8 @@ class Edits(Kind):
 
     def read(self, name: str, value: Any) -> "tuple[Want, ...]":
         """A list, one written as JSON in a text, or an edit alone."""
-        listed = listed_objects(name, value, EDITS_MAX, EDIT_EXAMPLE)
-        return tuple(_want(f"{name}[{number}]", each) for number, each in enumerate(listed, 1))
+        listed = read_objects(name, value, EDITS_MAX, EDIT_EXAMPLE)
+        return tuple(_read_edit(f"{name}[{number}]", each) for number, each in enumerate(listed, 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +183,7 @@ class FileEdits:
 
 
 @dataclass(frozen=True, slots=True)
-class Files(Kind):
+class FileEditsArg(ArgumentType):
     """A list of files, each with its edits."""
 
     json_type: ClassVar[str] = "array"
@@ -185,61 +195,65 @@ class Files(Kind):
 
     def read(self, name: str, value: Any) -> tuple[FileEdits, ...]:
         """A list, or one written as JSON in a text."""
-        listed = listed_objects(name, value, FILES_MAX, 'Write {"path": "src/a.py", "edits": [...]}.')
+        listed = read_objects(name, value, FILES_MAX, 'Write {"path": "src/a.py", "edits": [...]}.')
         return tuple(self._file(f"{name}[{number}]", each) for number, each in enumerate(listed, 1))
 
     def _file(self, name: str, value: Mapping[str, Any]) -> FileEdits:
-        given = fields(name, value, ("path", "edits", "expected_hash"))
-        path = Text("The file.", 1).read(f"{name}.path", given.get("path", ""))
-        wants = Edits("").read(f"{name}.edits", given.get("edits", ()))
-        return FileEdits(path, wants, Text("").read(f"{name}.expected_hash", given.get("expected_hash", "")))
+        given = read_fields(name, value, ("path", "edits", "expected_hash"))
+        path = TextArg("The file.", 1).read(f"{name}.path", given.get("path", ""))
+        wants = EditListArg("").read(f"{name}.edits", given.get("edits", ()))
+        return FileEdits(path, wants, TextArg("").read(f"{name}.expected_hash", given.get("expected_hash", "")))
 
 
-def fields(name: str, value: Mapping[str, Any], known: Sequence[str]) -> dict[str, Any]:
+def read_fields(name: str, value: Mapping[str, Any], known: Sequence[str]) -> dict[str, Any]:
     """The fields of an object by their own names; null is the same as not given. Raises: InvalidArgument."""
     found: dict[str, Any] = {}
     for key, each in value.items():
-        field = snake(str(key))
+        field = to_snake_case(str(key))
         field = field if field in known else ALIASES.get(field, field)
         if field not in known:
-            raise refused(
-                f"{name}.{str(key)[:60]}", "is unknown", near(field, known) or f"There are {', '.join(known)}."
+            raise argument_error(
+                f"{name}.{str(key)[:60]}",
+                "is unknown",
+                suggest_nearest(field, known) or f"There are {', '.join(known)}.",
             )
         if field in found and found[field] != each:
-            raise refused(f"{name}.{field}", "is given twice with different values", "Send it once.")
+            raise argument_error(f"{name}.{field}", "is given twice with different values", "Send it once.")
         if each is not None:
             found[field] = each
     return found
 
 
-def _want(name: str, value: Mapping[str, Any]) -> "Want":
+def _read_edit(name: str, value: Mapping[str, Any]) -> "Want":
     """One edit of the list."""
-    given = fields(name, value, tuple(_FIELDS))
+    given = read_fields(name, value, tuple(_FIELDS))
     read = {field: _FIELDS[field].read(f"{name}.{field}", each) for field, each in given.items()}
     read = {**read.pop("anchor", {}), **read}
     if SYMBOL.intersection(read):
-        return _wanted(_symbol_edit(name, read))
+        return _build_request(_read_symbol_edit(name, read))
     for field in ("target", "replace"):
         if field not in read:
-            raise refused(f"{name}.{field}", "is missing", EDIT_EXAMPLE)
+            raise argument_error(f"{name}.{field}", "is missing", EDIT_EXAMPLE)
     if read.get("occurrence") and (read.get("line_range") or read.get("expected_matches", 1) > 1):
-        raise refused(f"{name}.occurrence", "goes with neither line_range nor expected_matches", "Send one of them.")
-    return want_of(read)
+        raise argument_error(
+            f"{name}.occurrence", "goes with neither line_range nor expected_matches", "Send one of them."
+        )
+    return build_edit(read)
 
 
-def _symbol_edit(name: str, read: Mapping[str, Any]) -> "SymbolEdit":
+def _read_symbol_edit(name: str, read: Mapping[str, Any]) -> "SymbolEdit":
     """An edit of a definition: one thing is done with it, and nothing else is said of where it stands than its lines."""
     does = [field for field in PLACES if field in read]
     strange = sorted(read.keys() - {"symbol", "line_range", *does})
     if "symbol" not in read or len(does) != 1 or strange:
         wrong = f" and {strange[0]}" if strange else ""
-        raise refused(name, f"has {' and '.join(does) or 'nothing to do'}{wrong}", SYMBOL_EXAMPLE)
+        raise argument_error(name, f"has {' and '.join(does) or 'nothing to do'}{wrong}", SYMBOL_EXAMPLE)
     from context_engine.edit.symbol_edits import SymbolEdit  # it brings the parsers, too
 
     return SymbolEdit(read["symbol"], read[does[0]], PLACES[does[0]], read.get("line_range"))
 
 
-def want_of(read: Mapping[str, Any]) -> "Want":
+def build_edit(read: Mapping[str, Any]) -> "Want":
     """An edit out of its fields."""
     edit = Edit(
         target=read["target"],
@@ -250,24 +264,26 @@ def want_of(read: Mapping[str, Any]) -> "Want":
         expected_matches=read.get("expected_matches", 1),
         fuzzy=read.get("fuzzy", Fuzzy()),
     )
-    return _wanted(edit, read.get("occurrence", 0))
+    return _build_request(edit, read.get("occurrence", 0))
 
 
-def _wanted(edit: "Edit | SymbolEdit", occurrence: int = 0) -> "Want":
+def _build_request(edit: "Edit | SymbolEdit", occurrence: int = 0) -> "Want":
     from context_engine.edit.edit_request import Want  # it brings the parsers, which nobody needs who lists tools
 
     return Want(edit, occurrence)
 
 
-def listed_objects(name: str, value: Any, most: int, example: str) -> Sequence[Mapping[str, Any]]:
+def read_objects(name: str, value: Any, most: int, example: str) -> Sequence[Mapping[str, Any]]:
     """A list of objects, one written as JSON in a text, or an object alone. Raises: InvalidArgument."""
-    listed = from_json(value) if isinstance(value, str) else value
+    listed = parse_json_text(value) if isinstance(value, str) else value
     listed = [listed] if isinstance(listed, Mapping) else listed
-    listed = [from_json(each) if isinstance(each, str) else each for each in listed] if _is_list(listed) else listed
+    listed = (
+        [parse_json_text(each) if isinstance(each, str) else each for each in listed] if _is_list(listed) else listed
+    )
     if not _is_list(listed) or not all(isinstance(each, Mapping) for each in listed):
-        raise refused(name, "must be a list of objects", example)
+        raise argument_error(name, "must be a list of objects", example)
     if not 1 <= len(listed) <= most:
-        raise refused(name, f"has {len(listed):,} entries, 1 to {most} are allowed", example)
+        raise argument_error(name, f"has {len(listed):,} entries, 1 to {most} are allowed", example)
     return listed
 
 

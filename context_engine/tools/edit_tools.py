@@ -14,11 +14,19 @@ from context_engine.secrets.masked_text import masked
 from context_engine.text.lines import split
 from context_engine.text.spans import LineSpan
 from context_engine.text.visible_text import one_line
-from context_engine.tools.arguments import Flag, Text, Whole
-from context_engine.tools.edit_arguments import Anchor, Content, Edits, FileEdits, Files, FuzzyMatch, want_of
+from context_engine.tools.arguments import BooleanArg, TextArg, IntegerArg
+from context_engine.tools.edit_arguments import (
+    AnchorArg,
+    ContentArg,
+    EditListArg,
+    FileEdits,
+    FileEditsArg,
+    FuzzyMatchArg,
+    build_edit,
+)
 from context_engine.tools.file_tools import SHA_CHARS
 from context_engine.tools.tool import Call, Reply, tool
-from context_engine.tools.truncate import NOTE_CHARS, compact, counted, how_many_fit
+from context_engine.tools.truncate import NOTE_CHARS, compact_json, format_count, count_fitting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -42,42 +50,43 @@ HISTORY_MAX = 20
 def edit_file(
     engine: "Engine",
     call: Call,
-    path: Annotated[str, Text("File.")] = "",
+    path: Annotated[str, TextArg("File.")] = "",
     edits: Annotated[
-        tuple["Want", ...], Edits("Also occurrence, expected_matches, fuzzy, symbol, insert_before, insert_after.")
+        tuple["Want", ...],
+        EditListArg("Also occurrence, expected_matches, fuzzy, symbol, insert_before, insert_after."),
     ] = (),
-    files: Annotated[tuple[FileEdits, ...], Files("[{path, edits}].")] = (),
-    expected_hash: Annotated[str, Text("sha256.")] = "",
-    dry_run: Annotated[bool, Flag("Diff only.")] = False,
-    labels_are_text: Annotated[bool, Flag("Labels of masked secrets in the new text are meant as text.")] = False,
+    files: Annotated[tuple[FileEdits, ...], FileEditsArg("[{path, edits}].")] = (),
+    expected_hash: Annotated[str, TextArg("sha256.")] = "",
+    dry_run: Annotated[bool, BooleanArg("Diff only.")] = False,
+    labels_are_text: Annotated[bool, BooleanArg("Labels of masked secrets in the new text are meant as text.")] = False,
 ) -> Reply:
     """Edit files, all or none: replace each target, which must be unique or narrowed down."""
-    asked = _asked(path, edits, files, expected_hash)
+    asked = _collect_edits(path, edits, files, expected_hash)
     changes = [
         engine.change(each.path, each.wants, expected_hash=each.expected_hash, labels_are_text=labels_are_text)
         for each in asked
     ]
-    receipt, syntax = _made(engine, call, changes, dry_run=dry_run)
+    receipt, syntax = _apply_changes(engine, call, changes, dry_run=dry_run)
     if dry_run:
         return Reply(_previews(receipt, syntax, engine.settings.result_chars_max))
-    return Reply(_edited(receipt, syntax))
+    return Reply(_format_edits(receipt, syntax))
 
 
 @tool(touches="files", rare=("labels_are_text",))
 def write_file(
     engine: "Engine",
     call: Call,
-    path: Annotated[str, Text("File.", 1)],
-    content: Annotated[str, Content("Text.")],
-    expected_hash: Annotated[str, Text("sha256.")] = "",
-    overwrite: Annotated[bool, Flag("Replace.")] = True,
-    labels_are_text: Annotated[bool, Flag("Labels of masked secrets in the new text are meant as text.")] = False,
+    path: Annotated[str, TextArg("File.", 1)],
+    content: Annotated[str, ContentArg("Text.")],
+    expected_hash: Annotated[str, TextArg("sha256.")] = "",
+    overwrite: Annotated[bool, BooleanArg("Replace.")] = True,
+    labels_are_text: Annotated[bool, BooleanArg("Labels of masked secrets in the new text are meant as text.")] = False,
 ) -> Reply:
     """Write a whole file, new or old; edit_file changes parts."""
     change = engine.rewrite(
         path, content, overwrite=overwrite, expected_hash=expected_hash, labels_are_text=labels_are_text
     )
-    receipt, syntax = _made(engine, call, [change])
+    receipt, syntax = _apply_changes(engine, call, [change])
     file = receipt.files[0]
     verb = "unchanged" if not receipt.undo_id else "replaced" if file.before else "created"
     return Reply("\n".join([_line(f"{verb} {file.path}", _sha(file), syntax[0], receipt), *_notes(receipt)]))
@@ -87,31 +96,31 @@ def write_file(
 def safe_replace(
     engine: "Engine",
     call: Call,
-    file_path: Annotated[str, Text("File path.", 1)],
-    old_content: Annotated[str, Content("Text to find.")],
-    new_content: Annotated[str, Content("Text to put there.")],
-    anchor: Annotated["Mapping[str, Any] | None", Anchor("What must stand around it.")] = None,
-    fuzzy_match: Annotated[Fuzzy | None, FuzzyMatch("Default: enabled, 5, whitespaceOnly.")] = None,
-    dry_run: Annotated[bool, Flag("Preview only.")] = False,
-    expected_hash: Annotated[str, Text("sha256 of the file you read.")] = "",
-    expected_matches: Annotated[int, Whole("Replace so many.", 1, 10_000)] = 1,
+    file_path: Annotated[str, TextArg("File path.", 1)],
+    old_content: Annotated[str, ContentArg("Text to find.")],
+    new_content: Annotated[str, ContentArg("Text to put there.")],
+    anchor: Annotated["Mapping[str, Any] | None", AnchorArg("What must stand around it.")] = None,
+    fuzzy_match: Annotated[Fuzzy | None, FuzzyMatchArg("Default: enabled, 5, whitespaceOnly.")] = None,
+    dry_run: Annotated[bool, BooleanArg("Preview only.")] = False,
+    expected_hash: Annotated[str, TextArg("sha256 of the file you read.")] = "",
+    expected_matches: Annotated[int, IntegerArg("Replace so many.", 1, 10_000)] = 1,
 ) -> Reply:
     """Replace one text in a file by another, safely, as JSON: only where exactly one place is meant, else refused."""
     fields = {"target": old_content, "replace": new_content, "expected_matches": expected_matches, **(anchor or {})}
-    want = want_of(fields | {"fuzzy": fuzzy_match or Fuzzy()})
+    want = build_edit(fields | {"fuzzy": fuzzy_match or Fuzzy()})
     change = engine.change(file_path, [want], expected_hash=expected_hash)
-    receipt, syntax = _made(engine, call, [change], dry_run=dry_run)
-    return Reply(compact(_replaced(receipt, syntax[0], dry_run=dry_run)))
+    receipt, syntax = _apply_changes(engine, call, [change], dry_run=dry_run)
+    return Reply(compact_json(_replace_row(receipt, syntax[0], dry_run=dry_run)))
 
 
 @tool(touches="files")
 def undo_edit(
     engine: "Engine",
     call: Call,
-    steps: Annotated[int, Whole("How many edits.", 1, STEPS_MAX)] = 1,
-    redo: Annotated[bool, Flag("Do undone edits again.")] = False,
-    list: Annotated[bool, Flag("Only list what can be undone.")] = False,  # noqa: A002 - the contract's name
-    undo_id: Annotated[str, Text("This edit; empty: your newest.")] = "",
+    steps: Annotated[int, IntegerArg("How many edits.", 1, STEPS_MAX)] = 1,
+    redo: Annotated[bool, BooleanArg("Do undone edits again.")] = False,
+    list: Annotated[bool, BooleanArg("Only list what can be undone.")] = False,  # noqa: A002 - the contract's name
+    undo_id: Annotated[str, TextArg("This edit; empty: your newest.")] = "",
 ) -> Reply:
     """Undo your last edits, newest first, or redo them; also after a restart. Refuses where a file changed since."""
     if list:
@@ -119,13 +128,15 @@ def undo_edit(
     if undo_id and steps > 1:
         raise InvalidArgument("undo_id names one edit, steps means several", suggestion="Send one of them.")
     turn, verb = (engine.redo, "done again") if redo else (engine.undo, "undone")
-    return Reply("\n".join(_turns(verb, lambda: turn(undo_id, session=call.session), steps)))
+    return Reply("\n".join(_run_turns(verb, lambda: turn(undo_id, session=call.session), steps)))
 
 
 # -- what is asked ----------------------------------------------------------------------------------------------------
 
 
-def _asked(path: str, edits: Sequence["Want"], files: Sequence[FileEdits], expected_hash: str) -> Sequence[FileEdits]:
+def _collect_edits(
+    path: str, edits: Sequence["Want"], files: Sequence[FileEdits], expected_hash: str
+) -> Sequence[FileEdits]:
     """The files and their edits, whichever way they were sent."""
     one = bool(path.strip() or edits or expected_hash)
     if one == bool(files):
@@ -144,7 +155,7 @@ def _asked(path: str, edits: Sequence["Want"], files: Sequence[FileEdits], expec
     return [FileEdits(path, tuple(edits), expected_hash)]
 
 
-def _made(
+def _apply_changes(
     engine: "Engine", call: Call, changes: Sequence["Change"], *, dry_run: bool = False
 ) -> "tuple[Receipt, list[str]]":
     """Make the changes; with the receipt comes of each file whether it still parses."""
@@ -170,14 +181,14 @@ def _remembering(changes: Sequence["Change"]) -> "tuple[dict[int, bytes | None],
 # -- edit_file and write_file -----------------------------------------------------------------------------------------
 
 
-def _edited(receipt: "Receipt", syntax: Sequence[str]) -> str:
+def _format_edits(receipt: "Receipt", syntax: Sequence[str]) -> str:
     """A line for the file, or one for each; then what the caller may not have meant."""
     if len(receipt.files) == 1:
         file = receipt.files[0]
         line = _line(f"edited {file.path}", _places(file), _sha(file), syntax[0], receipt)
         return "\n".join([line, *_notes(receipt)])
     rows = [_line(file.path, _places(file), _sha(file), said) for file, said in zip(receipt.files, syntax, strict=True)]
-    head = f"edited {counted(len(rows), 'file')} · undo {receipt.undo_id}"
+    head = f"edited {format_count(len(rows), 'file')} · undo {receipt.undo_id}"
     return "\n".join([head, *rows, *_notes(receipt)])
 
 
@@ -228,11 +239,11 @@ def _previews(receipt: "Receipt", syntax: Sequence[str], chars_max: int) -> str:
     heads, diffs = [], []
     for file, said in zip(receipt.files, syntax, strict=True):
         heads.append(_line(file.path, _places(file), said))
-        diffs.append(masked_diff(_planned(file), file.path))
+        diffs.append(masked_diff(_planned_patch(file), file.path))
     told = ["dry run: nothing was written", *heads, *_notes(receipt)]
     lines = [line for diff in diffs for line in diff.removesuffix("\n").split("\n")]
-    count = how_many_fit(lines, chars_max=chars_max - NOTE_CHARS - sum(len(line) + 1 for line in told))
-    left = [f"… {counted(len(lines) - count, 'more line')} of the diff did not fit"] if count < len(lines) else []
+    count = count_fitting(lines, chars_max=chars_max - NOTE_CHARS - sum(len(line) + 1 for line in told))
+    left = [f"… {format_count(len(lines) - count, 'more line')} of the diff did not fit"] if count < len(lines) else []
     return "\n".join([*told, *lines[:count], *left])
 
 
@@ -256,19 +267,19 @@ def _texts(planned: "Planned") -> tuple[str, str]:
     return planned.content.norm, "".join([*parts, planned.content.text[at:]]).replace("\r\n", "\n")
 
 
-def _planned(file: "Changed") -> "Planned":
+def _planned_patch(file: "Changed") -> "Planned":
     """What `edit.patch` gave for a file that was edited; only a file that was written whole has another plan."""
     return cast("Planned", file.planned)
 
 
 def _placements(file: "Changed") -> tuple[Placement, ...]:
-    return _planned(file).placements
+    return _planned_patch(file).placements
 
 
 # -- safe_replace -----------------------------------------------------------------------------------------------------
 
 
-def _replaced(receipt: "Receipt", syntax: str, *, dry_run: bool) -> dict[str, Any]:
+def _replace_row(receipt: "Receipt", syntax: str, *, dry_run: bool) -> dict[str, Any]:
     """The result in the words of seed 000, and what it leaves out: where the lines are now, the hash, how to undo."""
     file = receipt.files[0]
     first, *others = _placements(file)
@@ -276,7 +287,7 @@ def _replaced(receipt: "Receipt", syntax: str, *, dry_run: bool) -> dict[str, An
     if others:
         row["matches"] = [_match(each) for each in (first, *others[: PLACES_SHOWN_MAX - 1])]
     if dry_run:
-        row["preview"] = _preview(_planned(file), file.path)
+        row["preview"] = _preview(_planned_patch(file), file.path)
     row["updatedLines"] = _ends(LineSpan(first.now.first, (first, *others)[-1].now.last))
     row |= {} if dry_run else {"newHash": file.after[:SHA_CHARS], "undoId": receipt.undo_id}
     row["syntax"] = syntax
@@ -308,7 +319,7 @@ def _preview(planned: "Planned", path: str) -> dict[str, Any]:
 def _cut(lines: Sequence[str]) -> str:
     """Lines as one text, cut where a preview has shown enough."""
     more = len(lines) - PREVIEW_LINES_MAX
-    return "\n".join([*lines[:PREVIEW_LINES_MAX], *([f"… {counted(more, 'more line')}"] if more > 0 else [])])
+    return "\n".join([*lines[:PREVIEW_LINES_MAX], *([f"… {format_count(more, 'more line')}"] if more > 0 else [])])
 
 
 def _ends(span: LineSpan) -> dict[str, int]:
@@ -318,19 +329,19 @@ def _ends(span: LineSpan) -> dict[str, int]:
 # -- undo_edit --------------------------------------------------------------------------------------------------------
 
 
-def _turns(verb: str, turn: "Callable[[], Receipt]", steps: int) -> Iterator[str]:
+def _run_turns(verb: str, turn: "Callable[[], Receipt]", steps: int) -> Iterator[str]:
     """What was turned back, one edit after the other, until one refuses. Raises: what the first one raises."""
     for step in range(steps):
         try:
-            yield _turned(verb, turn())
+            yield _format_turn(verb, turn())
         except CallError as error:
             if not step:
                 raise
-            yield f"stopped after {counted(step, 'edit')}: {error.message}. {error.suggestion}"
+            yield f"stopped after {format_count(step, 'edit')}: {error.message}. {error.suggestion}"
             return
 
 
-def _turned(verb: str, receipt: "Receipt") -> str:
+def _format_turn(verb: str, receipt: "Receipt") -> str:
     rows = [f"{one_line(file.path)} · {_sha(file)}" for file in receipt.files]
     return "\n".join([f"{verb}: edit {receipt.undo_id}", *rows])
 
@@ -339,7 +350,7 @@ def _history(past: Sequence["Past"]) -> str:
     """One line for each edit, newest first."""
     if not past:
         return "nothing was edited yet"
-    lines = [f"{counted(len(past), 'edit')}, newest first"]
+    lines = [f"{format_count(len(past), 'edit')}, newest first"]
     for each in past:
         files = ", ".join(f"{what} {path}" for path, what in each.files[:PLACES_SHOWN_MAX])
         more = len(each.files) - PLACES_SHOWN_MAX

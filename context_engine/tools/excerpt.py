@@ -25,7 +25,7 @@ TOLERANCE = 1.25
 """A chunk this little over the limit is shown whole: a cut would save less than it costs to explain."""
 
 
-def excerpt(text: str, query: str, *, lines_max: int, chars_max: int, defines: str = "") -> tuple[int, str]:
+def cut_excerpt(text: str, query: str, *, lines_max: int, chars_max: int, defines: str = "") -> tuple[int, str]:
     """(how many lines precede it, the excerpt): whole lines, about `lines_max` of them and `chars_max` characters.
 
     `defines` names what the query asked for and the text defines: the line that does is wanted above others. A single
@@ -72,7 +72,7 @@ def first_line(text: str) -> str:
     return " ".join(taken)
 
 
-def clipped(line: str, chars_max: int, query: str = "") -> str:
+def clip_line(line: str, chars_max: int, query: str = "") -> str:
     """A long line cut around the first word of the query; dots say where it went on."""
     if len(line) <= chars_max:
         return line

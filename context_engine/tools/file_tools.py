@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 from context_engine.errors import CallError, TooLarge
 from context_engine.text.lines import split
 from context_engine.text.visible_text import one_line
-from context_engine.tools.arguments import Choice, Flag, Text, Whole
-from context_engine.tools.excerpt import clipped
-from context_engine.tools.imported_files import dependencies_within
-from context_engine.tools.search_tools import outline_text
+from context_engine.tools.arguments import ChoiceArg, BooleanArg, TextArg, IntegerArg
+from context_engine.tools.excerpt import clip_line
+from context_engine.tools.imported_files import fit_dependencies
+from context_engine.tools.search_tools import format_outline
 from context_engine.tools.tool import Call, Reply, tool
-from context_engine.tools.truncate import NOTE_CHARS, beginning, compact, counted, how_many_fit, size
+from context_engine.tools.truncate import NOTE_CHARS, cut_to_size, compact_json, format_count, count_fitting, reply_size
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
@@ -29,12 +29,12 @@ AROUND = "read_fragment shows it around a keyword"
 def read_file(
     engine: "Engine",
     call: Call,
-    path: Annotated[str, Text("File.", 1)],
-    start_line: Annotated[int | None, Whole("First line.", 1, 10**9)] = None,
-    end_line: Annotated[int | None, Whole("Last line, included.", 1, 10**9)] = None,
-    include_deps: Annotated[bool, Flag("Add what it imports; JSON.")] = False,
-    max_depth: Annotated[int, Whole("Import levels.", 0, 1)] = 1,
-    format: Annotated[str | None, Choice("Empty: text, json with deps.", ("text", "json"))] = None,  # noqa: A002 - the contract's name
+    path: Annotated[str, TextArg("File.", 1)],
+    start_line: Annotated[int | None, IntegerArg("First line.", 1, 10**9)] = None,
+    end_line: Annotated[int | None, IntegerArg("Last line, included.", 1, 10**9)] = None,
+    include_deps: Annotated[bool, BooleanArg("Add what it imports; JSON.")] = False,
+    max_depth: Annotated[int, IntegerArg("Import levels.", 0, 1)] = 1,
+    format: Annotated[str | None, ChoiceArg("Empty: text, json with deps.", ("text", "json"))] = None,  # noqa: A002 - the contract's name
 ) -> Reply:
     """Read a file, or a range of its lines, under one header line with path, lines, language and hash.
 
@@ -56,11 +56,11 @@ def read_file(
 def list_directory(
     engine: "Engine",
     call: Call,  # noqa: ARG001 - every tool takes it
-    path: Annotated[str, Text("Folder.")] = ".",
-    depth: Annotated[int, Whole("Levels, 1-10.", 1, 10)] = 2,
-    max_items: Annotated[int, Whole("Entries, 1-2000.", 1, 2_000)] = 200,
-    include_hidden: Annotated[bool, Flag("Show dot files too.")] = False,
-    sizes: Annotated[bool, Flag("Show file sizes.")] = False,
+    path: Annotated[str, TextArg("Folder.")] = ".",
+    depth: Annotated[int, IntegerArg("Levels, 1-10.", 1, 10)] = 2,
+    max_items: Annotated[int, IntegerArg("Entries, 1-2000.", 1, 2_000)] = 200,
+    include_hidden: Annotated[bool, BooleanArg("Show dot files too.")] = False,
+    sizes: Annotated[bool, BooleanArg("Show file sizes.")] = False,
 ) -> Reply:
     """List a directory as a tree, ignore rules applied: the quick way to see how a project is laid out.
 
@@ -71,16 +71,16 @@ def list_directory(
         return Reply(
             f"{one_line(path)} · empty (ignored{'' if include_hidden else ' and hidden'} files are not listed)"
         )
-    rows = tree_rows(entries, sizes=sizes)
-    count = how_many_fit(rows, chars_max=engine.settings.result_chars_max - NOTE_CHARS)
+    rows = draw_tree(entries, sizes=sizes)
+    count = count_fitting(rows, chars_max=engine.settings.result_chars_max - NOTE_CHARS)
     shown = sum(not entry.hidden_items for entry in entries[:count])
-    lines = [f"{one_line(path)} · depth {depth} · {counted(shown, 'item')}", *rows[:count]]
+    lines = [f"{one_line(path)} · depth {depth} · {format_count(shown, 'item')}", *rows[:count]]
     if count < len(rows):
-        lines.append(f"… {counted(len(rows) - count, 'more line')}: list a folder of it, or lower depth.")
+        lines.append(f"… {format_count(len(rows) - count, 'more line')}: list a folder of it, or lower depth.")
     return Reply("\n".join(lines))
 
 
-def tree_rows(entries: Sequence["TreeEntry"], *, sizes: bool) -> list[str]:
+def draw_tree(entries: Sequence["TreeEntry"], *, sizes: bool) -> list[str]:
     """The lines of a tree with its branches drawn.
 
     An entry is the last of its folder when nothing of its depth follows before something less deep.
@@ -113,10 +113,10 @@ def _label(entry: "TreeEntry", *, sizes: bool) -> str:
     if entry.is_folder:
         return f"{one_line(entry.name.rstrip('/'))}/"
     name = one_line(entry.name)
-    return f"{name} ({entry.note or size_text(entry.size_bytes)})" if sizes else name
+    return f"{name} ({entry.note or format_size(entry.size_bytes)})" if sizes else name
 
 
-def size_text(size_bytes: int) -> str:
+def format_size(size_bytes: int) -> str:
     """A size a person can read.
 
     >>> size_text(512), size_text(2048), size_text(3_400_000)
@@ -133,27 +133,29 @@ def size_text(size_bytes: int) -> str:
 def _problems(outline: "FileOutline") -> list[str]:
     """What of a file could not be parsed, for whoever relies on its imports being all there."""
     shown = [f"line {line}: {message}; imports may be missing" for line, message in outline.problems[:PROBLEMS_MAX]]
-    return [clipped(each, LINE_CHARS_MAX) for each in shown]
+    return [clip_line(each, LINE_CHARS_MAX) for each in shown]
 
 
 def _file_text(engine: "Engine", read: "FileText", imported: Sequence[str], notes: Sequence[str]) -> str:
     """Header, then whole lines, then what it imports; what does not fit is named with the line to go on from."""
-    room = engine.settings.result_chars_max - NOTE_CHARS - len(read.path) - sum(map(size, notes))
+    room = engine.settings.result_chars_max - NOTE_CHARS - len(read.path) - sum(map(reply_size, notes))
     lines = split(read.text)
-    count = how_many_fit(lines, chars_max=room)
+    count = count_fitting(lines, chars_max=room)
     first, last = read.span
     note = ""
     if count == 0 and lines:
         note = f"\n… line {first} is {len(lines[0]):,} characters long and was cut here; {AROUND}"
-        lines[0], count = beginning(lines[0], room), 1
+        lines[0], count = cut_to_size(lines[0], room), 1
     if count < len(lines):
-        note += f"\n… {counted(len(lines) - count, 'more line')} did not fit: read_file with start_line {first + count}"
+        note += f"\n… {format_count(len(lines) - count, 'more line')} did not fit: read_file with start_line {first + count}"
     until = first + count - 1 if count < len(lines) else last
     shown = f"lines {first}-{until} of {read.lines}" if read.lines else "empty"
     head = f"{one_line(read.path)} · {shown} · {read.language or 'text'} · sha256 {read.sha256[:SHA_CHARS]}"
     text = "\n".join([head, *lines[:count]]) + note
-    told, left = dependencies_within(engine, imported, room - size(text), lambda each: size(each.block) + 1)
-    return "\n".join([text, *(each.block for each in told), *_unnamed(left), *(f"note: {each}" for each in notes)])
+    told, left = fit_dependencies(engine, imported, room - reply_size(text), lambda each: reply_size(each.block) + 1)
+    return "\n".join(
+        [text, *(each.block for each in told), *_note_unlisted(left), *(f"note: {each}" for each in notes)]
+    )
 
 
 def _file_json(engine: "Engine", read: "FileText", imported: Sequence[str], notes: Sequence[str]) -> str:
@@ -161,38 +163,38 @@ def _file_json(engine: "Engine", read: "FileText", imported: Sequence[str], note
     file = {"path": read.path, "content": "", "size": read.size_bytes, "lines": read.lines, "language": read.language}
     metadata = {"module": _module(read.path), "role": _role(read.path), "lastModified": read.modified_at}
     row: dict[str, Any] = {"file": file, "dependencies": [], "metadata": metadata}
-    room = engine.settings.result_chars_max - NOTE_CHARS - size(compact([row, notes]))
+    room = engine.settings.result_chars_max - NOTE_CHARS - reply_size(compact_json([row, notes]))
     file |= _content(read, room - room // IMPORTS_SHARE if imported else room)
-    room -= size(compact(file["content"]))
-    told, left = dependencies_within(engine, imported, room, lambda each: size(compact(each.row)) + 1)
+    room -= reply_size(compact_json(file["content"]))
+    told, left = fit_dependencies(engine, imported, room, lambda each: reply_size(compact_json(each.row)) + 1)
     row["dependencies"] = [each.row for each in told]
-    told_too = [*_unnamed(left), *notes]
-    return compact(row | ({"notes": told_too} if told_too else {}))
+    told_too = [*_note_unlisted(left), *notes]
+    return compact_json(row | ({"notes": told_too} if told_too else {}))
 
 
 def _content(read: "FileText", room: int) -> dict[str, Any]:
     """A file's text as JSON within the room; when it is cut, the line to go on from."""
-    if size(compact(read.text)) <= room:
+    if reply_size(compact_json(read.text)) <= room:
         return {"content": read.text}
     lines = split(read.text)
-    count = how_many_fit((compact(line) for line in lines), chars_max=room, between=0)
+    count = count_fitting((compact_json(line) for line in lines), chars_max=room, between=0)
     if count:
         return {"content": "\n".join([*lines[:count], ""]), "nextLine": read.span.first + count}
     shown = lines[0][:room]
-    while size(compact(shown)) > room:  # escapes take more room than characters
+    while reply_size(compact_json(shown)) > room:  # escapes take more room than characters
         shown = shown[: len(shown) // 2]
     rest = {"nextLine": read.span.first + 1} if len(lines) > 1 else {}
     return {"content": shown, "cut": f"line {read.span.first} is {len(lines[0]):,} characters long; {AROUND}"} | rest
 
 
-def _unnamed(left: int) -> list[str]:
-    return [f"{counted(left, 'more import')} did not fit: trace with direction imports names them"] if left else []
+def _note_unlisted(left: int) -> list[str]:
+    return [f"{format_count(left, 'more import')} did not fit: trace with direction imports names them"] if left else []
 
 
 def _too_large(engine: "Engine", path: str, error: TooLarge) -> Reply:
     """The skeleton of a file that is over the limit, and how to read it."""
     try:
-        skeleton = outline_text(engine.outline(path), engine.settings.result_chars_max - NOTE_CHARS)
+        skeleton = format_outline(engine.outline(path), engine.settings.result_chars_max - NOTE_CHARS)
     except CallError:
         raise error from None  # not even an outline: the limit is what the caller must hear of
     return Reply(f"{skeleton}\n{error.message}; read parts of it with start_line and end_line.")

@@ -26,12 +26,12 @@ from context_engine.text.lines import around, split
 from context_engine.text.spans import Group, LineSpan, group
 from context_engine.text.token_estimate import CHARS_PER_TOKEN, estimate
 from context_engine.text.visible_text import one_line
-from context_engine.tools.arguments import Spans, Text, Texts, Whole
-from context_engine.tools.excerpt import clipped
+from context_engine.tools.arguments import LineRangesArg, TextArg, TextListArg, IntegerArg
+from context_engine.tools.excerpt import clip_line
 from context_engine.tools.file_tools import AROUND, SHA_CHARS
-from context_engine.tools.search_tools import outline_text
+from context_engine.tools.search_tools import format_outline
 from context_engine.tools.tool import Call, Reply, tool
-from context_engine.tools.truncate import NOTE_CHARS, compact, counted, how_many_fit, size
+from context_engine.tools.truncate import NOTE_CHARS, compact_json, format_count, count_fitting, reply_size
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
@@ -57,14 +57,14 @@ LINES_NAMED_MAX = 10
 def read_fragment(
     engine: "Engine",
     call: Call,
-    path: Annotated[str, Text("File.")] = "",
-    paths: Annotated[tuple[str, ...], Texts("Files.", most=FILES_MAX)] = (),
-    keywords: Annotated[tuple[str, ...], Texts("Literal words.")] = (),
-    patterns: Annotated[tuple[str, ...], Texts("Regexes.")] = (),
-    lines: Annotated[tuple[str, ...], Texts('"7", "10-20", "90-".')] = (),
-    symbols: Annotated[tuple[str, ...], Texts("Names.")] = (),
-    context: Annotated[int, Whole("Lines.", 0, 100, clamp=True)] = 2,
-    max_tokens: Annotated[int | None, Whole("Budget.", 1, 100_000, clamp=True)] = None,
+    path: Annotated[str, TextArg("File.")] = "",
+    paths: Annotated[tuple[str, ...], TextListArg("Files.", most=FILES_MAX)] = (),
+    keywords: Annotated[tuple[str, ...], TextListArg("Literal words.")] = (),
+    patterns: Annotated[tuple[str, ...], TextListArg("Regexes.")] = (),
+    lines: Annotated[tuple[str, ...], TextListArg('"7", "10-20", "90-".')] = (),
+    symbols: Annotated[tuple[str, ...], TextListArg("Names.")] = (),
+    context: Annotated[int, IntegerArg("Lines.", 0, 100, clamp=True)] = 2,
+    max_tokens: Annotated[int | None, IntegerArg("Budget.", 1, 100_000, clamp=True)] = None,
 ) -> Reply:
     """Read only the parts of files you need: symbols, lines, keyword and regex matches (any case), with context.
 
@@ -75,10 +75,10 @@ def read_fragment(
         raise InvalidArgument("path is missing", suggestion="Give path, or paths for several files.")
     if not (lines or symbols or patterns or keywords):
         return Reply(_outlines(engine, names, max_tokens))
-    files, refused = _opened(engine, names, with_symbols=bool(symbols))
+    files, refused = _open_files(engine, names, with_symbols=bool(symbols))
     for each in files:
         engine.saw(each.read.path, each.read.sha256, session=call.session, kind="fragment")
-    places, missing = _found(
+    places, missing = _find_places(
         engine, call, files, {"lines": lines, "symbol": symbols, "pattern": patterns, "keyword": keywords}
     )
     room = (engine.settings.result_chars_max - NOTES_CHARS) // CHARS_PER_TOKEN
@@ -92,10 +92,10 @@ def read_fragment(
 def read_regions(
     engine: "Engine",
     call: Call,
-    file_path: Annotated[str, Text("File path.", 1)],
-    regions: Annotated[tuple[LineSpan, ...], Spans("Lines, from 1, both included.")],
-    context_lines: Annotated[int, Whole("Lines added around each.", 0, 1_000)] = 3,
-    max_total_lines: Annotated[int, Whole("Lines in all.", 1, 10_000)] = 500,
+    file_path: Annotated[str, TextArg("File path.", 1)],
+    regions: Annotated[tuple[LineSpan, ...], LineRangesArg("Lines, from 1, both included.")],
+    context_lines: Annotated[int, IntegerArg("Lines added around each.", 0, 1_000)] = 3,
+    max_total_lines: Annotated[int, IntegerArg("Lines in all.", 1, 10_000)] = 500,
 ) -> Reply:
     """Read several ranges of lines of one file at once, as JSON; ranges that overlap or touch are joined.
 
@@ -112,8 +112,10 @@ def read_regions(
         groups,
         lines_max=max_total_lines,
         chars_max=room,
-        chars=lambda line: size(compact(lines[line - 1])),  # its quotes are as long as the escape of its line feed
-        around=lambda each: size(compact(_region(each, regions, ""))),
+        chars=lambda line: reply_size(
+            compact_json(lines[line - 1])
+        ),  # its quotes are as long as the escape of its line feed
+        around=lambda each: reply_size(compact_json(_region(each, regions, ""))),
     )
     reply: dict[str, Any] = {
         "filePath": read.path,
@@ -124,14 +126,14 @@ def read_regions(
     if next_line and not kept:
         reply["regions"] = [_one_line(lines, groups[0], regions, room)]
         next_line += 1
-    return Reply(compact(reply | (_truncated(groups, next_line) if next_line else {})))
+    return Reply(compact_json(reply | (_describe_truncation(groups, next_line) if next_line else {})))
 
 
 # -- read_fragment: finding -------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class _File:
+class _FragmentFile:
     """A file that was read, its lines without line feeds, and its symbols when some were asked for."""
 
     read: "FileText"
@@ -139,9 +141,9 @@ class _File:
     symbols: "tuple[Definition, ...]" = ()
 
 
-def _opened(engine: "Engine", names: Iterable[str], *, with_symbols: bool) -> tuple[list[_File], list[str]]:
+def _open_files(engine: "Engine", names: Iterable[str], *, with_symbols: bool) -> tuple[list[_FragmentFile], list[str]]:
     """The files, each once, and why others cannot be read. Raises: what the first said when none can."""
-    files: dict[str, _File] = {}
+    files: dict[str, _FragmentFile] = {}
     refused: list[ContextEngineError] = []
     for name in names:
         try:
@@ -150,7 +152,7 @@ def _opened(engine: "Engine", names: Iterable[str], *, with_symbols: bool) -> tu
         except ContextEngineError as error:  # one file that cannot be read must not hide the others
             refused.append(error)
         else:
-            files[read.path] = _File(read, split(read.text), symbols)
+            files[read.path] = _FragmentFile(read, split(read.text), symbols)
     if not files:
         raise refused[0]
     return list(files.values()), _refusals(refused)
@@ -160,11 +162,11 @@ def _refusals(refused: Iterable[ContextEngineError]) -> list[str]:
     return [f"not read: {error.message}. {error.suggestion}".rstrip() for error in refused]
 
 
-def _found(
-    engine: "Engine", call: Call, files: Sequence[_File], asked: Mapping[Kind, Sequence[str]]
+def _find_places(
+    engine: "Engine", call: Call, files: Sequence[_FragmentFile], asked: Mapping[Kind, Sequence[str]]
 ) -> tuple[list[Place], list[tuple[Kind, str]]]:
     """Where everything stands that was asked for, and what stands in none of the files."""
-    find: dict[Kind, Callable[[Sequence[_File], str], list[Place]]] = {
+    find: dict[Kind, Callable[[Sequence[_FragmentFile], str], list[Place]]] = {
         "lines": _lines,
         "symbol": _symbols,
         "pattern": partial(_matches, engine, call),
@@ -180,12 +182,12 @@ def _found(
     return places, missing
 
 
-def _lines(files: Sequence[_File], word: str) -> list[Place]:
+def _lines(files: Sequence[_FragmentFile], word: str) -> list[Place]:
     spans = (asked_lines(word, len(file.lines)).clip(len(file.lines)) for file in files)
     return [Place("lines", word, number, span) for number, span in enumerate(spans) if span]
 
 
-def _symbols(files: Sequence[_File], word: str) -> list[Place]:
+def _symbols(files: Sequence[_FragmentFile], word: str) -> list[Place]:
     return [
         Place("symbol", each.qualified, number, each.span)
         for number, file in enumerate(files)
@@ -193,7 +195,7 @@ def _symbols(files: Sequence[_File], word: str) -> list[Place]:
     ]
 
 
-def _matches(engine: "Engine", call: Call, files: Sequence[_File], pattern: str) -> list[Place]:
+def _matches(engine: "Engine", call: Call, files: Sequence[_FragmentFile], pattern: str) -> list[Place]:
     """All files in one pass, by the engine of search_files: no pattern of a caller runs in this process."""
     parts = [TextPart(file.read.path, 0, MATCHES_MAX) for file in files]
     found = engine.grep(TextQuery((pattern,), regex=True), parts, context=0, chars_max=1, cancel=call.cancel)
@@ -204,35 +206,35 @@ def _matches(engine: "Engine", call: Call, files: Sequence[_File], pattern: str)
     ]
 
 
-def _keywords(files: Sequence[_File], word: str) -> list[Place]:
+def _keywords(files: Sequence[_FragmentFile], word: str) -> list[Place]:
     return [place for number, file in enumerate(files) for place in keyword_places(number, file.lines, word)]
 
 
 # -- read_fragment: showing -------------------------------------------------------------------------------------------
 
 
-def _body(file: _File, places: Iterable[Place]) -> Body:
+def _body(file: _FragmentFile, places: Iterable[Place]) -> Body:
     return Body(shortened(file.lines, places, LINE_CHARS_MAX), estimate(file.read.path) + HEAD_TOKENS)
 
 
-def _page(files: Sequence[_File], bodies: Sequence[Body], taken: Chosen) -> Iterator[str]:
+def _page(files: Sequence[_FragmentFile], bodies: Sequence[Body], taken: Chosen) -> Iterator[str]:
     """Each file that has something to show: a head, then its fragments; a file alone always has its head."""
     for number, (file, body) in enumerate(zip(files, bodies, strict=True)):
         fragments = [each for each in taken.fragments if each.file == number]
         if fragments or len(files) == 1:
             yield _head(file, fragments)
         for each in fragments:
-            yield f"@@ {each.span} · {' · '.join(_named(each.places))}"
+            yield f"@@ {each.span} · {' · '.join(_format_reasons(each.places))}"
             yield from body.lines[each.span.first - 1 : each.span.last]
 
 
-def _head(file: _File, fragments: Sequence[Fragment]) -> str:
+def _head(file: _FragmentFile, fragments: Sequence[Fragment]) -> str:
     shown = sum(each.span.lines for each in fragments)
-    counts = f"{counted(len(fragments), 'fragment')}, {shown:,} of {counted(len(file.lines), 'line')}"
+    counts = f"{format_count(len(fragments), 'fragment')}, {shown:,} of {format_count(len(file.lines), 'line')}"
     return f"{one_line(file.read.path)} · {counts} · {file.read.language} · sha256 {file.read.sha256[:SHA_CHARS]}"
 
 
-def _named(places: Iterable[Place]) -> list[str]:
+def _format_reasons(places: Iterable[Place]) -> list[str]:
     """What lines are shown for: each thing once, with the lines it stands on."""
     at: dict[str, list[str]] = {}
     for place in places:
@@ -246,7 +248,7 @@ def _first_few(lines: Iterable[str]) -> str:
     return ", ".join(listed[:LINES_NAMED_MAX]) + more
 
 
-def _notes(files: Sequence[_File], taken: Chosen) -> Iterator[str]:
+def _notes(files: Sequence[_FragmentFile], taken: Chosen) -> Iterator[str]:
     """What was found and is not shown, and how to get it."""
     if taken.cut:
         path, rest = files[taken.cut.file].read.path, LineSpan(taken.next_line, taken.cut.span.last)
@@ -255,26 +257,28 @@ def _notes(files: Sequence[_File], taken: Chosen) -> Iterator[str]:
         left = [
             f"{one_line(file.read.path)}: {name}"
             for number, file in enumerate(files)
-            for name in _named(place for place in taken.dropped if place.file == number)
+            for name in _format_reasons(place for place in taken.dropped if place.file == number)
         ]
-        yield f"… no room for {_capped(left, 400)} - ask for those lines, or raise max_tokens"
+        yield f"… no room for {_join_capped(left, 400)} - ask for those lines, or raise max_tokens"
     shown = ((each.file, line - 1) for each in taken.fragments for line in range(each.span.first, each.span.last + 1))
     if any(len(files[file].lines[at]) > LINE_CHARS_MAX for file, at in shown):
         yield f"… lines over {LINE_CHARS_MAX} characters are cut: read_file shows one whole"
 
 
-def _absent(files: Sequence[_File], missing: Sequence[tuple[Kind, str]], refused: Sequence[str]) -> Iterator[str]:
+def _absent(
+    files: Sequence[_FragmentFile], missing: Sequence[tuple[Kind, str]], refused: Sequence[str]
+) -> Iterator[str]:
     """What was asked for and is not there; the first few with what to ask instead."""
     if missing:
         told = [f"{kind} {around(word, 0, LABEL_CHARS_MAX)}" for kind, word in missing]
         for number, (kind, word) in enumerate(missing[:ADVISED_MAX]):
             told[number] += _instead(kind, word, files)
-        yield f"not found: {_capped(told, 200)}"
+        yield f"not found: {_join_capped(told, 200)}"
     if refused:
-        yield _capped(refused, 200)
+        yield _join_capped(refused, 200)
 
 
-def _instead(kind: Kind, word: str, files: Sequence[_File]) -> str:
+def _instead(kind: Kind, word: str, files: Sequence[_FragmentFile]) -> str:
     """What a caller can do about something that was not found."""
     if kind == "lines":
         return (
@@ -289,11 +293,11 @@ def _instead(kind: Kind, word: str, files: Sequence[_File]) -> str:
     return ""
 
 
-def _capped(items: Sequence[str], chars_max: int) -> str:
+def _join_capped(items: Sequence[str], chars_max: int) -> str:
     """The items that fit in one line, and how many do not; the first comes in any case, as far as it fits."""
-    count = max(1, how_many_fit(items, chars_max=chars_max, between=2))
+    count = max(1, count_fitting(items, chars_max=chars_max, between=2))
     more = f" and {len(items) - count:,} more" if count < len(items) else ""
-    return clipped("; ".join(items[:count]), chars_max) + more
+    return clip_line("; ".join(items[:count]), chars_max) + more
 
 
 def _outlines(engine: "Engine", names: Sequence[str], max_tokens: int | None) -> str:
@@ -308,11 +312,11 @@ def _outlines(engine: "Engine", names: Sequence[str], max_tokens: int | None) ->
         raise refused[0]
     chars_max = engine.settings.result_chars_max
     share = min(chars_max - NOTES_CHARS, (max_tokens or chars_max) * CHARS_PER_TOKEN) // len(files)
-    texts = [outline_text(each, share + NOTE_CHARS) for each in files]
-    count = how_many_fit(texts, chars_max=chars_max - NOTES_CHARS // 2)
+    texts = [format_outline(each, share + NOTE_CHARS) for each in files]
+    count = count_fitting(texts, chars_max=chars_max - NOTES_CHARS // 2)
     ask = "… these are outlines: ask for symbols, lines, keywords or patterns"
     left = [f"not shown: {one_line(each.path)}" for each in files[count:]] + _refusals(refused)
-    return "\n".join([*texts[:count], *([_capped(left, 400)] if left else []), ask])
+    return "\n".join([*texts[:count], *([_join_capped(left, 400)] if left else []), ask])
 
 
 # -- read_regions -----------------------------------------------------------------------------------------------------
@@ -334,28 +338,28 @@ def _one_line(lines: Sequence[str], each: Group, asked: Sequence[LineSpan], room
     first, line = each.span.first, lines[each.span.first - 1]
     one = each._replace(span=LineSpan(first, first))
     told = {"cut": f"line {first} is {len(line):,} characters long; {AROUND}"}
-    room -= size(compact(_region(one, asked, "") | told))
+    room -= reply_size(compact_json(_region(one, asked, "") | told))
     if room < 0:
-        raise TooLarge(f"{counted(len(each.members), 'range')} at once are too many", suggestion="Ask for fewer.")
+        raise TooLarge(f"{format_count(len(each.members), 'range')} at once are too many", suggestion="Ask for fewer.")
     shown = line[:room]
-    while size(compact(shown)) > room and shown:
+    while reply_size(compact_json(shown)) > room and shown:
         shown = shown[: len(shown) // 2]  # escapes take more room than characters
     return _region(one, asked, shown) | told
 
 
-def _truncated(groups: Sequence[Group], next_line: int) -> dict[str, Any]:
+def _describe_truncation(groups: Sequence[Group], next_line: int) -> dict[str, Any]:
     """That the answer was cut, and where to go on."""
     left = [each for each in groups if each.span.last >= next_line]
     if not left:
         return {"truncated": True}
     next_line = max(next_line, left[0].span.first)
-    how = f"{counted(len(left), 'region')} did not fit whole: ask for what lies from line {next_line} on"
+    how = f"{format_count(len(left), 'region')} did not fit whole: ask for what lies from line {next_line} on"
     return {"truncated": True, "nextLine": next_line, "next": how}
 
 
 def _no_such_lines(read: "FileText", wrong: LineSpan) -> InvalidLineRange:
     return InvalidLineRange(
-        f"{wrong.first}-{wrong.last} is no range of lines of {read.path}, which has {counted(read.lines, 'line')}",
+        f"{wrong.first}-{wrong.last} is no range of lines of {read.path}, which has {format_count(read.lines, 'line')}",
         suggestion=f"Ask for lines between 1 and {read.lines}, the lower first." if read.lines else "It is empty.",
         details={"path": read.path, "lines": read.lines},
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from context_engine.errors import ContextEngineError
 from context_engine.text.visible_text import one_line
-from context_engine.tools.search_tools import outline_text
+from context_engine.tools.search_tools import format_outline
 from context_engine.tools.truncate import NOTE_CHARS
 
 if TYPE_CHECKING:
@@ -30,24 +30,24 @@ class Dependency:
     """One imported file, and how it is told: its content, its signatures, or why neither."""
 
     path: str
-    told: Literal["content", "signatures", "omitted"]
+    detail: Literal["content", "signatures", "omitted"]
     text: str
 
     @property
     def row(self) -> dict[str, Any]:
         """In the words of seed 003."""
-        return {"path": self.path, "type": "import", "level": 1, self.told: self.text}
+        return {"path": self.path, "type": "import", "level": 1, self.detail: self.text}
 
     @property
     def block(self) -> str:
         """For reading."""
-        if self.told == "omitted":
+        if self.detail == "omitted":
             return f"@@ import {one_line(self.path)} · {self.text}"
-        how = " · signatures" if self.told == "signatures" else ""
+        how = " · signatures" if self.detail == "signatures" else ""
         return f"@@ import {one_line(self.path)}{how}\n{self.text}"
 
 
-def dependencies_within(
+def fit_dependencies(
     engine: "Engine", paths: Sequence[str], room: int, cost: Callable[[Dependency], int]
 ) -> tuple[list[Dependency], int]:
     """(what fits into the room, in the order given; how many are not even named).
@@ -80,7 +80,7 @@ def _within(
     engine: "Engine", whole: Dependency, name: Dependency, share: int, cost: Callable[[Dependency], int]
 ) -> Dependency:
     """The fullest way to tell of a file within a share of the room."""
-    if whole.told == "content" and cost(whole) > share:
+    if whole.detail == "content" and cost(whole) > share:
         whole = _signatures(engine, name, share)
     return whole if cost(whole) <= share else name
 
@@ -94,5 +94,5 @@ def _signatures(engine: "Engine", name: Dependency, share: int) -> Dependency:
     except ContextEngineError as error:  # gone since it was read
         return Dependency(name.path, "omitted", error.message)
     chars_max = min(SIGNATURES_CHARS_MAX, share * WRITTEN_PER_CENT // 100 - HEAD_CHARS)
-    text = outline_text(outline, chars_max + NOTE_CHARS)
+    text = format_outline(outline, chars_max + NOTE_CHARS)
     return Dependency(name.path, "signatures", text) if outline.symbols else name

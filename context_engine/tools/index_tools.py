@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.errors import Cancelled, NotConfirmed, StorageBusy
-from context_engine.tools.arguments import Flag, Text
+from context_engine.tools.arguments import BooleanArg, TextArg
 from context_engine.tools.chunk_replies import served_row
 from context_engine.tools.tool import Call, Reply, tool
-from context_engine.tools.truncate import compact, thrifty
+from context_engine.tools.truncate import compact_json, drop_empty
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
@@ -27,39 +27,39 @@ BUSY_PATIENCE_S = 600.0
 def index_workspace(
     engine: "Engine",
     call: Call,
-    path: Annotated[str, Text("Only this folder; empty: everything.")] = "",
-    force: Annotated[bool, Flag("Rebuild all.")] = False,
-    background: Annotated[bool, Flag("Return at once.")] = False,
+    path: Annotated[str, TextArg("Only this folder; empty: everything.")] = "",
+    force: Annotated[bool, BooleanArg("Rebuild all.")] = False,
+    background: Annotated[bool, BooleanArg("Return at once.")] = False,
 ) -> Reply:
     """Index the workspace so that its code and docs can be searched.
 
     Incremental, by content; searches work meanwhile. Reports what was added, changed, removed and skipped, and why.
     """
     if background and not path:
-        return _started(engine, force=force)
-    return Reply(compact(report_row(_indexed(engine, call, path=path or None, force=force))))
+        return _start_in_background(engine, force=force)
+    return Reply(compact_json(report_row(_run_index(engine, call, path=path or None, force=force))))
 
 
 @tool(touches="index")
 def reindex_workspace(
     engine: "Engine",
     call: Call,
-    background: Annotated[bool, Flag("Return at once.")] = False,
+    background: Annotated[bool, BooleanArg("Return at once.")] = False,
 ) -> Reply:
     """Rebuild the whole index from scratch; the old one answers searches until the new one is complete.
 
     Memories and plans stay. Rarely needed: index_workspace follows edits.
     """
     if background:
-        return _started(engine, force=True)
-    return Reply(compact(report_row(_indexed(engine, call, force=True))))
+        return _start_in_background(engine, force=True)
+    return Reply(compact_json(report_row(_run_index(engine, call, force=True))))
 
 
 @tool(touches="index", destructive=True)
 def clear_index(
     engine: "Engine",
     call: Call,  # noqa: ARG001 - every tool takes it
-    confirm: Annotated[bool, Flag("Must be true.")] = False,
+    confirm: Annotated[bool, BooleanArg("Must be true.")] = False,
 ) -> Reply:
     """Delete the search index of this workspace to free its disk space.
 
@@ -67,14 +67,16 @@ def clear_index(
     """
     if not confirm:
         raise NotConfirmed("clear_index deletes the index", suggestion="Call it again with confirm: true.")
-    return Reply(compact({"cleared": True, "freed_bytes": engine.clear(), "next": "index_workspace builds it anew"}))
+    return Reply(
+        compact_json({"cleared": True, "freed_bytes": engine.clear(), "next": "index_workspace builds it anew"})
+    )
 
 
 @tool(touches="nothing")
 def index_status(
     engine: "Engine",
     call: Call,
-    include_stats: Annotated[bool, Flag("Add calls, errors, latencies per tool.")] = False,
+    include_stats: Annotated[bool, BooleanArg("Add calls, errors, latencies per tool.")] = False,
 ) -> Reply:
     """Show what is indexed and how fresh it is: files, symbols, branch, stale and skipped files.
 
@@ -85,10 +87,10 @@ def index_status(
         row["chunk_files"] = served_row(call.chunks().status())
     if include_stats and call.metrics:
         row["stats"] = dict(call.metrics())
-    return Reply(compact(row))
+    return Reply(compact_json(row))
 
 
-def _indexed(engine: "Engine", call: Call, *, path: str | None = None, force: bool = False) -> "IndexReport":
+def _run_index(engine: "Engine", call: Call, *, path: str | None = None, force: bool = False) -> "IndexReport":
     """One run, after the one that is under way: the server starts one by itself, and a caller wants the outcome."""
     until = time.monotonic() + BUSY_PATIENCE_S
     while True:
@@ -112,15 +114,15 @@ def report_row(report: "IndexReport") -> dict[str, Any]:
         "removed": report.removed,
         "unchanged": report.unchanged,
         "seconds": round(report.seconds, 3),
-        "skipped": reasons(report.skipped),
+        "skipped": count_reasons(report.skipped),
         "skipped_examples": _examples(report.skipped),
     }
     if not report.files:
         row["next"] = "Nothing here can be indexed: check the root and the ignore files."
-    return thrifty(row)
+    return drop_empty(row)
 
 
-def reasons(skipped: Sequence["Skipped"]) -> dict[str, int]:
+def count_reasons(skipped: Sequence["Skipped"]) -> dict[str, int]:
     """Reason -> how many, most first."""
     counts = Counter(each.reason for each in skipped)
     return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
@@ -154,12 +156,12 @@ def status_row(status: "Status") -> dict[str, Any]:
         "versions": dict(status.versions),
         "next": _next(status),
     }
-    return thrifty(row)
+    return drop_empty(row)
 
 
 def embeddings_row(status: "EmbeddingStatus") -> dict[str, Any]:
     """What finds by meaning, as the reply tells it."""
-    return thrifty(
+    return drop_empty(
         {
             "static": status.static,
             "model": status.model,
@@ -183,15 +185,15 @@ def _next(status: "Status") -> str:
     return "Call index_workspace to take the edits in." if status.stale and status.state == "ready" else ""
 
 
-def _started(engine: "Engine", *, force: bool) -> Reply:
+def _start_in_background(engine: "Engine", *, force: bool) -> Reply:
     started = engine.index_in_background(force=force)
     row: Mapping[str, Any] = {"started": started, "next": "index_status shows how far it is"}
-    return Reply(compact(row if started else {**row, "reason": "an indexing run is already under way"}))
+    return Reply(compact_json(row if started else {**row, "reason": "an indexing run is already under way"}))
 
 
 def _examples(skipped: Sequence["Skipped"]) -> list[dict[str, str]]:
     """Some skipped files with their reasons; those that a person may want to know of before the merely ignored."""
     telling = sorted(skipped, key=lambda each: (each.reason == "ignored", each.path))
     return [
-        thrifty({"path": each.path, "reason": each.reason, "detail": each.detail}) for each in telling[:EXAMPLES_MAX]
+        drop_empty({"path": each.path, "reason": each.reason, "detail": each.detail}) for each in telling[:EXAMPLES_MAX]
     ]

@@ -24,9 +24,9 @@ from context_engine.memory.memory_requests import (
     Wanted,
 )
 from context_engine.secrets.masked_text import masked
-from context_engine.tools.arguments import Choice, Flag, Share, Text, Texts, Whole
+from context_engine.tools.arguments import ChoiceArg, BooleanArg, FractionArg, TextArg, TextListArg, IntegerArg
 from context_engine.tools.tool import Call, Reply, tool
-from context_engine.tools.truncate import beginning, compact, fitting_rows, thrifty
+from context_engine.tools.truncate import cut_to_size, compact_json, take_fitting_rows, drop_empty
 
 if TYPE_CHECKING:
     from context_engine.memory.knowledge import Knowledge, Known, Result
@@ -58,13 +58,13 @@ EXCERPT_CHARS = 240
 """Two or three lines: enough to know whether it is the one."""
 LIST_MAX = 200
 
-Content = Text("What to remember, in a few sentences.", 1, CONTENT_CHARS_MAX)
-Title = Text("A headline; else its first line.", 0, TITLE_CHARS_MAX)
-Tags = Texts("Words to find it by.", most=TAGS_MAX)
-Subtype = Choice("What it tells.", ("", *SUBTYPES))
-Priority = Choice("How much it matters.", PRIORITIES)
-Expires = Text("When it stops holding: 2027-01-31.", 0, 40)
-LinkedFiles = Texts("Files it speaks of: when they change, it is stale.")
+Content = TextArg("What to remember, in a few sentences.", 1, CONTENT_CHARS_MAX)
+Title = TextArg("A headline; else its first line.", 0, TITLE_CHARS_MAX)
+Tags = TextListArg("Words to find it by.", most=TAGS_MAX)
+Subtype = ChoiceArg("What it tells.", ("", *SUBTYPES))
+Priority = ChoiceArg("How much it matters.", PRIORITIES)
+Expires = TextArg("When it stops holding: 2027-01-31.", 0, 40)
+LinkedFiles = TextListArg("Files it speaks of: when they change, it is stale.")
 
 
 @tool(
@@ -78,22 +78,22 @@ def add_memory(
     engine: "Remembers",
     call: Call,  # noqa: ARG001 - every tool takes it
     content: Annotated[str, Content],
-    category: Annotated[str, Text("preferences, decisions or facts.", 1, 60)],
+    category: Annotated[str, TextArg("preferences, decisions or facts.", 1, 60)],
     title: Annotated[str, Title] = "",
     tags: Annotated[tuple[str, ...], Tags] = (),
     subtype: Annotated[str, Subtype] = "",
     priority: Annotated[str, Priority] = "helpful",
-    source: Annotated[str, Text("Who or what says so.")] = "",
+    source: Annotated[str, TextArg("Who or what says so.")] = "",
     linked_files: Annotated[tuple[str, ...], LinkedFiles] = (),
-    linked_symbols: Annotated[tuple[str, ...], Texts("Symbols it speaks of.")] = (),
-    linked_plans: Annotated[tuple[str, ...], Texts("Plans it belongs to.")] = (),
-    evidence: Annotated[str, Text("How it is known: a command, a line, a link.")] = "",
-    owner: Annotated[str, Text("Who answers for it.")] = "",
+    linked_symbols: Annotated[tuple[str, ...], TextListArg("Symbols it speaks of.")] = (),
+    linked_plans: Annotated[tuple[str, ...], TextListArg("Plans it belongs to.")] = (),
+    evidence: Annotated[str, TextArg("How it is known: a command, a line, a link.")] = "",
+    owner: Annotated[str, TextArg("Who answers for it.")] = "",
     expires_at: Annotated[str, Expires] = "",
-    supersedes: Annotated[tuple[str, ...], Texts("Ids of memories that no longer hold.")] = (),
-    on_similar: Annotated[str, Choice("When one says nearly the same.", ON_SIMILAR)] = "warn",
-    scope: Annotated[str, Choice("Who it is for.", SCOPES)] = "project",
-    dry_run: Annotated[bool, Flag("Only say what would happen.")] = False,
+    supersedes: Annotated[tuple[str, ...], TextListArg("Ids of memories that no longer hold.")] = (),
+    on_similar: Annotated[str, ChoiceArg("When one says nearly the same.", ON_SIMILAR)] = "warn",
+    scope: Annotated[str, ChoiceArg("Who it is for.", SCOPES)] = "project",
+    dry_run: Annotated[bool, BooleanArg("Only say what would happen.")] = False,
 ) -> Reply:
     """Remember a decision, preference or fact across sessions, as a Markdown file that people can edit and git can merge.
 
@@ -124,22 +124,22 @@ def add_memory(
         "dry_run": dry_run or None,
     }
     head = {"ok": True, "id": added.id, "path": added.path, "action": added.action}
-    return Reply(compact(head | thrifty(told) | {"redactions": added.redactions, "indexed": added.indexed}))
+    return Reply(compact_json(head | drop_empty(told) | {"redactions": added.redactions, "indexed": added.indexed}))
 
 
 @tool(touches="nothing", rare=("linked_file", "sort", "full"))
 def list_memories(
     engine: "Remembers",
     call: Call,  # noqa: ARG001 - every tool takes it
-    category: Annotated[str, Text("Only this one.")] = "",
-    query: Annotated[str, Text("Only what these words find.")] = "",
-    tags: Annotated[tuple[str, ...], Texts("Must carry all.")] = (),
-    status: Annotated[str, Choice("Which of them.", STATUSES)] = "active",
-    linked_file: Annotated[str, Text("Only those that speak of this file.")] = "",
-    sort: Annotated[str, Choice("Else relevance with a query, updated without.", ("", *SORTS))] = "",
-    limit: Annotated[int, Whole("Rows.", 1, LIST_MAX)] = 50,
-    cursor: Annotated[str, Text("To go on.")] = "",
-    full: Annotated[bool, Flag("Whole contents instead of excerpts.")] = False,
+    category: Annotated[str, TextArg("Only this one.")] = "",
+    query: Annotated[str, TextArg("Only what these words find.")] = "",
+    tags: Annotated[tuple[str, ...], TextListArg("Must carry all.")] = (),
+    status: Annotated[str, ChoiceArg("Which of them.", STATUSES)] = "active",
+    linked_file: Annotated[str, TextArg("Only those that speak of this file.")] = "",
+    sort: Annotated[str, ChoiceArg("Else relevance with a query, updated without.", ("", *SORTS))] = "",
+    limit: Annotated[int, IntegerArg("Rows.", 1, LIST_MAX)] = 50,
+    cursor: Annotated[str, TextArg("To go on.")] = "",
+    full: Annotated[bool, BooleanArg("Whole contents instead of excerpts.")] = False,
 ) -> Reply:
     """List what was remembered: decisions, preferences and facts, with what is stale, superseded, expired or unreadable.
 
@@ -148,14 +148,14 @@ def list_memories(
     wanted = Wanted(category.strip().lower(), query, tags, status, linked_file, sort, limit, cursor)
     listed = engine.memories.listed(wanted)
     rows = [_memory_row(row, full=full) for row in listed.rows]
-    shown = fitting_rows(rows, chars_max=engine.settings.result_chars_max)
+    shown = take_fitting_rows(rows, chars_max=engine.settings.result_chars_max)
     told = {
         "next_cursor": listed.cursor_after(len(shown)),
         "warnings": list(listed.warnings),
         "next": "" if rows else _where_else(listed.by_status, status),
     }
     head = {"ok": True, "total": listed.total, "counts_by_category": listed.by_category}
-    return Reply(compact(head | thrifty(told) | {"memories": shown}))
+    return Reply(compact_json(head | drop_empty(told) | {"memories": shown}))
 
 
 @tool(
@@ -164,19 +164,19 @@ def list_memories(
 def update_memory(
     engine: "Remembers",
     call: Call,  # noqa: ARG001 - every tool takes it
-    id: Annotated[str, Text("Its id.", 1, 100)],  # noqa: A002 - the word of the replies
+    id: Annotated[str, TextArg("Its id.", 1, 100)],  # noqa: A002 - the word of the replies
     content: Annotated[str | None, Content] = None,
     title: Annotated[str | None, Title] = None,
-    category: Annotated[str | None, Text("Moves it there.", 0, 60)] = None,
+    category: Annotated[str | None, TextArg("Moves it there.", 0, 60)] = None,
     tags: Annotated[tuple[str, ...] | None, Tags] = None,
     subtype: Annotated[str | None, Subtype] = None,
     priority: Annotated[str | None, Priority] = None,
-    evidence: Annotated[str | None, Text("How it is known.")] = None,
-    owner: Annotated[str | None, Text("Who answers for it.")] = None,
+    evidence: Annotated[str | None, TextArg("How it is known.")] = None,
+    owner: Annotated[str | None, TextArg("Who answers for it.")] = None,
     expires_at: Annotated[str | None, Expires] = None,
     linked_files: Annotated[tuple[str, ...] | None, LinkedFiles] = None,
-    still_true: Annotated[bool, Flag("Its linked files changed, but it holds: no longer stale.")] = False,
-    expected_version: Annotated[str, Text("As listed; refused if it changed since.", 0, 40)] = "",
+    still_true: Annotated[bool, BooleanArg("Its linked files changed, but it holds: no longer stale.")] = False,
+    expected_version: Annotated[str, TextArg("As listed; refused if it changed since.", 0, 40)] = "",
 ) -> Reply:
     """Edit a memory, or say that a stale one still holds. What is not named stays as it is, byte for byte."""
     revision = Revision(
@@ -194,33 +194,33 @@ def update_memory(
     )
     updated = engine.memories.update(id, revision, expected_version=expected_version)
     told = {"ok": True, "id": id, "path": updated.entry.path, "changed": list(updated.changed)}
-    return Reply(compact(told | {"version": updated.entry.version, "redactions": updated.redactions}))
+    return Reply(compact_json(told | {"version": updated.entry.version, "redactions": updated.redactions}))
 
 
 @tool(touches="records", destructive=True, rare=("expected_version",))
 def delete_memory(
     engine: "Remembers",
     call: Call,  # noqa: ARG001 - every tool takes it
-    id: Annotated[str, Text("Its id.", 1, 100)],  # noqa: A002 - the word of the replies
-    expected_version: Annotated[str, Text("As listed; refused if it changed since.", 0, 40)] = "",
+    id: Annotated[str, TextArg("Its id.", 1, 100)],  # noqa: A002 - the word of the replies
+    expected_version: Annotated[str, TextArg("As listed; refused if it changed since.", 0, 40)] = "",
 ) -> Reply:
     """Delete a memory for good; the reply holds what it said. What it superseded holds again."""
     deleted = engine.memories.delete(id, expected_version=expected_version)
     held = deleted.memory
     told = {"title": held.title, "category": held.category, "content": held.content} if held else {}
-    return Reply(compact({"ok": True, "id": id, "deleted": deleted.path} | told))
+    return Reply(compact_json({"ok": True, "id": id, "deleted": deleted.path} | told))
 
 
 @tool(touches="nothing", instead="grep_codebase", rare=("include_stale", "min_score"))
 def context_search(
     engine: "Remembers",
     call: Call,  # noqa: ARG001 - every tool takes it
-    query: Annotated[str, Text("What to find out, 3 to 500 characters.", 1, QUERY_CHARS[1])],
-    type: Annotated[str, Choice("Only these.", TYPES)] = "all",  # noqa: A002 - the seed's word
-    module: Annotated[str, Text("Only of this folder, file or name.")] = "",
-    limit: Annotated[int, Whole("Results.", 1, RESULTS_MAX)] = 5,
-    include_stale: Annotated[bool, Flag("Also what no longer holds.")] = False,
-    min_score: Annotated[float, Share("Least score.")] = 0,
+    query: Annotated[str, TextArg("What to find out, 3 to 500 characters.", 1, QUERY_CHARS[1])],
+    type: Annotated[str, ChoiceArg("Only these.", TYPES)] = "all",  # noqa: A002 - the seed's word
+    module: Annotated[str, TextArg("Only of this folder, file or name.")] = "",
+    limit: Annotated[int, IntegerArg("Results.", 1, RESULTS_MAX)] = 5,
+    include_stale: Annotated[bool, BooleanArg("Also what no longer holds.")] = False,
+    min_score: Annotated[float, FractionArg("Least score.")] = 0,
 ) -> Reply:
     """Search what the project knows: decisions, rules, patterns and known issues, out of memories, ADRs, agent rules, TODOs and history.
 
@@ -228,7 +228,7 @@ def context_search(
     """
     began = time.perf_counter()
     found = engine.knowledge.search(Sought(query, type, module, limit, include_stale, min_score))
-    shown = fitting_rows([_result(each) for each in found.results], chars_max=engine.settings.result_chars_max)
+    shown = take_fitting_rows([_result(each) for each in found.results], chars_max=engine.settings.result_chars_max)
     took_ms = round((time.perf_counter() - began) * 1000)
     told = {
         "warnings": list(found.warnings),
@@ -236,7 +236,7 @@ def context_search(
         "next": "" if found.results else "Use other words or type all; codebase_retrieval searches the code itself.",
     }
     reply = {"results": shown, "query": query, "totalFound": found.total, "searchTime": took_ms, "engine": found.engine}
-    return Reply(compact(reply | thrifty(told)))
+    return Reply(compact_json(reply | drop_empty(told)))
 
 
 def _similar(each: "Similar") -> dict[str, Any]:
@@ -244,7 +244,7 @@ def _similar(each: "Similar") -> dict[str, Any]:
     if held is None:
         return {"path": each.entry.path}
     row = {"id": held.id, "title": held.title, "score": round(each.score, 3), "why": each.why}
-    return thrifty(row | {"excerpt": _excerpt(held.content)})
+    return drop_empty(row | {"excerpt": _excerpt(held.content)})
 
 
 def _memory_row(row: "Row", *, full: bool) -> dict[str, Any]:
@@ -270,7 +270,7 @@ def _memory_row(row: "Row", *, full: bool) -> dict[str, Any]:
         "score": None if row.score is None else round(row.score, 3),
     }
     extra = {"owner": held.owner, "source": held.source, "evidence": held.evidence, "scope": entry.scope}
-    return thrifty(told | (extra if full else {}))
+    return drop_empty(told | (extra if full else {}))
 
 
 def _result(found: "Result") -> dict[str, Any]:
@@ -299,7 +299,7 @@ _ALWAYS = ("id", "type", "content", "module", "session", "date", "score", "sourc
 
 def _excerpt(content: str) -> str:
     plain = " ".join(masked(content).split())
-    return plain if len(plain) <= EXCERPT_CHARS else beginning(plain, EXCERPT_CHARS - 1) + "…"
+    return plain if len(plain) <= EXCERPT_CHARS else cut_to_size(plain, EXCERPT_CHARS - 1) + "…"
 
 
 def _where_else(by_status: Mapping[str, int], status: str) -> str:

@@ -4,19 +4,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from context_engine.tools.arguments import ENDLESS, Kind, Text, Texts, Whole, from_json, refused
+from context_engine.tools.arguments import (
+    ENDLESS,
+    ArgumentType,
+    TextArg,
+    TextListArg,
+    IntegerArg,
+    parse_json_text,
+    argument_error,
+)
 
 STEPS_MAX = 2_000
 """More than any plan has."""
 PROSE_CHARS_MAX = 200_000
 """Of an error or a note; more is a file."""
-UID = Text("Or its uid.", 0, 100)
-STEP = Whole("Its number.", 1, ENDLESS)
-PLAN_ID = Text("Id or name.", 1)
+UID = TextArg("Or its uid.", 0, 100)
+STEP = IntegerArg("Its number.", 1, ENDLESS)
+PLAN_ID = TextArg("Id or name.", 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Sent(Kind):
+class Sent(ArgumentType):
     """A whole plan: an object, or one written as JSON in a text. Whoever reads it says what is wrong with it."""
 
     json_type: ClassVar[str] = "object"
@@ -25,23 +33,23 @@ class Sent(Kind):
     def read(self, name: str, value: Any) -> Any:
         """What was sent, as it is."""
         if not isinstance(value, str | Mapping):
-            raise refused(name, "must be an object or JSON in a text", "load_plan shows how a plan looks.")
+            raise argument_error(name, "must be an object or JSON in a text", "load_plan shows how a plan looks.")
         return value
 
 
 @dataclass(frozen=True, slots=True)
-class Prose(Kind):
+class Prose(ArgumentType):
     """A text that may be a whole log: its middle is cut out when it is kept, so the limit is not worth a word in the schema."""
 
     says: str
 
     def read(self, name: str, value: Any) -> str:
         """The text."""
-        return Text("", most=PROSE_CHARS_MAX).read(name, value)
+        return TextArg("", most=PROSE_CHARS_MAX).read(name, value)
 
 
 @dataclass(frozen=True, slots=True)
-class Rows(Kind):
+class Rows(ArgumentType):
     """A list of objects, for somebody else to check. `alone` is the field that a text in place of an object stands for."""
 
     json_type: ClassVar[str] = "array"
@@ -55,26 +63,26 @@ class Rows(Kind):
 
     def read(self, name: str, value: Any) -> tuple[Mapping[str, Any], ...]:
         """A list, or one written as JSON in a text; an object alone is a list of one."""
-        listed = from_json(value) if isinstance(value, str) else value
+        listed = parse_json_text(value) if isinstance(value, str) else value
         listed = [listed] if isinstance(listed, Mapping) or (self.alone and isinstance(listed, str)) else listed
         if not isinstance(listed, list | tuple):
-            raise refused(name, "must be a list of objects", f"Write {name}: [{{...}}].")
+            raise argument_error(name, "must be a list of objects", f"Write {name}: [{{...}}].")
         if len(listed) > self.most:
-            raise refused(name, f"has {len(listed):,} entries, at most {self.most} are allowed", "Send fewer.")
+            raise argument_error(name, f"has {len(listed):,} entries, at most {self.most} are allowed", "Send fewer.")
         return tuple(self._row(f"{name}[{place}]", each) for place, each in enumerate(listed))
 
     def _row(self, name: str, value: Any) -> Mapping[str, Any]:
         if self.alone and isinstance(value, str):
             return {self.alone: value}
         if not isinstance(value, Mapping):
-            raise refused(name, "is no object", f"Write {name.partition('[')[0]}: [{{...}}].")
+            raise argument_error(name, "is no object", f"Write {name.partition('[')[0]}: [{{...}}].")
         return value
 
 
 def which_step(number: int, uid: str) -> int | str:
     """The step that a call is about. Raises: InvalidArgument when it names none."""
     if not uid.strip() and not number:
-        raise refused("step_number", "is missing", "Name the step: step_number, or step_uid.")
+        raise argument_error("step_number", "is missing", "Name the step: step_number, or step_uid.")
     return uid.strip() or number
 
 
@@ -83,4 +91,4 @@ def numbers_of(sent: tuple[str, ...]) -> tuple[int | str, ...]:
     return tuple(int(each) if each.isdecimal() and len(each) < 7 else each for each in sent)
 
 
-STEP_NUMBERS = Texts("Only these steps.", most=STEPS_MAX)
+STEP_NUMBERS = TextListArg("Only these steps.", most=STEPS_MAX)

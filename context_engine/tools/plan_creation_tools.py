@@ -8,12 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, cast
 from context_engine.context.refinement import ASSISTS, Climbed
 from context_engine.errors import CallError, InvalidArgument, PlanNotFound
 from context_engine.model import Filter
-from context_engine.tools.arguments import Choice, Flag, Kind, Text, Texts, Whole, refused
-from context_engine.tools.context_tools import spent
-from context_engine.tools.edit_arguments import Content, Edits, fields, listed_objects
+from context_engine.tools.arguments import (
+    ChoiceArg,
+    BooleanArg,
+    ArgumentType,
+    TextArg,
+    TextListArg,
+    IntegerArg,
+    argument_error,
+)
+from context_engine.tools.context_tools import count_model_tokens
+from context_engine.tools.edit_arguments import ContentArg, EditListArg, read_fields, read_objects
 from context_engine.tools.plan_packets import packet_rows
 from context_engine.tools.tool import Call, Reply, tool
-from context_engine.tools.truncate import NOTE_CHARS, compact, size, thrifty
+from context_engine.tools.truncate import NOTE_CHARS, compact_json, reply_size, drop_empty
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
@@ -36,7 +44,7 @@ PROOFS_SHOWN = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Document(Kind):
+class Document(ArgumentType):
     """A plan, or a draft of one: an object, or JSON in a text. What is in it, its reader says."""
 
     json_type: ClassVar[str] = "object"
@@ -47,14 +55,14 @@ class Document(Kind):
         if isinstance(value, str) and not value.strip():
             return None
         if not isinstance(value, str | Mapping):
-            raise refused(
+            raise argument_error(
                 name, "must be an object, or JSON in a text", f'Write {name}: {{"goal": "...", "steps": [...]}}.'
             )
         return value
 
 
 @dataclass(frozen=True, slots=True)
-class FileChanges(Kind):
+class FileChanges(ArgumentType):
     """Changes of files, each with what says its new text."""
 
     json_type: ClassVar[str] = "array"
@@ -77,7 +85,7 @@ class FileChanges(Kind):
         """A list, one written as JSON in a text, or a change alone."""
         if value in ([], (), ""):
             return ()
-        rows = listed_objects(name, value, CHANGES_MAX, CHANGE_EXAMPLE)
+        rows = read_objects(name, value, CHANGES_MAX, CHANGE_EXAMPLE)
         return tuple(self._change(f"{name}[{number}]", row) for number, row in enumerate(rows, 1))
 
     def _change(self, name: str, value: Mapping[str, Any]) -> "FileChange":
@@ -85,18 +93,18 @@ class FileChanges(Kind):
             FileChange,  # it brings the editing engine, which lists do not need
         )
 
-        given = fields(name, value, ("path", "change_type", "content", "diff", "edits", "new_path", "base_sha"))
-        kinds: Mapping[str, Kind] = {
-            "path": Text("", 1),
-            "change_type": Choice("", CHANGE_TYPES),
-            "content": Content(""),
-            "diff": Content(""),
-            "edits": Edits(""),
-            "new_path": Text(""),
-            "base_sha": Text(""),
+        given = read_fields(name, value, ("path", "change_type", "content", "diff", "edits", "new_path", "base_sha"))
+        kinds: Mapping[str, ArgumentType] = {
+            "path": TextArg("", 1),
+            "change_type": ChoiceArg("", CHANGE_TYPES),
+            "content": ContentArg(""),
+            "diff": ContentArg(""),
+            "edits": EditListArg(""),
+            "new_path": TextArg(""),
+            "base_sha": TextArg(""),
         }
         if "path" not in given:
-            raise refused(f"{name}.path", "is missing", CHANGE_EXAMPLE)
+            raise argument_error(f"{name}.path", "is missing", CHANGE_EXAMPLE)
         read: dict[str, Any] = {key: kinds[key].read(f"{name}.{key}", each) for key, each in given.items()}
         return FileChange(
             read["path"],
@@ -119,23 +127,23 @@ class FileChanges(Kind):
 def create_plan(
     engine: "Engine",
     call: Call,
-    task: Annotated[str, Text("What to do.", 5, 10_000)],
-    max_context_files: Annotated[int, Whole("Likely files.", 1, FILES_MAX)] = 8,
-    generate_diagrams: Annotated[bool, Flag("Add Mermaid.")] = False,
+    task: Annotated[str, TextArg("What to do.", 5, 10_000)],
+    max_context_files: Annotated[int, IntegerArg("Likely files.", 1, FILES_MAX)] = 8,
+    generate_diagrams: Annotated[bool, BooleanArg("Add Mermaid.")] = False,
     draft: Annotated[Any, Document("Your version.")] = None,
-    plan_id: Annotated[str, Text("Which it replaces.")] = "",
-    mvp_only: Annotated[bool, Flag("Only what has to be done.")] = False,
-    context_token_budget: Annotated[int, Whole("Most tokens of the brief in next.", 200, 100_000)] = 8_000,
-    auto_scope: Annotated[bool, Flag("Say which folders it is about.")] = True,
-    include_paths: Annotated[tuple[str, ...], Texts("Only these: globs.")] = (),
-    exclude_paths: Annotated[tuple[str, ...], Texts("Not these: globs.")] = (),
-    auto_save: Annotated[bool, Flag("Keep it.")] = True,
-    save_name: Annotated[str, Text("Its name.", 0, 120)] = "",
-    save_tags: Annotated[tuple[str, ...], Texts("Its tags.")] = (),
-    assist: Annotated[str, Choice("Who may improve it: a model, you (host), nobody.", ASSISTS)] = "auto",
-    strict: Annotated[bool, Flag("Refuse dangling dependencies of a draft.")] = True,
-    submission_id: Annotated[str, Text("As next says it.", 0, 80)] = "",
-    format: Annotated[str, Choice("Of the reply.", ("json", "markdown"))] = "json",  # noqa: A002 - the word that callers know
+    plan_id: Annotated[str, TextArg("Which it replaces.")] = "",
+    mvp_only: Annotated[bool, BooleanArg("Only what has to be done.")] = False,
+    context_token_budget: Annotated[int, IntegerArg("Most tokens of the brief in next.", 200, 100_000)] = 8_000,
+    auto_scope: Annotated[bool, BooleanArg("Say which folders it is about.")] = True,
+    include_paths: Annotated[tuple[str, ...], TextListArg("Only these: globs.")] = (),
+    exclude_paths: Annotated[tuple[str, ...], TextListArg("Not these: globs.")] = (),
+    auto_save: Annotated[bool, BooleanArg("Keep it.")] = True,
+    save_name: Annotated[str, TextArg("Its name.", 0, 120)] = "",
+    save_tags: Annotated[tuple[str, ...], TextListArg("Its tags.")] = (),
+    assist: Annotated[str, ChoiceArg("Who may improve it: a model, you (host), nobody.", ASSISTS)] = "auto",
+    strict: Annotated[bool, BooleanArg("Refuse dangling dependencies of a draft.")] = True,
+    submission_id: Annotated[str, TextArg("As next says it.", 0, 80)] = "",
+    format: Annotated[str, ChoiceArg("Of the reply.", ("json", "markdown"))] = "json",  # noqa: A002 - the word that callers know
 ) -> Reply:
     """Plan a task: find its files, tests, risks and questions in this repository, as steps in order."""
     from context_engine.plans.plan_creation import Saving
@@ -203,7 +211,7 @@ def _planned(engine: "Engine", made: "Made", climbed: Climbed, began: float, use
         return Reply("\n\n".join([plan_text(made.plan), *(f"warning: {each}" for each in warnings)]))
     reply: dict[str, Any] = {"ok": made.status != "draft_rejected", "status": made.status, "plan": {}}
     reply |= {"validation": made.checked.wire(), "persistence": _kept(made)}
-    reply |= thrifty(
+    reply |= drop_empty(
         {
             "planning_context": _context(made),
             "rejected": [{"place": each.place, "reason": each.reason} for each in made.rejected],
@@ -212,10 +220,10 @@ def _planned(engine: "Engine", made: "Made", climbed: Climbed, began: float, use
         }
     )
     ms = round((time.perf_counter() - began) * 1_000)
-    meta = {"tool": "create_plan", "ms": ms, "assist_used": used, "model": spent(climbed)}
-    reply["meta"] = thrifty(meta | {"index_freshness": made.base.change.freshness if made.base else ""})
-    room = engine.settings.result_chars_max - NOTE_CHARS - size(compact(reply))
-    return Reply(compact(reply | {"plan": _fitting(made.plan, room)}))
+    meta = {"tool": "create_plan", "ms": ms, "assist_used": used, "model": count_model_tokens(climbed)}
+    reply["meta"] = drop_empty(meta | {"index_freshness": made.base.change.freshness if made.base else ""})
+    room = engine.settings.result_chars_max - NOTE_CHARS - reply_size(compact_json(reply))
+    return Reply(compact_json(reply | {"plan": _fitting(made.plan, room)}))
 
 
 def _kept(made: "Made") -> dict[str, Any]:
@@ -229,7 +237,7 @@ def _context(made: "Made") -> dict[str, Any]:
     """What the plan rests on."""
     if made.base is None:
         return {}
-    return thrifty(
+    return drop_empty(
         {
             "scope_source": made.base.scope_source,
             "scope_confidence": made.base.plan.confidence_score,
@@ -246,15 +254,15 @@ def _fitting(plan: "Plan", room: int) -> dict[str, Any]:
     from context_engine.plans.plan_serialization import wire
 
     told = wire(plan)
-    if size(compact(told)) <= room:
+    if reply_size(compact_json(told)) <= room:
         return told
     told["note"] = "shortened to fit a reply: load_plan has all of it"
     for step in told["steps"]:
         step["evidence"] = step.get("evidence", [])[:PROOFS_SHOWN]
         step["description"] = step["description"].split("\n", 1)[0]
-    if size(compact(told)) > room:
+    if reply_size(compact_json(told)) > room:
         told["dependency_graph"] = {}
-    while told["steps"] and size(compact(told)) > room:
+    while told["steps"] and reply_size(compact_json(told)) > room:
         told["steps"] = told["steps"][: len(told["steps"]) * 3 // 4]
     return told
 
@@ -278,18 +286,18 @@ class _Stand(NamedTuple):
 def execute_plan(
     engine: "Engine",
     call: Call,
-    plan_id: Annotated[str, Text("Id or name.")] = "",
-    mode: Annotated[str, Choice("Which steps.", MODES)] = "single_step",
-    step_number: Annotated[int, Whole("This one.", 0, 100_000)] = 0,
+    plan_id: Annotated[str, TextArg("Id or name.")] = "",
+    mode: Annotated[str, ChoiceArg("Which steps.", MODES)] = "single_step",
+    step_number: Annotated[int, IntegerArg("This one.", 0, 100_000)] = 0,
     changes: Annotated[Any, FileChanges("{path, change_type, content|diff|edits, new_path}")] = (),
-    apply_changes: Annotated[bool, Flag("Write them.")] = False,
+    apply_changes: Annotated[bool, BooleanArg("Write them.")] = False,
     plan: Annotated[Any, Document("Instead of plan_id.")] = None,
-    max_steps: Annotated[int, Whole("Most packets.", 1, STEPS_MAX)] = 5,
-    verify: Annotated[str, Choice("How far to look.", LEVELS)] = "syntax",
-    stop_on_failure: Annotated[bool, Flag("No further packets when a check fails.")] = True,
-    additional_context: Annotated[str, Text("For a model, if one is asked.", 0, 10_000)] = "",
-    assist: Annotated[str, Choice("Who may write the changes: a model, you (host), nobody.", ASSISTS)] = "auto",
-    strict: Annotated[bool, Flag("Refuse files that the step does not name.")] = False,
+    max_steps: Annotated[int, IntegerArg("Most packets.", 1, STEPS_MAX)] = 5,
+    verify: Annotated[str, ChoiceArg("How far to look.", LEVELS)] = "syntax",
+    stop_on_failure: Annotated[bool, BooleanArg("No further packets when a check fails.")] = True,
+    additional_context: Annotated[str, TextArg("For a model, if one is asked.", 0, 10_000)] = "",
+    assist: Annotated[str, ChoiceArg("Who may write the changes: a model, you (host), nobody.", ASSISTS)] = "auto",
+    strict: Annotated[bool, BooleanArg("Refuse files that the step does not name.")] = False,
 ) -> Reply:
     """Carry out a plan: read work packets of ready steps, then send changes to preview, apply and verify."""
     began = time.perf_counter()
@@ -305,7 +313,7 @@ def execute_plan(
         changes, climbed = _by_model(engine, call, stand, step_number, assist, additional_context)
     done = _carried_out(engine, call, stand, step_number, changes, apply_changes, verify, strict) if changes else None
     if done is not None:
-        reply |= {"results": [_result(stand.plan, done, apply_changes)], **thrifty({"backup_id": done.backup_id})}
+        reply |= {"results": [_result(stand.plan, done, apply_changes)], **drop_empty({"backup_id": done.backup_id})}
         reply["ok"] = done.verified.passed
         stand = _stand(engine, plan, plan_id)
     goes_on = done is None or (mode != "single_step" and (done.verified.passed or not stop_on_failure))
@@ -313,10 +321,10 @@ def execute_plan(
     packets = packet_rows(engine, stand.plan, stand.execution, steps)
     warnings = [*stand.warnings, *(done.warnings if done else ()), *climbed.warnings]
     reply |= {"packets": packets, **_progress(stand)}
-    reply |= thrifty({"next": climbed.next, "warnings": warnings})
+    reply |= drop_empty({"next": climbed.next, "warnings": warnings})
     ms = round((time.perf_counter() - began) * 1_000)
     meta = {"tool": "execute_plan", "ms": ms, "assist_used": climbed.used}
-    reply["meta"] = meta | thrifty({"model": spent(climbed)})
+    reply["meta"] = meta | drop_empty({"model": count_model_tokens(climbed)})
     return Reply(_cut(reply, engine.settings.result_chars_max))
 
 
@@ -440,14 +448,14 @@ def _result(plan: "Plan", done: "Executed", is_applied: bool) -> dict[str, Any]:
     """What came of the changes of one step."""
     from context_engine.plans.model import numbers
 
-    checks = [thrifty(each._asdict()) | {"passed": each.passed} for each in done.verified.checks]
+    checks = [drop_empty(each._asdict()) | {"passed": each.passed} for each in done.verified.checks]
     failed = [
         f"{f'{each.kind} {each.name}'.strip()}: {each.says}" for each in done.verified.checks if each.passed is False
     ]
     row: dict[str, Any] = {"step_number": numbers(plan)[done.step.uid], "success": done.verified.passed}
     row |= {"is_preview": not is_applied, "completed": done.completed}
     row["applied" if is_applied else "would_apply"] = [
-        thrifty(
+        drop_empty(
             {
                 "path": each.path,
                 "before_sha": each.before_sha,
@@ -462,7 +470,7 @@ def _result(plan: "Plan", done: "Executed", is_applied: bool) -> dict[str, Any]:
     error = "; ".join(failed)
     if error:
         error += f" - the changes are written; undo_edit with undo_id {done.backup_id} takes them back"
-    return row | thrifty({"verification": checks, "remaining_files": list(done.remaining), "error": error})
+    return row | drop_empty({"verification": checks, "remaining_files": list(done.remaining), "error": error})
 
 
 def _progress(stand: _Stand) -> dict[str, Any]:
@@ -479,13 +487,13 @@ def _progress(stand: _Stand) -> dict[str, Any]:
 def _cut(reply: dict[str, Any], chars_max: int) -> str:
     """The reply; of one that is too long the last packets are left out and named, then the longest differences."""
     left_out: list[int] = []
-    while size(compact(reply)) > chars_max - NOTE_CHARS and reply["packets"]:
+    while reply_size(compact_json(reply)) > chars_max - NOTE_CHARS and reply["packets"]:
         left_out.insert(0, reply["packets"].pop()["step"])
     if left_out:
         told = f"no room for the packets of steps {', '.join(map(str, left_out))}: ask for each by step_number"
         reply["warnings"] = [*reply.get("warnings", []), told]
     for result in reply.get("results", ()):
         for row in sorted(result.get("would_apply", ()), key=lambda row: -len(row.get("diff", ""))):
-            if size(compact(reply)) > chars_max - NOTE_CHARS:
+            if reply_size(compact_json(reply)) > chars_max - NOTE_CHARS:
                 row["diff"] = "left out: it has no room here"
-    return compact(reply)
+    return compact_json(reply)

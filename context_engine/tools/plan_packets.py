@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from context_engine.tools.file_tools import SHA_CHARS
-from context_engine.tools.truncate import beginning, compact, thrifty
+from context_engine.tools.truncate import cut_to_size, compact_json, drop_empty
 
 if TYPE_CHECKING:
     from context_engine.plans.model import Plan, Step
@@ -41,11 +41,11 @@ def _fitting(
     for _ in range(TRIES):
         made = packet(plan, step, sources.code, count, tokens_max=room)
         row = _row(made, execution.steps[step.uid].status)
-        if (over := count(compact(row)) - TOKENS_MAX) <= 0:
+        if (over := count(compact_json(row)) - TOKENS_MAX) <= 0:
             break
         room -= over
     if over > 0:
-        row |= {"why": beginning(step.title, TOKENS_MAX), "files": row.get("files", [])[:1]}
+        row |= {"why": cut_to_size(step.title, TOKENS_MAX), "files": row.get("files", [])[:1]}
     return row, [file.path for file in made.files if file.sha]
 
 
@@ -65,7 +65,7 @@ def _row(made: "Packet", status: str) -> dict[str, Any]:
         "checks": list(step.checks),
         "rollback": ROLLBACK,
     }
-    return thrifty(row)
+    return drop_empty(row)
 
 
 def _file(file: "PacketFile") -> dict[str, Any]:
@@ -76,7 +76,7 @@ def _file(file: "PacketFile") -> dict[str, Any]:
         "why": file.why,
         "note": "it is not there now" if not file.sha and file.change != "create" else "",
         "snippets": [
-            thrifty({"lines": str(each.span), "symbol": each.symbol, "text": each.text}) for each in file.snippets
+            drop_empty({"lines": str(each.span), "symbol": each.symbol, "text": each.text}) for each in file.snippets
         ],
     }
-    return thrifty(row)
+    return drop_empty(row)

@@ -11,11 +11,20 @@ from context_engine.plans.file_groups import folder_of
 from context_engine.plans.plan_diff import difference, wire_difference
 from context_engine.plans.plan_markdown import difference_text, plan_text
 from context_engine.storage import timestamps
-from context_engine.tools.arguments import ENDLESS, Choice, Fields, Flag, Text, Texts, Whole, refused
+from context_engine.tools.arguments import (
+    ENDLESS,
+    ChoiceArg,
+    ObjectArg,
+    BooleanArg,
+    TextArg,
+    TextListArg,
+    IntegerArg,
+    argument_error,
+)
 from context_engine.tools.plan_arguments import PLAN_ID, Rows, Sent
 from context_engine.tools.plan_replies import answer, shown_plan
 from context_engine.tools.tool import Call, Reply, tool
-from context_engine.tools.truncate import NOTE_CHARS, compact, fitting_rows, size, thrifty
+from context_engine.tools.truncate import NOTE_CHARS, compact_json, take_fitting_rows, reply_size, drop_empty
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
@@ -34,7 +43,7 @@ FILES_DRAWN_MAX = 12
 """Of a plan with more, folders are drawn instead: boxes for all its files could not be read."""
 YEARS = (0.0, 4_102_444_800.0)
 """1970 to 2100: when a chart may begin."""
-Version = Whole("Its number.", 1, ENDLESS)
+Version = IntegerArg("Its number.", 1, ENDLESS)
 
 
 @tool(
@@ -47,22 +56,22 @@ Version = Whole("Its number.", 1, ENDLESS)
 def refine_plan(
     engine: "Engine",
     call: Call,
-    plan_id: Annotated[str, Text("Id or name.", 0, 200)] = "",
+    plan_id: Annotated[str, TextArg("Id or name.", 0, 200)] = "",
     operations: Annotated[
         tuple[Mapping[str, Any], ...], Rows("op: add_step, remove_step ...", most=OPERATIONS_MAX)
     ] = (),
-    feedback: Annotated[str, Text("In words.", 0, 10_000)] = "",
+    feedback: Annotated[str, TextArg("In words.", 0, 10_000)] = "",
     draft: Annotated[Any, Sent("Your version.")] = None,
     current_plan: Annotated[Any, Sent("A plan instead of an id.")] = None,
-    clarifications: Annotated[Mapping[str, Any], Fields("Answers, by question or its id.")] = {},
-    focus_steps: Annotated[tuple[str, ...], Texts("Steps the feedback is about.")] = (),
-    expected_version: Annotated[int | None, Whole("Refused unless this is the newest.", 0, ENDLESS)] = None,
-    auto_save: Annotated[bool, Flag("Keep it as the next version.")] = True,
-    assist: Annotated[str, Choice("Who may take it further: a model, you (host), nobody.", ASSISTS)] = "auto",
-    force_reopen: Annotated[bool, Flag("Change steps that are done, and open them again.")] = False,
-    strict: Annotated[bool, Flag("Refuse dangling dependencies.")] = True,
-    submission_id: Annotated[str, Text("As next says it.", 0, 80)] = "",
-    format: Annotated[str, Choice("Of the reply.", FORMATS)] = "json",  # noqa: A002 - the word that callers know
+    clarifications: Annotated[Mapping[str, Any], ObjectArg("Answers, by question or its id.")] = {},
+    focus_steps: Annotated[tuple[str, ...], TextListArg("Steps the feedback is about.")] = (),
+    expected_version: Annotated[int | None, IntegerArg("Refused unless this is the newest.", 0, ENDLESS)] = None,
+    auto_save: Annotated[bool, BooleanArg("Keep it as the next version.")] = True,
+    assist: Annotated[str, ChoiceArg("Who may take it further: a model, you (host), nobody.", ASSISTS)] = "auto",
+    force_reopen: Annotated[bool, BooleanArg("Change steps that are done, and open them again.")] = False,
+    strict: Annotated[bool, BooleanArg("Refuse dangling dependencies.")] = True,
+    submission_id: Annotated[str, TextArg("As next says it.", 0, 80)] = "",
+    format: Annotated[str, ChoiceArg("Of the reply.", FORMATS)] = "json",  # noqa: A002 - the word that callers know
 ) -> Reply:
     """Refine a plan: edit, split, merge, move steps, answer questions, take feedback; all or none."""
     from context_engine.plans.plan_refinement import Asked
@@ -134,14 +143,14 @@ def _told(engine: "Engine", made: "Refinement", climbed: Climbed, used: str, beg
         "ok": is_kept,
         "status": made.status,
         "version": made.plan.version,
-        **_rows("applied_operations", [thrifty(each._asdict()) for each in made.applied]),
+        **_rows("applied_operations", [drop_empty(each._asdict()) for each in made.applied]),
         "open_feedback": list(made.plan.open_feedback),
         "validation": {
             key: row for name, rows in made.checked.wire().items() for key, row in _rows(name, rows).items()
         },
         "persistence": _kept(made),
     }
-    reply |= thrifty(
+    reply |= drop_empty(
         {
             "answers_resolved": {
                 asked: [str(place) for place in places] for asked, places in made.answered.items() if places
@@ -153,11 +162,13 @@ def _told(engine: "Engine", made: "Refinement", climbed: Climbed, used: str, beg
     )
     ms = round((time.perf_counter() - began) * 1_000)
     meta = {"tool": "refine_plan", "ms": ms, "assist_used": used, "tokens": climbed.tokens and climbed.tokens._asdict()}
-    reply["meta"] = thrifty(meta)
+    reply["meta"] = drop_empty(meta)
     room = engine.settings.result_chars_max - NOTE_CHARS
-    reply["diff"] = _difference_in(wire_difference(made.found), max(room - size(compact(reply)), ROOM_LEAST) // 3)
-    plan, cut = shown_plan(made.plan, max(room - size(compact(reply)), ROOM_LEAST))
-    return Reply(compact(reply | {"plan": plan} | cut))
+    reply["diff"] = _difference_in(
+        wire_difference(made.found), max(room - reply_size(compact_json(reply)), ROOM_LEAST) // 3
+    )
+    plan, cut = shown_plan(made.plan, max(room - reply_size(compact_json(reply)), ROOM_LEAST))
+    return Reply(compact_json(reply | {"plan": plan} | cut))
 
 
 def _kept(made: "Refinement") -> dict[str, Any]:
@@ -165,7 +176,7 @@ def _kept(made: "Refinement") -> dict[str, Any]:
         return {"saved": False}
     version = made.saved.version
     told = {"saved": True, "plan_id": version.plan_id, "version": version.version, "file_path": made.saved.path}
-    return thrifty(told | {"unchanged": made.saved.unchanged or None})
+    return drop_empty(told | {"unchanged": made.saved.unchanged or None})
 
 
 def _difference_in(told: dict[str, Any], room: int) -> dict[str, Any]:
@@ -173,7 +184,7 @@ def _difference_in(told: dict[str, Any], room: int) -> dict[str, Any]:
     changes, graph = told.pop("field_changes"), told.pop("graph_changes")
     cut = {key: each for name, value in told.items() for key, each in _rows(name, value).items()}
     cut["graph_changes"] = {key: each for name, value in graph.items() for key, each in _rows(name, value).items()}
-    shown = fitting_rows(changes, chars_max=room - size(compact(cut)) + NOTE_CHARS)
+    shown = take_fitting_rows(changes, chars_max=room - reply_size(compact_json(cut)) + NOTE_CHARS)
     left = len(changes) - len(shown)
     return cut | {"field_changes": list(shown)} | ({"field_changes_left_out": left} if left else {})
 
@@ -192,13 +203,13 @@ def _rows(name: str, value: Any) -> dict[str, Any]:
 def visualize_plan(
     engine: "Engine",
     call: Call,  # noqa: ARG001 - every tool takes it
-    plan_id: Annotated[str, Text("Id or name.", 0, 200)] = "",
-    diagram_type: Annotated[str, Choice("What to draw.", DIAGRAMS)] = "dependencies",
+    plan_id: Annotated[str, TextArg("Id or name.", 0, 200)] = "",
+    diagram_type: Annotated[str, ChoiceArg("What to draw.", DIAGRAMS)] = "dependencies",
     plan: Annotated[Any, Sent("A plan instead of an id.")] = None,
     version: Annotated[int | None, Version] = None,
-    direction: Annotated[str, Choice("Down or right.", ("td", "lr"))] = "td",
-    max_label: Annotated[int, Whole("Characters of a title.", 20, 120)] = mermaid.LABEL_CHARS,
-    start_date: Annotated[str, Text("Of the Gantt chart: 2026-11-21.", 0, 40)] = "",
+    direction: Annotated[str, ChoiceArg("Down or right.", ("td", "lr"))] = "td",
+    max_label: Annotated[int, IntegerArg("Characters of a title.", 20, 120)] = mermaid.LABEL_CHARS,
+    start_date: Annotated[str, TextArg("Of the Gantt chart: 2026-11-21.", 0, 40)] = "",
 ) -> Reply:
     """Show a plan as a Mermaid diagram of its steps or modules."""
     drawn, execution = _drawable(engine, plan_id, plan, version)
@@ -235,7 +246,7 @@ def _drawable(engine: "Engine", plan_id: str, sent: Any, version: int | None) ->
         plan = parsed(sent).plan
         return plan, folded(plan, (), now=0.0)
     if not plan_id.strip():
-        raise refused("plan_id", "is missing", "list_plans shows ids and names; or pass the plan itself.")
+        raise argument_error("plan_id", "is missing", "list_plans shows ids and names; or pass the plan itself.")
     loaded = engine.plans.desk.load(plan_id, version)
     return loaded.plan, loaded.execution or folded(loaded.plan, loaded.events, now=0.0)
 
@@ -244,7 +255,7 @@ def _start(said: str, plan: "Plan") -> float:
     """When a chart begins: the day that is said, else the one on which the plan was made."""
     at = timestamps.seconds(said) if said.strip() else timestamps.seconds(plan.created_at)
     if said.strip() and (at is None or not YEARS[0] <= at <= YEARS[1]):
-        raise refused("start_date", f"is {said[:40]!r}", "Write 2026-11-21.")
+        raise argument_error("start_date", f"is {said[:40]!r}", "Write 2026-11-21.")
     return mermaid.START if at is None else at
 
 
@@ -281,7 +292,7 @@ def compare_plan_versions(
     plan_id: Annotated[str, PLAN_ID],
     from_version: Annotated[int, Version],
     to_version: Annotated[int, Version],
-    format: Annotated[str, Choice("Rendering.", FORMATS)] = "json",  # noqa: A002 - the word that callers know
+    format: Annotated[str, ChoiceArg("Rendering.", FORMATS)] = "json",  # noqa: A002 - the word that callers know
 ) -> Reply:
     """Show what changed between two versions of a plan."""
     desk = engine.plans.desk
@@ -289,4 +300,4 @@ def compare_plan_versions(
     if format == "markdown":
         return Reply(difference_text(found))
     told = _difference_in(wire_difference(found), engine.settings.result_chars_max - NOTE_CHARS)
-    return Reply(compact({"ok": True, "plan_id": found.after.id} | told))
+    return Reply(compact_json({"ok": True, "plan_id": found.after.id} | told))

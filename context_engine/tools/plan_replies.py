@@ -5,7 +5,15 @@ from typing import Any
 
 from context_engine.plans.model import Plan
 from context_engine.plans.plan_serialization import wire
-from context_engine.tools.truncate import NOTE_CHARS, beginning, compact, fitting_rows, how_many_fit, size, thrifty
+from context_engine.tools.truncate import (
+    NOTE_CHARS,
+    cut_to_size,
+    compact_json,
+    take_fitting_rows,
+    count_fitting,
+    reply_size,
+    drop_empty,
+)
 
 SPARE = ("dependency_graph", "architecture", "evidence", "scope", "risks", "milestones", "testing_strategy")
 """Left out of a plan too long for a reply, in this order, before steps are: the graph follows from them."""
@@ -20,12 +28,12 @@ def shown_plan(plan: Plan, room: int, *, from_step: int = 1) -> tuple[dict[str, 
     `steps_shown`, `steps_total`, `next_step` (the `from_step` to go on with), `fields_left_out`.
     """
     whole = wire(plan)
-    if from_step <= 1 and size(compact(whole)) <= room:
+    if from_step <= 1 and reply_size(compact_json(whole)) <= room:
         return whole, {}
     rows = whole.pop("steps")
     left_out = _without_spare(whole, room // 2)
-    rest, space = rows[from_step - 1 :], room - size(compact(whole))
-    shown = fitting_rows(rest, chars_max=space + NOTE_CHARS) or [_cut(row, space) for row in rest[:1]]
+    rest, space = rows[from_step - 1 :], room - reply_size(compact_json(whole))
+    shown = take_fitting_rows(rest, chars_max=space + NOTE_CHARS) or [_cut(row, space) for row in rest[:1]]
     after = from_step - 1 + len(shown)
     told = {
         "steps_shown": len(shown),
@@ -33,14 +41,14 @@ def shown_plan(plan: Plan, room: int, *, from_step: int = 1) -> tuple[dict[str, 
         "next_step": after + 1 if after < len(rows) else None,
         "fields_left_out": left_out,
     }
-    return whole | {"steps": list(shown)}, thrifty(told)
+    return whole | {"steps": list(shown)}, drop_empty(told)
 
 
 def _without_spare(whole: dict[str, Any], room: int) -> list[str]:
     """Take out of the plan what it can be shown without, until it fits; what that was."""
     left_out = []
     for name in SPARE:
-        if size(compact(whole)) <= room:
+        if reply_size(compact_json(whole)) <= room:
             break
         if whole.pop(name, None):
             left_out.append(name)
@@ -56,17 +64,17 @@ def _cut(row: Mapping[str, Any], room: int) -> dict[str, Any]:
 
 def _beginning(value: Any, room: int) -> Any:
     """A text or a list up to so many characters; anything else as it is."""
-    if isinstance(value, str) and size(value) > room:
-        return beginning(value, room - 1) + "…"
+    if isinstance(value, str) and reply_size(value) > room:
+        return cut_to_size(value, room - 1) + "…"
     if isinstance(value, list | tuple):
-        return value[: how_many_fit(map(compact, value), chars_max=room)]
+        return value[: count_fitting(map(compact_json, value), chars_max=room)]
     return value
 
 
 def page(text: str, room: int) -> str:
     """A rendering up to so many characters, by whole lines; its last line says how much more there is."""
     lines = text.split("\n")
-    count = how_many_fit(lines, chars_max=room - NOTE_CHARS)
+    count = count_fitting(lines, chars_max=room - NOTE_CHARS)
     if count == len(lines):
         return text
     return "\n".join(
@@ -77,4 +85,4 @@ def page(text: str, room: int) -> str:
 def answer(told: Mapping[str, Any], kept: tuple[str, ...] = ()) -> str:
     """A reply: `ok`, then what is told of it, without what is empty; `kept` stays whatever it is."""
     full = {"ok": True, **told}
-    return compact({key: value for key, value in full.items() if key in kept or key in thrifty({key: value})})
+    return compact_json({key: value for key, value in full.items() if key in kept or key in drop_empty({key: value})})

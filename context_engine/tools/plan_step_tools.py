@@ -9,14 +9,14 @@ from context_engine.plans.model import numbers
 from context_engine.plans.plan_markdown import plan_text, progress_text
 from context_engine.plans.plan_progress import wire_execution
 from context_engine.plans.plan_requests import AGENT, DECISIONS, HOURS_MAX, PERSON, Caller, Report
-from context_engine.tools.arguments import Choice, Flag, Text, Texts, Whole
+from context_engine.tools.arguments import ChoiceArg, BooleanArg, TextArg, TextListArg, IntegerArg
 from context_engine.tools.plan_arguments import PLAN_ID, STEP, STEP_NUMBERS, UID, Prose, Rows, numbers_of, which_step
 from context_engine.tools.plan_packets import packet_rows
 from context_engine.tools.plan_replies import answer, page
 from context_engine.tools.plan_tools import FORMATS, approval_row
 from context_engine.tools.tool import Call, Reply, tool
-from context_engine.tools.tool_questions import Question
-from context_engine.tools.truncate import NOTE_CHARS, beginning, fitting_rows, thrifty
+from context_engine.tools.tool_questions import UserQuestion
+from context_engine.tools.truncate import NOTE_CHARS, cut_to_size, take_fitting_rows, drop_empty
 
 if TYPE_CHECKING:
     from context_engine.plans.approval_events import Requested, Responded
@@ -32,9 +32,9 @@ FILES_SHOWN_MAX = 50
 DETAILS_CHARS = 6_000
 """Of the plan beside a request for its approval: a screen or two, which a person reads before deciding."""
 EVENTS_MAX = 10_000_000
-Seq = Whole("Refused unless this is the last event.", 0, EVENTS_MAX)
-Actor = Text("Who does it.", 0, 100)
-Key = Text("Makes a repeated call count once.", 0, 100)
+Seq = IntegerArg("Refused unless this is the last event.", 0, EVENTS_MAX)
+Actor = TextArg("Who does it.", 0, 100)
+Key = TextArg("Makes a repeated call count once.", 0, 100)
 RARE = ("step_uid", "expected_seq", "actor", "idempotency_key")
 
 
@@ -44,9 +44,9 @@ def request_approval(
     call: Call,
     plan_id: Annotated[str, PLAN_ID],
     step_numbers: Annotated[tuple[str, ...], STEP_NUMBERS] = (),
-    note: Annotated[str, Text("Why now.")] = "",
-    expires_in_hours: Annotated[int | None, Whole("Else never.", 1, HOURS_MAX)] = None,
-    ask_user: Annotated[bool, Flag("Ask the user at once, where the client can.")] = True,
+    note: Annotated[str, TextArg("Why now.")] = "",
+    expires_in_hours: Annotated[int | None, IntegerArg("Else never.", 1, HOURS_MAX)] = None,
+    ask_user: Annotated[bool, BooleanArg("Ask the user at once, where the client can.")] = True,
 ) -> Reply:
     """Show the user a plan or steps to approve of."""
     asked = engine.plans.approvals.request(
@@ -66,11 +66,11 @@ def request_approval(
 def respond_approval(
     engine: "Plans",
     call: Call,
-    request_id: Annotated[str, Text("Its id.", 1)],
-    action: Annotated[str, Choice("The decision.", DECISIONS)],
-    comment: Annotated[str, Text("Why.")] = "",
-    modifications: Annotated[str, Text("What to change.")] = "",
-    decided_by: Annotated[str, Text("On whose behalf.", 0, 100)] = "",
+    request_id: Annotated[str, TextArg("Its id.", 1)],
+    action: Annotated[str, ChoiceArg("The decision.", DECISIONS)],
+    comment: Annotated[str, TextArg("Why.")] = "",
+    modifications: Annotated[str, TextArg("What to change.")] = "",
+    decided_by: Annotated[str, TextArg("On whose behalf.", 0, 100)] = "",
 ) -> Reply:
     """Write down the decision about an approval request."""
     approvals = engine.plans.approvals
@@ -94,8 +94,8 @@ def start_step(
     plan_id: Annotated[str, PLAN_ID],
     step_number: Annotated[int, STEP] = 0,
     step_uid: Annotated[str, UID] = "",
-    force: Annotated[bool, Flag("Although it waits for others; recorded.")] = False,
-    include_packet: Annotated[bool, Flag("With the code it is about.")] = True,
+    force: Annotated[bool, BooleanArg("Although it waits for others; recorded.")] = False,
+    include_packet: Annotated[bool, BooleanArg("With the code it is about.")] = True,
     expected_seq: Annotated[int | None, Seq] = None,
     actor: Annotated[str, Actor] = "",
     idempotency_key: Annotated[str, Key] = "",
@@ -120,11 +120,11 @@ def complete_step(
     step_number: Annotated[int, STEP] = 0,
     step_uid: Annotated[str, UID] = "",
     notes: Annotated[str, Prose("What was done.")] = "",
-    files_modified: Annotated[tuple[str, ...], Texts("Beside what git sees.", most=1_000)] = (),
+    files_modified: Annotated[tuple[str, ...], TextListArg("Beside what git sees.", most=1_000)] = (),
     evidence: Annotated[tuple[Mapping[str, Any], ...], Rows("command, exit_code, output.", "output", 20)] = (),
-    criteria_met: Annotated[tuple[str, ...], Texts("Criteria, or their numbers.")] = (),
-    auto_detect_files: Annotated[bool, Flag("Ask git what changed since the start.")] = True,
-    force: Annotated[bool, Flag("Although it was not started; recorded.")] = False,
+    criteria_met: Annotated[tuple[str, ...], TextListArg("Criteria, or their numbers.")] = (),
+    auto_detect_files: Annotated[bool, BooleanArg("Ask git what changed since the start.")] = True,
+    force: Annotated[bool, BooleanArg("Although it was not started; recorded.")] = False,
     expected_seq: Annotated[int | None, Seq] = None,
     actor: Annotated[str, Actor] = "",
     idempotency_key: Annotated[str, Key] = "",
@@ -152,10 +152,10 @@ def fail_step(
     step_number: Annotated[int, STEP] = 0,
     step_uid: Annotated[str, UID] = "",
     error: Annotated[str, Prose("What went wrong.")] = "",
-    retry: Annotated[bool, Flag("Open it again.")] = False,
-    skip: Annotated[bool, Flag("Go on without it.")] = False,
-    skip_dependents: Annotated[bool, Flag("And without all that waits for it.")] = False,
-    release: Annotated[bool, Flag("Give it back as if it had not been started.")] = False,
+    retry: Annotated[bool, BooleanArg("Open it again.")] = False,
+    skip: Annotated[bool, BooleanArg("Go on without it.")] = False,
+    skip_dependents: Annotated[bool, BooleanArg("And without all that waits for it.")] = False,
+    release: Annotated[bool, BooleanArg("Give it back as if it had not been started.")] = False,
     expected_seq: Annotated[int | None, Seq] = None,
     actor: Annotated[str, Actor] = "",
     idempotency_key: Annotated[str, Key] = "",
@@ -185,8 +185,8 @@ def view_progress(
     engine: "Plans",
     call: Call,  # noqa: ARG001 - every tool takes it
     plan_id: Annotated[str, PLAN_ID],
-    include_steps: Annotated[bool, Flag("Every step.")] = True,
-    format: Annotated[str, Choice("Rendering.", FORMATS)] = "json",  # noqa: A002 - the seed's word
+    include_steps: Annotated[bool, BooleanArg("Every step.")] = True,
+    format: Annotated[str, ChoiceArg("Rendering.", FORMATS)] = "json",  # noqa: A002 - the seed's word
 ) -> Reply:
     """Show how far a plan is: steps ready, running, blocked, next."""
     now = engine.plans.steps.current(plan_id)
@@ -194,7 +194,7 @@ def view_progress(
         return Reply(page(progress_text(now.plan, now.execution), engine.settings.result_chars_max))
     told = wire_execution(now.plan, now.execution, with_steps=include_steps)
     steps = told.pop("steps", [])
-    shown = fitting_rows(steps, chars_max=engine.settings.result_chars_max - len(answer(told)))
+    shown = take_fitting_rows(steps, chars_max=engine.settings.result_chars_max - len(answer(told)))
     if include_steps:
         told["steps"] = shown
     if len(shown) < len(steps):
@@ -211,7 +211,7 @@ def _by_person(engine: "Plans", call: Call, asked: "Requested", planned: "Diffst
     about = approval.summary if approval.type == "full_plan" else f"{len(asked.steps)} steps"
     what = "; ".join(filter(None, (about, planned.summary)))
     text = f"Approve version {approval.plan_version} of the plan {asked.plan.goal!r} ({what})?"
-    said = call.ask(Question(beginning(text, NOTE_CHARS), DECISIONS, with_comment=True))
+    said = call.ask(UserQuestion(cut_to_size(text, NOTE_CHARS), DECISIONS, with_comment=True))
     if said is None or said.action != "accept":
         return None
     changes = said.comment or "The user asked for changes without saying which: ask what is to be different."
@@ -243,12 +243,12 @@ def _planned(engine: "Plans", asked: "Requested") -> "Diffstat":
 def _request(asked: "Requested", planned: "Diffstat", decided: "Responded | None" = None) -> dict[str, Any]:
     """A request, with what a person wants to know before deciding."""
     approval = decided.approval if decided else asked.approval
-    rows = [thrifty(each._asdict()) for each in planned.files[:FILES_SHOWN_MAX]]
+    rows = [drop_empty(each._asdict()) for each in planned.files[:FILES_SHOWN_MAX]]
     told = {
         "affected_files": list(asked.affected_files),
         "diffstat": {"summary": planned.summary, "files": rows},
         "risks": [risk.issue for risk in asked.plan.risks],
-        "details_md": beginning(plan_text(asked.plan), DETAILS_CHARS),
+        "details_md": cut_to_size(plan_text(asked.plan), DETAILS_CHARS),
     }
     return approval_row(approval, asked.plan) | told
 

@@ -9,11 +9,19 @@ from context_engine.plans.plan_markdown import history_text, plan_text
 from context_engine.plans.plan_progress import wire_execution
 from context_engine.plans.plan_requests import CARRIED, ORDERS, SORTS, STATUSES, Wanted
 from context_engine.storage import timestamps
-from context_engine.tools.arguments import ENDLESS, Choice, Flag, Text, Texts, Whole, refused
+from context_engine.tools.arguments import (
+    ENDLESS,
+    ChoiceArg,
+    BooleanArg,
+    TextArg,
+    TextListArg,
+    IntegerArg,
+    argument_error,
+)
 from context_engine.tools.plan_arguments import PLAN_ID, STEPS_MAX, Sent
 from context_engine.tools.plan_replies import answer, page, shown_plan
 from context_engine.tools.tool import Call, Reply, tool
-from context_engine.tools.truncate import NOTE_CHARS, compact, fitting_rows, size, thrifty
+from context_engine.tools.truncate import NOTE_CHARS, compact_json, take_fitting_rows, reply_size, drop_empty
 
 if TYPE_CHECKING:
     from context_engine.plans.model import Plan
@@ -46,8 +54,8 @@ LIST_MAX = 200
 VERSIONS_MAX = 100_000
 """More than anybody makes."""
 FORMATS = ("json", "markdown")
-TagList = Texts("Words to find it by.", most=20)
-Versions = Whole("Refused unless this is the newest.", 0, VERSIONS_MAX)
+TagList = TextListArg("Words to find it by.", most=20)
+Versions = IntegerArg("Refused unless this is the newest.", 0, VERSIONS_MAX)
 
 
 @tool(touches="records", rare=("tags", "expected_version", "allow_invalid", "reason"))
@@ -55,12 +63,12 @@ def save_plan(
     engine: "Plans",
     call: Call,  # noqa: ARG001 - every tool takes it
     plan: Annotated[Any, Sent("The plan.")],
-    name: Annotated[str, Text("Its name.")] = "",
+    name: Annotated[str, TextArg("Its name.")] = "",
     tags: Annotated[tuple[str, ...] | None, TagList] = None,
-    overwrite: Annotated[bool, Flag("As next version.")] = False,
+    overwrite: Annotated[bool, BooleanArg("As next version.")] = False,
     expected_version: Annotated[int | None, Versions] = None,
-    allow_invalid: Annotated[bool, Flag("Keep it although it cannot be carried out as it is.")] = False,
-    reason: Annotated[str, Text("Why it changed.")] = "",
+    allow_invalid: Annotated[bool, BooleanArg("Keep it although it cannot be carried out as it is.")] = False,
+    reason: Annotated[str, TextArg("Why it changed.")] = "",
 ) -> Reply:
     """Write a plan down: a new one, or its next version."""
     taken = engine.plans.desk.taken(plan)
@@ -92,17 +100,17 @@ def save_plan(
 def load_plan(
     engine: "Plans",
     call: Call,  # noqa: ARG001 - every tool takes it
-    plan_id: Annotated[str, Text("Id or name.")] = "",
-    name: Annotated[str, Text("Its name.")] = "",
-    version: Annotated[int | None, Whole("Else the newest.", 1, ENDLESS)] = None,
-    include_execution: Annotated[bool, Flag("With its progress.")] = True,
-    format: Annotated[str, Choice("Rendering.", FORMATS)] = "json",  # noqa: A002 - the seed's word
-    from_step: Annotated[int, Whole("Where to go on with a long plan.", 1, STEPS_MAX)] = 1,
+    plan_id: Annotated[str, TextArg("Id or name.")] = "",
+    name: Annotated[str, TextArg("Its name.")] = "",
+    version: Annotated[int | None, IntegerArg("Else the newest.", 1, ENDLESS)] = None,
+    include_execution: Annotated[bool, BooleanArg("With its progress.")] = True,
+    format: Annotated[str, ChoiceArg("Rendering.", FORMATS)] = "json",  # noqa: A002 - the seed's word
+    from_step: Annotated[int, IntegerArg("Where to go on with a long plan.", 1, STEPS_MAX)] = 1,
 ) -> Reply:
     """Read a plan with progress, approvals and file drift."""
     which = plan_id.strip() or name.strip()
     if not which:
-        raise refused("plan_id", "is missing", "list_plans shows ids and names.")
+        raise argument_error("plan_id", "is missing", "list_plans shows ids and names.")
     loaded = engine.plans.desk.load(which, version)
     if format == "markdown":
         text = plan_text(loaded.plan, loaded.execution if include_execution else None)
@@ -117,7 +125,7 @@ def load_plan(
         },
         "warnings": [*loaded.warnings, *drift.warnings],
     }
-    plan, cut = shown_plan(loaded.plan, max(room - size(compact(told)), room // 2), from_step=from_step)
+    plan, cut = shown_plan(loaded.plan, max(room - reply_size(compact_json(told)), room // 2), from_step=from_step)
     return Reply(answer({"success": True, "plan": plan, **cut, **told}, kept=("execution",)))
 
 
@@ -125,18 +133,18 @@ def load_plan(
 def list_plans(
     engine: "Plans",
     call: Call,  # noqa: ARG001 - every tool takes it
-    status: Annotated[str, Choice("Only these.", ("", *STATUSES))] = "",
-    query: Annotated[str, Text("Words in it.")] = "",
+    status: Annotated[str, ChoiceArg("Only these.", ("", *STATUSES))] = "",
+    query: Annotated[str, TextArg("Words in it.")] = "",
     tags: Annotated[tuple[str, ...], TagList] = (),
-    sort_by: Annotated[str, Choice("By what.", SORTS)] = "updated_at",
-    sort_order: Annotated[str, Choice("Which first.", ORDERS)] = "desc",
-    limit: Annotated[int, Whole("Rows.", 1, LIST_MAX)] = 50,
-    cursor: Annotated[str, Text("To go on.")] = "",
+    sort_by: Annotated[str, ChoiceArg("By what.", SORTS)] = "updated_at",
+    sort_order: Annotated[str, ChoiceArg("Which first.", ORDERS)] = "desc",
+    limit: Annotated[int, IntegerArg("Rows.", 1, LIST_MAX)] = 50,
+    cursor: Annotated[str, TextArg("To go on.")] = "",
 ) -> Reply:
     """List saved plans with their status and progress."""
     listed = engine.plans.desk.listed(Wanted(status, tags, query, sort_by, sort_order, limit, cursor))
     rows = [_plan_row(msgspec.to_builtins(row)) for row in listed.rows]
-    shown = fitting_rows(rows, chars_max=engine.settings.result_chars_max)
+    shown = take_fitting_rows(rows, chars_max=engine.settings.result_chars_max)
     told = {
         "count": len(shown),
         "total": listed.total,
@@ -152,8 +160,8 @@ def delete_plan(
     engine: "Plans",
     call: Call,  # noqa: ARG001 - every tool takes it
     plan_id: Annotated[str, PLAN_ID],
-    purge: Annotated[bool, Flag("For good, not into the trash.")] = False,
-    confirm: Annotated[bool, Flag("Though under way.")] = False,
+    purge: Annotated[bool, BooleanArg("For good, not into the trash.")] = False,
+    confirm: Annotated[bool, BooleanArg("Though under way.")] = False,
 ) -> Reply:
     """Delete a plan: move it into the trash folder."""
     deleted = engine.plans.desk.delete(plan_id, purge=purge, confirm=confirm)
@@ -166,12 +174,12 @@ def view_history(
     engine: "Plans",
     call: Call,  # noqa: ARG001 - every tool takes it
     plan_id: Annotated[str, PLAN_ID],
-    limit: Annotated[int, Whole("Versions.", 1, LIST_MAX)] = 20,
-    since: Annotated[str, Text("From this moment: 2026-11-21.", 0, 40)] = "",
-    until: Annotated[str, Text("Up to this moment.", 0, 40)] = "",
-    include_plans: Annotated[bool, Flag("With the whole plans.")] = False,
-    include_events: Annotated[bool, Flag("With what happened to its steps.")] = False,
-    format: Annotated[str, Choice("Rendering.", FORMATS)] = "json",  # noqa: A002 - the seed's word
+    limit: Annotated[int, IntegerArg("Versions.", 1, LIST_MAX)] = 20,
+    since: Annotated[str, TextArg("From this moment: 2026-11-21.", 0, 40)] = "",
+    until: Annotated[str, TextArg("Up to this moment.", 0, 40)] = "",
+    include_plans: Annotated[bool, BooleanArg("With the whole plans.")] = False,
+    include_events: Annotated[bool, BooleanArg("With what happened to its steps.")] = False,
+    format: Annotated[str, ChoiceArg("Rendering.", FORMATS)] = "json",  # noqa: A002 - the seed's word
 ) -> Reply:
     """List the versions of a plan and what changed."""
     desk = engine.plans.desk
@@ -185,16 +193,16 @@ def view_history(
     if include_plans:
         rows = [row | {"plan": desk.load(plan_id, row["version"]).plan} for row in rows]
         rows = [row | {"plan": shown_plan(row["plan"], engine.settings.result_chars_max // 2)[0]} for row in rows]
-    events = [thrifty(msgspec.to_builtins(each)) for each in desk.load(plan_id).events] if include_events else []
+    events = [drop_empty(msgspec.to_builtins(each)) for each in desk.load(plan_id).events] if include_events else []
     room = engine.settings.result_chars_max
-    shown = fitting_rows(rows, chars_max=room // 2 if events else room, least=1)
+    shown = take_fitting_rows(rows, chars_max=room // 2 if events else room, least=1)
     told = {
         "plan_id": versions[0].plan_id if versions else plan_id,
         "current_version": versions[0].version if versions else None,
         "total": len(asked),
         "shown": len(shown) if len(shown) < len(asked) else None,
         "versions": shown,
-        "events": list(reversed(fitting_rows(events[::-1], chars_max=room // 2))),
+        "events": list(reversed(take_fitting_rows(events[::-1], chars_max=room // 2))),
         "warnings": list(damaged),
     }
     return Reply(answer(told, kept=("versions",)))
@@ -205,11 +213,11 @@ def rollback_plan(
     engine: "Plans",
     call: Call,  # noqa: ARG001 - every tool takes it
     plan_id: Annotated[str, PLAN_ID],
-    target_version: Annotated[int, Whole("Which one.", 1, ENDLESS)],
-    reason: Annotated[str, Text("Why.")] = "",
-    execution: Annotated[str, Choice("What becomes of progress.", CARRIED)] = "reconcile",
+    target_version: Annotated[int, IntegerArg("Which one.", 1, ENDLESS)],
+    reason: Annotated[str, TextArg("Why.")] = "",
+    execution: Annotated[str, ChoiceArg("What becomes of progress.", CARRIED)] = "reconcile",
     expected_version: Annotated[int | None, Versions] = None,
-    force: Annotated[bool, Flag("Also while a step is in progress.")] = False,
+    force: Annotated[bool, BooleanArg("Also while a step is in progress.")] = False,
 ) -> Reply:
     """Undo changes of a plan: an earlier version becomes the newest."""
     back = engine.plans.desk.rollback(
@@ -236,7 +244,7 @@ def _told_beside(loaded: "Loaded", room: int, *, include_execution: bool) -> dic
     }
     if include_execution:
         told["execution"] = loaded.execution and wire_execution(loaded.plan, loaded.execution)
-        if loaded.execution and size(compact(told["execution"])) > room:
+        if loaded.execution and reply_size(compact_json(told["execution"])) > room:
             told["execution"] = wire_execution(loaded.plan, loaded.execution, with_steps=False)
     return told
 
@@ -245,12 +253,12 @@ def approval_row(approval: "Approval", plan: "Plan") -> dict[str, Any]:
     """A request for approval, its steps by number."""
     number = {step.uid: place for place, step in enumerate(plan.steps, 1)}
     row = msgspec.to_builtins(approval)
-    return thrifty(row | {"steps": sorted(number[uid] for uid in approval.steps if uid in number)})
+    return drop_empty(row | {"steps": sorted(number[uid] for uid in approval.steps if uid in number)})
 
 
 def _plan_row(row: dict[str, Any]) -> dict[str, Any]:
     del row["requests"]
-    return thrifty(row | {"tags": list(row["tags"])})
+    return drop_empty(row | {"tags": list(row["tags"])})
 
 
 def _version_row(version: "Version") -> dict[str, Any]:
@@ -263,7 +271,7 @@ def _version_row(version: "Version") -> dict[str, Any]:
 def _moment(name: str, text: str, otherwise: float) -> float:
     at = timestamps.seconds(text) if text.strip() else otherwise
     if at is None:
-        raise refused(name, f"is {text[:40]!r}, no moment", "Write 2026-11-21 or 2026-11-21T12:00:00Z.")
+        raise argument_error(name, f"is {text[:40]!r}, no moment", "Write 2026-11-21 or 2026-11-21T12:00:00Z.")
     return at
 
 

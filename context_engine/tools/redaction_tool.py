@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 from context_engine.errors import TooLarge
 from context_engine.secrets import Found, How, engines
-from context_engine.tools.arguments import Choice, Flag, Text, Texts, Whole
-from context_engine.tools.edit_arguments import Content
+from context_engine.tools.arguments import ChoiceArg, BooleanArg, TextArg, TextListArg, IntegerArg
+from context_engine.tools.edit_arguments import ContentArg
 from context_engine.tools.tool import Call, Reply, tool
-from context_engine.tools.truncate import compact, fitting_rows, size
+from context_engine.tools.truncate import compact_json, take_fitting_rows, reply_size
 
 if TYPE_CHECKING:
     from context_engine.secrets.redactor import Scrubber
@@ -55,15 +55,15 @@ ROWS_SHARE = 3
 def scrub_secrets(
     engine: "Scrubs",
     call: Call,  # noqa: ARG001 - every tool takes it
-    content: Annotated[str, Content("Up to 2 MB.")],
-    mode: Annotated[str, Choice("strict: hardly ever wrong.", ("strict", "broad"))] = "broad",
-    replacement: Annotated[str, Choice("label names kind and hash.", ("label", "hash", "fixed"))] = "label",
-    keep_structure: Annotated[bool, Flag("Keep the lines of keys over several lines.")] = True,
-    path: Annotated[str, Text("Where it is from, for rules that ask.")] = "",
-    allowlist: Annotated[tuple[str, ...], Texts("Values that are no secrets.", most=ALLOWED_MAX)] = (),
-    return_locations: Annotated[bool, Flag("Tell where each stood.")] = True,
-    show_start: Annotated[int, Whole("First characters that stay.", 0, SHOW_START_MAX)] = 0,
-    show_end: Annotated[int, Whole("Accepted: the end never stays.", 0, SHOW_END_MAX)] = 0,
+    content: Annotated[str, ContentArg("Up to 2 MB.")],
+    mode: Annotated[str, ChoiceArg("strict: hardly ever wrong.", ("strict", "broad"))] = "broad",
+    replacement: Annotated[str, ChoiceArg("label names kind and hash.", ("label", "hash", "fixed"))] = "label",
+    keep_structure: Annotated[bool, BooleanArg("Keep the lines of keys over several lines.")] = True,
+    path: Annotated[str, TextArg("Where it is from, for rules that ask.")] = "",
+    allowlist: Annotated[tuple[str, ...], TextListArg("Values that are no secrets.", most=ALLOWED_MAX)] = (),
+    return_locations: Annotated[bool, BooleanArg("Tell where each stood.")] = True,
+    show_start: Annotated[int, IntegerArg("First characters that stay.", 0, SHOW_START_MAX)] = 0,
+    show_end: Annotated[int, IntegerArg("Accepted: the end never stays.", 0, SHOW_END_MAX)] = 0,
 ) -> Reply:
     """Find secrets in a text and replace them: API keys, tokens, passwords, private keys. Lines stay in place."""
     _check_size(content)
@@ -118,13 +118,13 @@ def _row(found: Found) -> dict[str, Any]:
 
 def _fitting(head: dict[str, Any], rows: list[dict[str, Any]], text: str, chars_max: int) -> str:
     """The reply with whole content or none: half a text that looks like a whole one would be written somewhere."""
-    shown = fitting_rows(rows, chars_max=chars_max // ROWS_SHARE)
+    shown = take_fitting_rows(rows, chars_max=chars_max // ROWS_SHARE)
     told = {"detected_types": shown, "warnings": _left_out(rows, shown)}
-    whole = compact(head | told | {"scrubbed_content": text})
-    if size(whole) <= chars_max:
+    whole = compact_json(head | told | {"scrubbed_content": text})
+    if reply_size(whole) <= chars_max:
         return whole
     left_out = f"scrubbed_content is left out: with it the reply has more than {chars_max:,} characters; send the content in parts"
-    return compact(head | {"scrubbed_content": None} | told | {"warnings": [*told["warnings"], left_out]})
+    return compact_json(head | {"scrubbed_content": None} | told | {"warnings": [*told["warnings"], left_out]})
 
 
 def _left_out(rows: Sequence[Any], shown: Sequence[Any]) -> list[str]:

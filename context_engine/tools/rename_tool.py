@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 from context_engine.text.visible_text import one_line
-from context_engine.tools.arguments import Flag, Text
-from context_engine.tools.excerpt import clipped
+from context_engine.tools.arguments import BooleanArg, TextArg
+from context_engine.tools.excerpt import clip_line
 from context_engine.tools.tool import Call, Reply, tool
-from context_engine.tools.truncate import NOTE_CHARS, counted, how_many_fit
+from context_engine.tools.truncate import NOTE_CHARS, format_count, count_fitting
 
 if TYPE_CHECKING:
     from context_engine.edit.apply import Receipt
@@ -21,10 +21,10 @@ LINE_CHARS_MAX = 120
 def rename_symbol(
     engine: "Engine",
     call: Call,
-    name: Annotated[str, Text("Definition, as Class.method if need be.", 1)],
-    new_name: Annotated[str, Text("New name, without its owner.", 1)],
-    path: Annotated[str, Text("File or folder of the definition.")] = "",
-    dry_run: Annotated[bool, Flag("Only list the places.")] = True,
+    name: Annotated[str, TextArg("Definition, as Class.method if need be.", 1)],
+    new_name: Annotated[str, TextArg("New name, without its owner.", 1)],
+    path: Annotated[str, TextArg("File or folder of the definition.")] = "",
+    dry_run: Annotated[bool, BooleanArg("Only list the places.")] = True,
 ) -> Reply:
     """Rename a function, class, method or variable and its references in all files, as one edit that undo_edit takes back.
 
@@ -32,36 +32,36 @@ def rename_symbol(
     """
     found = engine.renaming(name, new_name, path=path, cancel=call.cancel)
     receipt = None if dry_run else engine.edit(found.changes, session=call.session)
-    return Reply(_told(found, receipt, engine.settings.result_chars_max))
+    return Reply(_format_renaming(found, receipt, engine.settings.result_chars_max))
 
 
-def _told(found: "Renaming", receipt: "Receipt | None", chars_max: int) -> str:
+def _format_renaming(found: "Renaming", receipt: "Receipt | None", chars_max: int) -> str:
     """What was renamed, or would be; the places that are not sure come first: somebody must look at them."""
     files = len({place.path for place in found.certain})
-    sure = f"{counted(len(found.certain), 'sure place')} in {counted(files, 'file')}"
+    sure = f"{format_count(len(found.certain), 'sure place')} in {format_count(files, 'file')}"
     done = f"renamed · undo {receipt.undo_id}" if receipt else "dry run: nothing was written"
     head = f"{found.kind} {found.symbol} ({one_line(found.path)}:{found.line}) -> {found.new_name} · {sure} · {done}"
     unsure = list(_rows(found.uncertain))
     heading = [
-        f"{counted(len(found.uncertain), 'place')} not sure, left as {'it is' if len(unsure) == 1 else 'they are'}:"
+        f"{format_count(len(found.uncertain), 'place')} not sure, left as {'it is' if len(unsure) == 1 else 'they are'}:"
     ]
     rows = [*(heading + unsure if unsure else []), *(["sure:", *_rows(found.certain)] if receipt is None else [])]
     ending = [*_ending(found, receipt), *(f"note: {note}" for note in found.notes)]
     room = chars_max - NOTE_CHARS - len(head) - sum(len(line) + 1 for line in ending)
-    count = how_many_fit(rows, chars_max=room)
-    left = [f"… {counted(len(rows) - count, 'more line')} did not fit"] if count < len(rows) else []
+    count = count_fitting(rows, chars_max=room)
+    left = [f"… {format_count(len(rows) - count, 'more line')} did not fit"] if count < len(rows) else []
     return "\n".join([head, *rows[:count], *left, *ending])
 
 
 def _rows(places: "Sequence[Place]") -> Iterator[str]:
     for place in places:
         why = f"{place.why} | " if place.why else ""
-        yield f"{one_line(place.path)}:{place.line}:{place.column} {why}{clipped(place.text.strip(), LINE_CHARS_MAX)}"
+        yield f"{one_line(place.path)}:{place.line}:{place.column} {why}{clip_line(place.text.strip(), LINE_CHARS_MAX)}"
 
 
 def _ending(found: "Renaming", receipt: "Receipt | None") -> Iterator[str]:
     """What else there is of the name, and the next step."""
     if found.others:
-        yield f"{counted(found.others, 'place')} of this name certainly mean{'s' * (found.others == 1)} something else"
+        yield f"{format_count(found.others, 'place')} of this name certainly mean{'s' * (found.others == 1)} something else"
     if receipt is None:
         yield "To write the sure ones: the same call with dry_run false."

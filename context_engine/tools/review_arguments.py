@@ -5,24 +5,35 @@ from typing import Any
 
 from context_engine.review.finding import CATEGORIES
 from context_engine.review.review_options import FAIL_ON, Options
-from context_engine.tools.arguments import Choice, Flag, Parameter, Share, Text, Texts, Whole, bind
+from context_engine.tools.arguments import (
+    ChoiceArg,
+    BooleanArg,
+    Parameter,
+    FractionArg,
+    TextArg,
+    TextListArg,
+    IntegerArg,
+    bind,
+)
 
 ANALYZERS = ("auto", "none")
 PATTERNS_MAX = 200
 INSTRUCTIONS_CHARS = 4_000
 
 OPTIONS = (
-    Parameter("categories", Texts("Only these kinds.", CATEGORIES), ()),
-    Parameter("confidence_threshold", Share("Least confidence."), 0.7),
-    Parameter("max_findings", Whole("Findings told.", 1, 100), 20),
-    Parameter("changed_lines_only", Flag("P0 is told wherever it is."), True),
-    Parameter("exclude_patterns", Texts("Not these files: globs.", most=PATTERNS_MAX), ()),
-    Parameter("custom_instructions", Text("For a second pass.", 0, INSTRUCTIONS_CHARS), ""),
-    Parameter("invariants_path", Text("Rules; else .review-invariants.yml."), ""),
-    Parameter("analyzers", Texts("auto, none, or names such as ruff."), ("auto",)),
-    Parameter("fail_on", Choice("From which priority on it fails.", tuple(each.lower() for each in FAIL_ON)), "none"),
-    Parameter("allow_ids", Texts("Findings that are known.", most=1_000), ()),
-    Parameter("time_budget_s", Whole("Seconds.", 1, 600), 30),
+    Parameter("categories", TextListArg("Only these kinds.", CATEGORIES), ()),
+    Parameter("confidence_threshold", FractionArg("Least confidence."), 0.7),
+    Parameter("max_findings", IntegerArg("Findings told.", 1, 100), 20),
+    Parameter("changed_lines_only", BooleanArg("P0 is told wherever it is."), True),
+    Parameter("exclude_patterns", TextListArg("Not these files: globs.", most=PATTERNS_MAX), ()),
+    Parameter("custom_instructions", TextArg("For a second pass.", 0, INSTRUCTIONS_CHARS), ""),
+    Parameter("invariants_path", TextArg("Rules; else .review-invariants.yml."), ""),
+    Parameter("analyzers", TextListArg("auto, none, or names such as ruff."), ("auto",)),
+    Parameter(
+        "fail_on", ChoiceArg("From which priority on it fails.", tuple(each.lower() for each in FAIL_ON)), "none"
+    ),
+    Parameter("allow_ids", TextListArg("Findings that are known.", most=1_000), ()),
+    Parameter("time_budget_s", IntegerArg("Seconds.", 1, 600), 30),
 )
 
 

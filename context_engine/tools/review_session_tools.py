@@ -11,10 +11,10 @@ from context_engine.review import session_lifecycle
 from context_engine.review.finding import PRIORITIES
 from context_engine.review.review_request import Request
 from context_engine.storage.timestamps import iso
-from context_engine.tools.arguments import Fields, Flag, Text, Texts, Whole
+from context_engine.tools.arguments import ObjectArg, BooleanArg, TextArg, TextListArg, IntegerArg
 from context_engine.tools.review_arguments import options_of
 from context_engine.tools.tool import Call, Reply, tool
-from context_engine.tools.truncate import compact, fitting_rows, thrifty
+from context_engine.tools.truncate import compact_json, take_fitting_rows, drop_empty
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
@@ -26,8 +26,8 @@ FILES_NAMED_MAX = 5_000
 WORKERS_MAX = 4
 """Python threads share one core for most of a review; more of them wait for each other."""
 
-SessionId = Annotated[str, Text("Its id.")]
-WaitS = Annotated[int, Whole("Wait so many seconds.", 0, WAIT_S_MAX)]
+SessionId = Annotated[str, TextArg("Its id.")]
+WaitS = Annotated[int, IntegerArg("Wait so many seconds.", 0, WAIT_S_MAX)]
 
 
 @tool(
@@ -37,17 +37,17 @@ WaitS = Annotated[int, Whole("Wait so many seconds.", 0, WAIT_S_MAX)]
 def reactive_review_pr(
     engine: "Engine",
     call: Call,
-    commit_hash: Annotated[str, Text("Branch or commit to review.", 1)],
-    base_ref: Annotated[str, Text("Compared with this.", 1)],
-    changed_files: Annotated[tuple[str, ...], Texts("Only these files.", most=FILES_NAMED_MAX)] = (),
-    title: Annotated[str, Text("Of the pull request.")] = "",
-    author: Annotated[str, Text("Who wrote it.")] = "",
-    additions: Annotated[int | None, Whole("Accepted: git counts them.", 0, 10**9)] = None,  # noqa: ARG001 - a name of the seed
-    deletions: Annotated[int | None, Whole("Accepted: git counts them.", 0, 10**9)] = None,  # noqa: ARG001 - a name of the seed
-    max_workers: Annotated[int | None, Whole("Units at a time; else the cores, 4 at most.", 1, 16)] = None,
-    options: Annotated[Mapping[str, Any], Fields("As of review_changes.")] = {},
+    commit_hash: Annotated[str, TextArg("Branch or commit to review.", 1)],
+    base_ref: Annotated[str, TextArg("Compared with this.", 1)],
+    changed_files: Annotated[tuple[str, ...], TextListArg("Only these files.", most=FILES_NAMED_MAX)] = (),
+    title: Annotated[str, TextArg("Of the pull request.")] = "",
+    author: Annotated[str, TextArg("Who wrote it.")] = "",
+    additions: Annotated[int | None, IntegerArg("Accepted: git counts them.", 0, 10**9)] = None,  # noqa: ARG001 - a name of the seed
+    deletions: Annotated[int | None, IntegerArg("Accepted: git counts them.", 0, 10**9)] = None,  # noqa: ARG001 - a name of the seed
+    max_workers: Annotated[int | None, IntegerArg("Units at a time; else the cores, 4 at most.", 1, 16)] = None,
+    options: Annotated[Mapping[str, Any], ObjectArg("As of review_changes.")] = {},
     wait_s: WaitS = 0,
-    resume_if_same: Annotated[bool, Flag("Go on with an unfinished one.")] = True,
+    resume_if_same: Annotated[bool, BooleanArg("Go on with an unfinished one.")] = True,
 ) -> Reply:
     """Review a large pull request in the background; get_review_status shows findings as they come."""
     began = time.monotonic()
@@ -70,7 +70,7 @@ def reactive_review_pr(
     }
     units = [{"files": list(unit.paths), "est_cost": unit.cost} for unit in seen.units]
     rest = {"warnings": _warnings(sessions, seen), "problem": seen.problem, "next": _next_step(seen)}
-    return Reply(compact(told | thrifty(rest) | {"units": _fitting(engine, units)}))
+    return Reply(compact_json(told | drop_empty(rest) | {"units": _fitting(engine, units)}))
 
 
 @tool(touches="nothing", rare=("include_findings", "limit", "brief"))
@@ -78,11 +78,11 @@ def get_review_status(
     engine: "Engine",
     call: Call,
     session_id: SessionId,
-    include_findings: Annotated[bool, Flag("With findings.")] = True,
-    cursor: Annotated[str, Text("Only what came since.")] = "",
-    limit: Annotated[int, Whole("Findings.", 1, 200)] = 50,
+    include_findings: Annotated[bool, BooleanArg("With findings.")] = True,
+    cursor: Annotated[str, TextArg("Only what came since.")] = "",
+    limit: Annotated[int, IntegerArg("Findings.", 1, 200)] = 50,
     wait_s: WaitS = 0,
-    brief: Annotated[bool, Flag("When over: a brief for a second look of yours.")] = False,
+    brief: Annotated[bool, BooleanArg("When over: a brief for a second look of yours.")] = False,
 ) -> Reply:
     """Progress and findings of a review session; wait_s waits for news."""
     sessions = engine.reviews.sessions
@@ -106,13 +106,13 @@ def get_review_status(
     }
     told = {name: value for name, value in told.items() if value not in (None, "", [])}
     if not include_findings:
-        return Reply(compact(told))
+        return Reply(compact_json(told))
     page = sessions.page(session_id, cursor, limit)
-    room = engine.settings.result_chars_max - len(compact(told))
-    shown = fitting_rows(page.findings, chars_max=room, least=1)
+    room = engine.settings.result_chars_max - len(compact_json(told))
+    shown = take_fitting_rows(page.findings, chars_max=room, least=1)
     if len(shown) < len(page.findings):  # what has no room comes with the next call
         page = sessions.page(session_id, cursor, len(shown))
-    return Reply(compact(told | {"findings": shown, "next_cursor": page.cursor or None}))
+    return Reply(compact_json(told | {"findings": shown, "next_cursor": page.cursor or None}))
 
 
 @tool(touches="records", rare=("reason",))
@@ -120,7 +120,7 @@ def pause_review(
     engine: "Engine",
     call: Call,  # noqa: ARG001 - every tool takes it
     session_id: SessionId,
-    reason: Annotated[str, Text("Why.")] = "",
+    reason: Annotated[str, TextArg("Why.")] = "",
 ) -> Reply:
     """Pause a review session until resume_review; units under way end."""
     return _standing(engine, engine.reviews.sessions.pause(session_id, engine.reviews.scrub(reason)))
@@ -145,7 +145,7 @@ def get_review_telemetry(
     """Measured times, cache hits and findings of a review session."""
     seen = engine.reviews.sessions.status(session_id)
     measured = engine.reviews.sessions.telemetry(session_id)
-    return Reply(compact({"ok": True, "session_id": session_id, "status": seen.status, **measured}))
+    return Reply(compact_json({"ok": True, "session_id": session_id, "status": seen.status, **measured}))
 
 
 def _standing(engine: "Engine", seen: "Seen") -> Reply:
@@ -153,7 +153,7 @@ def _standing(engine: "Engine", seen: "Seen") -> Reply:
     told = {"ok": True, "session_id": seen.session.id, "status": seen.status, "progress": _progress(seen)}
     in_flight = [{"unit": unit.number, "files": list(unit.paths)} for unit in seen.units if unit.state == "running"]
     rest = {"problem": seen.problem, "next": _next_step(seen)}
-    return Reply(compact(told | {"in_flight": _fitting(engine, in_flight)} | thrifty(rest)))
+    return Reply(compact_json(told | {"in_flight": _fitting(engine, in_flight)} | drop_empty(rest)))
 
 
 def _session(seen: "Seen", sessions: "Sessions") -> dict[str, Any]:
@@ -170,7 +170,7 @@ def _session(seen: "Seen", sessions: "Sessions") -> dict[str, Any]:
         "updated_at": iso(max([session.updated_at, *ended])),
         "error": seen.problem,
     }
-    return thrifty(told)
+    return drop_empty(told)
 
 
 def _progress(seen: "Seen") -> dict[str, int]:
@@ -214,4 +214,4 @@ def _teller(call: Call) -> Callable[[session_lifecycle.Progress], None]:
 
 
 def _fitting(engine: "Engine", rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    return fitting_rows(rows, chars_max=engine.settings.result_chars_max)
+    return take_fitting_rows(rows, chars_max=engine.settings.result_chars_max)

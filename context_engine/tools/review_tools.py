@@ -13,11 +13,19 @@ from context_engine.errors import HostError, InvalidArgument, TooLarge
 from context_engine.review.finding import CATEGORIES
 from context_engine.review.review_options import FAIL_ON, Options
 from context_engine.text.diff import DIFF_BYTES_MAX
-from context_engine.tools.arguments import Choice, Fields, Flag, Share, Text, Texts, Whole
-from context_engine.tools.edit_arguments import Content
+from context_engine.tools.arguments import (
+    ChoiceArg,
+    ObjectArg,
+    BooleanArg,
+    FractionArg,
+    TextArg,
+    TextListArg,
+    IntegerArg,
+)
+from context_engine.tools.edit_arguments import ContentArg
 from context_engine.tools.review_arguments import INSTRUCTIONS_CHARS, PATTERNS_MAX, options_of
 from context_engine.tools.tool import Call, Reply, tool
-from context_engine.tools.truncate import compact, fitting_rows, size, thrifty
+from context_engine.tools.truncate import compact_json, take_fitting_rows, reply_size, drop_empty
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
@@ -29,21 +37,21 @@ FORMATS = ("json", "markdown", "sarif", "rdjson")
 ID_CHARS = 100
 REJECTED_MAX = 20
 
-Categories = Annotated[tuple[str, ...], Texts("Only these.", CATEGORIES)]
-Threshold = Annotated[float, Share("Least confidence.")]
-MaxFindings = Annotated[int, Whole("Findings told.", 1, 100)]
-Excluded = Annotated[tuple[str, ...], Texts("Globs to leave out.", most=PATTERNS_MAX)]
-Instructions = Annotated[str, Text("For a second pass.", 0, INSTRUCTIONS_CHARS)]
-Invariants = Annotated[str, Text("File of rules; else .review-invariants.yml.")]
-Analyzers = Annotated[tuple[str, ...], Texts("auto, none, or names such as ruff.")]
-FailOn = Annotated[str, Choice("From which priority on it fails.", tuple(each.lower() for each in FAIL_ON))]
-Known = Annotated[tuple[str, ...], Texts("Ids of findings that are known.", most=1_000)]
-Budget = Annotated[int, Whole("Seconds.", 1, 600)]
-Format = Annotated[str, Choice("Of the reply.", FORMATS)]
-Assist = Annotated[str, Choice("Who looks again.", ASSISTS)]
-Draft = Annotated[Mapping[str, Any] | None, Fields("Your own, by next.schema.")]
-ReviewId = Annotated[str, Text("Of the review they belong to.", 0, ID_CHARS)]
-Submission = Annotated[str, Text("As in next.", 0, ID_CHARS)]
+Categories = Annotated[tuple[str, ...], TextListArg("Only these.", CATEGORIES)]
+Threshold = Annotated[float, FractionArg("Least confidence.")]
+MaxFindings = Annotated[int, IntegerArg("Findings told.", 1, 100)]
+Excluded = Annotated[tuple[str, ...], TextListArg("Globs to leave out.", most=PATTERNS_MAX)]
+Instructions = Annotated[str, TextArg("For a second pass.", 0, INSTRUCTIONS_CHARS)]
+Invariants = Annotated[str, TextArg("File of rules; else .review-invariants.yml.")]
+Analyzers = Annotated[tuple[str, ...], TextListArg("auto, none, or names such as ruff.")]
+FailOn = Annotated[str, ChoiceArg("From which priority on it fails.", tuple(each.lower() for each in FAIL_ON))]
+Known = Annotated[tuple[str, ...], TextListArg("Ids of findings that are known.", most=1_000)]
+Budget = Annotated[int, IntegerArg("Seconds.", 1, 600)]
+Format = Annotated[str, ChoiceArg("Of the reply.", FORMATS)]
+Assist = Annotated[str, ChoiceArg("Who looks again.", ASSISTS)]
+Draft = Annotated[Mapping[str, Any] | None, ObjectArg("Your own, by next.schema.")]
+ReviewId = Annotated[str, TextArg("Of the review they belong to.", 0, ID_CHARS)]
+Submission = Annotated[str, TextArg("As in next.", 0, ID_CHARS)]
 
 ASKED_RARELY = (
     *(
@@ -62,13 +70,13 @@ ASKED_RARELY = (
 def review_changes(
     engine: "Engine",
     call: Call,
-    diff: Annotated[str, Content("Unified diff.")] = "",
-    file_contexts: Annotated[Mapping[str, Any], Fields("Path to its new content.")] = {},
-    base_ref: Annotated[str, Text("What the diff starts from.")] = "",
+    diff: Annotated[str, ContentArg("Unified diff.")] = "",
+    file_contexts: Annotated[Mapping[str, Any], ObjectArg("Path to its new content.")] = {},
+    base_ref: Annotated[str, TextArg("What the diff starts from.")] = "",
     categories: Categories = (),
     confidence_threshold: Threshold = 0.7,
     max_findings: MaxFindings = 20,
-    changed_lines_only: Annotated[bool, Flag("P0 is told wherever it is.")] = True,
+    changed_lines_only: Annotated[bool, BooleanArg("P0 is told wherever it is.")] = True,
     exclude_patterns: Excluded = (),
     custom_instructions: Instructions = "",
     invariants_path: Invariants = "",
@@ -115,12 +123,12 @@ def review_changes(
 def review_git_diff(
     engine: "Engine",
     call: Call,
-    target: Annotated[str, Text("staged, unstaged, head, a ref, a commit, a..b or a...b.")] = "staged",
-    base: Annotated[str, Text("Compared with this.")] = "",
-    include_patterns: Annotated[tuple[str, ...], Texts("Globs to keep.", most=PATTERNS_MAX)] = (),
-    context_lines: Annotated[int, Whole("Around each hunk.", 0, 50)] = 3,
-    include_untracked: Annotated[bool, Flag("New files too.")] = False,
-    options: Annotated[Mapping[str, Any], Fields("As of review_changes.")] = {},
+    target: Annotated[str, TextArg("staged, unstaged, head, a ref, a commit, a..b or a...b.")] = "staged",
+    base: Annotated[str, TextArg("Compared with this.")] = "",
+    include_patterns: Annotated[tuple[str, ...], TextListArg("Globs to keep.", most=PATTERNS_MAX)] = (),
+    context_lines: Annotated[int, IntegerArg("Around each hunk.", 0, 50)] = 3,
+    include_untracked: Annotated[bool, BooleanArg("New files too.")] = False,
+    options: Annotated[Mapping[str, Any], ObjectArg("As of review_changes.")] = {},
     format: Format = "json",  # noqa: A002 - the word of the contract
     assist: Assist = "auto",
 ) -> Reply:
@@ -224,7 +232,7 @@ def _reply(
     meta["stages_ms"] = {stage: round(ms, 1) for stage, ms in reviewed.ms}
     head = {"ok": True, **({"git_info": git_info} if git_info else {})}
     whole = head | {"review": told} if git_info else head | told
-    whole |= thrifty(more) | {"meta": thrifty(meta)}
+    whole |= drop_empty(more) | {"meta": drop_empty(meta)}
     return Reply(_fitting(whole, told, engine.settings.result_chars_max))
 
 
@@ -243,11 +251,11 @@ def _fitting(whole: dict[str, Any], told: dict[str, Any], chars_max: int) -> str
     """The reply with as many findings as have room; the others are counted."""
     rows: Sequence[Mapping[str, Any]] = told["findings"]
     told["findings"] = []
-    room = chars_max - size(compact(whole))
-    told["findings"] = fitting_rows(rows, chars_max=room, least=1)
+    room = chars_max - reply_size(compact_json(whole))
+    told["findings"] = take_fitting_rows(rows, chars_max=room, least=1)
     if len(told["findings"]) < len(rows):
         told["findings_left_out"] = len(rows) - len(told["findings"])
-    return compact(whole)
+    return compact_json(whole)
 
 
 def _texts(contexts: Mapping[str, Any]) -> Mapping[str, str]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from context_engine.context.project_knowledge import REPOSITORY_WORDS
-from context_engine.tools.truncate import beginning, counted, how_many_fit
+from context_engine.tools.truncate import cut_to_size, format_count, count_fitting
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
@@ -15,15 +15,15 @@ ROW_CHARS_MAX = 400
 TITLES = {"rule": "Rules", "decision": "Decisions"}
 
 
-def rules_page(engine: "Engine", *, chars_max: int) -> str:
+def render_rules_page(engine: "Engine", *, chars_max: int) -> str:
     """Markdown with a line for each, as many as fit, and how many there are beyond; it says so when there is none."""
     held = engine.knowledge.binding()
     rows = [_row(each) for each in held]
-    count = how_many_fit(rows, chars_max=max(chars_max - 200, 0))
+    count = count_fitting(rows, chars_max=max(chars_max - 200, 0))
     lines = [f"These are {REPOSITORY_WORDS}.", ""] if held else []
     lines += [line for kind, title in TITLES.items() for line in _section(title, kind, held[:count])]
     if count < len(held):
-        lines += ["", f"… {counted(len(held) - count, 'more')}: context_search finds them by words."]
+        lines += ["", f"… {format_count(len(held) - count, 'more')}: context_search finds them by words."]
     return "\n".join(lines).strip() or (
         "No rule and no decision is known yet. They are read out of AGENTS.md, CONTRIBUTING.md and the like, decision records "
         "and breaking commits; add_memory writes them down."
@@ -39,5 +39,5 @@ def _section(title: str, kind: str, held: Sequence["Known"]) -> Iterator[str]:
 def _row(known: "Known") -> str:
     content = " ".join(known.content.split())
     title = "" if known.title in content else f"**{known.title}**: "
-    told = content if len(content) <= ROW_CHARS_MAX else beginning(content, ROW_CHARS_MAX - 1) + "…"
+    told = content if len(content) <= ROW_CHARS_MAX else cut_to_size(content, ROW_CHARS_MAX - 1) + "…"
     return f"- {title}{told} ({known.place})"

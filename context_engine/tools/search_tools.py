@@ -8,12 +8,19 @@ from context_engine.errors import InvalidArgument
 from context_engine.model import CHUNK_KINDS, ChunkKind, Filter, Hit, Query
 from context_engine.text.spans import LineSpan
 from context_engine.text.visible_text import one_line
-from context_engine.tools.arguments import ENDLESS, Choice, Share, Text, Texts, Whole, bind
+from context_engine.tools.arguments import ENDLESS, ChoiceArg, FractionArg, TextArg, TextListArg, IntegerArg, bind
 from context_engine.tools.chunk_replies import served_reply
-from context_engine.tools.excerpt import clipped, excerpt, first_line
-from context_engine.tools.symbol_overview import listed_counts
+from context_engine.tools.excerpt import clip_line, cut_excerpt, first_line
+from context_engine.tools.symbol_overview import count_listed_symbols
 from context_engine.tools.tool import Call, Reply, tool
-from context_engine.tools.truncate import NOTE_CHARS, compact, counted, fitting_rows, how_many_fit, thrifty
+from context_engine.tools.truncate import (
+    NOTE_CHARS,
+    compact_json,
+    format_count,
+    take_fitting_rows,
+    count_fitting,
+    drop_empty,
+)
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
@@ -29,10 +36,10 @@ LINE_CHARS_MAX = 160
 WHY_SHARE_MIN = 0.05
 """Addends below this share of the score explain nothing."""
 
-Includes = Annotated[tuple[str, ...], Texts("Only these: globs such as src/** or *.py.")]
-Excludes = Annotated[tuple[str, ...], Texts("Not these: globs.")]
-Kinds = Annotated[tuple[str, ...], Texts("Only these kinds.", CHUNK_KINDS)]
-Tags = Annotated[tuple[str, ...], Texts("Must carry all: language, path part, #tag.")]
+Includes = Annotated[tuple[str, ...], TextListArg("Only these: globs such as src/** or *.py.")]
+Excludes = Annotated[tuple[str, ...], TextListArg("Not these: globs.")]
+Kinds = Annotated[tuple[str, ...], TextListArg("Only these kinds.", CHUNK_KINDS)]
+Tags = Annotated[tuple[str, ...], TextListArg("Must carry all: language, path part, #tag.")]
 
 
 @tool(
@@ -41,16 +48,18 @@ Tags = Annotated[tuple[str, ...], Texts("Must carry all: language, path part, #t
 def codebase_retrieval(
     engine: "Engine",
     call: Call,  # noqa: ARG001 - every tool takes it
-    query: Annotated[str, Text("A question, words from the code, or a symbol.", 1)],
-    top_k: Annotated[int, Whole("Rows.", 1, 50)] = 10,
-    profile: Annotated[str, Choice("fast: one line, rich: whole chunks.", ("fast", "balanced", "rich"))] = "balanced",
+    query: Annotated[str, TextArg("A question, words from the code, or a symbol.", 1)],
+    top_k: Annotated[int, IntegerArg("Rows.", 1, 50)] = 10,
+    profile: Annotated[
+        str, ChoiceArg("fast: one line, rich: whole chunks.", ("fast", "balanced", "rich"))
+    ] = "balanced",
     include_paths: Includes = (),
     exclude_paths: Excludes = (),
     chunk_types: Kinds = (),
     tags: Tags = (),
-    languages: Annotated[tuple[str, ...], Texts("Such as python, go.")] = (),
-    min_score: Annotated[float, Share("Least share of the best score.")] = 0,
-    max_tokens: Annotated[int, Whole("Token budget; 0: the reply limit.", 0, ENDLESS)] = 0,
+    languages: Annotated[tuple[str, ...], TextListArg("Such as python, go.")] = (),
+    min_score: Annotated[float, FractionArg("Least share of the best score.")] = 0,
+    max_tokens: Annotated[int, IntegerArg("Token budget; 0: the reply limit.", 0, ENDLESS)] = 0,
 ) -> Reply:
     """Find the code that answers a question: search by words, meaning or symbol, ranked, instead of many greps.
 
@@ -59,7 +68,7 @@ def codebase_retrieval(
     chosen = _filter(include_paths, exclude_paths, chunk_types, tags, languages)
     answer = engine.search(Query(query, top_k, chosen, min_score))
     rows = [_row(hit, query, profile, place) for place, hit in enumerate(answer.hits)]
-    shown = fitting_rows(rows, chars_max=_chars_max(engine), tokens_max=max_tokens, least=1)
+    shown = take_fitting_rows(rows, chars_max=_chars_max(engine), tokens_max=max_tokens, least=1)
     engine.showed(hit.chunk.path for hit in answer.hits[: len(shown)])
     head = {"engine": answer.engine, "freshness": answer.freshness, "total": answer.total}
     if len(shown) < len(rows):
@@ -67,16 +76,16 @@ def codebase_retrieval(
             "shown": len(shown),
             "next": f"{len(rows) - len(shown)} more rows did not fit: profile fast, or raise max_tokens",
         }
-    return Reply(compact(head | _silence(answer, chosen) | {"results": shown}))
+    return Reply(compact_json(head | _silence(answer, chosen) | {"results": shown}))
 
 
 @tool(touches="nothing", instead="grep_codebase", rare=("exclude_paths",))
 def semantic_search(
     engine: "Engine",
     call: Call,  # noqa: ARG001 - every tool takes it
-    query: Annotated[str, Text("What to find, in words or code.", 1, 500)],
-    top_k: Annotated[int, Whole("Places.", 1, 50)] = 10,
-    mode: Annotated[str, Choice("fast: the telling lines, deep: whole chunks.", ("fast", "deep"))] = "fast",
+    query: Annotated[str, TextArg("What to find, in words or code.", 1, 500)],
+    top_k: Annotated[int, IntegerArg("Places.", 1, 50)] = 10,
+    mode: Annotated[str, ChoiceArg("fast: the telling lines, deep: whole chunks.", ("fast", "deep"))] = "fast",
     include_paths: Includes = (),
     exclude_paths: Excludes = (),
 ) -> Reply:
@@ -87,11 +96,16 @@ def semantic_search(
     chosen = _filter(include_paths, exclude_paths)
     answer = engine.search(Query(query, top_k, chosen))
     sections = [_section(hits, query, deep=mode == "deep") for hits in _by_file(answer.hits)]
-    count = how_many_fit(sections, chars_max=_chars_max(engine) - NOTE_CHARS, between=2)
+    count = count_fitting(sections, chars_max=_chars_max(engine) - NOTE_CHARS, between=2)
     engine.showed(hits[0].chunk.path for hits in _by_file(answer.hits)[:count])
-    lines = [_headline(answer.engine, answer.freshness, counted(answer.total, "match", "matches")), *sections[:count]]
+    lines = [
+        _headline(answer.engine, answer.freshness, format_count(answer.total, "match", "matches")),
+        *sections[:count],
+    ]
     if count < len(sections):
-        lines.append(f"… {counted(len(sections) - count, 'more file')} did not fit: lower top_k or set include_paths.")
+        lines.append(
+            f"… {format_count(len(sections) - count, 'more file')} did not fit: lower top_k or set include_paths."
+        )
     silence = _silence(answer, chosen)
     lines += [
         f"{key.replace('_', ' ')}: {value if isinstance(value, str) else ', '.join(value)}"
@@ -104,11 +118,11 @@ def semantic_search(
 def cortex_search(
     engine: "Engine",
     call: Call,
-    query: Annotated[str, Text("Natural language query.", 1, empty_is_malformed=True)],
-    limit: Annotated[int, Whole("Results, clamped to 1-100.", 1, 100, clamp=True)] = 15,
+    query: Annotated[str, TextArg("Natural language query.", 1, empty_is_malformed=True)],
+    limit: Annotated[int, IntegerArg("Results, clamped to 1-100.", 1, 100, clamp=True)] = 15,
     tags: Tags = (),
     chunk_types: Kinds = (),
-    min_score: Annotated[float, Share("Least share of the best score.")] = 0,
+    min_score: Annotated[float, FractionArg("Least share of the best score.")] = 0,
 ) -> Reply:
     """Search for relevant context in the project codebase and documentation.
 
@@ -124,7 +138,7 @@ def cortex_search(
     best = answer.hits[0].score if answer.hits else 1.0
     hits = [hit for hit in answer.hits if hit.score >= min_score * best]  # outlines are ranked by a scale of their own
     rows = [{"chunk": _chunk_row(hit, stamp), "combined_score": round(hit.score / best, 3)} for hit in hits]
-    shown = fitting_rows(rows, chars_max=_chars_max(engine))
+    shown = take_fitting_rows(rows, chars_max=_chars_max(engine))
     engine.showed(hit.chunk.path for hit in hits[: len(shown)])
     reply: dict[str, Any] = {"results": shown, "total": len(rows), "engine": answer.engine}
     if len(shown) < len(rows):
@@ -134,31 +148,31 @@ def cortex_search(
         }
     if answer.freshness != "fresh":
         reply["freshness"] = answer.freshness
-    return Reply(compact(reply | _silence(answer, chosen)))
+    return Reply(compact_json(reply | _silence(answer, chosen)))
 
 
 @tool(touches="nothing", always_load=True, instead="grep_codebase")
 def find_symbol(
     engine: "Engine",
     call: Call,  # noqa: ARG001 - every tool takes it
-    name: Annotated[str, Text("Name, qualified name, or glob such as *Handler.")] = "",
-    kind: Annotated[str, Text("function, class, method, ...")] = "",
-    path: Annotated[str, Text("Only in this file or folder.")] = "",
-    limit: Annotated[int, Whole("Definitions.", 1, 200)] = 20,
-    outline: Annotated[str, Text("A file: list its symbols, instead of name.")] = "",
+    name: Annotated[str, TextArg("Name, qualified name, or glob such as *Handler.")] = "",
+    kind: Annotated[str, TextArg("function, class, method, ...")] = "",
+    path: Annotated[str, TextArg("Only in this file or folder.")] = "",
+    limit: Annotated[int, IntegerArg("Definitions.", 1, 200)] = 20,
+    outline: Annotated[str, TextArg("A file: list its symbols, instead of name.")] = "",
 ) -> Reply:
     """Find where a function, class, method, type or variable is defined, by name, qualified name or glob.
 
     Gives signature, lines and doc line; with outline, every symbol of one file.
     """
     if outline:
-        return Reply(outline_text(engine.outline(outline), _chars_max(engine)))
+        return Reply(format_outline(engine.outline(outline), _chars_max(engine)))
     if not name.strip():
         raise InvalidArgument("name is missing", suggestion="Give name, or outline with the path of a file.")
     found = engine.find_symbol(name, kind=kind or None, path=path or None, limit=limit)
     blocks = [_definition_text(each) for each in found.definitions]
-    count = how_many_fit(blocks, chars_max=_chars_max(engine) - NOTE_CHARS)
-    lines = [_headline(counted(found.total, "definition"), found.freshness), *blocks[:count]]
+    count = count_fitting(blocks, chars_max=_chars_max(engine) - NOTE_CHARS)
+    lines = [_headline(format_count(found.total, "definition"), found.freshness), *blocks[:count]]
     if count < found.total:
         lines.append(f"… {found.total - count:,} more: raise limit, or narrow with kind or path.")
     if not found.total:
@@ -171,13 +185,13 @@ def find_symbol(
 def trace(
     engine: "Engine",
     call: Call,  # noqa: ARG001 - every tool takes it
-    symbol: Annotated[str, Text("Function, class or method, best qualified.")] = "",
-    path: Annotated[str, Text("Or a file, for its imports or importers.")] = "",
+    symbol: Annotated[str, TextArg("Function, class or method, best qualified.")] = "",
+    path: Annotated[str, TextArg("Or a file, for its imports or importers.")] = "",
     direction: Annotated[
         str,
-        Choice("What to follow.", ("callers", "callees", "imports", "importers", "impact")),
+        ChoiceArg("What to follow.", ("callers", "callees", "imports", "importers", "impact")),
     ] = "callers",
-    depth: Annotated[int, Whole("Steps.", 1, 4)] = 1,
+    depth: Annotated[int, IntegerArg("Steps.", 1, 4)] = 1,
 ) -> Reply:
     """Find references in the code graph: callers, callees, imports, importers, or all that a change affects (impact).
 
@@ -187,16 +201,16 @@ def trace(
         raise InvalidArgument("trace takes a symbol or a path", suggestion="Give exactly one of symbol and path.")
     traced = engine.trace(symbol or path, direction, depth=depth)  # ty: ignore[invalid-argument-type] - Choice checked it
     blocks = [_edge_text(edge) for edge in traced.edges]
-    count = how_many_fit(blocks, chars_max=_chars_max(engine) - NOTE_CHARS)
+    count = count_fitting(blocks, chars_max=_chars_max(engine) - NOTE_CHARS)
     head = f"{traced.direction} of {traced.target}"
-    lines = [_headline(head, counted(len(traced.edges), "step"), traced.freshness), *blocks[:count]]
+    lines = [_headline(head, format_count(len(traced.edges), "step"), traced.freshness), *blocks[:count]]
     if count < len(blocks) or traced.truncated:
         lines.append("… there is more: lower depth, or trace one of the steps above.")
     lines += [f"note: {note}" for note in traced.notes]
     return Reply("\n".join(lines))
 
 
-def question(arguments: Any) -> Query:
+def parse_search_arguments(arguments: Any) -> Query:
     """The search that `codebase_retrieval` would make of its arguments. Raises: InvalidArgument."""
     given = bind(codebase_retrieval.parameters, arguments)
     chosen = _filter(
@@ -205,32 +219,35 @@ def question(arguments: Any) -> Query:
     return Query(given["query"], given["top_k"], chosen, given["min_score"])
 
 
-def telling_part(hit: Hit, query: str, place: int = 0) -> tuple[LineSpan, str]:
+def excerpt_hit(hit: Hit, query: str, place: int = 0) -> tuple[LineSpan, str]:
     """The part of a hit that is shown by default, and where it stands; overlong lines are cut around the query.
 
     `place` is the row the hit is shown in: the best hit is shown at length, the others to be chosen from.
     """
     lines_max, chars_max = (EXCERPT_LINES, EXCERPT_CHARS) if place == 0 else (NEXT_LINES, NEXT_CHARS)
     defines = hit.chunk.title.rpartition(".")[2] if "symbol" in hit.why or "mention" in hit.why else ""
-    before, text = excerpt(hit.chunk.text, query, lines_max=lines_max, chars_max=chars_max, defines=defines)
-    text = "\n".join(clipped(line, chars_max, query) for line in text.split("\n"))
+    before, text = cut_excerpt(hit.chunk.text, query, lines_max=lines_max, chars_max=chars_max, defines=defines)
+    text = "\n".join(clip_line(line, chars_max, query) for line in text.split("\n"))
     first = hit.chunk.span.first + before
     return LineSpan(first, max(first, min(first + text.count("\n"), hit.chunk.span.last))), text
 
 
-def telling_why(hit: Hit) -> dict[str, float]:
+def main_score_parts(hit: Hit) -> dict[str, float]:
     """The addends that matter, greatest first."""
     told = {name: round(share, 3) for name, share in hit.why.items() if share >= WHY_SHARE_MIN * hit.score}
     return dict(sorted(told.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
-def outline_text(outline: "FileOutline", chars_max: int) -> str:
+def format_outline(outline: "FileOutline", chars_max: int) -> str:
     """A file's skeleton: one indented line a symbol, with its lines."""
     head = _headline(
-        outline.path, counted(outline.lines, "line"), outline.language, counted(len(outline.symbols), "symbol")
+        outline.path,
+        format_count(outline.lines, "line"),
+        outline.language,
+        format_count(len(outline.symbols), "symbol"),
     )
     rows = [f"{'  ' * depth}{_span(each.span)} {_signature(each)}" for depth, each in outline.symbols]
-    count = how_many_fit(rows, chars_max=chars_max - NOTE_CHARS)
+    count = count_fitting(rows, chars_max=chars_max - NOTE_CHARS)
     lines = [head, *rows[:count]]
     if count < len(rows):
         lines.append(f"… {len(rows) - count:,} more symbols from line {outline.symbols[count][1].span.first}")
@@ -263,10 +280,10 @@ def _row(hit: Hit, query: str, profile: str, place: int = 0) -> dict[str, Any]:
     chunk = hit.chunk
     span, text = chunk.span, chunk.text
     if profile == "fast":
-        text = clipped(first_line(text), LINE_CHARS_MAX, query)
+        text = clip_line(first_line(text), LINE_CHARS_MAX, query)
     elif profile == "balanced":
-        span, text = telling_part(hit, query, place)
-    return thrifty(
+        span, text = excerpt_hit(hit, query, place)
+    return drop_empty(
         {
             "project": hit.project,
             "path": chunk.path.removeprefix(f"{hit.project}:") if hit.project else chunk.path,
@@ -275,7 +292,7 @@ def _row(hit: Hit, query: str, profile: str, place: int = 0) -> dict[str, Any]:
             "symbol": chunk.title if chunk.title != chunk.path else "",
             "content": text,
             "score": round(hit.score, 3),
-            "why": telling_why(hit) if profile != "fast" else {},
+            "why": main_score_parts(hit) if profile != "fast" else {},
             "stale": hit.stale or None,
         }
     )
@@ -296,7 +313,7 @@ def _chunk_row(hit: Hit, stamp: str) -> dict[str, Any]:
             "language": chunk.language,
             "line_start": chunk.span.first,
             "line_end": chunk.span.last,
-            **(listed_counts(chunk.text) if chunk.kind == "symbols" else {}),
+            **(count_listed_symbols(chunk.text) if chunk.kind == "symbols" else {}),
         },
         "created_at": stamp,
         "updated_at": stamp,
@@ -308,7 +325,7 @@ def _silence(answer: "Answer", chosen: Filter) -> dict[str, Any]:
     if answer.hits:
         return {}
     told = {"reason": answer.reason, "near_tags": list(answer.near_tags), "next": _next(answer, chosen)}
-    return thrifty(told)
+    return drop_empty(told)
 
 
 def _next(answer: "Answer", chosen: Filter) -> str:
@@ -348,18 +365,18 @@ def _longest_ticks(text: str) -> int:
 
 def _definition_text(each: "Definition") -> str:
     head = f"{one_line(each.path)}:{_span(each.span)} {each.kind} {each.qualified}"
-    rest = [clipped(line, LINE_CHARS_MAX) for line in (each.signature, each.doc) if line]
+    rest = [clip_line(line, LINE_CHARS_MAX) for line in (each.signature, each.doc) if line]
     return "\n    ".join([head, *rest])
 
 
 def _edge_text(edge: "Edge") -> str:
     indent = "  " * (edge.depth - 1)
-    evidence = clipped(edge.evidence.strip(), LINE_CHARS_MAX)
+    evidence = clip_line(edge.evidence.strip(), LINE_CHARS_MAX)
     return f"{indent}{one_line(edge.path)}:{edge.line} {edge.source} -> {edge.target} | {evidence}"
 
 
 def _signature(each: "Definition") -> str:
-    return clipped(each.signature or f"{each.kind} {each.name}", LINE_CHARS_MAX)
+    return clip_line(each.signature or f"{each.kind} {each.name}", LINE_CHARS_MAX)
 
 
 def _headline(*parts: str) -> str:

@@ -17,7 +17,7 @@ _IMPORTS = re.compile(r"\Aimports: (\d+)$", re.MULTILINE)
 _MORE = re.compile(r"^\.\.\. (\d+) more\Z", re.MULTILINE)
 
 
-def listed_counts(text: str) -> dict[str, int]:
+def count_listed_symbols(text: str) -> dict[str, int]:
     r"""Imports and symbols; types and functions too unless the list was cut and they cannot be known.
 
     >>> listed_counts("function drain (lines 1-2)\n... 7 more")

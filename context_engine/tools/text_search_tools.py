@@ -8,9 +8,16 @@ from context_engine.errors import InvalidArgument
 from context_engine.model import RelPath, Scan, TextFile, TextLine, TextPart, TextQuery
 from context_engine.search.text_search import by_keywords, cursor, page, position, ranked, stamp
 from context_engine.text.visible_text import one_line
-from context_engine.tools.arguments import Flag, Text, Texts, Whole
+from context_engine.tools.arguments import BooleanArg, TextArg, TextListArg, IntegerArg
 from context_engine.tools.tool import Call, Reply, tool
-from context_engine.tools.truncate import NOTE_CHARS, compact, counted, fitting_rows, size, thrifty
+from context_engine.tools.truncate import (
+    NOTE_CHARS,
+    compact_json,
+    format_count,
+    take_fitting_rows,
+    reply_size,
+    drop_empty,
+)
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
@@ -33,16 +40,16 @@ INCOMPLETE = "some files vanished or could not be read during the search"
 def search_files(
     engine: "Engine",
     call: Call,
-    query: Annotated[str, Text("Text.")] = "",
-    queries: Annotated[tuple[str, ...], Texts("Any of these.")] = (),
-    path: Annotated[str, Text("Folder or file.")] = "",
-    regex: Annotated[bool, Flag("Rust syntax.")] = False,
-    includes: Annotated[tuple[str, ...], Texts("Globs: *.py, src/**.")] = (),
-    excludes: Annotated[tuple[str, ...], Texts("Globs.")] = (),
-    context: Annotated[int, Whole("Lines around.", 0, 20, clamp=True)] = 0,
-    case_sensitive: Annotated[bool, Flag("Heed case.")] = False,
-    limit: Annotated[int, Whole("Lines.", 1, 1_000, clamp=True)] = 50,
-    cursor: Annotated[str, Text("To go on.")] = "",
+    query: Annotated[str, TextArg("Text.")] = "",
+    queries: Annotated[tuple[str, ...], TextListArg("Any of these.")] = (),
+    path: Annotated[str, TextArg("Folder or file.")] = "",
+    regex: Annotated[bool, BooleanArg("Rust syntax.")] = False,
+    includes: Annotated[tuple[str, ...], TextListArg("Globs: *.py, src/**.")] = (),
+    excludes: Annotated[tuple[str, ...], TextListArg("Globs.")] = (),
+    context: Annotated[int, IntegerArg("Lines around.", 0, 20, clamp=True)] = 0,
+    case_sensitive: Annotated[bool, BooleanArg("Heed case.")] = False,
+    limit: Annotated[int, IntegerArg("Lines.", 1, 1_000, clamp=True)] = 50,
+    cursor: Annotated[str, TextArg("To go on.")] = "",
 ) -> Reply:
     """Grep: find all lines with a text or regex, best files first; exact totals."""
     asked = TextQuery(
@@ -66,13 +73,15 @@ def search_files(
 def scout(
     engine: "Engine",
     call: Call,
-    keywords: Annotated[tuple[str, ...], Texts("Literal search terms.")],
-    root_path: Annotated[str, Text("Folder to search.")] = ".",
-    file_patterns: Annotated[tuple[str, ...], Texts("Globs of files to search, relative to root_path.")] = ("**/*",),
-    exclude_patterns: Annotated[tuple[str, ...], Texts("Globs to leave out.")] = (),
-    case_sensitive: Annotated[bool, Flag("Heed case.")] = False,
-    max_results: Annotated[int, Whole("Files, 1-1000.", 1, 1_000)] = 100,
-    max_matches_per_file: Annotated[int, Whole("Matches listed per file, 1-1000.", 1, 1_000)] = 50,
+    keywords: Annotated[tuple[str, ...], TextListArg("Literal search terms.")],
+    root_path: Annotated[str, TextArg("Folder to search.")] = ".",
+    file_patterns: Annotated[tuple[str, ...], TextListArg("Globs of files to search, relative to root_path.")] = (
+        "**/*",
+    ),
+    exclude_patterns: Annotated[tuple[str, ...], TextListArg("Globs to leave out.")] = (),
+    case_sensitive: Annotated[bool, BooleanArg("Heed case.")] = False,
+    max_results: Annotated[int, IntegerArg("Files, 1-1000.", 1, 1_000)] = 100,
+    max_matches_per_file: Annotated[int, IntegerArg("Matches listed per file, 1-1000.", 1, 1_000)] = 50,
 ) -> Reply:
     """Find the files and lines that hold keywords, without their content: JSON with line, column and preview.
 
@@ -94,7 +103,7 @@ def scout(
     parts = [TextPart(file.path, 0, min(most, sum(file.by_query))) for file in files]
     lines = engine.keyword_lines(asked, parts, chars_max=PREVIEW_CHARS, cancel=call.cancel)
     rows = [_scout_row(file, scan.under, keywords, lines[file.path]) for file in files]
-    shown = fitting_rows(rows, chars_max=engine.settings.result_chars_max)
+    shown = take_fitting_rows(rows, chars_max=engine.settings.result_chars_max)
     reply: dict[str, Any] = {
         "files": shown,
         "totalMatches": sum(sum(file.by_query) for file in scan.files),
@@ -102,17 +111,17 @@ def scout(
     }
     if shown and (len(shown) < len(scan.files) or most < max_matches_per_file):
         reply["next"] = _scout_next(len(scan.files), len(shown), most, max_matches_per_file)
-    return Reply(compact(reply | _silence(scan) | _note(scan)))
+    return Reply(compact_json(reply | _silence(scan) | _note(scan)))
 
 
 @tool(touches="nothing", instead="codebase_retrieval")
 def grep_codebase(
     engine: "Engine",
     call: Call,
-    pattern: Annotated[str, Text("Regex pattern to search for.", 1, 200)],
-    file_pattern: Annotated[str, Text('Glob of the files to search, e.g. "**/*.ts".')] = "",
-    case_sensitive: Annotated[bool, Flag("Case-sensitive search.")] = False,
-    limit: Annotated[int, Whole("Matches to return, 1-100.", 1, 100)] = 50,
+    pattern: Annotated[str, TextArg("Regex pattern to search for.", 1, 200)],
+    file_pattern: Annotated[str, TextArg('Glob of the files to search, e.g. "**/*.ts".')] = "",
+    case_sensitive: Annotated[bool, BooleanArg("Case-sensitive search.")] = False,
+    limit: Annotated[int, IntegerArg("Matches to return, 1-100.", 1, 100)] = 50,
 ) -> Reply:
     """Fast text search across the codebase by regex, for exact matches or when semantic search finds nothing.
 
@@ -124,7 +133,7 @@ def grep_codebase(
     parts = page(scan.files, 0, limit)
     lines = engine.grep(asked, parts, context=GREP_CONTEXT, chars_max=GREP_LINE_CHARS, cancel=call.cancel)
     rows = [row for part in parts for row in _grep_rows(part.path, lines[part.path])]
-    shown = fitting_rows(rows, chars_max=engine.settings.result_chars_max)
+    shown = take_fitting_rows(rows, chars_max=engine.settings.result_chars_max)
     reply: dict[str, Any] = {
         "matches": shown,
         "pattern": pattern,
@@ -139,7 +148,7 @@ def grep_codebase(
         }
     if not scan.lines:
         reply["message"] = f"No matches found for pattern '{pattern}'"
-    return Reply(compact(reply | _silence(scan) | _note(scan)))
+    return Reply(compact_json(reply | _silence(scan) | _note(scan)))
 
 
 def matches_per_file(files: Sequence[TextFile], wanted: int, chars_max: int) -> int:
@@ -169,18 +178,18 @@ def _search_text(
 ) -> str:
     """The head line, the files with their lines as far as they fit, and how to go on."""
     total = scan.lines
-    found = f"{counted(total, 'match', 'matches')} in {counted(len(scan.files), 'file')}"
-    text = [" · ".join([scan.engine, found, f"{counted(scan.files_searched, 'file')} searched"])]
+    found = f"{format_count(total, 'match', 'matches')} in {format_count(len(scan.files), 'file')}"
+    text = [" · ".join([scan.engine, found, f"{format_count(scan.files_searched, 'file')} searched"])]
     if not total:
         text += [scan.reason, scan.next_step]
-    room = engine.settings.result_chars_max - NOTE_CHARS - size(text[0])
+    room = engine.settings.result_chars_max - NOTE_CHARS - reply_size(text[0])
     counts = {file.path: file.lines for file in scan.files}
     shown = 0
     for part in parts:
         block, matches = _block(part, counts[part.path], lines[part.path], room)
         text += block
         shown += matches
-        room -= sum(size(line) + 1 for line in block)
+        room -= sum(reply_size(line) + 1 for line in block)
         if matches < part.take:
             break
     if start + shown < total:
@@ -194,12 +203,12 @@ def _block(part: TextPart, total: int, lines: Sequence[TextLine], room: int) -> 
     """One file's lines as far as they fit, and how many matches they are."""
     if not lines:
         return [f"{one_line(part.path)} · changed since it was counted"], part.take
-    of_all = f"{part.take:,} of {counted(total, 'match', 'matches')}" if part.take < total else ""
+    of_all = f"{part.take:,} of {format_count(total, 'match', 'matches')}" if part.take < total else ""
     block, matches = [f"{one_line(part.path)}{' · ' if of_all else ''}{of_all}"], 0
-    room -= size(block[0]) + 1
+    room -= reply_size(block[0]) + 1
     for line in lines:
         written = f"{line.number}{':' if line.column else '-'}{line.text}"
-        room -= size(written) + 1
+        room -= reply_size(written) + 1
         if room < 0:
             return (block if matches else []), matches
         block.append(written)
@@ -225,7 +234,7 @@ def _below(path: str, under: str) -> str:
 
 def _scout_next(files: int, shown: int, most: int, wanted: int) -> str:
     told = [f"{files - shown:,} more files: raise maxResults or narrow with filePatterns"] * (shown < files)
-    told += [f"at most {counted(most, 'match', 'matches')} a file fit"] * (most < wanted)
+    told += [f"at most {format_count(most, 'match', 'matches')} a file fit"] * (most < wanted)
     return "; ".join(told)
 
 
@@ -254,7 +263,7 @@ def _grep_rows(path: str, lines: Sequence[TextLine]) -> list[dict[str, Any]]:
 
 def _silence(scan: Scan) -> dict[str, str]:
     """Why nothing was found and what to do next; nothing when something was."""
-    return thrifty({"reason": scan.reason, "next": scan.next_step})
+    return drop_empty({"reason": scan.reason, "next": scan.next_step})
 
 
 def _note(scan: Scan) -> dict[str, str]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from context_engine.tools.arguments import REQUIRED, Parameter, bind, schema_of
-from context_engine.tools.tool_questions import Answer, Question, nobody
+from context_engine.tools.tool_questions import UserAnswer, UserQuestion, no_answer
 
 if TYPE_CHECKING:
     from context_engine.search.served_chunks import ServedChunks
@@ -56,9 +56,9 @@ class Call:
     metrics: Callable[[], Mapping[str, Any]] | None = None
     chunks: Callable[[], "ServedChunks"] | None = None
     listed: frozenset[str] | None = None
-    off: Mapping[str, str] = field(default_factory=dict)
+    disabled: Mapping[str, str] = field(default_factory=dict)
     session: str = ""
-    ask: Callable[[Question], Answer | None] = nobody
+    ask: Callable[[UserQuestion], UserAnswer | None] = no_answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class Tool:
     destructive: bool = False
     always_load: bool = False
     instead: str = ""
-    beside_error: Mapping[str, Any] = field(default_factory=dict)
+    error_fields: Mapping[str, Any] = field(default_factory=dict)
     rare: frozenset[str] = frozenset()
 
     @property

@@ -6,14 +6,22 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.errors import InvalidArgument, UnknownTool
-from context_engine.tools.arguments import Fields, Flag, Text, Texts, bind, near, refused
+from context_engine.tools.arguments import (
+    ObjectArg,
+    BooleanArg,
+    TextArg,
+    TextListArg,
+    bind,
+    suggest_nearest,
+    argument_error,
+)
 from context_engine.tools.tool import Call, Reply, Tool, tool
-from context_engine.tools.truncate import compact, counted, fitting_rows
+from context_engine.tools.truncate import compact_json, format_count, take_fitting_rows
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
 
-ALL_TOLD = "tool_manifest lists the tools that can be called."
+ASK_MANIFEST = "tool_manifest lists the tools that can be called."
 """The way on from a name that leads nowhere."""
 WORD_CHARS_MIN = 4
 """Shorter words are found only as whole ones: `who` is not in `whole`."""
@@ -28,9 +36,9 @@ MATCHES_MAX = 8
 def tool_manifest(
     engine: "Engine",
     call: Call,
-    query: Annotated[str, Text("What you want to do.")] = "",
-    names: Annotated[tuple[str, ...], Texts("These tools, with schemas.")] = (),
-    schemas: Annotated[bool, Flag("All of them with schemas.")] = False,
+    query: Annotated[str, TextArg("What you want to do.")] = "",
+    names: Annotated[tuple[str, ...], TextListArg("These tools, with schemas.")] = (),
+    schemas: Annotated[bool, BooleanArg("All of them with schemas.")] = False,
 ) -> Reply:
     """List all tools, hidden ones too, one line each, or find the tool for a task by words.
 
@@ -38,8 +46,8 @@ def tool_manifest(
     """
     from context_engine.tools import ALL  # the catalogue names this tool too
 
-    callable_now = [each for each in ALL if each.name not in call.off]
-    chosen = [_named(ALL, name) for name in names] or _matching(callable_now, query)
+    callable_now = [each for each in ALL if each.name not in call.disabled]
+    chosen = [_find_tool(ALL, name) for name in names] or _matching(callable_now, query)
     if names or schemas:
         return Reply(_schemas(chosen, call, engine.settings.result_chars_max))
     return Reply("\n".join([*_lines(chosen, call, query), *_switched_off(call)]))
@@ -49,25 +57,25 @@ def tool_manifest(
 def call_tool(
     engine: "Engine",
     call: Call,
-    name: Annotated[str, Text("The tool.", 1)],
-    arguments: Annotated[Mapping[str, Any], Fields("Its arguments.")] = {},
+    name: Annotated[str, TextArg("The tool.", 1)],
+    arguments: Annotated[Mapping[str, Any], ObjectArg("Its arguments.")] = {},
 ) -> Reply:
     """Call any tool by name, also one that your list does not show; tool_manifest tells names and arguments."""
-    meant, given = reached({"name": name, "arguments": arguments})
+    meant, given = resolve_call({"name": name, "arguments": arguments})
     return meant.call(engine, given, call)
 
 
-def reached(arguments: Any) -> tuple[Tool, Mapping[str, Any]]:
+def resolve_call(arguments: Any) -> tuple[Tool, Mapping[str, Any]]:
     """The tool that a `call_tool` means, and what it is given. Raises: InvalidArgument."""
     from context_engine.tools import ALL
 
     given = bind(call_tool.parameters, arguments)
     try:
-        meant = _named(ALL, given["name"])
+        meant = _find_tool(ALL, given["name"])
     except UnknownTool as error:  # to the caller of call_tool the name is an argument
         raise InvalidArgument(error.message, suggestion=error.suggestion, details={"argument": "name"}) from None
     if meant is call_tool:
-        raise refused("name", "is call_tool itself", "Name the tool that call_tool shall reach.")
+        raise argument_error("name", "is call_tool itself", "Name the tool that call_tool shall reach.")
     return meant, given["arguments"]
 
 
@@ -80,7 +88,7 @@ def manifest_row(each: Tool) -> dict[str, object]:
 def _lines(chosen: Sequence[Tool], call: Call, query: str) -> list[str]:
     """How many there are, then one line each."""
     hidden = [each for each in chosen if _is_hidden(each, call)]
-    head = f"{counted(len(chosen), 'tool')}{f' for {query!r}' if query else ''}"
+    head = f"{format_count(len(chosen), 'tool')}{f' for {query!r}' if query else ''}"
     if hidden:
         head += f", {len(hidden)} hidden: reach those with call_tool"
     if not chosen:
@@ -91,18 +99,19 @@ def _lines(chosen: Sequence[Tool], call: Call, query: str) -> list[str]:
 def _schemas(chosen: Sequence[Tool], call: Call, chars_max: int) -> str:
     """The tools in full, as many as one reply holds."""
     rows = [manifest_row(each) | ({"hidden": True} if _is_hidden(each, call) else {}) for each in chosen]
-    shown = fitting_rows(rows, chars_max=chars_max)
+    shown = take_fitting_rows(rows, chars_max=chars_max)
     reply: dict[str, Any] = {"tools": shown, "total": len(rows)}
     if len(shown) < len(rows):
         reply["next"] = f"did not fit, ask for them by names: {', '.join(each.name for each in chosen[len(shown) :])}"
-    return compact(reply)
+    return compact_json(reply)
 
 
 def _switched_off(call: Call) -> list[str]:
     """A line for each option that forbids tools."""
-    options = sorted(set(call.off.values()))
+    options = sorted(set(call.disabled.values()))
     return [
-        f"switched off by {each}: {', '.join(name for name in call.off if call.off[name] == each)}" for each in options
+        f"switched off by {each}: {', '.join(name for name in call.disabled if call.disabled[name] == each)}"
+        for each in options
     ]
 
 
@@ -110,10 +119,10 @@ def _is_hidden(each: Tool, call: Call) -> bool:
     return call.listed is not None and each.name not in call.listed
 
 
-def _named(tools: Sequence[Tool], name: str) -> Tool:
+def _find_tool(tools: Sequence[Tool], name: str) -> Tool:
     names = {alias: each for each in tools for alias in (each.name, *each.aliases)}
     if name not in names:
-        suggestion = near(name, names).strip() or ALL_TOLD
+        suggestion = suggest_nearest(name, names).strip() or ASK_MANIFEST
         raise UnknownTool(f"no tool is called {name[:60]!r}", suggestion=suggestion)
     return names[name]
 

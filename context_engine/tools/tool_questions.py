@@ -17,7 +17,7 @@ CHOICE, COMMENT = "choice", "comment"
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class UserQuestion:
     """What is asked, and the choices there are; without any the person writes what they like."""
 
     text: str
@@ -36,7 +36,7 @@ class Question:
             fields[COMMENT] = {"type": "string", "title": "Comment"}
         return {"type": "object", "properties": fields, "required": [CHOICE]}
 
-    def answered(self, action: str, content: Mapping[str, Any] | None) -> Answer | None:
+    def read_answer(self, action: str, content: Mapping[str, Any] | None) -> UserAnswer | None:
         """What a filled form says; None when it is no answer to this question.
 
         >>> Question("Go on?", ("yes", "no")).answered("accept", {"choice": "yes"})
@@ -44,16 +44,16 @@ class Question:
         >>> Question("Go on?", ("yes", "no")).answered("accept", {"choice": "maybe"})
         """
         if action == "decline" or action == "cancel":
-            return Answer(action)
+            return UserAnswer(action)
         given = {name: value for name, value in (content or {}).items() if isinstance(value, str)}
         choice = given.get(CHOICE, "").strip()
         if action != "accept" or not choice or (self.choices and choice not in self.choices):
             return None
-        return Answer("accept", choice, given.get(COMMENT, "").strip() if self.with_comment else "")
+        return UserAnswer("accept", choice, given.get(COMMENT, "").strip() if self.with_comment else "")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class UserAnswer:
     """What a person did with a question: answered it, refused to, or closed it."""
 
     action: Literal["accept", "decline", "cancel"]
@@ -61,6 +61,6 @@ class Answer:
     comment: str = ""
 
 
-def nobody(question: Question) -> Answer | None:  # noqa: ARG001 - whoever asks passes it
+def no_answer(question: UserQuestion) -> UserAnswer | None:  # noqa: ARG001 - whoever asks passes it
     """Where there is no person to ask."""
     return None

@@ -22,12 +22,12 @@ CHARS_OF_BYTES = (36_000, 47_000)
 """Two clients cut a reply over some 48,000 bytes (docs/clients-report.md), so that many characters may take these bytes."""
 
 
-def compact(value: Any) -> str:
+def compact_json(value: Any) -> str:
     """JSON without spaces; letters as they are, since an escape costs an agent six tokens; marks of direction escaped."""
     return visible(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
-def thrifty(row: Mapping[str, Any]) -> dict[str, Any]:
+def drop_empty(row: Mapping[str, Any]) -> dict[str, Any]:
     """The row without its empty fields; zero and False stay, they mean something."""
     return {
         key: value
@@ -36,7 +36,7 @@ def thrifty(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def size(text: str) -> int:
+def reply_size(text: str) -> int:
     """What a text takes of a reply's limit: its characters, or more where its UTF-8 would break a limit in bytes.
 
     >>> size("code"), size("代码")
@@ -47,7 +47,7 @@ def size(text: str) -> int:
     return max(len(text), -(-len(text.encode("utf-8", "replace")) * CHARS_OF_BYTES[0] // CHARS_OF_BYTES[1]))
 
 
-def beginning(text: str, room: int) -> str:
+def cut_to_size(text: str, room: int) -> str:
     """The longest beginning of a text that takes no more than the room."""
     shown = text.encode("utf-8", "replace")[: max(0, room) * CHARS_OF_BYTES[1] // CHARS_OF_BYTES[0]].decode(
         "utf-8", "ignore"
@@ -55,11 +55,11 @@ def beginning(text: str, room: int) -> str:
     return shown[: max(0, room)]
 
 
-def how_many_fit(items: Iterable[str], *, chars_max: int, tokens_max: int = 0, between: int = 1) -> int:
+def count_fitting(items: Iterable[str], *, chars_max: int, tokens_max: int = 0, between: int = 1) -> int:
     """How many items from the front fit, each with `between` characters after it; `tokens_max` 0 is no limit."""
     chars = tokens = count = 0
     for item in items:
-        chars += size(item) + between
+        chars += reply_size(item) + between
         tokens += estimate(item) if tokens_max else 0
         if chars > chars_max or (tokens_max and tokens > tokens_max):
             break
@@ -67,19 +67,19 @@ def how_many_fit(items: Iterable[str], *, chars_max: int, tokens_max: int = 0, b
     return count
 
 
-def fitting_rows(
+def take_fitting_rows(
     rows: Sequence[Mapping[str, Any]], *, chars_max: int, tokens_max: int = 0, least: int = 0
 ) -> list[Mapping[str, Any]]:
     """The first rows whose JSON fits, at least `least` of them when they fit the characters."""
-    written = [compact(row) for row in rows]
+    written = [compact_json(row) for row in rows]
     room = chars_max - NOTE_CHARS
-    count = how_many_fit(written, chars_max=room, tokens_max=tokens_max)
+    count = count_fitting(written, chars_max=room, tokens_max=tokens_max)
     if count < least:
-        count = min(least, how_many_fit(written, chars_max=room))
+        count = min(least, count_fitting(written, chars_max=room))
     return list(rows[:count])
 
 
-def counted(number: int, noun: str, plural: str = "") -> str:
+def format_count(number: int, noun: str, plural: str = "") -> str:
     """The number with its noun.
 
     >>> counted(1, "file"), counted(1200, "match", "matches")

@@ -10,9 +10,16 @@ from context_engine.context.refinement import ASSISTS, Ladder
 from context_engine.review.validation.critique import SCHEMA, second_pass, standing, wrong_with
 from context_engine.review.validation.remark import ids
 from context_engine.review.validation.validation_request import KINDS, Validated, Wanted, by_severity
-from context_engine.tools.arguments import Choice, Fields, Flag, Text, Texts, Whole
+from context_engine.tools.arguments import ChoiceArg, ObjectArg, BooleanArg, TextArg, TextListArg, IntegerArg
 from context_engine.tools.tool import Call, Reply, tool
-from context_engine.tools.truncate import NOTE_CHARS, compact, counted, fitting_rows, size, thrifty
+from context_engine.tools.truncate import (
+    NOTE_CHARS,
+    compact_json,
+    format_count,
+    take_fitting_rows,
+    reply_size,
+    drop_empty,
+)
 
 if TYPE_CHECKING:
     from context_engine.review.validation_service import Validating
@@ -60,18 +67,18 @@ TIERS = ("1", "2", "3")
 def validate_content(
     engine: "Validates",
     call: Call,
-    content: Annotated[str, Text("What to check.", 0, CONTENT_CHARS)],
-    content_type: Annotated[str, Choice("What it is.", KINDS)] = "raw_text",
-    file_path: Annotated[str, Text("Where it belongs.")] = "",
-    language: Annotated[str, Text("Else by file_path.", 0, 40)] = "",
-    scrub_secrets: Annotated[bool, Flag("Look for secrets, return it without.")] = True,
-    tiers: Annotated[tuple[str, ...], Texts("1 parsers, 2 habits, 3 a second pass.", TIERS)] = ("1", "2"),
-    schema: Annotated[Mapping[str, Any] | None, Fields("A JSON Schema that data must keep to.")] = None,
-    stop_on_error: Annotated[bool, Flag("No further tier after an error.")] = False,
-    max_findings: Annotated[int, Whole("Findings told.", 1, FINDINGS_MAX)] = 100,
-    base_content: Annotated[str | None, Text("Older version: only new findings.", 0, CONTENT_CHARS)] = None,
-    assist: Annotated[str, Choice("Tier 3: by a model, by you (next), or off.", ASSISTS)] = "auto",
-    findings: Annotated[Mapping[str, Any] | None, Fields("As next asks.")] = None,
+    content: Annotated[str, TextArg("What to check.", 0, CONTENT_CHARS)],
+    content_type: Annotated[str, ChoiceArg("What it is.", KINDS)] = "raw_text",
+    file_path: Annotated[str, TextArg("Where it belongs.")] = "",
+    language: Annotated[str, TextArg("Else by file_path.", 0, 40)] = "",
+    scrub_secrets: Annotated[bool, BooleanArg("Look for secrets, return it without.")] = True,
+    tiers: Annotated[tuple[str, ...], TextListArg("1 parsers, 2 habits, 3 a second pass.", TIERS)] = ("1", "2"),
+    schema: Annotated[Mapping[str, Any] | None, ObjectArg("A JSON Schema that data must keep to.")] = None,
+    stop_on_error: Annotated[bool, BooleanArg("No further tier after an error.")] = False,
+    max_findings: Annotated[int, IntegerArg("Findings told.", 1, FINDINGS_MAX)] = 100,
+    base_content: Annotated[str | None, TextArg("Older version: only new findings.", 0, CONTENT_CHARS)] = None,
+    assist: Annotated[str, ChoiceArg("Tier 3: by a model, by you (next), or off.", ASSISTS)] = "auto",
+    findings: Annotated[Mapping[str, Any] | None, ObjectArg("As next asks.")] = None,
 ) -> Reply:
     """Find what is wrong in generated code, data, diffs, plans or text: secrets, syntax, placeholders, unknown files."""
     wanted = Wanted(
@@ -88,12 +95,12 @@ def validate_content(
     beside: dict[str, Any] = {}
     if "3" in tiers or findings is not None:
         found, beside = _second(found, content, wanted, assist, findings, engine, call)
-    rows = [thrifty(row) for row in _rows(found, content.split("\n"))]
-    chars_max = engine.settings.result_chars_max - size(compact(beside))
-    shown = fitting_rows(rows[:max_findings], chars_max=chars_max)
+    rows = [drop_empty(row) for row in _rows(found, content.split("\n"))]
+    chars_max = engine.settings.result_chars_max - reply_size(compact_json(beside))
+    shown = take_fitting_rows(rows[:max_findings], chars_max=chars_max)
     told = _told(found, len(rows), shown, chars_max)
     warnings = [*told.pop("warnings", ()), *beside.pop("warnings", ())]
-    return Reply(compact(told | beside | thrifty({"warnings": warnings})))
+    return Reply(compact_json(told | beside | drop_empty({"warnings": warnings})))
 
 
 def _second(
@@ -111,7 +118,7 @@ def _second(
         asked = second_pass(found.scrubbed or content, wanted.kind, wanted.path, found.remarks)
         climbed = engine.ladder.climb(asked, assist, check=lambda one: wrong_with(one, content), cancel=call.cancel)
         used, draft = climbed.used, climbed.draft
-        beside = thrifty({"next": climbed.next, "warnings": list(climbed.warnings)})
+        beside = drop_empty({"next": climbed.next, "warnings": list(climbed.warnings)})
     beside |= {"meta": {"assist_used": used}}
     if draft is None:
         skipped = "" if beside.get("next") is None else "call again with findings, as next says"
@@ -145,11 +152,11 @@ def _told(found: Validated, total: int, shown: Sequence[Mapping[str, Any]], char
     warnings = []
     if total > len(shown):
         rest = Counter(remark.severity for remark in found.remarks[len(shown) :])
-        left = ", ".join(counted(number, severity) for severity, number in rest.items())
+        left = ", ".join(format_count(number, severity) for severity, number in rest.items())
         warnings.append(f"{left} more: raise max_findings, or send a part of the content")
-    room = chars_max - NOTE_CHARS - size(compact(list(shown)))
+    room = chars_max - NOTE_CHARS - reply_size(compact_json(list(shown)))
     scrubbed = found.scrubbed
-    if scrubbed is not None and size(compact(scrubbed)) > room:
+    if scrubbed is not None and reply_size(compact_json(scrubbed)) > room:
         scrubbed = None
         warnings.append("the scrubbed content has no room here: scrub_secrets returns it")
     return {
@@ -160,4 +167,4 @@ def _told(found: Validated, total: int, shown: Sequence[Mapping[str, Any]], char
         "tiers_run": list(found.tiers_run),
         "tiers_skipped": [{"tier": tier, "why": why} for tier, why in found.skipped],
         "secrets_scrubbed": found.secrets,
-    } | thrifty({"scrubbed_content": scrubbed, "warnings": warnings})
+    } | drop_empty({"scrubbed_content": scrubbed, "warnings": warnings})

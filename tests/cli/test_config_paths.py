@@ -14,7 +14,7 @@ HOMES = {"linux": LINUX, "darwin": MAC, "win32": WINDOWS}
 def first(client: str, system: str, env: dict[str, str] | None = None) -> str:
     """The place to begin with."""
     machine = Machine(system, env or {}, HOMES[system])
-    return str(client_table.client(client).user(machine)[0])
+    return str(client_table.find_client(client).user(machine)[0])
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_variable_that_moves_the_settings_is_followed(
 
 
 def test_the_older_name_of_claudes_settings_comes_second() -> None:
-    assert [str(place) for place in config_paths.claude(Machine("linux", {}, LINUX))] == [
+    assert [str(place) for place in config_paths.claude_paths(Machine("linux", {}, LINUX))] == [
         "/home/me/.claude.json",
         "/home/me/.claude/.config.json",
     ]

@@ -13,12 +13,12 @@ from tests.support.tools_stand_in import StandIn
 
 
 def test_an_error_is_one_line_with_the_next_step(capsys: pytest.CaptureFixture[str]) -> None:
-    console.complain(FileNotFound("there is no [folder] x", suggestion="check the spelling"))
+    console.print_error(FileNotFound("there is no [folder] x", suggestion="check the spelling"))
     assert capsys.readouterr().err == "error: there is no [folder] x. Check the spelling\n"
 
 
 def test_rows_are_aligned_and_empty_ones_left_out(capsys: pytest.CaptureFixture[str]) -> None:
-    console.rows([("a", "1"), ("long", "x" * 300), ("none", "")])
+    console.print_rows([("a", "1"), ("long", "x" * 300), ("none", "")])
     assert capsys.readouterr().out == f"a     1\nlong  {'x' * 300}\n"
 
 
@@ -27,7 +27,7 @@ def test_ctrl_c_asks_the_work_to_stop_and_waits_for_it() -> None:
     timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
     timer.start()
     with pytest.raises(Cancelled):
-        console.indexed(engine)  # ty: ignore[invalid-argument-type] - a stand-in
+        console.run_index(engine)  # ty: ignore[invalid-argument-type] - a stand-in
     timer.join()
     assert engine.cancelled.is_set()
 
@@ -36,9 +36,11 @@ def test_work_that_was_done_before_the_cancel_arrived_counts_as_interrupted() ->
     cancel = threading.Event()
     cancel.set()
     with pytest.raises(Cancelled):
-        console._interruptible(lambda: StandIn().index(path=None, force=False, progress=None, cancel=cancel), cancel)
+        console._run_interruptibly(
+            lambda: StandIn().index(path=None, force=False, progress=None, cancel=cancel), cancel
+        )
 
 
 def test_an_error_of_the_work_reaches_the_caller() -> None:
     with pytest.raises(ZeroDivisionError):
-        console._interruptible(lambda: 1 / 0, threading.Event())
+        console._run_interruptibly(lambda: 1 / 0, threading.Event())

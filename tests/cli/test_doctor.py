@@ -18,9 +18,9 @@ from typer.testing import CliRunner
 
 from context_engine.cli.app import app
 from context_engine.cli.clients import client_config, client_table
-from context_engine.cli.clients.launch_command import Launch, launch_here
+from context_engine.cli.clients.launch_command import LaunchCommand, find_own_launch_command
 from context_engine.cli.doctor import check_runner, client_checks, host_checks, server_checks, workspace_checks
-from context_engine.cli.doctor.check_results import Case, Finding, ok
+from context_engine.cli.doctor.check_results import DoctorContext, CheckResult, ok
 from context_engine.engine import Engine
 from context_engine.errors import HostError
 from context_engine.settings import Settings
@@ -44,18 +44,23 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def case(home: Path) -> Callable[..., Case]:
+def case(home: Path) -> Callable[..., DoctorContext]:
     """A case as of this machine, with something changed."""
 
-    def make(root: Path | None = home / "work", launch: Launch | None = None, names: tuple[str, ...] = (), **env: str) -> Case:  # fmt: skip
-        return Case(
-            client_config.this_machine(), {**os.environ, **env}, Path.cwd(), root, launch or launch_here(), names
+    def make(root: Path | None = home / "work", launch: LaunchCommand | None = None, names: tuple[str, ...] = (), **env: str) -> DoctorContext:  # fmt: skip
+        return DoctorContext(
+            client_config.this_machine(),
+            {**os.environ, **env},
+            Path.cwd(),
+            root,
+            launch or find_own_launch_command(),
+            names,
         )
 
     return make
 
 
-def only(findings: Iterator[Finding]) -> Finding:
+def only(findings: Iterator[CheckResult]) -> CheckResult:
     (finding,) = findings
     assert finding.verdict == "ok" or finding.step, "what is ill says what to do"
     return finding
@@ -92,7 +97,7 @@ def test_on_a_machine_where_all_is_well_nothing_is_a_problem(home: Path) -> None
 def test_for_a_person_each_line_has_its_next_step_below(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    ill = (lambda _: iter([ok("one", "fine"), Finding("two", "problem", "[broken]", "Mend it.")]),)
+    ill = (lambda _: iter([ok("one", "fine"), CheckResult("two", "problem", "[broken]", "Mend it.")]),)
     monkeypatch.setattr(check_runner, "CHECKS", ill)
     monkeypatch.setattr(check_runner, "examined", lambda root, names: [each for check in ill for each in check(None)])
     assert check_runner.doctor(None, [], as_json=False) == 1
@@ -102,17 +107,17 @@ def test_for_a_person_each_line_has_its_next_step_below(
 
 
 def test_a_check_that_fails_itself_hides_no_other(home: Path) -> None:
-    def raises(_: Case) -> Iterator[Finding]:
+    def raises(_: DoctorContext) -> Iterator[CheckResult]:
         raise ZeroDivisionError("oh")
 
-    def refuses(_: Case) -> Iterator[Finding]:
+    def refuses(_: DoctorContext) -> Iterator[CheckResult]:
         yield ok("half", "done")
         raise HostError("no room", suggestion="Make some.")
 
-    def works(_: Case) -> Iterator[Finding]:
+    def works(_: DoctorContext) -> Iterator[CheckResult]:
         yield ok("works", "yes")
 
-    found = check_runner.examined(None, checks=(raises, refuses, works))
+    found = check_runner.run_checks(None, checks=(raises, refuses, works))
     assert [(each.part, each.verdict) for each in found] == [
         ("workspace", "ok"), ("raises", "problem"), ("refuses", "problem"), ("works", "ok"),
     ]  # fmt: skip
@@ -127,7 +132,9 @@ def test_an_unknown_client_is_refused() -> None:
 # -- the machine ------------------------------------------------------------------------------------------------------
 
 
-def test_a_package_that_cannot_be_imported_is_named(case: Callable[..., Case], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_that_cannot_be_imported_is_named(
+    case: Callable[..., DoctorContext], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(host_checks.PACKAGES, "xxhash", "no_such_module")
     finding = only(host_checks.packages(case()))
     assert (finding.part, finding.verdict) == ("package xxhash", "problem")
@@ -142,19 +149,21 @@ def test_every_package_we_depend_on_is_looked_at() -> None:
     )
 
 
-def test_a_start_that_is_not_the_installed_script_is_told(case: Callable[..., Case]) -> None:
-    finding = only(host_checks.command(case(launch=Launch("uvx", ("smart-context-engine",), "from a cache"))))
+def test_a_start_that_is_not_the_installed_script_is_told(case: Callable[..., DoctorContext]) -> None:
+    finding = only(host_checks.command(case(launch=LaunchCommand("uvx", ("smart-context-engine",), "from a cache"))))
     assert (finding.verdict, finding.step) == ("warning", "From a cache")
 
 
-def test_without_ripgrep_the_slower_engine_is_named(case: Callable[..., Case], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_ripgrep_the_slower_engine_is_named(
+    case: Callable[..., DoctorContext], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(host_checks, "found_rg", lambda path, outside: None)
     finding = only(host_checks.text_search(case()))
     assert finding.verdict == "warning"
     assert "engine of our own" in finding.found
 
 
-def test_git_is_missed(case: Callable[..., Case], tmp_path: Path) -> None:
+def test_git_is_missed(case: Callable[..., DoctorContext], tmp_path: Path) -> None:
     assert only(host_checks.git(case(PATH=str(tmp_path)))).verdict == "warning"
     broken = tmp_path / "git"
     broken.write_text("#!/bin/sh\necho 'no license agreed' >&2\nexit 69\n")
@@ -162,7 +171,7 @@ def test_git_is_missed(case: Callable[..., Case], tmp_path: Path) -> None:
     assert "no license agreed" in only(host_checks.git(case(PATH=str(tmp_path)))).found
 
 
-def test_a_cache_that_cannot_be_written_is_a_problem(case: Callable[..., Case], tmp_path: Path) -> None:
+def test_a_cache_that_cannot_be_written_is_a_problem(case: Callable[..., DoctorContext], tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     finding = only(host_checks.cache(case(CTX_CACHE_FOLDER=str(tmp_path / "file"))))
     assert finding.verdict == "problem"
@@ -173,7 +182,7 @@ def test_a_cache_that_cannot_be_written_is_a_problem(case: Callable[..., Case], 
     ("free", "verdict"), [(99_999_999, "problem"), (100_000_000, "warning"), (1_000_000_000, "ok")]
 )
 def test_little_room_on_the_disk_is_told(
-    free: int, verdict: str, case: Callable[..., Case], monkeypatch: pytest.MonkeyPatch
+    free: int, verdict: str, case: Callable[..., DoctorContext], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
     assert only(host_checks.cache(case())).verdict == verdict
@@ -193,11 +202,11 @@ def test_it_is_said_which_folder_is_meant_and_why(home: Path) -> None:
 
 
 def test_a_root_that_is_not_there_is_a_problem_and_the_rest_is_still_looked_at() -> None:
-    found = check_runner.examined(Path("/no/such"), checks=(host_checks.python, workspace_checks.index))
+    found = check_runner.run_checks(Path("/no/such"), checks=(host_checks.python, workspace_checks.index))
     assert [(each.part, each.verdict) for each in found] == [("workspace", "problem"), ("version", "ok")]
 
 
-def test_settings_that_cannot_be_read_are_a_problem(case: Callable[..., Case], home: Path) -> None:
+def test_settings_that_cannot_be_read_are_a_problem(case: Callable[..., DoctorContext], home: Path) -> None:
     assert only(workspace_checks.settings(case())).found == "CTX_CACHE_FOLDER and CTX_WORKERS"
     assert "quiet_ms" in only(workspace_checks.settings(case(CTX_QUIET_MS="soon"))).found
     (home / "work" / ".context-engine").mkdir()
@@ -208,20 +217,20 @@ def test_settings_that_cannot_be_read_are_a_problem(case: Callable[..., Case], h
 
 
 @pytest.mark.slow
-def test_parsers_that_cannot_be_unpacked_are_named(case: Callable[..., Case], tmp_path: Path) -> None:
+def test_parsers_that_cannot_be_unpacked_are_named(case: Callable[..., DoctorContext], tmp_path: Path) -> None:
     (tmp_path / "grammars").write_text("a file where a folder must be")
     found = list(workspace_checks.parsers(case(CTX_CACHE_FOLDER=str(tmp_path))))
     assert ("parser python", "problem") in {(each.part, each.verdict) for each in found}
 
 
-def indexed(case: Case) -> Path:
+def indexed(case: DoctorContext) -> Path:
     assert case.root
     with Engine.open(case.root, settings=Settings.load(case.root, case.env)) as engine:
         engine.index()
         return engine.cache_folder
 
 
-def test_an_index_is_missing_then_current_then_behind(case: Callable[..., Case], home: Path) -> None:
+def test_an_index_is_missing_then_current_then_behind(case: Callable[..., DoctorContext], home: Path) -> None:
     assert only(workspace_checks.index(case())).found.startswith("none yet")
     indexed(case())
     assert only(workspace_checks.index(case())).found.endswith("current")
@@ -230,7 +239,7 @@ def test_an_index_is_missing_then_current_then_behind(case: Callable[..., Case],
 
 
 @pytest.mark.parametrize("damaged", ["index.db", "*.seg"])
-def test_a_damaged_index_is_a_problem(damaged: str, case: Callable[..., Case]) -> None:
+def test_a_damaged_index_is_a_problem(damaged: str, case: Callable[..., DoctorContext]) -> None:
     (file,) = indexed(case()).rglob(damaged)
     file.write_bytes(file.read_bytes()[:2_000] + b"\xff" * 2_000)
     finding = only(workspace_checks.index(case()))
@@ -238,13 +247,13 @@ def test_a_damaged_index_is_a_problem(damaged: str, case: Callable[..., Case]) -
     assert "ctx index --force" in finding.step
 
 
-def test_another_writer_is_named(case: Callable[..., Case]) -> None:
+def test_another_writer_is_named(case: Callable[..., DoctorContext]) -> None:
     with FileLock(indexed(case()) / "writer.lock"):
         assert "another process is indexing" in list(workspace_checks.index(case()))[-1].found
     assert [each.part for each in workspace_checks.index(case())] == ["index"]  # the file that is left means nothing
 
 
-def test_edits_that_are_not_heard_are_told(case: Callable[..., Case], tmp_path: Path) -> None:
+def test_edits_that_are_not_heard_are_told(case: Callable[..., DoctorContext], tmp_path: Path) -> None:
     assert only(workspace_checks.watcher(case())).verdict == "ok"
     finding = only(workspace_checks.watcher(case(root=tmp_path / "gone")))
     assert finding.verdict == "warning"
@@ -293,21 +302,21 @@ if ill == "ends badly":
     ],
 )
 def test_a_server_that_is_ill_is_found_out(
-    ill: str, told: str, case: Callable[..., Case], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ill: str, told: str, case: Callable[..., DoctorContext], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if ill == "silent":
         monkeypatch.setattr(server_checks, "PATIENCE_S", 0.5)
     monkeypatch.setattr(server_checks, "END_S_MAX", 0.5 if ill == "stays" else 5.0)
     script = tmp_path / "server.py"
     script.write_text(STAND_IN)
-    found = list(server_checks.round_trip(case(launch=Launch(sys.executable, (str(script), ill)))))
+    found = list(server_checks.round_trip(case(launch=LaunchCommand(sys.executable, (str(script), ill)))))
     (problem,) = [each for each in found if each.verdict == "problem"]
     assert told in problem.found
     assert problem.step
 
 
-def test_a_server_that_is_not_there_is_a_problem(case: Callable[..., Case]) -> None:
-    assert "does not start" in only(server_checks.round_trip(case(launch=Launch("/no/such/ctx")))).found
+def test_a_server_that_is_not_there_is_a_problem(case: Callable[..., DoctorContext]) -> None:
+    assert "does not start" in only(server_checks.round_trip(case(launch=LaunchCommand("/no/such/ctx")))).found
 
 
 # -- the clients --------------------------------------------------------------------------------------------------------
@@ -315,16 +324,16 @@ def test_a_server_that_is_not_there_is_a_problem(case: Callable[..., Case]) -> N
 
 def settle(name: str, *words: str) -> Path:
     """Write an entry with a command line of its own."""
-    client = client_table.client(name)
-    path = client_config.path_for(client, client_config.this_machine(), None)
+    client = client_table.find_client(name)
+    path = client_config.find_config_path(client, client_config.this_machine(), None)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(client.language.merged("", client.path, client.entry(Launch(words[0], words[1:]))))
+    path.write_text(client.language.set_entry("", client.path, client.entry(LaunchCommand(words[0], words[1:]))))
     return path
 
 
 @pytest.mark.parametrize("name", [client.name for client in client_table.ALL])
-def test_an_entry_that_works_is_well(name: str, case: Callable[..., Case], home: Path) -> None:
-    path = settle(name, launch_here().command, "serve", "--root", str(home))
+def test_an_entry_that_works_is_well(name: str, case: Callable[..., DoctorContext], home: Path) -> None:
+    path = settle(name, find_own_launch_command().command, "serve", "--root", str(home))
     finding = only(client_checks.clients(case(names=(name,))))
     assert (finding.verdict, finding.found) == ("ok", f"set up for you in {path}")
 
@@ -335,11 +344,11 @@ def test_an_entry_that_works_is_well(name: str, case: Callable[..., Case], home:
         (("/gone/bin/ctx", "serve"), "there is no program /gone/bin/ctx"),
         (("ctx-that-is-nowhere/ctx", "serve"), "is not on the PATH"),
         ((sys.executable, "-m", "context_engine_gone.ctx", "serve", "/ctx"), "is no ctx"),
-        ((launch_here().command, "serve", "--root", "/gone"), "there is no folder /gone"),
+        ((find_own_launch_command().command, "serve", "--root", "/gone"), "there is no folder /gone"),
     ],
 )
 def test_an_entry_that_starts_nothing_is_a_problem(
-    words: tuple[str, ...], told: str, case: Callable[..., Case]
+    words: tuple[str, ...], told: str, case: Callable[..., DoctorContext]
 ) -> None:
     settle("codex", *words)
     finding = only(client_checks.clients(case(names=("codex",))))
@@ -348,7 +357,7 @@ def test_an_entry_that_starts_nothing_is_a_problem(
     assert "ctx setup codex" in finding.step
 
 
-def test_what_might_install_something_first_is_not_tried(case: Callable[..., Case], tmp_path: Path) -> None:
+def test_what_might_install_something_first_is_not_tried(case: Callable[..., DoctorContext], tmp_path: Path) -> None:
     uvx = tmp_path / "uvx"
     uvx.write_text("#!/bin/sh\ntouch tried\n")
     uvx.chmod(0o755)
@@ -358,12 +367,12 @@ def test_what_might_install_something_first_is_not_tried(case: Callable[..., Cas
     assert not Path("tried").exists()
 
 
-def test_what_only_the_client_can_fill_in_is_not_held_against_the_entry(case: Callable[..., Case]) -> None:
-    settle("cursor", launch_here().command, "serve", "--root", "${workspaceFolder}")
+def test_what_only_the_client_can_fill_in_is_not_held_against_the_entry(case: Callable[..., DoctorContext]) -> None:
+    settle("cursor", find_own_launch_command().command, "serve", "--root", "${workspaceFolder}")
     assert only(client_checks.clients(case(names=("cursor",)))).verdict == "ok"
 
 
-def test_settings_that_cannot_be_read_are_named_with_the_place(case: Callable[..., Case]) -> None:
+def test_settings_that_cannot_be_read_are_named_with_the_place(case: Callable[..., DoctorContext]) -> None:
     settle("gemini", "ctx").write_text('{"mcpServers": ')
     finding = only(client_checks.clients(case(names=("gemini",))))
     assert finding.verdict == "problem"
@@ -371,7 +380,7 @@ def test_settings_that_cannot_be_read_are_named_with_the_place(case: Callable[..
 
 
 def test_a_client_that_does_not_know_us_is_a_problem_only_when_it_was_named(
-    case: Callable[..., Case], home: Path
+    case: Callable[..., DoctorContext], home: Path
 ) -> None:
     (home / ".gemini").mkdir()
     (told,) = [each for each in client_checks.clients(case(PATH="")) if each.part == "gemini"]
@@ -379,10 +388,10 @@ def test_a_client_that_does_not_know_us_is_a_problem_only_when_it_was_named(
     assert only(client_checks.clients(case(names=("gemini",)))).verdict == "problem"
 
 
-def test_the_settings_of_the_project_are_looked_at_too(case: Callable[..., Case], home: Path) -> None:
-    client = client_table.client("claude")
-    entry = client.entry(Launch("/gone/ctx", ("serve",)))
-    (home / "work" / ".mcp.json").write_text(client.language.merged("", client.path, entry))
+def test_the_settings_of_the_project_are_looked_at_too(case: Callable[..., DoctorContext], home: Path) -> None:
+    client = client_table.find_client("claude")
+    entry = client.entry(LaunchCommand("/gone/ctx", ("serve",)))
+    (home / "work" / ".mcp.json").write_text(client.language.set_entry("", client.path, entry))
     finding = only(client_checks.clients(case(names=("claude",))))
     assert "this project" in finding.found
     assert finding.step.endswith("ctx setup claude --project")

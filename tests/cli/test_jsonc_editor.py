@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.cli.clients.jsonc_editor import DEPTH_MAX, found, merged, without
+from context_engine.cli.clients.jsonc_editor import DEPTH_MAX, get_value, set_entry, remove_entry
 from context_engine.errors import InvalidArgument
 
 PATH = ("servers", "ctx")
@@ -96,14 +96,14 @@ def only_added(before: str, after: str) -> bool:
 def test_it_reads_what_stands_there(written_and_meant: tuple[str, Any]) -> None:
     text, meant = written_and_meant
     assert said(text) == meant
-    assert found(text, ()) == meant
-    assert found(text, ("a", "b")) == (meant["a"].get("b") if isinstance(meant.get("a"), dict) else None)
+    assert get_value(text, ()) == meant
+    assert get_value(text, ("a", "b")) == (meant["a"].get("b") if isinstance(meant.get("a"), dict) else None)
 
 
 @given(texts(usable))
 def test_after_merging_the_text_says_the_same_and_the_entry(written_and_meant: tuple[str, Any]) -> None:
     text, meant = written_and_meant
-    after = merged(text, PATH, ENTRY)
+    after = set_entry(text, PATH, ENTRY)
     servers = meant.get("servers", {})
     old = servers.get("ctx")
     entry = {**old, **ENTRY} if isinstance(old, dict) else ENTRY
@@ -114,14 +114,14 @@ def test_after_merging_the_text_says_the_same_and_the_entry(written_and_meant: t
 
 @given(texts(usable))
 def test_merging_twice_is_merging_once(written_and_meant: tuple[str, Any]) -> None:
-    once = merged(written_and_meant[0], PATH, ENTRY)
-    assert merged(once, PATH, ENTRY) == once
+    once = set_entry(written_and_meant[0], PATH, ENTRY)
+    assert set_entry(once, PATH, ENTRY) == once
 
 
 @given(texts(st.one_of(without_servers, without_ours)))
 def test_adding_touches_nothing_that_was_there(written_and_meant: tuple[str, Any]) -> None:
     text, meant = written_and_meant
-    after = merged(text, PATH, ENTRY)
+    after = set_entry(text, PATH, ENTRY)
     if meant and meant.get("servers", True):  # blanks between empty braces are the one thing that gives way
         assert only_added(text, after)
 
@@ -129,7 +129,7 @@ def test_adding_touches_nothing_that_was_there(written_and_meant: tuple[str, Any
 @given(texts(without_ours))
 def test_taking_away_what_was_added_gives_the_text_back(written_and_meant: tuple[str, Any]) -> None:
     text, meant = written_and_meant
-    back = without(merged(text, PATH, ENTRY), PATH)
+    back = remove_entry(set_entry(text, PATH, ENTRY), PATH)
     if meant["servers"]:
         assert back == text
     else:
@@ -139,7 +139,7 @@ def test_taking_away_what_was_added_gives_the_text_back(written_and_meant: tuple
 @given(texts(st.one_of(objects, with_servers)))
 def test_taking_away_leaves_the_rest(written_and_meant: tuple[str, Any]) -> None:
     text, meant = written_and_meant
-    after = without(text, PATH)
+    after = remove_entry(text, PATH)
     servers = meant.get("servers")
     if isinstance(servers, dict) and "ctx" in servers:
         assert said(after) == {**meant, "servers": less(servers, "ctx")}
@@ -150,11 +150,11 @@ def test_taking_away_leaves_the_rest(written_and_meant: tuple[str, Any]) -> None
 @given(st.text(alphabet='{}[]:,"/* \n1ae\\', max_size=12))
 def test_whatever_the_text_is_it_is_read_or_refused_with_a_place(text: str) -> None:
     try:
-        after = merged(text, PATH, ENTRY)
+        after = set_entry(text, PATH, ENTRY)
     except InvalidArgument as error:
         refused = error
     else:
-        assert found(after, PATH) == ENTRY
+        assert get_value(after, PATH) == ENTRY
         return
     assert min(refused.details["line"], refused.details["column"]) >= 1
 
@@ -180,30 +180,30 @@ def test_whatever_the_text_is_it_is_read_or_refused_with_a_place(text: str) -> N
     ],
 )  # fmt: skip
 def test_what_is_added_looks_like_its_surroundings(before: str, after: str) -> None:
-    assert merged(before, PATH, {"command": "c"}) == after
+    assert set_entry(before, PATH, {"command": "c"}) == after
 
 
 def test_members_that_somebody_added_to_the_entry_stay_with_their_comments() -> None:
     text = '{"servers": {"ctx": {"command": "old", /* mine */ "env": {"A": "1"}}}}'
-    assert merged(text, PATH, {"command": "new", "alwaysLoad": True}) == (
+    assert set_entry(text, PATH, {"command": "new", "alwaysLoad": True}) == (
         '{"servers": {"ctx": {"command": "new", /* mine */ "env": {"A": "1"}, "alwaysLoad": true}}}'
     )
 
 
 def test_of_a_key_that_stands_there_twice_the_last_one_counts() -> None:
     text = '{"servers": {"a": 1}, "servers": {"ctx": 1, "b": 2, "ctx": {"command": "c"}}}'
-    assert found(text, PATH) == {"command": "c"}
-    assert json.loads(merged(text, PATH, {"on": True}))["servers"] == {"ctx": {"command": "c", "on": True}, "b": 2}
-    assert without(text, PATH) == '{"servers": {"a": 1}, "servers": { "b": 2}}'
+    assert get_value(text, PATH) == {"command": "c"}
+    assert json.loads(set_entry(text, PATH, {"on": True}))["servers"] == {"ctx": {"command": "c", "on": True}, "b": 2}
+    assert remove_entry(text, PATH) == '{"servers": {"a": 1}, "servers": { "b": 2}}'
 
 
 def test_a_new_member_stands_below_its_neighbours_however_they_are_indented() -> None:
     text = '{\n  "servers": {\n       "x": 1\n  }\n}'
-    assert merged(text, PATH, {}) == '{\n  "servers": {\n       "x": 1,\n       "ctx": {}\n  }\n}'
+    assert set_entry(text, PATH, {}) == '{\n  "servers": {\n       "x": 1,\n       "ctx": {}\n  }\n}'
 
 
 def test_one_is_not_true() -> None:
-    assert merged('{"servers": {"ctx": {"on": 1}}}', PATH, {"on": True}) == '{"servers": {"ctx": {"on": true}}}'
+    assert set_entry('{"servers": {"ctx": {"on": 1}}}', PATH, {"on": True}) == '{"servers": {"ctx": {"on": true}}}'
 
 
 @pytest.mark.parametrize(
@@ -224,10 +224,10 @@ def test_one_is_not_true() -> None:
 )  # fmt: skip
 def test_a_text_that_cannot_be_changed_is_refused_with_the_place(text: str, line: int, column: int) -> None:
     with pytest.raises(InvalidArgument) as refused:
-        merged(text, PATH, ENTRY)
+        set_entry(text, PATH, ENTRY)
     assert refused.value.details == {"line": line, "column": column}
 
 
 def test_a_comment_does_not_swallow_what_follows_a_removed_member() -> None:
     text = '{"servers": { // note\n "ctx": 1, "b": 2 }}'
-    assert said(without(text, PATH)) == {"servers": {"b": 2}}
+    assert said(remove_entry(text, PATH)) == {"servers": {"b": 2}}

@@ -8,11 +8,18 @@ from pathlib import Path
 import pytest
 
 from context_engine.cli.clients import launch_command as launching
-from context_engine.cli.clients.launch_command import Launch, Started, is_ours, launch, launch_here, shared
+from context_engine.cli.clients.launch_command import (
+    LaunchCommand,
+    ProcessOrigin,
+    starts_ctx,
+    find_launch_command,
+    find_own_launch_command,
+    make_portable,
+)
 
 
-def started(argv0: str = "/opt/ctx/bin/ctx", prefix: str = "/opt/ctx") -> Started:
-    return Started(argv0=argv0, python=f"{prefix}/bin/python", prefix=prefix, scripts=f"{prefix}/bin")
+def started(argv0: str = "/opt/ctx/bin/ctx", prefix: str = "/opt/ctx") -> ProcessOrigin:
+    return ProcessOrigin(argv0=argv0, python=f"{prefix}/bin/python", prefix=prefix, scripts=f"{prefix}/bin")
 
 
 def nowhere(_: str) -> None:
@@ -21,21 +28,25 @@ def nowhere(_: str) -> None:
 
 def test_it_is_the_script_that_was_run_links_and_all() -> None:
     link = "/home/me/.local/bin/ctx"  # what it leads to moves with each upgrade
-    assert launch(started(link), {link}.__contains__, nowhere) == Launch(link)
+    assert find_launch_command(started(link), {link}.__contains__, nowhere) == LaunchCommand(link)
 
 
 def test_run_as_a_module_it_is_the_script_beside_python() -> None:
     main = "/opt/ctx/lib/context_engine/__main__.py"
-    assert launch(started(main), {main, "/opt/ctx/bin/ctx"}.__contains__, nowhere) == Launch("/opt/ctx/bin/ctx")
+    assert find_launch_command(started(main), {main, "/opt/ctx/bin/ctx"}.__contains__, nowhere) == LaunchCommand(
+        "/opt/ctx/bin/ctx"
+    )
 
 
 def test_on_windows_the_script_ends_in_exe() -> None:
-    assert launch(started(), {"/opt/ctx/bin/ctx.exe"}.__contains__, nowhere) == Launch("/opt/ctx/bin/ctx.exe")
+    assert find_launch_command(started(), {"/opt/ctx/bin/ctx.exe"}.__contains__, nowhere) == LaunchCommand(
+        "/opt/ctx/bin/ctx.exe"
+    )
 
 
 def test_without_a_script_python_starts_the_module_and_it_is_said() -> None:
-    found = launch(started(), set().__contains__, nowhere)
-    assert found.words == ("/opt/ctx/bin/python", "-P", "-m", "context_engine")
+    found = find_launch_command(started(), set().__contains__, nowhere)
+    assert found.command_line == ("/opt/ctx/bin/python", "-P", "-m", "context_engine")
     assert "no ctx script" in found.note
 
 
@@ -50,8 +61,8 @@ def test_without_a_script_python_starts_the_module_and_it_is_said() -> None:
     ],
 )
 def test_what_runs_from_a_cache_is_started_through_what_filled_it(prefix: str, words: tuple[str, ...]) -> None:
-    found = launch(started(f"{prefix}/bin/ctx", prefix), lambda _: True, lambda name: f"/bin/{name}")
-    assert found.words == words
+    found = find_launch_command(started(f"{prefix}/bin/ctx", prefix), lambda _: True, lambda name: f"/bin/{name}")
+    assert found.command_line == words
     assert "cache" in found.note
 
 
@@ -65,17 +76,19 @@ def test_what_runs_from_a_cache_is_started_through_what_filled_it(prefix: str, w
 def test_what_came_from_no_index_is_named_by_where_it_came_from(
     runner: str, prefix: str, words: tuple[str, ...]
 ) -> None:
-    here = Started(f"{prefix}/bin/ctx", f"{prefix}/bin/python", prefix, f"{prefix}/bin", "file:///src/ctx")
-    found = launch(here, lambda _: True, nowhere)
-    assert found.words == (runner, *words)
-    assert is_ours(found.words)
+    here = ProcessOrigin(f"{prefix}/bin/ctx", f"{prefix}/bin/python", prefix, f"{prefix}/bin", "file:///src/ctx")
+    found = find_launch_command(here, lambda _: True, nowhere)
+    assert found.command_line == (runner, *words)
+    assert starts_ctx(found.command_line)
 
 
 @pytest.mark.parametrize(
     "prefix", ["/home/me/.local/share/uv/tools/smart-context-engine", "/home/me/.local/share/pipx/venvs/x"]
 )
 def test_what_uv_or_pipx_installed_for_good_is_no_cache(prefix: str) -> None:
-    assert launch(started(f"{prefix}/bin/ctx", prefix), lambda _: True, nowhere) == Launch(f"{prefix}/bin/ctx")
+    assert find_launch_command(started(f"{prefix}/bin/ctx", prefix), lambda _: True, nowhere) == LaunchCommand(
+        f"{prefix}/bin/ctx"
+    )
 
 
 def test_a_shared_file_names_it_by_name_where_the_path_leads_there(
@@ -84,23 +97,23 @@ def test_a_shared_file_names_it_by_name_where_the_path_leads_there(
     script = tmp_path / "ctx"
     script.touch(mode=0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert shared(Launch(str(script))) == Launch("ctx")
-    other = shared(Launch("/elsewhere/ctx"))
+    assert make_portable(LaunchCommand(str(script))) == LaunchCommand("ctx")
+    other = make_portable(LaunchCommand("/elsewhere/ctx"))
     assert other.command == "/elsewhere/ctx"
     assert "shared" in other.note
 
 
 def test_this_process_can_be_started_again() -> None:
-    here = launch_here()
-    assert is_ours(here.words)
+    here = find_own_launch_command()
+    assert starts_ctx(here.command_line)
     assert Path(here.command).is_file()
-    assert here.then(["serve"]).words[-1] == "serve"
-    assert Started.here().python == sys.executable
+    assert here.with_args(["serve"]).command_line[-1] == "serve"
+    assert ProcessOrigin.of_this_process().python == sys.executable
 
 
 def test_another_program_of_a_similar_name_is_not_ours() -> None:
-    assert not is_ours(["npx", "-y", "ctx-server"])
-    assert not is_ours(["/usr/bin/ctxd"])
-    assert not is_ours([])
-    assert is_ours(["/usr/bin/python3", "-m", "context_engine", "serve"])
+    assert not starts_ctx(["npx", "-y", "ctx-server"])
+    assert not starts_ctx(["/usr/bin/ctxd"])
+    assert not starts_ctx([])
+    assert starts_ctx(["/usr/bin/python3", "-m", "context_engine", "serve"])
     assert launching.PACKAGE in launching.SCRIPTS

@@ -210,4 +210,4 @@ def test_context_is_markdown_within_its_budget(root: Path, ctx: Run) -> None:
 
 def test_categories_are_offered_to_the_shell() -> None:
     assert CATEGORIES == shell_completion.MEMORY_CATEGORIES
-    assert shell_completion.memory_categories("de") == [("decisions", "")]
+    assert shell_completion.complete_memory_categories("de") == [("decisions", "")]

@@ -417,16 +417,16 @@ def test_a_plan_that_is_put_away_can_still_be_read(root: Path, ctx: Run) -> None
 
 
 def test_the_shell_is_offered_the_short_names_of_plans(root: Path, ctx: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert shell_completion.plans("") == []
+    assert shell_completion.complete_plans("") == []
     kept(root, plan(), plan(goal="日本語"), plan(goal="Another one"))
-    offered = dict(shell_completion.plans(""))
+    offered = dict(shell_completion.complete_plans(""))
     assert offered["money-in-cents"] == "Money in cents"
     assert sorted(offered.values()) == ["Another one", "Money in cents", "日本語"]
-    assert shell_completion.plans("mon") == [("money-in-cents", "Money in cents")]
-    for word, name in shell_completion.plans(""):
+    assert shell_completion.complete_plans("mon") == [("money-in-cents", "Money in cents")]
+    for word, name in shell_completion.complete_plans(""):
         assert ctx("show", word)[1].startswith(f"# {name}\n")
     tree(root, {".context-engine/plans/index.json": "{]"})
-    assert shell_completion.plans("") == []
+    assert shell_completion.complete_plans("") == []
 
 
 def test_offering_plans_to_the_shell_loads_no_engine(root: Path) -> None:

@@ -15,10 +15,10 @@ from typer.testing import CliRunner, Result
 
 from context_engine.cli.app import app, run
 from context_engine.cli.clients import client_config, client_table
-from context_engine.cli.clients.launch_command import launch_here
+from context_engine.cli.clients.launch_command import find_own_launch_command
 from context_engine.errors import InvalidArgument
 
-CTX = launch_here().command
+CTX = find_own_launch_command().command
 VARIABLES = (
     *("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR"),
     *("XDG_CONFIG_HOME", "APPDATA", "VSCODE_PORTABLE"),
@@ -47,7 +47,7 @@ def setup(*words: str, code: int = 0) -> Result:
 
 
 def path_of(name: str) -> Path:
-    return client_config.path_for(client_table.client(name), client_config.this_machine(), None)
+    return client_config.find_config_path(client_table.find_client(name), client_config.this_machine(), None)
 
 
 def entry_in(path: Path, section: str) -> dict[str, Any]:
@@ -114,7 +114,7 @@ def test_options_are_checked_before_anything_is_written(
 
 def test_an_unknown_client_is_answered_with_the_nearest() -> None:
     with pytest.raises(InvalidArgument) as refused:
-        client_table.client("claud")
+        client_table.find_client("claud")
     assert refused.value.suggestion == "Did you mean claude?"
 
 

@@ -61,10 +61,10 @@ def test_values_are_offered(line: str, words: list[str]) -> None:
 
 
 def test_what_is_offered_is_what_there_is() -> None:
-    assert [word for word, _ in shell_completion.clients("")] == [client.name for client in client_table.ALL]
-    assert [word for word, _ in shell_completion.profiles("")] == list(PROFILES)
+    assert [word for word, _ in shell_completion.complete_clients("")] == [client.name for client in client_table.ALL]
+    assert [word for word, _ in shell_completion.complete_profiles("")] == list(PROFILES)
     assert CHUNK_KINDS == shell_completion.CHUNK_KINDS
-    assert all(meaning for _, meaning in shell_completion.tools(""))
+    assert all(meaning for _, meaning in shell_completion.complete_tools(""))
 
 
 def test_completing_loads_no_engine() -> None:
@@ -85,7 +85,7 @@ def test_completing_loads_no_engine() -> None:
 
 @pytest.mark.parametrize("shell", shell_completion.SHELLS)
 def test_every_shell_gets_a_script_that_asks_us(shell: str) -> None:
-    script = shell_completion.script(shell)
+    script = shell_completion.build_script(shell)
     assert "_CTX_COMPLETE" in script
     assert f"complete_{shell}" in script
 
@@ -93,7 +93,7 @@ def test_every_shell_gets_a_script_that_asks_us(shell: str) -> None:
 @pytest.mark.skipif(not shutil.which("bash"), reason="bash is not installed")
 def test_bash_understands_its_script(tmp_path: Path) -> None:
     file = tmp_path / "ctx.bash"
-    file.write_text(shell_completion.script("bash"))
+    file.write_text(shell_completion.build_script("bash"))
     done = subprocess.run(
         ["bash", "-c", f"source {file} && complete -p ctx"], capture_output=True, text=True, check=True
     )
@@ -102,7 +102,7 @@ def test_bash_understands_its_script(tmp_path: Path) -> None:
 
 def test_another_shell_is_refused_with_the_nearest() -> None:
     with pytest.raises(InvalidArgument) as refused:
-        shell_completion.script("bsh")
+        shell_completion.build_script("bsh")
     assert "bash" in refused.value.suggestion
 
 

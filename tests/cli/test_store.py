@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from context_engine.cli.app import app
-from context_engine.cli.console import told
+from context_engine.cli.console import run_with_progress
 from context_engine.engine import Engine
 from context_engine.errors import Cancelled, ContextEngineError
 from context_engine.index.shared_store import SharedStore
@@ -110,7 +110,7 @@ def test_where_an_index_cannot_move_the_next_step_is_named(root: Path, address: 
 
 def test_bytes_are_told_as_sizes(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("context_engine.cli.console.PLAIN_EVERY_S", 0.0)
-    told(lambda tell, _: tell(Progress("sending", 1_500_000, 9_000_000)), "move", unit="bytes")
+    run_with_progress(lambda tell, _: tell(Progress("sending", 1_500_000, 9_000_000)), "move", unit="bytes")
     assert capsys.readouterr().err == "sending: 1.5 MB of 9.0 MB\n"
 
 

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from context_engine.cli.app import app
-from context_engine.cli.tokens import expiry
+from context_engine.cli.tokens import parse_expiry
 from context_engine.errors import InvalidArgument
 from context_engine.server.token_file import TokenFile
 
@@ -74,9 +74,9 @@ def test_what_cannot_be_is_refused_with_an_example(file: Path, words: list[str])
 
 
 def test_spans_and_dates_are_moments() -> None:
-    assert expiry("12h", 0.0) == 12 * 3_600
-    assert expiry("1w", 0.0) == expiry("7d", 0.0) == 7 * 86_400
-    assert expiry("2030-01-01", 0.0) == expiry("2030-01-01T00:00:00Z", 5.0)
+    assert parse_expiry("12h", 0.0) == 12 * 3_600
+    assert parse_expiry("1w", 0.0) == parse_expiry("7d", 0.0) == 7 * 86_400
+    assert parse_expiry("2030-01-01", 0.0) == parse_expiry("2030-01-01T00:00:00Z", 5.0)
 
 
 def test_every_command_teaches_by_examples() -> None:

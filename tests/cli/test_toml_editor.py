@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.cli.clients.toml_editor import found, merged, without
+from context_engine.cli.clients.toml_editor import get_value, set_entry, remove_entry
 from context_engine.errors import InvalidArgument
 
 PATH = ("servers", "ctx")
@@ -35,25 +35,25 @@ def texts(draw: st.DrawFn) -> str:
 
 @given(texts())
 def test_the_table_is_added_at_the_end_and_the_rest_is_a_prefix(text: str) -> None:
-    after = merged(text, PATH, ENTRY)
+    after = set_entry(text, PATH, ENTRY)
     assert after.startswith(text)
     meant = tomllib.loads(text)
     assert tomllib.loads(after) == {**meant, "servers": {**meant.get("servers", {}), "ctx": ENTRY}}
-    assert found(after, PATH) == ENTRY
+    assert get_value(after, PATH) == ENTRY
     assert after.count("\n") == after.count("\r\n") or "\r" not in text
 
 
 @given(texts())
 def test_merging_twice_is_merging_once(text: str) -> None:
-    once = merged(text, PATH, ENTRY)
-    assert merged(once, PATH, ENTRY) == once
+    once = set_entry(text, PATH, ENTRY)
+    assert set_entry(once, PATH, ENTRY) == once
 
 
 @given(texts())
 def test_taking_away_what_was_added_gives_the_text_back(text: str) -> None:
-    back = without(merged(text, PATH, ENTRY), PATH)
+    back = remove_entry(set_entry(text, PATH, ENTRY), PATH)
     assert back == text
-    assert without(text, PATH) == text
+    assert remove_entry(text, PATH) == text
 
 
 @given(texts(), texts())
@@ -63,19 +63,19 @@ def test_the_table_is_found_wherever_it_stands(before: str, after: str) -> None:
         meant = tomllib.loads(with_ours)
     except tomllib.TOMLDecodeError:
         return  # both halves define the same table
-    changed = merged(with_ours, PATH, ENTRY)
+    changed = set_entry(with_ours, PATH, ENTRY)
     meant["servers"]["ctx"].update(ENTRY)
     assert tomllib.loads(changed) == meant
     assert "# mine" in changed
     assert "# keep" in changed
-    gone = without(with_ours, PATH)
+    gone = remove_entry(with_ours, PATH)
     del meant["servers"]["ctx"]
     assert {"servers": {}} | tomllib.loads(gone) == meant
     assert "# next" in gone
 
 
 def test_what_is_added_looks_as_if_written_by_hand() -> None:
-    assert merged("model = 'x'", PATH, {"command": "ctx"}) == "model = 'x'\n\n[servers.ctx]\ncommand = \"ctx\"\n"
+    assert set_entry("model = 'x'", PATH, {"command": "ctx"}) == "model = 'x'\n\n[servers.ctx]\ncommand = \"ctx\"\n"
 
 
 @pytest.mark.parametrize(
@@ -89,24 +89,24 @@ def test_what_is_added_looks_as_if_written_by_hand() -> None:
     ],
 )  # fmt: skip
 def test_other_forms_of_the_table_are_changed_in_their_place(before: str, after: str) -> None:
-    assert tomllib.loads(merged(before, PATH, {"command": "ctx"})) == tomllib.loads(after)
-    assert merged(before, PATH, {"command": "ctx"}).count("#") == before.count("#")
+    assert tomllib.loads(set_entry(before, PATH, {"command": "ctx"})) == tomllib.loads(after)
+    assert set_entry(before, PATH, {"command": "ctx"}).count("#") == before.count("#")
 
 
 @pytest.mark.parametrize(("text", "line"), [("a = 1\nb = = 2\n", 2), ("[x]\n\n[x]\n", 3), ("a = 1 b = 2", 1)])
 def test_a_broken_text_is_refused_with_its_line(text: str, line: int) -> None:
     with pytest.raises(InvalidArgument) as refused:
-        merged(text, PATH, ENTRY)
+        set_entry(text, PATH, ENTRY)
     assert refused.value.details["line"] == line
 
 
 def test_something_else_in_the_place_of_the_table_is_refused() -> None:
     for text in ("servers = 1", "servers.ctx = 'x'", "[[servers]]\na = 1"):
         with pytest.raises(InvalidArgument, match="is no table"):
-            merged(text, PATH, ENTRY)
+            set_entry(text, PATH, ENTRY)
 
 
 def test_a_layout_that_the_library_would_put_into_another_order_is_refused() -> None:
     text = "[servers]\nctx = {command='old'}\n[[list]]\na = 1\n[servers.other]\nb = 1\n[[list]]\na = 2\n"
     with pytest.raises(InvalidArgument, match="without touching the rest"):
-        merged(text, PATH, ENTRY)
+        set_entry(text, PATH, ENTRY)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from context_engine.cli.workspace_root import project_around, root_of
+from context_engine.cli.workspace_root import find_project, resolve_root
 
 
 @pytest.fixture
@@ -19,21 +19,21 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_nearest_folder_above_with_a_marker_is_the_project(project: Path) -> None:
-    assert project_around(project / "src" / "deep") == project
+    assert find_project(project / "src" / "deep") == project
     (project / "src" / ".git").mkdir()
-    assert project_around(project / "src" / "deep") == project / "src"
+    assert find_project(project / "src" / "deep") == project / "src"
 
 
 def test_without_any_marker_it_is_the_folder_itself(project: Path) -> None:
-    assert project_around(project.parent) == project.parent
+    assert find_project(project.parent) == project.parent
 
 
 def test_a_marker_in_the_home_folder_makes_no_project_of_everything(project: Path) -> None:
     (Path.home() / ".git").mkdir()
-    assert project_around(project.parent) == project.parent
+    assert find_project(project.parent) == project.parent
 
 
 def test_a_named_root_is_taken_as_it_is(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(project / "src")
-    assert root_of(Path("deep")) == project / "src" / "deep"
-    assert root_of(None) == project
+    assert resolve_root(Path("deep")) == project / "src" / "deep"
+    assert resolve_root(None) == project

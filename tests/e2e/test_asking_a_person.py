@@ -16,7 +16,7 @@ from mcp.client.stdio import stdio_client
 from context_engine import tools
 from context_engine.tools import Call, Reply
 from context_engine.tools.tool import tool
-from context_engine.tools.tool_questions import Question
+from context_engine.tools.tool_questions import UserQuestion
 from tests.e2e.wire import HERE
 from tests.server.test_http_server import connected, serving
 
@@ -27,7 +27,7 @@ PATIENCE_S = 60.0
 @tool(touches="records")
 def decide(engine: Any, call: Call) -> Reply:
     """Have somebody decide."""
-    answer = call.ask(Question("Ship it?", ("yes", "no"), with_comment=True))
+    answer = call.ask(UserQuestion("Ship it?", ("yes", "no"), with_comment=True))
     return Reply("nobody decided" if answer is None else f"{answer.action}: {answer.choice} ({answer.comment})")
 
 

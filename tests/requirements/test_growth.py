@@ -14,7 +14,7 @@ from context_engine.cli.app import app
 from context_engine.server import mcp_server
 from context_engine.server.dispatcher import Gate
 from context_engine.server.profiles import Shown
-from context_engine.tools.arguments import Text
+from context_engine.tools.arguments import TextArg
 from context_engine.tools.tool import Call, Reply, tool
 from tests.requirements.test_promises import ROOT
 from tests.support.tools_stand_in import StandIn
@@ -27,7 +27,7 @@ class Grown(StandIn):
         return word.upper()
 
 
-def shout(engine: Any, call: Call, word: Annotated[str, Text("What to shout.", 1)]) -> Reply:
+def shout(engine: Any, call: Call, word: Annotated[str, TextArg("What to shout.", 1)]) -> Reply:
     """Show a word in capital letters, so that everybody can read it."""
     return Reply(engine.shout(word))
 

@@ -13,7 +13,7 @@ from context_engine import tools
 from context_engine.engine import Engine
 from context_engine.errors import InvalidArgument
 from context_engine.model import CHUNK_KINDS
-from context_engine.tools.symbol_overview import listed_counts
+from context_engine.tools.symbol_overview import count_listed_symbols
 from tests.support.engines import indexed, open_engine
 from tests.support.trees import tree
 
@@ -139,7 +139,10 @@ def test_an_overview_lists_functions_and_types_and_counts_them(engine: Engine) -
 
 
 def test_counts_of_a_cut_overview_name_only_what_is_known() -> None:
-    assert listed_counts("imports: 1\nfunction a (lines 1-2)\n... 9 more") == {"imports_count": 1, "symbols_count": 10}
+    assert count_listed_symbols("imports: 1\nfunction a (lines 1-2)\n... 9 more") == {
+        "imports_count": 1,
+        "symbols_count": 10,
+    }
 
 
 # -- tags --

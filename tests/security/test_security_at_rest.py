@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from context_engine.cli.call_command import gate_to
+from context_engine.cli.call_command import build_dispatcher
 from context_engine.engine import Engine
 from context_engine.server.dispatcher import Gate
 from context_engine.tools import Call
@@ -87,7 +87,7 @@ def kept(tmp_path: Path) -> Iterator[Kept]:
     git(folder, "add", ".")
     git(folder, "commit", "-qm", "Begin")
     with indexed(folder) as engine:
-        yield Kept(engine, gate_to(engine), folder)
+        yield Kept(engine, build_dispatcher(engine), folder)
 
 
 def test_no_argument_of_a_memory_keeps_a_secret(kept: Kept) -> None:

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from context_engine.cli.clients import client_config
-from context_engine.cli.clients.launch_command import launch_here
+from context_engine.cli.clients.launch_command import find_own_launch_command
 from context_engine.cli.doctor import client_checks
-from context_engine.cli.doctor.check_results import Case
+from context_engine.cli.doctor.check_results import DoctorContext
 from context_engine.errors import AccessFailed
 from context_engine.repo import cloning, subprocess_runner
 from context_engine.repo.executables import find_program, safe_path
@@ -159,7 +159,14 @@ def test_doctor_starts_nothing_that_a_settings_file_of_the_project_names(
     command, words = (program, ["ctx"]) if shape == "program" else ("/bin/sh", ["-c", f"{program} #", "ctx"])
     entry = {"mcpServers": {"ctx": {"command": command, "args": [*words, "serve"]}}}
     tree(traps.root, {".mcp.json": json.dumps(entry), ".cursor/mcp.json": json.dumps(entry)})
-    case = Case(client_config.this_machine(), os.environ, traps.root, traps.root, launch_here(), ("claude", "cursor"))
+    case = DoctorContext(
+        client_config.this_machine(),
+        os.environ,
+        traps.root,
+        traps.root,
+        find_own_launch_command(),
+        ("claude", "cursor"),
+    )
     with traps.armed():
         found = list(client_checks.clients(case))
     assert [each.found.endswith("which was not tried") for each in found] == [True, True]

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from context_engine.cli.call_command import gate_to
-from context_engine.cli.console import out, plain, read, table
-from context_engine.cli.search_command import Asked, search
+from context_engine.cli.call_command import build_dispatcher
+from context_engine.cli.console import out, escape_text, print_markdown, print_table
+from context_engine.cli.search_command import SearchOptions, search
 from context_engine.engine import Engine
 from context_engine.errors import InvalidArgument
 from context_engine.model import Query, TextPart, TextQuery
@@ -123,7 +123,7 @@ def zoo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zoo]:
     subprocess.run([*git, "add", "."], check=True)
     subprocess.run([*git, "commit", "-qm", "Keep zebras"], check=True)
     with indexed(folder, result_chars_max=200_000) as engine:
-        yield Zoo(engine, gate_to(engine), files, folder)
+        yield Zoo(engine, build_dispatcher(engine), files, folder)
 
 
 def test_there_are_enough_kinds_and_each_is_found_in_its_file(zoo: Zoo) -> None:
@@ -270,7 +270,7 @@ def cut(tmp_path: Path) -> Iterator[Zoo]:
     )
     kept = Kept("cut", "a.py", text, pieces_of(text))
     with indexed(folder) as engine:
-        yield Zoo(engine, gate_to(engine), (kept,), folder)
+        yield Zoo(engine, build_dispatcher(engine), (kept,), folder)
 
 
 def test_no_limit_cuts_a_token_so_that_its_beginning_is_shown(cut: Zoo) -> None:
@@ -316,7 +316,7 @@ def test_every_further_copy_of_a_value_is_masked_in_the_same_reply(tmp_path: Pat
         },
     )
     with indexed(folder) as engine:
-        gate = gate_to(engine)
+        gate = build_dispatcher(engine)
         found = gate.call("search_files", {"queries": ["zebra", "api_key"]}, Call()).reply.text
         alone = gate.call("search_files", {"query": "zebra"}, Call()).reply.text
         as_json = gate.call("grep_codebase", {"pattern": "zebra|api_key"}, Call()).reply.text
@@ -338,7 +338,7 @@ def test_a_key_in_a_large_file_is_masked_line_by_line(tmp_path: Path) -> None:
     folder = tree(tmp_path / "large", {"large.txt": text})
     kept = Kept("large", "large.txt", text, pieces_of(pem(2)))
     with indexed(folder) as engine:
-        large = Zoo(engine, gate_to(engine), (kept,), folder)
+        large = Zoo(engine, build_dispatcher(engine), (kept,), folder)
         line = 200_000 + 8
         replies = [
             large.said("read_file", path="large.txt", start_line=line, end_line=line + 3),
@@ -365,11 +365,11 @@ def test_no_answer_of_the_engine_holds_a_secret_even_without_the_gate(zoo: Zoo) 
 def test_what_the_terminal_shows_of_files_and_memories_holds_no_secret(
     zoo: Zoo, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    search(zoo.folder, Asked("feed zebra keeper", 50, {}))
+    search(zoo.folder, SearchOptions("feed zebra keeper", 50, {}))
     token = drawn("ghp_<w36>", "terminal").text
-    out.print(plain(f"a title with {token}"))
-    read(f"# a memory with {token}\n")
-    table(("what",), [(f"a cell with {token}",)])
+    out.print(escape_text(f"a title with {token}"))
+    print_markdown(f"# a memory with {token}\n")
+    print_table(("what",), [(f"a cell with {token}",)])
     written = "".join(capsys.readouterr())
     assert "feed_zebra" in written
     assert zoo.leaks(written) == []

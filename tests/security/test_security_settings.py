@@ -10,8 +10,8 @@ import platformdirs
 import pytest
 
 from context_engine.cli.clients.client_config import this_machine
-from context_engine.cli.clients.launch_command import launch_here
-from context_engine.cli.doctor.check_results import Case
+from context_engine.cli.clients.launch_command import find_own_launch_command
+from context_engine.cli.doctor.check_results import DoctorContext
 from context_engine.cli.doctor.workspace_checks import settings as examined
 from context_engine.cli.index_command import index
 from context_engine.cli.status_command import status
@@ -111,7 +111,11 @@ def test_ignored_settings_are_shown_by_index_status_doctor_and_the_log(
     assert said in "".join(capsys.readouterr())
     assert status(root, as_json=False) == 0
     assert "config.yml sets flush" in "".join(capsys.readouterr())
-    found = [one for one in examined(Case(this_machine(), {}, root, root, launch_here())) if said in str(one)]
+    found = [
+        one
+        for one in examined(DoctorContext(this_machine(), {}, root, root, find_own_launch_command()))
+        if said in str(one)
+    ]
     assert len(found) == 1
     logged: list[dict[str, object]] = []
     opening = Opening(root, log=lambda row: logged.append(dict(row)), follow=False)

@@ -20,7 +20,7 @@ from context_engine.server.profiles import Shown
 from context_engine.server.rate_limits import Limits
 from context_engine.settings import Settings
 from context_engine.tools import Call, Reply, Tool
-from context_engine.tools.arguments import Parameter, Text
+from context_engine.tools.arguments import Parameter, TextArg
 from tests.support.tools_stand_in import StandIn, hit
 
 
@@ -216,7 +216,7 @@ def test_read_only_refuses_every_tool_that_touches_files_or_records(monkeypatch:
 
 
 def made_tool(name: str, touches: Any) -> Tool:
-    return Tool(name, "Write.", (Parameter("path", Text("Where.")),), touches, lambda *_, **__: Reply("done"))
+    return Tool(name, "Write.", (Parameter("path", TextArg("Where.")),), touches, lambda *_, **__: Reply("done"))
 
 
 @pytest.mark.parametrize("name", ["read_file", "get_file"])

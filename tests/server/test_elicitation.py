@@ -21,18 +21,18 @@ from context_engine.server import elicitation, mcp_server
 from context_engine.server.dispatcher import Gate
 from context_engine.tools import Call, Reply
 from context_engine.tools.tool import tool
-from context_engine.tools.tool_questions import Answer, Question, nobody
+from context_engine.tools.tool_questions import UserAnswer, UserQuestion, no_answer
 from tests.support.tools_stand_in import StandIn
 
 ERAS = pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
-APPROVAL = Question("Approve version 3?", ("approve", "reject"), with_comment=True)
+APPROVAL = UserQuestion("Approve version 3?", ("approve", "reject"), with_comment=True)
 TOKEN = "ghp_" + "aB3dE5gH7jK9mN1pQ3rS5tU7vW9xY1zA3bC5"
 
 
 class Asking:
     """A tool that asks some questions one after the other and tells what it heard; it counts how often it was run."""
 
-    def __init__(self, *questions: Question) -> None:
+    def __init__(self, *questions: UserQuestion) -> None:
         self.questions = questions
         self.runs = 0
         self.cancelled = threading.Event()
@@ -56,7 +56,7 @@ class Asking:
 def asking(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Asking]:
     """A server whose one tool asks."""
 
-    def made(*questions: Question) -> Asking:
+    def made(*questions: UserQuestion) -> Asking:
         asks = Asking(*questions)
         monkeypatch.setattr(tools, "ALL", (*tools.ALL, asks.tool()))
         return asks
@@ -129,14 +129,14 @@ def test_a_client_that_cannot_ask_is_not_asked(asking: Callable[..., Asking], er
 
 @ERAS
 def test_a_choice_that_was_not_offered_is_no_answer(asking: Callable[..., Asking], era: str) -> None:
-    asking(APPROVAL, Question("Why?"))
+    asking(APPROVAL, UserQuestion("Why?"))
     person = Somebody(accepted(choice="perhaps"), accepted(choice="because"))
     assert heard(era, person) == [None, ["accept", "because", ""]]
 
 
 @ERAS
 def test_a_tool_may_ask_several_questions_and_each_is_asked_once(asking: Callable[..., Asking], era: str) -> None:
-    asking(APPROVAL, Question("Which one?", ("left", "right")), Question("Anything else?"))
+    asking(APPROVAL, UserQuestion("Which one?", ("left", "right")), UserQuestion("Anything else?"))
     person = Somebody(accepted(choice="reject"), accepted(choice="left"), accepted(choice="no"))
     assert [each[1] for each in heard(era, person)] == ["reject", "left", "no"]
     assert [form.message for form in person.asked] == ["Approve version 3?", "Which one?", "Anything else?"]
@@ -144,7 +144,7 @@ def test_a_tool_may_ask_several_questions_and_each_is_asked_once(asking: Callabl
 
 @ERAS
 def test_a_secret_in_a_question_is_masked_before_it_leaves(asking: Callable[..., Asking], era: str) -> None:
-    asking(Question(f"Use {TOKEN}?"))
+    asking(UserQuestion(f"Use {TOKEN}?"))
     person = Somebody(accepted(choice="no"))
     heard(era, person)
     assert TOKEN not in person.asked[0].message and person.asked[0].message.startswith("Use [")
@@ -197,7 +197,7 @@ def test_an_answer_to_another_question_is_none(asking: Callable[..., Asking]) ->
             first = await client.session.call_tool("approve", {}, allow_input_required=True)
             assert isinstance(first, types.InputRequiredResult) and first.input_requests
             (key,) = first.input_requests
-            asks.questions = (Question("Approve version 4?", ("approve", "reject"), with_comment=True),)
+            asks.questions = (UserQuestion("Approve version 4?", ("approve", "reject"), with_comment=True),)
             again = await client.session.call_tool(
                 "approve", {}, input_responses={key: accepted(choice="approve")}, allow_input_required=True
             )
@@ -209,7 +209,7 @@ def test_an_answer_to_another_question_is_none(asking: Callable[..., Asking]) ->
 
 
 def test_earlier_answers_travel_sealed(asking: Callable[..., Asking]) -> None:
-    asking(APPROVAL, Question("Which one?"))
+    asking(APPROVAL, UserQuestion("Which one?"))
 
     async def body() -> None:
         async with connected("2026-07-28", Somebody()) as client:
@@ -239,6 +239,6 @@ def test_a_client_that_only_opens_addresses_shows_no_forms() -> None:
 
 
 def test_a_call_without_a_client_asks_nobody() -> None:
-    assert Call().ask is nobody and Call().ask(APPROVAL) is None
-    assert APPROVAL.answered("accept", {"choice": "approve", "comment": 3}) == Answer("accept", "approve", "")
-    assert APPROVAL.answered("accept", None) is None
+    assert Call().ask is no_answer and Call().ask(APPROVAL) is None
+    assert APPROVAL.read_answer("accept", {"choice": "approve", "comment": 3}) == UserAnswer("accept", "approve", "")
+    assert APPROVAL.read_answer("accept", None) is None

@@ -28,13 +28,13 @@ from context_engine.server.shared_server import Team, is_shared, team_of
 from context_engine.server.token_file import TokenFile, Wish
 from context_engine.tools import Call, Reply
 from context_engine.tools.tool import tool
-from context_engine.tools.tool_questions import Question
+from context_engine.tools.tool_questions import UserQuestion
 from tests.support.serving import in_thread
 from tests.support.sharing import request
 from tests.support.tools_stand_in import StandIn
 
 OPENING = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}}
-FIRST, SECOND = Question("Approve?", ("yes", "no")), Question("Sure?", ("yes", "no"))
+FIRST, SECOND = UserQuestion("Approve?", ("yes", "no")), UserQuestion("Sure?", ("yes", "no"))
 
 
 class Projects:

@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 
 from context_engine import tools
 from context_engine.errors import InvalidArgument
-from context_engine.tools.arguments import Fields, Flag, Parameter, Text, Texts, Whole, bind, snake
+from context_engine.tools.arguments import (
+    ObjectArg,
+    BooleanArg,
+    Parameter,
+    TextArg,
+    TextListArg,
+    IntegerArg,
+    bind,
+    to_snake_case,
+)
 
 PARAMETERS = tools.find("codebase_retrieval").parameters
 
@@ -26,7 +35,7 @@ def test_a_whole_number_may_come_as_text(sent: object) -> None:
 
 @pytest.mark.parametrize("sent", [True, "true", "True", "1", 1, "yes"])
 def test_a_flag_may_come_as_a_word(sent: object) -> None:
-    assert bind((Parameter("force", Flag("f"), False),), {"force": sent}) == {"force": True}
+    assert bind((Parameter("force", BooleanArg("f"), False),), {"force": sent}) == {"force": True}
 
 
 @pytest.mark.parametrize("sent", [["go", "python"], '["go","python"]', "go,python", "go, python ,"])
@@ -53,13 +62,13 @@ def test_numbers_in_a_list_are_texts() -> None:
 
 @pytest.mark.parametrize("sent", [{"a": 1}, '{"a": 1}', ' {"a":1}\n'])
 def test_an_object_may_come_as_json(sent: object) -> None:
-    assert bind((Parameter("arguments", Fields("f"), {}),), {"arguments": sent}) == {"arguments": {"a": 1}}
+    assert bind((Parameter("arguments", ObjectArg("f"), {}),), {"arguments": sent}) == {"arguments": {"a": 1}}
 
 
 @pytest.mark.parametrize("sent", ["", "a=1", [1], 3, "[1]", "{" * 100_000, '{"a":' * 100_000])
 def test_what_is_no_object_is_refused(sent: object) -> None:
     with pytest.raises(InvalidArgument, match="arguments must be an object"):
-        bind((Parameter("arguments", Fields("f"), {}),), {"arguments": sent})
+        bind((Parameter("arguments", ObjectArg("f"), {}),), {"arguments": sent})
 
 
 def test_all_arguments_together_may_come_as_json() -> None:
@@ -187,8 +196,8 @@ def test_cortex_search_calls_an_empty_query_malformed(arguments: dict[str, objec
 def test_snake_case_stays_and_its_camel_case_comes_back(name: str) -> None:
     head, *rest = name.split("_")
     camel = head + "".join(part.capitalize() for part in rest)
-    assert snake(name) == name
-    assert snake(camel) == name
+    assert to_snake_case(name) == name
+    assert to_snake_case(camel) == name
 
 
 ANYTHING = st.recursive(
@@ -209,17 +218,17 @@ def test_whatever_is_sent_is_either_bound_or_refused_as_an_argument(arguments: d
 
 
 def test_the_default_stands_in_the_description_alone() -> None:
-    described = Parameter("top_k", Whole("Rows.", 1, 50), 10).schema()
+    described = Parameter("top_k", IntegerArg("Rows.", 1, 50), 10).schema()
     assert described == {"type": "integer", "minimum": 1, "maximum": 50, "description": "Rows (default 10)."}
-    assert Parameter("force", Flag("All."), False).schema()["description"] == "All (default false)."
+    assert Parameter("force", BooleanArg("All."), False).schema()["description"] == "All (default false)."
 
 
 def test_a_limit_is_in_the_schema_only_where_it_says_something() -> None:
-    assert Text("What.", 1).schema() == {"type": "string"}
-    assert Text("What.", 1, 500).schema() == {"type": "string", "minLength": 1, "maxLength": 500}
-    assert Whole("Line.", 1, 10**9).schema() == {"type": "integer", "minimum": 1}
+    assert TextArg("What.", 1).schema() == {"type": "string"}
+    assert TextArg("What.", 1, 500).schema() == {"type": "string", "minLength": 1, "maxLength": 500}
+    assert IntegerArg("Line.", 1, 10**9).schema() == {"type": "integer", "minimum": 1}
 
 
 def test_what_is_required_or_empty_by_default_says_nothing_of_it() -> None:
-    assert Parameter("query", Text("What.", 1)).schema()["description"] == "What."
-    assert Parameter("tags", Texts("Tags."), ()).schema()["description"] == "Tags."
+    assert Parameter("query", TextArg("What.", 1)).schema()["description"] == "What."
+    assert Parameter("tags", TextListArg("Tags."), ()).schema()["description"] == "Tags."

@@ -17,16 +17,16 @@ from context_engine.errors import InvalidArgument
 from context_engine.text.spans import LineSpan
 from context_engine.tools.edit_arguments import (
     EDITS_MAX,
-    Anchor,
-    Content,
-    Edits,
+    AnchorArg,
+    ContentArg,
+    EditListArg,
     FileEdits,
-    Files,
-    FuzzyMatch,
-    Lines,
+    FileEditsArg,
+    FuzzyMatchArg,
+    LineRangeArg,
 )
 
-EDITS = Edits("Edits.")
+EDITS = EditListArg("Edits.")
 PLAIN = {"target": "a", "replace": "b"}
 
 
@@ -84,7 +84,7 @@ def test_an_edit_of_a_definition_says_what_is_done_with_it() -> None:
     ],
 )  # fmt: skip
 def test_a_range_of_lines_may_be_written_in_many_ways(value: Any, span: tuple[int, int]) -> None:
-    assert Lines("").read("line_range", value) == LineSpan(*span)
+    assert LineRangeArg("").read("line_range", value) == LineSpan(*span)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_range_of_lines_may_be_written_in_many_ways(value: Any, span: tuple[in
 )
 def test_what_is_no_range_of_lines_is_refused(value: Any) -> None:
     with pytest.raises(InvalidArgument):
-        Lines("").read("line_range", value)
+        LineRangeArg("").read("line_range", value)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_files_are_read_with_their_edits_and_hashes() -> None:
         {"path": "b.py", "edits": json.dumps([PLAIN])},
     ]
     wants = (Want(Edit("a", "b")),)
-    assert Files("").read("files", sent) == (FileEdits("a.py", wants, "abc"), FileEdits("b.py", wants))
+    assert FileEditsArg("").read("files", sent) == (FileEdits("a.py", wants, "abc"), FileEdits("b.py", wants))
     for wrong in (
         [{"path": "a.py"}],
         [{"edits": [PLAIN]}],
@@ -147,17 +147,19 @@ def test_files_are_read_with_their_edits_and_hashes() -> None:
         [{"path": "a", "editz": []}],
     ):
         with pytest.raises(InvalidArgument, match=r"files\[1\]\."):
-            Files("").read("files", wrong)
+            FileEditsArg("").read("files", wrong)
 
 
 def test_content_is_a_text_and_nothing_that_was_made_of_one() -> None:
-    assert Content("").read("content", " \n5\t") == " \n5\t"
+    assert ContentArg("").read("content", " \n5\t") == " \n5\t"
     for wrong in ({"a": 1}, [1], 5, True):
         with pytest.raises(InvalidArgument, match="must be a text"):
-            Content("").read("content", wrong)
+            ContentArg("").read("content", wrong)
 
 
-@pytest.mark.parametrize("kind", [EDITS, Files(""), Anchor(""), FuzzyMatch(""), Content(""), Lines("")])
+@pytest.mark.parametrize(
+    "kind", [EDITS, FileEditsArg(""), AnchorArg(""), FuzzyMatchArg(""), ContentArg(""), LineRangeArg("")]
+)
 def test_schemas_are_valid(kind: Any) -> None:
     jsonschema.Draft202012Validator.check_schema(kind.schema())
 
@@ -173,7 +175,7 @@ JSON = st.recursive(
 
 @given(JSON)
 def test_whatever_is_sent_becomes_edits_or_a_refusal(sent: Any) -> None:
-    for kind in (EDITS, Files(""), Anchor(""), FuzzyMatch(""), Lines(""), Content("")):
+    for kind in (EDITS, FileEditsArg(""), AnchorArg(""), FuzzyMatchArg(""), LineRangeArg(""), ContentArg("")):
         try:
             kind.read("argument", sent)
         except InvalidArgument as error:

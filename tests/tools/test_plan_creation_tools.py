@@ -34,7 +34,7 @@ from context_engine.plans.step_tracking import Caller
 from context_engine.tools.edit_tools import undo_edit
 from context_engine.tools.plan_creation_tools import create_plan, execute_plan
 from context_engine.tools.tool import Call, Tool
-from context_engine.tools.truncate import compact
+from context_engine.tools.truncate import compact_json
 from tests.support.engines import indexed
 from tests.support.trees import git, repository
 
@@ -425,7 +425,7 @@ def test_a_packet_keeps_its_budget_whatever_its_files_hold(tmp_path: Path) -> No
         proofs = [{"kind": "reference", "path": path, "line": 3} for path in files]
         plan_id = kept(engine, {"files_to_modify": sorted(files), "evidence": proofs})
         (packet,) = execute(engine, plan_id=plan_id)["packets"]
-    assert bound(compact(packet)) <= 2_000
+    assert bound(compact_json(packet)) <= 2_000
     assert packet["files_left_out"] > 0
     assert [bool(file.get("snippets")) for file in packet["files"]].count(True) > 1
 

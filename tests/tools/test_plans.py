@@ -33,7 +33,7 @@ from context_engine.tools.plan_tools import (
     view_history,
 )
 from context_engine.tools.tool import Call, Tool
-from context_engine.tools.tool_questions import Answer, Question
+from context_engine.tools.tool_questions import UserAnswer, UserQuestion
 from tests.support.desks import PLANS, Desks
 
 CENTS = {
@@ -52,10 +52,10 @@ def here(tmp_path: Path) -> Desks:
     return Desks(tmp_path)
 
 
-def call(here: Desks, tool: Tool, answered: Answer | None = None, /, **arguments: object) -> dict[str, Any]:
-    asked: list[Question] = []
+def call(here: Desks, tool: Tool, answered: UserAnswer | None = None, /, **arguments: object) -> dict[str, Any]:
+    asked: list[UserQuestion] = []
 
-    def ask(question: Question) -> Answer | None:
+    def ask(question: UserQuestion) -> UserAnswer | None:
         asked.append(question)
         return answered
 
@@ -232,17 +232,17 @@ def test_a_request_holds_what_a_person_wants_to_know(here: Desks) -> None:
 
 def test_the_person_behind_the_client_is_asked_at_once_and_remembered_as_who_decided(here: Desks) -> None:
     saved(here)
-    reply = call(here, request_approval, Answer("accept", "approve", "go on"), plan_id="Cents")
+    reply = call(here, request_approval, UserAnswer("accept", "approve", "go on"), plan_id="Cents")
     assert (reply["decision"], reply["plan_status"], reply["next_steps"]) == ("approved", "approved", [1])
     assert (reply["request"]["decided_by"], reply["request"]["comment"]) == ("user", "go on")
     assert "version 1" in reply["asked"][0] and "Money in cents" in reply["asked"][0]
-    changes = call(here, request_approval, Answer("accept", "request_modification", "Bank first"), plan_id="Cents")
+    changes = call(here, request_approval, UserAnswer("accept", "request_modification", "Bank first"), plan_id="Cents")
     assert (changes["decision"], changes["plan_version"]) == ("modification_requested", 2)
 
 
-@pytest.mark.parametrize("answered", [None, Answer("decline"), Answer("cancel")])
+@pytest.mark.parametrize("answered", [None, UserAnswer("decline"), UserAnswer("cancel")])
 def test_without_an_answer_the_request_stays_pending_and_asking_again_makes_no_second_one(
-    here: Desks, answered: Answer | None
+    here: Desks, answered: UserAnswer | None
 ) -> None:
     saved(here)
     first = call(here, request_approval, answered, plan_id="Cents")
@@ -272,7 +272,7 @@ def test_where_a_person_must_decide_the_agents_call_asks_one(tmp_path: Path) -> 
     request_id = call(here, request_approval, plan_id="Cents")["request"]["id"]
     with pytest.raises(NeedsApproval, match="person"):
         here.run(respond_approval, request_id=request_id, action="approve")
-    done = call(here, respond_approval, Answer("accept", "reject", "no"), request_id=request_id, action="approve")
+    done = call(here, respond_approval, UserAnswer("accept", "reject", "no"), request_id=request_id, action="approve")
     assert (done["request"]["status"], done["request"]["decided_by"]) == ("rejected", "user")
 
 

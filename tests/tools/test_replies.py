@@ -15,7 +15,7 @@ from context_engine.errors import Cancelled, FileNotFound, InvalidArgument, NotC
 from context_engine.model import Filter
 from context_engine.settings import Settings
 from context_engine.tools import Call
-from context_engine.tools.excerpt import excerpt
+from context_engine.tools.excerpt import cut_excerpt
 from tests.support.tools_stand_in import LOGIN, StandIn, hit, status
 
 
@@ -125,19 +125,19 @@ def test_edited_files_are_marked_stale() -> None:
 
 def test_an_excerpt_holds_the_line_that_answers() -> None:
     lines = "\n".join(str(number) for number in range(100))
-    before, shown = excerpt(lines, "77", lines_max=10, chars_max=900)
+    before, shown = cut_excerpt(lines, "77", lines_max=10, chars_max=900)
     assert shown.split("\n")[77 - before] == "77"
     assert shown.count("\n") == 9
 
 
 def test_a_chunk_just_over_the_limit_is_shown_whole() -> None:
     text_of_11 = "\n".join("abcdefghijk")
-    assert excerpt(text_of_11, "k", lines_max=10, chars_max=900) == (0, text_of_11)
+    assert cut_excerpt(text_of_11, "k", lines_max=10, chars_max=900) == (0, text_of_11)
 
 
 @given(st.lists(st.text("ab c", max_size=12), min_size=1, max_size=12), st.integers(1, 9), st.integers(1, 40))
 def test_an_excerpt_is_a_run_of_whole_lines_within_its_limits(lines: list[str], lines_max: int, chars_max: int) -> None:
-    before, shown = excerpt("\n".join(lines), "a b", lines_max=lines_max, chars_max=chars_max)
+    before, shown = cut_excerpt("\n".join(lines), "a b", lines_max=lines_max, chars_max=chars_max)
     run = shown.split("\n")
     assert lines[before : before + len(run)] == run
     assert len(run) <= lines_max * 1.25 + 1

@@ -14,7 +14,7 @@ from typing import Any
 from context_engine.cli.clients import client_table
 from context_engine.cli.clients.client_table import Client
 from context_engine.cli.clients.config_paths import Machine
-from context_engine.cli.clients.launch_command import is_ours
+from context_engine.cli.clients.launch_command import starts_ctx
 from context_engine.errors import AccessFailed, ContextEngineError, InvalidArgument
 from context_engine.repo.executables import find_program
 from context_engine.repo.file_writer import write_atomic
@@ -24,7 +24,7 @@ USER, PROJECT = "you", "this project"
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
+class ClientConfigFile:
     """The text of a settings file. `exists` is False for one that would be made."""
 
     path: Path
@@ -34,7 +34,7 @@ class Config:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ClientConfigState:
     """What a client's settings file says of us: `entry` is ours, `problem` is why it cannot be read."""
 
     client: Client
@@ -56,7 +56,7 @@ def is_installed(client: Client, machine: Machine) -> bool:
     return any(map(find_program, client.programs)) or any(each.exists() for each in (*folders, *files))
 
 
-def path_for(client: Client, machine: Machine, project: Path | None) -> Path:
+def find_config_path(client: Client, machine: Machine, project: Path | None) -> Path:
     """The file an entry belongs into: the first that exists, else the one to begin with.
 
     Raises: InvalidArgument for a client without settings in projects.
@@ -69,19 +69,19 @@ def path_for(client: Client, machine: Machine, project: Path | None) -> Path:
     return next((place for place in places if place.exists()), places[0])
 
 
-def read(path: Path) -> Config:
+def read_config(path: Path) -> ClientConfigFile:
     """The settings file, empty when there is none. Raises: AccessFailed, InvalidArgument when it is no UTF-8."""
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
-        return Config(path, "", exists=False)
+        return ClientConfigFile(path, "", exists=False)
     except OSError as error:
         raise AccessFailed(
             f"{path} cannot be read: {error.strerror}", suggestion="Give this user permission to read it."
         ) from error
     bom = codecs.BOM_UTF8 if raw.startswith(codecs.BOM_UTF8) else b""
     try:
-        return Config(path, raw[len(bom) :].decode("utf-8"), exists=True, bom=bom)
+        return ClientConfigFile(path, raw[len(bom) :].decode("utf-8"), exists=True, bom=bom)
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         raise InvalidArgument(
@@ -89,12 +89,12 @@ def read(path: Path) -> Config:
         ) from None
 
 
-def write(config: Config, text: str, stamp: str) -> Path | None:
+def write_config(config: ClientConfigFile, text: str, stamp: str) -> Path | None:
     """Put another text in its place; where the old one is kept, if there was one.
 
     Raises: WriteFailed, AccessFailed; the file is as it was then.
     """
-    kept = _kept(config, stamp) if config.exists else None
+    kept = _write_backup(config, stamp) if config.exists else None
     try:
         config.path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -106,29 +106,29 @@ def write(config: Config, text: str, stamp: str) -> Path | None:
     return kept
 
 
-def standings(
+def list_config_states(
     machine: Machine, project: Path | None, clients: tuple[Client, ...] = client_table.ALL
-) -> Iterator[Standing]:
+) -> Iterator[ClientConfigState]:
     """What the settings files of these clients say of us, the user's and the project's; only of those that exist."""
     for client in clients:
         scopes = [(USER, None), *([(PROJECT, project)] if project and client.project else [])]
         for scope, where in scopes:
-            path = path_for(client, machine, where)
+            path = find_config_path(client, machine, where)
             if path.exists():
-                yield standing(client, scope, path)
+                yield read_config_state(client, scope, path)
 
 
-def standing(client: Client, scope: str, path: Path) -> Standing:
+def read_config_state(client: Client, scope: str, path: Path) -> ClientConfigState:
     """What one settings file says of us."""
     try:
-        entry = client.language.found(read(path).text, client.path)
+        entry = client.language.get_value(read_config(path).text, client.path)
     except ContextEngineError as error:
-        return Standing(client, scope, path, problem=error.message)
-    ours = isinstance(entry, dict) and is_ours(words_of(entry))
-    return Standing(client, scope, path, entry if ours else None)
+        return ClientConfigState(client, scope, path, problem=error.message)
+    ours = isinstance(entry, dict) and starts_ctx(command_line_of(entry))
+    return ClientConfigState(client, scope, path, entry if ours else None)
 
 
-def words_of(entry: dict[str, Any]) -> tuple[str, ...]:
+def command_line_of(entry: dict[str, Any]) -> tuple[str, ...]:
     """The command line of an entry, in whichever of the two shapes clients use.
 
     >>> words_of({"command": ["ctx", "serve"]}), words_of({"command": "ctx", "args": ["serve"]})
@@ -139,7 +139,7 @@ def words_of(entry: dict[str, Any]) -> tuple[str, ...]:
     return tuple(str(word) for word in (*listed, *(args if isinstance(args, list) else [])))
 
 
-def _kept(config: Config, stamp: str) -> Path:
+def _write_backup(config: ClientConfigFile, stamp: str) -> Path:
     """A copy of the file beside it, readable by nobody who could not read the file."""
     copy = config.path.with_name(f"{config.path.name}.ctx-backup-{stamp}")
     copy = next(each for each in (copy, *(Path(f"{copy}-{n}") for n in range(2, 1_000))) if not each.exists())

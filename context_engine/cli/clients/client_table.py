@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from context_engine.cli.clients import config_paths, jsonc_editor, toml_editor
-from context_engine.cli.clients.config_paths import Machine, Places
-from context_engine.cli.clients.launch_command import Launch
+from context_engine.cli.clients.config_paths import Machine, ConfigPaths
+from context_engine.cli.clients.launch_command import LaunchCommand
 from context_engine.errors import InvalidArgument
 
 NAME = "ctx"
@@ -23,16 +23,16 @@ CODEX_CALL_S = 300
 """Codex ends a call after 60 s. Indexing a large repository anew takes longer, and says how far it is."""
 
 
-class Language(Protocol):
+class ConfigFormat(Protocol):
     """How settings are written: `jsonc` or `toml`. Text in, text out."""
 
-    def found(self, text: str, path: Sequence[str], /) -> Any:
+    def get_value(self, text: str, path: Sequence[str], /) -> Any:
         """The value at a path of keys."""
 
-    def merged(self, text: str, path: Sequence[str], entry: Mapping[str, Any], /) -> str:
+    def set_entry(self, text: str, path: Sequence[str], entry: Mapping[str, Any], /) -> str:
         """The text with an entry."""
 
-    def without(self, text: str, path: Sequence[str], /) -> str:
+    def remove_entry(self, text: str, path: Sequence[str], /) -> str:
         """The text without it."""
 
 
@@ -45,14 +45,14 @@ class Client:
     title: str
     programs: tuple[str, ...]
     """Its command, by which it is known to be installed."""
-    language: Language
+    language: ConfigFormat
     section: str
     """The key under which it lists its servers."""
-    user: Callable[[Machine], Places]
+    user: Callable[[Machine], ConfigPaths]
     """Its settings of this user."""
     project: tuple[str, ...]
     """Its settings inside a project; empty when it has none."""
-    entry: Callable[[Launch], dict[str, Any]]
+    entry: Callable[[LaunchCommand], dict[str, Any]]
     """What is written for us."""
     check: str
     """How to see that it took notice."""
@@ -67,25 +67,25 @@ class Client:
         return self.section, NAME
 
 
-def _plain(launch: Launch) -> dict[str, Any]:
+def _plain_entry(launch: LaunchCommand) -> dict[str, Any]:
     return {"command": launch.command, "args": list(launch.args)}
 
 
-def _stdio(launch: Launch) -> dict[str, Any]:
-    return {"type": "stdio", **_plain(launch)}
+def _stdio_entry(launch: LaunchCommand) -> dict[str, Any]:
+    return {"type": "stdio", **_plain_entry(launch)}
 
 
-def _claude(launch: Launch) -> dict[str, Any]:
+def _claude_entry(launch: LaunchCommand) -> dict[str, Any]:
     """With its tools always in the prompt: else the model would have to search for them by name first."""
-    return {**_stdio(launch), "alwaysLoad": True}
+    return {**_stdio_entry(launch), "alwaysLoad": True}
 
 
-def _codex(launch: Launch) -> dict[str, Any]:
-    return {**_plain(launch), "startup_timeout_sec": CODEX_STARTUP_S, "tool_timeout_sec": CODEX_CALL_S}
+def _codex_entry(launch: LaunchCommand) -> dict[str, Any]:
+    return {**_plain_entry(launch), "startup_timeout_sec": CODEX_STARTUP_S, "tool_timeout_sec": CODEX_CALL_S}
 
 
-def _opencode(launch: Launch) -> dict[str, Any]:
-    return {"type": "local", "command": list(launch.words)}
+def _opencode_entry(launch: LaunchCommand) -> dict[str, Any]:
+    return {"type": "local", "command": list(launch.command_line)}
 
 
 ALL = (
@@ -95,9 +95,9 @@ ALL = (
         programs=("claude",),
         language=jsonc_editor,
         section="mcpServers",
-        user=config_paths.claude,
+        user=config_paths.claude_paths,
         project=(".mcp.json",),
-        entry=_claude,
+        entry=_claude_entry,
         check="claude mcp list",
     ),
     Client(
@@ -106,9 +106,9 @@ ALL = (
         programs=("codex",),
         language=toml_editor,
         section="mcp_servers",
-        user=config_paths.codex,
+        user=config_paths.codex_paths,
         project=(".codex/config.toml",),
-        entry=_codex,
+        entry=_codex_entry,
         check="codex mcp list",
     ),
     Client(
@@ -117,9 +117,9 @@ ALL = (
         programs=("gemini",),
         language=jsonc_editor,
         section="mcpServers",
-        user=config_paths.gemini,
+        user=config_paths.gemini_paths,
         project=(".gemini/settings.json",),
-        entry=_plain,
+        entry=_plain_entry,
         check="gemini mcp list, in a folder that it trusts",
     ),
     Client(
@@ -128,9 +128,9 @@ ALL = (
         programs=("opencode",),
         language=jsonc_editor,
         section="mcp",
-        user=config_paths.opencode,
+        user=config_paths.opencode_paths,
         project=("opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc"),
-        entry=_opencode,
+        entry=_opencode_entry,
         check="opencode mcp list",
     ),
     Client(
@@ -139,9 +139,9 @@ ALL = (
         programs=("cursor", "cursor-agent"),
         language=jsonc_editor,
         section="mcpServers",
-        user=config_paths.cursor,
+        user=config_paths.cursor_paths,
         project=(".cursor/mcp.json",),
-        entry=_stdio,
+        entry=_stdio_entry,
         check="Cursor Settings, MCP",
         workspace="${workspaceFolder}",
     ),
@@ -151,9 +151,9 @@ ALL = (
         programs=("code",),
         language=jsonc_editor,
         section="servers",
-        user=config_paths.vscode,
+        user=config_paths.vscode_paths,
         project=(".vscode/mcp.json",),
-        entry=_stdio,
+        entry=_stdio_entry,
         check="the command MCP: List Servers",
         workspace="${workspaceFolder}",
     ),
@@ -163,9 +163,9 @@ ALL = (
         programs=(),
         language=jsonc_editor,
         section="mcpServers",
-        user=config_paths.claude_desktop,
+        user=config_paths.claude_desktop_paths,
         project=(),
-        entry=_plain,
+        entry=_plain_entry,
         check="Settings, Developer, after a restart of the application",
         needs_root=True,
     ),
@@ -173,7 +173,7 @@ ALL = (
 """In the order of the help."""
 
 
-def client(name: str) -> Client:
+def find_client(name: str) -> Client:
     """The row of that name. Raises: InvalidArgument, with the nearest name."""
     names = [each.name for each in ALL]
     if name in names:

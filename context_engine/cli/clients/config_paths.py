@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePath, PurePosixPath, PureWindowsPath
 
-Places = tuple[PurePath, ...]
+ConfigPaths = tuple[PurePath, ...]
 """Files that a client reads, the one to begin with first; one that exists is preferred to one that does not."""
 
 
@@ -32,7 +32,7 @@ class Machine:
         """The home folder."""
         return self.path(self.home_path)
 
-    def named(self, variable: str) -> PurePath | None:
+    def path_in_variable(self, variable: str) -> PurePath | None:
         """The path that a variable holds; None when it is not set, or empty."""
         value = self.env.get(variable, "").strip()
         return self.path(value) if value else None
@@ -41,49 +41,49 @@ class Machine:
     def applications(self) -> PurePath:
         """Where desktop applications keep their settings."""
         if self.system == "win32":
-            return self.named("APPDATA") or self.home / "AppData" / "Roaming"
+            return self.path_in_variable("APPDATA") or self.home / "AppData" / "Roaming"
         if self.system == "darwin":
             return self.home / "Library" / "Application Support"
-        return self.named("XDG_CONFIG_HOME") or self.home / ".config"
+        return self.path_in_variable("XDG_CONFIG_HOME") or self.home / ".config"
 
 
-def claude(machine: Machine) -> Places:
+def claude_paths(machine: Machine) -> ConfigPaths:
     """Claude Code. The second name is the older one, which it still reads where the first does not exist."""
-    folder = machine.named("CLAUDE_CONFIG_DIR")
+    folder = machine.path_in_variable("CLAUDE_CONFIG_DIR")
     return (folder or machine.home) / ".claude.json", (folder or machine.home / ".claude") / ".config.json"
 
 
-def codex(machine: Machine) -> Places:
+def codex_paths(machine: Machine) -> ConfigPaths:
     """Codex."""
-    return ((machine.named("CODEX_HOME") or machine.home / ".codex") / "config.toml",)
+    return ((machine.path_in_variable("CODEX_HOME") or machine.home / ".codex") / "config.toml",)
 
 
-def gemini(machine: Machine) -> Places:
+def gemini_paths(machine: Machine) -> ConfigPaths:
     """Gemini CLI. Its variable names another home folder, not the folder of the settings."""
-    return ((machine.named("GEMINI_CLI_HOME") or machine.home) / ".gemini" / "settings.json",)
+    return ((machine.path_in_variable("GEMINI_CLI_HOME") or machine.home) / ".gemini" / "settings.json",)
 
 
-def opencode(machine: Machine) -> Places:
+def opencode_paths(machine: Machine) -> ConfigPaths:
     """A file that opencode was pointed to, else the first of its global ones, in its own order, on every system."""
-    if file := machine.named("OPENCODE_CONFIG"):
+    if file := machine.path_in_variable("OPENCODE_CONFIG"):
         return (file,)
-    if folder := machine.named("OPENCODE_CONFIG_DIR"):
+    if folder := machine.path_in_variable("OPENCODE_CONFIG_DIR"):
         return folder / "opencode.jsonc", folder / "opencode.json"
-    folder = (machine.named("XDG_CONFIG_HOME") or machine.home / ".config") / "opencode"
+    folder = (machine.path_in_variable("XDG_CONFIG_HOME") or machine.home / ".config") / "opencode"
     return folder / "opencode.jsonc", folder / "opencode.json", folder / "config.json"
 
 
-def cursor(machine: Machine) -> Places:
+def cursor_paths(machine: Machine) -> ConfigPaths:
     """Cursor, the same on every system."""
     return (machine.home / ".cursor" / "mcp.json",)
 
 
-def vscode(machine: Machine) -> Places:
+def vscode_paths(machine: Machine) -> ConfigPaths:
     """The default profile of VS Code; a portable one keeps everything beside the program."""
-    portable = machine.named("VSCODE_PORTABLE")
+    portable = machine.path_in_variable("VSCODE_PORTABLE")
     return ((portable / "user-data" if portable else machine.applications / "Code") / "User" / "mcp.json",)
 
 
-def claude_desktop(machine: Machine) -> Places:
+def claude_desktop_paths(machine: Machine) -> ConfigPaths:
     """Claude Desktop."""
     return (machine.applications / "Claude" / "claude_desktop_config.json",)

@@ -39,74 +39,74 @@ _TOKEN = re.compile(
 )
 
 
-def found(text: str, path: Sequence[str]) -> Any:
+def get_value(text: str, path: Sequence[str]) -> Any:
     """The value at a path of keys; None when there is none, or no text. Raises: InvalidArgument, as all functions here."""
-    value = _parsed(text).value
+    value = _parse_document(text).value
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
     return value
 
 
-def merged(text: str, path: Sequence[str], entry: Mapping[str, Any]) -> str:
+def set_entry(text: str, path: Sequence[str], entry: Mapping[str, Any]) -> str:
     """The text with the members of `entry` in the object at `path`; what else stands in that object stays.
 
     Raises: InvalidArgument when the text is no JSON (`details` has the line), or no object stands where one must.
     """
-    if not isinstance(found(text, path), dict):
-        return _placed(text, path, entry)
+    if not isinstance(get_value(text, path), dict):
+        return _set_value(text, path, entry)
     for key, value in entry.items():
-        text = _placed(text, (*path, key), value)
+        text = _set_value(text, (*path, key), value)
     return text
 
 
-def without(text: str, path: Sequence[str]) -> str:
+def remove_entry(text: str, path: Sequence[str]) -> str:
     """The text without the member at `path`; the same text when there is none. Undoes what `merged` added there."""
-    node: _Node | None = (document := _parsed(text)).root
+    node: _JsonValue | None = (document := _parse_document(text)).root
     for key in path[:-1]:
         node = node.child(key) if node else None
     if node is None or (member := node.member(path[-1])) is None:
         return text
-    cut = _spliced(text, [(start, stop, "") for start, stop in _cuts(text, document, node, member)])
-    return without(cut, path)  # a key may stand there twice
+    cut = _apply_edits(text, [(start, stop, "") for start, stop in _find_cuts(text, document, node, member)])
+    return remove_entry(cut, path)  # a key may stand there twice
 
 
 # -- reading --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class _Node:
+class _JsonValue:
     """A value and where it stands, `start`-`stop`; `members` are those of an object, in their order."""
 
     start: int
     stop: int
     value: Any
-    members: tuple[_Member, ...] = ()
+    members: tuple[_JsonMember, ...] = ()
 
-    def member(self, key: str) -> _Member | None:
+    def member(self, key: str) -> _JsonMember | None:
         """The member of that name; of several the last one, which is the one that counts."""
         return next((each for each in reversed(self.members) if each.key == key), None)
 
-    def child(self, key: str) -> _Node | None:
+    def child(self, key: str) -> _JsonValue | None:
         """Its value."""
         member = self.member(key)
         return member.node if member else None
 
 
 @dataclass(frozen=True, slots=True)
-class _Member:
+class _JsonMember:
     """A key, where it starts, its value, and where the comma after it stands, if there is one."""
 
     key: str
     start: int
-    node: _Node
+    node: _JsonValue
     comma: int | None
 
 
 @dataclass(frozen=True, slots=True)
-class _Document:
+class _JsonDocument:
     """The outermost value, if there is one, and where each token and comment starts and stops."""
 
-    root: _Node | None
+    root: _JsonValue | None
     starts: list[int]
     stops: list[int]
 
@@ -121,28 +121,28 @@ class _Document:
         return self.starts[index], self.stops[index]
 
 
-def _parsed(text: str) -> _Document:
-    tokens = list(_tokens(text))
-    reader = _Reader(text, [token for token in tokens if token[0] != "comment"])
-    root = reader.value(0) if reader.more else None
-    if reader.more:
-        raise reader.wrong("something after the end")
-    return _Document(root, [start for _, start, _ in tokens], [stop for *_, stop in tokens])
+def _parse_document(text: str) -> _JsonDocument:
+    tokens = list(_tokenize(text))
+    reader = _JsonParser(text, [token for token in tokens if token[0] != "comment"])
+    root = reader.parse_value(0) if reader.has_more else None
+    if reader.has_more:
+        raise reader.build_error("something after the end")
+    return _JsonDocument(root, [start for _, start, _ in tokens], [stop for *_, stop in tokens])
 
 
-def _tokens(text: str) -> Iterator[tuple[str, int, int]]:
+def _tokenize(text: str) -> Iterator[tuple[str, int, int]]:
     """(kind, start, stop) of everything that is not blank."""
     position = 0
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None:
-            raise _wrong(text, position, "no JSON")
+            raise _syntax_error(text, position, "no JSON")
         if match.lastgroup != "blank":
             yield str(match.lastgroup), position, match.end()
         position = match.end()
 
 
-class _Reader:
+class _JsonParser:
     """Goes over the tokens once and builds the tree."""
 
     def __init__(self, text: str, tokens: list[tuple[str, int, int]]) -> None:
@@ -151,63 +151,63 @@ class _Reader:
         self._next = 0
 
     @property
-    def more(self) -> bool:
+    def has_more(self) -> bool:
         """Whether a token is left."""
         return self._next < len(self._tokens)
 
-    def value(self, depth: int) -> _Node:
+    def parse_value(self, depth: int) -> _JsonValue:
         """The value that starts at the next token."""
         if depth > DEPTH_MAX:
-            raise self.wrong(f"nested more than {DEPTH_MAX} deep")
-        kind, start, stop = self._take("a value")
+            raise self.build_error(f"nested more than {DEPTH_MAX} deep")
+        kind, start, stop = self._next_token("a value")
         written = self._text[start:stop]
         if kind != "mark":
-            return _Node(start, stop, json.loads(written))
+            return _JsonValue(start, stop, json.loads(written))
         if written == "{":
-            return self._object(start, depth)
+            return self._parse_object(start, depth)
         if written == "[":
-            return self._array(start, depth)
+            return self._parse_array(start, depth)
         self._next -= 1
-        raise self.wrong(f"{written!r} where a value must stand")
+        raise self.build_error(f"{written!r} where a value must stand")
 
-    def wrong(self, what: str) -> InvalidArgument:
+    def build_error(self, what: str) -> InvalidArgument:
         """The next token cannot stand there."""
-        position = self._tokens[self._next][1] if self.more else len(self._text)
-        return _wrong(self._text, position, what)
+        position = self._tokens[self._next][1] if self.has_more else len(self._text)
+        return _syntax_error(self._text, position, what)
 
-    def _object(self, start: int, depth: int) -> _Node:
-        members: list[_Member] = []
-        while (stop := self._accept("}")) is None:
+    def _parse_object(self, start: int, depth: int) -> _JsonValue:
+        members: list[_JsonMember] = []
+        while (stop := self._skip_mark("}")) is None:
             if members and members[-1].comma is None:
-                raise self.wrong("a comma or a closing brace is missing")
-            members.append(self._member(depth))
+                raise self.build_error("a comma or a closing brace is missing")
+            members.append(self._parse_member(depth))
         value = {member.key: member.node.value for member in members}
-        return _Node(start, stop, value, tuple(members))
+        return _JsonValue(start, stop, value, tuple(members))
 
-    def _member(self, depth: int) -> _Member:
-        kind, start, stop = self._take("a key or a closing brace")
+    def _parse_member(self, depth: int) -> _JsonMember:
+        kind, start, stop = self._next_token("a key or a closing brace")
         if kind != "string":
             self._next -= 1
-            raise self.wrong("a key must stand in double quotes")
-        if self._accept(":") is None:
-            raise self.wrong("a colon is missing")
-        node = self.value(depth + 1)
-        comma = self._accept(",")
-        return _Member(json.loads(self._text[start:stop]), start, node, None if comma is None else comma - 1)
+            raise self.build_error("a key must stand in double quotes")
+        if self._skip_mark(":") is None:
+            raise self.build_error("a colon is missing")
+        node = self.parse_value(depth + 1)
+        comma = self._skip_mark(",")
+        return _JsonMember(json.loads(self._text[start:stop]), start, node, None if comma is None else comma - 1)
 
-    def _array(self, start: int, depth: int) -> _Node:
+    def _parse_array(self, start: int, depth: int) -> _JsonValue:
         values: list[Any] = []
         open_ended = True
-        while (stop := self._accept("]")) is None:
+        while (stop := self._skip_mark("]")) is None:
             if not open_ended:
-                raise self.wrong("a comma or a closing bracket is missing")
-            values.append(self.value(depth + 1).value)
-            open_ended = self._accept(",") is not None
-        return _Node(start, stop, values)
+                raise self.build_error("a comma or a closing bracket is missing")
+            values.append(self.parse_value(depth + 1).value)
+            open_ended = self._skip_mark(",") is not None
+        return _JsonValue(start, stop, values)
 
-    def _accept(self, mark: str) -> int | None:
+    def _skip_mark(self, mark: str) -> int | None:
         """Go past a mark if it comes next; where it stops."""
-        if not self.more:
+        if not self.has_more:
             return None
         kind, start, stop = self._tokens[self._next]
         if kind != "mark" or self._text[start] != mark:
@@ -215,14 +215,14 @@ class _Reader:
         self._next += 1
         return stop
 
-    def _take(self, wanted: str) -> tuple[str, int, int]:
-        if not self.more:
-            raise self.wrong(f"{wanted} is missing at the end")
+    def _next_token(self, wanted: str) -> tuple[str, int, int]:
+        if not self.has_more:
+            raise self.build_error(f"{wanted} is missing at the end")
         self._next += 1
         return self._tokens[self._next - 1]
 
 
-def _wrong(text: str, position: int, what: str) -> InvalidArgument:
+def _syntax_error(text: str, position: int, what: str) -> InvalidArgument:
     line = text.count("\n", 0, position) + 1
     column = position - text.rfind("\n", 0, position)
     return InvalidArgument(
@@ -235,29 +235,31 @@ def _wrong(text: str, position: int, what: str) -> InvalidArgument:
 # -- adding ---------------------------------------------------------------------------------------------------------
 
 
-def _placed(text: str, path: Sequence[str], value: Any) -> str:
+def _set_value(text: str, path: Sequence[str], value: Any) -> str:
     """The text with a value at a path: put in the place of what is there, or added, with the objects around it."""
-    document = _parsed(text)
+    document = _parse_document(text)
     if document.root is None:
-        return _begun(text, _nested(path, value))
+        return _start_document(text, _nest(path, value))
     node = document.root
     for depth, key in enumerate(path):
         if not isinstance(node.value, dict):
-            raise _wrong(text, node.start, f"{_named(path[:depth])} is no object, {path[depth]!r} cannot stand in it")
+            raise _syntax_error(
+                text, node.start, f"{_format_path(path[:depth])} is no object, {path[depth]!r} cannot stand in it"
+            )
         child = node.child(key)
         if child is None:
-            return _added(text, document, node, key, _nested(path[depth + 1 :], value))
+            return _add_member(text, document, node, key, _nest(path[depth + 1 :], value))
         node = child
-    if _same(node.value, value):
+    if _is_same_json(node.value, value):
         return text
-    style = _Style.of(text, document)
-    written = style.written(value, style.indent_at(text, node.start))
-    return _spliced(text, [(node.start, node.stop, written)])
+    style = _JsonLayout.detect(text, document)
+    written = style.format_value(value, style.indent_at(text, node.start))
+    return _apply_edits(text, [(node.start, node.stop, written)])
 
 
-def _added(text: str, document: _Document, owner: _Node, key: str, value: Any) -> str:
+def _add_member(text: str, document: _JsonDocument, owner: _JsonValue, key: str, value: Any) -> str:
     """The text with a new last member in an object: on lines of its own, unless all stands on one line."""
-    style = _Style.of(text, document)
+    style = _JsonLayout.detect(text, document)
     brace = owner.stop - 1
     _, end = document.before(brace)
     gap = text[end:brace]
@@ -267,40 +269,40 @@ def _added(text: str, document: _Document, owner: _Node, key: str, value: Any) -
     edits = [(last.node.stop, last.node.stop, ",")] if last and not comma else []
     if not is_block:
         written = f" {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}{comma}"
-        return _spliced(text, [*edits, (end, end, written)])
+        return _apply_edits(text, [*edits, (end, end, written)])
     outer = style.indent_at(text, owner.start)
     indent = _indent_of_first(text, owner) or outer + style.unit
-    written = f"{style.newline}{indent}{json.dumps(key)}: {style.written(value, indent)}{comma}"
+    written = f"{style.newline}{indent}{json.dumps(key)}: {style.format_value(value, indent)}{comma}"
     closing = gap if "\n" in gap else style.newline + outer
-    return _spliced(text, [*edits, (end, brace, written + closing)])
+    return _apply_edits(text, [*edits, (end, brace, written + closing)])
 
 
-def _begun(text: str, value: Any) -> str:
+def _start_document(text: str, value: Any) -> str:
     """A text that holds no value yet, perhaps comments, with one."""
     newline = "\r\n" if "\r\n" in text else "\n"
     start = "" if not text.strip() else text if text.endswith("\n") else text + newline
-    return start + _Style("  ", newline).written(value, "") + newline
+    return start + _JsonLayout("  ", newline).format_value(value, "") + newline
 
 
 @dataclass(frozen=True, slots=True)
-class _Style:
+class _JsonLayout:
     """How the text is laid out: one step of indentation, and how lines end."""
 
     unit: str
     newline: str
 
     @classmethod
-    def of(cls, text: str, document: _Document) -> _Style:
+    def detect(cls, text: str, document: _JsonDocument) -> _JsonLayout:
         """As the first member of the text shows it; two blanks where nothing does."""
         unit = _indent_of_first(text, document.root) if document.root else ""
         return cls(unit or "  ", "\r\n" if "\r\n" in text else "\n")
 
-    def written(self, value: Any, indent: str) -> str:
+    def format_value(self, value: Any, indent: str) -> str:
         """A value as it is written by hand: members on lines of their own, lists on one line."""
         if not isinstance(value, Mapping) or not value:
             return json.dumps(value, ensure_ascii=False)
         inner = indent + self.unit
-        lines = [f"{inner}{json.dumps(key)}: {self.written(each, inner)}" for key, each in value.items()]
+        lines = [f"{inner}{json.dumps(key)}: {self.format_value(each, inner)}" for key, each in value.items()]
         return f"{{{self.newline}{f',{self.newline}'.join(lines)}{self.newline}{indent}}}"
 
     def indent_at(self, text: str, position: int) -> str:
@@ -309,7 +311,7 @@ class _Style:
         return text[start : start + len(text[start:position]) - len(text[start:position].lstrip(" \t"))]
 
 
-def _indent_of_first(text: str, owner: _Node) -> str:
+def _indent_of_first(text: str, owner: _JsonValue) -> str:
     """The blanks before the first member, if it begins its line."""
     if not owner.members:
         return ""
@@ -321,7 +323,7 @@ def _indent_of_first(text: str, owner: _Node) -> str:
 # -- taking away ----------------------------------------------------------------------------------------------------
 
 
-def _cuts(text: str, document: _Document, owner: _Node, member: _Member) -> Iterator[tuple[int, int]]:
+def _find_cuts(text: str, document: _JsonDocument, owner: _JsonValue, member: _JsonMember) -> Iterator[tuple[int, int]]:
     """What goes with a member: the blanks before it, and the comma that would be one too many."""
     thing, start = document.before(member.start)
     end = member.node.stop if member.comma is None else member.comma + 1
@@ -340,7 +342,7 @@ def _cuts(text: str, document: _Document, owner: _Node, member: _Member) -> Iter
         yield previous, previous + 1
 
 
-def _inside(text: str, start: int, owner: _Node) -> str:
+def _inside(text: str, start: int, owner: _JsonValue) -> str:
     """What else stands between a position and the closing brace."""
     return text[start : owner.stop - 1].strip()
 
@@ -348,7 +350,7 @@ def _inside(text: str, start: int, owner: _Node) -> str:
 # -- small things ---------------------------------------------------------------------------------------------------
 
 
-def _spliced(text: str, edits: Sequence[tuple[int, int, str]]) -> str:
+def _apply_edits(text: str, edits: Sequence[tuple[int, int, str]]) -> str:
     """The text with each `start`-`stop` replaced; of two at one place the first stands first."""
     parts, position = [], 0
     for start, stop, written in sorted(edits, key=lambda edit: edit[0]):
@@ -357,7 +359,7 @@ def _spliced(text: str, edits: Sequence[tuple[int, int, str]]) -> str:
     return "".join([*parts, text[position:]])
 
 
-def _nested(path: Sequence[str], value: Any) -> Any:
+def _nest(path: Sequence[str], value: Any) -> Any:
     """A value in the objects that a path names.
 
     >>> _nested(("a", "b"), 1)
@@ -368,10 +370,10 @@ def _nested(path: Sequence[str], value: Any) -> Any:
     return value
 
 
-def _same(one: Any, other: Any) -> bool:
+def _is_same_json(one: Any, other: Any) -> bool:
     """Equal as JSON, where `1` is not `true`."""
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
-def _named(path: Sequence[str]) -> str:
+def _format_path(path: Sequence[str]) -> str:
     return repr(".".join(path)) if path else "the whole"

@@ -28,25 +28,25 @@ _PIPX_RUN = re.compile(r"[\\/]pipx[\\/](\.cache|cache)[\\/]|[\\/]\.cache[\\/]pip
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class LaunchCommand:
     """A program and the words after it. `note` says what somebody should know about it."""
 
     command: str
     args: tuple[str, ...] = ()
     note: str = ""
 
-    def then(self, words: Sequence[str]) -> Launch:
+    def with_args(self, words: Sequence[str]) -> LaunchCommand:
         """With more words."""
-        return Launch(self.command, (*self.args, *words), self.note)
+        return LaunchCommand(self.command, (*self.args, *words), self.note)
 
     @property
-    def words(self) -> tuple[str, ...]:
+    def command_line(self) -> tuple[str, ...]:
         """All of it, as a process is started."""
         return (self.command, *self.args)
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class ProcessOrigin:
     """What a process knows of how it was started."""
 
     argv0: str
@@ -57,12 +57,14 @@ class Started:
     """Where the package was installed from, if not from an index: a folder, a wheel, a repository."""
 
     @classmethod
-    def here(cls) -> Started:
+    def of_this_process(cls) -> ProcessOrigin:
         """This process."""
-        return cls(sys.argv[0], sys.executable, sys.prefix, sysconfig.get_path("scripts"), _source())
+        return cls(sys.argv[0], sys.executable, sys.prefix, sysconfig.get_path("scripts"), _find_install_source())
 
 
-def launch(started: Started, exists: Callable[[str], bool], which: Callable[[str], str | None]) -> Launch:
+def find_launch_command(
+    started: ProcessOrigin, exists: Callable[[str], bool], which: Callable[[str], str | None]
+) -> LaunchCommand:
     """How the same `ctx` is started again, later and from anywhere.
 
     An environment that `uvx` or `pipx run` made is gone after a while, so the entry goes through these programs again.
@@ -76,36 +78,38 @@ def launch(started: Started, exists: Callable[[str], bool], which: Callable[[str
             note = (
                 f"ctx runs from a cache of {runner}, which the entry asks again each time; installed, it starts faster."
             )
-            return Launch(which(runner) or runner, words, note)
+            return LaunchCommand(which(runner) or runner, words, note)
     for candidate in (started.argv0, *(str(PurePath(started.scripts, name)) for name in SCRIPTS)):
-        if script := _script(candidate, exists):
-            return Launch(script)
-    return Launch(
+        if script := _find_script(candidate, exists):
+            return LaunchCommand(script)
+    return LaunchCommand(
         started.python,
         ("-P", "-m", "context_engine"),
         "no ctx script is installed: the entry starts it through Python.",
     )
 
 
-def launch_here() -> Launch:
+def find_own_launch_command() -> LaunchCommand:
     """The same for this process."""
-    return launch(
-        Started.here(), lambda path: Path(path).is_file(), lambda name: find_program(name, outside=Path.cwd()) or None
+    return find_launch_command(
+        ProcessOrigin.of_this_process(),
+        lambda path: Path(path).is_file(),
+        lambda name: find_program(name, outside=Path.cwd()) or None,
     )
 
 
-def shared(one: Launch) -> Launch:
+def make_portable(one: LaunchCommand) -> LaunchCommand:
     """The same for a file that others get too: by name where the PATH leads there, since paths differ between machines."""
     for name in SCRIPTS:
         on_path = find_program(name)
         if on_path and not one.args and Path(on_path).resolve() == Path(one.command).resolve():
-            return Launch(name)
-    return Launch(
+            return LaunchCommand(name)
+    return LaunchCommand(
         one.command, one.args, one.note or "this file is shared with others, and it names a path of this machine."
     )
 
 
-def is_ours(words: Sequence[str]) -> bool:
+def starts_ctx(words: Sequence[str]) -> bool:
     r"""Whether a command line starts `ctx`, wherever it lies and whatever starts it.
 
     >>> is_ours(["C:\\bin\\ctx.exe", "serve"]), is_ours(["uvx", "smart-context-engine"]), is_ours(["npx", "ctx-other"])
@@ -115,7 +119,7 @@ def is_ours(words: Sequence[str]) -> bool:
     return bool(names & {*SCRIPTS, "context_engine"})
 
 
-def _source() -> str:
+def _find_install_source() -> str:
     """As the installer noted it (`direct_url.json` of the packaging standards), in the words an installer takes."""
     try:
         noted = json.loads(distribution(PACKAGE).read_text("direct_url.json") or "{}")
@@ -125,7 +129,7 @@ def _source() -> str:
     return f"{version['vcs']}+{noted['url']}@{version['commit_id']}" if version else noted.get("url", "")
 
 
-def _script(candidate: str, exists: Callable[[str], bool]) -> str | None:
+def _find_script(candidate: str, exists: Callable[[str], bool]) -> str | None:
     """The full path of a script of ours; links in it are kept, since what they lead to moves with each upgrade."""
     path = Path(candidate).absolute()
     if path.name.removesuffix(".exe") not in SCRIPTS:

@@ -32,7 +32,7 @@ _EMPTY_LAST_LINE = re.compile(r"(?:(?<=\n)|^)[ \t\r]*\n\Z")
 _PLACE = re.compile(r"at line (\d+), column (\d+)")
 
 
-def found(text: str, path: Sequence[str]) -> Any:
+def get_value(text: str, path: Sequence[str]) -> Any:
     """The value at a path of keys; None when there is none, or no text. Raises: InvalidArgument, as all functions here."""
     value: Any = _read(text)
     for key in path:
@@ -40,7 +40,7 @@ def found(text: str, path: Sequence[str]) -> Any:
     return value
 
 
-def merged(text: str, path: Sequence[str], entry: Mapping[str, Any]) -> str:
+def set_entry(text: str, path: Sequence[str], entry: Mapping[str, Any]) -> str:
     """The text with the keys of `entry` in the table at `path`; what else stands in that table stays.
 
     Raises: InvalidArgument when the text is no TOML (`details` has the line), or something else than a table is there.
@@ -59,9 +59,9 @@ def merged(text: str, path: Sequence[str], entry: Mapping[str, Any]) -> str:
     return _first_right(chain(results, _editions(text, path, entry)), meant, text)
 
 
-def without(text: str, path: Sequence[str]) -> str:
+def remove_entry(text: str, path: Sequence[str]) -> str:
     """The text without the table at `path`; the same text when there is none. Undoes what `merged` added there."""
-    if found(text, path) is None:
+    if get_value(text, path) is None:
         return text
     meant = _read(text)
     owner = meant

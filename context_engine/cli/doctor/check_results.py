@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Literal
 
 from context_engine.cli.clients.config_paths import Machine
-from context_engine.cli.clients.launch_command import Launch
+from context_engine.cli.clients.launch_command import LaunchCommand
 
 Verdict = Literal["ok", "warning", "problem"]
 """`warning`: it works, but not as well as it could. `problem`: something does not work."""
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckResult:
     """One line of the report: what was looked at, what was found, and the next step unless all is well."""
 
     part: str
@@ -29,27 +29,27 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class DoctorContext:
     """What is examined: this machine, one workspace, and the clients somebody named (none: all)."""
 
     machine: Machine
     env: Mapping[str, str]
     here: Path
     root: Path | None
-    launch: Launch
+    launch: LaunchCommand
     clients: tuple[str, ...] = ()
 
 
-def ok(part: str, found: str, step: str = "") -> Finding:
+def ok(part: str, found: str, step: str = "") -> CheckResult:
     """All is well; a step may still be worth knowing."""
-    return Finding(part, "ok", found, step)
+    return CheckResult(part, "ok", found, step)
 
 
-def warning(part: str, found: str, step: str) -> Finding:
+def warning(part: str, found: str, step: str) -> CheckResult:
     """It works, but."""
-    return Finding(part, "warning", found, step)
+    return CheckResult(part, "warning", found, step)
 
 
-def problem(part: str, found: str, step: str) -> Finding:
+def problem(part: str, found: str, step: str) -> CheckResult:
     """It does not work."""
-    return Finding(part, "problem", found, step)
+    return CheckResult(part, "problem", found, step)

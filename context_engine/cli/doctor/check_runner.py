@@ -11,13 +11,13 @@ from pathlib import Path
 
 from context_engine import __version__
 from context_engine.cli.clients import client_config, client_table
-from context_engine.cli.clients.launch_command import launch_here
-from context_engine.cli.console import err, out, plain
+from context_engine.cli.clients.launch_command import find_own_launch_command
+from context_engine.cli.console import err, out, escape_text
 from context_engine.cli.doctor import client_checks, host_checks, server_checks, workspace_checks
-from context_engine.cli.doctor.check_results import Case, Finding, ok, problem
+from context_engine.cli.doctor.check_results import DoctorContext, CheckResult, ok, problem
 from context_engine.errors import ContextEngineError
 
-Check = Callable[[Case], Iterator[Finding]]
+Check = Callable[[DoctorContext], Iterator[CheckResult]]
 
 CHECKS: tuple[Check, ...] = (
     host_checks.python,
@@ -42,29 +42,29 @@ COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 def doctor(root: Path | None, names: Sequence[str], *, as_json: bool) -> int:
     """Examine and tell; 1 when something does not work. Raises: InvalidArgument for a client that is not known."""
     for name in names:
-        client_table.client(name)
+        client_table.find_client(name)
     if as_json or not err.is_terminal:
-        findings = examined(root, tuple(names))
+        findings = run_checks(root, tuple(names))
     else:
         with err.status("looking at every part ..."):
-            findings = examined(root, tuple(names))
+            findings = run_checks(root, tuple(names))
     ill = any(each.verdict == "problem" for each in findings)
     _tell_json(findings, ill) if as_json else _tell(findings)
     return int(ill)
 
 
-def examined(root: Path | None, names: tuple[str, ...] = (), checks: Sequence[Check] = CHECKS) -> list[Finding]:
+def run_checks(root: Path | None, names: tuple[str, ...] = (), checks: Sequence[Check] = CHECKS) -> list[CheckResult]:
     """What all checks find."""
     here = Path.cwd()
     env = dict(os.environ)
     meant, why = workspace_checks.chosen_root(root, env, here)
-    case = Case(client_config.this_machine(), env, here, _usable(meant), launch_here(), names)
+    case = DoctorContext(client_config.this_machine(), env, here, _usable(meant), find_own_launch_command(), names)
     with ThreadPoolExecutor(len(checks)) as pool:
         parts = list(pool.map(lambda check: _safely(check, case), checks))
     return [*_root_finding(meant, why), *(finding for part in parts for finding in part)]
 
 
-def _safely(check: Check, case: Case) -> list[Finding]:
+def _safely(check: Check, case: DoctorContext) -> list[CheckResult]:
     """The findings of one check; that it failed itself is one too."""
     name = getattr(check, "__name__", "check").replace("_", " ")
     try:
@@ -83,7 +83,7 @@ def _usable(root: Path | None) -> Path | None:
         return None
 
 
-def _root_finding(root: Path | None, why: str) -> Iterator[Finding]:
+def _root_finding(root: Path | None, why: str) -> Iterator[CheckResult]:
     if root is None:
         yield ok("workspace", f"no project around {Path.cwd()}", f"To look at one: {workspace_checks.NAME_A_ROOT}")
         return
@@ -93,20 +93,20 @@ def _root_finding(root: Path | None, why: str) -> Iterator[Finding]:
         yield problem("workspace", error.message, workspace_checks.NAME_A_ROOT)
 
 
-def _tell(findings: Sequence[Finding]) -> None:
+def _tell(findings: Sequence[CheckResult]) -> None:
     """A line each, its next step below it, and the sum."""
     width = max(len(each.part) for each in findings)
     for each in findings:
         colour = COLOURS[each.verdict]
-        out.print(f"[{colour}]{each.verdict:<7}[/{colour}]  {plain(f'{each.part:<{width}}  {each.found}')}")
+        out.print(f"[{colour}]{each.verdict:<7}[/{colour}]  {escape_text(f'{each.part:<{width}}  {each.found}')}")
         if each.step:
-            out.print(f"{'':<{width + 11}}[cyan]-> {plain(each.step)}[/cyan]")
+            out.print(f"{'':<{width + 11}}[cyan]-> {escape_text(each.step)}[/cyan]")
     counted = {verdict: sum(each.verdict == verdict for each in findings) for verdict in COLOURS}
     told = [f"{count} {verdict}{'s' * (count > 1)}" for verdict, count in counted.items() if count and verdict != "ok"]
     out.print(f"\n{', '.join(told) or 'Everything works.'}", markup=False)
 
 
-def _tell_json(findings: Sequence[Finding], ill: bool) -> None:
+def _tell_json(findings: Sequence[CheckResult], ill: bool) -> None:
     told = {"ok": not ill, "version": __version__, "findings": [each.as_dict() for each in findings]}
     json.dump(told, sys.stdout, ensure_ascii=False, indent=2)
     print()

@@ -9,8 +9,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from context_engine.cli.clients import client_config, client_table
-from context_engine.cli.clients.client_config import Standing
-from context_engine.cli.doctor.check_results import Case, Finding, ok, problem
+from context_engine.cli.clients.client_config import ClientConfigState
+from context_engine.cli.doctor.check_results import DoctorContext, CheckResult, ok, problem
 from context_engine.repo.executables import find_program
 
 RUN_S_MAX = 10.0
@@ -19,10 +19,10 @@ RUNNERS = ("uvx", "uv", "pipx")
 """May install before they run, which is not for a check to do."""
 
 
-def clients(case: Case) -> Iterator[Finding]:
+def clients(case: DoctorContext) -> Iterator[CheckResult]:
     """A line for each client that is here, or that was named."""
-    for client in map(client_table.client, case.clients) if case.clients else client_table.ALL:
-        known = list(client_config.standings(case.machine, case.root, (client,)))
+    for client in map(client_table.find_client, case.clients) if case.clients else client_table.ALL:
+        known = list(client_config.list_config_states(case.machine, case.root, (client,)))
         told = [finding for each in known for finding in _examined(each, case)]
         if not told and case.clients:
             told = [problem(client.name, f"{client.title} does not know ctx", f"ctx setup {client.name}")]
@@ -31,14 +31,14 @@ def clients(case: Case) -> Iterator[Finding]:
         yield from told
 
 
-def _examined(standing: Standing, case: Case) -> Iterator[Finding]:
+def _examined(standing: ClientConfigState, case: DoctorContext) -> Iterator[CheckResult]:
     """What one settings file is worth; nothing when it does not speak of us."""
     client, path = standing.client, standing.path
     if standing.problem:
         step = f"Mend it; {client.title} cannot read it either, or drops what follows."
         yield problem(client.name, f"{path}: {standing.problem}", step)
     elif standing.entry is not None:
-        words = client_config.words_of(standing.entry)
+        words = client_config.command_line_of(standing.entry)
         is_tried = not _is_runner(words) and (standing.scope != client_config.PROJECT or _is_this_program(words, case))
         why = not_runnable(words, is_tried=is_tried) or _missing_root(words)
         again = f"Write the entry anew: ctx setup {client.name}{_options(standing)}"
@@ -71,11 +71,13 @@ def not_runnable(words: Sequence[str], *, is_tried: bool = True) -> str:
     return "" if said.startswith("ctx ") else f"{command} is no ctx: {said[-200:] or f'exit code {done.returncode}'}"
 
 
-def _is_this_program(words: Sequence[str], case: Case) -> bool:
+def _is_this_program(words: Sequence[str], case: DoctorContext) -> bool:
     """Whether a command line starts the very program that examines it: anybody may have written a file of a project."""
     before = _before_serve(words)
     alone = Path(find_program(before[0], outside=case.root or "")).resolve() if len(before) == 1 else None
-    return tuple(before) == case.launch.words or (not case.launch.args and alone == Path(case.launch.command).resolve())
+    return tuple(before) == case.launch.command_line or (
+        not case.launch.args and alone == Path(case.launch.command).resolve()
+    )
 
 
 def _before_serve(words: Sequence[str]) -> Sequence[str]:
@@ -93,7 +95,7 @@ def _missing_root(words: Sequence[str]) -> str:
     return f"there is no folder {gone[0]}" if gone else ""
 
 
-def _options(standing: Standing) -> str:
+def _options(standing: ClientConfigState) -> str:
     """What `ctx setup` must be told to write the same file."""
     named = " --root PATH" if standing.client.needs_root else ""
     return f" --project{named}" if standing.scope == client_config.PROJECT else named

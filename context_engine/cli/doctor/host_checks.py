@@ -15,7 +15,7 @@ from pathlib import Path
 
 from context_engine import __version__
 from context_engine.cli.clients.launch_command import PACKAGE
-from context_engine.cli.doctor.check_results import Case, Finding, ok, problem, warning
+from context_engine.cli.doctor.check_results import DoctorContext, CheckResult, ok, problem, warning
 from context_engine.errors import ContextEngineError
 from context_engine.repo.executables import find_program
 from context_engine.repo.ripgrep import VERSION_MIN, found_rg
@@ -55,20 +55,20 @@ FREE_BYTES_LOW = 1_000_000_000
 FREE_BYTES_NONE = 100_000_000
 
 
-def python(case: Case) -> Iterator[Finding]:  # noqa: ARG001 - all checks are called alike
+def python(case: DoctorContext) -> Iterator[CheckResult]:  # noqa: ARG001 - all checks are called alike
     """This version, the interpreter, the system."""
     bits = "" if sys.maxsize > 2**32 else ", 32 bit"
     system = f"{platform.system()} {platform.release()} {platform.machine()}{bits}"
     yield ok("version", f"ctx {__version__}, Python {platform.python_version()} at {sys.executable}, {system}")
 
 
-def command(case: Case) -> Iterator[Finding]:
+def command(case: DoctorContext) -> Iterator[CheckResult]:
     """How a client starts this very `ctx`."""
-    words, note = " ".join(case.launch.words), case.launch.note
+    words, note = " ".join(case.launch.command_line), case.launch.note
     yield warning("command", words, f"{note[:1].upper()}{note[1:]}") if note else ok("command", words)
 
 
-def packages(case: Case) -> Iterator[Finding]:  # noqa: ARG001 - all checks are called alike
+def packages(case: DoctorContext) -> Iterator[CheckResult]:  # noqa: ARG001 - all checks are called alike
     """Whether all that we are built on can be imported, compiled parts too."""
     broken = {name: why for name, module in PACKAGES.items() if (why := _not_imported(module))}
     for name, why in broken.items():
@@ -84,7 +84,7 @@ def packages(case: Case) -> Iterator[Finding]:  # noqa: ARG001 - all checks are 
         yield ok("packages", f"all {len(PACKAGES)} can be imported: {versions}; SQLite {sqlite}")
 
 
-def text_search(case: Case) -> Iterator[Finding]:
+def text_search(case: DoctorContext) -> Iterator[CheckResult]:
     """Which engine finds text."""
     rg = found_rg(case.env.get("PATH", ""), outside=case.root or "")
     if rg:
@@ -98,7 +98,7 @@ def text_search(case: Case) -> Iterator[Finding]:
         )
 
 
-def git(case: Case) -> Iterator[Finding]:
+def git(case: DoctorContext) -> Iterator[CheckResult]:
     """Whether git is there and runs."""
     found = find_program("git", path=case.env.get("PATH", ""), outside=case.root or "")
     told = _first_line([found, "--version"]) if found else ""
@@ -109,7 +109,7 @@ def git(case: Case) -> Iterator[Finding]:
         yield warning("git", why, "Install git, or put it on the PATH of the program that starts ctx.")
 
 
-def cache(case: Case) -> Iterator[Finding]:
+def cache(case: DoctorContext) -> Iterator[CheckResult]:
     """Whether the index has a place to be written to, with room in it."""
     folder = _cache_folder(case)
     try:
@@ -133,7 +133,7 @@ def cache(case: Case) -> Iterator[Finding]:
         yield ok("cache", told)
 
 
-def _cache_folder(case: Case) -> Path:
+def _cache_folder(case: DoctorContext) -> Path:
     """As the settings say, if they can be read; the check of the settings tells when not."""
     try:
         return Settings.load(case.root or case.here, case.env).cache_folder or user_cache_folder()

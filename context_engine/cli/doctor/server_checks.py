@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
 
-from context_engine.cli.doctor.check_results import Case, Finding, ok, problem, warning
+from context_engine.cli.doctor.check_results import DoctorContext, CheckResult, ok, problem, warning
 
 PATIENCE_S = 30.0
 """The first call loads everything: half a second, twenty times that on a machine that is very busy."""
@@ -29,22 +29,22 @@ HELLO = {
 ABOUT = "Run ctx serve --root . </dev/null to see what it says."
 
 
-def round_trip(case: Case) -> Iterator[Finding]:
+def round_trip(case: DoctorContext) -> Iterator[CheckResult]:
     """Start, initialize, list the tools, call one, end: in a folder of its own, so that nothing of yours is indexed."""
     with tempfile.TemporaryDirectory(prefix="ctx-doctor-") as folder:
         project = Path(folder, "project")
         project.mkdir()
         (project / "notes.txt").write_text("a file to find\n", encoding="utf-8")
-        words = [*case.launch.words, "serve", "--root", str(project)]
+        words = [*case.launch.command_line, "serve", "--root", str(project)]
         env = {**case.env, "CTX_CACHE_FOLDER": str(Path(folder, "cache")), "CTX_WORKERS": "0"}
         try:
-            with Child(words, env) as child:
+            with ServerProcess(words, env) as child:
                 yield from _conversation(child)
         except OSError as error:
             yield problem("server", f"{words[0]} does not start: {error.strerror}", "Install ctx anew.")
 
 
-def _conversation(child: Child) -> Iterator[Finding]:
+def _conversation(child: ServerProcess) -> Iterator[CheckResult]:
     told = []
     for name, method, params in (
         ("initialize", "initialize", HELLO),
@@ -52,13 +52,13 @@ def _conversation(child: Child) -> Iterator[Finding]:
         ("a call", "tools/call", {"name": "list_directory", "arguments": {}}),
     ):
         started = time.monotonic()
-        answer = child.ask(method, params)
+        answer = child.request(method, params)
         if answer is None or "result" not in answer or answer["result"].get("isError"):
             yield problem("server", f"{_why_not(name, answer)}{child.last_words}", ABOUT)
             return
         told.append((name, time.monotonic() - started))
         if method == "initialize":
-            child.tell("notifications/initialized")
+            child.notify("notifications/initialized")
     started = time.monotonic()
     code = child.end()
     told.append(("its end", time.monotonic() - started))
@@ -83,7 +83,7 @@ def _why_not(name: str, answer: dict[str, Any] | None) -> str:
     return f"{name} failed: {error}"
 
 
-class Child:
+class ServerProcess:
     """A server process and its pipes. `noise` are the lines of its stdout that are no JSON."""
 
     def __init__(self, words: list[str], env: dict[str, str]) -> None:
@@ -120,7 +120,7 @@ class Child:
         lines = [line for line in self._said if not line.startswith("{")]  # the log of calls is JSON
         return f"; it said: {lines[-1][:300]}" if lines else ""
 
-    def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any] | None:
+    def request(self, method: str, params: dict[str, Any]) -> dict[str, Any] | None:
         """The response to a request; None when none comes."""
         self._last_id += 1
         if not self._send({"id": self._last_id, "method": method, "params": params}):
@@ -135,7 +135,7 @@ class Child:
                 return answer
         return None
 
-    def tell(self, method: str) -> None:
+    def notify(self, method: str) -> None:
         """A notification."""
         self._send({"method": method})
 

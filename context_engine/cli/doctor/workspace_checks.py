@@ -7,7 +7,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from context_engine.cli.doctor.check_results import Case, Finding, ok, problem, warning
+from context_engine.cli.doctor.check_results import DoctorContext, CheckResult, ok, problem, warning
 from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError
 from context_engine.model import Status
@@ -33,7 +33,7 @@ def chosen_root(named: Path | None, case_env: dict[str, str], here: Path) -> tup
     return workspace_roots.nearest_project(here), f"the project around {here}"
 
 
-def settings(case: Case) -> Iterator[Finding]:
+def settings(case: DoctorContext) -> Iterator[CheckResult]:
     """Whether the settings can be read, and which there are."""
     root = case.root or case.here
     try:
@@ -48,7 +48,7 @@ def settings(case: Case) -> Iterator[Finding]:
     yield ok("settings", " and ".join([*files, *variables]) or "the defaults")
 
 
-def parsers(case: Case) -> Iterator[Finding]:
+def parsers(case: DoctorContext) -> Iterator[CheckResult]:
     """Whether every parser loads. The engine knows which there are, so it is asked in the workspace."""
     with Engine.open(_some_folder(case), settings=Settings(cache_folder=_cache(case))) as engine:
         broken = engine.broken_parsers()
@@ -58,7 +58,7 @@ def parsers(case: Case) -> Iterator[Finding]:
         yield ok("parsers", "all load")
 
 
-def index(case: Case) -> Iterator[Finding]:
+def index(case: DoctorContext) -> Iterator[CheckResult]:
     """Whether the index opens, is sound and current, and whether somebody is writing it."""
     if case.root is None:
         return
@@ -74,7 +74,7 @@ def index(case: Case) -> Iterator[Finding]:
     yield from _writer(folder)
 
 
-def meaning(case: Case) -> Iterator[Finding]:
+def meaning(case: DoctorContext) -> Iterator[CheckResult]:
     """What finds by meaning: static vectors, and whether the model that was chosen can be used."""
     if case.root is None:
         return
@@ -92,7 +92,7 @@ def meaning(case: Case) -> Iterator[Finding]:
         yield ok("meaning", f"static vectors {state.static}; {state.model} {state.state}", state.suggestion)
 
 
-def watcher(case: Case) -> Iterator[Finding]:
+def watcher(case: DoctorContext) -> Iterator[CheckResult]:
     """Whether the system reports edits: a real watcher is started and stopped."""
     if case.root is None:
         return
@@ -111,7 +111,7 @@ def watcher(case: Case) -> Iterator[Finding]:
         yield ok("watcher", f"{state}{f' ({limits})' if limits else ''}")
 
 
-def _index_state(state: Status) -> Finding:
+def _index_state(state: Status) -> CheckResult:
     if state.state == "absent":
         return warning("index", "none yet: the first question has to wait", "Build it: ctx index.")
     holds = f"{state.files:,} files, {state.chunks:,} chunks, of {state.indexed_at}"
@@ -126,7 +126,7 @@ def _index_state(state: Status) -> Finding:
     return ok("index", f"{holds}, current")
 
 
-def _writer(folder: Path) -> Iterator[Finding]:
+def _writer(folder: Path) -> Iterator[CheckResult]:
     """Whether another process holds the writer's lock. The file alone means nothing: the system frees the lock itself."""
     file = folder / "writer.lock"
     if not file.exists():
@@ -151,13 +151,13 @@ def _inotify_limits() -> str:
     return ", ".join(told)
 
 
-def _cache(case: Case) -> Path | None:
+def _cache(case: DoctorContext) -> Path | None:
     try:
         return Settings.load(case.root or case.here, case.env).cache_folder
     except ContextEngineError:
         return None
 
 
-def _some_folder(case: Case) -> Path:
+def _some_folder(case: DoctorContext) -> Path:
     """A folder that may be opened, whatever it holds: nothing in it is read."""
     return case.root or Path(__file__).parent
