@@ -63,7 +63,7 @@ err = SafeConsole(stderr=True, highlight=False, soft_wrap=True)
 def escape_text(text: str) -> str:
     r"""Return a text as Rich shows it unchanged on one line: no markup, no line break, no control character, no secret.
 
-    >>> plain("[red]a\nb")
+    >>> escape_text("[red]a\nb")
     '\\[red]a\\u000ab'
     """
     return escape(one_line(masked(text)))
@@ -147,7 +147,7 @@ def print_markdown(markdown: str) -> None:
 def format_age(then_s: float | None, now_s: float) -> str:
     """How long ago it was, in the largest unit of which there is one.
 
-    >>> ago(0, 59), ago(0, 7_300), ago(0, 90_000), ago(9, 0), ago(None, 0)
+    >>> format_age(0, 59), format_age(0, 7_300), format_age(0, 90_000), format_age(9, 0), format_age(None, 0)
     ('just now', '2 h ago', '1 d ago', 'just now', '')
     """
     if then_s is None:
@@ -262,7 +262,7 @@ class _ProgressDisplay:
 def _format_share(done: int, total: int, unit: str) -> str:
     """How much of it, with its unit; bytes as the bar has them.
 
-    >>> _share(1_200, 4_000, "files"), _share(1_234_567, 9_000_000, "bytes")
+    >>> _format_share(1_200, 4_000, "files"), _format_share(1_234_567, 9_000_000, "bytes")
     ('1,200 of 4,000 files', '1.2 MB of 9.0 MB')
     """
     if unit != "bytes":

@@ -55,7 +55,7 @@ def revoke_token(file: Path | None, name: str) -> int:
 def parse_expiry(text: str, now_s: float) -> float | None:
     """The moment that was meant: a span from now, a date, or None for never. Raises: InvalidArgument.
 
-    >>> expiry("2d", 0.0), expiry("1970-01-02", 0.0), expiry("never", 0.0)
+    >>> parse_expiry("2d", 0.0), parse_expiry("1970-01-02", 0.0), parse_expiry("never", 0.0)
     (172800.0, 86400.0, None)
     """
     if text == NEVER:

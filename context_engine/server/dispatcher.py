@@ -269,7 +269,7 @@ class Gate:
         asked = _with_project_of_path(asked, self._names())
         engine = self._asked_of(asked)
         self._refuse_too_often(asked.tool.name)
-        known = replace(call, metrics=self.metrics.rows, chunks=self._chunks, listed=self._listed, off=self.off)
+        known = replace(call, metrics=self.metrics.rows, chunks=self._chunks, listed=self._listed, disabled=self.off)
         return asked.tool.call(engine, asked.arguments, known)
 
     def _refuse_switched_off(self, asked: Asked) -> None:

@@ -325,7 +325,7 @@ def parse_json_text(text: str) -> Any:
 def to_snake_case(name: str) -> str:
     """`includeDeps` -> `include_deps`.
 
-    >>> snake("includeDeps"), snake("top_k"), snake("topK"), snake("include-paths")
+    >>> to_snake_case("includeDeps"), to_snake_case("top_k"), to_snake_case("topK"), to_snake_case("include-paths")
     ('include_deps', 'top_k', 'top_k', 'include_paths')
     """
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).replace("-", "_").lower()

@@ -92,7 +92,7 @@ def write_file(
     return Reply("\n".join([_line(f"{verb} {file.path}", _sha(file), syntax[0], receipt), *_notes(receipt)]))
 
 
-@tool(touches="files", beside_error={"success": False}, rare=("expected_hash", "expected_matches"))
+@tool(touches="files", error_fields={"success": False}, rare=("expected_hash", "expected_matches"))
 def safe_replace(
     engine: "Engine",
     call: Call,

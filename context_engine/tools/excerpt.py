@@ -1,6 +1,6 @@
 r"""PURE. The part of a chunk worth showing first: as it is when short, else the run of lines that answers best.
 
->>> excerpt("def a():\n    pass\n\ndef login():\n    return 1", "login", lines_max=2, chars_max=200)
+>>> cut_excerpt("def a():\n    pass\n\ndef login():\n    return 1", "login", lines_max=2, chars_max=200)
 (3, 'def login():\n    return 1')
 >>> first_line("    \n@cached\ndef login(user):\n    ...")
 '@cached def login(user):'

@@ -119,7 +119,7 @@ def _label(entry: "TreeEntry", *, sizes: bool) -> str:
 def format_size(size_bytes: int) -> str:
     """A size a person can read.
 
-    >>> size_text(512), size_text(2048), size_text(3_400_000)
+    >>> format_size(512), format_size(2048), format_size(3_400_000)
     ('512 B', '2.0 kB', '3.2 MB')
     """
     size, unit = float(size_bytes), "B"

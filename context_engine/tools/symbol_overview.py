@@ -1,6 +1,6 @@
 r"""PURE. What a `symbols` chunk lists, counted from its text: an overview is made when it is asked for, nothing else is kept.
 
->>> listed_counts("imports: 2\nclass Pool (lines 3-9)\n  method drain (lines 5-9)")
+>>> count_listed_symbols("imports: 2\nclass Pool (lines 3-9)\n  method drain (lines 5-9)")
 {'imports_count': 2, 'symbols_count': 2, 'types_count': 1, 'functions_count': 1}
 """
 
@@ -20,7 +20,7 @@ _MORE = re.compile(r"^\.\.\. (\d+) more\Z", re.MULTILINE)
 def count_listed_symbols(text: str) -> dict[str, int]:
     r"""Imports and symbols; types and functions too unless the list was cut and they cannot be known.
 
-    >>> listed_counts("function drain (lines 1-2)\n... 7 more")
+    >>> count_listed_symbols("function drain (lines 1-2)\n... 7 more")
     {'imports_count': 0, 'symbols_count': 8}
     """
     kinds = Counter(_SYMBOL.findall(text))

@@ -43,7 +43,7 @@ class Call:
     """The circumstances of one call: who hears of its progress, how it is cancelled, where to read the metrics.
 
     `chunks` gives the folder of chunk files that is served beside the workspace, None when there is none. `listed` are the
-    names the client was shown, None when nobody knows; `off` names the option that forbids a tool. `session` tells
+    names the client was shown, None when nobody knows; `disabled` names the option that forbids a tool. `session` tells
     clients apart: what one of them has read and edited; empty when nobody knows who calls.
 
     `ask` puts a question to the person behind the client: None when nobody can be asked, or nobody answers. Some clients
@@ -84,7 +84,7 @@ HINTS: Mapping[Touches, Hints] = {
 class Tool:
     """One thing an agent can ask for. `aliases` are other names for exactly the same; `always_load`: see `meta`.
 
-    `instead` is a tool that finds things another way: when this one is broken, that one may not be. `beside_error` is what
+    `instead` is a tool that finds things another way: when this one is broken, that one may not be. `error_fields` is what
     a seed wants to stand beside the error of a refusal. `rare` names arguments that `tool_manifest` shows and the lists of a
     client do not: each word there is paid for in every request.
     """
@@ -139,7 +139,7 @@ def tool(
     destructive: bool = False,
     always_load: bool = False,
     instead: str = "",
-    beside_error: Mapping[str, Any] | None = None,
+    error_fields: Mapping[str, Any] | None = None,
     rare: tuple[str, ...] = (),
 ) -> Callable[[Callable[..., Reply]], Tool]:
     """Make a tool of a function `(engine, call, ...) -> Reply`."""
@@ -147,7 +147,7 @@ def tool(
     def made(run: Callable[..., Reply]) -> Tool:
         description = " ".join((run.__doc__ or "").split())
         name = getattr(run, "__name__", "")
-        parameters, beside = _parameters(run), beside_error or {}
+        parameters, beside = _parameters(run), error_fields or {}
         return Tool(
             name,
             description,

@@ -39,9 +39,9 @@ class UserQuestion:
     def read_answer(self, action: str, content: Mapping[str, Any] | None) -> UserAnswer | None:
         """What a filled form says; None when it is no answer to this question.
 
-        >>> Question("Go on?", ("yes", "no")).answered("accept", {"choice": "yes"})
-        Answer(action='accept', choice='yes', comment='')
-        >>> Question("Go on?", ("yes", "no")).answered("accept", {"choice": "maybe"})
+        >>> UserQuestion("Go on?", ("yes", "no")).read_answer("accept", {"choice": "yes"})
+        UserAnswer(action='accept', choice='yes', comment='')
+        >>> UserQuestion("Go on?", ("yes", "no")).read_answer("accept", {"choice": "maybe"})
         """
         if action == "decline" or action == "cancel":
             return UserAnswer(action)

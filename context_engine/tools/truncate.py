@@ -1,8 +1,8 @@
 """PURE. Keeping a reply inside its limits: whole items only, and always saying what was left out.
 
->>> how_many_fit(["aaaa", "bbbb", "cccc"], chars_max=10)
+>>> count_fitting(["aaaa", "bbbb", "cccc"], chars_max=10)
 2
->>> compact({"path": "src/ä.py", "lines": "1-2"})
+>>> compact_json({"path": "src/ä.py", "lines": "1-2"})
 '{"path":"src/ä.py","lines":"1-2"}'
 """
 
@@ -39,7 +39,7 @@ def drop_empty(row: Mapping[str, Any]) -> dict[str, Any]:
 def reply_size(text: str) -> int:
     """What a text takes of a reply's limit: its characters, or more where its UTF-8 would break a limit in bytes.
 
-    >>> size("code"), size("代码")
+    >>> reply_size("code"), reply_size("代码")
     (4, 5)
     """
     if text.isascii():
@@ -82,7 +82,7 @@ def take_fitting_rows(
 def format_count(number: int, noun: str, plural: str = "") -> str:
     """The number with its noun.
 
-    >>> counted(1, "file"), counted(1200, "match", "matches")
+    >>> format_count(1, "file"), format_count(1200, "match", "matches")
     ('1 file', '1,200 matches')
     """
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

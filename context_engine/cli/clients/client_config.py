@@ -131,7 +131,7 @@ def read_config_state(client: Client, scope: str, path: Path) -> ClientConfigSta
 def command_line_of(entry: dict[str, Any]) -> tuple[str, ...]:
     """The command line of an entry, in whichever of the two shapes clients use.
 
-    >>> words_of({"command": ["ctx", "serve"]}), words_of({"command": "ctx", "args": ["serve"]})
+    >>> command_line_of({"command": ["ctx", "serve"]}), command_line_of({"command": "ctx", "args": ["serve"]})
     (('ctx', 'serve'), ('ctx', 'serve'))
     """
     command, args = entry.get("command"), entry.get("args")

@@ -3,7 +3,7 @@ r"""PURE. Changes one member of a JSON text and leaves every other character as 
 JSON here is what editors and agents read from their settings: with `//` and `/* */`, with or without a comma at the end.
 What is added follows the text around it: its indentation, its line ends, and a trailing comma only where there was one.
 
->>> print(merged('{\n  "theme": "dark" // at night\n}', ("servers", "ctx"), {"command": "ctx"}))
+>>> print(set_entry('{\n  "theme": "dark" // at night\n}', ("servers", "ctx"), {"command": "ctx"}))
 {
   "theme": "dark", // at night
   "servers": {
@@ -362,7 +362,7 @@ def _apply_edits(text: str, edits: Sequence[tuple[int, int, str]]) -> str:
 def _nest(path: Sequence[str], value: Any) -> Any:
     """A value in the objects that a path names.
 
-    >>> _nested(("a", "b"), 1)
+    >>> _nest(("a", "b"), 1)
     {'a': {'b': 1}}
     """
     for key in reversed(path):

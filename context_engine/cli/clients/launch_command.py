@@ -1,7 +1,7 @@
 r"""How a client starts `ctx`: the installed script by its full path, since a client's own PATH is often a short one.
 
->>> Facts = Started(argv0="/home/me/.local/bin/ctx", python="/opt/ctx/bin/python", prefix="/opt/ctx", scripts="/opt/ctx/bin")
->>> launch(Facts, lambda path: True, lambda name: None).command
+>>> Facts = ProcessOrigin(argv0="/home/me/.local/bin/ctx", python="/opt/ctx/bin/python", prefix="/opt/ctx", scripts="/opt/ctx/bin")
+>>> find_launch_command(Facts, lambda path: True, lambda name: None).command
 '/home/me/.local/bin/ctx'
 """
 
@@ -112,7 +112,7 @@ def make_portable(one: LaunchCommand) -> LaunchCommand:
 def starts_ctx(words: Sequence[str]) -> bool:
     r"""Whether a command line starts `ctx`, wherever it lies and whatever starts it.
 
-    >>> is_ours(["C:\\bin\\ctx.exe", "serve"]), is_ours(["uvx", "smart-context-engine"]), is_ours(["npx", "ctx-other"])
+    >>> starts_ctx(["C:\\bin\\ctx.exe", "serve"]), starts_ctx(["uvx", "smart-context-engine"]), starts_ctx(["npx", "ctx-other"])
     (True, True, False)
     """
     names = {PureWindowsPath(word).name.removesuffix(".exe") for word in words}  # which knows both kinds of slashes

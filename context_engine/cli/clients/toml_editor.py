@@ -3,7 +3,7 @@
 A table that is not there yet is written at the end, as one would by hand; one that is there is changed in its place.
 Each result is read again by Python's own parser before it counts: a layout that neither way can handle is refused.
 
->>> print(merged("model = 'x' # fast", ("servers", "ctx"), {"command": "ctx", "args": ["serve"]}))
+>>> print(set_entry("model = 'x' # fast", ("servers", "ctx"), {"command": "ctx", "args": ["serve"]}))
 model = 'x' # fast
 <BLANKLINE>
 [servers.ctx]
