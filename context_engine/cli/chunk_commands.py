@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from context_engine.cli.console import run_index, print_note, print_rows, run_with_progress
+from context_engine.cli.console import print_note, print_rows, run_index, run_with_progress
 from context_engine.cli.workspace_root import resolve_root
 from context_engine.engine import Engine
 from context_engine.index.chunk_files import FILES

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.markup import escape
 
-from context_engine.cli.console import err, run_index, out, print_rows, run_with_progress
+from context_engine.cli.console import err, out, print_rows, run_index, run_with_progress
 from context_engine.cli.workspace_root import find_project, resolve_root
 from context_engine.engine import Engine, Settings
 from context_engine.errors import Cancelled, InvalidArgument, InvalidPath

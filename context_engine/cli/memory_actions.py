@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 from context_engine.cli.call_command import call_for_text, drop_unset, print_reply
 from context_engine.cli.console import (
     Cell,
-    format_age,
-    err,
-    print_note,
-    out,
-    escape_text,
-    print_markdown,
-    ensure_index,
-    print_rows,
     confirm,
+    ensure_index,
+    err,
+    escape_text,
+    format_age,
+    out,
+    print_markdown,
+    print_note,
+    print_rows,
     print_table,
 )
 from context_engine.cli.workspace_root import resolve_root

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from context_engine import __version__
-from context_engine.cli.console import err, print_note, out, escape_text, run_with_progress
+from context_engine.cli.console import err, escape_text, out, print_note, run_with_progress
 from context_engine.cli.workspace_root import resolve_root
 from context_engine.engine import Engine
 from context_engine.errors import Cancelled, InvalidArgument

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from context_engine.cli.console import err, print_note, out, escape_text, ensure_index
+from context_engine.cli.console import ensure_index, err, escape_text, out, print_note
 from context_engine.cli.workspace_root import resolve_root
 from context_engine.engine import Engine
 from context_engine.errors import Cancelled
 from context_engine.model import Hit
 from context_engine.text.visible_text import visible
-from context_engine.tools.search_tools import parse_search_arguments, excerpt_hit, main_score_parts
+from context_engine.tools.search_tools import excerpt_hit, main_score_parts, parse_search_arguments
 
 if TYPE_CHECKING:
     from context_engine.model import Answer

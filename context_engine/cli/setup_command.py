@@ -14,8 +14,8 @@ from context_engine.cli.clients import client_config, client_table
 from context_engine.cli.clients.client_config import ClientConfigFile
 from context_engine.cli.clients.client_table import Client
 from context_engine.cli.clients.config_paths import Machine
-from context_engine.cli.clients.launch_command import LaunchCommand, starts_ctx, find_own_launch_command, make_portable
-from context_engine.cli.console import print_error, print_note, out, print_rows
+from context_engine.cli.clients.launch_command import LaunchCommand, find_own_launch_command, make_portable, starts_ctx
+from context_engine.cli.console import out, print_error, print_note, print_rows
 from context_engine.cli.workspace_root import find_project
 from context_engine.errors import ContextEngineError, InvalidArgument
 from context_engine.repo import workspace_roots

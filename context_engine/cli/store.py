@@ -8,14 +8,14 @@ from contextlib import closing
 from pathlib import Path
 
 from context_engine.cli.console import (
-    format_age,
-    err,
-    run_index,
-    print_note,
-    out,
-    escape_text,
     confirm,
+    err,
+    escape_text,
+    format_age,
+    out,
+    print_note,
     print_table,
+    run_index,
     run_with_progress,
 )
 from context_engine.cli.index_command import INTERRUPTED, show

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from context_engine.cli.console import Cell, err, print_note, out, print_table
+from context_engine.cli.console import Cell, err, out, print_note, print_table
 from context_engine.errors import InvalidArgument
 from context_engine.repo import workspace_roots
 from context_engine.server.token_file import Kept, TokenFile, Wish, own_file

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from context_engine.cli.console import Cell, build_table, err, out, escape_text, print_table
+from context_engine.cli.console import Cell, build_table, err, escape_text, out, print_table
 from context_engine.plans.effort import effort_of
 from context_engine.plans.model import Step, numbers
 from context_engine.plans.plan_lifecycle import DONE

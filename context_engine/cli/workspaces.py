@@ -9,11 +9,11 @@ from pathlib import Path
 
 from context_engine.cli.console import (
     err,
-    run_index,
-    print_note,
     escape_text,
+    print_note,
     print_rows,
     print_table,
+    run_index,
     run_with_progress,
 )
 from context_engine.cli.workspace_root import find_project

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from context_engine.context.project_knowledge import REPOSITORY_WORDS
 from context_engine.text.visible_text import one_line
-from context_engine.tools.truncate import compact_json, format_count, drop_empty
+from context_engine.tools.truncate import compact_json, drop_empty, format_count
 
 if TYPE_CHECKING:
     from context_engine.context.bundle import Bundle, BundledFile, LeftOut, Snippet

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from context_engine.tools.tool import Reply
-from context_engine.tools.truncate import compact_json, take_fitting_rows, drop_empty
+from context_engine.tools.truncate import compact_json, drop_empty, take_fitting_rows
 
 if TYPE_CHECKING:
     from context_engine.search.served_chunks import ChunkAnswer, ChunkStatus

@@ -14,17 +14,17 @@ from context_engine.model import Filter
 from context_engine.secrets import mask
 from context_engine.text.lines import around
 from context_engine.tools.arguments import (
-    ChoiceArg,
     BooleanArg,
+    ChoiceArg,
     FractionArg,
+    IntegerArg,
     TextArg,
     TextListArg,
-    IntegerArg,
     argument_error,
 )
 from context_engine.tools.bundle_replies import ReplyMeta, render_bundle_json, render_bundle_markdown
 from context_engine.tools.tool import Call, Reply, tool
-from context_engine.tools.truncate import compact_json, reply_size, drop_empty
+from context_engine.tools.truncate import compact_json, drop_empty, reply_size
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine

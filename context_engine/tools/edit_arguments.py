@@ -14,13 +14,13 @@ from context_engine.edit.model import Edit, Fuzzy
 from context_engine.text.spans import LineSpan
 from context_engine.tools.arguments import (
     ENDLESS,
-    BooleanArg,
     ArgumentType,
-    TextArg,
+    BooleanArg,
     IntegerArg,
+    TextArg,
+    argument_error,
     parse_json_text,
     suggest_nearest,
-    argument_error,
     to_snake_case,
 )
 

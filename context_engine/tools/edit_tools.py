@@ -14,7 +14,7 @@ from context_engine.secrets.masked_text import masked
 from context_engine.text.lines import split
 from context_engine.text.spans import LineSpan
 from context_engine.text.visible_text import one_line
-from context_engine.tools.arguments import BooleanArg, TextArg, IntegerArg
+from context_engine.tools.arguments import BooleanArg, IntegerArg, TextArg
 from context_engine.tools.edit_arguments import (
     AnchorArg,
     ContentArg,
@@ -26,7 +26,7 @@ from context_engine.tools.edit_arguments import (
 )
 from context_engine.tools.file_tools import SHA_CHARS
 from context_engine.tools.tool import Call, Reply, tool
-from context_engine.tools.truncate import NOTE_CHARS, compact_json, format_count, count_fitting
+from context_engine.tools.truncate import NOTE_CHARS, compact_json, count_fitting, format_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

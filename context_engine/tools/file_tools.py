@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 from context_engine.errors import CallError, TooLarge
 from context_engine.text.lines import split
 from context_engine.text.visible_text import one_line
-from context_engine.tools.arguments import ChoiceArg, BooleanArg, TextArg, IntegerArg
+from context_engine.tools.arguments import BooleanArg, ChoiceArg, IntegerArg, TextArg
 from context_engine.tools.excerpt import clip_line
 from context_engine.tools.imported_files import fit_dependencies
 from context_engine.tools.search_tools import format_outline
 from context_engine.tools.tool import Call, Reply, tool
-from context_engine.tools.truncate import NOTE_CHARS, cut_to_size, compact_json, format_count, count_fitting, reply_size
+from context_engine.tools.truncate import NOTE_CHARS, compact_json, count_fitting, cut_to_size, format_count, reply_size
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine

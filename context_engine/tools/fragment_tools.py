@@ -26,12 +26,12 @@ from context_engine.text.lines import around, split
 from context_engine.text.spans import Group, LineSpan, group
 from context_engine.text.token_estimate import CHARS_PER_TOKEN, estimate
 from context_engine.text.visible_text import one_line
-from context_engine.tools.arguments import LineRangesArg, TextArg, TextListArg, IntegerArg
+from context_engine.tools.arguments import IntegerArg, LineRangesArg, TextArg, TextListArg
 from context_engine.tools.excerpt import clip_line
 from context_engine.tools.file_tools import AROUND, SHA_CHARS
 from context_engine.tools.search_tools import format_outline
 from context_engine.tools.tool import Call, Reply, tool
-from context_engine.tools.truncate import NOTE_CHARS, compact_json, format_count, count_fitting, reply_size
+from context_engine.tools.truncate import NOTE_CHARS, compact_json, count_fitting, format_count, reply_size
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine

@@ -24,9 +24,9 @@ from context_engine.memory.memory_requests import (
     Wanted,
 )
 from context_engine.secrets.masked_text import masked
-from context_engine.tools.arguments import ChoiceArg, BooleanArg, FractionArg, TextArg, TextListArg, IntegerArg
+from context_engine.tools.arguments import BooleanArg, ChoiceArg, FractionArg, IntegerArg, TextArg, TextListArg
 from context_engine.tools.tool import Call, Reply, tool
-from context_engine.tools.truncate import cut_to_size, compact_json, take_fitting_rows, drop_empty
+from context_engine.tools.truncate import compact_json, cut_to_size, drop_empty, take_fitting_rows
 
 if TYPE_CHECKING:
     from context_engine.memory.knowledge import Knowledge, Known, Result

@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 from context_engine.tools.arguments import (
     ENDLESS,
     ArgumentType,
+    IntegerArg,
     TextArg,
     TextListArg,
-    IntegerArg,
-    parse_json_text,
     argument_error,
+    parse_json_text,
 )
 
 STEPS_MAX = 2_000

@@ -9,19 +9,19 @@ from context_engine.context.refinement import ASSISTS, Climbed
 from context_engine.errors import CallError, InvalidArgument, PlanNotFound
 from context_engine.model import Filter
 from context_engine.tools.arguments import (
-    ChoiceArg,
-    BooleanArg,
     ArgumentType,
+    BooleanArg,
+    ChoiceArg,
+    IntegerArg,
     TextArg,
     TextListArg,
-    IntegerArg,
     argument_error,
 )
 from context_engine.tools.context_tools import count_model_tokens
 from context_engine.tools.edit_arguments import ContentArg, EditListArg, read_fields, read_objects
 from context_engine.tools.plan_packets import packet_rows
 from context_engine.tools.tool import Call, Reply, tool
-from context_engine.tools.truncate import NOTE_CHARS, compact_json, reply_size, drop_empty
+from context_engine.tools.truncate import NOTE_CHARS, compact_json, drop_empty, reply_size
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from context_engine.tools.file_tools import SHA_CHARS
-from context_engine.tools.truncate import cut_to_size, compact_json, drop_empty
+from context_engine.tools.truncate import compact_json, cut_to_size, drop_empty
 
 if TYPE_CHECKING:
     from context_engine.plans.model import Plan, Step

@@ -13,18 +13,18 @@ from context_engine.plans.plan_markdown import difference_text, plan_text
 from context_engine.storage import timestamps
 from context_engine.tools.arguments import (
     ENDLESS,
-    ChoiceArg,
-    ObjectArg,
     BooleanArg,
+    ChoiceArg,
+    IntegerArg,
+    ObjectArg,
     TextArg,
     TextListArg,
-    IntegerArg,
     argument_error,
 )
 from context_engine.tools.plan_arguments import PLAN_ID, Rows, Sent
 from context_engine.tools.plan_replies import answer, shown_plan
 from context_engine.tools.tool import Call, Reply, tool
-from context_engine.tools.truncate import NOTE_CHARS, compact_json, take_fitting_rows, reply_size, drop_empty
+from context_engine.tools.truncate import NOTE_CHARS, compact_json, drop_empty, reply_size, take_fitting_rows
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine

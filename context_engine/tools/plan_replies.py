@@ -7,12 +7,12 @@ from context_engine.plans.model import Plan
 from context_engine.plans.plan_serialization import wire
 from context_engine.tools.truncate import (
     NOTE_CHARS,
-    cut_to_size,
     compact_json,
-    take_fitting_rows,
     count_fitting,
-    reply_size,
+    cut_to_size,
     drop_empty,
+    reply_size,
+    take_fitting_rows,
 )
 
 SPARE = ("dependency_graph", "architecture", "evidence", "scope", "risks", "milestones", "testing_strategy")

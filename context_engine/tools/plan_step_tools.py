@@ -9,14 +9,14 @@ from context_engine.plans.model import numbers
 from context_engine.plans.plan_markdown import plan_text, progress_text
 from context_engine.plans.plan_progress import wire_execution
 from context_engine.plans.plan_requests import AGENT, DECISIONS, HOURS_MAX, PERSON, Caller, Report
-from context_engine.tools.arguments import ChoiceArg, BooleanArg, TextArg, TextListArg, IntegerArg
+from context_engine.tools.arguments import BooleanArg, ChoiceArg, IntegerArg, TextArg, TextListArg
 from context_engine.tools.plan_arguments import PLAN_ID, STEP, STEP_NUMBERS, UID, Prose, Rows, numbers_of, which_step
 from context_engine.tools.plan_packets import packet_rows
 from context_engine.tools.plan_replies import answer, page
 from context_engine.tools.plan_tools import FORMATS, approval_row
 from context_engine.tools.tool import Call, Reply, tool
 from context_engine.tools.tool_questions import UserQuestion
-from context_engine.tools.truncate import NOTE_CHARS, cut_to_size, take_fitting_rows, drop_empty
+from context_engine.tools.truncate import NOTE_CHARS, cut_to_size, drop_empty, take_fitting_rows
 
 if TYPE_CHECKING:
     from context_engine.plans.approval_events import Requested, Responded

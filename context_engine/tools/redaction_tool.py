@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 from context_engine.errors import TooLarge
 from context_engine.secrets import Found, How, engines
-from context_engine.tools.arguments import ChoiceArg, BooleanArg, TextArg, TextListArg, IntegerArg
+from context_engine.tools.arguments import BooleanArg, ChoiceArg, IntegerArg, TextArg, TextListArg
 from context_engine.tools.edit_arguments import ContentArg
 from context_engine.tools.tool import Call, Reply, tool
-from context_engine.tools.truncate import compact_json, take_fitting_rows, reply_size
+from context_engine.tools.truncate import compact_json, reply_size, take_fitting_rows
 
 if TYPE_CHECKING:
     from context_engine.secrets.redactor import Scrubber

@@ -7,7 +7,7 @@ from context_engine.text.visible_text import one_line
 from context_engine.tools.arguments import BooleanArg, TextArg
 from context_engine.tools.excerpt import clip_line
 from context_engine.tools.tool import Call, Reply, tool
-from context_engine.tools.truncate import NOTE_CHARS, format_count, count_fitting
+from context_engine.tools.truncate import NOTE_CHARS, count_fitting, format_count
 
 if TYPE_CHECKING:
     from context_engine.edit.apply import Receipt

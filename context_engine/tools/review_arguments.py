@@ -6,13 +6,13 @@ from typing import Any
 from context_engine.review.finding import CATEGORIES
 from context_engine.review.review_options import FAIL_ON, Options
 from context_engine.tools.arguments import (
-    ChoiceArg,
     BooleanArg,
-    Parameter,
+    ChoiceArg,
     FractionArg,
+    IntegerArg,
+    Parameter,
     TextArg,
     TextListArg,
-    IntegerArg,
     bind,
 )
 

@@ -11,10 +11,10 @@ from context_engine.review import session_lifecycle
 from context_engine.review.finding import PRIORITIES
 from context_engine.review.review_request import Request
 from context_engine.storage.timestamps import iso
-from context_engine.tools.arguments import ObjectArg, BooleanArg, TextArg, TextListArg, IntegerArg
+from context_engine.tools.arguments import BooleanArg, IntegerArg, ObjectArg, TextArg, TextListArg
 from context_engine.tools.review_arguments import options_of
 from context_engine.tools.tool import Call, Reply, tool
-from context_engine.tools.truncate import compact_json, take_fitting_rows, drop_empty
+from context_engine.tools.truncate import compact_json, drop_empty, take_fitting_rows
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine

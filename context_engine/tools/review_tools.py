@@ -14,18 +14,18 @@ from context_engine.review.finding import CATEGORIES
 from context_engine.review.review_options import FAIL_ON, Options
 from context_engine.text.diff import DIFF_BYTES_MAX
 from context_engine.tools.arguments import (
-    ChoiceArg,
-    ObjectArg,
     BooleanArg,
+    ChoiceArg,
     FractionArg,
+    IntegerArg,
+    ObjectArg,
     TextArg,
     TextListArg,
-    IntegerArg,
 )
 from context_engine.tools.edit_arguments import ContentArg
 from context_engine.tools.review_arguments import INSTRUCTIONS_CHARS, PATTERNS_MAX, options_of
 from context_engine.tools.tool import Call, Reply, tool
-from context_engine.tools.truncate import compact_json, take_fitting_rows, reply_size, drop_empty
+from context_engine.tools.truncate import compact_json, drop_empty, reply_size, take_fitting_rows
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine

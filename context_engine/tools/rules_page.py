@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from context_engine.context.project_knowledge import REPOSITORY_WORDS
-from context_engine.tools.truncate import cut_to_size, format_count, count_fitting
+from context_engine.tools.truncate import count_fitting, cut_to_size, format_count
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine

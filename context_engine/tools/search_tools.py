@@ -8,7 +8,7 @@ from context_engine.errors import InvalidArgument
 from context_engine.model import CHUNK_KINDS, ChunkKind, Filter, Hit, Query
 from context_engine.text.spans import LineSpan
 from context_engine.text.visible_text import one_line
-from context_engine.tools.arguments import ENDLESS, ChoiceArg, FractionArg, TextArg, TextListArg, IntegerArg, bind
+from context_engine.tools.arguments import ENDLESS, ChoiceArg, FractionArg, IntegerArg, TextArg, TextListArg, bind
 from context_engine.tools.chunk_replies import served_reply
 from context_engine.tools.excerpt import clip_line, cut_excerpt, first_line
 from context_engine.tools.symbol_overview import count_listed_symbols
@@ -16,10 +16,10 @@ from context_engine.tools.tool import Call, Reply, tool
 from context_engine.tools.truncate import (
     NOTE_CHARS,
     compact_json,
-    format_count,
-    take_fitting_rows,
     count_fitting,
     drop_empty,
+    format_count,
+    take_fitting_rows,
 )
 
 if TYPE_CHECKING:

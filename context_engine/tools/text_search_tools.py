@@ -8,15 +8,15 @@ from context_engine.errors import InvalidArgument
 from context_engine.model import RelPath, Scan, TextFile, TextLine, TextPart, TextQuery
 from context_engine.search.text_search import by_keywords, cursor, page, position, ranked, stamp
 from context_engine.text.visible_text import one_line
-from context_engine.tools.arguments import BooleanArg, TextArg, TextListArg, IntegerArg
+from context_engine.tools.arguments import BooleanArg, IntegerArg, TextArg, TextListArg
 from context_engine.tools.tool import Call, Reply, tool
 from context_engine.tools.truncate import (
     NOTE_CHARS,
     compact_json,
-    format_count,
-    take_fitting_rows,
-    reply_size,
     drop_empty,
+    format_count,
+    reply_size,
+    take_fitting_rows,
 )
 
 if TYPE_CHECKING:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.errors import InvalidArgument, UnknownTool
 from context_engine.tools.arguments import (
-    ObjectArg,
     BooleanArg,
+    ObjectArg,
     TextArg,
     TextListArg,
+    argument_error,
     bind,
     suggest_nearest,
-    argument_error,
 )
 from context_engine.tools.tool import Call, Reply, Tool, tool
 from context_engine.tools.truncate import compact_json, format_count, take_fitting_rows

@@ -10,15 +10,15 @@ from context_engine.context.refinement import ASSISTS, Ladder
 from context_engine.review.validation.critique import SCHEMA, second_pass, standing, wrong_with
 from context_engine.review.validation.remark import ids
 from context_engine.review.validation.validation_request import KINDS, Validated, Wanted, by_severity
-from context_engine.tools.arguments import ChoiceArg, ObjectArg, BooleanArg, TextArg, TextListArg, IntegerArg
+from context_engine.tools.arguments import BooleanArg, ChoiceArg, IntegerArg, ObjectArg, TextArg, TextListArg
 from context_engine.tools.tool import Call, Reply, tool
 from context_engine.tools.truncate import (
     NOTE_CHARS,
     compact_json,
-    format_count,
-    take_fitting_rows,
-    reply_size,
     drop_empty,
+    format_count,
+    reply_size,
+    take_fitting_rows,
 )
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from context_engine.cli.app import app
 from context_engine.cli.clients import client_config, client_table
 from context_engine.cli.clients.launch_command import LaunchCommand, find_own_launch_command
 from context_engine.cli.doctor import check_runner, client_checks, host_checks, server_checks, workspace_checks
-from context_engine.cli.doctor.check_results import DoctorContext, CheckResult, ok
+from context_engine.cli.doctor.check_results import CheckResult, DoctorContext, ok
 from context_engine.engine import Engine
 from context_engine.errors import HostError
 from context_engine.settings import Settings
@@ -99,7 +99,7 @@ def test_for_a_person_each_line_has_its_next_step_below(
 ) -> None:
     ill = (lambda _: iter([ok("one", "fine"), CheckResult("two", "problem", "[broken]", "Mend it.")]),)
     monkeypatch.setattr(check_runner, "CHECKS", ill)
-    monkeypatch.setattr(check_runner, "examined", lambda root, names: [each for check in ill for each in check(None)])
+    monkeypatch.setattr(check_runner, "run_checks", lambda root, names: [each for check in ill for each in check(None)])
     assert check_runner.doctor(None, [], as_json=False) == 1
     assert capsys.readouterr().out == (
         "ok       one  fine\nproblem  two  [broken]\n              -> Mend it.\n\n1 problem\n"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.cli.clients.jsonc_editor import DEPTH_MAX, get_value, set_entry, remove_entry
+from context_engine.cli.clients.jsonc_editor import DEPTH_MAX, get_value, remove_entry, set_entry
 from context_engine.errors import InvalidArgument
 
 PATH = ("servers", "ctx")

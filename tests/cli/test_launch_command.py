@@ -11,10 +11,10 @@ from context_engine.cli.clients import launch_command as launching
 from context_engine.cli.clients.launch_command import (
     LaunchCommand,
     ProcessOrigin,
-    starts_ctx,
     find_launch_command,
     find_own_launch_command,
     make_portable,
+    starts_ctx,
 )
 
 

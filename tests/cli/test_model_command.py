@@ -76,7 +76,7 @@ def test_models_lie_in_the_cache_that_the_settings_name(tmp_path: Path, monkeypa
     monkeypatch.delenv("CTX_CACHE_FOLDER", raising=False)
     assert model_command.models_folder(tmp_path) == user_cache_folder() / "models"
     monkeypatch.setenv("CTX_CACHE_FOLDER", str(tmp_path / "mine"))
-    monkeypatch.setattr(model_command, "project_around", lambda here: here)
+    monkeypatch.setattr(model_command, "find_project", lambda here: here)
     assert model_command.models_folder(tmp_path) == tmp_path / "mine" / "models"
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from context_engine.cli.call_command import build_dispatcher
-from context_engine.cli.console import out, escape_text, print_markdown, print_table
+from context_engine.cli.console import escape_text, out, print_markdown, print_table
 from context_engine.cli.search_command import SearchOptions, search
 from context_engine.engine import Engine
 from context_engine.errors import InvalidArgument

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from context_engine import tools
 from context_engine.errors import InvalidArgument
 from context_engine.tools.arguments import (
-    ObjectArg,
     BooleanArg,
+    IntegerArg,
+    ObjectArg,
     Parameter,
     TextArg,
     TextListArg,
-    IntegerArg,
     bind,
     to_snake_case,
 )

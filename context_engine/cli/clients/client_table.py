@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from context_engine.cli.clients import config_paths, jsonc_editor, toml_editor
-from context_engine.cli.clients.config_paths import Machine, ConfigPaths
+from context_engine.cli.clients.config_paths import ConfigPaths, Machine
 from context_engine.cli.clients.launch_command import LaunchCommand
 from context_engine.errors import InvalidArgument
 

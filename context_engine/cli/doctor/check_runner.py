@@ -12,9 +12,9 @@ from pathlib import Path
 from context_engine import __version__
 from context_engine.cli.clients import client_config, client_table
 from context_engine.cli.clients.launch_command import find_own_launch_command
-from context_engine.cli.console import err, out, escape_text
+from context_engine.cli.console import err, escape_text, out
 from context_engine.cli.doctor import client_checks, host_checks, server_checks, workspace_checks
-from context_engine.cli.doctor.check_results import DoctorContext, CheckResult, ok, problem
+from context_engine.cli.doctor.check_results import CheckResult, DoctorContext, ok, problem
 from context_engine.errors import ContextEngineError
 
 Check = Callable[[DoctorContext], Iterator[CheckResult]]

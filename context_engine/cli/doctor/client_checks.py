@@ -10,7 +10,7 @@ from pathlib import Path
 
 from context_engine.cli.clients import client_config, client_table
 from context_engine.cli.clients.client_config import ClientConfigState
-from context_engine.cli.doctor.check_results import DoctorContext, CheckResult, ok, problem
+from context_engine.cli.doctor.check_results import CheckResult, DoctorContext, ok, problem
 from context_engine.repo.executables import find_program
 
 RUN_S_MAX = 10.0

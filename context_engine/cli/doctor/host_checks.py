@@ -15,7 +15,7 @@ from pathlib import Path
 
 from context_engine import __version__
 from context_engine.cli.clients.launch_command import PACKAGE
-from context_engine.cli.doctor.check_results import DoctorContext, CheckResult, ok, problem, warning
+from context_engine.cli.doctor.check_results import CheckResult, DoctorContext, ok, problem, warning
 from context_engine.errors import ContextEngineError
 from context_engine.repo.executables import find_program
 from context_engine.repo.ripgrep import VERSION_MIN, found_rg

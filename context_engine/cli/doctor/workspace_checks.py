@@ -7,7 +7,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from context_engine.cli.doctor.check_results import DoctorContext, CheckResult, ok, problem, warning
+from context_engine.cli.doctor.check_results import CheckResult, DoctorContext, ok, problem, warning
 from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError
 from context_engine.model import Status
