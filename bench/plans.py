@@ -19,9 +19,9 @@ from typing import Any
 
 import msgspec
 
-from context_engine.plans.model import Plan, Step
-from context_engine.plans.plan_requests import Wanted
-from context_engine.plans.plan_service import Place, Planning
+from context_engine.plans.model import Plan, PlanStep
+from context_engine.plans.plan_requests import PlanQuery
+from context_engine.plans.plan_service import PlanDependencies, PlanService
 from context_engine.repo.git import Git
 from context_engine.repo.paths import Root
 
@@ -42,39 +42,39 @@ def main() -> None:
         plans = opened(Path(folder), flush=True)
         print(f"{asked.count} plans of {asked.steps} steps\n\n| call | p50 ms | p95 ms |\n| --- | --- | --- |")
         index = Path(folder) / ".context-engine/plans/index.json"
-        listing = [spent(lambda: (index.unlink(), plans.desk.listed(Wanted()))[1]) for _ in range(5)]
+        listing = [spent(lambda: (index.unlink(), plans.repository.list_page(PlanQuery()))[1]) for _ in range(5)]
         show("list_plans without index.json", listing)
         time.sleep(0.1)
-        plans.desk.listed(Wanted())
-        show("list_plans", [spent(lambda: plans.desk.listed(Wanted())) for _ in range(50)])
+        plans.repository.list_page(PlanQuery())
+        show("list_plans", [spent(lambda: plans.repository.list_page(PlanQuery())) for _ in range(50)])
         show(
             "list_plans in a new process",
-            [spent(lambda: opened(Path(folder)).desk.listed(Wanted())) for _ in range(50)],
+            [spent(lambda: opened(Path(folder)).repository.list_page(PlanQuery())) for _ in range(50)],
         )
-        rows = plans.desk.listed(Wanted(limit=50)).rows
-        show("load_plan by name", [spent(lambda row=row: plans.desk.load(row.name)) for row in rows])
+        rows = plans.repository.list_page(PlanQuery(limit=50)).rows
+        show("load_plan by name", [spent(lambda row=row: plans.repository.load(row.name)) for row in rows])
         show("view_progress", [spent(lambda row=row: plans.steps.current(row.id)) for row in rows])
         show("start_step (flushed)", [spent(lambda row=row: plans.steps.start(row.id, asked.steps)) for row in rows])
         show("save_plan, a version (flushed)", [spent(lambda row=row: change(plans, row.id)) for row in rows])
         show(
             "rollback_plan (flushed)",
-            [spent(lambda row=row: plans.desk.rollback(row.id, 1, force=True)) for row in rows],
+            [spent(lambda row=row: plans.repository.rollback(row.id, 1, force=True)) for row in rows],
         )
         show("save_plan, a thousand steps (flushed)", [spent(lambda: large(plans)) for _ in range(10)])
 
 
-def opened(folder: Path, *, flush: bool = True) -> Planning:
+def opened(folder: Path, *, flush: bool = True) -> PlanService:
     """The plans of a workspace, as the Engine puts them together; nothing here makes plans or changes files."""
     nobody: Any = SimpleNamespace(syntax=None)
-    return Planning(Place(Root(folder), Git(folder), time.time, nobody, flush=flush))
+    return PlanService(PlanDependencies(Root(folder), Git(folder), time.time, nobody, flush=flush))
 
 
-def fill(plans: Planning, count: int, steps: int) -> None:
+def fill(plans: PlanService, count: int, steps: int) -> None:
     """Plans of independent steps, some of which are done."""
     chance = random.Random(SEED)
     for number in range(count):
         listed = tuple(
-            Step(
+            PlanStep(
                 uid=f"s{place}",
                 title=f"Step {place} of {number}",
                 description="What is to be done, in two sentences or three. " * 3,
@@ -83,13 +83,13 @@ def fill(plans: Planning, count: int, steps: int) -> None:
             )
             for place in range(1, steps + 1)
         )
-        saved = plans.desk.save(Plan(goal=f"Task number {number}", steps=listed), tags=(f"tag{number % 7}",))
+        saved = plans.repository.save(Plan(goal=f"Task number {number}", steps=listed), tags=(f"tag{number % 7}",))
         for place in range(1, chance.randint(0, min(MOVES_MAX, steps - 1)) + 1):
             plans.steps.start(saved.plan.id, place)
             plans.steps.complete(saved.plan.id, place)
 
 
-def large(plans: Planning) -> None:
+def large(plans: PlanService) -> None:
     """A plan as an agent sends it, of a thousand steps in chains of ten."""
     steps = [
         {
@@ -100,13 +100,13 @@ def large(plans: Planning) -> None:
         }
         for place in range(1, LARGE_STEPS + 1)
     ]
-    plans.desk.save(plans.desk.taken({"goal": "A large task", "steps": steps}).plan)
+    plans.repository.save(plans.repository.parse({"goal": "A large task", "steps": steps}).plan)
 
 
-def change(plans: Planning, plan_id: str) -> None:
+def change(plans: PlanService, plan_id: str) -> None:
     """A new version of a plan."""
-    plan = plans.desk.load(plan_id).plan
-    plans.desk.save(msgspec.structs.replace(plan, goal=f"{plan.goal}, otherwise"), overwrite=True)
+    plan = plans.repository.load(plan_id).plan
+    plans.repository.save(msgspec.structs.replace(plan, goal=f"{plan.goal}, otherwise"), overwrite=True)
 
 
 def spent(call: Callable[[], object]) -> float:

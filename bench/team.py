@@ -16,7 +16,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from context_engine.memory.memory_requests import Draft
-from context_engine.plans.plan_requests import Wanted
+from context_engine.plans.plan_requests import PlanQuery
 from context_engine.sharing.shared_records import Commons, open_commons
 from tests.support.databases import new_database
 from tests.support.desks import Desks, plan
@@ -49,7 +49,7 @@ class Machine:
         """All that a list of plans and one of memories read, and a look at the database as if the last were long ago."""
         for folder, _ in self.commons._folders if self.commons else ():
             folder._look_at = 0.0
-        self.desks.plans.desk.listed(Wanted())
+        self.desks.plans.repository.list_page(PlanQuery())
         self.memories.entries()
 
 
@@ -61,7 +61,7 @@ def ms(work: Callable[[], object]) -> float:
 
 def told(name: str, machine: Machine, asked: argparse.Namespace) -> None:
     for number in range(asked.plans):
-        machine.desks.plans.desk.save(plan(goal=f"plan {number}"), name=f"plan {number}")
+        machine.desks.plans.repository.save(plan(goal=f"plan {number}"), name=f"plan {number}")
     moves = statistics.median(ms(machine.move) for _ in range(MOVES)) / 2
     remembered = [ms(lambda number=number: machine.remember(number)) for number in range(asked.memories)]
     looks = statistics.median(ms(machine.look) for _ in range(LOOKS))

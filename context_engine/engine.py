@@ -119,7 +119,7 @@ from context_engine.text.lines import count
 from context_engine.text.spans import LineSpan
 
 if TYPE_CHECKING:
-    from context_engine.plans.plan_service import Planning
+    from context_engine.plans.plan_service import PlanService
     from context_engine.review.review_service import Reviewing
     from context_engine.review.validation_service import Validating
     from context_engine.sharing.shared_records import Commons
@@ -195,7 +195,7 @@ class Engine:
         self._searcher: Searcher | None = None
         self._graph: Graph | None = None
         self._completer: Completer | None = None
-        self._planning: Planning | None = None
+        self._planning: PlanService | None = None
         self._reviewing: Reviewing | None = None
         self._validating: Validating | None = None
         self._sources: dict[str, Source] = {}
@@ -633,14 +633,14 @@ class Engine:
         return self.reviews.review_diff(diff, Options(analyzers="none", fail_on="P1")).fail_reasons
 
     @property
-    def plans(self) -> Planning:
+    def plans(self) -> PlanService:
         """What is to be done here: plans, how far they are, who approved of them."""
-        from context_engine.plans.plan_service import Place, Planning  # 20 ms, for those who plan
+        from context_engine.plans.plan_service import PlanDependencies, PlanService  # 20 ms, for those who plan
 
         with self._lock:
             if self._planning is None:
                 said = self.settings
-                place = Place(
+                place = PlanDependencies(
                     self._root,
                     self._git,
                     self._now,
@@ -656,7 +656,7 @@ class Engine:
                     scrub=lambda text: self._scrub(text).text,
                     commons=self._commons,
                 )
-                self._planning = Planning(place)
+                self._planning = PlanService(place)
             return self._planning
 
     @property
@@ -677,7 +677,7 @@ class Engine:
                     paths=self._file_paths,
                     find=lambda text, path: self.reviews.scrubber.find(text, path),
                     scrub=self._scrub,
-                    read_plan=plan_reader(lambda: self.plans.ground),
+                    read_plan=plan_reader(lambda: self.plans.paths),
                 )
                 self._validating = Validating(house)
             return self._validating

@@ -60,12 +60,12 @@ def plans_list(
     - `ctx plans list --status executing`
     - `ctx plans list --json | jq -r '.plans[].name'`
     """
-    from context_engine.cli.plans import listed
-    from context_engine.plans.plan_listing import Wanted
+    from context_engine.cli.plans import list_plans
+    from context_engine.plans.plan_listing import PlanQuery
 
     order = "asc" if sort == "name" else "desc"
-    wanted = Wanted(status.replace(" ", "_"), tuple(tag or ()), query, sort, order, number)
-    raise typer.Exit(listed(root, wanted, as_json=as_json))
+    wanted = PlanQuery(status.replace(" ", "_"), tuple(tag or ()), query, sort, order, number)
+    raise typer.Exit(list_plans(root, wanted, as_json=as_json))
 
 
 @app.command("create")
@@ -205,13 +205,13 @@ def plans_approve(
     - `ctx plans approve apr_01a2... --reject --comment "not before the release"`
     - `ctx plans approve retries --changes "keep the old name as an alias"`
     """
-    from context_engine.cli.plans import Verdict, approve
+    from context_engine.cli.plans import ApprovalVerdict, approve
     from context_engine.errors import InvalidArgument
 
     if reject and changes:
         raise InvalidArgument("--reject and --changes cannot be meant together", suggestion="Leave one of them out.")
     action = "reject" if reject else "request_modification" if changes else "approve"
-    said = Verdict(action, comment, changes, tuple(step or ()), version, yes)
+    said = ApprovalVerdict(action, comment, changes, tuple(step or ()), version, yes)
     raise typer.Exit(approve(root, which, said, as_json=as_json))
 
 

@@ -25,14 +25,14 @@ from context_engine.cli.console import (
 from context_engine.cli.workspace_root import resolve_root
 from context_engine.engine import Engine
 from context_engine.errors import Conflict, InvalidArgument, PlanNotFound
-from context_engine.plans.plan_diff import difference
-from context_engine.plans.plan_listing import Wanted
-from context_engine.plans.plan_markdown import difference_text, history_text, plan_text
-from context_engine.plans.slugs import handles, meant
+from context_engine.plans.plan_diff import compare_plans
+from context_engine.plans.plan_listing import PlanQuery
+from context_engine.plans.plan_markdown import render_difference, render_history, render_plan
+from context_engine.plans.slugs import make_slugs, resolve_slug
 from context_engine.storage import timestamps
 
 if TYPE_CHECKING:
-    from context_engine.plans.approval_events import Requested, Responded
+    from context_engine.plans.approval_events import ApprovalOutcome, ApprovalRequest
     from context_engine.plans.plan_listing import PlanRow
 
 INTERRUPTED = 130
@@ -51,18 +51,18 @@ STYLES = {
 # -- looking ----------------------------------------------------------------------------------------------------------
 
 
-def listed(root: Path | None, wanted: Wanted, *, as_json: bool) -> int:
+def list_plans(root: Path | None, wanted: PlanQuery, *, as_json: bool) -> int:
     """Plans, newest change first; the exit code."""
     with Engine.open(resolve_root(root)) as engine:
         if as_json:
             asked = drop_unset(status=wanted.status, tags=wanted.tags, query=wanted.query, sort_by=wanted.sort_by)
             return print_reply(engine, "list_plans", asked | {"limit": wanted.limit})
-        rows, found, now = _all(engine), engine.plans.desk.listed(wanted), engine.now()
+        rows, found, now = _all_plans(engine), engine.plans.repository.list_page(wanted), engine.now()
     if not found.rows:
         there = f"There are {len(rows)} others: ask for less." if rows else "make one with ctx plans create"
         err.print(f"[yellow]no plans[/yellow]: {there}")
         return NOTHING_FOUND
-    by_id = handles((row.id, row.name) for row in rows)
+    by_id = make_slugs((row.id, row.name) for row in rows)
     print_table(
         ("plan", "status", "progress", "steps", "changed", "goal"),
         [_row(row, by_id[row.id], format_age(timestamps.seconds(row.updated_at), now)) for row in found.rows],
@@ -80,17 +80,17 @@ def _row(row: PlanRow, handle: str, changed: str) -> list[Cell]:
     return [
         (handle, "bold cyan"),
         (status, STYLES.get(row.status, "")),
-        bar(row.progress),
+        format_bar(row.progress),
         str(row.step_count),
         changed,
         row.goal or row.name,
     ]
 
 
-def bar(percentage: float) -> str:
+def format_bar(percentage: float) -> str:
     """How far something is, at a glance.
 
-    >>> bar(0), bar(43.2), bar(99.9)
+    >>> format_bar(0), format_bar(43.2), format_bar(99.9)
     ('░░░░░░░░░░   0 %', '████░░░░░░  43 %', '█████████░  99 %')
     """
     filled = int(percentage * BAR_CHARS / 100)
@@ -100,12 +100,12 @@ def bar(percentage: float) -> str:
 def show(root: Path | None, which: str, version: int | None, html: Path | None, *, as_json: bool) -> int:
     """One plan to read, or as a page for the browser; the exit code."""
     with Engine.open(resolve_root(root)) as engine:
-        plan_id = _meant(engine, which)
+        plan_id = _resolve_plan(engine, which)
         if as_json:
             return print_reply(engine, "load_plan", drop_unset(plan_id=plan_id, version=version))
-        loaded = engine.plans.desk.load(plan_id, version)
-        drift = engine.plans.desk.drift(loaded.plan)
-        versions, _ = engine.plans.desk.history(plan_id) if html else ((), ())
+        loaded = engine.plans.repository.load(plan_id, version)
+        drift = engine.plans.repository.drift(loaded.plan)
+        versions, _ = engine.plans.repository.history(plan_id) if html else ((), ())
     for warning in (*loaded.warnings, *drift.warnings):
         err.print(f"[yellow]warning:[/yellow] {escape_text(warning)}")
     if html:
@@ -116,15 +116,15 @@ def show(root: Path | None, which: str, version: int | None, html: Path | None, 
         write_atomic(html.expanduser().absolute(), written)
         print_note(f"{html}: {len(written) // 1000:,} kB, opens in any browser, needs no network")
         return 0
-    print_markdown(plan_text(loaded.plan, loaded.execution))
+    print_markdown(render_plan(loaded.plan, loaded.execution))
     if drift.files_missing or drift.files_changed:
         print_note(
-            f"since the plan was made: {_told_paths(drift.files_missing, 'gone')}{_told_paths(drift.files_changed, 'changed')}"
+            f"since the plan was made: {_format_paths(drift.files_missing, 'gone')}{_format_paths(drift.files_changed, 'changed')}"
         )
     return 0
 
 
-def _told_paths(paths: Sequence[str], what: str) -> str:
+def _format_paths(paths: Sequence[str], what: str) -> str:
     more = f" and {len(paths) - FILES_SHOWN} more" if len(paths) > FILES_SHOWN else ""
     return f"{what} {', '.join(paths[:FILES_SHOWN])}{more}  " if paths else ""
 
@@ -132,11 +132,11 @@ def _told_paths(paths: Sequence[str], what: str) -> str:
 def history(root: Path | None, which: str, number: int, *, as_json: bool) -> int:
     """The versions of a plan, newest first; the exit code."""
     with Engine.open(resolve_root(root)) as engine:
-        plan_id = _meant(engine, which)
+        plan_id = _resolve_plan(engine, which)
         if as_json:
             return print_reply(engine, "view_history", {"plan_id": plan_id, "limit": number})
-        versions, damaged = engine.plans.desk.history(plan_id)
-    print_markdown(history_text(versions[:number]))
+        versions, damaged = engine.plans.repository.history(plan_id)
+    print_markdown(render_history(versions[:number]))
     if len(versions) > number:
         print_note(f"{number} of {len(versions):,} versions")
     for each in damaged:
@@ -147,8 +147,8 @@ def history(root: Path | None, which: str, number: int, *, as_json: bool) -> int
 def diff(root: Path | None, which: str, first: int | None, last: int | None, *, as_json: bool) -> int:
     """What changed between two versions: by default the newest and the one before; the exit code."""
     with Engine.open(resolve_root(root)) as engine:
-        desk = engine.plans.desk
-        plan_id = _meant(engine, which)
+        desk = engine.plans.repository
+        plan_id = _resolve_plan(engine, which)
         newest = desk.load(plan_id).versions[-1]
         until = last or newest
         since = first or until - 1
@@ -159,8 +159,8 @@ def diff(root: Path | None, which: str, first: int | None, last: int | None, *, 
         if as_json:
             asked = {"plan_id": plan_id, "from_version": since, "to_version": until}
             return print_reply(engine, "compare_plan_versions", asked)
-        found = difference(desk.load(plan_id, since).plan, desk.load(plan_id, until).plan)
-    print_markdown(difference_text(found))
+        found = compare_plans(desk.load(plan_id, since).plan, desk.load(plan_id, until).plan)
+    print_markdown(render_difference(found))
     return 0
 
 
@@ -169,19 +169,19 @@ def progress(root: Path | None, which: str, *, watch: bool, as_json: bool) -> in
     from context_engine.cli import watch_progress
 
     with Engine.open(resolve_root(root)) as engine:
-        plan_id = _meant(engine, which)
+        plan_id = _resolve_plan(engine, which)
         if as_json:
             return print_reply(engine, "view_progress", {"plan_id": plan_id})
         steps = engine.plans.steps
         if watch:
-            return watch_progress.watch(lambda: steps.current(plan_id), engine.now)
-        return watch_progress.once(steps.current(plan_id), engine.now())
+            return watch_progress.watch(lambda: steps.read_state(plan_id), engine.now)
+        return watch_progress.print_progress(steps.read_state(plan_id), engine.now())
 
 
 def archive(root: Path | None, which: str) -> int:
     """Put a plan away, its older versions packed; it stays readable; the exit code."""
     with Engine.open(resolve_root(root)) as engine:
-        packed = engine.plans.desk.archive(_meant(engine, which), author="user")
+        packed = engine.plans.repository.archive(_resolve_plan(engine, which), author="user")
     out.print(f"archived; {packed} older versions were packed")
     return 0
 
@@ -199,9 +199,9 @@ def create(root: Path | None, task: str, told: dict[str, Any], *, as_json: bool)
             print(made)
             return 0
         reply = json.loads(made)
-        loaded = engine.plans.desk.load(reply["persistence"]["plan_id"])
-        handle = handles((row.id, row.name) for row in _all(engine))[loaded.plan.id]
-    print_markdown(plan_text(loaded.plan))
+        loaded = engine.plans.repository.load(reply["persistence"]["plan_id"])
+        handle = make_slugs((row.id, row.name) for row in _all_plans(engine))[loaded.plan.id]
+    print_markdown(render_plan(loaded.plan))
     for warning in reply.get("warnings", ()):
         err.print(f"[yellow]warning:[/yellow] {escape_text(warning)}")
     print_note(f"kept as {handle}: ctx plans show {handle} --html plan.html; ctx plans approve {handle}")
@@ -212,7 +212,7 @@ def create(root: Path | None, task: str, told: dict[str, Any], *, as_json: bool)
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ApprovalVerdict:
     """What somebody at the terminal says about a request. `version`: refused unless that is the plan's newest."""
 
     action: str = "approve"
@@ -223,7 +223,7 @@ class Verdict:
     sure: bool = False
 
 
-def approve(root: Path | None, which: str, said: Verdict, *, as_json: bool) -> int:
+def approve(root: Path | None, which: str, said: ApprovalVerdict, *, as_json: bool) -> int:
     """Decide about a request for approval, or about a plan for which nobody asked; the exit code.
 
     What is decided where no terminal is, counts as the word of a program. Raises: InvalidArgument when nobody can be asked.
@@ -237,14 +237,14 @@ def approve(root: Path | None, which: str, said: Verdict, *, as_json: bool) -> i
             suggestion="Repeat it with --yes; it is recorded as an agent's.",
         )
     with Engine.open(resolve_root(root)) as engine:
-        asked = _request(engine, which, said)
+        asked = _find_request(engine, which, said)
         if said.version not in (None, asked.plan.version):
             raise Conflict(
                 f"the plan is at version {asked.plan.version}, not {said.version}",
                 suggestion=f"See what changed: ctx plans diff {which} {said.version} {asked.plan.version}.",
                 details={"current": asked.plan.version},
             )
-        if not said.sure and not _is_sure(asked, said.action):
+        if not said.sure and not _confirm(asked, said.action):
             err.print("nothing was decided")
             return NOTHING_FOUND
         decided = engine.plans.approvals.respond(
@@ -254,11 +254,11 @@ def approve(root: Path | None, which: str, said: Verdict, *, as_json: bool) -> i
             modifications=said.changes,
             by=PERSON if is_person else AGENT,
         )
-    _tell(decided, as_json=as_json)
+    _print_outcome(decided, as_json=as_json)
     return 0
 
 
-def _request(engine: Engine, which: str, said: Verdict) -> Requested:
+def _find_request(engine: Engine, which: str, said: ApprovalVerdict) -> ApprovalRequest:
     """The request that is meant: by its id, the one that is pending for a plan, or one that is made now.
 
     Raises: InvalidArgument when several are pending, ApprovalNotFound, PlanNotFound.
@@ -266,8 +266,8 @@ def _request(engine: Engine, which: str, said: Verdict) -> Requested:
     approvals = engine.plans.approvals
     if which.startswith(REQUEST):
         return approvals.get(which)
-    plan_id = _meant(engine, which)
-    pending = [each.id for each in engine.plans.desk.load(plan_id).approvals if each.status == "pending"]
+    plan_id = _resolve_plan(engine, which)
+    pending = [each.id for each in engine.plans.repository.load(plan_id).approvals if each.status == "pending"]
     if said.steps or not pending:
         return approvals.request(plan_id, steps=said.steps, actor="user")
     if len(pending) > 1:
@@ -279,22 +279,22 @@ def _request(engine: Engine, which: str, said: Verdict) -> Requested:
     return approvals.get(pending[0])
 
 
-def _is_sure(asked: Requested, action: str) -> bool:
+def _confirm(asked: ApprovalRequest, action: str) -> bool:
     """Show what is to be decided, and ask."""
-    from context_engine.plans.diffstat import diffstat
+    from context_engine.plans.diffstat import compute_diffstat
 
-    planned = diffstat(asked.plan, asked.steps, lambda _path: None)
+    planned = compute_diffstat(asked.plan, asked.steps, lambda _path: None)
     paths = [each.path for each in planned.files]
     err.print(f"[bold]{escape_text(asked.plan.goal)}[/bold], version {asked.plan.version}")
     for step in asked.steps:
         err.print(f"  {asked.plan.steps.index(step) + 1}. {escape_text(step.title)}")
-    err.print(f"  {escape_text(_told_paths(paths, f'{planned.summary}:')) or 'no files'}".rstrip())
+    err.print(f"  {escape_text(_format_paths(paths, f'{planned.summary}:')) or 'no files'}".rstrip())
     for risk in asked.plan.risks:
         err.print(f"  [yellow]risk[/yellow] {escape_text(risk.issue)}")
     return confirm(f"{action.replace('_', ' ').capitalize()}?")
 
 
-def _tell(decided: Responded, *, as_json: bool) -> None:
+def _print_outcome(decided: ApprovalOutcome, *, as_json: bool) -> None:
     from context_engine.tools.plan_tools import approval_row
     from context_engine.tools.truncate import compact_json
 
@@ -311,16 +311,18 @@ def _tell(decided: Responded, *, as_json: bool) -> None:
 # -- which plan -------------------------------------------------------------------------------------------------------
 
 
-def _meant(engine: Engine, which: str) -> str:
+def _resolve_plan(engine: Engine, which: str) -> str:
     """The id of the plan that was typed; nothing typed means the one that changed last. Raises: PlanNotFound."""
-    rows = _all(engine)
+    rows = _all_plans(engine)
     if which:
-        return engine.plans.desk.id_of(meant(which, handles((row.id, row.name) for row in rows), is_begun=True))
+        return engine.plans.repository.resolve_id(
+            resolve_slug(which, make_slugs((row.id, row.name) for row in rows), is_begun=True)
+        )
     if not rows:
         raise PlanNotFound("there is no plan yet", suggestion="Make one with ctx plans create.")
     return rows[0].id
 
 
-def _all(engine: Engine) -> tuple[PlanRow, ...]:
+def _all_plans(engine: Engine) -> tuple[PlanRow, ...]:
     """Every plan, the one that changed last first."""
-    return engine.plans.desk.listed(Wanted(limit=sys.maxsize)).rows
+    return engine.plans.repository.list_page(PlanQuery(limit=sys.maxsize)).rows

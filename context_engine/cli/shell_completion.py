@@ -86,12 +86,12 @@ def complete_plans(incomplete: str) -> Offers:
     from pathlib import Path
 
     from context_engine.cli.workspace_root import find_project
-    from context_engine.plans.slugs import handles
+    from context_engine.plans.slugs import make_slugs
     from context_engine.sharing.versioned_records import Dossiers
     from context_engine.storage.state_folder import FOLDER
 
     names = _plan_names(Dossiers(find_project(Path.cwd()) / FOLDER, "plans").index() or b"{}")
-    return _starting(incomplete, ((handle, names[plan_id]) for plan_id, handle in handles(names.items()).items()))
+    return _starting(incomplete, ((handle, names[plan_id]) for plan_id, handle in make_slugs(names.items()).items()))
 
 
 def _plan_names(index: bytes) -> dict[str, str]:

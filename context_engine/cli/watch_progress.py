@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from context_engine.cli.console import Cell, build_table, err, escape_text, out, print_table
-from context_engine.plans.effort import effort_of
-from context_engine.plans.model import Step, numbers
+from context_engine.plans.effort import format_effort
+from context_engine.plans.model import PlanStep, step_numbers
 from context_engine.plans.plan_lifecycle import DONE
 from context_engine.storage import timestamps
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from context_engine.plans.plan_progress import StepState
-    from context_engine.plans.plan_storage import Current
+    from context_engine.plans.plan_storage import PlanState
 
 EVERY_S = 1.0
 """A person sees no difference to less, and a look costs two reads of small files."""
@@ -36,49 +36,49 @@ MARKS = {
 }  # fmt: skip
 
 
-def once(now: Current, at: float) -> int:
+def print_progress(now: PlanState, at: float) -> int:
     """How far a plan is at this moment; the exit code."""
     out.print(_headline(now))
     print_table(HEAD, _rows(now, at))
-    if told := _outlook(now):
+    if told := _format_outlook(now):
         out.print(told, markup=False)
     return 0
 
 
-def watch(look: Callable[[], Current], clock: timestamps.Now, pause: Callable[[float], None] = time.sleep) -> int:
+def watch(look: Callable[[], PlanState], clock: timestamps.Now, pause: Callable[[float], None] = time.sleep) -> int:
     """The same, for as long as it goes on: a picture on a terminal, a line for each change in a pipe; the exit code."""
     try:
-        return _watched(look, clock, pause) if out.is_terminal else _followed(look, clock, pause)
+        return _watch_live(look, clock, pause) if out.is_terminal else _follow_lines(look, clock, pause)
     except KeyboardInterrupt:
         err.print("[dim]no longer watching; the plan goes on[/dim]")
         return INTERRUPTED
 
 
-def _watched(look: Callable[[], Current], clock: timestamps.Now, pause: Callable[[float], None]) -> int:
+def _watch_live(look: Callable[[], PlanState], clock: timestamps.Now, pause: Callable[[float], None]) -> int:
     from rich.live import Live
 
     with Live(console=out, auto_refresh=False) as live:
         while True:
             now = look()
-            live.update(_picture(now, clock()), refresh=True)
+            live.update(_render_screen(now, clock()), refresh=True)
             if now.execution.status in ENDED:
-                return _code(now)
+                return _exit_code(now)
             pause(EVERY_S)
 
 
-def _followed(look: Callable[[], Current], clock: timestamps.Now, pause: Callable[[float], None]) -> int:
+def _follow_lines(look: Callable[[], PlanState], clock: timestamps.Now, pause: Callable[[float], None]) -> int:
     """The whole once, then a line for each step whose state is another one."""
     now = look()
-    once(now, clock())
+    print_progress(now, clock())
     while now.execution.status not in ENDED:
         pause(EVERY_S)
         before, now = now, look()
-        for said in _news(before, now):
+        for said in _state_changes(before, now):
             print(f"{timestamps.iso(clock())[11:19]}  {now.execution.percentage:>3.0f} %  {said}", flush=True)
-    return _code(now)
+    return _exit_code(now)
 
 
-def _news(before: Current, now: Current) -> list[str]:
+def _state_changes(before: PlanState, now: PlanState) -> list[str]:
     """What became of the steps in between."""
     old, new = before.execution.steps, now.execution.steps
     return [
@@ -88,26 +88,28 @@ def _news(before: Current, now: Current) -> list[str]:
     ]
 
 
-def _code(now: Current) -> int:
+def _exit_code(now: PlanState) -> int:
     return 0 if now.execution.status == "completed" else NOT_DONE
 
 
-def _picture(now: Current, at: float) -> RenderableType:
+def _render_screen(now: PlanState, at: float) -> RenderableType:
     """What fits a screen: where more steps are, those around the first that is not done."""
     from rich.console import Group
     from rich.text import Text
 
     rows = _rows(now, at)
-    shown = window([now.execution.steps[step.uid].status in DONE for step in now.plan.steps], out.height - AROUND)
+    shown = visible_steps(
+        [now.execution.steps[step.uid].status in DONE for step in now.plan.steps], out.height - AROUND
+    )
     left = f"{len(rows) - len(rows[shown])} more steps" if len(rows[shown]) < len(rows) else ""
-    told = " · ".join(part for part in (_outlook(now), left) if part)
+    told = " · ".join(part for part in (_format_outlook(now), left) if part)
     return Group(_headline(now), build_table(HEAD, rows[shown]), Text(told, style="dim"))
 
 
-def window(are_done: Sequence[bool], room: int) -> slice:
+def visible_steps(are_done: Sequence[bool], room: int) -> slice:
     """So many steps as there is room for: from the one before the first that is not done.
 
-    >>> window([True, True, True, False, False, False], 3), window([True, False], 9)
+    >>> visible_steps([True, True, True, False, False, False], 3), visible_steps([True, False], 9)
     (slice(2, 5, None), slice(0, 9, None))
     """
     first_open = next((place for place, is_done in enumerate(are_done) if not is_done), 0)
@@ -115,7 +117,7 @@ def window(are_done: Sequence[bool], room: int) -> slice:
     return slice(start, start + max(1, room))
 
 
-def _headline(now: Current) -> str:
+def _headline(now: PlanState) -> str:
     """The name, a bar, and how many steps are done; in the markup of the terminal."""
     execution = now.execution
     done = sum(state.status in DONE for state in execution.steps.values())
@@ -126,58 +128,60 @@ def _headline(now: Current) -> str:
     return f"[bold]{escape_text(now.version.name)}[/bold]\n{bar} {told}"
 
 
-def _rows(now: Current, at: float) -> list[list[Cell]]:
-    number = numbers(now.plan)
+def _rows(now: PlanState, at: float) -> list[list[Cell]]:
+    number = step_numbers(now.plan)
     return [_row(step, now.execution.steps[step.uid], number, at) for step in now.plan.steps]
 
 
-def _row(step: Step, state: StepState, number: dict[str, int], at: float) -> list[Cell]:
+def _row(step: PlanStep, state: StepState, number: dict[str, int], at: float) -> list[Cell]:
     mark, style = MARKS[state.status]
     said, because = _state(state, number, at)
     style = "red" if state.blocked_by else style
     title = (f"{number[step.uid]}. {step.title}", "bold" if state.status == "in_progress" else "")
-    return [(mark, style), title, (said, style), because, effort_of(step.hours) if step.estimate else ""]
+    return [(mark, style), title, (said, style), because, format_effort(step.hours) if step.estimate else ""]
 
 
 def _state(state: StepState, number: dict[str, int], at: float) -> tuple[str, str]:
     """The word for where a step stands, and what explains it."""
     if state.blocked_by:
-        return "blocked", f"by step {_listed(state.blocked_by, number)}"
+        return "blocked", f"by step {_format_steps(state.blocked_by, number)}"
     if state.unmet:
-        return "waiting", f"for step {_listed(state.unmet, number)}"
+        return "waiting", f"for step {_format_steps(state.unmet, number)}"
     if state.status == "failed":
         return "failed", state.error.strip().partition("\n")[0][:120]
     if state.status == "in_progress":
         since = timestamps.seconds(state.started_at)
-        lasting = f"for {_lasting(at - since)}" if since is not None else ""
+        lasting = f"for {_format_duration(at - since)}" if since is not None else ""
         return "in progress", " ".join(part for part in (state.actor, lasting) if part)
     if state.duration_ms is not None and state.status == "completed":
-        return "completed", f"in {_lasting(state.duration_ms / 1_000)}"
+        return "completed", f"in {_format_duration(state.duration_ms / 1_000)}"
     return state.status, ""
 
 
-def _lasting(length_s: float) -> str:
+def _format_duration(length_s: float) -> str:
     """How long something takes or took.
 
-    >>> _lasting(2.4), _lasting(300)
+    >>> _format_duration(2.4), _format_duration(300)
     ('2 s', '5 min')
     """
-    return f"{max(0.0, length_s):.0f} s" if length_s < MINUTE_S else effort_of(length_s / HOUR_S)
+    return f"{max(0.0, length_s):.0f} s" if length_s < MINUTE_S else format_effort(length_s / HOUR_S)
 
 
-def _listed(uids: tuple[str, ...], number: dict[str, int]) -> str:
+def _format_steps(uids: tuple[str, ...], number: dict[str, int]) -> str:
     return ", ".join(str(each) for each in sorted(number[uid] for uid in uids))
 
 
-def _outlook(now: Current) -> str:
+def _format_outlook(now: PlanState) -> str:
     """What comes next, and what holds the whole up."""
-    execution, number = now.execution, numbers(now.plan)
+    execution, number = now.execution, step_numbers(now.plan)
     if execution.status in ENDED:
         return ""
     path = " → ".join(str(number[uid]) for uid in execution.critical_path_remaining)
     told = (
         f"next: step {number[execution.next]}" if execution.next else "",
         f"critical path left: {path}" if path else "",
-        f"about {effort_of(execution.eta_hours)} left at the pace so far" if execution.eta_hours is not None else "",
+        f"about {format_effort(execution.eta_hours)} left at the pace so far"
+        if execution.eta_hours is not None
+        else "",
     )
     return " · ".join(part for part in told if part)

@@ -15,27 +15,27 @@ from typing import Literal
 import msgspec
 
 from context_engine.errors import ApprovalNotFound, Conflict, InvalidArgument, NeedsApproval
-from context_engine.plans.approvals import DECIDED, REQUESTED, Decision, Rules, is_approved
-from context_engine.plans.model import Plan, Step, step_of
-from context_engine.plans.plan_index import Register
-from context_engine.plans.plan_lifecycle import Approval, ApprovalMove, approval_moved
-from context_engine.plans.plan_progress import Execution, status_of
-from context_engine.plans.plan_repository import Desk
+from context_engine.plans.approvals import DECIDED, REQUESTED, ApprovalDecision, PlanRules, is_approved
+from context_engine.plans.model import Plan, PlanStep, find_step
+from context_engine.plans.plan_index import PlanIndex
+from context_engine.plans.plan_lifecycle import Approval, ApprovalMove, move_approval
+from context_engine.plans.plan_progress import Execution, plan_status
+from context_engine.plans.plan_repository import PlanRepository
 from context_engine.plans.plan_requests import AGENT, DECISIONS, PERSON
-from context_engine.plans.plan_storage import Current, Keeper
+from context_engine.plans.plan_storage import PlanState, PlanStorage
 from context_engine.storage.timestamps import iso
 
 HOUR_S = 3_600
 
 
 @dataclass(frozen=True, slots=True)
-class Requested:
+class ApprovalRequest:
     """A request, whether it is new, the plan it is about, the steps it covers, and what is wrong with the log of the plan."""
 
     approval: Approval
     is_new: bool
     plan: Plan
-    steps: tuple[Step, ...]
+    steps: tuple[PlanStep, ...]
     damage: str = ""
 
     @property
@@ -45,7 +45,7 @@ class Requested:
 
 
 @dataclass(frozen=True, slots=True)
-class Responded:
+class ApprovalOutcome:
     """A decided request, and the plan as it is then: with a new version when changes were asked for."""
 
     approval: Approval
@@ -54,10 +54,10 @@ class Responded:
     execution: Execution
 
 
-class Approving:
+class ApprovalService:
     """Requests for approval of the plans of one workspace. Thread-safe; other processes may work on them, too."""
 
-    def __init__(self, keeper: Keeper, register: Register, desk: Desk, rules: Rules) -> None:
+    def __init__(self, keeper: PlanStorage, register: PlanIndex, desk: PlanRepository, rules: PlanRules) -> None:
         """Nothing is read yet."""
         self._keeper = keeper
         self._register = register
@@ -72,31 +72,33 @@ class Approving:
         note: str = "",
         expires_in_hours: float | None = None,
         actor: str = "",
-    ) -> Requested:
+    ) -> ApprovalRequest:
         """Ask for the approval of a plan as it is now, or of some of its steps; one that is pending for the same is answered.
 
         Raises: PlanNotFound, InvalidArgument (a step that is not there), StorageCorrupt, StorageBusy, WriteFailed, DiskFull.
         """
-        plan_id = self._desk.id_of(which)
-        with self._keeper.writing(plan_id):
-            now = self._keeper.current(plan_id)
-            wanted = tuple(dict.fromkeys(step_of(now.plan, each).uid for each in steps))
+        plan_id = self._desk.resolve_id(which)
+        with self._keeper.lock(plan_id):
+            now = self._keeper.read_state(plan_id)
+            wanted = tuple(dict.fromkeys(find_step(now.plan, each).uid for each in steps))
             for known in now.approvals:
                 if known.status == "pending" and known.steps == wanted:
-                    return _requested(known, now, is_new=False)
-            made = self._made(now, wanted, note, expires_in_hours)
-            after = self._keeper.append(now, self._keeper.event(REQUESTED, actor=actor, data=msgspec.to_builtins(made)))
-        return _requested(_the(made.id, after.approvals), after, is_new=True)
+                    return _approval_request(known, now, is_new=False)
+            made = self._new_approval(now, wanted, note, expires_in_hours)
+            after = self._keeper.append_events(
+                now, self._keeper.new_event(REQUESTED, actor=actor, data=msgspec.to_builtins(made))
+            )
+        return _approval_request(_find_approval(made.id, after.approvals), after, is_new=True)
 
-    def _made(self, now: Current, wanted: tuple[str, ...], note: str, hours: float | None) -> Approval:
+    def _new_approval(self, now: PlanState, wanted: tuple[str, ...], note: str, hours: float | None) -> Approval:
         at = self._keeper.now()
-        titles = [step_of(now.plan, uid).title for uid in wanted]
+        titles = [find_step(now.plan, uid).title for uid in wanted]
         return Approval(
             id=self._keeper.new_id("apr"),
             plan_id=now.plan.id,
             plan_version=now.version.version,
             plan_hash=now.version.content_hash,
-            type=_type(wanted),
+            type=_approval_type(wanted),
             steps=wanted,
             summary="; ".join(titles) or now.plan.goal,
             note=note,
@@ -112,13 +114,13 @@ class Approving:
         comment: str = "",
         modifications: str = "",
         by: str = AGENT,
-    ) -> Responded:
+    ) -> ApprovalOutcome:
         """Decide about a request. `by` is `user` only where a person was asked.
 
         What is to be changed becomes open feedback of the plan, in a new version. Raises: ApprovalNotFound, InvalidArgument,
         NeedsApproval (a person must decide), Conflict (decided already), PreconditionFailed (expired), and as `request`.
         """
-        move = _move(action)
+        move = _parse_action(action)
         if move == "request_modification" and not modifications.strip():
             raise InvalidArgument(
                 "modifications is empty",
@@ -131,17 +133,21 @@ class Approving:
                 suggestion="Ask the user: in a client that can show questions, or with `ctx plans approve` at a terminal.",
                 details={"request_id": request_id},
             )
-        plan_id = self._holder(request_id)
-        with self._keeper.writing(plan_id):
-            now = self._keeper.current(plan_id)
-            known = _the(request_id, now.approvals)
+        plan_id = self._find_plan(request_id)
+        with self._keeper.lock(plan_id):
+            now = self._keeper.read_state(plan_id)
+            known = _find_approval(request_id, now.approvals)
             _check_open(known, move)
-            said = Decision(known.id, move, by, comment, modifications)
-            after = self._keeper.append(now, self._keeper.event(DECIDED, actor=by, data=msgspec.to_builtins(said)))
-        decided = _the(request_id, after.approvals)
-        return self._with_feedback(decided, after) if move == "request_modification" else _responded(decided, after)
+            said = ApprovalDecision(known.id, move, by, comment, modifications)
+            after = self._keeper.append_events(
+                now, self._keeper.new_event(DECIDED, actor=by, data=msgspec.to_builtins(said))
+            )
+        decided = _find_approval(request_id, after.approvals)
+        return (
+            self._save_feedback(decided, after) if move == "request_modification" else _approval_outcome(decided, after)
+        )
 
-    def _with_feedback(self, decided: Approval, now: Current) -> Responded:
+    def _save_feedback(self, decided: Approval, now: PlanState) -> ApprovalOutcome:
         """What is to be changed, kept with the plan for `refine_plan`."""
         plan = msgspec.structs.replace(now.plan, open_feedback=(*now.plan.open_feedback, decided.modifications))
         self._desk.save(
@@ -151,39 +157,39 @@ class Approving:
             reason=f"changes asked for in {decided.id}",
             allow_invalid=True,
         )
-        return _responded(decided, self._keeper.current(plan.id))
+        return _approval_outcome(decided, self._keeper.read_state(plan.id))
 
-    def get(self, request_id: str) -> Requested:
+    def get(self, request_id: str) -> ApprovalRequest:
         """A request as it stands. Raises: ApprovalNotFound, StorageCorrupt."""
-        now = self._keeper.current(self._holder(request_id))
-        return _requested(_the(request_id, now.approvals), now, is_new=False)
+        now = self._keeper.read_state(self._find_plan(request_id))
+        return _approval_request(_find_approval(request_id, now.approvals), now, is_new=False)
 
-    def _holder(self, request_id: str) -> str:
+    def _find_plan(self, request_id: str) -> str:
         """The plan that a request belongs to. Raises: ApprovalNotFound."""
         for row in self._register.rows():
             if request_id in row.requests:
                 return row.id
-        raise _unknown(request_id)
+        raise _unknown_request(request_id)
 
 
-def _type(steps: Sequence[str]) -> Literal["full_plan", "step", "step_group"]:
+def _approval_type(steps: Sequence[str]) -> Literal["full_plan", "step", "step_group"]:
     """What kind of request it is: about these steps, or about all of them when none is named."""
     if not steps:
         return "full_plan"
     return "step" if len(steps) == 1 else "step_group"
 
 
-def _requested(approval: Approval, now: Current, *, is_new: bool) -> Requested:
+def _approval_request(approval: Approval, now: PlanState, *, is_new: bool) -> ApprovalRequest:
     steps = tuple(step for step in now.plan.steps if approval.covers(step.uid))
-    return Requested(approval, is_new, now.plan, steps, now.execution.damage)
+    return ApprovalRequest(approval, is_new, now.plan, steps, now.execution.damage)
 
 
-def _responded(approval: Approval, now: Current) -> Responded:
-    status = status_of(now.plan, now.execution, approved=is_approved(now.approvals, now.plan))
-    return Responded(approval, now.plan, status, now.execution)
+def _approval_outcome(approval: Approval, now: PlanState) -> ApprovalOutcome:
+    status = plan_status(now.plan, now.execution, approved=is_approved(now.approvals, now.plan))
+    return ApprovalOutcome(approval, now.plan, status, now.execution)
 
 
-def _move(action: str) -> ApprovalMove:
+def _parse_action(action: str) -> ApprovalMove:
     """The decision that a word stands for. Raises: InvalidArgument."""
     for each in DECISIONS:
         if action == each:
@@ -194,7 +200,7 @@ def _move(action: str) -> ApprovalMove:
 def _check_open(known: Approval, action: ApprovalMove) -> None:
     """Refuse a second decision, telling of the first. Raises: Conflict, PreconditionFailed."""
     try:
-        approval_moved(known.status, action)
+        move_approval(known.status, action)
     except Conflict as error:
         told = {"status": known.status, "decided_by": known.decided_by, "decided_at": known.decided_at}
         raise Conflict(
@@ -204,14 +210,14 @@ def _check_open(known: Approval, action: ApprovalMove) -> None:
         ) from None
 
 
-def _the(request_id: str, known: Sequence[Approval]) -> Approval:
+def _find_approval(request_id: str, known: Sequence[Approval]) -> Approval:
     for each in known:
         if each.id == request_id:
             return each
-    raise _unknown(request_id)
+    raise _unknown_request(request_id)
 
 
-def _unknown(request_id: str) -> ApprovalNotFound:
+def _unknown_request(request_id: str) -> ApprovalNotFound:
     return ApprovalNotFound(
         f"there is no request for approval {request_id[:80]!r}",
         suggestion="load_plan shows the requests of a plan; request_approval makes one.",

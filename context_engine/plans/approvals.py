@@ -12,16 +12,16 @@ from typing import NamedTuple
 import msgspec
 
 from context_engine.errors import CallError, NeedsApproval
-from context_engine.plans.model import Plan, Step, numbers
-from context_engine.plans.plan_lifecycle import Approval, ApprovalMove, approval_moved
-from context_engine.plans.plan_progress import Event
+from context_engine.plans.model import Plan, PlanStep, step_numbers
+from context_engine.plans.plan_lifecycle import Approval, ApprovalMove, move_approval
+from context_engine.plans.plan_progress import PlanEvent
 from context_engine.storage import timestamps
 
 REQUESTED, DECIDED = "approval_requested", "approval_decided"
 BLOCKING = ("rejected", "modification_requested")
 
 
-class Rules(NamedTuple):
+class PlanRules(NamedTuple):
     """What a team asks for: an approval before a step starts, a person to give it, and proof before a step is done."""
 
     approval: bool = False
@@ -29,7 +29,7 @@ class Rules(NamedTuple):
     evidence: bool = False
 
 
-class Decision(msgspec.Struct, frozen=True):
+class ApprovalDecision(msgspec.Struct, frozen=True):
     """What somebody decided about a request; `decided_by` is `user`, `agent`, or who says to be it."""
 
     id: str
@@ -39,7 +39,7 @@ class Decision(msgspec.Struct, frozen=True):
     modifications: str = ""
 
 
-def approvals(events: Iterable[Event], version: int, content_hash: str, now: float) -> tuple[Approval, ...]:
+def fold_approvals(events: Iterable[PlanEvent], version: int, content_hash: str, now: float) -> tuple[Approval, ...]:
     """Every request as it stands at a moment, those last that something happened to last.
 
     `version` is the plan's newest and `content_hash` what it says: two branches of a repository can each have a version 2.
@@ -50,23 +50,23 @@ def approvals(events: Iterable[Event], version: int, content_hash: str, now: flo
             asked = msgspec.convert(event.data, Approval)
             found[asked.id] = asked
         elif event.kind == DECIDED:
-            said = msgspec.convert(event.data, Decision)
+            said = msgspec.convert(event.data, ApprovalDecision)
             if said.id in found:
-                found[said.id] = _decided(found.pop(said.id), said, event.at)
-    return tuple(_expired(each, version, content_hash, now) for each in found.values())
+                found[said.id] = _apply_decision(found.pop(said.id), said, event.at)
+    return tuple(_expire(each, version, content_hash, now) for each in found.values())
 
 
-def _decided(asked: Approval, said: Decision, at: str) -> Approval:
+def _apply_decision(asked: Approval, said: ApprovalDecision, at: str) -> Approval:
     """The request with its decision; one that may not be taken any more changes nothing."""
     try:
-        status = approval_moved(asked.status, said.action)
+        status = move_approval(asked.status, said.action)
     except CallError:
         return asked
     told = {"decided_by": said.decided_by, "comment": said.comment, "modifications": said.modifications}
     return msgspec.structs.replace(asked, status=status, decided_at=at, **told)
 
 
-def _expired(each: Approval, version: int, content_hash: str, now: float) -> Approval:
+def _expire(each: Approval, version: int, content_hash: str, now: float) -> Approval:
     late = bool(each.expires_at) and (timestamps.seconds(each.expires_at) or 0.0) <= now
     is_past = (each.plan_version, each.plan_hash) != (version, content_hash)
     if (each.status == "pending" and late) or (each.status in ("pending", "approved") and is_past):
@@ -74,7 +74,7 @@ def _expired(each: Approval, version: int, content_hash: str, now: float) -> App
     return each
 
 
-def deciding(known: Sequence[Approval], version: int, uid: str) -> Approval | None:
+def find_deciding(known: Sequence[Approval], version: int, uid: str) -> Approval | None:
     """The request that has the say about a step: the one decided last, else one that is pending. None: nobody was asked."""
     about = [each for each in known if each.plan_version == version and each.covers(uid)]
     decided = [each for each in about if each.status == "approved" or each.status in BLOCKING]
@@ -84,19 +84,19 @@ def deciding(known: Sequence[Approval], version: int, uid: str) -> Approval | No
 
 def is_approved(known: Sequence[Approval], plan: Plan) -> bool:
     """Whether every step of a plan, as it is now, has been approved of."""
-    found = [deciding(known, plan.version, step.uid) for step in plan.steps]
+    found = [find_deciding(known, plan.version, step.uid) for step in plan.steps]
     return bool(found) and all(each is not None and each.status == "approved" for each in found)
 
 
-def check_approved(known: Sequence[Approval], plan: Plan, step: Step, *, required: bool) -> None:
+def check_approved(known: Sequence[Approval], plan: Plan, step: PlanStep, *, required: bool) -> None:
     """Refuse to start a step that somebody said no to, or nobody said yes to where that is `required`.
 
     Raises: NeedsApproval.
     """
-    said = deciding(known, plan.version, step.uid)
+    said = find_deciding(known, plan.version, step.uid)
     if said is not None and said.status == "approved":
         return
-    number = numbers(plan)[step.uid]
+    number = step_numbers(plan)[step.uid]
     details = {"plan_id": plan.id, "step": number, "request_id": said.id if said else None}
     if said is not None and said.status in BLOCKING:
         raise NeedsApproval(

@@ -44,7 +44,7 @@ Syntax = Callable[[str, bytes | None, bytes | None], str]
 """What is to be said of a file's syntax: path, bytes before and after."""
 
 
-class Check(NamedTuple):
+class VerificationCheck(NamedTuple):
     """One thing that was looked at. `passed` is None when nobody could look, and `says` why."""
 
     kind: str
@@ -53,7 +53,7 @@ class Check(NamedTuple):
     says: str = ""
 
 
-class File(NamedTuple):
+class FileVersions(NamedTuple):
     """A file that was changed; None: it was not there, or is gone."""
 
     path: str
@@ -62,10 +62,10 @@ class File(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class VerificationResult:
     """All checks. It passed when none failed, and is whole when somebody could look at each."""
 
-    checks: tuple[Check, ...]
+    checks: tuple[VerificationCheck, ...]
 
     @property
     def passed(self) -> bool:
@@ -78,7 +78,7 @@ class Verified:
         return all(each.passed is not None or each.kind == "syntax" for each in self.checks)
 
 
-class Verifier:
+class ChangeVerifier:
     """Looks at changes in one workspace. `commands` are those that the user allowed."""
 
     def __init__(self, root: Path, syntax: Syntax, commands: Sequence[str], review: Review | None = None) -> None:
@@ -87,42 +87,44 @@ class Verifier:
         self._commands = tuple(commands)
         self._review = review
 
-    def verified(self, files: Sequence[File], level: Level, cancel: threading.Event | None = None) -> Verified:
+    def verify(
+        self, files: Sequence[FileVersions], level: Level, cancel: threading.Event | None = None
+    ) -> VerificationResult:
         """Look as far as the level goes; commands are run only when everything before them passed, and until `cancel` is set."""
-        checks: list[Check] = []
+        checks: list[VerificationCheck] = []
         if level != "none":
-            checks += [self._parses(each) for each in files if each.after is not None]
+            checks += [self._check_syntax(each) for each in files if each.after is not None]
         if level in ("lint", "tests"):
-            checks += [*self._linted(files), *self._reviewed(files)]
-        if level == "tests" and Verified(tuple(checks)).passed:
-            checks += [self._ran(command, cancel) for command in self._commands] or [
-                Check("tests", "", None, NOT_ALLOWED)
+            checks += [*self._lint(files), *self._review_changes(files)]
+        if level == "tests" and VerificationResult(tuple(checks)).passed:
+            checks += [self._run_command(command, cancel) for command in self._commands] or [
+                VerificationCheck("tests", "", None, NOT_ALLOWED)
             ]
-        return Verified(tuple(checks))
+        return VerificationResult(tuple(checks))
 
-    def _parses(self, file: File) -> Check:
+    def _check_syntax(self, file: FileVersions) -> VerificationCheck:
         """The parser's word. New errors fail; what no parser knows is passed over."""
         said = self._syntax(file.path, file.before, file.after)
         if said.startswith("new syntax error"):
-            return Check("syntax", file.path, False, said)
-        return Check("syntax", file.path, None if said.startswith("syntax not checked") else True, said)
+            return VerificationCheck("syntax", file.path, False, said)
+        return VerificationCheck("syntax", file.path, None if said.startswith("syntax not checked") else True, said)
 
-    def _linted(self, files: Sequence[File]) -> list[Check]:
+    def _lint(self, files: Sequence[FileVersions]) -> list[VerificationCheck]:
         """What ruff finds in Python files now and did not find before, under the settings of this workspace."""
         python = [each for each in files if each.path.endswith(ruff_program.SUFFIXES) and each.after is not None]
         program = find_program(ruff_program.NAME, outside=self._root)
         if not program or not python:
-            return [Check("lint", ruff_program.NAME, None, "ruff is not installed")] if python else []
-        return [self._delta(program, each) for each in python]
+            return [VerificationCheck("lint", ruff_program.NAME, None, "ruff is not installed")] if python else []
+        return [self._lint_file(program, each) for each in python]
 
-    def _delta(self, program: str, file: File) -> Check:
+    def _lint_file(self, program: str, file: FileVersions) -> VerificationCheck:
         try:
             before, after = (self._findings(program, file.path, data) for data in (file.before, file.after))
         except ValueError as error:
-            return Check("lint", file.path, None, f"ruff could not look: {error}")
+            return VerificationCheck("lint", file.path, None, f"ruff could not look: {error}")
         new = list((Counter(after) - Counter(before)).elements())
         told = "; ".join(f"{code} {message}" for code, message in new[:FINDINGS_MAX])
-        return Check("lint", file.path, not new, told)
+        return VerificationCheck("lint", file.path, not new, told)
 
     def _findings(self, program: str, path: str, data: bytes | None) -> list[tuple[str, str]]:
         """(rule, message) of each finding; where it stands does not count, lines move. Raises: ValueError."""
@@ -134,33 +136,33 @@ class Verifier:
             raise ValueError(ran.problem or ran.err.strip()[-200:] or f"it ended with {ran.exit}")
         return [(row.rule, row.message) for row in ruff_program.rows(ran.out)]
 
-    def _reviewed(self, files: Sequence[File]) -> list[Check]:
+    def _review_changes(self, files: Sequence[FileVersions]) -> list[VerificationCheck]:
         """What a review finds pressing in the changes: a secret, a name that is gone and still used..."""
-        diff = "".join(map(diff_of, files))
+        diff = "".join(map(diff_file, files))
         if self._review is None or not diff:
             return []
         try:
             reasons = self._review(diff)
         except ContextEngineError as error:
-            return [Check("review", "", None, f"it could not look: {error.message}")]
-        return [Check("review", "", not reasons, "; ".join(reasons[:FINDINGS_MAX]))]
+            return [VerificationCheck("review", "", None, f"it could not look: {error.message}")]
+        return [VerificationCheck("review", "", not reasons, "; ".join(reasons[:FINDINGS_MAX]))]
 
-    def _ran(self, command: str, cancel: threading.Event | None) -> Check:
+    def _run_command(self, command: str, cancel: threading.Event | None) -> VerificationCheck:
         try:
             words = shlex.split(command)  # as a shell would part them; nothing in them is expanded
         except ValueError as error:
-            return Check("tests", command, None, f"it cannot be read: {error}")
+            return VerificationCheck("tests", command, None, f"it cannot be read: {error}")
         environment = spared(os.environ)
         ran = run(words, self._root, limit_s=COMMAND_S, environment=environment, merged=True, cancel=cancel)
         ended = f"it {ran.problem}" if ran.problem else f"it ended with {ran.exit}"
         said = tail(MaskedText.of(ran.out).text, TAIL_CHARS_MAX).strip()
-        return Check("tests", command, ran.exit == 0, f"{ended}\n{said}".strip())
+        return VerificationCheck("tests", command, ran.exit == 0, f"{ended}\n{said}".strip())
 
 
-def diff_of(file: File) -> str:
+def diff_file(file: FileVersions) -> str:
     r"""A unified diff of a file, as programs read it; nothing for what is no text, or too large.
 
-    >>> print(diff_of(File("a.py", None, b"x = 1\n")), end="")
+    >>> print(diff_file(FileVersions("a.py", None, b"x = 1\n")), end="")
     --- /dev/null
     +++ b/a.py
     @@ -0,0 +1 @@
@@ -180,10 +182,10 @@ def diff_of(file: File) -> str:
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
-def allowed(setting: str) -> tuple[str, ...]:
+def parse_commands(setting: str) -> tuple[str, ...]:
     """The commands of the setting, which parts them by semicolons.
 
-    >>> allowed("pytest -q; npm test;")
+    >>> parse_commands("pytest -q; npm test;")
     ('pytest -q', 'npm test')
     """
     return tuple(each.strip() for each in setting.split(";") if each.strip())

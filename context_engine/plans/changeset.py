@@ -22,24 +22,26 @@ from context_engine.errors import CallError, NotIndexed
 from context_engine.index.file_roles import Role, role_of
 from context_engine.model import Filter, Query, TextPart, TextQuery
 from context_engine.plans.file_groups import folder_of
-from context_engine.plans.intent import Intent
-from context_engine.plans.model import Evidence
-from context_engine.plans.plan_sources import Asked, Sources
+from context_engine.plans.intent import TaskIntent
+from context_engine.plans.model import PlanEvidence
+from context_engine.plans.plan_sources import PlanRequest, PlanSources
 
-Part = Literal["definition", "reference", "source", "registry", "partner", "config", "migration", "test", "docs"]
+FileRelation = Literal[
+    "definition", "reference", "source", "registry", "partner", "config", "migration", "test", "docs"
+]
 """What a file is to the task. A plan goes through them in this order, but for a test that has to fail first."""
-LOOKED_AT = 30
+RANKED_MAX = 30
 """Files of a ranking that are looked at; behind them nothing is likely."""
 MAIN_SHARE = 0.8
 """Of the best file's score: from here on a file is one of those that the task is about. In 98 tasks of four repositories
 43 of 100 source files from .95 on were changed, 18 from .75 on and 8 from .55 on (evals/planning)."""
-RENAMING = ("rename", "remove")
+RENAMING_KINDS = ("rename", "remove")
 """Every place that names the old thing has to change."""
-CALLERS_TOLD = ("refactor", "upgrade")
+CALLER_KINDS = ("refactor", "upgrade")
 """Callers may have to change with what they call."""
 CALLERS_MAX = 12
 """Files that call it; with more, a plan of them all is no plan."""
-DESCRIBED = ("docs", "refactor", "upgrade")
+DOCUMENTED_KINDS = ("docs", "refactor", "upgrade")
 """Documents that speak of what is changed have to change too; for other tasks 2 in 23 did (evals/planning)."""
 DOCS_MAX = 2
 REGISTRIES_MAX = 2
@@ -50,7 +52,7 @@ _REGISTRY = re.compile(
     r"(?:^|/)(?:__init__|index|mod|lib|routes?|router|urls|cli|commands|registry|catalogue|catalog|main|app|plugins)\.\w+$"
 )
 """Files in which the parts of a package are listed."""
-_LISTED = re.compile(
+_MENTIONS_REGISTRY = re.compile(
     r"\b(?:expos\w+|export\w*|register\w*|public|commands?|routes?|endpoints?|plugins?|tools?|modules?)\b",
     re.IGNORECASE,
 )
@@ -64,60 +66,60 @@ _NOT_OURS: tuple[Role, ...] = ("generated", "vendor")
 
 
 @dataclass(frozen=True, slots=True)
-class Touched:
+class AffectedFile:
     """A file that the task changes: what it is to the task, how sure that is (1: named), and why."""
 
     path: str
-    part: Part
+    part: FileRelation
     score: float
-    evidence: tuple[Evidence, ...]
+    evidence: tuple[PlanEvidence, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeSet:
     """The files, best first; `curve` are the scores of the ranking as shares of the best, `told` what to say beside it."""
 
-    files: tuple[Touched, ...]
+    files: tuple[AffectedFile, ...]
     curve: tuple[float, ...]
     references: tuple[Reference, ...]
     freshness: str
     left_out: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
-    def of(self, *parts: Part) -> list[Touched]:
+    def of(self, *parts: FileRelation) -> list[AffectedFile]:
         """The files of these parts."""
         return [each for each in self.files if each.part in parts]
 
-    def main(self) -> list[Touched]:
+    def main(self) -> list[AffectedFile]:
         """What the task is about: what it names, else what stands out."""
         named = self.of("definition")
         return named or [each for each in self.of("source") if each.score >= MAIN_SHARE]
 
 
-def change_set(
-    asked: Asked, wanted: Intent, names: Sequence[Mention], known: Sequence[Command], sources: Sources
+def find_change_set(
+    asked: PlanRequest, wanted: TaskIntent, names: Sequence[Mention], known: Sequence[Command], sources: PlanSources
 ) -> ChangeSet:
     """The files of a task. Raises: as `Engine.search` does, but never for a missing index."""
-    distinct = (_distinct(each) for each in resolved(names, sources.code, known))
+    distinct = (_drop_duplicates(each) for each in resolved(names, sources.code, known))
     looked_up = [each for each in distinct if each.kind in ("path", "symbol", "error")]
     sure = {each.text for each in names if each.certain}
     references = tuple(each for each in looked_up if each.text in sure or (len(each.resolved) == 1 and not each.more))
-    ranking = _ranked(asked, sources)
+    ranking = _rank_files(asked, sources)
     certain = [*_definitions(wanted, references), *_references(wanted, references, sources)]
-    is_exact = wanted.kind in RENAMING and any(each.part != "definition" for each in certain)
-    likely = [] if is_exact else list(_likely(ranking, asked.files_max))
+    is_exact = wanted.kind in RENAMING_KINDS and any(each.part != "definition" for each in certain)
+    likely = [] if is_exact else list(_find_likely(ranking, asked.files_max))
     main = [each for each in certain if each.part == "definition"] or [
         each for each in likely if each.part == "source" and each.score >= MAIN_SHARE
     ]
     beside = [*_tests(main, sources), *_registries(asked, wanted, main, sources), *_partners(main, sources)]
-    files = _merged([*certain, *likely, *beside, *_docs(wanted, references, sources)])
+    files = _merge_files([*certain, *likely, *beside, *_docs(wanted, references, sources)])
     taken = {each.path for each in files}
     left_out = tuple(path for path in ranking.left_out if path not in taken)
     found = ranking.found
     return ChangeSet(tuple(files), ranking.curve, references, found.freshness, left_out, found.warnings)
 
 
-def _distinct(reference: Reference) -> Reference:
+def _drop_duplicates(reference: Reference) -> Reference:
     """With each place once: what is defined twice in one place, under two conditions, is one thing."""
     return replace(reference, resolved=tuple(dict.fromkeys(reference.resolved)))
 
@@ -125,24 +127,24 @@ def _distinct(reference: Reference) -> Reference:
 # -- what the task names ----------------------------------------------------------------------------------------------
 
 
-def _definitions(wanted: Intent, references: Iterable[Reference]) -> Iterator[Touched]:
+def _definitions(wanted: TaskIntent, references: Iterable[Reference]) -> Iterator[AffectedFile]:
     """The places that names and paths lead to; of a name with several all where each of them has to change, else none."""
     for each in references:
-        is_meant = not each.is_ambiguous or (wanted.kind in RENAMING and each.kind == "symbol")
+        is_meant = not each.is_ambiguous or (wanted.kind in RENAMING_KINDS and each.kind == "symbol")
         for place in each.resolved if is_meant else ():
             kind = "named" if each.kind == "path" else "definition"
-            proof = Evidence(kind, place.path, place.line, place.symbol, 1.0)
-            yield Touched(place.path, _part_of(place.path, "definition"), 1.0, (proof,))
+            proof = PlanEvidence(kind, place.path, place.line, place.symbol, 1.0)
+            yield AffectedFile(place.path, _relation_of(place.path, "definition"), 1.0, (proof,))
 
 
-def _references(wanted: Intent, references: Iterable[Reference], sources: Sources) -> Iterator[Touched]:
+def _references(wanted: TaskIntent, references: Iterable[Reference], sources: PlanSources) -> Iterator[AffectedFile]:
     """Who uses what the task names, where that has to change with it."""
     symbols = [each for each in references if each.kind == "symbol"]
-    for each in symbols if wanted.kind in RENAMING else ():
-        yield from _holding(bare_name(each), sources)
-    for each in symbols if wanted.kind in CALLERS_TOLD else ():
+    for each in symbols if wanted.kind in RENAMING_KINDS else ():
+        yield from _find_word(bare_name(each), sources)
+    for each in symbols if wanted.kind in CALLER_KINDS else ():
         if each.resolved:
-            yield from _calling(each, sources)
+            yield from _find_callers(each, sources)
 
 
 def bare_name(reference: Reference) -> str:
@@ -151,18 +153,18 @@ def bare_name(reference: Reference) -> str:
     return name or reference.text
 
 
-def _holding(name: str, sources: Sources) -> Iterator[Touched]:
+def _find_word(name: str, sources: PlanSources) -> Iterator[AffectedFile]:
     """Every file in which a name stands as a word, with its first line."""
     query = TextQuery((rf"\b{re.escape(name)}\b",), regex=True, case_sensitive=True)
     paths = [file.path for file in sources.code.scan(query).files]
     lines = sources.code.grep(query, [TextPart(path, 0, 1) for path in paths], chars_max=200)
     for path in paths:
         first = lines[path][0].number if lines.get(path) else 0
-        proof = Evidence("reference", path, first, name, 1.0)
-        yield Touched(path, _part_of(path, "reference"), 0.9, (proof,))
+        proof = PlanEvidence("reference", path, first, name, 1.0)
+        yield AffectedFile(path, _relation_of(path, "reference"), 0.9, (proof,))
 
 
-def _calling(reference: Reference, sources: Sources) -> Iterator[Touched]:
+def _find_callers(reference: Reference, sources: PlanSources) -> Iterator[AffectedFile]:
     """The files that call it, if there are few enough to be a plan."""
     try:
         traced = sources.code.trace(reference.resolved[0].symbol or bare_name(reference), "callers", limit=200)
@@ -172,8 +174,8 @@ def _calling(reference: Reference, sources: Sources) -> Iterator[Touched]:
     own = {place.path for place in reference.resolved}
     calling = [edge for path, edge in sorted(first.items()) if path not in own]
     for edge in calling if len(calling) <= CALLERS_MAX else ():
-        proof = Evidence("reference", edge.path, edge.line, edge.source, 0.8)
-        yield Touched(edge.path, _part_of(edge.path, "reference"), 0.5, (proof,))
+        proof = PlanEvidence("reference", edge.path, edge.line, edge.source, 0.8)
+        yield AffectedFile(edge.path, _relation_of(edge.path, "reference"), 0.5, (proof,))
 
 
 # -- what is likely ---------------------------------------------------------------------------------------------------
@@ -184,26 +186,26 @@ class _Ranking:
     """Files by what makes them likely, as shares of the best, with the place that a search found in each."""
 
     shares: tuple[tuple[str, float], ...]
-    places: dict[str, Evidence]
+    places: dict[str, PlanEvidence]
     found: Gathered
     left_out: tuple[str, ...] = ()
 
     @property
     def curve(self) -> tuple[float, ...]:
-        return tuple(share for _, share in self.shares[:LOOKED_AT])
+        return tuple(share for _, share in self.shares[:RANKED_MAX])
 
 
-def _ranked(asked: Asked, sources: Sources) -> _Ranking:
+def _rank_files(asked: PlanRequest, sources: PlanSources) -> _Ranking:
     text = asked.task[:QUERY_CHARS_MAX]
     found = gathered(Sought(text, asked.files_max, asked.chosen), sources.code)
     listed = [(str(each.path), each.relevance) for each in found.files]
     if sources.team.localise and found.freshness != "no index":
-        query = Query(text, LOOKED_AT, asked.chosen, chunks_per_file=1)
+        query = Query(text, RANKED_MAX, asked.chosen, chunks_per_file=1)
         listed = [*sources.team.localise(query)] or listed
     ours = [(path, score) for path, score in listed if role_of(path, "code") not in _NOT_OURS]
     best = max((score for _, score in ours), default=1.0) or 1.0
     places = {
-        str(file.path): Evidence("search", str(file.path), spot.span.first, spot.symbol)
+        str(file.path): PlanEvidence("search", str(file.path), spot.span.first, spot.symbol)
         for file in found.files
         for spot in file.spots[:1]
     }
@@ -213,7 +215,7 @@ def _ranked(asked: Asked, sources: Sources) -> _Ranking:
     return _Ranking(shares, places, found, tuple(path for path, _ in shares[asked.files_max :][:3]))
 
 
-def _places(text: str, paths: Sequence[str], sources: Sources) -> dict[str, Evidence]:
+def _places(text: str, paths: Sequence[str], sources: PlanSources) -> dict[str, PlanEvidence]:
     """The best place in each of these files; none in a file that only its history makes likely."""
     if not paths:
         return {}
@@ -224,31 +226,34 @@ def _places(text: str, paths: Sequence[str], sources: Sources) -> dict[str, Evid
         return {}
     titled = ((hit, hit.chunk.title if hit.chunk.title != hit.chunk.path else "") for hit in hits)
     return {
-        str(hit.chunk.path): Evidence("search", str(hit.chunk.path), hit.chunk.span.first, title)
+        str(hit.chunk.path): PlanEvidence("search", str(hit.chunk.path), hit.chunk.span.first, title)
         for hit, title in titled
     }
 
 
-def _likely(ranking: _Ranking, files_max: int) -> Iterator[Touched]:
+def _find_likely(ranking: _Ranking, files_max: int) -> Iterator[AffectedFile]:
     for path, share in ranking.shares[:files_max]:
         found = None if _CHANGELOG.search(path) else ranking.places.get(path)  # its old entries are no place to look at
-        proof = found or Evidence("history", path)
-        yield Touched(
-            path, _part_of(path, "source"), share, (Evidence(proof.kind, path, proof.line, proof.symbol, share),)
+        proof = found or PlanEvidence("history", path)
+        yield AffectedFile(
+            path,
+            _relation_of(path, "source"),
+            share,
+            (PlanEvidence(proof.kind, path, proof.line, proof.symbol, share),),
         )
 
 
 # -- what belongs to it -----------------------------------------------------------------------------------------------
 
 
-def _tests(main: Iterable[Touched], sources: Sources) -> Iterator[Touched]:
+def _tests(main: Iterable[AffectedFile], sources: PlanSources) -> Iterator[AffectedFile]:
     """The tests that go by the names of the main files."""
     for each in main:
-        for path in tests_of(each.path, sources)[:TESTS_MAX]:
-            yield Touched(path, "test", each.score * 0.7, (Evidence("test", path, 0, each.path, 1.0),))
+        for path in find_tests(each.path, sources)[:TESTS_MAX]:
+            yield AffectedFile(path, "test", each.score * 0.7, (PlanEvidence("test", path, 0, each.path, 1.0),))
 
 
-def tests_of(path: str, sources: Sources) -> list[str]:
+def find_tests(path: str, sources: PlanSources) -> list[str]:
     """The tests that go by the name of a source file, nearest first."""
     if is_test(path):
         return []
@@ -256,44 +261,48 @@ def tests_of(path: str, sources: Sources) -> list[str]:
     return nearest_partners(path, named)
 
 
-def _registries(asked: Asked, wanted: Intent, main: Sequence[Touched], sources: Sources) -> Iterator[Touched]:
+def _registries(
+    asked: PlanRequest, wanted: TaskIntent, main: Sequence[AffectedFile], sources: PlanSources
+) -> Iterator[AffectedFile]:
     """Where the parts of a package are listed, in its folder or above it: a new one is missing there."""
-    for each in main[:REGISTRIES_MAX] if wanted.kind == "add" and _LISTED.search(asked.task) else ():
+    for each in main[:REGISTRIES_MAX] if wanted.kind == "add" and _MENTIONS_REGISTRY.search(asked.task) else ():
         try:
             importing = [str(path) for path in sources.code.importers(each.path) if _REGISTRY.search(path)]
         except CallError:
             continue
         above = [path for path in importing if each.path.startswith(folder_of(path))]
         for path in sorted(above, key=lambda path: (-path.count("/"), path))[:REGISTRIES_MAX]:
-            yield Touched(path, "registry", each.score * 0.4, (Evidence("registry", path, 0, each.path, 0.5),))
+            yield AffectedFile(path, "registry", each.score * 0.4, (PlanEvidence("registry", path, 0, each.path, 0.5),))
 
 
-def _partners(main: Iterable[Touched], sources: Sources) -> Iterator[Touched]:
+def _partners(main: Iterable[AffectedFile], sources: PlanSources) -> Iterator[AffectedFile]:
     """What whoever changes a main file has nearly always changed too."""
     for each in main if sources.past else ():
         for partner in sources.past.usually_with(each.path) if sources.past else ():
-            proof = Evidence("co_change", partner.path, 0, each.path, round(partner.confidence, 3))
-            yield Touched(
-                partner.path, _part_of(partner.path, "partner"), each.score * partner.confidence * 0.6, (proof,)
+            proof = PlanEvidence("co_change", partner.path, 0, each.path, round(partner.confidence, 3))
+            yield AffectedFile(
+                partner.path, _relation_of(partner.path, "partner"), each.score * partner.confidence * 0.6, (proof,)
             )
 
 
-def _docs(wanted: Intent, references: Iterable[Reference], sources: Sources) -> Iterator[Touched]:
+def _docs(wanted: TaskIntent, references: Iterable[Reference], sources: PlanSources) -> Iterator[AffectedFile]:
     """The documents that speak of what the task names."""
-    for each in references if wanted.kind in DESCRIBED else ():
+    for each in references if wanted.kind in DOCUMENTED_KINDS else ():
         if each.kind != "symbol" or len(each.resolved) != 1 or len(bare_name(each)) < 4:
             continue
         query = TextQuery((rf"\b{re.escape(bare_name(each))}\b",), regex=True, case_sensitive=True)
         found = sources.code.scan(replace(query, includes=("*.md", "*.rst", "*.adoc", "docs/**"))).files
         for file in sorted(found, key=lambda file: (-file.lines, file.path))[:DOCS_MAX]:
             if role_of(file.path, "documentation") == "docs":
-                yield Touched(file.path, "docs", 0.3, (Evidence("mention", file.path, 0, bare_name(each), 0.3),))
+                yield AffectedFile(
+                    file.path, "docs", 0.3, (PlanEvidence("mention", file.path, 0, bare_name(each), 0.3),)
+                )
 
 
 # -- together ---------------------------------------------------------------------------------------------------------
 
 
-def _part_of(path: str, otherwise: Part) -> Part:
+def _relation_of(path: str, otherwise: FileRelation) -> FileRelation:
     """What a file is by its place; else what it was found as."""
     if _MIGRATION.search(path):
         return "migration"
@@ -317,10 +326,10 @@ def _content_of(path: str) -> str:
     )
 
 
-def _merged(listed: Iterable[Touched]) -> list[Touched]:
+def _merge_files(listed: Iterable[AffectedFile]) -> list[AffectedFile]:
     """Each file once, as what it was first, with all its evidence; the surest first."""
-    known: dict[str, Touched] = {}
-    for each in map(_plain, listed):
+    known: dict[str, AffectedFile] = {}
+    for each in map(_with_plain_paths, listed):
         before = known.get(each.path)
         if before is None:
             known[each.path] = each
@@ -330,7 +339,7 @@ def _merged(listed: Iterable[Touched]) -> list[Touched]:
     return sorted(known.values(), key=lambda each: (-each.score, each.path))
 
 
-def _plain(each: Touched) -> Touched:
+def _with_plain_paths(each: AffectedFile) -> AffectedFile:
     """With paths that a plan can be written with: plain texts, whoever found them."""
     proofs = tuple(msgspec.structs.replace(one, path=str(one.path), symbol=str(one.symbol)) for one in each.evidence)
     return replace(each, path=str(each.path), evidence=proofs)

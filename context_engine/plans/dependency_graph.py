@@ -12,14 +12,14 @@ from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
-from context_engine.plans.model import Plan, Step, numbers
+from context_engine.plans.model import Plan, PlanStep, step_numbers
 
-SIDE_BY_SIDE_MAX = 20
+PARALLEL_SHOWN_MAX = 20
 """Named per step; whole groups stand in the graph. A thousand steps that wait for nothing would make a million names."""
 
 
 @dataclass(frozen=True, slots=True)
-class Graph:
+class StepGraph:
     """The steps of a plan by uid. Each step of a level waits for one of the level before; `groups` touch disjoint files.
 
     `cycle` are the uids of one circle, the first one again at its end; empty when there is none.
@@ -37,7 +37,7 @@ class Graph:
         return tuple(uid for level in self.levels for uid in level)
 
 
-class Timing(NamedTuple):
+class GraphTiming(NamedTuple):
     """When each step can start, and how long it can wait without the whole taking longer: hours by uid."""
 
     start: Mapping[str, float]
@@ -46,9 +46,9 @@ class Timing(NamedTuple):
     critical_path: tuple[str, ...]
 
 
-def graph(plan: Plan) -> Graph:
+def build_graph(plan: Plan) -> StepGraph:
     """The graph of a plan."""
-    depends = dependencies(plan.steps)
+    depends = find_dependencies(plan.steps)
     needed_by: dict[str, list[str]] = {uid: [] for uid in depends}
     for uid, waits_for in depends.items():
         for other in waits_for:
@@ -56,10 +56,10 @@ def graph(plan: Plan) -> Graph:
     levels, cycle = _levels(depends)
     files = {step.uid: step.files for step in plan.steps}
     groups = tuple(group for level in levels for group in _disjoint(level, files) if len(group) > 1)
-    return Graph(levels, groups, depends, {uid: tuple(others) for uid, others in needed_by.items()}, cycle)
+    return StepGraph(levels, groups, depends, {uid: tuple(others) for uid, others in needed_by.items()}, cycle)
 
 
-def dependencies(steps: Sequence[Step]) -> dict[str, tuple[str, ...]]:
+def find_dependencies(steps: Sequence[PlanStep]) -> dict[str, tuple[str, ...]]:
     """What each step waits for, in the order of the steps, as far as it is there."""
     place = {step.uid: number for number, step in enumerate(steps)}
     return {
@@ -68,7 +68,7 @@ def dependencies(steps: Sequence[Step]) -> dict[str, tuple[str, ...]]:
     }
 
 
-def timing(drawn: Graph, hours: Mapping[str, float]) -> Timing:
+def compute_timing(drawn: StepGraph, hours: Mapping[str, float]) -> GraphTiming:
     """The critical path method: forward for the earliest start, backward for the latest. What has no hours takes none."""
     place = {uid: number for number, uid in enumerate(drawn.order)}
     start: dict[str, float] = {}
@@ -81,10 +81,10 @@ def timing(drawn: Graph, hours: Mapping[str, float]) -> Timing:
         later = (other for other in drawn.needed_by[uid] if place[other] > place[uid])
         latest[uid] = min((latest[other] for other in later), default=duration) - hours.get(uid, 0.0)
     slack = {uid: round(latest[uid] - start[uid], 6) + 0.0 for uid in drawn.depends}
-    return Timing(start, slack, duration, _critical_path(drawn, start, hours, place))
+    return GraphTiming(start, slack, duration, _critical_path(drawn, start, hours, place))
 
 
-def reach(needed_by: Mapping[str, Iterable[str]], uids: Iterable[str]) -> set[str]:
+def find_dependents(needed_by: Mapping[str, Iterable[str]], uids: Iterable[str]) -> set[str]:
     """All that waits for any of these steps, directly or not."""
     found: set[str] = set()
     waiting = list(uids)
@@ -95,7 +95,7 @@ def reach(needed_by: Mapping[str, Iterable[str]], uids: Iterable[str]) -> set[st
     return found
 
 
-def closure(order: Iterable[str], edges: Mapping[str, Iterable[str]]) -> dict[str, int]:
+def compute_closure(order: Iterable[str], edges: Mapping[str, Iterable[str]]) -> dict[str, int]:
     """All that each step reaches over the edges, as bits: quick to count and to intersect, however wide the graph.
 
     `order` has what an edge leads to before what it leads from; a bit is the place in that order.
@@ -110,7 +110,7 @@ def closure(order: Iterable[str], edges: Mapping[str, Iterable[str]]) -> dict[st
     return found
 
 
-def in_plan_order(drawn: Graph) -> tuple[str, ...]:
+def sort_in_plan_order(drawn: StepGraph) -> tuple[str, ...]:
     """Every step after all that it waits for, and otherwise as the plan has them; what a circle holds up is left out."""
     uids = tuple(drawn.depends)
     place = {uid: number for number, uid in enumerate(uids)}
@@ -126,16 +126,16 @@ def in_plan_order(drawn: Graph) -> tuple[str, ...]:
     return tuple(order)
 
 
-def side_by_side(drawn: Graph, uid: str) -> tuple[str, ...]:
+def find_parallel(drawn: StepGraph, uid: str) -> tuple[str, ...]:
     """The other steps of its group, the first few."""
     group = next((group for group in drawn.groups if uid in group), ())
-    return tuple(other for other in group if other != uid)[:SIDE_BY_SIDE_MAX]
+    return tuple(other for other in group if other != uid)[:PARALLEL_SHOWN_MAX]
 
 
-def wire_graph(plan: Plan, drawn: Graph) -> dict[str, Any]:
+def serialize_graph(plan: Plan, drawn: StepGraph) -> dict[str, Any]:
     """The graph as JSON can carry it: step numbers everywhere, but `slack` by uid."""
-    number = numbers(plan)
-    timed = timing(drawn, {step.uid: step.hours for step in plan.steps})
+    number = step_numbers(plan)
+    timed = compute_timing(drawn, {step.uid: step.hours for step in plan.steps})
     return {
         "nodes": [{"id": step.uid, "step_number": number[step.uid]} for step in plan.steps],
         "edges": [{"from": number[one], "to": number[uid]} for uid in drawn.depends for one in drawn.depends[uid]],
@@ -189,7 +189,7 @@ def _disjoint(level: Sequence[str], files: Mapping[str, frozenset[str]]) -> list
 
 
 def _critical_path(
-    drawn: Graph, start: Mapping[str, float], hours: Mapping[str, float], place: Mapping[str, int]
+    drawn: StepGraph, start: Mapping[str, float], hours: Mapping[str, float], place: Mapping[str, int]
 ) -> tuple[str, ...]:
     """The longest chain from the end back to a start; of equal ones, through the first steps."""
     if not start:

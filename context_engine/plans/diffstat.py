@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from context_engine.plans.dependency_graph import graph
-from context_engine.plans.model import Plan, Step, numbers
+from context_engine.plans.dependency_graph import build_graph
+from context_engine.plans.model import Plan, PlanStep, step_numbers
 
-Fate = Literal["create", "modify", "delete"]
-FATES: Mapping[Fate, str] = {"create": "created", "modify": "modified", "delete": "deleted"}
+FileAction = Literal["create", "modify", "delete"]
+ACTION_WORDS: Mapping[FileAction, str] = {"create": "created", "modify": "modified", "delete": "deleted"}
 
 
-class Planned(NamedTuple):
+class PlannedFile(NamedTuple):
     """One file: what becomes of it by all steps together, the numbers of those, how many lines it has now (None: unknown)."""
 
     path: str
-    change: Fate
+    change: FileAction
     steps: tuple[int, ...]
     lines: int | None = None
 
@@ -29,13 +29,13 @@ class Planned(NamedTuple):
 class Diffstat(NamedTuple):
     """Every file, by path."""
 
-    files: tuple[Planned, ...] = ()
+    files: tuple[PlannedFile, ...] = ()
 
     @property
     def summary(self) -> str:
         """In a line, for whoever decides."""
         told = []
-        for change, word in FATES.items():
+        for change, word in ACTION_WORDS.items():
             if rows := [each for each in self.files if each.change == change]:
                 noun = "" if told else " file" if len(rows) == 1 else " files"
                 told.append(f"{len(rows)}{noun} {word}")
@@ -43,23 +43,23 @@ class Diffstat(NamedTuple):
         return ", ".join(told) + (f" (-{gone:,} lines)" if gone else "")
 
 
-def diffstat(plan: Plan, steps: Collection[Step], lines_of: Callable[[str], int | None]) -> Diffstat:
+def compute_diffstat(plan: Plan, steps: Collection[PlanStep], lines_of: Callable[[str], int | None]) -> Diffstat:
     """What some steps of a plan mean to do. A file that one of them makes and a later one deletes is not there."""
-    number, place = numbers(plan), {uid: at for at, uid in enumerate(graph(plan).order)}
-    fates: dict[str, list[tuple[Fate, int]]] = {}
+    number, place = step_numbers(plan), {uid: at for at, uid in enumerate(build_graph(plan).order)}
+    fates: dict[str, list[tuple[FileAction, int]]] = {}
     for step in sorted(steps, key=lambda step: place.get(step.uid, len(place))):
-        for change, paths in _named(step):
+        for change, paths in _files_by_action(step):
             for path in paths:
                 fates.setdefault(path, []).append((change, number[step.uid]))
     planned = []
     for path, rows in sorted(fates.items()):
-        if fate := _fate([change for change, _ in rows]):
+        if fate := _net_action([change for change, _ in rows]):
             lines = None if fate == "create" else lines_of(path)
-            planned.append(Planned(path, fate, tuple(sorted({step for _, step in rows})), lines))
+            planned.append(PlannedFile(path, fate, tuple(sorted({step for _, step in rows})), lines))
     return Diffstat(tuple(planned))
 
 
-def _named(step: Step) -> tuple[tuple[Fate, Sequence[str]], ...]:
+def _files_by_action(step: PlanStep) -> tuple[tuple[FileAction, Sequence[str]], ...]:
     return (
         ("create", step.files_to_create),
         ("modify", step.files_to_modify),
@@ -67,10 +67,10 @@ def _named(step: Step) -> tuple[tuple[Fate, Sequence[str]], ...]:
     )
 
 
-def _fate(changes: Sequence[Fate]) -> Fate | None:
+def _net_action(changes: Sequence[FileAction]) -> FileAction | None:
     """What several changes come to, in their order; None when nothing is left of them.
 
-    >>> _fate(["create", "modify"]), _fate(["modify", "delete"]), _fate(["delete", "create"]), _fate(["create", "delete"])
+    >>> _net_action(["create", "modify"]), _net_action(["modify", "delete"]), _net_action(["delete", "create"]), _net_action(["create", "delete"])
     ('create', 'delete', 'modify', None)
     """
     is_new, is_gone = changes[0] == "create", changes[-1] == "delete"

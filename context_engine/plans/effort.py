@@ -17,10 +17,10 @@ _SPREAD = (0.5, 2.0)
 """Optimistic and pessimistic share of a single number: nobody who says "2 hours" means less than one or more than four."""
 
 
-def estimate_of(effort: str) -> Estimate | None:
+def parse_effort(effort: str) -> Estimate | None:
     """The hours that an effort in words means, None when it names none; of several the first counts.
 
-    >>> estimate_of("2-4 hours"), estimate_of("about 30 min").hours, estimate_of("1 day").m, estimate_of("small")
+    >>> parse_effort("2-4 hours"), parse_effort("about 30 min").hours, parse_effort("1 day").m, parse_effort("small")
     (Estimate(o=2.0, m=3.0, p=4.0), 0.541..., 8.0, None)
     """
     match = _EFFORT.search(effort[:200])
@@ -34,10 +34,10 @@ def estimate_of(effort: str) -> Estimate | None:
     return Estimate(low * _SPREAD[0], low, low * _SPREAD[1])
 
 
-def effort_of(hours: float) -> str:
+def format_effort(hours: float) -> str:
     """Hours in words.
 
-    >>> effort_of(0.5), effort_of(2.0), effort_of(20), effort_of(1.26)
+    >>> format_effort(0.5), format_effort(2.0), format_effort(20), format_effort(1.26)
     ('30 min', '2 h', '2.5 days', '1.3 h')
     """
     if hours < 1:

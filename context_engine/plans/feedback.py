@@ -1,6 +1,6 @@
 r"""PURE. Operations on a plan that somebody says in words: simple imperatives, and nothing is guessed.
 
->>> read = said_in("Remove step 4. step 2 depends on 1; make it faster")
+>>> read = parse_feedback("Remove step 4. step 2 depends on 1; make it faster")
 >>> [dict(each) for each in read.operations], read.left
 ([{'op': 'remove_step', 'step': 4}, {'op': 'set_dependencies', 'step': 2, 'add': [1]}], ('make it faster',))
 
@@ -23,92 +23,92 @@ CHARS_MAX = 10_000
 """Of one feedback; a page or two."""
 
 
-class Said(NamedTuple):
+class ParsedFeedback(NamedTuple):
     """The operations that a text names, and the clauses that name none."""
 
     operations: tuple[Mapping[str, Any], ...]
     left: tuple[str, ...]
 
 
-def said_in(text: str) -> Said:
+def parse_feedback(text: str) -> ParsedFeedback:
     """Read a feedback, clause by clause."""
     operations: list[Mapping[str, Any]] = []
     left: list[str] = []
     for part in _CLAUSE.split(_BULLET.sub("", text[:CHARS_MAX])):
         clause = part.strip()
-        found = _operations(_POLITE.sub("", clause, count=1) if _POLITE.match(clause) else clause)
+        found = _parse_clause(_POLITE.sub("", clause, count=1) if _POLITE.match(clause) else clause)
         operations += found
         left += [clause] if clause and not found else []
-    return Said(tuple(operations), tuple(left))
+    return ParsedFeedback(tuple(operations), tuple(left))
 
 
-def _operations(clause: str) -> list[dict[str, Any]]:
+def _parse_clause(clause: str) -> list[dict[str, Any]]:
     for pattern, made in _PATTERNS:
         if match := pattern.fullmatch(clause.rstrip(" ,!")):
             return made(match)
     return []
 
 
-def _numbers(text: str) -> list[int]:
+def _parse_numbers(text: str) -> list[int]:
     return [int(each) for each in re.findall(r"\d+", text)]
 
 
-def _removed(match: re.Match[str]) -> list[dict[str, Any]]:
-    return [{"op": "remove_step", "step": number} for number in _numbers(match[1])]
+def _remove_operations(match: re.Match[str]) -> list[dict[str, Any]]:
+    return [{"op": "remove_step", "step": number} for number in _parse_numbers(match[1])]
 
 
-def _waits(match: re.Match[str]) -> list[dict[str, Any]]:
-    return [{"op": "set_dependencies", "step": int(match[1]), "add": _numbers(match[2])}]
+def _wait_operation(match: re.Match[str]) -> list[dict[str, Any]]:
+    return [{"op": "set_dependencies", "step": int(match[1]), "add": _parse_numbers(match[2])}]
 
 
-def _waits_no_more(match: re.Match[str]) -> list[dict[str, Any]]:
-    return [{"op": "set_dependencies", "step": int(match[1]), "remove": _numbers(match[2])}]
+def _stop_waiting_operation(match: re.Match[str]) -> list[dict[str, Any]]:
+    return [{"op": "set_dependencies", "step": int(match[1]), "remove": _parse_numbers(match[2])}]
 
 
-def _waits_for_nothing(match: re.Match[str]) -> list[dict[str, Any]]:
+def _wait_for_nothing_operation(match: re.Match[str]) -> list[dict[str, Any]]:
     return [{"op": "set_dependencies", "step": int(match[1]), "depends_on": []}]
 
 
-def _excluded(match: re.Match[str]) -> list[dict[str, Any]]:
+def _exclude_operations(match: re.Match[str]) -> list[dict[str, Any]]:
     paths = [path.strip(" `\"'") for path in re.split(r",|\s+and\s+", match[1])]
     return [{"op": "exclude", "path": path} for path in paths] if all(_is_path(path) for path in paths) else []
 
 
-def _split(match: re.Match[str]) -> list[dict[str, Any]]:
+def _split_operation(match: re.Match[str]) -> list[dict[str, Any]]:
     if not match[2]:
         return [{"op": "split_step", "step": int(match[1])}]
     parts = [part.strip(" `\"'") for part in re.split(r"\s*,\s*(?:and\s+)?|\s+and\s+", match[2])]
     return [{"op": "split_step", "step": int(match[1]), "into": parts}] if len(parts) > 1 and all(parts) else []
 
 
-def _merged(match: re.Match[str]) -> list[dict[str, Any]]:
-    steps = _numbers(match[1])
+def _merge_operation(match: re.Match[str]) -> list[dict[str, Any]]:
+    steps = _parse_numbers(match[1])
     return [{"op": "merge_steps", "steps": steps}] if len(steps) > 1 else []
 
 
-def _moved(match: re.Match[str]) -> list[dict[str, Any]]:
+def _move_operation(match: re.Match[str]) -> list[dict[str, Any]]:
     where = {"before": "before", "after": "after"}.get(match[2].lower(), "to")
     return [{"op": "move_step", "step": int(match[1]), where: int(match[3])}]
 
 
-def _renamed(match: re.Match[str]) -> list[dict[str, Any]]:
+def _rename_operation(match: re.Match[str]) -> list[dict[str, Any]]:
     return [{"op": "update_step", "step": int(match[1]), "title": match[2].strip(" \"'“”`")}]
 
 
-def _pressing(match: re.Match[str]) -> list[dict[str, Any]]:
+def _priority_operation(match: re.Match[str]) -> list[dict[str, Any]]:
     return [{"op": "update_step", "step": int(match[1]), "priority": match[2].lower()}]
 
 
-def _estimated(match: re.Match[str]) -> list[dict[str, Any]]:
+def _estimate_operation(match: re.Match[str]) -> list[dict[str, Any]]:
     return [{"op": "set_estimate", "step": int(match[1]), "effort": match[2]}]
 
 
-def _added(match: re.Match[str]) -> list[dict[str, Any]]:
+def _add_operation(match: re.Match[str]) -> list[dict[str, Any]]:
     where = {match[2].lower(): int(match[3])} if match[2] else {}
     return [{"op": "add_step", "title": match[1].strip(), **where}]
 
 
-def _risked(match: re.Match[str]) -> list[dict[str, Any]]:
+def _risk_operation(match: re.Match[str]) -> list[dict[str, Any]]:
     return [{"op": "add_risk", "issue": match[1].strip()}]
 
 
@@ -117,43 +117,46 @@ def _is_path(path: str) -> bool:
     return bool(path) and " " not in path and any(mark in path for mark in "/*.")
 
 
-_Made = Callable[[re.Match[str]], list[dict[str, Any]]]
+_OperationBuilder = Callable[[re.Match[str]], list[dict[str, Any]]]
 
 
 def _pattern(text: str) -> re.Pattern[str]:
     return re.compile(text, re.IGNORECASE)
 
 
-_PATTERNS: tuple[tuple[re.Pattern[str], _Made], ...] = (
-    (_pattern(rf"(?:remove|delete|drop|skip out) (?:the )?(?=steps?|#){_STEPS}"), _removed),
+_PATTERNS: tuple[tuple[re.Pattern[str], _OperationBuilder], ...] = (
+    (_pattern(rf"(?:remove|delete|drop|skip out) (?:the )?(?=steps?|#){_STEPS}"), _remove_operations),
     (
         _pattern(
             rf"{_STEP} (?:should |must )?(?:depends? on|needs?|waits? for|(?:comes? |goes? |runs? )?after) {_STEPS}"
         ),
-        _waits,
+        _wait_operation,
     ),
-    (_pattern(rf"(?:let|make) {_STEP} (?:depend on|need|wait for) {_STEPS}"), _waits),
+    (_pattern(rf"(?:let|make) {_STEP} (?:depend on|need|wait for) {_STEPS}"), _wait_operation),
     (
         _pattern(
             rf"{_STEP} (?:no longer|does not|doesn't|should not|need not) (?:depends? on|needs?|waits? for) {_STEPS}"
         ),
-        _waits_no_more,
+        _stop_waiting_operation,
     ),
-    (_pattern(rf"{_STEP} (?:depends on|waits for) nothing"), _waits_for_nothing),
+    (_pattern(rf"{_STEP} (?:depends on|waits for) nothing"), _wait_for_nothing_operation),
     (
         _pattern(r"(?:exclude|leave out|ignore|do not touch|don't touch) (?:the )?(?:files? |folders? |path )?(\S.*)"),
-        _excluded,
+        _exclude_operations,
     ),
-    (_pattern(rf"split {_STEP}(?: (?:in|into|up into):? (.+))?"), _split),
-    (_pattern(rf"(?:merge|join|combine) {_STEPS}"), _merged),
-    (_pattern(rf"move {_STEP} (to|before|after) (?:place |position |step )?#?(\d{{1,6}})"), _moved),
-    (_pattern(rf"(?:rename|retitle|call) {_STEP} (?:to |as )?{_QUOTED}"), _renamed),
-    (_pattern(rf"(?:make |set )?{_STEP}(?: is|'s priority to| to)? (high|medium|low)(?: priority)?"), _pressing),
-    (_pattern(rf"set (?:the )?priority of {_STEP} to (high|medium|low)"), _pressing),
-    (_pattern(rf"{_STEP} (?:takes?|needs?) (?:about )?(\d.*)"), _estimated),
-    (_pattern(rf"estimate {_STEP} (?:at|as|with)? ?(\d.*)"), _estimated),
-    (_pattern(rf"add (?:a )?(?:new )?step:? {_QUOTED}(?: (before|after) (?:step )?#?(\d{{1,6}}))?"), _added),
-    (_pattern(r"add (?:a )?(?:new )?step: ([^\"'“`].*?)(?: (before|after) step #?(\d{1,6}))?"), _added),
-    (_pattern(r"add (?:a |the )?risk:? [\"'“`]?(.+?)[\"'”`]?"), _risked),
+    (_pattern(rf"split {_STEP}(?: (?:in|into|up into):? (.+))?"), _split_operation),
+    (_pattern(rf"(?:merge|join|combine) {_STEPS}"), _merge_operation),
+    (_pattern(rf"move {_STEP} (to|before|after) (?:place |position |step )?#?(\d{{1,6}})"), _move_operation),
+    (_pattern(rf"(?:rename|retitle|call) {_STEP} (?:to |as )?{_QUOTED}"), _rename_operation),
+    (
+        _pattern(rf"(?:make |set )?{_STEP}(?: is|'s priority to| to)? (high|medium|low)(?: priority)?"),
+        _priority_operation,
+    ),
+    (_pattern(rf"set (?:the )?priority of {_STEP} to (high|medium|low)"), _priority_operation),
+    (_pattern(rf"{_STEP} (?:takes?|needs?) (?:about )?(\d.*)"), _estimate_operation),
+    (_pattern(rf"estimate {_STEP} (?:at|as|with)? ?(\d.*)"), _estimate_operation),
+    (_pattern(rf"add (?:a )?(?:new )?step:? {_QUOTED}(?: (before|after) (?:step )?#?(\d{{1,6}}))?"), _add_operation),
+    (_pattern(r"add (?:a )?(?:new )?step: ([^\"'“`].*?)(?: (before|after) step #?(\d{1,6}))?"), _add_operation),
+    (_pattern(r"add (?:a |the )?risk:? [\"'“`]?(.+?)[\"'”`]?"), _risk_operation),
 )
 """Whole clauses only: a sentence that merely contains one of these means more than it."""

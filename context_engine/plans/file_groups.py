@@ -1,6 +1,6 @@
 """PURE. Files in groups that are changed together: those of one folder, and those that import each other in a circle.
 
->>> found = grouped(["web/app.py", "core/db.py", "core/sql.py"], {"web/app.py": {"core/db.py"}})
+>>> found = group_files(["web/app.py", "core/db.py", "core/sql.py"], {"web/app.py": {"core/db.py"}})
 >>> [(each.paths, each.needs) for each in found]
 [(('core/db.py', 'core/sql.py'), ()), (('web/app.py',), (0,))]
 """
@@ -15,22 +15,22 @@ Imports = Mapping[str, Collection[str]]
 """The files that a file imports; what lies outside of the files asked about is passed over."""
 
 
-class Group(NamedTuple):
+class FileGroup(NamedTuple):
     """Files that are changed in one step. `needs` are the places, in the list, of the groups they import."""
 
     paths: tuple[str, ...]
     needs: tuple[int, ...]
 
 
-def grouped(paths: Sequence[str], imports: Imports) -> list[Group]:
+def group_files(paths: Sequence[str], imports: Imports) -> list[FileGroup]:
     """The groups, what is imported before what imports it, else in the order of the paths."""
     folders = list(dict.fromkeys(folder_of(path) for path in paths))
-    needs = {folder: _needed(folder, paths, imports) for folder in folders}
-    circles = _circles(folders, needs)
-    order = _ordered(circles, needs)
+    needs = {folder: _imported_folders(folder, paths, imports) for folder in folders}
+    circles = _find_cycles(folders, needs)
+    order = _sort_cycles(circles, needs)
     place = {folder: at for at, circle in enumerate(order) for folder in circle}
     return [
-        Group(
+        FileGroup(
             tuple(path for path in paths if folder_of(path) in circle),
             tuple(sorted({place[other] for folder in circle for other in needs[folder]} - {at})),
         )
@@ -47,16 +47,16 @@ def folder_of(path: str) -> str:
     return path.rpartition("/")[0]
 
 
-def _needed(folder: str, paths: Sequence[str], imports: Imports) -> set[str]:
+def _imported_folders(folder: str, paths: Sequence[str], imports: Imports) -> set[str]:
     """The other folders that the files of a folder import from."""
     here = set(paths)
     targets = (target for path in paths if folder_of(path) == folder for target in imports.get(path, ()))
     return {folder_of(target) for target in targets if target in here} - {folder}
 
 
-def _circles(folders: Sequence[str], needs: Mapping[str, set[str]]) -> list[tuple[str, ...]]:
+def _find_cycles(folders: Sequence[str], needs: Mapping[str, set[str]]) -> list[tuple[str, ...]]:
     """Folders that lead back to each other, together; all others alone. A plan has few enough that all pairs are tried."""
-    reached = {folder: _reached(folder, needs) for folder in folders}
+    reached = {folder: _reachable_folders(folder, needs) for folder in folders}
     circles: dict[str, tuple[str, ...]] = {}
     for folder in folders:
         if not any(folder in circle for circle in circles.values()):
@@ -67,7 +67,7 @@ def _circles(folders: Sequence[str], needs: Mapping[str, set[str]]) -> list[tupl
     return list(circles.values())
 
 
-def _reached(start: str, needs: Mapping[str, set[str]]) -> set[str]:
+def _reachable_folders(start: str, needs: Mapping[str, set[str]]) -> set[str]:
     found: set[str] = set()
     wave = {start}
     while wave:
@@ -76,10 +76,10 @@ def _reached(start: str, needs: Mapping[str, set[str]]) -> set[str]:
     return found
 
 
-def _ordered(circles: Sequence[tuple[str, ...]], needs: Mapping[str, set[str]]) -> list[tuple[str, ...]]:
+def _sort_cycles(circles: Sequence[tuple[str, ...]], needs: Mapping[str, set[str]]) -> list[tuple[str, ...]]:
     """Each circle behind those that it needs; of those that could come next the one that was named first."""
     of = {folder: at for at, circle in enumerate(circles) for folder in circle}
-    sorter = TopologicalSorter({at: _circles_of(circle, of, needs) - {at} for at, circle in enumerate(circles)})
+    sorter = TopologicalSorter({at: _needed_cycles(circle, of, needs) - {at} for at, circle in enumerate(circles)})
     sorter.prepare()
     order: list[int] = []
     ready: list[int] = []
@@ -90,5 +90,5 @@ def _ordered(circles: Sequence[tuple[str, ...]], needs: Mapping[str, set[str]]) 
     return [circles[at] for at in order]
 
 
-def _circles_of(circle: Iterable[str], of: Mapping[str, int], needs: Mapping[str, set[str]]) -> set[int]:
+def _needed_cycles(circle: Iterable[str], of: Mapping[str, int], needs: Mapping[str, set[str]]) -> set[int]:
     return {of[other] for folder in circle for other in needs[folder]}

@@ -1,8 +1,8 @@
 """PURE. What a task asks for: to add, to fix, to rename..., and which names it speaks of without any mark of code.
 
->>> intent("rename function foo to bar")
-Intent(kind='rename', names=('foo',), new_name='bar')
->>> intent("fix(router): handle trailing slashes").kind, intent("Add tests for the parser").kind, intent("Sorting").kind
+>>> parse_intent("rename function foo to bar")
+TaskIntent(kind='rename', names=('foo',), new_name='bar')
+>>> parse_intent("fix(router): handle trailing slashes").kind, parse_intent("Add tests for the parser").kind, parse_intent("Sorting").kind
 ('fix', 'test', 'change')
 """
 
@@ -14,9 +14,11 @@ from typing import Literal, NamedTuple
 
 from context_engine.context.references import Mention, mentions
 
-Kind = Literal["add", "fix", "refactor", "rename", "remove", "upgrade", "test", "docs", "perf", "security", "change"]
+TaskKind = Literal[
+    "add", "fix", "refactor", "rename", "remove", "upgrade", "test", "docs", "perf", "security", "change"
+]
 
-_VERBS: Mapping[Kind, str] = {
+_VERBS: Mapping[TaskKind, str] = {
     "rename": "rename",
     "remove": "remove delete drop deprecate strip revert",
     "upgrade": "upgrade bump migrate modernise modernize",
@@ -29,7 +31,7 @@ _VERBS: Mapping[Kind, str] = {
     "security": "harden secure sanitise sanitize security",
 }
 """The word that a task begins with, in its plain form; a commit's prefix (`fix(core):`) is one as well."""
-_SUBJECTS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
+_SUBJECTS: tuple[tuple[TaskKind, re.Pattern[str]], ...] = (
     ("docs", re.compile(r"\b(?:docs?|documentation|readme|docstrings?|changelog|typos?)\b", re.IGNORECASE)),
     ("test", re.compile(r"\b(?:unit |integration |regression )?(?:tests?|coverage)\b", re.IGNORECASE)),
     ("security", re.compile(r"\b(?:CVE-\d+|vulnerab\w+|injection|XSS|CSRF|traversal|exploit)\b", re.IGNORECASE)),
@@ -46,7 +48,7 @@ _NOUN = (
     r"|interface|trait|enum|macro|parameter|argument|endpoint|route|column|table|file)"
 )
 _NAME = r"`?(?P<name>[A-Za-z_$][\w$]*(?:(?:\.|::|#)[A-Za-z_$][\w$]*)*)(?:\(\))?`?"
-_NAMED = (
+_NAME_PATTERNS = (
     re.compile(rf"(?<![\w.]){_NOUN} {_NAME}", re.IGNORECASE),
     re.compile(rf"(?:^|[\s(]){_NAME} {_NOUN}\b", re.IGNORECASE),
 )
@@ -68,26 +70,26 @@ _PREFIX = re.compile(r"^(?P<kind>[a-z]+)(?:\([^)]*\))?!?:\s*", re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z]+")
 
 
-class Intent(NamedTuple):
+class TaskIntent(NamedTuple):
     """What a task wants done, the names it speaks of in plain words, and what a rename leads to."""
 
-    kind: Kind
+    kind: TaskKind
     names: tuple[str, ...] = ()
     new_name: str = ""
 
 
-def intent(task: str) -> Intent:
+def parse_intent(task: str) -> TaskIntent:
     """What a task asks for. Nothing is looked up; a name may turn out to be no name of this repository."""
     renamed = _RENAME.search(task)
     if renamed and renamed["name"].lower() not in _PLAIN:
-        return Intent("rename", (renamed["name"],), (renamed["new"] or "").rstrip("."))
-    return Intent(_kind(task), tuple(dict.fromkeys(_names(task))))
+        return TaskIntent("rename", (renamed["name"],), (renamed["new"] or "").rstrip("."))
+    return TaskIntent(_parse_kind(task), tuple(dict.fromkeys(_find_plain_names(task))))
 
 
-def named(task: str, asked: Intent) -> list[Mention]:
+def find_mentions(task: str, asked: TaskIntent) -> list[Mention]:
     """Everything that a task names: what is marked as code or spelled like it, and what only its words say to be a name.
 
-    >>> [each.text for each in named("Give the parse function a timeout in src/io.py", intent("Give the parse function a timeout"))]
+    >>> [each.text for each in find_mentions("Give the parse function a timeout in src/io.py", parse_intent("Give the parse function a timeout"))]
     ['src/io.py', 'parse']
     """
     found = mentions(task)
@@ -99,27 +101,27 @@ def named(task: str, asked: Intent) -> list[Mention]:
     return [each for each in found if not asked.new_name or each.name != asked.new_name] + plain
 
 
-def bare(task: str) -> str:
+def strip_commit_prefix(task: str) -> str:
     """A task without the prefix that commits carry.
 
-    >>> bare("fix(core): keep the order"), bare("Keep the order: it matters")
+    >>> strip_commit_prefix("fix(core): keep the order"), strip_commit_prefix("Keep the order: it matters")
     ('keep the order', 'Keep the order: it matters')
     """
     prefix = _PREFIX.match(task)
     is_kind = prefix and (
-        _of_verb(prefix["kind"]) != "change" or prefix["kind"].lower() in ("chore", "style", "ci", "build")
+        _kind_of_verb(prefix["kind"]) != "change" or prefix["kind"].lower() in ("chore", "style", "ci", "build")
     )
     return task[prefix.end() :] if prefix and is_kind else task
 
 
-def _kind(task: str) -> Kind:
+def _parse_kind(task: str) -> TaskKind:
     """By its first verb, unless what it is about says more."""
     prefix = _PREFIX.match(task)
     first = _WORD.search(task if not prefix else prefix["kind"])
-    kind = _of_verb(first.group()) if first else "change"
+    kind = _kind_of_verb(first.group()) if first else "change"
     if prefix and kind == "change":
         rest = _WORD.search(task, prefix.end())
-        kind = _of_verb(rest.group()) if rest else "change"
+        kind = _kind_of_verb(rest.group()) if rest else "change"
     if kind in _FITS_ANYTHING:
         told = next((subject for subject, pattern in _SUBJECTS if pattern.search(_headline(task))), None)
         if told and not (told == "test" and kind == "fix"):
@@ -131,10 +133,10 @@ def _headline(task: str) -> str:
     return task.strip().split("\n", 1)[0]
 
 
-def _of_verb(word: str) -> Kind:
+def _kind_of_verb(word: str) -> TaskKind:
     """The kind of a verb in any of its forms.
 
-    >>> _of_verb("Fixes"), _of_verb("adding"), _of_verb("Removed"), _of_verb("The")
+    >>> _kind_of_verb("Fixes"), _kind_of_verb("adding"), _kind_of_verb("Removed"), _kind_of_verb("The")
     ('fix', 'add', 'remove', 'change')
     """
     forms = {word.lower(), *(word.lower().removesuffix(ending) for ending in ("s", "es", "d", "ed", "ing"))}
@@ -142,13 +144,13 @@ def _of_verb(word: str) -> Kind:
     return next((kind for kind, verbs in _VERBS.items() if forms & set(verbs.split())), "change")
 
 
-def _names(task: str) -> Iterator[str]:
+def _find_plain_names(task: str) -> Iterator[str]:
     """Names that nothing marks but the word beside them."""
-    for pattern in (*_NAMED, _REMOVE):
+    for pattern in (*_NAME_PATTERNS, _REMOVE):
         for match in pattern.finditer(task):
             if (
                 match["name"].lower() not in _PLAIN
                 and not _IS_NOUN(match["name"])
-                and _of_verb(match["name"]) == "change"
+                and _kind_of_verb(match["name"]) == "change"
             ):
                 yield match["name"]

@@ -1,6 +1,6 @@
 """PURE. Pictures of a plan in Mermaid: what waits for what, how far it is, when it happens, which modules it touches.
 
-Titles are other people's text and may hold anything: `label` lets no character through that Mermaid could take for its own,
+Titles are other people's text and may hold anything: `escape_label` lets no character through that Mermaid could take for its own,
 and nothing but our own names stands where Mermaid expects one. The same plan is always the same picture.
 """
 
@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from context_engine.plans.dependency_graph import Graph, Timing, graph, timing
-from context_engine.plans.model import DAY_HOURS, Plan, numbers
+from context_engine.plans.dependency_graph import GraphTiming, StepGraph, build_graph, compute_timing
+from context_engine.plans.model import DAY_HOURS, Plan, step_numbers
 from context_engine.plans.plan_lifecycle import DONE
 from context_engine.plans.plan_progress import Execution
 from context_engine.storage.timestamps import DAY_S, iso
@@ -52,7 +52,7 @@ _JOINS = "\u200d\ufe0f"
 """What holds an emoji of several together."""
 
 
-class Drawing(NamedTuple):
+class MermaidDiagram(NamedTuple):
     """A picture, how to read it, and the numbers of the steps that it shows only together."""
 
     mermaid: str
@@ -60,9 +60,9 @@ class Drawing(NamedTuple):
     omitted: tuple[int, ...] = ()
 
 
-def dependencies(
+def draw_dependencies(
     plan: Plan, execution: Execution | None = None, *, direction: Direction = "TD", label_chars: int = LABEL_CHARS
-) -> Drawing:
+) -> MermaidDiagram:
     """What waits for what; the critical path stands out."""
     view = _view(plan, execution)
     critical = set(view.timed.critical_path)
@@ -70,22 +70,22 @@ def dependencies(
         f"flowchart {direction}",
         *_boxes(plan, view, label_chars),
         *_arrows(view),
-        *_classes({"critical": [view.names[uid] for uid in view.shown if uid in critical]}),
+        *_classes({"critical": [view.names[uid] for uid in view.shown_uids if uid in critical]}),
     ]
     legend = (
         f"An arrow leads from a step to one that waits for it. Red border: critical path, {view.timed.duration_h:g} h."
     )
-    return Drawing("\n".join(lines) + "\n", legend + view.told, view.omitted)
+    return MermaidDiagram("\n".join(lines) + "\n", legend + view.legend_note, view.omitted)
 
 
-def progress(
+def draw_progress(
     plan: Plan, execution: Execution, *, direction: Direction = "TD", label_chars: int = LABEL_CHARS
-) -> Drawing:
+) -> MermaidDiagram:
     """How far it is: the same picture, coloured by state."""
     view = _view(plan, execution)
     members: dict[str, list[str]] = {state: [] for state in STATES}
-    for uid in view.shown:
-        members[_state(execution, uid)].append(view.names[uid])
+    for uid in view.shown_uids:
+        members[_display_state(execution, uid)].append(view.names[uid])
     members["done"] += [DONE_NODE] if view.done else []
     members["waiting"] += [LATER_NODE] if view.later else []
     lines = [f"flowchart {direction}", *_boxes(plan, view, label_chars), *_arrows(view), *_classes(members)]
@@ -94,43 +94,43 @@ def progress(
         f"{execution.percentage:g} % done: {counted or 'no steps'}. Green: done, blue: in progress, yellow: ready, "
         "red: failed, red dashes: held up by a failure, grey: waiting."
     )
-    return Drawing("\n".join(lines) + "\n", legend + view.told, view.omitted)
+    return MermaidDiagram("\n".join(lines) + "\n", legend + view.legend_note, view.omitted)
 
 
-def gantt(
+def draw_gantt(
     plan: Plan, execution: Execution | None = None, *, start: float = START, label_chars: int = LABEL_CHARS
-) -> Drawing:
+) -> MermaidDiagram:
     """When it happens, at the earliest: working days of eight hours from nine, Monday to Friday, as many hands as needed."""
     view = _view(plan, execution)
-    number, critical = numbers(plan), set(view.timed.critical_path)
+    number, critical = step_numbers(plan), set(view.timed.critical_path)
     title = {each.uid: each.title for each in plan.steps}
     lines = [
         "gantt",
-        f"  title {label(plan.goal, label_chars) or 'Plan'}",
+        f"  title {escape_label(plan.goal, label_chars) or 'Plan'}",
         "  dateFormat YYYY-MM-DD HH:mm",
         "  axisFormat %m-%d",
     ]
-    lines += _together(view, view.done, "Done", f"{len(view.done)} steps done", "done, ", DONE_NODE, start)
+    lines += _grouped_bar(view, view.done, "Done", f"{len(view.done)} steps done", "done, ", DONE_NODE, start)
     for place, level in enumerate(view.drawn.levels, 1):
         shown = [uid for uid in level if uid in view.names]
         lines += [f"  section Stage {place}"] if shown else []
         for uid in shown:
-            state = _state(execution, uid) if execution else ""
+            state = _display_state(execution, uid) if execution else ""
             tags = {"done": "done, ", "active": "active, "}.get(state, "") + ("crit, " if uid in critical else "")
-            span = _span(view.timed.start[uid], view.timed.start[uid] + view.hours[uid], start)
-            lines.append(f"  {_named(number[uid], title[uid], label_chars)} :{tags}{view.names[uid]}, {span}")
-    lines += _together(view, view.later, "Later", f"{len(view.later)} later steps", "", LATER_NODE, start)
+            span = _format_span(view.timed.start[uid], view.timed.start[uid] + view.hours[uid], start)
+            lines.append(f"  {_step_label(number[uid], title[uid], label_chars)} :{tags}{view.names[uid]}, {span}")
+    lines += _grouped_bar(view, view.later, "Later", f"{len(view.later)} later steps", "", LATER_NODE, start)
     legend = f"Earliest times in working hours; red: critical path, {view.timed.duration_h:g} h."
-    return Drawing("\n".join(lines) + "\n", legend + view.told_together, view.omitted)
+    return MermaidDiagram("\n".join(lines) + "\n", legend + view.grouped_note, view.omitted)
 
 
-def architecture(
+def draw_architecture(
     touched: Mapping[str, Sequence[int]],
     imports: Iterable[tuple[str, str]],
     *,
     direction: Direction = "TD",
     label_chars: int = LABEL_CHARS,
-) -> Drawing:
+) -> MermaidDiagram:
     """The modules that a plan touches, with the numbers of the steps that do, and those they import or are imported by."""
     edges = sorted({(one, other) for one, other in imports if one != other and (one in touched or other in touched)})
     beside = sorted({name for edge in edges for name in edge} - set(touched))
@@ -139,7 +139,7 @@ def architecture(
     arrows = [(names[one], names[other]) for one, other in edges if one in names and other in names][:EDGES_MAX]
     lines = [
         f"flowchart {direction}",
-        *(f'  {names[name]}["{_module(name, touched.get(name, ()), label_chars)}"]' for name in shown),
+        *(f'  {names[name]}["{_module_label(name, touched.get(name, ()), label_chars)}"]' for name in shown),
         *(f"  {one} --> {other}" for one, other in arrows),
         *_classes(
             {
@@ -151,24 +151,24 @@ def architecture(
     left = len(touched) + len(beside) - len(shown)
     told = f" {left} more modules are not shown." if left else ""
     legend = "An arrow leads from a module to one that it imports. Blue: touched by the plan, grey: beside it."
-    return Drawing("\n".join(lines) + "\n", legend + told)
+    return MermaidDiagram("\n".join(lines) + "\n", legend + told)
 
 
-def label(text: str, chars_max: int = LABEL_CHARS) -> str:
+def escape_label(text: str, chars_max: int = LABEL_CHARS) -> str:
     """A text of somebody else as Mermaid may have it: shortened, and coded wherever it could be taken for syntax.
 
-    >>> label('say "end" [x]; %%{init}%% <b>')
+    >>> escape_label('say "end" [x]; %%{init}%% <b>')
     'say #34;end#34; #91;x#93;#59; #37;#37;#123;init#125;#37;#37; #60;b#62;'
-    >>> label("a long title", 6)
+    >>> escape_label("a long title", 6)
     'a lon…'
     """
-    plain = " ".join("".join(_seen(char) for char in text).split())
+    plain = " ".join("".join(_visible_char(char) for char in text).split())
     shown = plain if len(plain) <= chars_max else plain[: chars_max - 1].rstrip() + "…"
     coded = "".join(char if _is_harmless(char) else f"#{ord(char)};" for char in shown)
     return coded.replace(_DIRECTION, "direction#32;")
 
 
-def _seen(char: str) -> str:
+def _visible_char(char: str) -> str:
     """A character as it can be shown: no controls, no marks that turn the direction of text, nothing that is no character."""
     kind = unicodedata.category(char)
     if kind in ("Cc", "Zs", "Zl", "Zp"):
@@ -187,11 +187,11 @@ DONE_NODE, LATER_NODE = "allDone", "later"
 
 
 @dataclass(frozen=True, slots=True)
-class _View:
+class _DiagramView:
     """The steps that get a box of their own, by name, and those that share one: what is done, what comes last."""
 
-    drawn: Graph
-    timed: Timing
+    drawn: StepGraph
+    timed: GraphTiming
     names: Mapping[str, str]
     done: tuple[str, ...]
     later: tuple[str, ...]
@@ -199,17 +199,17 @@ class _View:
     hours: Mapping[str, float]
 
     @property
-    def shown(self) -> tuple[str, ...]:
+    def shown_uids(self) -> tuple[str, ...]:
         return tuple(self.names)
 
     @property
-    def told_together(self) -> str:
+    def grouped_note(self) -> str:
         return f" {len(self.omitted)} steps are shown together." if self.omitted else ""
 
     @property
-    def told(self) -> str:
+    def legend_note(self) -> str:
         left = len(self.arrows) - EDGES_MAX
-        return self.told_together + (f" {left} arrows are not shown." if left > 0 else "")
+        return self.grouped_note + (f" {left} arrows are not shown." if left > 0 else "")
 
     @property
     def arrows(self) -> tuple[tuple[str, str], ...]:
@@ -220,11 +220,11 @@ class _View:
         return tuple(dict.fromkeys(pair for pair in pairs if pair[0] != pair[1]))
 
 
-def _view(plan: Plan, execution: Execution | None) -> _View:
+def _view(plan: Plan, execution: Execution | None) -> _DiagramView:
     """All steps, or as many as can be read: generations that are done share a box, and so do the last ones."""
-    drawn, number = graph(plan), numbers(plan)
+    drawn, number = build_graph(plan), step_numbers(plan)
     hours = {step.uid: step.hours for step in plan.steps}
-    timed = timing(drawn, hours)
+    timed = compute_timing(drawn, hours)
     done: tuple[str, ...] = ()
     open_ones = drawn.order
     if len(open_ones) > NODES_MAX and execution:
@@ -236,21 +236,21 @@ def _view(plan: Plan, execution: Execution | None) -> _View:
     later = open_ones[len(shown) :]
     names = {uid: f"n{number[uid]}" for uid in shown}
     omitted = tuple(sorted(number[uid] for uid in (*done, *later)))
-    return _View(drawn, timed, names, done, later, omitted, hours)
+    return _DiagramView(drawn, timed, names, done, later, omitted, hours)
 
 
-def _boxes(plan: Plan, view: _View, label_chars: int) -> Iterable[str]:
-    number = numbers(plan)
+def _boxes(plan: Plan, view: _DiagramView, label_chars: int) -> Iterable[str]:
+    number = step_numbers(plan)
     title = {step.uid: step.title for step in plan.steps}
     if view.done:
         yield f'  {DONE_NODE}["{len(view.done)} steps done"]'
-    for uid in view.shown:
-        yield f'  {view.names[uid]}["{_named(number[uid], title[uid], label_chars)}"]'
+    for uid in view.shown_uids:
+        yield f'  {view.names[uid]}["{_step_label(number[uid], title[uid], label_chars)}"]'
     if view.later:
         yield f'  {LATER_NODE}["{len(view.later)} later steps"]'
 
 
-def _arrows(view: _View) -> Iterable[str]:
+def _arrows(view: _DiagramView) -> Iterable[str]:
     for one, other in view.arrows[:EDGES_MAX]:
         yield f"  {one} --> {other}"
 
@@ -262,7 +262,7 @@ def _classes(members: Mapping[str, Collection[str]]) -> Iterable[str]:
             yield f"  class {','.join(nodes)} {name}Style"
 
 
-def _state(execution: Execution, uid: str) -> str:
+def _display_state(execution: Execution, uid: str) -> str:
     """One of `STATES`."""
     state = execution.steps[uid]
     if state.status in DONE:
@@ -272,42 +272,42 @@ def _state(execution: Execution, uid: str) -> str:
     return {"in_progress": "active"}.get(state.status, state.status)
 
 
-def _named(number: int, title: str, label_chars: int) -> str:
+def _step_label(number: int, title: str, label_chars: int) -> str:
     """A step as it is called: its number first, so that no title is taken for a keyword, a date or a list."""
-    return f"{number} · {label(title, label_chars)}"
+    return f"{number} · {escape_label(title, label_chars)}"
 
 
-def _module(name: str, steps: Sequence[int], label_chars: int) -> str:
+def _module_label(name: str, steps: Sequence[int], label_chars: int) -> str:
     told = f" · {'step' if len(steps) == 1 else 'steps'} {', '.join(str(each) for each in steps[:8])}" if steps else ""
     more = "…" if len(steps) > 8 else ""
-    return label(name or "the top folder", label_chars) + told + more
+    return escape_label(name or "the top folder", label_chars) + told + more
 
 
 # -- working hours ----------------------------------------------------------------------------------------------------------
 
 
-def _together(
-    view: _View, uids: Sequence[str], section: str, said: str, tags: str, name: str, start: float
+def _grouped_bar(
+    view: _DiagramView, uids: Sequence[str], section: str, said: str, tags: str, name: str, start: float
 ) -> Iterable[str]:
     """One bar for steps that share one: from the first start to the last end."""
     if uids:
         first = min(view.timed.start[uid] for uid in uids)
         last = max(view.timed.start[uid] + view.hours[uid] for uid in uids)
         yield f"  section {section}"
-        yield f"  {said} :{tags}{name}, {_span(first, last, start)}"
+        yield f"  {said} :{tags}{name}, {_format_span(first, last, start)}"
 
 
-def _span(begin_h: float, end_h: float, start: float) -> str:
+def _format_span(begin_h: float, end_h: float, start: float) -> str:
     """Two moments in working hours after the start, as Mermaid reads them.
 
-    >>> _span(6, 10, START), _span(8, 8, START), _span(38, 42, START)
+    >>> _format_span(6, 10, START), _format_span(8, 8, START), _format_span(38, 42, START)
     ('2024-01-01 15:00, 2024-01-02 11:00', '2024-01-02 09:00, 2024-01-02 09:15', '2024-01-05 15:00, 2024-01-08 11:00')
     """
     end_h = max(end_h, begin_h + QUARTER_H)
-    return f"{_moment(begin_h, start)}, {_moment(end_h, start, is_end=True)}"
+    return f"{_format_moment(begin_h, start)}, {_format_moment(end_h, start, is_end=True)}"
 
 
-def _moment(hours: float, start: float, *, is_end: bool = False) -> str:
+def _format_moment(hours: float, start: float, *, is_end: bool = False) -> str:
     """A working hour on the calendar; the end of a day is that day's evening, its beginning the next morning."""
     minutes = round(min(hours, CHART_HOURS_MAX) * 60)
     days, rest = divmod(minutes, round(DAY_HOURS * 60))

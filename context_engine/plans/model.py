@@ -20,7 +20,7 @@ Texts = tuple[str, ...]
 Uid = Annotated[str, msgspec.Meta(pattern=r"\A(?:[A-Za-z][A-Za-z0-9_-]{0,39})?\Z")]
 """A letter first, so that it is never taken for a number; empty until it gets one."""
 TITLE_CHARS_MAX = 500
-Line = Annotated[str, msgspec.Meta(min_length=1, max_length=TITLE_CHARS_MAX)]
+Title = Annotated[str, msgspec.Meta(min_length=1, max_length=TITLE_CHARS_MAX)]
 """A title: what is longer is a description."""
 Hours = Annotated[float, msgspec.Meta(ge=0, le=100_000)]
 """The bound is fifty years of work: what lies beyond it is a mistake, and would not fit a calendar."""
@@ -50,7 +50,7 @@ class Estimate(msgspec.Struct, frozen=True):
         return (self.o + 4 * self.m + self.p) / 6
 
 
-class Evidence(msgspec.Struct, frozen=True):
+class PlanEvidence(msgspec.Struct, frozen=True):
     """Why a file or a step is in the plan. `kind` is a word such as definition, reference, test, co_change."""
 
     kind: str
@@ -60,11 +60,11 @@ class Evidence(msgspec.Struct, frozen=True):
     score: float = 0.0
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True):
+class PlanStep(msgspec.Struct, frozen=True, kw_only=True):
     """One part of a plan. Its number is its place in the plan; `depends_on` are uids of other steps."""
 
     uid: Uid = ""
-    title: Line
+    title: Title
     description: str = ""
     files_to_modify: Texts = ()
     files_to_create: Texts = ()
@@ -75,7 +75,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     estimate: Estimate | None = None
     acceptance_criteria: Texts = ()
     checks: Texts = ()
-    evidence: tuple[Evidence, ...] = ()
+    evidence: tuple[PlanEvidence, ...] = ()
 
     @property
     def files(self) -> frozenset[str]:
@@ -88,7 +88,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
         return self.estimate.hours if self.estimate else UNKNOWN_HOURS
 
 
-class Scope(msgspec.Struct, frozen=True):
+class PlanScope(msgspec.Struct, frozen=True):
     """What a plan is about and what it leaves alone."""
 
     included: Texts = ()
@@ -97,22 +97,22 @@ class Scope(msgspec.Struct, frozen=True):
     constraints: Texts = ()
 
 
-class Diagram(msgspec.Struct, frozen=True):
+class PlanDiagram(msgspec.Struct, frozen=True):
     """A picture of a plan, as Mermaid writes it."""
 
     type: str
     mermaid: str
 
 
-class Architecture(msgspec.Struct, frozen=True):
+class PlanArchitecture(msgspec.Struct, frozen=True):
     """How the plan sits in the code."""
 
     notes: str = ""
     patterns_used: Texts = ()
-    diagrams: tuple[Diagram, ...] = ()
+    diagrams: tuple[PlanDiagram, ...] = ()
 
 
-class Risk(msgspec.Struct, frozen=True):
+class PlanRisk(msgspec.Struct, frozen=True):
     """What may go wrong, and what to do about it."""
 
     issue: str
@@ -138,7 +138,7 @@ class TestingStrategy(msgspec.Struct, frozen=True):
     coverage_target: str = ""
 
 
-class Question(msgspec.Struct, frozen=True):
+class PlanQuestion(msgspec.Struct, frozen=True):
     """What has to be known first. `candidates` are answers that would fit; an empty `answer` is none yet."""
 
     id: str
@@ -154,18 +154,18 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     id: str = ""
     version: Annotated[int, msgspec.Meta(ge=0)] = 0
     task: str = ""
-    scope: Scope = Scope()
+    scope: PlanScope = PlanScope()
     mvp_features: Texts = ()
     nice_to_have_features: Texts = ()
-    architecture: Architecture = Architecture()
-    risks: tuple[Risk, ...] = ()
+    architecture: PlanArchitecture = PlanArchitecture()
+    risks: tuple[PlanRisk, ...] = ()
     milestones: tuple[Milestone, ...] = ()
-    steps: tuple[Step, ...] = ()
+    steps: tuple[PlanStep, ...] = ()
     testing_strategy: TestingStrategy = TestingStrategy()
     confidence_score: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
-    questions: tuple[Question, ...] = ()
+    questions: tuple[PlanQuestion, ...] = ()
     open_feedback: Texts = ()
-    evidence: tuple[Evidence, ...] = ()
+    evidence: tuple[PlanEvidence, ...] = ()
     provenance: Literal["core", "host", "model"] = "host"
     base_commit: str = ""
     created_at: str = ""
@@ -177,17 +177,17 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return frozenset().union(*(step.files for step in self.steps))
 
     @property
-    def open_questions(self) -> tuple[Question, ...]:
+    def open_questions(self) -> tuple[PlanQuestion, ...]:
         """Those without an answer."""
         return tuple(each for each in self.questions if not each.answer)
 
 
-def numbers(plan: Plan) -> dict[str, int]:
+def step_numbers(plan: Plan) -> dict[str, int]:
     """The number of each step, by its uid; the first is 1."""
     return {step.uid: number for number, step in enumerate(plan.steps, 1)}
 
 
-def step_of(plan: Plan, which: int | str) -> Step:
+def find_step(plan: Plan, which: int | str) -> PlanStep:
     """The step of a number or a uid; `"3"` is a number too. Raises: InvalidArgument, which names those there are."""
     text = str(which).strip()
     if text.isdecimal() and len(text) < NUMBER_DIGITS and 1 <= int(text) <= len(plan.steps):

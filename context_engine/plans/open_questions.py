@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from context_engine.context.project_knowledge import Remembered
 from context_engine.context.resolve_references import Reference
 from context_engine.plans.changeset import ChangeSet, bare_name
-from context_engine.plans.intent import Intent
-from context_engine.plans.model import Question
+from context_engine.plans.intent import TaskIntent
+from context_engine.plans.model import PlanQuestion
 from context_engine.text.words import STOP_WORDS, words
 
 QUESTIONS_MAX = 6
@@ -33,21 +33,23 @@ _FORBIDS = re.compile(
 TEXT_CHARS_MAX = 240
 
 
-def questions(task: str, wanted: Intent, change: ChangeSet, recalled: Sequence[Remembered]) -> tuple[Question, ...]:
+def find_questions(
+    task: str, wanted: TaskIntent, change: ChangeSet, recalled: Sequence[Remembered]
+) -> tuple[PlanQuestion, ...]:
     """What is open, what matters most first; ids count from q1."""
     told = [
-        *_of_names(wanted, change.references),
-        *_of_ranking(task, change),
-        *_of_rename(wanted),
-        *_of_rules(task, recalled),
+        *_ask_about_names(wanted, change.references),
+        *_ask_about_ranking(task, change),
+        *_ask_about_rename(wanted),
+        *_ask_about_rules(task, recalled),
     ]
     return tuple(
-        Question(id=f"q{number}", text=text, candidates=tuple(candidates[:CANDIDATES_MAX]))
+        PlanQuestion(id=f"q{number}", text=text, candidates=tuple(candidates[:CANDIDATES_MAX]))
         for number, (text, candidates) in enumerate(told[:QUESTIONS_MAX], 1)
     )
 
 
-def _of_names(wanted: Intent, references: Sequence[Reference]) -> Iterator[tuple[str, list[str]]]:
+def _ask_about_names(wanted: TaskIntent, references: Sequence[Reference]) -> Iterator[tuple[str, list[str]]]:
     for each in references:
         if each.is_ambiguous:
             yield f"Which `{each.text.strip('`')}` is meant?", [str(place) for place in each.resolved]
@@ -61,11 +63,11 @@ def _is_spelled_longer(reference: Reference) -> bool:
     return any(near != name and near.rstrip("?!=") == name for near in reference.near)
 
 
-def _of_ranking(task: str, change: ChangeSet) -> Iterator[tuple[str, list[str]]]:
+def _ask_about_ranking(task: str, change: ChangeSet) -> Iterator[tuple[str, list[str]]]:
     """A ranking that says nothing is asked about, unless the task itself said where it belongs."""
     if change.of("definition", "reference"):
         return
-    if change.files and _telling(task) <= VAGUE:
+    if change.files and _significant_words(task) <= VAGUE:
         yield (
             "The task does not say what is to change: which part, and how is it to be?",
             [each.path for each in change.files],
@@ -77,22 +79,22 @@ def _of_ranking(task: str, change: ChangeSet) -> Iterator[tuple[str, list[str]]]
         yield "No file stands out for this task: where does it belong?", [each.path for each in change.files]
 
 
-def _of_rename(wanted: Intent) -> Iterator[tuple[str, list[str]]]:
+def _ask_about_rename(wanted: TaskIntent) -> Iterator[tuple[str, list[str]]]:
     if wanted.kind == "rename" and not wanted.new_name:
         yield f"What is `{wanted.names[0]}` to be called?" if wanted.names else "What is the new name?", []
 
 
-def _of_rules(task: str, recalled: Sequence[Remembered]) -> Iterator[tuple[str, list[str]]]:
+def _ask_about_rules(task: str, recalled: Sequence[Remembered]) -> Iterator[tuple[str, list[str]]]:
     """Rules and decisions that forbid something and speak of what the task speaks of."""
-    asked = _telling(task)
+    asked = _significant_words(task)
     for each in recalled:
         said = " ".join((each.content or each.title).split())
-        if each.type in BINDING and _FORBIDS.search(said) and len(asked & _telling(said)) >= CLASH_WORDS:
+        if each.type in BINDING and _FORBIDS.search(said) and len(asked & _significant_words(said)) >= CLASH_WORDS:
             yield (
                 f"{each.quoted(TEXT_CHARS_MAX)}. Does this task go against it?",
                 ["yes", "no"],
             )
 
 
-def _telling(text: str) -> set[str]:
+def _significant_words(text: str) -> set[str]:
     return {word.lower() for word in words(text) if word.lower() not in STOP_WORDS and len(word) > 2}

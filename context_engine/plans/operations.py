@@ -17,10 +17,20 @@ import msgspec
 from pathspec import GitIgnoreSpec
 
 from context_engine.errors import InvalidArgument, PreconditionFailed
-from context_engine.plans.effort import effort_of, estimate_of
-from context_engine.plans.model import TITLE_CHARS_MAX, Estimate, Plan, Question, Risk, Scope, Step, numbers, step_of
-from context_engine.plans.plan_parsing import named, read_part
-from context_engine.plans.plan_serialization import step_hash
+from context_engine.plans.effort import format_effort, parse_effort
+from context_engine.plans.model import (
+    TITLE_CHARS_MAX,
+    Estimate,
+    Plan,
+    PlanQuestion,
+    PlanRisk,
+    PlanScope,
+    PlanStep,
+    find_step,
+    step_numbers,
+)
+from context_engine.plans.plan_parsing import normalize_plan, parse_part
+from context_engine.plans.plan_serialization import hash_step
 
 OPERATIONS_MAX = 200
 """In one call; whoever has more writes a new draft."""
@@ -31,7 +41,7 @@ _UNTOUCHED = ("uid", "depends_on")
 Operation = Mapping[str, Any]
 
 
-class Applied(NamedTuple):
+class AppliedOperation(NamedTuple):
     """An operation that was carried out, in words, and the steps it was about, by uid."""
 
     op: str
@@ -39,17 +49,17 @@ class Applied(NamedTuple):
     steps: tuple[str, ...] = ()
 
 
-class Refined(NamedTuple):
+class OperationsResult(NamedTuple):
     """A plan after its operations. `reopened` are steps that were done and are open again, by uid."""
 
     plan: Plan
-    applied: tuple[Applied, ...]
+    applied: tuple[AppliedOperation, ...]
     reopened: tuple[str, ...] = ()
 
 
-def refined(
+def apply_operations(
     plan: Plan, operations: Sequence[Operation], *, closed: Collection[str] = (), force_reopen: bool = False
-) -> Refined:
+) -> OperationsResult:
     """The plan after all operations. `closed` are the steps that are done, by uid.
 
     Raises: InvalidArgument (with the index of the operation), PreconditionFailed when one changes a step that is done.
@@ -59,13 +69,13 @@ def refined(
             f"{len(operations):,} operations, at most {OPERATIONS_MAX} are carried out",
             suggestion="Send a whole draft instead.",
         )
-    _check_whole(operations)
-    work = _Work(named(plan), frozenset(closed), force_reopen)
-    applied = [_carried_out(work, place, operation) for place, operation in enumerate(operations)]
-    return Refined(named(work.plan()), tuple(applied), tuple(sorted(work.reopened)))
+    _check_encodable(operations)
+    work = _PlanEditor(normalize_plan(plan), frozenset(closed), force_reopen)
+    applied = [_apply_operation(work, place, operation) for place, operation in enumerate(operations)]
+    return OperationsResult(normalize_plan(work.plan()), tuple(applied), tuple(sorted(work.reopened)))
 
 
-def _check_whole(operations: Sequence[Operation]) -> None:
+def _check_encodable(operations: Sequence[Operation]) -> None:
     """Raises: InvalidArgument for what no file could hold."""
     try:
         msgspec.json.encode(operations)
@@ -76,38 +86,40 @@ def _check_whole(operations: Sequence[Operation]) -> None:
         ) from None
 
 
-def answers(clarifications: Mapping[str, Any]) -> list[Operation]:
+def answer_operations(clarifications: Mapping[str, Any]) -> list[Operation]:
     """Answers by question as operations."""
     return [{"op": "answer_question", "question": asked, "answer": answer} for asked, answer in clarifications.items()]
 
 
-def check_kept(before: Plan, after: Plan, closed: Collection[str], *, force_reopen: bool = False) -> tuple[str, ...]:
+def check_done_steps(
+    before: Plan, after: Plan, closed: Collection[str], *, force_reopen: bool = False
+) -> tuple[str, ...]:
     """The done steps that a draft changes or leaves out, by uid: they are open again, when that is forced.
 
     Raises: PreconditionFailed when it is not.
     """
-    new = {step.uid: step_hash(step) for step in after.steps}
-    changed = [step.uid for step in before.steps if step.uid in closed and new.get(step.uid) != step_hash(step)]
+    new = {step.uid: hash_step(step) for step in after.steps}
+    changed = [step.uid for step in before.steps if step.uid in closed and new.get(step.uid) != hash_step(step)]
     if changed and not force_reopen:
-        raise _is_closed([numbers(before)[uid] for uid in changed])
+        raise _step_closed_error([step_numbers(before)[uid] for uid in changed])
     return tuple(uid for uid in changed if uid in new)
 
 
 @dataclass(slots=True)
-class _Work:
+class _PlanEditor:
     """A copy of a plan under way: its steps in a list, everything else as fields."""
 
     start: Plan
     closed: frozenset[str]
     force_reopen: bool
-    steps: list[Step] = field(default_factory=list)
+    steps: list[PlanStep] = field(default_factory=list)
     rest: dict[str, Any] = field(default_factory=dict)
     reopened: set[str] = field(default_factory=set)
     number: dict[str, int] = field(default_factory=dict)
     minted: int = 0
 
     def __post_init__(self) -> None:
-        self.number = numbers(self.start)
+        self.number = step_numbers(self.start)
         self.steps = list(self.start.steps)
         self.minted = self.start.uids_minted
 
@@ -124,7 +136,7 @@ class _Work:
         if isinstance(which, bool) or not isinstance(which, int | str):
             raise InvalidArgument("a step is named by its number or uid", suggestion='Write "step": 3.')
         here = {step.uid for step in self.steps}
-        uid = which if which in here else step_of(self.start, which).uid
+        uid = which if which in here else find_step(self.start, which).uid
         if uid not in here:
             raise InvalidArgument(
                 f"step {which} was removed by an operation before this one", suggestion="Leave one of them out."
@@ -134,7 +146,7 @@ class _Work:
     def place(self, uid: str) -> int:
         return next(place for place, step in enumerate(self.steps) if step.uid == uid)
 
-    def step(self, uid: str) -> Step:
+    def step(self, uid: str) -> PlanStep:
         return self.steps[self.place(uid)]
 
     def change(self, uid: str, **fields: Any) -> None:
@@ -145,14 +157,14 @@ class _Work:
         """Make sure that these steps may be changed. Raises: PreconditionFailed."""
         done = [uid for uid in uids if uid in self.closed and uid not in self.reopened]
         if done and not self.force_reopen:
-            raise _is_closed([self.number[uid] for uid in done])
+            raise _step_closed_error([self.number[uid] for uid in done])
         self.reopened.update(done)
 
     def mint(self) -> str:
         self.minted += 1
         return f"s{self.minted}"
 
-    def now_waiting(self, old: Collection[str], new: Iterable[str]) -> None:
+    def redirect_dependents(self, old: Collection[str], new: Iterable[str]) -> None:
         """Let whoever waits for any of the old steps wait for the new ones instead."""
         instead = tuple(new)
         for place, step in enumerate(self.steps):
@@ -161,7 +173,7 @@ class _Work:
                 waits += [uid for uid in instead if uid != step.uid]
                 self.steps[place] = msgspec.structs.replace(step, depends_on=tuple(dict.fromkeys(waits)))
 
-    def now_included(self, old: Collection[str], new: Iterable[str]) -> None:
+    def redirect_milestones(self, old: Collection[str], new: Iterable[str]) -> None:
         """Let milestones that count any of the old steps count the new ones."""
         instead = tuple(new)
         self.rest["milestones"] = tuple(
@@ -172,7 +184,7 @@ class _Work:
         )
 
 
-def _carried_out(work: _Work, place: int, operation: Operation) -> Applied:
+def _apply_operation(work: _PlanEditor, place: int, operation: Operation) -> AppliedOperation:
     """Carry out one operation. Raises: InvalidArgument, which says which one it was."""
     where = f"operations[{place}]"
     if not isinstance(operation, Mapping):
@@ -211,81 +223,83 @@ def _check_fields(fields: Mapping[str, Any], takes: Sequence[str]) -> None:
 # -- steps ------------------------------------------------------------------------------------------------------------------
 
 
-def _add_step(work: _Work, said: Mapping[str, Any]) -> Applied:
-    place = _place(work, said, len(work.steps))
-    step = _made(work, {key: value for key, value in said.items() if key not in _PLACES})
+def _add_step(work: _PlanEditor, said: Mapping[str, Any]) -> AppliedOperation:
+    place = _target_index(work, said, len(work.steps))
+    step = _new_step(work, {key: value for key, value in said.items() if key not in _POSITION_FIELDS})
     work.steps.insert(place, step)
-    return Applied("add_step", f"added step {step.title!r}", (step.uid,))
+    return AppliedOperation("add_step", f"added step {step.title!r}", (step.uid,))
 
 
-def _made(work: _Work, said: Mapping[str, Any]) -> Step:
+def _new_step(work: _PlanEditor, said: Mapping[str, Any]) -> PlanStep:
     """A new step, with a uid that no step has had."""
-    waits = tuple(work.uid(which) for which in _some(said.get("depends_on", ())))
-    step = read_part(Step, {key: value for key, value in said.items() if key != "depends_on"}, where="step")
+    waits = tuple(work.uid(which) for which in _as_list(said.get("depends_on", ())))
+    step = parse_part(PlanStep, {key: value for key, value in said.items() if key != "depends_on"}, where="step")
     if step.uid and any(step.uid == other.uid for other in (*work.steps, *work.start.steps)):
         raise InvalidArgument(f"there is a step {step.uid!r} already", suggestion="Leave uid out: it gets one.")
-    return msgspec.structs.replace(step, uid=step.uid or work.mint(), depends_on=waits, estimate=_estimated(step))
+    return msgspec.structs.replace(step, uid=step.uid or work.mint(), depends_on=waits, estimate=_step_estimate(step))
 
 
-def _estimated(step: Step) -> Estimate | None:
-    return step.estimate or estimate_of(step.estimated_effort)
+def _step_estimate(step: PlanStep) -> Estimate | None:
+    return step.estimate or parse_effort(step.estimated_effort)
 
 
-def _remove_step(work: _Work, said: Mapping[str, Any]) -> Applied:
+def _remove_step(work: _PlanEditor, said: Mapping[str, Any]) -> AppliedOperation:
     uid = work.uid(said["step"])
     work.unlock(uid)
     gone = work.step(uid)
     work.steps.remove(gone)
-    work.now_waiting({uid}, gone.depends_on)
+    work.redirect_dependents({uid}, gone.depends_on)
     work.reopened.discard(uid)
-    return Applied("remove_step", f"removed step {_number(work, uid)} {gone.title!r}", (uid,))
+    return AppliedOperation("remove_step", f"removed step {_step_number(work, uid)} {gone.title!r}", (uid,))
 
 
-def _update_step(work: _Work, said: Mapping[str, Any]) -> Applied:
+def _update_step(work: _PlanEditor, said: Mapping[str, Any]) -> AppliedOperation:
     uid = work.uid(said["step"])
     work.unlock(uid)
     fields = {key: value for key, value in said.items() if key != "step"}
     if not fields:
         raise InvalidArgument("it changes nothing", suggestion=f"Name a field: {', '.join(_UPDATABLE)}.")
     if "estimated_effort" in fields and "estimate" not in fields:
-        fields["estimate"] = estimate_of(str(fields["estimated_effort"])) or work.step(uid).estimate
+        fields["estimate"] = parse_effort(str(fields["estimated_effort"])) or work.step(uid).estimate
         fields["estimate"] = msgspec.to_builtins(fields["estimate"])
-    work.steps[work.place(uid)] = read_part(Step, fields, work.step(uid), where="step")
-    return Applied("update_step", f"changed {', '.join(fields)} of step {_number(work, uid)}", (uid,))
+    work.steps[work.place(uid)] = parse_part(PlanStep, fields, work.step(uid), where="step")
+    return AppliedOperation("update_step", f"changed {', '.join(fields)} of step {_step_number(work, uid)}", (uid,))
 
 
-def _split_step(work: _Work, said: Mapping[str, Any]) -> Applied:
+def _split_step(work: _PlanEditor, said: Mapping[str, Any]) -> AppliedOperation:
     """The first part keeps the uid; the parts come one after the other, and who waited for the whole waits for the last."""
     uid = work.uid(said["step"])
     work.unlock(uid)
     whole = work.step(uid)
-    parts = [{"title": part} if isinstance(part, str) else part for part in _some(said.get("into", _parts(whole)))]
+    parts = [
+        {"title": part} if isinstance(part, str) else part for part in _as_list(said.get("into", _natural_parts(whole)))
+    ]
     if len(parts) < 2 or not all(isinstance(part, Mapping) for part in parts):
         raise InvalidArgument(
             "it names no two parts, and the step has none by itself",
             suggestion='Say into what: "into": ["first part", "second part"].',
         )
-    heir = msgspec.structs.replace(whole, estimate=_share(whole.estimate, len(parts)), estimated_effort="")
-    first = read_part(
-        Step, {key: each for key, each in parts[0].items() if key not in _UNTOUCHED}, heir, where="into[0]"
+    heir = msgspec.structs.replace(whole, estimate=_divide_estimate(whole.estimate, len(parts)), estimated_effort="")
+    first = parse_part(
+        PlanStep, {key: each for key, each in parts[0].items() if key not in _UNTOUCHED}, heir, where="into[0]"
     )
     steps = [first]
     for part in parts[1:]:
-        made = _made(work, part)
+        made = _new_step(work, part)
         estimate = made.estimate or heir.estimate
         steps.append(msgspec.structs.replace(made, depends_on=(*made.depends_on, steps[-1].uid), estimate=estimate))
-    steps = _files_shared_out(steps, parts)
+    steps = _share_files(steps, parts)
     place = work.place(uid)
     work.steps[place : place + 1] = []
-    work.now_waiting({uid}, [steps[-1].uid])
+    work.redirect_dependents({uid}, [steps[-1].uid])
     work.steps[place:place] = steps
-    work.now_included({uid}, [step.uid for step in steps])
-    return Applied(
-        "split_step", f"split step {_number(work, uid)} into {len(steps)}", tuple(step.uid for step in steps)
+    work.redirect_milestones({uid}, [step.uid for step in steps])
+    return AppliedOperation(
+        "split_step", f"split step {_step_number(work, uid)} into {len(steps)}", tuple(step.uid for step in steps)
     )
 
 
-def _parts(whole: Step) -> list[dict[str, Any]]:
+def _natural_parts(whole: PlanStep) -> list[dict[str, Any]]:
     """The parts that a step has by itself: its files, else its criteria; none when there is no second one."""
     rows = [{"title": f"{whole.title}: {path}", name: [path]} for name in _FILES for path in getattr(whole, name)]
     if len(rows) < 2:
@@ -295,11 +309,11 @@ def _parts(whole: Step) -> list[dict[str, Any]]:
     return [row | {"title": row["title"][:TITLE_CHARS_MAX]} for row in rows]
 
 
-def _share(estimate: Estimate | None, parts: int) -> Estimate | None:
+def _divide_estimate(estimate: Estimate | None, parts: int) -> Estimate | None:
     return estimate and Estimate(estimate.o / parts, estimate.m / parts, estimate.p / parts)
 
 
-def _files_shared_out(steps: Sequence[Step], parts: Sequence[Mapping[str, Any]]) -> list[Step]:
+def _share_files(steps: Sequence[PlanStep], parts: Sequence[Mapping[str, Any]]) -> list[PlanStep]:
     """The parts with the files of the whole: each that no part names stays with the first."""
     taken = frozenset().union(*(step.files for step in steps[1:]))
     told = set(parts[0]) & set(_FILES)
@@ -307,24 +321,24 @@ def _files_shared_out(steps: Sequence[Step], parts: Sequence[Mapping[str, Any]])
     return [steps[0] if told else msgspec.structs.replace(steps[0], **kept), *steps[1:]]
 
 
-def _merge_steps(work: _Work, said: Mapping[str, Any]) -> Applied:
+def _merge_steps(work: _PlanEditor, said: Mapping[str, Any]) -> AppliedOperation:
     """The first keeps its uid and place, and does the work of all."""
-    uids = list(dict.fromkeys(work.uid(which) for which in _some(said["steps"])))
+    uids = list(dict.fromkeys(work.uid(which) for which in _as_list(said["steps"])))
     if len(uids) < 2:
         raise InvalidArgument("steps must name two or more", suggestion='Write "steps": [2, 3].')
     work.unlock(*uids)
     uids.sort(key=work.place)
-    merged = _merged([work.step(uid) for uid in uids], str(said.get("title", "")))
+    merged = _merge_into_one([work.step(uid) for uid in uids], str(said.get("title", "")))
     for uid in uids[1:]:
         work.steps.remove(work.step(uid))
-    work.now_waiting(set(uids[1:]), uids[:1])
-    work.now_included(set(uids[1:]), uids[:1])
+    work.redirect_dependents(set(uids[1:]), uids[:1])
+    work.redirect_milestones(set(uids[1:]), uids[:1])
     work.steps[work.place(uids[0])] = merged
-    listed = ", ".join(str(_number(work, uid)) for uid in uids)
-    return Applied("merge_steps", f"merged steps {listed}", tuple(uids))
+    listed = ", ".join(str(_step_number(work, uid)) for uid in uids)
+    return AppliedOperation("merge_steps", f"merged steps {listed}", tuple(uids))
 
 
-def _merged(steps: Sequence[Step], title: str) -> Step:
+def _merge_into_one(steps: Sequence[PlanStep], title: str) -> PlanStep:
     def together(name: str) -> tuple[Any, ...]:
         return tuple(dict.fromkeys(each for step in steps for each in getattr(step, name)))
 
@@ -344,22 +358,22 @@ def _merged(steps: Sequence[Step], title: str) -> Step:
     )
 
 
-def _move_step(work: _Work, said: Mapping[str, Any]) -> Applied:
+def _move_step(work: _PlanEditor, said: Mapping[str, Any]) -> AppliedOperation:
     uid = work.uid(said["step"])
-    if not set(said) & set(_PLACES):
+    if not set(said) & set(_POSITION_FIELDS):
         raise InvalidArgument("it does not say where to", suggestion='Write "to": 2, "before": 3 or "after": 3.')
     if uid in {work.uid(said[name]) for name in ("before", "after") if name in said}:
         raise InvalidArgument("a step cannot stand beside itself", suggestion="Name another step.")
     step = work.step(uid)
     work.steps.remove(step)
-    work.steps.insert(_place(work, said, len(work.steps)), step)
-    return Applied("move_step", f"moved step {_number(work, uid)} to {work.place(uid) + 1}", (uid,))
+    work.steps.insert(_target_index(work, said, len(work.steps)), step)
+    return AppliedOperation("move_step", f"moved step {_step_number(work, uid)} to {work.place(uid) + 1}", (uid,))
 
 
-_PLACES = ("to", "before", "after")
+_POSITION_FIELDS = ("to", "before", "after")
 
 
-def _place(work: _Work, said: Mapping[str, Any], otherwise: int) -> int:
+def _target_index(work: _PlanEditor, said: Mapping[str, Any], otherwise: int) -> int:
     """Where a step is to stand: at a number, or beside another step."""
     if "before" in said:
         return work.place(work.uid(said["before"]))
@@ -375,59 +389,63 @@ def _place(work: _Work, said: Mapping[str, Any], otherwise: int) -> int:
     return to - 1
 
 
-def _set_dependencies(work: _Work, said: Mapping[str, Any]) -> Applied:
+def _set_dependencies(work: _PlanEditor, said: Mapping[str, Any]) -> AppliedOperation:
     """`depends_on` says all of them, `add` and `remove` some."""
     uid = work.uid(said["step"])
     if not set(said) & {"depends_on", "add", "remove"}:
         raise InvalidArgument("it changes nothing", suggestion='Write "depends_on": [1, 2], or "add"/"remove".')
     work.unlock(uid)
     waits = (
-        [work.uid(which) for which in _some(said["depends_on"])]
+        [work.uid(which) for which in _as_list(said["depends_on"])]
         if "depends_on" in said
         else list(work.step(uid).depends_on)
     )
-    waits += [work.uid(which) for which in _some(said.get("add", ()))]
-    gone = {work.uid(which) for which in _some(said.get("remove", ()))}
+    waits += [work.uid(which) for which in _as_list(said.get("add", ()))]
+    gone = {work.uid(which) for which in _as_list(said.get("remove", ()))}
     kept = tuple(dict.fromkeys(each for each in waits if each not in gone))
     work.change(uid, depends_on=kept)
-    listed = ", ".join(str(_number(work, each)) for each in kept) or "nothing"
-    return Applied("set_dependencies", f"step {_number(work, uid)} depends on {listed}", (uid,))
+    listed = ", ".join(str(_step_number(work, each)) for each in kept) or "nothing"
+    return AppliedOperation("set_dependencies", f"step {_step_number(work, uid)} depends on {listed}", (uid,))
 
 
-def _set_files(work: _Work, said: Mapping[str, Any]) -> Applied:
+def _set_files(work: _PlanEditor, said: Mapping[str, Any]) -> AppliedOperation:
     uid = work.uid(said["step"])
     fields = {key: value for key, value in said.items() if key != "step"}
     if not fields:
         raise InvalidArgument("it names no files", suggestion=f"It takes {', '.join(_FILES)}.")
     work.unlock(uid)
-    work.steps[work.place(uid)] = read_part(Step, fields, work.step(uid), where="step")
-    return Applied("set_files", f"step {_number(work, uid)} touches {len(work.step(uid).files)} files", (uid,))
+    work.steps[work.place(uid)] = parse_part(PlanStep, fields, work.step(uid), where="step")
+    return AppliedOperation(
+        "set_files", f"step {_step_number(work, uid)} touches {len(work.step(uid).files)} files", (uid,)
+    )
 
 
-def _set_estimate(work: _Work, said: Mapping[str, Any]) -> Applied:
+def _set_estimate(work: _PlanEditor, said: Mapping[str, Any]) -> AppliedOperation:
     """Three numbers, hours alone, or an effort in words."""
     uid = work.uid(said["step"])
     work.unlock(uid)
     if {"o", "m", "p"} <= set(said):
-        estimate = read_part(Estimate, {key: said[key] for key in "omp"}, where="estimate")
+        estimate = parse_part(Estimate, {key: said[key] for key in "omp"}, where="estimate")
     else:
         effort = said.get("effort", f"{said['hours']}h" if "hours" in said else "")
-        estimate = estimate_of(str(effort))
+        estimate = parse_effort(str(effort))
     if estimate is None or not estimate.o <= estimate.m <= estimate.p:
         raise InvalidArgument(
             "it holds no estimate", suggestion='Write "effort": "2-4 hours", "hours": 3, or o <= m <= p.'
         )
     work.change(uid, estimate=estimate, estimated_effort="")
-    return Applied("set_estimate", f"step {_number(work, uid)} takes {effort_of(estimate.hours)}", (uid,))
+    return AppliedOperation(
+        "set_estimate", f"step {_step_number(work, uid)} takes {format_effort(estimate.hours)}", (uid,)
+    )
 
 
 # -- the rest of the plan ---------------------------------------------------------------------------------------------------
 
 
-def _answer_question(work: _Work, said: Mapping[str, Any]) -> Applied:
+def _answer_question(work: _PlanEditor, said: Mapping[str, Any]) -> AppliedOperation:
     asked = str(said.get("question", said.get("question_id", ""))).strip()
     answer = " ".join(str(said["answer"]).split())
-    questions: tuple[Question, ...] = work.value("questions")
+    questions: tuple[PlanQuestion, ...] = work.value("questions")
     found = next(
         (each for each in questions if asked and asked.casefold() in (each.id.casefold(), each.text.casefold())), None
     )
@@ -439,24 +457,24 @@ def _answer_question(work: _Work, said: Mapping[str, Any]) -> Applied:
     work.rest["questions"] = tuple(
         msgspec.structs.replace(each, answer=answer) if each is found else each for each in questions
     )
-    return Applied("answer_question", f"{found.id} is answered: {answer[:80]}")
+    return AppliedOperation("answer_question", f"{found.id} is answered: {answer[:80]}")
 
 
-def _set_scope(work: _Work, said: Mapping[str, Any]) -> Applied:
+def _set_scope(work: _PlanEditor, said: Mapping[str, Any]) -> AppliedOperation:
     if not said:
         raise InvalidArgument("it changes nothing", suggestion="It takes included, excluded, assumptions, constraints.")
-    work.rest["scope"] = read_part(Scope, said, work.value("scope"), where="scope")
-    return Applied("set_scope", f"set {', '.join(said)} of the scope")
+    work.rest["scope"] = parse_part(PlanScope, said, work.value("scope"), where="scope")
+    return AppliedOperation("set_scope", f"set {', '.join(said)} of the scope")
 
 
-def _exclude(work: _Work, said: Mapping[str, Any]) -> Applied:
+def _exclude(work: _PlanEditor, said: Mapping[str, Any]) -> AppliedOperation:
     """A glob goes into the scope, its files out of the open steps, and steps that were about nothing else out of the plan."""
     glob = str(said["path"]).strip()
     try:
         spec = GitIgnoreSpec.from_lines([glob])
     except ValueError as error:
         raise InvalidArgument(f"{glob!r:.60} is no glob: {error}", suggestion="Write docs/** or *.md.") from None
-    scope: Scope = work.value("scope")
+    scope: PlanScope = work.value("scope")
     work.rest["scope"] = msgspec.structs.replace(scope, excluded=tuple(dict.fromkeys((*scope.excluded, glob))))
     touched = [
         step for step in work.steps if any(spec.match_file(path) for path in step.files) and step.uid not in work.closed
@@ -468,24 +486,24 @@ def _exclude(work: _Work, said: Mapping[str, Any]) -> Applied:
         else:
             _remove_step(work, {"step": step.uid})
     count = f", {len(touched)} steps touched it" if touched else ""
-    return Applied("exclude", f"excluded {glob}{count}", tuple(step.uid for step in touched))
+    return AppliedOperation("exclude", f"excluded {glob}{count}", tuple(step.uid for step in touched))
 
 
-def _add_risk(work: _Work, said: Mapping[str, Any]) -> Applied:
-    risk = read_part(Risk, said, where="risk")
+def _add_risk(work: _PlanEditor, said: Mapping[str, Any]) -> AppliedOperation:
+    risk = parse_part(PlanRisk, said, where="risk")
     work.rest["risks"] = (*work.value("risks"), risk)
-    return Applied("add_risk", f"added the risk {risk.issue[:80]!r}")
+    return AppliedOperation("add_risk", f"added the risk {risk.issue[:80]!r}")
 
 
-def _set_goal(work: _Work, said: Mapping[str, Any]) -> Applied:
+def _set_goal(work: _PlanEditor, said: Mapping[str, Any]) -> AppliedOperation:
     goal = " ".join(str(said["goal"]).split())
     if not goal:
         raise InvalidArgument("the goal is empty", suggestion="Say what the plan is for.")
     work.rest["goal"] = goal
-    return Applied("set_goal", "set the goal")
+    return AppliedOperation("set_goal", "set the goal")
 
 
-def _settle_feedback(work: _Work, said: Mapping[str, Any]) -> Applied:
+def _settle_feedback(work: _PlanEditor, said: Mapping[str, Any]) -> AppliedOperation:
     """Feedback that has been dealt with, by its number or its words; all of it when none is named."""
     open_ones: tuple[str, ...] = work.value("open_feedback")
     which = str(said.get("feedback", "")).strip()
@@ -496,22 +514,22 @@ def _settle_feedback(work: _Work, said: Mapping[str, Any]) -> Applied:
             "no such feedback is open", suggestion=f"There are {len(open_ones)}; leave it out to settle all."
         )
     work.rest["open_feedback"] = tuple(left)
-    return Applied("settle_feedback", f"settled {len(open_ones) - len(left)} of {len(open_ones)}")
+    return AppliedOperation("settle_feedback", f"settled {len(open_ones) - len(left)} of {len(open_ones)}")
 
 
 _UPDATABLE = (
     *("title", "description", "priority", "estimated_effort", "estimate", "acceptance_criteria", "checks", "evidence"),
     *_FILES,
 )
-_MADE_OF = ("title!", *(name for name in _UPDATABLE if name != "title"), "uid", "depends_on")
+_NEW_STEP_FIELDS = ("title!", *(name for name in _UPDATABLE if name != "title"), "uid", "depends_on")
 
-OPERATIONS: Mapping[str, tuple[tuple[str, ...], Callable[[_Work, Mapping[str, Any]], Applied]]] = {
-    "add_step": ((*_MADE_OF, *_PLACES), _add_step),
+OPERATIONS: Mapping[str, tuple[tuple[str, ...], Callable[[_PlanEditor, Mapping[str, Any]], AppliedOperation]]] = {
+    "add_step": ((*_NEW_STEP_FIELDS, *_POSITION_FIELDS), _add_step),
     "remove_step": (("step!",), _remove_step),
     "update_step": (("step!", *_UPDATABLE), _update_step),
     "split_step": (("step!", "into"), _split_step),
     "merge_steps": (("steps!", "title"), _merge_steps),
-    "move_step": (("step!", *_PLACES), _move_step),
+    "move_step": (("step!", *_POSITION_FIELDS), _move_step),
     "set_dependencies": (("step!", "depends_on", "add", "remove"), _set_dependencies),
     "set_files": (("step!", *_FILES), _set_files),
     "set_estimate": (("step!", "o", "m", "p", "hours", "effort"), _set_estimate),
@@ -525,17 +543,17 @@ OPERATIONS: Mapping[str, tuple[tuple[str, ...], Callable[[_Work, Mapping[str, An
 """Name -> the fields it takes (`!`: it must have it), and what it does."""
 
 
-def _some(value: object) -> list[Any]:
+def _as_list(value: object) -> list[Any]:
     """One or several, as a list."""
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
-def _number(work: _Work, uid: str) -> int | str:
+def _step_number(work: _PlanEditor, uid: str) -> int | str:
     """The number of a step before the first operation; its uid when it is new."""
     return work.number.get(uid, uid)
 
 
-def _is_closed(steps: Sequence[int]) -> PreconditionFailed:
+def _step_closed_error(steps: Sequence[int]) -> PreconditionFailed:
     told = f"step {steps[0]} is" if len(steps) == 1 else f"steps {', '.join(str(each) for each in steps)} are"
     return PreconditionFailed(
         f"{told} done and cannot be changed",

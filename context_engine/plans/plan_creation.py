@@ -21,20 +21,20 @@ from context_engine.context.project_knowledge import REPOSITORY_WORDS
 from context_engine.context.refinement import SecondPass
 from context_engine.context.refinement_prompt import TOKENS_MAX, Part, brief
 from context_engine.errors import CallError
-from context_engine.plans.mermaid import dependencies
-from context_engine.plans.model import Diagram, Plan, Step, numbers
-from context_engine.plans.operations import check_kept
-from context_engine.plans.plan_draft import Drafted, Status, drafted
+from context_engine.plans.mermaid import draw_dependencies
+from context_engine.plans.model import Plan, PlanDiagram, PlanStep, step_numbers
+from context_engine.plans.operations import check_done_steps
+from context_engine.plans.plan_draft import DraftStatus, PlanDraft, draft_plan
 from context_engine.plans.plan_lifecycle import DONE
-from context_engine.plans.plan_parsing import parsed
+from context_engine.plans.plan_parsing import parse_plan
 from context_engine.plans.plan_progress import Execution
-from context_engine.plans.plan_repository import Desk, Loaded, Saved
-from context_engine.plans.plan_sources import Asked, Code, Sources
-from context_engine.plans.plan_validation import Checked, Ground, refuse, validated
+from context_engine.plans.plan_repository import LoadedPlan, PlanRepository, SavedPlan
+from context_engine.plans.plan_sources import PlanRequest, PlanSources, PlanWorkspace
+from context_engine.plans.plan_validation import PlanValidation, WorkspacePaths, raise_fatal_errors, validate_plan
 
 NEAR_MAX = 3
 BRIEF_STEP_FILES = 6
-TASK = (
+CREATION_TASK = (
     "Make a better plan for the task below, as JSON by the schema. Keep what is right in the plan that was made without a model, "
     "split or merge its steps, write descriptions that say what to change and how, drop files that do not belong, name new files in "
     "files_to_create. Every path must exist or be created by this or an earlier step; depends_on holds step numbers."
@@ -42,7 +42,7 @@ TASK = (
 
 
 @dataclass(frozen=True, slots=True)
-class Saving:
+class SaveOptions:
     """Whether and how a plan is kept. `plan_id`: as the next version of that plan."""
 
     auto: bool = True
@@ -53,68 +53,70 @@ class Saving:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class CreationResult:
     """A plan, whether it is kept, and what is to be told of it. `base` is what the repository alone gave, if it was asked."""
 
     plan: Plan
-    status: Status
-    checked: Checked
-    saved: Saved | None = None
-    base: Drafted | None = None
+    status: DraftStatus
+    checked: PlanValidation
+    saved: SavedPlan | None = None
+    base: PlanDraft | None = None
     rejected: tuple[Rejected, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
-class Making:
+class PlanFactory:
     """Makes plans for one workspace. Thread-safe."""
 
-    def __init__(self, sources: Callable[[], Sources], desk: Desk, paths: Ground) -> None:
+    def __init__(self, sources: Callable[[], PlanSources], desk: PlanRepository, paths: WorkspacePaths) -> None:
         self._sources = sources
         self._desk = desk
         self._paths = paths
 
-    def created(self, asked: Asked, saving: Saving) -> Made:
-        """The plan that the repository gives for a task, kept. Raises: as `Engine.search` (never for no index) and `Desk.save`."""
-        base = drafted(
+    def create(self, asked: PlanRequest, saving: SaveOptions) -> CreationResult:
+        """The plan that the repository gives for a task, kept. Raises: as `Engine.search` (never for no index) and `PlanRepository.save`."""
+        base = draft_plan(
             replace(asked, task=self._desk.clean(asked.task)), self._sources()
         )  # before a title is cut of it
-        checked = validated(_drawn(base.plan) if asked.with_diagrams else base.plan, self._paths)
-        made = Made(checked.plan, base.status, checked, base=base, warnings=base.warnings)
-        return self._kept(made, saving, "created") if saving.auto else made
+        checked = validate_plan(_add_diagram(base.plan) if asked.with_diagrams else base.plan, self._paths)
+        made = CreationResult(checked.plan, base.status, checked, base=base, warnings=base.warnings)
+        return self._save(made, saving, "created") if saving.auto else made
 
-    def taken(
+    def accept_draft(
         self,
         draft: object,
-        saving: Saving,
+        saving: SaveOptions,
         *,
         provenance: str,
         strict: bool = True,
         task: str = "",
         force_reopen: bool = False,
-    ) -> Made:
+    ) -> CreationResult:
         """A draft of somebody who understood the task, if it is true; else `draft_rejected`, and nothing is kept.
 
         Without `force_reopen` it leaves what is done as it is. Raises: InvalidArgument (no plan at all), Cycle and DanglingDependency, PlanNotFound, Conflict, TooLarge.
         """
         kept = self._desk.load(saving.plan_id) if saving.plan_id else None
-        if kept is not None and (stored := self._stored(kept, saving.submission_id)):
+        if kept is not None and (stored := self._find_accepted(kept, saving.submission_id)):
             return stored
         before = kept.plan if kept else None
-        read = parsed(draft, before=before)
-        plan = _completed(read.plan, before, task, provenance)
-        closed = _closed(kept.execution) if kept is not None and kept.execution is not None else ()
+        read = parse_plan(draft, before=before)
+        plan = _fill_in(read.plan, before, task, provenance)
+        closed = _done_uids(kept.execution) if kept is not None and kept.execution is not None else ()
         if before is not None:
-            check_kept(before, plan, closed, force_reopen=force_reopen)
-        checked = validated(plan, self._paths, strict=strict, remarks=read.remarks, closed=closed)
-        refuse(checked)
-        plan, found = _grounded(checked.plan, facts(self._sources().code, self._paths))
-        made = Made(plan, "ready", checked._replace(plan=plan), rejected=found.rejected, warnings=found.warnings)
+            check_done_steps(before, plan, closed, force_reopen=force_reopen)
+        checked = validate_plan(plan, self._paths, strict=strict, remarks=read.remarks, closed=closed)
+        raise_fatal_errors(checked)
+        plan, found = _check_evidence(checked.plan, repository_facts(self._sources().code, self._paths))
+        made = CreationResult(
+            plan, "ready", checked._replace(plan=plan), rejected=found.rejected, warnings=found.warnings
+        )
         if checked.errors:
             return replace(made, status="draft_rejected")
         made = replace(made, status="needs_clarification" if plan.open_questions else "ready")
-        return self._kept(made, saving, "refined" if before else "created") if saving.auto else made
+        return self._save(made, saving, "refined" if before else "created") if saving.auto else made
 
-    def _stored(self, kept: Loaded, submission_id: str) -> Made | None:
+    def _find_accepted(self, kept: LoadedPlan, submission_id: str) -> CreationResult | None:
         """What is kept already, if a draft was taken under this id before."""
         versions, _ = self._desk.history(kept.plan.id) if submission_id else ((), ())
         if not any(each.submission_id == submission_id for each in versions):
@@ -122,13 +124,13 @@ class Making:
         told = (
             "a draft was taken under this submission_id already, and nothing was changed; leave it out to send another"
         )
-        checked = Checked(kept.plan)
-        saved = Saved(kept.plan, kept.version, "", True, (), checked)
-        return Made(
+        checked = PlanValidation(kept.plan)
+        saved = SavedPlan(kept.plan, kept.version, "", True, (), checked)
+        return CreationResult(
             kept.plan, "needs_clarification" if kept.plan.open_questions else "ready", checked, saved, warnings=(told,)
         )
 
-    def _kept(self, made: Made, saving: Saving, change: Any) -> Made:
+    def _save(self, made: CreationResult, saving: SaveOptions, change: Any) -> CreationResult:
         plan = msgspec.structs.replace(made.plan, id=saving.plan_id or made.plan.id)
         saved = self._desk.save(
             plan,
@@ -142,18 +144,18 @@ class Making:
         return replace(made, plan=saved.plan, saved=saved, warnings=(*made.warnings, *saved.warnings))
 
 
-def _drawn(plan: Plan) -> Plan:
+def _add_diagram(plan: Plan) -> Plan:
     """The plan with a picture of what waits for what."""
-    picture = Diagram("dependencies", dependencies(plan).mermaid)
+    picture = PlanDiagram("dependencies", draw_dependencies(plan).mermaid)
     return msgspec.structs.replace(plan, architecture=msgspec.structs.replace(plan.architecture, diagrams=(picture,)))
 
 
-def _closed(execution: Execution) -> frozenset[str]:
+def _done_uids(execution: Execution) -> frozenset[str]:
     """The steps that are done: their history is not rewritten."""
     return frozenset(uid for uid, state in execution.steps.items() if state.status in DONE)
 
 
-def _completed(plan: Plan, before: Plan | None, task: str, provenance: str) -> Plan:
+def _fill_in(plan: Plan, before: Plan | None, task: str, provenance: str) -> Plan:
     """The draft with what the plan before it says and it does not."""
     known = {"task": plan.task or task, "provenance": provenance}
     if before is not None:
@@ -167,11 +169,11 @@ def _completed(plan: Plan, before: Plan | None, task: str, provenance: str) -> P
 # -- what a draft says, against what there is -------------------------------------------------------------------------
 
 
-def _grounded(plan: Plan, ground: Facts) -> tuple[Plan, Grounded]:
+def _check_evidence(plan: Plan, ground: Facts) -> tuple[Plan, Grounded]:
     """The plan without evidence that does not stand; what its steps are to change is asked about by validation."""
     created = tuple(path for step in plan.steps for path in step.files_to_create)
     claims = [
-        Claim((step.uid, at), f"steps[{place}].evidence[{at}]", *_said(each, created))
+        Claim((step.uid, at), f"steps[{place}].evidence[{at}]", *_evidence_claims(each, created))
         for place, step in enumerate(plan.steps)
         for at, each in enumerate(step.evidence)
     ]
@@ -187,7 +189,7 @@ def _grounded(plan: Plan, ground: Facts) -> tuple[Plan, Grounded]:
     return msgspec.structs.replace(plan, steps=steps), replace(found, rejected=shown)
 
 
-def _said(evidence: Any, created: Sequence[str]) -> tuple[Any, ...]:
+def _evidence_claims(evidence: Any, created: Sequence[str]) -> tuple[Any, ...]:
     """Paths, files to be made, symbols and lines that one piece of evidence speaks of."""
     lines = (Lines(evidence.path, evidence.line, evidence.line),) if evidence.line else ()
     symbols = (
@@ -196,7 +198,7 @@ def _said(evidence: Any, created: Sequence[str]) -> tuple[Any, ...]:
     return ((evidence.path,) if evidence.path else ()), created, symbols, lines
 
 
-def facts(code: Code, paths: Ground) -> Facts:
+def repository_facts(code: PlanWorkspace, paths: WorkspacePaths) -> Facts:
     """What there is, for the grounding of a draft."""
 
     def text(path: str) -> str | None:
@@ -226,7 +228,7 @@ def facts(code: Code, paths: Ground) -> Facts:
 # -- the second pass --------------------------------------------------------------------------------------------------
 
 
-def second_pass(made: Made, schema: Mapping[str, Any], tokens: int = TOKENS_MAX) -> SecondPass:
+def creation_prompt(made: CreationResult, schema: Mapping[str, Any], tokens: int = TOKENS_MAX) -> SecondPass:
     """What somebody who understands the task is asked for. The id of the plan leads its answer back to it."""
     plan = made.plan
     arguments: dict[str, Any] = {"task": plan.task or plan.goal}
@@ -234,24 +236,24 @@ def second_pass(made: Made, schema: Mapping[str, Any], tokens: int = TOKENS_MAX)
         arguments["plan_id"] = plan.id
     parts = [
         Part("Task", [plan.task or plan.goal]),
-        Part("Steps of the plan so far", list(_steps(plan))),
+        Part("Steps of the plan so far", list(_step_lines(plan))),
         Part("What names in the task mean", list(plan.scope.assumptions)),
         Part(f"Rules and decisions, {REPOSITORY_WORDS}", list(plan.scope.constraints)),
         Part("Open questions", [each.text for each in plan.open_questions]),
         Part("Risks", [each.issue for each in plan.risks]),
         Part("How this repository is checked", [str(each) for each in (made.base.commands if made.base else ())][:6]),
     ]
-    return SecondPass("create_plan", brief(TASK, parts, tokens_max=min(tokens, TOKENS_MAX)), schema, arguments)
+    return SecondPass("create_plan", brief(CREATION_TASK, parts, tokens_max=min(tokens, TOKENS_MAX)), schema, arguments)
 
 
-def _steps(plan: Plan) -> Iterator[str]:
-    number = numbers(plan)
+def _step_lines(plan: Plan) -> Iterator[str]:
+    number = step_numbers(plan)
     for step in plan.steps:
         waits = ", ".join(str(number[uid]) for uid in step.depends_on if uid in number)
-        yield f"{number[step.uid]}. {step.title}{f' (after {waits})' if waits else ''}: {_places(step)}"
+        yield f"{number[step.uid]}. {step.title}{f' (after {waits})' if waits else ''}: {_step_files(step)}"
 
 
-def _places(step: Step) -> str:
+def _step_files(step: PlanStep) -> str:
     """The files of a step, each with the place that speaks for it."""
     lines = {each.path: each.line for each in reversed(step.evidence) if each.line}
     paths = [*step.files_to_modify, *(f"new {path}" for path in step.files_to_create)]
@@ -260,6 +262,6 @@ def _places(step: Step) -> str:
     return ", ".join([*shown, *more]) or "no files"
 
 
-def problem(plan: Made) -> str:
+def first_errors(plan: CreationResult) -> str:
     """What is wrong with a draft, for whoever may try once more; empty when nothing is."""
     return "; ".join(each.message for each in plan.checked.errors[:NEAR_MAX])

@@ -16,18 +16,18 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from context_engine.plans.dependency_graph import graph, timing
-from context_engine.plans.model import Plan, numbers
-from context_engine.plans.plan_serialization import FLEETING
+from context_engine.plans.dependency_graph import build_graph, compute_timing
+from context_engine.plans.model import Plan, step_numbers
+from context_engine.plans.plan_serialization import VOLATILE_FIELDS
 
-ORDER = "step_order"
+STEP_ORDER = "step_order"
 """In a value: the uids as they stand in the plan, since `steps` itself is by uid."""
 NAMED_MAX = 4
 """Steps that a summary names one by one."""
 
 
 class FieldChange(NamedTuple):
-    """One field that differs. `path` is a JSON pointer into `value_of` a plan: `/steps/s3/title`."""
+    """One field that differs. `path` is a JSON pointer into `comparable_value` a plan: `/steps/s3/title`."""
 
     path: str
     type: Literal["added", "removed", "modified"]
@@ -35,7 +35,7 @@ class FieldChange(NamedTuple):
     new: Any = None
 
 
-class Moved(NamedTuple):
+class MovedStep(NamedTuple):
     """A step that stands elsewhere; the numbers are those of the two versions."""
 
     uid: str
@@ -53,7 +53,7 @@ class GraphChange(NamedTuple):
     duration_delta_h: float
 
 
-class Difference(NamedTuple):
+class PlanDifference(NamedTuple):
     """All that differs between two plans. `added` and `modified` are uids of the later one, `removed` of the earlier."""
 
     before: Plan
@@ -61,7 +61,7 @@ class Difference(NamedTuple):
     added: tuple[str, ...]
     removed: tuple[str, ...]
     modified: Mapping[str, tuple[str, ...]]
-    moved: tuple[Moved, ...]
+    moved: tuple[MovedStep, ...]
     changes: tuple[FieldChange, ...]
     graph: GraphChange
 
@@ -71,38 +71,38 @@ class Difference(NamedTuple):
         return not self.changes
 
 
-def difference(before: Plan, after: Plan) -> Difference:
+def compare_plans(before: Plan, after: Plan) -> PlanDifference:
     """How the later plan differs from the earlier one."""
-    old, new = value_of(before), value_of(after)
-    changes = tuple(_changes(old, new, ""))
+    old, new = comparable_value(before), comparable_value(after)
+    changes = tuple(_find_changes(old, new, ""))
     modified = {
         uid: tuple(key for key in new["steps"][uid] if new["steps"][uid][key] != old["steps"][uid][key])
         for uid in new["steps"]
         if uid in old["steps"] and new["steps"][uid] != old["steps"][uid]
     }
-    return Difference(
+    return PlanDifference(
         before,
         after,
         tuple(uid for uid in new["steps"] if uid not in old["steps"]),
         tuple(uid for uid in old["steps"] if uid not in new["steps"]),
         modified,
-        _moved(before, after),
+        _find_moved(before, after),
         changes,
         _graph_change(before, after),
     )
 
 
-def value_of(plan: Plan) -> dict[str, Any]:
+def comparable_value(plan: Plan) -> dict[str, Any]:
     """A plan as it is compared: what it says, with steps by uid and questions by id."""
     said = msgspec.to_builtins(plan)
-    value = {key: each for key, each in said.items() if key not in FLEETING}
-    value[ORDER] = [step.uid for step in plan.steps]
+    value = {key: each for key, each in said.items() if key not in VOLATILE_FIELDS}
+    value[STEP_ORDER] = [step.uid for step in plan.steps]
     value["steps"] = {row["uid"]: row for row in value["steps"]}
     value["questions"] = {row["id"]: row for row in value["questions"]}
     return value
 
 
-def applied(value: Mapping[str, Any], changes: Iterable[FieldChange]) -> dict[str, Any]:
+def apply_changes(value: Mapping[str, Any], changes: Iterable[FieldChange]) -> dict[str, Any]:
     """The value after these changes; the one given stays as it is."""
     made = deepcopy(dict(value))
     for change in changes:
@@ -117,28 +117,28 @@ def applied(value: Mapping[str, Any], changes: Iterable[FieldChange]) -> dict[st
     return made
 
 
-def summary(found: Difference) -> str:
+def summarize(found: PlanDifference) -> str:
     """What changed, in one sentence.
 
-    >>> from context_engine.plans.model import Step
-    >>> one = Plan(goal="g", steps=(Step(uid="s1", title="Write"),))
-    >>> summary(difference(one, Plan(goal="g", steps=(Step(uid="s1", title="Write it"), Step(uid="s2", title="Test")))))
+    >>> from context_engine.plans.model import PlanStep
+    >>> one = Plan(goal="g", steps=(PlanStep(uid="s1", title="Write"),))
+    >>> summarize(compare_plans(one, Plan(goal="g", steps=(PlanStep(uid="s1", title="Write it"), PlanStep(uid="s2", title="Test")))))
     '1 step added (2), step 1 changed (title)'
     """
-    number, old_number = numbers(found.after), numbers(found.before)
+    number, old_number = step_numbers(found.after), step_numbers(found.before)
     parts = [
-        _counted(found.added, "added", number),
-        _counted(found.removed, "removed", old_number),
-        _modified(found.modified, number),
-        _counted([each.uid for each in found.moved], "moved", number),
-        *_others(found.changes),
+        _describe_count(found.added, "added", number),
+        _describe_count(found.removed, "removed", old_number),
+        _describe_modified(found.modified, number),
+        _describe_count([each.uid for each in found.moved], "moved", number),
+        *_other_fields(found.changes),
     ]
     return ", ".join(part for part in parts if part) or "nothing changed"
 
 
-def wire_difference(found: Difference) -> dict[str, Any]:
+def serialize_difference(found: PlanDifference) -> dict[str, Any]:
     """The difference as JSON can carry it; steps of both versions by uid and number."""
-    number, old_number = numbers(found.after), numbers(found.before)
+    number, old_number = step_numbers(found.after), step_numbers(found.before)
     titles = {step.uid: step.title for step in (*found.before.steps, *found.after.steps)}
 
     def step(uid: str, place: Mapping[str, int]) -> dict[str, Any]:
@@ -147,14 +147,14 @@ def wire_difference(found: Difference) -> dict[str, Any]:
     return {
         "from_version": found.before.version,
         "to_version": found.after.version,
-        "summary": summary(found),
+        "summary": summarize(found),
         "steps_added": [step(uid, number) for uid in found.added],
         "steps_removed": [step(uid, old_number) for uid in found.removed],
         "steps_modified": [step(uid, number) | {"fields": list(fields)} for uid, fields in found.modified.items()],
         "steps_moved": [{"uid": each.uid, "from": each.before, "to": each.after} for each in found.moved],
         "files_added": sorted(found.after.files - found.before.files),
         "files_removed": sorted(found.before.files - found.after.files),
-        "field_changes": [_wire_change(change) for change in found.changes],
+        "field_changes": [_serialize_change(change) for change in found.changes],
         "graph_changes": {
             "edges_added": [{"from": one, "to": other} for one, other in found.graph.edges_added],
             "edges_removed": [{"from": one, "to": other} for one, other in found.graph.edges_removed],
@@ -168,7 +168,7 @@ def wire_difference(found: Difference) -> dict[str, Any]:
 # -- comparing --------------------------------------------------------------------------------------------------------------
 
 
-def _changes(old: Any, new: Any, path: str) -> Iterable[FieldChange]:
+def _find_changes(old: Any, new: Any, path: str) -> Iterable[FieldChange]:
     """Every field that differs, objects gone into, lists taken whole."""
     if not isinstance(old, dict) or not isinstance(new, dict):
         if old != new:
@@ -181,15 +181,15 @@ def _changes(old: Any, new: Any, path: str) -> Iterable[FieldChange]:
         elif key not in old:
             yield FieldChange(at, "added", new=new[key])
         else:
-            yield from _changes(old[key], new[key], at)
+            yield from _find_changes(old[key], new[key], at)
 
 
-def _moved(before: Plan, after: Plan) -> tuple[Moved, ...]:
+def _find_moved(before: Plan, after: Plan) -> tuple[MovedStep, ...]:
     """The fewest steps that must be moved to get from one order to the other, as far as both have them."""
-    old, new = numbers(before), numbers(after)
+    old, new = step_numbers(before), step_numbers(after)
     common = [uid for uid in new if uid in old]
     staying = _longest_rise([old[uid] for uid in common])
-    return tuple(Moved(uid, old[uid], new[uid]) for place, uid in enumerate(common) if place not in staying)
+    return tuple(MovedStep(uid, old[uid], new[uid]) for place, uid in enumerate(common) if place not in staying)
 
 
 def _longest_rise(values: Sequence[int]) -> set[int]:
@@ -215,9 +215,9 @@ def _longest_rise(values: Sequence[int]) -> set[int]:
 
 
 def _graph_change(before: Plan, after: Plan) -> GraphChange:
-    drawn = [graph(plan) for plan in (before, after)]
+    drawn = [build_graph(plan) for plan in (before, after)]
     timed = [
-        timing(one, {step.uid: step.hours for step in plan.steps})
+        compute_timing(one, {step.uid: step.hours for step in plan.steps})
         for one, plan in zip(drawn, (before, after), strict=True)
     ]
     old, new = ({(other, uid) for uid, waits in one.depends.items() for other in waits} for one in drawn)
@@ -233,14 +233,14 @@ def _graph_change(before: Plan, after: Plan) -> GraphChange:
 # -- telling ----------------------------------------------------------------------------------------------------------------
 
 
-def _counted(uids: Sequence[str], what: str, number: Mapping[str, int]) -> str:
+def _describe_count(uids: Sequence[str], what: str, number: Mapping[str, int]) -> str:
     if not uids:
         return ""
     named = f" ({', '.join(str(number[uid]) for uid in uids)})" if len(uids) <= NAMED_MAX else ""
     return f"{len(uids)} step{'s' if len(uids) > 1 else ''} {what}{named}"
 
 
-def _modified(modified: Mapping[str, Sequence[str]], number: Mapping[str, int]) -> str:
+def _describe_modified(modified: Mapping[str, Sequence[str]], number: Mapping[str, int]) -> str:
     if not modified:
         return ""
     if len(modified) > NAMED_MAX:
@@ -249,12 +249,12 @@ def _modified(modified: Mapping[str, Sequence[str]], number: Mapping[str, int]) 
     return ", ".join(f"step {each}" for each in told)
 
 
-def _others(changes: Iterable[FieldChange]) -> list[str]:
+def _other_fields(changes: Iterable[FieldChange]) -> list[str]:
     """The fields beside the steps, each once."""
     heads = dict.fromkeys(change.path.split("/")[1] for change in changes)
-    return [head.replace("_", " ") for head in heads if head not in ("steps", ORDER)]
+    return [head.replace("_", " ") for head in heads if head not in ("steps", STEP_ORDER)]
 
 
-def _wire_change(change: FieldChange) -> dict[str, Any]:
+def _serialize_change(change: FieldChange) -> dict[str, Any]:
     said = {"path": change.path, "type": change.type}
     return said | {"old_value": change.old, "new_value": change.new}

@@ -17,17 +17,17 @@ from context_engine.context.enhance import BINDING, repository_commands
 from context_engine.context.project_knowledge import Remembered
 from context_engine.context.related_files import is_test
 from context_engine.errors import CallError
-from context_engine.plans.changeset import QUERY_CHARS_MAX, ChangeSet, change_set, tests_of
-from context_engine.plans.effort import effort_of
-from context_engine.plans.file_groups import folder_of, grouped
-from context_engine.plans.intent import Intent, bare, intent, named
-from context_engine.plans.model import Architecture, Milestone, Plan, Scope, Step, TestingStrategy
-from context_engine.plans.open_questions import questions
-from context_engine.plans.plan_sources import Asked, Sources
-from context_engine.plans.risks import risks
-from context_engine.plans.step_ordering import Task, set_aside, steps
+from context_engine.plans.changeset import QUERY_CHARS_MAX, ChangeSet, find_change_set, find_tests
+from context_engine.plans.effort import format_effort
+from context_engine.plans.file_groups import folder_of, group_files
+from context_engine.plans.intent import TaskIntent, find_mentions, parse_intent, strip_commit_prefix
+from context_engine.plans.model import Milestone, Plan, PlanArchitecture, PlanScope, PlanStep, TestingStrategy
+from context_engine.plans.open_questions import find_questions
+from context_engine.plans.plan_sources import PlanRequest, PlanSources
+from context_engine.plans.risks import find_risks
+from context_engine.plans.step_ordering import PlanTask, build_steps, deferred_titles
 
-Status = Literal["ready", "needs_clarification", "draft_rejected"]
+DraftStatus = Literal["ready", "needs_clarification", "draft_rejected"]
 
 IMPORTS_READ_MAX = 40
 """Files whose imports are read for the order of steps; behind them the order of the files has to do."""
@@ -48,11 +48,11 @@ _STALE = re.compile(r"\b(\d+) files? edited")
 
 
 @dataclass(frozen=True, slots=True)
-class Drafted:
+class PlanDraft:
     """A plan, whether somebody has to answer first, and what it rests on."""
 
     plan: Plan
-    status: Status
+    status: DraftStatus
     change: ChangeSet
     commands: tuple[Command, ...]
     scope_source: Literal["names", "search", "none"]
@@ -63,40 +63,46 @@ class Drafted:
         return self.change.warnings
 
 
-def drafted(asked: Asked, sources: Sources) -> Drafted:
+def draft_plan(asked: PlanRequest, sources: PlanSources) -> PlanDraft:
     """The plan for a task. Raises: as `Engine.search` does, but never for a missing index."""
-    wanted = intent(asked.task)
+    wanted = parse_intent(asked.task)
     known = tuple(repository_commands(sources.code))
-    change = change_set(asked, wanted, named(asked.task, wanted), known, sources)
-    told = tuple(clauses(bare(asked.task))) or (objective(bare(asked.task)),)
-    task = Task(
-        told, wanted, change, _imports(change, sources), known, _new_test(wanted, change, sources), asked.mvp_only
+    change = find_change_set(asked, wanted, find_mentions(asked.task, wanted), known, sources)
+    told = tuple(clauses(strip_commit_prefix(asked.task))) or (objective(strip_commit_prefix(asked.task)),)
+    task = PlanTask(
+        told,
+        wanted,
+        change,
+        _read_imports(change, sources),
+        known,
+        _new_test_path(wanted, change, sources),
+        asked.mvp_only,
     )
-    recalled = _recalled(asked.task, sources)
-    made = steps(task)
-    open_now = questions(asked.task, wanted, change, recalled)
+    recalled = _recall_rules(asked.task, sources)
+    made = build_steps(task)
+    open_now = find_questions(asked.task, wanted, change, recalled)
     plan = Plan(
         goal=objective(asked.task),
         task=asked.task,
         scope=_scope(asked, change, recalled),
         mvp_features=told,
-        nice_to_have_features=set_aside(task),
-        architecture=Architecture(notes=_notes(change, task)),
-        risks=risks(wanted, change, sources),
+        nice_to_have_features=deferred_titles(task),
+        architecture=PlanArchitecture(notes=_notes(change, task)),
+        risks=find_risks(wanted, change, sources),
         milestones=_milestones(made),
         steps=made,
-        testing_strategy=_testing(change, known),
-        confidence_score=confidence(change),
+        testing_strategy=_testing_strategy(change, known),
+        confidence_score=score_confidence(change),
         questions=open_now,
         evidence=tuple(proof for each in change.files[: asked.files_max] for proof in each.evidence[:1]),
         provenance="core",
         uids_minted=len(made),
     )
     source = "names" if change.of("definition", "reference") else "search" if change.files else "none"
-    return Drafted(plan, "needs_clarification" if open_now or not made else "ready", change, known, source)
+    return PlanDraft(plan, "needs_clarification" if open_now or not made else "ready", change, known, source)
 
 
-def confidence(change: ChangeSet) -> float:
+def score_confidence(change: ChangeSet) -> float:
     """How sure a plan is that only the repository was asked for: 0 to .75.
 
     A task that names nothing gets nothing for its names; the lead of the best file counts whatever was named.
@@ -105,14 +111,14 @@ def confidence(change: ChangeSet) -> float:
     clear = sum(len(each.resolved) == 1 and not each.more for each in looked_up)
     names = clear / len(looked_up) if looked_up else 0.0
     margin = 1.0 - change.curve[RIVAL] if len(change.curve) > RIVAL else 0.5 * bool(change.curve)
-    score = NAMES_SHARE * names + MARGIN_SHARE * margin + FRESH_SHARE * freshness(change.freshness)
+    score = NAMES_SHARE * names + MARGIN_SHARE * margin + FRESH_SHARE * score_freshness(change.freshness)
     return round(min(CONFIDENCE_MAX, score + TESTS_SHARE * bool(change.of("test"))), 2)
 
 
-def freshness(said: str) -> float:
+def score_freshness(said: str) -> float:
     """How far an index is to be trusted: all of it, none of it, or half when files were edited or it is being built.
 
-    >>> freshness("fresh"), freshness("no index"), freshness("3 files edited since index"), freshness("index building 63 %")
+    >>> score_freshness("fresh"), score_freshness("no index"), score_freshness("3 files edited since index"), score_freshness("index building 63 %")
     (1.0, 0.0, 0.9, 0.5)
     """
     if said == "fresh":
@@ -125,7 +131,7 @@ def freshness(said: str) -> float:
 # -- what steps are made of -------------------------------------------------------------------------------------------
 
 
-def _imports(change: ChangeSet, sources: Sources) -> dict[str, set[str]]:
+def _read_imports(change: ChangeSet, sources: PlanSources) -> dict[str, set[str]]:
     """What the files of the change import, as far as they are read."""
     found: dict[str, set[str]] = {}
     for each in change.of("definition", "source", "reference", "migration")[:IMPORTS_READ_MAX]:
@@ -136,14 +142,14 @@ def _imports(change: ChangeSet, sources: Sources) -> dict[str, set[str]]:
     return found
 
 
-def _new_test(wanted: Intent, change: ChangeSet, sources: Sources) -> str:
+def _new_test_path(wanted: TaskIntent, change: ChangeSet, sources: PlanSources) -> str:
     """Where a test of the first main file would lie, as the tests of its neighbours show; empty when they show nothing."""
     main = [each.path for each in change.main() if not is_test(each.path)]
     if not main or change.of("test") or wanted.kind in ("docs", "remove", "rename"):
         return ""
     folder, _, name = main[0].rpartition("/")
     for sibling in _siblings(folder, f".{name.rpartition('.')[2]}", sources):
-        tests = tests_of(sibling, sources)
+        tests = find_tests(sibling, sources)
         stem, own = (path.rpartition("/")[2].partition(".")[0] for path in (sibling, name))
         if tests and stem and stem in tests[0].rpartition("/")[2]:
             place, _, test = tests[0].rpartition("/")
@@ -151,7 +157,7 @@ def _new_test(wanted: Intent, change: ChangeSet, sources: Sources) -> str:
     return ""
 
 
-def _siblings(folder: str, suffix: str, sources: Sources) -> list[str]:
+def _siblings(folder: str, suffix: str, sources: PlanSources) -> list[str]:
     try:
         entries = sources.code.list_directory(folder or ".", depth=1)
     except CallError:
@@ -162,7 +168,7 @@ def _siblings(folder: str, suffix: str, sources: Sources) -> list[str]:
     return [path for path in files if not is_test(path)][:SIBLINGS_MAX]
 
 
-def _recalled(task: str, sources: Sources) -> list[Remembered]:
+def _recall_rules(task: str, sources: PlanSources) -> list[Remembered]:
     recall = sources.team.recall
     found = recall(task[:QUERY_CHARS_MAX], RECALLED_MAX) if recall else ()
     return [each for each in found if each.type in BINDING]
@@ -171,7 +177,7 @@ def _recalled(task: str, sources: Sources) -> list[Remembered]:
 # -- what stands around the steps -------------------------------------------------------------------------------------
 
 
-def _scope(asked: Asked, change: ChangeSet, recalled: Iterable[Remembered]) -> Scope:
+def _scope(asked: PlanRequest, change: ChangeSet, recalled: Iterable[Remembered]) -> PlanScope:
     folders = tuple(dict.fromkeys(folder_of(each.path) or "." for each in change.files))
     if len(folders) > FOLDERS_MAX:
         folders = tuple(dict.fromkeys(each.partition("/")[0] for each in folders))
@@ -182,13 +188,13 @@ def _scope(asked: Asked, change: ChangeSet, recalled: Iterable[Remembered]) -> S
     )
     binding = (each.quoted(CONSTRAINT_CHARS_MAX) for each in recalled)
     included = asked.chosen.include_paths or (folders if asked.with_scope else ())
-    return Scope(included, asked.chosen.exclude_paths, tuple(means), tuple(binding)[:CONSTRAINTS_MAX])
+    return PlanScope(included, asked.chosen.exclude_paths, tuple(means), tuple(binding)[:CONSTRAINTS_MAX])
 
 
-def _notes(change: ChangeSet, task: Task) -> str:
+def _notes(change: ChangeSet, task: PlanTask) -> str:
     """Which packages are touched, and which of them import which."""
     files = [each.path for each in change.of("definition", "source", "reference")]
-    groups = grouped(files, task.imports)
+    groups = group_files(files, task.imports)
     names = [folder_of(group.paths[0]) or "the top folder" for group in groups]
     told = []
     for name, group in zip(names, groups, strict=True):
@@ -199,18 +205,18 @@ def _notes(change: ChangeSet, task: Task) -> str:
     return f"Touches {'; '.join([*told[:FOLDERS_MAX], *more])}." if told else ""
 
 
-def _milestones(made: Sequence[Step]) -> tuple[Milestone, ...]:
+def _milestones(made: Sequence[PlanStep]) -> tuple[Milestone, ...]:
     """What works, and then what is complete."""
     working = [step for step in made if step.priority != "low"]
     parts = [("It works", working), ("It is complete", [step for step in made if step.priority == "low"])]
     return tuple(
-        Milestone(name, tuple(step.uid for step in part), effort_of(sum(step.hours for step in part)))
+        Milestone(name, tuple(step.uid for step in part), format_effort(sum(step.hours for step in part)))
         for name, part in parts
         if part
     )
 
 
-def _testing(change: ChangeSet, known: Sequence[Command]) -> TestingStrategy:
+def _testing_strategy(change: ChangeSet, known: Sequence[Command]) -> TestingStrategy:
     command = next((str(each) for each in known if each.kind == "test"), "")
     files = ", ".join(each.path for each in change.of("test")[:3])
     unit = f"{files or 'new tests beside the code'}{f', run by {command}' if command else ''}"

@@ -21,10 +21,10 @@ from context_engine.edit.file_content import content_of
 from context_engine.edit.file_edit import Change, Outcome
 from context_engine.edit.model import Patch
 from context_engine.errors import CallError, ContextEngineError, InvalidArgument
-from context_engine.plans.change_verification import File, Level, Verified, Verifier
-from context_engine.plans.model import Plan, Step, numbers
+from context_engine.plans.change_verification import ChangeVerifier, FileVersions, Level, VerificationResult
+from context_engine.plans.model import Plan, PlanStep, step_numbers
 from context_engine.plans.plan_progress import Execution
-from context_engine.plans.step_tracking import Caller, Report, Tracking
+from context_engine.plans.step_tracking import CompletionReport, StepCaller, StepTracker
 from context_engine.secrets.masked_text import masked
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Files(Protocol):
         ...
 
 
-class Applied(NamedTuple):
+class AppliedChange(NamedTuple):
     """One file: its SHA-256 before and after (empty: no file), lines added and removed, and the difference, secrets masked."""
 
     path: str
@@ -89,19 +89,19 @@ class Applied(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Executed:
+class ExecutionResult:
     """What came of it. `backup_id` takes it back; `remaining` are files of the step that were not touched."""
 
-    step: Step
-    applied: tuple[Applied, ...]
-    verified: Verified = field(default_factory=lambda: Verified(()))
+    step: PlanStep
+    applied: tuple[AppliedChange, ...]
+    verified: VerificationResult = field(default_factory=lambda: VerificationResult(()))
     backup_id: str = ""
     completed: bool = False
     remaining: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
-def prepared(change: FileChange, files: Files) -> tuple[Change, ...]:
+def prepare_change(change: FileChange, files: Files) -> tuple[Change, ...]:
     """The change as the editing engine wants it. Raises: InvalidArgument, and for a rename what reading the file raises."""
     _check(change)
     expected = change.base_sha
@@ -142,16 +142,16 @@ def _check(change: FileChange) -> None:
     needs = _NEEDS[change.change_type] or ("",)
     if len(said) > 1 or said[0] not in needs:
         wants = " or ".join(name or "nothing" for name in needs)
-        raise _wrong(
+        raise _invalid_change(
             change, f"it has {' and '.join(filter(None, said)) or 'nothing'} to say of the text", f"Send {wants}."
         )
     if bool(change.new_path) != (change.change_type == "rename"):
-        raise _wrong(
+        raise _invalid_change(
             change, "new_path and rename go together", 'Send {"change_type": "rename", "new_path": "..."} or neither.'
         )
 
 
-def _wrong(change: FileChange, why: str, suggestion: str) -> InvalidArgument:
+def _invalid_change(change: FileChange, why: str, suggestion: str) -> InvalidArgument:
     return InvalidArgument(
         f"the {change.change_type} of {change.path} cannot be meant: {why}; nothing was written",
         suggestion=suggestion,
@@ -159,75 +159,77 @@ def _wrong(change: FileChange, why: str, suggestion: str) -> InvalidArgument:
     )
 
 
-class Executing:
+class PlanExecutor:
     """Carries out what others have made. Thread-safe."""
 
-    def __init__(self, files: Files, tracking: Tracking, verifier: Verifier) -> None:
+    def __init__(self, files: Files, tracking: StepTracker, verifier: ChangeVerifier) -> None:
         self._files = files
         self._tracking = tracking
         self._verifier = verifier
 
-    def tried(self, step: Step, changes: Sequence[FileChange], *, strict: bool = False) -> Executed:
+    def preview(self, step: PlanStep, changes: Sequence[FileChange], *, strict: bool = False) -> ExecutionResult:
         """What the changes would make of the files; nothing is written. Raises: as `Engine.edit`, and InvalidArgument."""
-        old, planned = self._planned(changes)
+        old, planned = self._plan_edits(changes)
         receipt = self._files.edit(planned, dry_run=True)
-        warnings = _undeclared(step, receipt, strict=strict)
-        return Executed(step, _told(receipt, old), remaining=_remaining(step, receipt), warnings=warnings)
+        warnings = _check_declared(step, receipt, strict=strict)
+        return ExecutionResult(
+            step, _applied_changes(receipt, old), remaining=_remaining(step, receipt), warnings=warnings
+        )
 
-    def applied(
+    def apply(
         self,
         plan: Plan,
         execution: Execution,
-        step: Step,
+        step: PlanStep,
         changes: Sequence[FileChange],
         *,
         level: Level = "syntax",
         strict: bool = False,
         session: str = "",
         cancel: threading.Event | None = None,
-    ) -> Executed:
+    ) -> ExecutionResult:
         """Write the changes, all or none, and look whether they hold, until `cancel` is set.
 
         Raises: as `tried`, and before anything is written NeedsApproval, PreconditionFailed and Conflict as a start does.
         """
-        before = self.tried(step, changes, strict=strict)
+        before = self.preview(step, changes, strict=strict)
         is_started = self._start(plan, execution, step, session)
         actor = "" if is_started else execution.steps[step.uid].actor
         others = (f"the step was begun by {actor}",) if actor not in ("", session) else ()
         try:
-            old, planned = self._planned(changes)
+            old, planned = self._plan_edits(changes)
             receipt = self._files.edit(planned, session=session)
         except ContextEngineError:
             if is_started:
                 with suppress(ContextEngineError):
-                    self._tracking.fail(plan.id, step.uid, release=True, caller=Caller(actor=session))
+                    self._tracking.fail(plan.id, step.uid, release=True, caller=StepCaller(actor=session))
             raise
-        files = [File(str(each.path), old[at], each.planned.data) for at, each in enumerate(receipt.files)]
-        verified = self._verifier.verified(files, level, cancel)
+        files = [FileVersions(str(each.path), old[at], each.planned.data) for at, each in enumerate(receipt.files)]
+        verified = self._verifier.verify(files, level, cancel)
         made = replace(
             before,
-            applied=_told(receipt, old),
+            applied=_applied_changes(receipt, old),
             verified=verified,
             backup_id=receipt.undo_id,
             remaining=_remaining(step, receipt),
             warnings=(*before.warnings, *others),
         )
-        return self._finished(plan, made, session)
+        return self._complete(plan, made, session)
 
-    def _planned(self, changes: Sequence[FileChange]) -> tuple[dict[int, bytes | None], list[Change]]:
+    def _plan_edits(self, changes: Sequence[FileChange]) -> tuple[dict[int, bytes | None], list[Change]]:
         """The changes, which remember what each file was, by their place; the memory is filled when they are planned."""
         old: dict[int, bytes | None] = {}
-        listed = [made for change in changes for made in prepared(change, self._files)]
+        listed = [made for change in changes for made in prepare_change(change, self._files)]
         return old, [_remembering(each, at, old) for at, each in enumerate(listed)]
 
-    def _start(self, plan: Plan, execution: Execution, step: Step, session: str) -> bool:
+    def _start(self, plan: Plan, execution: Execution, step: PlanStep, session: str) -> bool:
         """Start a step that is not in progress yet; whether that was needed."""
         if execution.steps[step.uid].status == "in_progress":
             return False
-        self._tracking.start(plan.id, step.uid, caller=Caller(actor=session))
+        self._tracking.start(plan.id, step.uid, caller=StepCaller(actor=session))
         return True
 
-    def _finished(self, plan: Plan, made: Executed, session: str) -> Executed:
+    def _complete(self, plan: Plan, made: ExecutionResult, session: str) -> ExecutionResult:
         """Complete the step, if nothing is left of it and nothing is in doubt."""
         if made.remaining or not (made.verified.passed and made.verified.is_whole):
             return made
@@ -235,13 +237,13 @@ class Executing:
             {"command": f"{each.kind} {each.name}", "exit_code": 0, "output": each.says}
             for each in made.verified.checks
         )
-        report = Report(
+        report = CompletionReport(
             notes=f"applied by execute_plan, backup {made.backup_id}",
             files_modified=tuple(each.path for each in made.applied),
             evidence=evidence,
         )
         try:
-            self._tracking.complete(plan.id, made.step.uid, report, caller=Caller(actor=session))
+            self._tracking.complete(plan.id, made.step.uid, report, caller=StepCaller(actor=session))
         except CallError as error:
             return replace(made, warnings=(*made.warnings, f"the step stays in progress: {error.message}"))
         return replace(made, completed=True)
@@ -255,7 +257,7 @@ def _remembering(change: Change, at: int, old: dict[int, bytes | None]) -> Chang
     return replace(change, plan=plan)
 
 
-def _undeclared(step: Step, receipt: Receipt, *, strict: bool) -> tuple[str, ...]:
+def _check_declared(step: PlanStep, receipt: Receipt, *, strict: bool) -> tuple[str, ...]:
     """What is to be said of files that the step does not name. Raises: InvalidArgument when that is not allowed."""
     strange = [str(each.path) for each in receipt.files if each.path not in step.files]
     if strange and strict:
@@ -267,27 +269,27 @@ def _undeclared(step: Step, receipt: Receipt, *, strict: bool) -> tuple[str, ...
     return tuple(f"the step does not name {path}" for path in strange)
 
 
-def _remaining(step: Step, receipt: Receipt) -> tuple[str, ...]:
+def _remaining(step: PlanStep, receipt: Receipt) -> tuple[str, ...]:
     return tuple(sorted(step.files - {str(each.path) for each in receipt.files}))
 
 
-def _told(receipt: Receipt, old: Mapping[int, bytes | None]) -> tuple[Applied, ...]:
+def _applied_changes(receipt: Receipt, old: Mapping[int, bytes | None]) -> tuple[AppliedChange, ...]:
     return tuple(
-        _applied(str(each.path), each.before, each.after, old[at], each.planned.data)
+        _applied_change(str(each.path), each.before, each.after, old[at], each.planned.data)
         for at, each in enumerate(receipt.files)
     )
 
 
-def _applied(path: str, before: str, after: str, old: bytes | None, new: bytes | None) -> Applied:
-    diff = difference(path, old or b"", new or b"")
+def _applied_change(path: str, before: str, after: str, old: bytes | None, new: bytes | None) -> AppliedChange:
+    diff = masked_diff(path, old or b"", new or b"")
     lines = diff.split("\n")[2:]
     added, removed = (sum(line.startswith(sign) for line in lines) for sign in "+-")
     shown = lines[:DIFF_LINES_MAX]
     more = [f"... {len(lines) - len(shown)} more lines"] if len(lines) > len(shown) else []
-    return Applied(path, before, after, added, removed, "\n".join([*diff.split("\n")[:2], *shown, *more]))
+    return AppliedChange(path, before, after, added, removed, "\n".join([*diff.split("\n")[:2], *shown, *more]))
 
 
-def difference(path: str, old: bytes, new: bytes) -> str:
+def masked_diff(path: str, old: bytes, new: bytes) -> str:
     """A unified diff of two versions of a file, the secrets of both masked as a whole: a part of one tells nothing."""
     try:
         before, after = content_of(old), content_of(new)
@@ -297,7 +299,7 @@ def difference(path: str, old: bytes, new: bytes) -> str:
     return unified(path, content, [Patch(0, len(content.text), masked(after.norm, path))], ALL_LINES)
 
 
-def next_steps(plan: Plan, execution: Execution) -> tuple[int, ...]:
+def ready_numbers(plan: Plan, execution: Execution) -> tuple[int, ...]:
     """The numbers of the steps that can be begun."""
-    number = numbers(plan)
+    number = step_numbers(plan)
     return tuple(sorted(number[uid] for uid in execution.ready))

@@ -1,4 +1,4 @@
-"""PURE. Which moves are legal, as tables: of a step, of an approval. `step_moved` and `approval_moved` are the only hands that turn.
+"""PURE. Which moves are legal, as tables: of a step, of an approval. `move_step` and `move_approval` are the only hands that turn.
 
 `ready` is a step that waits for nothing any more; that follows from the others and is never written down (see `progress`). The
 status of a plan follows from its steps, so it has no table.
@@ -25,7 +25,7 @@ DONE: frozenset[str] = frozenset({"completed", "skipped"})
 """What a step that waits is content with."""
 
 
-class Move(NamedTuple):
+class StepTransition(NamedTuple):
     """From which statuses a step may go, where to, from where else when it is forced, and what to do where it may not."""
 
     before: frozenset[str]
@@ -34,29 +34,33 @@ class Move(NamedTuple):
     otherwise: str
 
 
-STEP_MOVES: Mapping[StepMove, Move] = {
-    "start": Move(
+STEP_MOVES: Mapping[StepMove, StepTransition] = {
+    "start": StepTransition(
         frozenset({"ready"}),
         "in_progress",
         frozenset({"pending"}),
         "view_progress says what it waits for; start that first, or repeat with force: true.",
     ),
-    "complete": Move(
+    "complete": StepTransition(
         frozenset({"in_progress"}),
         "completed",
         frozenset({"pending", "ready", "failed"}),
         "Call start_step first, or repeat with force: true.",
     ),
-    "fail": Move(frozenset({"in_progress"}), "failed", frozenset(), "Call start_step first, or skip it: skip: true."),
-    "retry": Move(frozenset({"failed"}), "pending", frozenset(), "Only a step that failed is tried again."),
-    "release": Move(frozenset({"in_progress"}), "pending", frozenset(), "Only a step in progress can be released."),
-    "skip": Move(
+    "fail": StepTransition(
+        frozenset({"in_progress"}), "failed", frozenset(), "Call start_step first, or skip it: skip: true."
+    ),
+    "retry": StepTransition(frozenset({"failed"}), "pending", frozenset(), "Only a step that failed is tried again."),
+    "release": StepTransition(
+        frozenset({"in_progress"}), "pending", frozenset(), "Only a step in progress can be released."
+    ),
+    "skip": StepTransition(
         frozenset({"pending", "ready", "in_progress", "failed"}),
         "skipped",
         frozenset(),
         "It is done already; view_progress shows what is left.",
     ),
-    "reopen": Move(
+    "reopen": StepTransition(
         frozenset({"completed", "skipped", "failed", "in_progress"}), "pending", frozenset(), "It is open as it is."
     ),
 }
@@ -71,10 +75,10 @@ APPROVAL_MOVES: Mapping[ApprovalMove, ApprovalStatus] = {
 """All from pending; and what was approved may still expire, when the plan changes under it."""
 
 
-def step_moved(status: str, move: StepMove, *, forced: bool = False, what: str = "the step") -> StepStatus:
+def move_step(status: str, move: StepMove, *, forced: bool = False, what: str = "the step") -> StepStatus:
     """The status after a move. Raises: PreconditionFailed, which names the call to make first.
 
-    >>> step_moved("ready", "start"), step_moved("pending", "start", forced=True)
+    >>> move_step("ready", "start"), move_step("pending", "start", forced=True)
     ('in_progress', 'in_progress')
     """
     row = STEP_MOVES[move]
@@ -87,7 +91,7 @@ def step_moved(status: str, move: StepMove, *, forced: bool = False, what: str =
     )
 
 
-def approval_moved(status: str, move: ApprovalMove) -> ApprovalStatus:
+def move_approval(status: str, move: ApprovalMove) -> ApprovalStatus:
     """The status of an approval after a move.
 
     Raises: Conflict when it was decided already, PreconditionFailed when it has expired.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import msgspec
 
 from context_engine.errors import InvalidArgument
-from context_engine.plans.plan_requests import ORDERS, SORTS, STATUSES, Wanted
+from context_engine.plans.plan_requests import ORDERS, SORTS, STATUSES, PlanQuery
 from context_engine.search.text_search import cursor, position
 
 STAMP_CHARS = 8
@@ -37,7 +37,7 @@ class PlanRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class PlanListPage:
     """One page of plans; `total` is of all pages, `by_status` of all plans, whatever was asked for."""
 
     rows: tuple[PlanRow, ...]
@@ -52,19 +52,19 @@ class Listed:
         return cursor(stop, self.stamped) if stop < self.total else ""
 
 
-def listed(wanted: Wanted, rows: Sequence[PlanRow]) -> Listed:
+def list_page(wanted: PlanQuery, rows: Sequence[PlanRow]) -> PlanListPage:
     """The page that was asked for. Raises: InvalidArgument for unknown words, or a cursor of another list."""
-    _check(wanted)
-    passing = [row for row in rows if _passes(wanted, row)]
+    _check_query(wanted)
+    passing = [row for row in rows if _matches(wanted, row)]
     passing.sort(key=lambda row: row.id)
-    passing.sort(key=lambda row: _key(wanted.sort_by, row), reverse=wanted.sort_order == "desc")
-    stamped = _stamp(wanted, passing)
+    passing.sort(key=lambda row: _sort_key(wanted.sort_by, row), reverse=wanted.sort_order == "desc")
+    stamped = _page_stamp(wanted, passing)
     start = position(wanted.cursor, stamped)
     by_status = dict(sorted(Counter(row.status for row in rows).items()))
-    return Listed(tuple(passing[start : start + wanted.limit]), len(passing), start, stamped, by_status)
+    return PlanListPage(tuple(passing[start : start + wanted.limit]), len(passing), start, stamped, by_status)
 
 
-def _check(wanted: Wanted) -> None:
+def _check_query(wanted: PlanQuery) -> None:
     for name, among in (("status", ("", *STATUSES)), ("sort_by", SORTS), ("sort_order", ORDERS)):
         value = getattr(wanted, name)
         if value not in among:
@@ -72,7 +72,7 @@ def _check(wanted: Wanted) -> None:
             raise InvalidArgument(f"{name} is {value[:40]!r}", suggestion=said, details={"argument": name})
 
 
-def _passes(wanted: Wanted, row: PlanRow) -> bool:
+def _matches(wanted: PlanQuery, row: PlanRow) -> bool:
     if wanted.status not in ("", row.status):
         return False
     if not {tag.casefold() for tag in wanted.tags} <= {tag.casefold() for tag in row.tags}:
@@ -81,11 +81,11 @@ def _passes(wanted: Wanted, row: PlanRow) -> bool:
     return all(word in said for word in wanted.query.casefold().split())
 
 
-def _key(sort_by: str, row: PlanRow) -> str | float:
+def _sort_key(sort_by: str, row: PlanRow) -> str | float:
     return row.name.casefold() if sort_by == "name" else getattr(row, sort_by)
 
 
-def _stamp(wanted: Wanted, rows: Iterable[PlanRow]) -> str:
+def _page_stamp(wanted: PlanQuery, rows: Iterable[PlanRow]) -> str:
     """What a cursor remembers: the question, and the plans that answer it in their order."""
     asked = (wanted.status, wanted.tags, wanted.query, wanted.sort_by, wanted.sort_order)
     told = [repr(asked), *(f"{row.id}@{row.updated_at}" for row in rows)]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from context_engine.plans.dependency_graph import graph, timing
-from context_engine.plans.effort import effort_of
-from context_engine.plans.model import Plan, Step, numbers
-from context_engine.plans.plan_diff import ORDER, Difference, FieldChange, summary
+from context_engine.plans.dependency_graph import build_graph, compute_timing
+from context_engine.plans.effort import format_effort
+from context_engine.plans.model import Plan, PlanStep, step_numbers
+from context_engine.plans.plan_diff import STEP_ORDER, FieldChange, PlanDifference, summarize
 from context_engine.plans.plan_lifecycle import DONE
 from context_engine.plans.plan_progress import Execution, StepState
-from context_engine.plans.plan_version import Version
+from context_engine.plans.plan_version import PlanVersion
 from context_engine.text.visible_text import one_line
 
 BAR_CHARS = 20
@@ -22,126 +22,139 @@ EVIDENCE_MAX = 5
 _STATES = {"in_progress": "in progress"}
 
 
-def plan_text(plan: Plan, execution: Execution | None = None) -> str:
+def render_plan(plan: Plan, execution: Execution | None = None) -> str:
     """A whole plan; with its execution, what is done of it."""
-    place = numbers(plan)
+    place = step_numbers(plan)
     parts = [
-        f"# {line(plan.goal)}",
-        _head(plan, execution) + _damage(execution),
+        f"# {single_line(plan.goal)}",
+        _render_head(plan, execution) + _render_damage(execution),
         plan.task.strip() if plan.task.strip() not in ("", plan.goal) else "",
-        _scope(plan),
-        _listed("## Architecture", _architecture(plan)),
+        _render_scope(plan),
+        _render_list("## Architecture", _architecture_rows(plan)),
         "## Steps" if plan.steps else "No steps yet.",
-        *(_step(step, place, execution) for step in plan.steps),
-        _milestones(plan),
-        _risks(plan),
-        _listed("## Testing", _testing(plan)),
-        _listed("## Questions", [f"`{each.id}` {_question(each.text, each.answer)}" for each in plan.questions]),
-        _listed("## Open feedback", [line(text) for text in plan.open_feedback]),
+        *(_render_step(step, place, execution) for step in plan.steps),
+        _render_milestones(plan),
+        _render_risks(plan),
+        _render_list("## Testing", _testing_rows(plan)),
+        _render_list("## Questions", [f"`{each.id}` {_question(each.text, each.answer)}" for each in plan.questions]),
+        _render_list("## Open feedback", [single_line(text) for text in plan.open_feedback]),
         *(f"```mermaid\n{each.mermaid.strip()}\n```" for each in plan.architecture.diagrams),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def progress_text(plan: Plan, execution: Execution) -> str:
+def render_progress(plan: Plan, execution: Execution) -> str:
     """How far a plan is: a bar, a row for each step, what comes next."""
-    number = numbers(plan)
+    number = step_numbers(plan)
     done = sum(state.status in DONE for state in execution.steps.values())
     filled = round(BAR_CHARS * execution.percentage / 100)
     bar = "█" * filled + "░" * (BAR_CHARS - filled)
-    head = (
-        f"{bar} {execution.percentage:g} % - {done} of {len(plan.steps)} steps, {execution.status}{_damage(execution)}"
-    )
+    head = f"{bar} {execution.percentage:g} % - {done} of {len(plan.steps)} steps, {execution.status}{_render_damage(execution)}"
     rows = [
-        [str(number[step.uid]), line(step.title), *_row(execution.steps[step.uid], number), effort_of(step.hours)]
+        [
+            str(number[step.uid]),
+            single_line(step.title),
+            *_state_cells(execution.steps[step.uid], number),
+            format_effort(step.hours),
+        ]
         for step in plan.steps
     ]
     path = " → ".join(str(number[uid]) for uid in execution.critical_path_remaining)
     tail = [
-        f"Next: step {number[execution.next]}, {line(_title(plan, execution.next))}" if execution.next else "",
+        f"Next: step {number[execution.next]}, {single_line(_title(plan, execution.next))}" if execution.next else "",
         f"Critical path left: {path}" if path else "",
-        f"About {effort_of(execution.eta_hours)} left at the pace so far" if execution.eta_hours is not None else "",
+        f"About {format_effort(execution.eta_hours)} left at the pace so far"
+        if execution.eta_hours is not None
+        else "",
     ]
-    table = table_of(("step", "title", "state", "", "takes"), rows)
+    table = render_table(("step", "title", "state", "", "takes"), rows)
     return "\n\n".join(part for part in (head, table, "\n".join(filter(None, tail))) if part) + "\n"
 
 
-def _damage(execution: Execution | None) -> str:
+def _render_damage(execution: Execution | None) -> str:
     return f"\n\nWarning: {execution.damage}" if execution and execution.damage else ""
 
 
-def history_text(versions: Iterable[Version]) -> str:
+def render_history(versions: Iterable[PlanVersion]) -> str:
     """The versions of a plan, one a row."""
     rows = [
-        [str(each.version), each.created_at[:16].replace("T", " "), each.change_type, _who(each), _what(each)]
+        [
+            str(each.version),
+            each.created_at[:16].replace("T", " "),
+            each.change_type,
+            _version_author(each),
+            _version_summary(each),
+        ]
         for each in versions
     ]
-    return table_of(("version", "at (UTC)", "change", "by", "what"), rows) + "\n"
+    return render_table(("version", "at (UTC)", "change", "by", "what"), rows) + "\n"
 
 
-def difference_text(found: Difference) -> str:
+def render_difference(found: PlanDifference) -> str:
     """How two versions differ: one sentence, then a row for each field; a step that is gone has its old number in brackets."""
-    old, new = numbers(found.before), numbers(found.after)
+    old, new = step_numbers(found.before), step_numbers(found.after)
     number = {uid: f"({place})" for uid, place in old.items()} | {uid: str(place) for uid, place in new.items()}
     rows = [
         [
-            _field(change.path, number),
+            _field_name(change.path, number),
             change.type,
-            _value(change, change.old, number),
-            _value(change, change.new, number),
+            _changed_value(change, change.old, number),
+            _changed_value(change, change.new, number),
         ]
         for change in found.changes
     ]
     moved = [f"step {each.after} was step {each.before}" for each in found.moved]
-    head = f"Version {found.before.version} to {found.after.version}: {summary(found)}."
-    table = table_of(("field", "change", "before", "after"), rows) if rows else ""
-    return "\n\n".join(part for part in (head, _listed("", moved), table, _graph_line(found, number)) if part) + "\n"
+    head = f"Version {found.before.version} to {found.after.version}: {summarize(found)}."
+    table = render_table(("field", "change", "before", "after"), rows) if rows else ""
+    return (
+        "\n\n".join(part for part in (head, _render_list("", moved), table, _graph_line(found, number)) if part) + "\n"
+    )
 
 
-def table_of(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def render_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     r"""A Markdown table; a cell stays on its line and in its column, whatever it holds.
 
-    >>> print(table_of(("a", "b"), [("x|y", "1\n2")]))
+    >>> print(render_table(("a", "b"), [("x|y", "1\n2")]))
     | a | b |
     | --- | --- |
     | x\|y | 1 2 |
     """
     told = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(line(cell).replace("|", "\\|") for cell in row) + " |" for row in told)
+    return "\n".join("| " + " | ".join(single_line(cell).replace("|", "\\|") for cell in row) + " |" for row in told)
 
 
-def line(text: str) -> str:
+def single_line(text: str) -> str:
     """A text on one line."""
     return " ".join(text.split())
 
 
-def shortened(value: Any) -> str:
+def shorten_value(value: Any) -> str:
     """A value as a cell shows it."""
-    told = value if isinstance(value, str) else "" if value is None else _plain(value)
-    text = line(told)
+    told = value if isinstance(value, str) else "" if value is None else _describe_value(value)
+    text = single_line(told)
     return text if len(text) <= VALUE_CHARS else text[: VALUE_CHARS - 1] + "…"
 
 
 # -- parts of a plan --------------------------------------------------------------------------------------------------------
 
 
-def _head(plan: Plan, execution: Execution | None) -> str:
+def _render_head(plan: Plan, execution: Execution | None) -> str:
     """One line: which plan, how far, how long."""
-    number = numbers(plan)
-    timed = timing(graph(plan), {step.uid: step.hours for step in plan.steps})
+    number = step_numbers(plan)
+    timed = compute_timing(build_graph(plan), {step.uid: step.hours for step in plan.steps})
     path = " → ".join(str(number[uid]) for uid in timed.critical_path[:12])
     more = " …" if len(timed.critical_path) > 12 else ""
     told = [
         f"`{plan.id}`" if plan.id else "",
         f"version {plan.version}" if plan.version else "",
         f"{execution.status}, {execution.percentage:g} % done" if execution else "",
-        f"{len(plan.steps)} steps, {effort_of(timed.duration_h)} at least ({path}{more})" if plan.steps else "",
+        f"{len(plan.steps)} steps, {format_effort(timed.duration_h)} at least ({path}{more})" if plan.steps else "",
         f"confidence {plan.confidence_score:.2f}" if plan.confidence_score else "",
     ]
     return " · ".join(part for part in told if part)
 
 
-def _scope(plan: Plan) -> str:
+def _render_scope(plan: Plan) -> str:
     rows = {
         "Included": ["the top folder" if each == "." else each for each in plan.scope.included],
         "Excluded": plan.scope.excluded,
@@ -150,38 +163,40 @@ def _scope(plan: Plan) -> str:
         "Must": plan.mvp_features,
         "May": plan.nice_to_have_features,
     }
-    return _listed("## Scope", [f"{name}: {line(each)}" for name, values in rows.items() for each in values])
+    return _render_list(
+        "## Scope", [f"{name}: {single_line(each)}" for name, values in rows.items() for each in values]
+    )
 
 
-def _architecture(plan: Plan) -> list[str]:
-    return [line(each) for each in (plan.architecture.notes, *plan.architecture.patterns_used) if each.strip()]
+def _architecture_rows(plan: Plan) -> list[str]:
+    return [single_line(each) for each in (plan.architecture.notes, *plan.architecture.patterns_used) if each.strip()]
 
 
-def _step(step: Step, place: Mapping[str, int], execution: Execution | None) -> str:
+def _render_step(step: PlanStep, place: Mapping[str, int], execution: Execution | None) -> str:
     """A step with all that somebody needs who carries it out."""
     state = execution.steps[step.uid] if execution else None
-    mark = f" - {_shown(state)}" if state and state.status not in ("pending", "ready") else ""
+    mark = f" - {_state_word(state)}" if state and state.status not in ("pending", "ready") else ""
     waits = ", ".join(str(place.get(uid, uid)) for uid in sorted(step.depends_on, key=lambda uid: place.get(uid, 0)))
     facts = [
         f"after {waits}" if waits else "",
         f"{step.priority} priority" if step.priority != "medium" else "",
-        step.estimated_effort or (effort_of(step.hours) if step.estimate else ""),
+        step.estimated_effort or (format_effort(step.hours) if step.estimate else ""),
         f"`{step.uid}`",
     ]
     box = "x" if state and state.status == "completed" else " "
     rows = [
-        _paths("Changes", step.files_to_modify),
-        _paths("Creates", step.files_to_create),
-        _paths("Deletes", step.files_to_delete),
-        _paths("Check", step.checks),
-        *(f"- [{box}] {line(each)}" for each in step.acceptance_criteria),
-        _because(step),
-        f"- Failed: {line(state.error)}" if state and state.error else "",
-        f"- Note: {line(state.notes)}" if state and state.notes else "",
+        _render_paths("Changes", step.files_to_modify),
+        _render_paths("Creates", step.files_to_create),
+        _render_paths("Deletes", step.files_to_delete),
+        _render_paths("Check", step.checks),
+        *(f"- [{box}] {single_line(each)}" for each in step.acceptance_criteria),
+        _render_evidence(step),
+        f"- Failed: {single_line(state.error)}" if state and state.error else "",
+        f"- Note: {single_line(state.notes)}" if state and state.notes else "",
     ]
     listed = "\n".join(row for row in rows if row)
     parts = (
-        f"### {place[step.uid]}. {line(step.title)}{mark}",
+        f"### {place[step.uid]}. {single_line(step.title)}{mark}",
         " · ".join(filter(None, facts)),
         step.description.strip(),
         listed,
@@ -189,11 +204,11 @@ def _step(step: Step, place: Mapping[str, int], execution: Execution | None) -> 
     return "\n\n".join(part for part in parts if part)
 
 
-def _paths(name: str, paths: Sequence[str]) -> str:
+def _render_paths(name: str, paths: Sequence[str]) -> str:
     return f"- {name}: {', '.join(f'`{one_line(path)}`' for path in paths)}" if paths else ""
 
 
-def _because(step: Step) -> str:
+def _render_evidence(step: PlanStep) -> str:
     told = []
     for each in step.evidence[:EVIDENCE_MAX]:
         path = one_line(each.path)
@@ -204,32 +219,32 @@ def _because(step: Step) -> str:
     return f"- Why: {', '.join(told)}" if told else ""
 
 
-def _milestones(plan: Plan) -> str:
-    number = numbers(plan)
+def _render_milestones(plan: Plan) -> str:
+    number = step_numbers(plan)
     rows = [
-        f"{line(each.name)}: steps {', '.join(str(n) for n in sorted(number[uid] for uid in each.steps_included if uid in number))}"
-        + (f" ({line(each.estimated_time)})" if each.estimated_time else "")
+        f"{single_line(each.name)}: steps {', '.join(str(n) for n in sorted(number[uid] for uid in each.steps_included if uid in number))}"
+        + (f" ({single_line(each.estimated_time)})" if each.estimated_time else "")
         for each in plan.milestones
     ]
-    return _listed("## Milestones", rows)
+    return _render_list("## Milestones", rows)
 
 
-def _risks(plan: Plan) -> str:
+def _render_risks(plan: Plan) -> str:
     rows = [(each.issue, each.likelihood, each.mitigation) for each in plan.risks]
-    return f"## Risks\n\n{table_of(('risk', 'likelihood', 'what to do'), rows)}" if rows else ""
+    return f"## Risks\n\n{render_table(('risk', 'likelihood', 'what to do'), rows)}" if rows else ""
 
 
-def _testing(plan: Plan) -> list[str]:
+def _testing_rows(plan: Plan) -> list[str]:
     told = plan.testing_strategy
     rows = {"Unit": told.unit, "Integration": told.integration, "Coverage": told.coverage_target}
-    return [f"{name}: {line(text)}" for name, text in rows.items() if text.strip()]
+    return [f"{name}: {single_line(text)}" for name, text in rows.items() if text.strip()]
 
 
 def _question(text: str, answer: str) -> str:
-    return f"{line(text)} - {line(answer)}" if answer else line(text)
+    return f"{single_line(text)} - {single_line(answer)}" if answer else single_line(text)
 
 
-def _listed(head: str, rows: Sequence[str]) -> str:
+def _render_list(head: str, rows: Sequence[str]) -> str:
     """A heading and its list; nothing when the list is empty."""
     return "\n\n".join(part for part in (head, "\n".join(f"- {row}" for row in rows)) if part) if rows else ""
 
@@ -237,18 +252,18 @@ def _listed(head: str, rows: Sequence[str]) -> str:
 # -- cells ------------------------------------------------------------------------------------------------------------------
 
 
-def _row(state: StepState, number: Mapping[str, int]) -> tuple[str, str]:
+def _state_cells(state: StepState, number: Mapping[str, int]) -> tuple[str, str]:
     """The state of a step, and what explains it."""
     if state.blocked_by:
         return "blocked", f"by {', '.join(str(number[uid]) for uid in state.blocked_by)}"
     if state.unmet:
         return "waiting", f"for {', '.join(str(number[uid]) for uid in state.unmet)}"
     if state.status == "failed":
-        return "failed", shortened(state.error)
-    return _shown(state), state.actor if state.status == "in_progress" else ""
+        return "failed", shorten_value(state.error)
+    return _state_word(state), state.actor if state.status == "in_progress" else ""
 
 
-def _shown(state: StepState) -> str:
+def _state_word(state: StepState) -> str:
     return _STATES.get(state.status, state.status)
 
 
@@ -256,18 +271,18 @@ def _title(plan: Plan, uid: str) -> str:
     return next(step.title for step in plan.steps if step.uid == uid)
 
 
-def _who(version: Version) -> str:
+def _version_author(version: PlanVersion) -> str:
     return version.author or version.provenance
 
 
-def _what(version: Version) -> str:
+def _version_summary(version: PlanVersion) -> str:
     return "; ".join(part for part in (version.change_summary, version.reason) if part)
 
 
-def _field(path: str, number: Mapping[str, str]) -> str:
+def _field_name(path: str, number: Mapping[str, str]) -> str:
     """A pointer as a reader says it: the step by its number.
 
-    >>> _field("/steps/s9/title", {"s9": "3"}), _field("/scope/excluded", {})
+    >>> _field_name("/steps/s9/title", {"s9": "3"}), _field_name("/scope/excluded", {})
     ('step 3: title', 'scope: excluded')
     """
     head, *rest = path.split("/")[1:]
@@ -276,17 +291,17 @@ def _field(path: str, number: Mapping[str, str]) -> str:
     return f"{head.replace('_', ' ')}: {' '.join(rest)}" if rest else head.replace("_", " ")
 
 
-def _value(change: FieldChange, value: Any, number: Mapping[str, str]) -> str:
+def _changed_value(change: FieldChange, value: Any, number: Mapping[str, str]) -> str:
     """One end of a change; uids as numbers, where there are any."""
-    if change.path.endswith(("/depends_on", f"/{ORDER}")) and isinstance(value, list | tuple):
-        return shortened([number.get(uid, uid) for uid in value])
-    return shortened(value)
+    if change.path.endswith(("/depends_on", f"/{STEP_ORDER}")) and isinstance(value, list | tuple):
+        return shorten_value([number.get(uid, uid) for uid in value])
+    return shorten_value(value)
 
 
-def _plain(value: Any) -> str:
+def _describe_value(value: Any) -> str:
     """A list or object in few words."""
     if isinstance(value, list | tuple):
-        return ", ".join(_plain(each) for each in value)
+        return ", ".join(_describe_value(each) for each in value)
     if isinstance(value, dict):
         return str(
             value.get("title")
@@ -297,7 +312,7 @@ def _plain(value: Any) -> str:
     return str(value)
 
 
-def _graph_line(found: Difference, number: Mapping[str, str]) -> str:
+def _graph_line(found: PlanDifference, number: Mapping[str, str]) -> str:
     """The critical path then and now, if that or its length changed."""
     paths = found.graph.critical_path_before, found.graph.critical_path_after
     before, after = (" → ".join(number[uid] for uid in path) for path in paths)

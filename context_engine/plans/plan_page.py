@@ -13,13 +13,13 @@ from typing import NamedTuple
 from xml.etree.ElementTree import Element, tostring
 
 from context_engine.plans import plan_svg
-from context_engine.plans.effort import effort_of
-from context_engine.plans.model import Evidence, Plan, Step, numbers
+from context_engine.plans.effort import format_effort
+from context_engine.plans.model import Plan, PlanEvidence, PlanStep, step_numbers
 from context_engine.plans.page_style import STYLE
 from context_engine.plans.plan_lifecycle import DONE, Approval
 from context_engine.plans.plan_progress import Execution
 from context_engine.plans.plan_svg import Scene
-from context_engine.plans.plan_version import Version
+from context_engine.plans.plan_version import PlanVersion
 
 BYTES_MAX = 1_000_000
 """A page larger than this is no letter any more; texts are cut until it fits."""
@@ -48,7 +48,7 @@ def page(
     plan: Plan,
     execution: Execution | None = None,
     approvals: Sequence[Approval] = (),
-    versions: Sequence[Version] = (),
+    versions: Sequence[PlanVersion] = (),
 ) -> str:
     """The plan as HTML; with its execution, how far it is. `versions`: newest first. Always less than a megabyte."""
     text = ""
@@ -60,7 +60,7 @@ def page(
 
 
 def _written(
-    plan: Plan, execution: Execution | None, approvals: Sequence[Approval], versions: Sequence[Version], room: Room
+    plan: Plan, execution: Execution | None, approvals: Sequence[Approval], versions: Sequence[PlanVersion], room: Room
 ) -> str:
     scene = plan_svg.scene(plan, execution)
     text = Texts(room)
@@ -196,13 +196,15 @@ def _facts(scene: Scene, execution: Execution | None) -> Element:
     facts = {
         "steps": f"{len(plan.steps):,}",
         "files": f"{len(plan.files):,}",
-        "shortest time": effort_of(scene.timed.duration_h) if plan.steps else "",
+        "shortest time": format_effort(scene.timed.duration_h) if plan.steps else "",
         "critical path": path + (" …" if len(scene.timed.critical_path) > 12 else ""),
         "open questions": str(len(plan.open_questions)) if plan.open_questions else "",
         "confidence": f"{plan.confidence_score:.0%}" if plan.confidence_score else "",
         "done": f"{execution.percentage:g} %" if execution else "",
         "next": f"step {number[execution.next]}" if execution and execution.next else "",
-        "left at this pace": effort_of(execution.eta_hours) if execution and execution.eta_hours is not None else "",
+        "left at this pace": format_effort(execution.eta_hours)
+        if execution and execution.eta_hours is not None
+        else "",
     }
     return el("dl", (el("div", el("dt", name), el("dd", said)) for name, said in facts.items() if said), kind="facts")
 
@@ -233,7 +235,7 @@ def _pictures(scene: Scene, execution: Execution | None) -> Iterator[Element]:
         yield el("p", left.strip(), kind="note")
     yield el("h2", "When it can happen")
     yield el("div", plan_svg.times(scene), kind="picture")
-    hours = effort_of(scene.timed.duration_h)
+    hours = format_effort(scene.timed.duration_h)
     unknown = sum(step.estimate is None for step in scene.plan.steps)
     guessed = f" {unknown} steps without an estimate count as an hour." if unknown else ""
     told = f"Earliest times in working hours, with as many hands as needed: {hours}. Dots: how long a step could wait."
@@ -258,7 +260,7 @@ def _steps(scene: Scene, execution: Execution | None, text: Texts) -> Iterator[E
         yield _step(scene, execution, number, step, text)
 
 
-def _step(scene: Scene, execution: Execution | None, number: int, step: Step, text: Texts) -> Element:
+def _step(scene: Scene, execution: Execution | None, number: int, step: PlanStep, text: Texts) -> Element:
     look = scene.looks[step.uid]
     chip = el("span", LOOKS[look], kind=f"chip {look}") if look in LOOKS else None
     head = el("header", el("span", str(number), kind="place"), el("h3", text(step.title), dir="auto"), chip)
@@ -277,15 +279,17 @@ def _step(scene: Scene, execution: Execution | None, number: int, step: Step, te
     )
 
 
-def _under(scene: Scene, step: Step) -> Iterator[Content]:
+def _under(scene: Scene, step: PlanStep) -> Iterator[Content]:
     """How long, how pressing, after what."""
     number = scene.number
     slack = scene.timed.slack[step.uid]
     yield f"{step.priority} priority"
     yield (
-        f" · {step.estimated_effort[:60] or effort_of(step.hours)}" if step.estimate or step.estimated_effort else None
+        f" · {step.estimated_effort[:60] or format_effort(step.hours)}"
+        if step.estimate or step.estimated_effort
+        else None
     )
-    yield f" · can wait {effort_of(slack)}" if slack else " · on the critical path"
+    yield f" · can wait {format_effort(slack)}" if slack else " · on the critical path"
     waits = scene.drawn.depends[step.uid]
     for place, uid in enumerate(waits[:20]):
         yield ", " if place else " · after "
@@ -294,7 +298,7 @@ def _under(scene: Scene, step: Step) -> Iterator[Content]:
         yield f" and {len(waits) - 20} more"
 
 
-def _rows(execution: Execution | None, step: Step, text: Texts) -> Iterator[tuple[str, Content]]:
+def _rows(execution: Execution | None, step: PlanStep, text: Texts) -> Iterator[tuple[str, Content]]:
     """What is told of a step below its description; nothing of what is empty."""
     state = execution.steps[step.uid] if execution else None
     is_done = state is not None and state.status in DONE
@@ -320,7 +324,7 @@ def _criterion(said: str, text: Texts, *, is_done: bool) -> Element:
     return el("li", mark, text.said(said))
 
 
-def _evidence(each: Evidence, text: Texts) -> Element:
+def _evidence(each: PlanEvidence, text: Texts) -> Element:
     place = f"{each.path}:{each.line}" if each.line else each.path
     said = " ".join(part for part in (each.symbol, f"({each.kind})") if part)
     return el("li", el("code", text(place)) if place else None, f" {text(said)}")
@@ -373,7 +377,7 @@ def _risks(plan: Plan, text: Texts) -> list[tuple[str, ...]]:
 
 
 def _milestones(plan: Plan, text: Texts) -> list[tuple[str, ...]]:
-    number = numbers(plan)
+    number = step_numbers(plan)
     return [
         (
             text(each.name),
@@ -384,9 +388,9 @@ def _milestones(plan: Plan, text: Texts) -> list[tuple[str, ...]]:
     ]
 
 
-def _ways(approvals: Sequence[Approval], versions: Sequence[Version], plan: Plan, text: Texts) -> Iterator[Element]:
+def _ways(approvals: Sequence[Approval], versions: Sequence[PlanVersion], plan: Plan, text: Texts) -> Iterator[Element]:
     """Who said what about it, and how it came to be as it is."""
-    number = numbers(plan)
+    number = step_numbers(plan)
     decided = []
     for each in approvals:
         about = ", ".join(str(number[uid]) for uid in each.steps if uid in number)

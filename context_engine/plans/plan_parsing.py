@@ -16,10 +16,10 @@ import msgspec
 
 from context_engine.errors import InvalidArgument, InvalidPlan, TooLarge
 from context_engine.plans import model
-from context_engine.plans.effort import effort_of, estimate_of
-from context_engine.plans.model import NUMBER_DIGITS, Milestone, Plan, Question, Step
+from context_engine.plans.effort import format_effort, parse_effort
+from context_engine.plans.model import NUMBER_DIGITS, Milestone, Plan, PlanQuestion, PlanStep
 
-Part = TypeVar("Part", bound=msgspec.Struct)
+StructType = TypeVar("StructType", bound=msgspec.Struct)
 
 BYTES_MAX = 2_000_000
 """Of a plan as JSON: what the tools' contract allows."""
@@ -44,20 +44,20 @@ _ALONE = {"risks": "issue", "milestones": "name", "steps": "title", "questions":
 _DERIVED = frozenset("step_number blocks can_parallel_with dependency_graph questions_for_clarification".split())
 """What `wire` adds to what is said."""
 _NESTED: Mapping[str, type[msgspec.Struct]] = {
-    "scope": model.Scope,
-    "architecture": model.Architecture,
-    "diagrams": model.Diagram,
-    "risks": model.Risk,
+    "scope": model.PlanScope,
+    "architecture": model.PlanArchitecture,
+    "diagrams": model.PlanDiagram,
+    "risks": model.PlanRisk,
     "milestones": model.Milestone,
-    "steps": model.Step,
+    "steps": model.PlanStep,
     "testing_strategy": model.TestingStrategy,
-    "questions": model.Question,
-    "evidence": model.Evidence,
+    "questions": model.PlanQuestion,
+    "evidence": model.PlanEvidence,
     "estimate": model.Estimate,
 }
 
 
-class Remark(NamedTuple):
+class PlanFinding(NamedTuple):
     """Something to tell about a plan. `steps` are numbers, `path` is the file or field it is about."""
 
     code: str
@@ -67,30 +67,32 @@ class Remark(NamedTuple):
     path: str = ""
 
 
-class Parsed(NamedTuple):
+class ParsedPlan(NamedTuple):
     """A plan that was read, and what was passed over or put right on the way."""
 
     plan: Plan
-    remarks: tuple[Remark, ...] = ()
+    remarks: tuple[PlanFinding, ...] = ()
 
 
-def parsed(value: object, *, before: Plan | None = None) -> Parsed:
+def parse_plan(value: object, *, before: Plan | None = None) -> ParsedPlan:
     """Read a plan. `before` is the version that it replaces: a step without a uid that has the title of one of its steps is it.
 
     Raises: InvalidArgument (with `path` and `expected`), TooLarge, InvalidPlan (a uid or number given twice).
     """
-    sent = _object(value)
-    loose = _loosened(sent, "")
-    plan = _converted(loose)
+    sent = _decode_object(value)
+    loose = _relax_object(sent, "")
+    plan = _convert_plan(loose)
     rows = loose.get("steps") or []
-    refs, renumbered = _numbered(rows)
+    refs, renumbered = _read_numbers(rows)
     plan = _with_questions(_with_effort(plan), loose.get("questions_for_clarification"))
-    plan = _resolved(_uids(plan, before), refs)
-    remarks = [*_unknown(loose, Plan, ""), *renumbered, *_overruled(plan, rows, refs)]
-    return Parsed(plan, tuple(remarks))
+    plan = _resolve_references(_assign_uids(plan, before), refs)
+    remarks = [*_unknown_fields(loose, Plan, ""), *renumbered, *_overruled_blocks(plan, rows, refs)]
+    return ParsedPlan(plan, tuple(remarks))
 
 
-def read_part(kind: type[Part], sent: Mapping[str, Any], base: Part | None = None, *, where: str = "") -> Part:
+def parse_part(
+    kind: type[StructType], sent: Mapping[str, Any], base: StructType | None = None, *, where: str = ""
+) -> StructType:
     """A part of a plan - a step, a risk - out of some of its fields; what is not said is as in `base`.
 
     Raises: InvalidArgument, for a field that there is not too.
@@ -103,33 +105,33 @@ def read_part(kind: type[Part], sent: Mapping[str, Any], base: Part | None = Non
             raise InvalidArgument(
                 f"{where}.{str(key)[:60]} is no field", suggestion=way_on, details={"argument": where, "valid": known}
             )
-    given = _loosened(sent, "")
+    given = _relax_object(sent, "")
     before = {} if base is None else msgspec.to_builtins(base)
     try:
         return msgspec.convert(before | given, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise _unfit(error, where) from None
+        raise _conversion_error(error, where) from None
 
 
-def named(plan: Plan, before: Plan | None = None) -> Plan:
+def normalize_plan(plan: Plan, before: Plan | None = None) -> Plan:
     """The plan in the form that all plans have: each step with a uid of its own, what it waits for in order.
 
     Raises: InvalidPlan when two steps have one uid.
     """
-    return _resolved(_uids(plan, before), range(1, len(plan.steps) + 1))
+    return _resolve_references(_assign_uids(plan, before), range(1, len(plan.steps) + 1))
 
 
-def _uids(plan: Plan, before: Plan | None) -> Plan:
+def _assign_uids(plan: Plan, before: Plan | None) -> Plan:
     """The plan with a uid for each step that has none. Raises: InvalidPlan."""
     old = before.steps if before else ()
     taken = [step.uid for step in plan.steps if step.uid]
-    _check_once(taken, "uid", [step.uid for step in plan.steps])
-    free = {_title(step): step.uid for step in reversed(old) if step.uid not in set(taken)}
+    _check_unique(taken, "uid", [step.uid for step in plan.steps])
+    free = {_title_key(step): step.uid for step in reversed(old) if step.uid not in set(taken)}
     counts = [int(match[1]) for uid in (*taken, *(step.uid for step in old)) if (match := _UID.fullmatch(uid))]
     minted = max(plan.uids_minted, before.uids_minted if before else 0, *counts, 0)
     steps = []
     for step in plan.steps:
-        uid = step.uid or free.pop(_title(step), "")
+        uid = step.uid or free.pop(_title_key(step), "")
         if not uid:
             minted += 1
             uid = f"s{minted}"
@@ -137,10 +139,10 @@ def _uids(plan: Plan, before: Plan | None) -> Plan:
     return msgspec.structs.replace(plan, steps=tuple(steps), uids_minted=minted)
 
 
-def in_order(uids: Iterable[str]) -> tuple[str, ...]:
+def sort_uids(uids: Iterable[str]) -> tuple[str, ...]:
     """Uids without repetition, in an order that no move of a step changes.
 
-    >>> in_order(["s10", "s2", "api", "s2"])
+    >>> sort_uids(["s10", "s2", "api", "s2"])
     ('s2', 'api', 's10')
     """
     return tuple(sorted(set(uids), key=lambda uid: (len(uid), uid)))
@@ -149,30 +151,30 @@ def in_order(uids: Iterable[str]) -> tuple[str, ...]:
 def draft_schema() -> dict[str, Any]:
     """The JSON schema of a plan that somebody else is asked to write: what is said, and nothing that follows from it."""
     level = {"type": "string", "enum": list(model.LEVELS)}
-    step = _closed(
-        uid=_described("string", "As it was; empty for a new step."),
-        title=_described("string", "An order, on one line."),
+    step = _object_schema(
+        uid=_described_schema("string", "As it was; empty for a new step."),
+        title=_described_schema("string", "An order, on one line."),
         description={"type": "string"},
         files_to_modify=_TEXTS,
         files_to_create=_TEXTS,
         files_to_delete=_TEXTS,
         depends_on={"type": "array", "items": {"type": "integer"}, "description": "Numbers of steps; the first is 1."},
         priority=level,
-        estimated_effort=_described("string", "Such as 2-4 hours."),
+        estimated_effort=_described_schema("string", "Such as 2-4 hours."),
         acceptance_criteria=_TEXTS,
         checks={"type": "array", "items": {"type": "string"}, "description": "Commands."},
     )
-    return _closed(
+    return _object_schema(
         goal={"type": "string"},
         steps={"type": "array", "items": step},
         mvp_features=_TEXTS,
         nice_to_have_features=_TEXTS,
         risks={
             "type": "array",
-            "items": _closed(issue={"type": "string"}, mitigation={"type": "string"}, likelihood=level),
+            "items": _object_schema(issue={"type": "string"}, mitigation={"type": "string"}, likelihood=level),
         },
         questions_for_clarification=_TEXTS,
-        testing_strategy=_closed(
+        testing_strategy=_object_schema(
             unit={"type": "string"}, integration={"type": "string"}, coverage_target={"type": "string"}
         ),
     )
@@ -181,11 +183,11 @@ def draft_schema() -> dict[str, Any]:
 _TEXTS: Mapping[str, Any] = {"type": "array", "items": {"type": "string"}}
 
 
-def _described(kind: str, says: str) -> dict[str, Any]:
+def _described_schema(kind: str, says: str) -> dict[str, Any]:
     return {"type": kind, "description": says}
 
 
-def _closed(**fields: Any) -> dict[str, Any]:
+def _object_schema(**fields: Any) -> dict[str, Any]:
     """An object of just these fields, all of them: what an endpoint can hold a model to."""
     return {"type": "object", "properties": fields, "required": [*fields], "additionalProperties": False}
 
@@ -193,7 +195,7 @@ def _closed(**fields: Any) -> dict[str, Any]:
 # -- from whatever was sent to an object ------------------------------------------------------------------------------
 
 
-def _object(value: object) -> Mapping[str, Any]:
+def _decode_object(value: object) -> Mapping[str, Any]:
     """The object that was sent. Raises: InvalidArgument, TooLarge."""
     try:
         if isinstance(value, str | bytes):
@@ -202,11 +204,11 @@ def _object(value: object) -> Mapping[str, Any]:
         else:
             _check_size(len(msgspec.json.encode(value)))
     except UnicodeEncodeError:
-        raise _refused("", "holds half a character (a lone surrogate)", "whole characters") from None
+        raise _invalid_field("", "holds half a character (a lone surrogate)", "whole characters") from None
     except (msgspec.DecodeError, TypeError, ValueError, RecursionError, OverflowError) as error:
-        raise _refused("", f"is no JSON that can be read: {str(error)[:200]}", "a JSON object") from None
+        raise _invalid_field("", f"is no JSON that can be read: {str(error)[:200]}", "a JSON object") from None
     if not isinstance(value, Mapping):
-        raise _refused("", f"must be an object, not {_kind(value)}", "object")
+        raise _invalid_field("", f"must be an object, not {_type_word(value)}", "object")
     return value
 
 
@@ -219,25 +221,25 @@ def _check_size(count: int) -> None:
         )
 
 
-def _loosened(sent: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _relax_object(sent: Mapping[str, Any], where: str) -> dict[str, Any]:
     """The object with everything in its place that can only be meant one way; what is null was not said."""
     found: dict[str, Any] = {"id": ""} if where == "questions" else {}
     for key, value in sent.items():
         if value is not None and isinstance(key, str):
-            found[key] = _loose(key, value, where)
+            found[key] = _relax_value(key, value, where)
     return found
 
 
-def _loose(key: str, value: Any, where: str) -> Any:
+def _relax_value(key: str, value: Any, where: str) -> Any:
     if key in _LISTS:
-        return _texts(key, value)
+        return _relax_texts(key, value)
     if key in _ALONE and isinstance(value, Sequence) and not isinstance(value, str):
         return [
-            _loosened({_ALONE[key]: one} if isinstance(one, str) else one, key) if _is_row(one) else one
+            _relax_object({_ALONE[key]: one} if isinstance(one, str) else one, key) if _is_row(one) else one
             for one in value
         ]
     if key in _NESTED and isinstance(value, Mapping):
-        return _loosened(value, key)
+        return _relax_object(value, key)
     if key == "estimate" and _is_number(value):
         return {"o": value, "m": value, "p": value}
     if isinstance(value, str) and key in _WORDS:
@@ -249,7 +251,7 @@ def _loose(key: str, value: Any, where: str) -> Any:
     return value
 
 
-def _texts(key: str, value: Any) -> Any:
+def _relax_texts(key: str, value: Any) -> Any:
     """A list of texts out of one text, of references out of numbers; blanks dropped."""
     rows = [value] if isinstance(value, str | int | float) and not isinstance(value, bool) else value
     if not isinstance(rows, Sequence):
@@ -267,7 +269,7 @@ def _is_row(value: object) -> bool:
     return isinstance(value, str | Mapping)
 
 
-def _converted(loose: Mapping[str, Any]) -> Plan:
+def _convert_plan(loose: Mapping[str, Any]) -> Plan:
     """The plan. Raises: InvalidArgument, TooLarge."""
     rows = loose.get("steps")
     if isinstance(rows, Sequence) and len(rows) > STEPS_MAX:
@@ -279,16 +281,18 @@ def _converted(loose: Mapping[str, Any]) -> Plan:
     try:
         return msgspec.convert(loose, Plan, strict=False)
     except msgspec.ValidationError as error:
-        raise _unfit(error, "plan") from None
+        raise _conversion_error(error, "plan") from None
 
 
-def _unfit(error: msgspec.ValidationError, where: str) -> InvalidArgument:
+def _conversion_error(error: msgspec.ValidationError, where: str) -> InvalidArgument:
     at, text = _AT.search(str(error)), _AT.sub("", str(error))
     wanted = text.removeprefix("Expected ").replace("`", "").split(", got")[0]
-    return _refused((at[1] if at else "").removeprefix("."), f"is wrong: {_plainly(text)}", wanted, where)
+    return _invalid_field(
+        (at[1] if at else "").removeprefix("."), f"is wrong: {_translate_message(text)}", wanted, where
+    )
 
 
-_PLAINLY = {
+_TYPE_WORDS = {
     "`str`": "a text",
     "`int`": "a whole number",
     "`float`": "a number",
@@ -298,18 +302,18 @@ _PLAINLY = {
 }
 
 
-def _plainly(text: str) -> str:
+def _translate_message(text: str) -> str:
     """The sentence of the reader, in the words of ours.
 
-    >>> _plainly("Expected `str`, got `int`")
+    >>> _translate_message("Expected `str`, got `int`")
     'expected a text, got a whole number'
     """
-    for theirs, ours in _PLAINLY.items():
+    for theirs, ours in _TYPE_WORDS.items():
         text = text.replace(theirs, ours)
     return text[0].lower() + text[1:].replace("`", "")
 
 
-def _refused(path: str, why: str, expected: str, where: str = "plan") -> InvalidArgument:
+def _invalid_field(path: str, why: str, expected: str, where: str = "plan") -> InvalidArgument:
     field = f"{where}.{path}" if path and not path.startswith("[") else f"{where}{path}"
     return InvalidArgument(
         f"{field} {why}",
@@ -318,7 +322,7 @@ def _refused(path: str, why: str, expected: str, where: str = "plan") -> Invalid
     )
 
 
-def _kind(value: object) -> str:
+def _type_word(value: object) -> str:
     return {list: "a list", str: "a text", bool: "a flag", int: "a number", float: "a number"}.get(
         type(value), "nothing"
     )
@@ -327,23 +331,23 @@ def _kind(value: object) -> str:
 # -- numbers, uids, questions -----------------------------------------------------------------------------------------
 
 
-def _numbered(rows: Sequence[Mapping[str, Any]]) -> tuple[tuple[int, ...], list[Remark]]:
+def _read_numbers(rows: Sequence[Mapping[str, Any]]) -> tuple[tuple[int, ...], list[PlanFinding]]:
     """The number by which other steps speak of each step: the one it says, else its place. Raises: InvalidPlan."""
     said = [row.get("step_number", place) for place, row in enumerate(rows, 1)]
     for place, number in enumerate(said):
         if not _is_number(number) or number != int(number):
-            raise _refused(
+            raise _invalid_field(
                 f"steps[{place}].step_number", f"must be a whole number, not {number!r:.40}", "a whole number"
             )
-    _check_once(said, "step_number", said)
+    _check_unique(said, "step_number", said)
     if list(said) == list(range(1, len(said) + 1)):
         return tuple(said), []
     return tuple(int(number) for number in said), [
-        Remark("RENUMBERED", "steps are numbered 1, 2, 3 in the order in which they were sent")
+        PlanFinding("RENUMBERED", "steps are numbered 1, 2, 3 in the order in which they were sent")
     ]
 
 
-def _check_once(names: Sequence[object], what: str, rows: Sequence[object]) -> None:
+def _check_unique(names: Sequence[object], what: str, rows: Sequence[object]) -> None:
     """Raises: InvalidPlan for the first name that is there twice."""
     seen = set()
     for name in names:
@@ -357,21 +361,21 @@ def _check_once(names: Sequence[object], what: str, rows: Sequence[object]) -> N
         seen.add(name)
 
 
-def _resolved(plan: Plan, said: Sequence[int]) -> Plan:
+def _resolve_references(plan: Plan, said: Sequence[int]) -> Plan:
     """The plan whose references are uids; a number that no step has stays as it is."""
     uids = {str(number): step.uid for number, step in zip(said, plan.steps, strict=True)}
     steps = tuple(
-        msgspec.structs.replace(step, depends_on=in_order(uids.get(ref, ref) for ref in step.depends_on))
+        msgspec.structs.replace(step, depends_on=sort_uids(uids.get(ref, ref) for ref in step.depends_on))
         for step in plan.steps
     )
-    milestones = tuple(_of_steps(each, uids, {step.uid for step in plan.steps}) for each in plan.milestones)
+    milestones = tuple(_resolve_milestone(each, uids, {step.uid for step in plan.steps}) for each in plan.milestones)
     return msgspec.structs.replace(plan, steps=steps, milestones=milestones)
 
 
-def _of_steps(milestone: Milestone, uids: Mapping[str, str], known: Collection[str]) -> Milestone:
+def _resolve_milestone(milestone: Milestone, uids: Mapping[str, str], known: Collection[str]) -> Milestone:
     """The milestone with the steps that there are."""
     included = (uids.get(ref, ref) for ref in milestone.steps_included)
-    return msgspec.structs.replace(milestone, steps_included=in_order(uid for uid in included if uid in known))
+    return msgspec.structs.replace(milestone, steps_included=sort_uids(uid for uid in included if uid in known))
 
 
 def _with_effort(plan: Plan) -> Plan:
@@ -379,9 +383,9 @@ def _with_effort(plan: Plan) -> Plan:
     return msgspec.structs.replace(plan, steps=tuple(_step_with_effort(step) for step in plan.steps))
 
 
-def _step_with_effort(step: Step) -> Step:
-    estimate = step.estimate or estimate_of(step.estimated_effort)
-    derived = estimate is not None and step.estimated_effort == effort_of(estimate.hours)
+def _step_with_effort(step: PlanStep) -> PlanStep:
+    estimate = step.estimate or parse_effort(step.estimated_effort)
+    derived = estimate is not None and step.estimated_effort == format_effort(estimate.hours)
     return msgspec.structs.replace(step, estimate=estimate, estimated_effort="" if derived else step.estimated_effort)
 
 
@@ -389,8 +393,11 @@ def _with_questions(plan: Plan, texts: object) -> Plan:
     """The plan with the questions that are only said as texts, and an id for each."""
     listed = [text.strip() for text in texts if isinstance(text, str)] if isinstance(texts, Sequence) else []
     asked = {each.text for each in plan.questions}
-    questions = [*plan.questions, *(Question("", text) for text in dict.fromkeys(listed) if text and text not in asked)]
-    _check_once([each.id for each in questions if each.id], "question id", [each.id for each in questions])
+    questions = [
+        *plan.questions,
+        *(PlanQuestion("", text) for text in dict.fromkeys(listed) if text and text not in asked),
+    ]
+    _check_unique([each.id for each in questions if each.id], "question id", [each.id for each in questions])
     taken, made = {each.id for each in questions}, []
     for number, each in enumerate(questions, 1):
         made.append(msgspec.structs.replace(each, id=each.id or _free_id(number, taken)))
@@ -404,18 +411,20 @@ def _free_id(number: int, taken: set[str]) -> str:
     return f"q{number}"
 
 
-def _title(step: Step) -> str:
+def _title_key(step: PlanStep) -> str:
     return step.title.casefold()
 
 
 # -- what to tell ---------------------------------------------------------------------------------------------------------
 
 
-def _unknown(sent: Mapping[str, Any], kind: type[msgspec.Struct], where: str) -> list[Remark]:
+def _unknown_fields(sent: Mapping[str, Any], kind: type[msgspec.Struct], where: str) -> list[PlanFinding]:
     """A remark on each field that no plan has, the first few."""
     known = {*kind.__struct_fields__, *_DERIVED}
     found = [
-        Remark("UNKNOWN_FIELD", f"{where}{key[:60]} is no field of a plan and was left out", path=f"{where}{key[:60]}")
+        PlanFinding(
+            "UNKNOWN_FIELD", f"{where}{key[:60]} is no field of a plan and was left out", path=f"{where}{key[:60]}"
+        )
         for key in sent
         if key not in known
     ]
@@ -424,13 +433,13 @@ def _unknown(sent: Mapping[str, Any], kind: type[msgspec.Struct], where: str) ->
             rows = value if isinstance(value, Sequence) else [value]
             for place, row in enumerate(rows):
                 at = f"{where}{key}[{place}]." if rows is value else f"{where}{key}."
-                found += _unknown(row, _NESTED[key], at) if isinstance(row, Mapping) else []
+                found += _unknown_fields(row, _NESTED[key], at) if isinstance(row, Mapping) else []
                 if len(found) >= SHOWN_UNKNOWN_MAX:
                     return found[:SHOWN_UNKNOWN_MAX]
     return found[:SHOWN_UNKNOWN_MAX]
 
 
-def _overruled(plan: Plan, rows: Sequence[Mapping[str, Any]], said: Sequence[int]) -> list[Remark]:
+def _overruled_blocks(plan: Plan, rows: Sequence[Mapping[str, Any]], said: Sequence[int]) -> list[PlanFinding]:
     """A remark on each `blocks` that `depends_on` does not know of: what a step blocks follows from what waits for it."""
     uids = {str(number): step.uid for number, step in zip(said, plan.steps, strict=True)}
     waits = {step.uid: set(step.depends_on) for step in plan.steps}
@@ -441,9 +450,9 @@ def _overruled(plan: Plan, rows: Sequence[Mapping[str, Any]], said: Sequence[int
         if wrong:
             others = tuple(place for place, other in enumerate(plan.steps, 1) if other.uid in wrong)
             found.append(
-                Remark(
+                PlanFinding(
                     "BLOCKS_OVERRULED",
-                    f"step {number} says that it blocks {_listing(others or wrong)}, which does not depend on it",
+                    f"step {number} says that it blocks {_join_names(others or wrong)}, which does not depend on it",
                     "blocks follows from depends_on: say there what a step waits for.",
                     (number, *others),
                 )
@@ -451,5 +460,5 @@ def _overruled(plan: Plan, rows: Sequence[Mapping[str, Any]], said: Sequence[int
     return found
 
 
-def _listing(names: Iterable[object]) -> str:
+def _join_names(names: Iterable[object]) -> str:
     return ", ".join(str(name) for name in names)

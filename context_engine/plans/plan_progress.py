@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from context_engine.plans.dependency_graph import Graph, Timing, closure, graph, timing
-from context_engine.plans.model import LEVELS, Plan, Step, numbers
+from context_engine.plans.dependency_graph import GraphTiming, StepGraph, build_graph, compute_closure, compute_timing
+from context_engine.plans.model import LEVELS, Plan, PlanStep, step_numbers
 from context_engine.plans.plan_lifecycle import DONE, STEP_MOVES, PlanStatus, StepMove, StepStatus
 from context_engine.storage.timestamps import seconds
 
@@ -34,7 +34,7 @@ MOVES: Mapping[str, StepMove] = {
 """Kind of event -> the move that it records."""
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True):
+class PlanEvent(msgspec.Struct, frozen=True, kw_only=True):
     """Something that happened to a plan: its place in the log, when, what, by whom, to which step (uid), and the rest."""
 
     seq: int
@@ -45,14 +45,14 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     data: dict[str, Any] = {}
 
 
-class Policy(NamedTuple):
+class RetryLimits(NamedTuple):
     """How often a failed step may be tried again, and after how many hours one in progress is given up (0: never)."""
 
     max_retries: int = 3
     lease_hours: float = 0.0
 
 
-USUAL = Policy()
+DEFAULT_LIMITS = RetryLimits()
 
 
 class StepState(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,18 +100,20 @@ class Execution:
         return Counter(state.status for state in self.steps.values())
 
 
-def folded(plan: Plan, events: Iterable[Event], *, now: float, policy: Policy = USUAL) -> Execution:
+def fold_progress(
+    plan: Plan, events: Iterable[PlanEvent], *, now: float, policy: RetryLimits = DEFAULT_LIMITS
+) -> Execution:
     """Where the plan stands after these events, in the order of the log."""
     log = sorted(events, key=lambda event: event.seq)
-    states, passed_over = _replayed(plan, log, policy)
-    drawn = graph(plan)
-    states = _derived(drawn, {uid: _leased(state, now, policy) for uid, state in states.items()})
+    states, passed_over = _replay_events(plan, log, policy)
+    drawn = build_graph(plan)
+    states = _derive_states(drawn, {uid: _expire_lease(state, now, policy) for uid, state in states.items()})
     left = {step.uid: 0.0 if states[step.uid].status in DONE else step.hours for step in plan.steps}
-    timed = timing(drawn, left)
+    timed = compute_timing(drawn, left)
     hours = sum(step.hours for step in plan.steps)
     done = {uid for uid, state in states.items() if state.status in DONE}
     return Execution(
-        status=_plan_status(states),
+        status=_execution_status(states),
         steps=states,
         ready=tuple(uid for uid, state in states.items() if state.status == "ready"),
         current=tuple(uid for uid, state in states.items() if state.status == "in_progress"),
@@ -119,14 +121,14 @@ def folded(plan: Plan, events: Iterable[Event], *, now: float, policy: Policy = 
         percentage=_percent(len(done), len(states)),
         weighted_percentage=_percent(hours - sum(left.values()), hours),
         critical_path_remaining=tuple(uid for uid in timed.critical_path if uid not in done),
-        eta_hours=_eta(plan, states, timed.duration_h),
-        next=_next(plan, drawn, timed, states),
+        eta_hours=_estimate_remaining(plan, states, timed.duration_h),
+        next=_most_urgent(plan, drawn, timed, states),
         seq=log[-1].seq if log else 0,
         passed_over=passed_over,
     )
 
 
-def _replayed(plan: Plan, log: Iterable[Event], policy: Policy) -> tuple[dict[str, StepState], int]:
+def _replay_events(plan: Plan, log: Iterable[PlanEvent], policy: RetryLimits) -> tuple[dict[str, StepState], int]:
     """The states that the events leave behind, and how many of them cannot have happened."""
     states = {step.uid: StepState(uid=step.uid, retries_left=policy.max_retries) for step in plan.steps}
     passed_over = 0
@@ -134,15 +136,15 @@ def _replayed(plan: Plan, log: Iterable[Event], policy: Policy) -> tuple[dict[st
         if event.kind == "rolled_back":
             for uid in _uids(event.data.get("reopened")):
                 if uid in states:
-                    states[uid] = _fresh(states[uid])
+                    states[uid] = _reset_state(states[uid])
         elif event.kind in MOVES and event.step in states:
-            after = _after(states[event.step], event)
+            after = _apply_event(states[event.step], event)
             passed_over += after is None
             states[event.step] = after or states[event.step]
     return states, passed_over
 
 
-def _after(state: StepState, event: Event) -> StepState | None:
+def _apply_event(state: StepState, event: PlanEvent) -> StepState | None:
     """The state after an event; None when the event cannot have happened.
 
     Whether a step was ready when it was started, was decided then, by the version of that day.
@@ -157,7 +159,7 @@ def _after(state: StepState, event: Event) -> StepState | None:
     return msgspec.structs.replace(state, **{"status": move.after, "actor": event.actor or state.actor} | changes)
 
 
-def _started(state: StepState, event: Event) -> dict[str, Any]:
+def _start_changes(state: StepState, event: PlanEvent) -> dict[str, Any]:
     return {
         "started_at": event.at,
         "completed_at": "",
@@ -167,53 +169,53 @@ def _started(state: StepState, event: Event) -> dict[str, Any]:
     }
 
 
-def _completed(state: StepState, event: Event) -> dict[str, Any]:
-    return _ended(state, event) | {"error": "", "notes": _text(event, "notes") or state.notes}
+def _complete_changes(state: StepState, event: PlanEvent) -> dict[str, Any]:
+    return _end_changes(state, event) | {"error": "", "notes": _text(event, "notes") or state.notes}
 
 
-def _failed(state: StepState, event: Event) -> dict[str, Any]:
-    return _ended(state, event) | {"error": _text(event, "error"), "notes": _text(event, "notes") or state.notes}
+def _fail_changes(state: StepState, event: PlanEvent) -> dict[str, Any]:
+    return _end_changes(state, event) | {"error": _text(event, "error"), "notes": _text(event, "notes") or state.notes}
 
 
-def _retried(state: StepState, event: Event) -> dict[str, Any]:  # noqa: ARG001 - the changes share one signature
+def _retry_changes(state: StepState, event: PlanEvent) -> dict[str, Any]:  # noqa: ARG001 - the changes share one signature
     return {"retries_left": max(0, state.retries_left - 1), "started_at": "", "completed_at": "", "duration_ms": None}
 
 
-def _released(state: StepState, event: Event) -> dict[str, Any]:  # noqa: ARG001
+def _release_changes(state: StepState, event: PlanEvent) -> dict[str, Any]:  # noqa: ARG001
     return {"started_at": "", "actor": ""}
 
 
-def _skipped(state: StepState, event: Event) -> dict[str, Any]:
+def _skip_changes(state: StepState, event: PlanEvent) -> dict[str, Any]:
     return {"completed_at": event.at, "notes": _text(event, "notes") or state.notes}
 
 
-def _reopened(state: StepState, event: Event) -> dict[str, Any]:  # noqa: ARG001
+def _reopen_changes(state: StepState, event: PlanEvent) -> dict[str, Any]:  # noqa: ARG001
     return {"started_at": "", "completed_at": "", "duration_ms": None, "error": "", "actor": ""}
 
 
 _CHANGES = {
-    "step_started": _started,
-    "step_completed": _completed,
-    "step_failed": _failed,
-    "step_retried": _retried,
-    "step_released": _released,
-    "step_skipped": _skipped,
-    "step_reopened": _reopened,
+    "step_started": _start_changes,
+    "step_completed": _complete_changes,
+    "step_failed": _fail_changes,
+    "step_retried": _retry_changes,
+    "step_released": _release_changes,
+    "step_skipped": _skip_changes,
+    "step_reopened": _reopen_changes,
 }
 
 
-def _fresh(state: StepState) -> StepState:
+def _reset_state(state: StepState) -> StepState:
     """The state of a step that is open again, its attempts not forgotten."""
     return StepState(uid=state.uid, attempts=state.attempts, retries_left=state.retries_left, notes=state.notes)
 
 
-def _ended(state: StepState, event: Event) -> dict[str, Any]:
+def _end_changes(state: StepState, event: PlanEvent) -> dict[str, Any]:
     started, ended = seconds(state.started_at), seconds(event.at)
     known = started is not None and ended is not None
     return {"completed_at": event.at, "duration_ms": max(0, round((ended - started) * 1000)) if known else None}
 
 
-def _text(event: Event, name: str) -> str:
+def _text(event: PlanEvent, name: str) -> str:
     value = event.data.get(name)
     return value if isinstance(value, str) else ""
 
@@ -225,7 +227,7 @@ def _uids(value: object) -> list[str]:
 # -- what follows -----------------------------------------------------------------------------------------------------------
 
 
-def _leased(state: StepState, now: float, policy: Policy) -> StepState:
+def _expire_lease(state: StepState, now: float, policy: RetryLimits) -> StepState:
     """A step in progress that nobody has ended in time, is open again."""
     started = seconds(state.started_at) if state.status == "in_progress" else None
     if not policy.lease_hours or started is None or now - started <= policy.lease_hours * HOUR_S:
@@ -233,7 +235,7 @@ def _leased(state: StepState, now: float, policy: Policy) -> StepState:
     return msgspec.structs.replace(state, status="pending", lease_expired=True)
 
 
-def _derived(drawn: Graph, states: Mapping[str, StepState]) -> dict[str, StepState]:
+def _derive_states(drawn: StepGraph, states: Mapping[str, StepState]) -> dict[str, StepState]:
     """The states with what each step waits for, and what failed before it: through whatever still waits itself."""
     place = {uid: number for number, uid in enumerate(states)}
     found: dict[str, StepState] = {}
@@ -254,7 +256,7 @@ def _derived(drawn: Graph, states: Mapping[str, StepState]) -> dict[str, StepSta
     return {uid: found[uid] for uid in states}
 
 
-def _plan_status(states: Mapping[str, StepState]) -> PlanStatus:
+def _execution_status(states: Mapping[str, StepState]) -> PlanStatus:
     """Executing while anything runs or can run; failed when nothing can and something failed."""
     there = {state.status for state in states.values()}
     if there and there <= DONE:
@@ -264,7 +266,7 @@ def _plan_status(states: Mapping[str, StepState]) -> PlanStatus:
     return "failed" if "failed" in there else "stalled"
 
 
-def _eta(plan: Plan, states: Mapping[str, StepState], left_h: float) -> float | None:
+def _estimate_remaining(plan: Plan, states: Mapping[str, StepState], left_h: float) -> float | None:
     """The hours of the critical path that is left, at the pace so far; None before there is a pace."""
     timed = [
         (step.hours, states[step.uid].duration_ms) for step in plan.steps if states[step.uid].status == "completed"
@@ -276,14 +278,14 @@ def _eta(plan: Plan, states: Mapping[str, StepState], left_h: float) -> float | 
     return round(left_h * sum(ms for _, ms in told) / 1000 / HOUR_S / planned, 2)
 
 
-def _next(plan: Plan, drawn: Graph, timed: Timing, states: Mapping[str, StepState]) -> str:
+def _most_urgent(plan: Plan, drawn: StepGraph, timed: GraphTiming, states: Mapping[str, StepState]) -> str:
     """The ready step that presses most: on the critical path, then what most waits for, then priority, then age."""
     ready = [(place, step) for place, step in enumerate(plan.steps) if states[step.uid].status == "ready"]
     if not ready:
         return ""
-    waiting = closure(tuple(reversed(drawn.order)), drawn.needed_by)
+    waiting = compute_closure(tuple(reversed(drawn.order)), drawn.needed_by)
 
-    def urgency(row: tuple[int, Step]) -> tuple[bool, int, int, int]:
+    def urgency(row: tuple[int, PlanStep]) -> tuple[bool, int, int, int]:
         place, step = row
         return timed.slack[step.uid] > 0, -waiting[step.uid].bit_count(), LEVELS.index(step.priority), place
 
@@ -297,7 +299,7 @@ def _percent(part: float, whole: float) -> float:
 # -- to others --------------------------------------------------------------------------------------------------------------
 
 
-def status_of(plan: Plan, execution: Execution, *, approved: bool = False, archived: bool = False) -> PlanStatus:
+def plan_status(plan: Plan, execution: Execution, *, approved: bool = False, archived: bool = False) -> PlanStatus:
     """One word for a list of plans: what is done goes before what is planned."""
     if archived:
         return "archived"
@@ -310,9 +312,9 @@ def status_of(plan: Plan, execution: Execution, *, approved: bool = False, archi
     return "approved" if approved else "ready"
 
 
-def wire_execution(plan: Plan, execution: Execution, *, with_steps: bool = True) -> dict[str, Any]:
+def serialize_execution(plan: Plan, execution: Execution, *, with_steps: bool = True) -> dict[str, Any]:
     """Progress as JSON can carry it, with the field names of `PlanExecutionState`; steps by number."""
-    number = numbers(plan)
+    number = step_numbers(plan)
 
     def listed(uids: Iterable[str]) -> list[int]:
         return sorted(number[uid] for uid in uids)
@@ -321,7 +323,7 @@ def wire_execution(plan: Plan, execution: Execution, *, with_steps: bool = True)
     if execution.damage:
         said["damage"] = execution.damage
     if with_steps:
-        said["steps"] = [_wire_step(step, execution.steps[step.uid], number) for step in plan.steps]
+        said["steps"] = [_serialize_state(step, execution.steps[step.uid], number) for step in plan.steps]
     return said | {
         "current_steps": listed(execution.current),
         "ready_steps": listed(execution.ready),
@@ -338,7 +340,7 @@ def wire_execution(plan: Plan, execution: Execution, *, with_steps: bool = True)
     }
 
 
-def _wire_step(step: Step, state: StepState, number: Mapping[str, int]) -> dict[str, Any]:
+def _serialize_state(step: PlanStep, state: StepState, number: Mapping[str, int]) -> dict[str, Any]:
     """One step; what did not happen is left out."""
     told = {
         "unmet": sorted(number[uid] for uid in state.unmet),

@@ -20,18 +20,24 @@ from context_engine.context.refinement import SecondPass
 from context_engine.context.refinement_prompt import Part, brief
 from context_engine.context.resolve_references import Place, resolved
 from context_engine.errors import Conflict, InvalidArgument, PlanNotFound
-from context_engine.plans.feedback import said_in
-from context_engine.plans.model import Evidence, Plan, numbers, step_of
-from context_engine.plans.operations import Applied, Operation, answers, check_kept, refined
-from context_engine.plans.plan_creation import Making, Saving
-from context_engine.plans.plan_diff import Difference, difference
+from context_engine.plans.feedback import parse_feedback
+from context_engine.plans.model import Plan, PlanEvidence, find_step, step_numbers
+from context_engine.plans.operations import (
+    AppliedOperation,
+    Operation,
+    answer_operations,
+    apply_operations,
+    check_done_steps,
+)
+from context_engine.plans.plan_creation import PlanFactory, SaveOptions
+from context_engine.plans.plan_diff import PlanDifference, compare_plans
 from context_engine.plans.plan_lifecycle import DONE
-from context_engine.plans.plan_markdown import line
-from context_engine.plans.plan_parsing import Remark, parsed
-from context_engine.plans.plan_repository import Desk, Loaded, Saved
-from context_engine.plans.plan_validation import Checked, Ground, refuse, validated
+from context_engine.plans.plan_markdown import single_line
+from context_engine.plans.plan_parsing import PlanFinding, parse_plan
+from context_engine.plans.plan_repository import LoadedPlan, PlanRepository, SavedPlan
+from context_engine.plans.plan_validation import PlanValidation, WorkspacePaths, raise_fatal_errors, validate_plan
 
-TASK = (
+REFINEMENT_TASK = (
     "Refine the plan below, as JSON by the schema: take up the open feedback and the answers, keep every step that they do not "
     "speak of with its uid and its words, leave steps that are done as they are. Every path must exist or be created by this or an "
     "earlier step; depends_on holds step numbers."
@@ -41,7 +47,7 @@ FEEDBACK_KEPT_MAX = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RefinementRequest:
     """What is to become of a plan. It is on the desk (`plan_id`) or handed in (`plan`)."""
 
     plan_id: str = ""
@@ -66,77 +72,83 @@ class Refinement:
     before: Plan
     plan: Plan
     status: str
-    checked: Checked
-    found: Difference
-    applied: tuple[Applied, ...] = ()
-    saved: Saved | None = None
+    checked: PlanValidation
+    found: PlanDifference
+    applied: tuple[AppliedOperation, ...] = ()
+    saved: SavedPlan | None = None
     answered: Mapping[str, tuple[Place, ...]] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     rejected: tuple[Any, ...] = ()
 
 
-class Refining:
+class PlanRefiner:
     """Changes plans of one workspace. Thread-safe."""
 
-    def __init__(self, desk: Desk, ground: Ground, making: Making, code: Callable[[], Workspace]) -> None:
+    def __init__(
+        self, desk: PlanRepository, ground: WorkspacePaths, making: PlanFactory, code: Callable[[], Workspace]
+    ) -> None:
         self._desk = desk
         self._ground = ground
         self._making = making
         self._code = code
 
-    def refined(self, asked: Asked) -> Refinement:
+    def refine(self, asked: RefinementRequest) -> Refinement:
         """The next version of a plan, kept unless it is rejected.
 
         Raises: PlanNotFound, Conflict (a stale version), InvalidArgument, PreconditionFailed (a step that is done), Cycle,
-        DanglingDependency, and as `Desk.save`.
+        DanglingDependency, and as `PlanRepository.save`.
         """
-        loaded, before, remarks, expected = self._before(asked)
+        loaded, before, remarks, expected = self._load_before(asked)
         if loaded and asked.submission_id and loaded.version.submission_id == asked.submission_id:
-            return self._again(loaded)
+            return self._repeat_reply(loaded)
         _check_current(loaded, expected)
         if asked.draft is not None:
-            return self._from_draft(asked, loaded, before)
+            return self._refine_by_draft(asked, loaded, before)
         _check_something(asked)
-        said = said_in(asked.feedback)
-        operations = [*asked.operations, *answers(asked.clarifications), *said.operations]
-        changed = refined(before, operations, closed=_closed(loaded, "completed"), force_reopen=asked.force_reopen)
-        plan = _with_feedback(changed.plan, said.left, [step_of(before, which).uid for which in asked.focus])
-        plan, answered = self._resolved(before, plan)
-        checked = self._checked(plan, loaded, asked.strict, remarks)
-        refuse(checked)
-        made = Refinement(before, checked.plan, _status(checked.plan), checked, difference(before, checked.plan))
+        said = parse_feedback(asked.feedback)
+        operations = [*asked.operations, *answer_operations(asked.clarifications), *said.operations]
+        changed = apply_operations(
+            before, operations, closed=_uids_in_status(loaded, "completed"), force_reopen=asked.force_reopen
+        )
+        plan = _with_feedback(changed.plan, said.left, [find_step(before, which).uid for which in asked.focus])
+        plan, answered = self._resolve_answers(before, plan)
+        checked = self._validate(plan, loaded, asked.strict, remarks)
+        raise_fatal_errors(checked)
+        made = Refinement(before, checked.plan, _status(checked.plan), checked, compare_plans(before, checked.plan))
         made = replace(made, applied=changed.applied, answered=answered, warnings=_warnings(checked.plan, answered))
-        new = _new_errors(checked, self._checked(before, loaded, False, ()))
-        return replace(made, status="draft_rejected") if new else self._kept(made, asked, loaded, changed.reopened)
+        new = _new_errors(checked, self._validate(before, loaded, False, ()))
+        return replace(made, status="draft_rejected") if new else self._save(made, asked, loaded, changed.reopened)
 
-    def _before(self, asked: Asked) -> tuple[Loaded | None, Plan, tuple[Remark, ...], int | None]:
+    def _load_before(
+        self, asked: RefinementRequest
+    ) -> tuple[LoadedPlan | None, Plan, tuple[PlanFinding, ...], int | None]:
         """The plan that is to be changed, how it lies on the desk if it does, and the version that the change rests on."""
         if asked.plan is None:
             if not asked.plan_id:
                 raise InvalidArgument("which plan?", suggestion="Pass plan_id; list_plans shows ids and names.")
             loaded = self._desk.load(asked.plan_id)
             return loaded, loaded.plan, (), asked.expected_version
-        read = self._desk.taken(asked.plan)
+        read = self._desk.parse(asked.plan)
         expected = read.plan.version if asked.expected_version is None else asked.expected_version
-        return self._on_desk(read.plan.id), read.plan, read.remarks, expected
+        return self._find_stored(read.plan.id), read.plan, read.remarks, expected
 
-    def _on_desk(self, plan_id: str) -> Loaded | None:
+    def _find_stored(self, plan_id: str) -> LoadedPlan | None:
         try:
             return self._desk.load(plan_id) if plan_id else None
         except PlanNotFound:
             return None
 
-    def _from_draft(self, asked: Asked, loaded: Loaded | None, before: Plan) -> Refinement:
+    def _refine_by_draft(self, asked: RefinementRequest, loaded: LoadedPlan | None, before: Plan) -> Refinement:
         """A whole draft in place of the plan. Raises: PreconditionFailed when it changes what is done."""
         if asked.operations or asked.clarifications or asked.feedback:
             raise InvalidArgument(
                 "a draft stands alone", suggestion="Send the draft first, then operations or feedback on what it makes."
             )
-        done = _closed(loaded, "completed")
-        read = parsed(asked.draft, before=before).plan
-        reopened = check_kept(before, read, done, force_reopen=asked.force_reopen)
-        saving = Saving(auto=False, plan_id=before.id if loaded else "", submission_id=asked.submission_id)
-        made = self._making.taken(
+        done = _uids_in_status(loaded, "completed")
+        read = parse_plan(asked.draft, before=before).plan
+        reopened = check_done_steps(before, read, done, force_reopen=asked.force_reopen)
+        saving = SaveOptions(auto=False, plan_id=before.id if loaded else "", submission_id=asked.submission_id)
+        made = self._making.accept_draft(
             asked.draft,
             saving,
             provenance=asked.provenance,
@@ -145,14 +157,16 @@ class Refining:
             force_reopen=asked.force_reopen,
         )
         plan = msgspec.structs.replace(made.plan, id=before.id, version=before.version, created_at=before.created_at)
-        told = Refinement(before, plan, made.status, made.checked, difference(before, plan))
+        told = Refinement(before, plan, made.status, made.checked, compare_plans(before, plan))
         told = replace(told, warnings=made.warnings, rejected=made.rejected)
-        return told if made.status == "draft_rejected" else self._kept(told, asked, loaded, reopened)
+        return told if made.status == "draft_rejected" else self._save(told, asked, loaded, reopened)
 
-    def _checked(self, plan: Plan, loaded: Loaded | None, strict: bool, remarks: Sequence[Remark]) -> Checked:
-        return validated(plan, self._ground, strict=strict, remarks=remarks, closed=_closed(loaded, *DONE))
+    def _validate(
+        self, plan: Plan, loaded: LoadedPlan | None, strict: bool, remarks: Sequence[PlanFinding]
+    ) -> PlanValidation:
+        return validate_plan(plan, self._ground, strict=strict, remarks=remarks, closed=_uids_in_status(loaded, *DONE))
 
-    def _resolved(self, before: Plan, plan: Plan) -> tuple[Plan, dict[str, tuple[Place, ...]]]:
+    def _resolve_answers(self, before: Plan, plan: Plan) -> tuple[Plan, dict[str, tuple[Place, ...]]]:
         """The plan with the places that its new answers speak of, looked up."""
         known = {each.id for each in before.questions if each.answer}
         found: dict[str, tuple[Place, ...]] = {}
@@ -161,11 +175,13 @@ class Refining:
                 looked_up = resolved(mentions(each.answer), self._code(), ())
                 found[each.id] = tuple(reference.resolved[0] for reference in looked_up if len(reference.resolved) == 1)
         places = [place for row in found.values() for place in row]
-        evidence = tuple(Evidence("answer", str(place.path), place.line, place.symbol) for place in places)
+        evidence = tuple(PlanEvidence("answer", str(place.path), place.line, place.symbol) for place in places)
         new = tuple(each for each in dict.fromkeys(evidence) if each not in plan.evidence)
         return msgspec.structs.replace(plan, evidence=(*plan.evidence, *new)), found
 
-    def _kept(self, made: Refinement, asked: Asked, loaded: Loaded | None, reopened: Sequence[str]) -> Refinement:
+    def _save(
+        self, made: Refinement, asked: RefinementRequest, loaded: LoadedPlan | None, reopened: Sequence[str]
+    ) -> Refinement:
         """The refinement, saved: as the version after the one that it rests on, and after no other."""
         if not asked.auto_save:
             return made
@@ -179,20 +195,20 @@ class Refining:
             reopened=reopened,
             allow_invalid=True,
         )
-        found = difference(made.before, saved.plan)
+        found = compare_plans(made.before, saved.plan)
         return replace(made, plan=saved.plan, saved=saved, found=found, warnings=(*made.warnings, *saved.warnings))
 
-    def _again(self, loaded: Loaded) -> Refinement:
+    def _repeat_reply(self, loaded: LoadedPlan) -> Refinement:
         """What a draft that was taken before has made."""
-        checked = self._checked(loaded.plan, loaded, False, ())
-        saved = Saved(loaded.plan, loaded.version, "", True, ("this draft was taken before",), checked)
-        found = difference(loaded.plan, loaded.plan)
+        checked = self._validate(loaded.plan, loaded, False, ())
+        saved = SavedPlan(loaded.plan, loaded.version, "", True, ("this draft was taken before",), checked)
+        found = compare_plans(loaded.plan, loaded.plan)
         return Refinement(
             loaded.plan, loaded.plan, _status(loaded.plan), checked, found, saved=saved, warnings=saved.warnings
         )
 
 
-def _check_something(asked: Asked) -> None:
+def _check_something(asked: RefinementRequest) -> None:
     if not (asked.operations or asked.feedback.strip() or asked.clarifications):
         raise InvalidArgument(
             "nothing is said about what to change",
@@ -200,7 +216,7 @@ def _check_something(asked: Asked) -> None:
         )
 
 
-def _check_current(loaded: Loaded | None, expected: int | None) -> None:
+def _check_current(loaded: LoadedPlan | None, expected: int | None) -> None:
     """Raises: Conflict when a change rests on a version that is not the newest."""
     if loaded is None or expected is None:
         return
@@ -213,7 +229,7 @@ def _check_current(loaded: Loaded | None, expected: int | None) -> None:
         )
 
 
-def _closed(loaded: Loaded | None, *statuses: str) -> frozenset[str]:
+def _uids_in_status(loaded: LoadedPlan | None, *statuses: str) -> frozenset[str]:
     """The steps that are in one of these statuses, by uid."""
     states = loaded.execution.steps if loaded and loaded.execution else {}
     return frozenset(uid for uid, state in states.items() if state.status in statuses)
@@ -221,9 +237,9 @@ def _closed(loaded: Loaded | None, *statuses: str) -> frozenset[str]:
 
 def _with_feedback(plan: Plan, left: Sequence[str], focus: Sequence[str]) -> Plan:
     """The plan with what was said and is no operation, and the steps that it is about."""
-    number = numbers(plan)
+    number = step_numbers(plan)
     about = ", ".join(str(number[uid]) for uid in focus if uid in number)
-    told = [f"steps {about}: {line(text)}" if about else line(text) for text in left]
+    told = [f"steps {about}: {single_line(text)}" if about else single_line(text) for text in left]
     kept = tuple(dict.fromkeys((*plan.open_feedback, *told)))
     if len(kept) > FEEDBACK_KEPT_MAX:
         raise InvalidArgument(
@@ -237,10 +253,10 @@ def _status(plan: Plan) -> str:
     return "needs_clarification" if plan.open_questions else "ready"
 
 
-def _new_errors(checked: Checked, old: Checked) -> list[Remark]:
+def _new_errors(checked: PlanValidation, old: PlanValidation) -> list[PlanFinding]:
     """The errors that this change brings: what was wrong before does not keep anybody from changing the rest."""
 
-    def named(one: Checked) -> set[tuple[Any, ...]]:
+    def named(one: PlanValidation) -> set[tuple[Any, ...]]:
         return {(each.code, each.path, *(one.plan.steps[n - 1].uid for n in each.steps)) for each in one.errors}
 
     known = named(old)
@@ -258,7 +274,7 @@ def _warnings(plan: Plan, answered: Mapping[str, Sequence[Place]]) -> tuple[str,
     return tuple(f"{path}, which an answer names, is in no step: add it with set_files" for path in missing)
 
 
-def _reason(applied: Sequence[Applied]) -> str:
+def _reason(applied: Sequence[AppliedOperation]) -> str:
     """What was done, for the history."""
     told = [each.said for each in applied[:4]]
     return "; ".join([*told, *([f"and {len(applied) - 4} more"] if len(applied) > 4 else [])])
@@ -267,10 +283,10 @@ def _reason(applied: Sequence[Applied]) -> str:
 # -- the second pass --------------------------------------------------------------------------------------------------
 
 
-def second_pass(made: Refinement, schema: Mapping[str, Any], focus: Sequence[str] = ()) -> SecondPass:
+def refinement_prompt(made: Refinement, schema: Mapping[str, Any], focus: Sequence[str] = ()) -> SecondPass:
     """What somebody who understands the feedback is asked for; the version that it rests on leads its answer back."""
-    plan, number = made.plan, numbers(made.plan)
-    wanted = {step_of(plan, which).uid for which in focus if str(which) in {*number, *map(str, number.values())}}
+    plan, number = made.plan, step_numbers(made.plan)
+    wanted = {find_step(plan, which).uid for which in focus if str(which) in {*number, *map(str, number.values())}}
     shown = [step for step in plan.steps if not wanted or step.uid in wanted]
     parts = [
         Part("Open feedback", list(plan.open_feedback)),
@@ -281,10 +297,10 @@ def second_pass(made: Refinement, schema: Mapping[str, Any], focus: Sequence[str
         Part("Excluded", list(plan.scope.excluded)),
     ]
     arguments = {"plan_id": plan.id, "expected_version": plan.version} if made.saved else {"current_plan": "this plan"}
-    return SecondPass("refine_plan", brief(TASK, parts), schema, arguments)
+    return SecondPass("refine_plan", brief(REFINEMENT_TASK, parts), schema, arguments)
 
 
 def _step_line(number: Mapping[str, int], step: Any) -> str:
     waits = ", ".join(str(number[uid]) for uid in step.depends_on if uid in number)
     files = ", ".join(sorted(step.files)) or "no files"
-    return f"{number[step.uid]}. [{step.uid}] {line(step.title)}{f' (after {waits})' if waits else ''}: {files}"
+    return f"{number[step.uid]}. [{step.uid}] {single_line(step.title)}{f' (after {waits})' if waits else ''}: {files}"

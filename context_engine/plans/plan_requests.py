@@ -14,7 +14,7 @@ DAMAGED = "damaged"
 """Stands where the status would, when a file of the plan cannot be read as it was written."""
 STATUSES: tuple[str, ...] = (*get_args(PlanStatus), DAMAGED)
 
-CARRIED = ("keep", "reset", "reconcile")
+PROGRESS_MODES = ("keep", "reset", "reconcile")
 """What becomes of progress when an old version comes back: all that still has a step, nothing, or what has the same content."""
 
 DECISIONS: tuple[ApprovalMove, ...] = ("approve", "reject", "request_modification")
@@ -23,7 +23,7 @@ HOURS_MAX = 24 * 365
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class PlanQuery:
     """Which plans are asked for; empty parts ask for nothing. `tags` and words of `query`: all of them."""
 
     status: str = ""
@@ -36,7 +36,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
+class StepCaller:
     """What all moves of a step are told: the event the caller has seen last, who calls, a key under which the call counts once."""
 
     expected_seq: int | None = None
@@ -45,7 +45,7 @@ class Caller:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class CompletionReport:
     """What is said of a completed step: by whoever did it, and whether git is asked as well."""
 
     notes: str = ""
@@ -55,4 +55,4 @@ class Report:
     auto_detect_files: bool = True
 
 
-NOBODY, NOTHING = Caller(), Report()
+NO_CALLER, EMPTY_REPORT = StepCaller(), CompletionReport()

@@ -1,11 +1,11 @@
-"""What one Engine does with plans: kept on the desk, carried out step by step, approved of; put together for one workspace.
+"""The plan service of one workspace: stores, executes, approves, creates and refines plans.
 
-engine.plans.desk.save(plan)
+engine.plans.repository.save(plan)
 engine.plans.steps.start(plan_id, 1)
 engine.plans.approvals.request(plan_id)
-engine.plans.making.created(Asked("Retry failed requests"), Saving())
-engine.plans.refining.refined(Asked(plan_id, feedback="remove step 4"))
-engine.plans.executing.applied(...)
+engine.plans.factory.create(PlanRequest("Retry failed requests"), SaveOptions())
+engine.plans.refiner.refine(RefinementRequest(plan_id, feedback="remove step 4"))
+engine.plans.executor.apply(...)
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from context_engine.context.project_knowledge import Team
 from context_engine.errors import ContextEngineError, FileNotFound
 from context_engine.history.file_history import History
-from context_engine.plans.approval_events import Approving
-from context_engine.plans.approvals import Rules
-from context_engine.plans.change_verification import Review, Verifier, allowed
-from context_engine.plans.drift import WorkTree
-from context_engine.plans.plan_creation import Making
-from context_engine.plans.plan_execution import Executing, Files
-from context_engine.plans.plan_index import Register
-from context_engine.plans.plan_progress import Policy
-from context_engine.plans.plan_refinement import Refining
-from context_engine.plans.plan_repository import Desk
-from context_engine.plans.plan_sources import Code, Sources
-from context_engine.plans.plan_storage import Keeper
-from context_engine.plans.plan_validation import Ground
-from context_engine.plans.step_tracking import Tracking
+from context_engine.plans.approval_events import ApprovalService
+from context_engine.plans.approvals import PlanRules
+from context_engine.plans.change_verification import ChangeVerifier, Review, parse_commands
+from context_engine.plans.drift import PlanWorkTree
+from context_engine.plans.plan_creation import PlanFactory
+from context_engine.plans.plan_execution import Files, PlanExecutor
+from context_engine.plans.plan_index import PlanIndex
+from context_engine.plans.plan_progress import RetryLimits
+from context_engine.plans.plan_refinement import PlanRefiner
+from context_engine.plans.plan_repository import PlanRepository
+from context_engine.plans.plan_sources import PlanSources, PlanWorkspace
+from context_engine.plans.plan_storage import PlanStorage
+from context_engine.plans.plan_validation import WorkspacePaths
+from context_engine.plans.step_tracking import StepTracker
 from context_engine.repo.git import Git
 from context_engine.repo.paths import Root
 from context_engine.secrets import mask
@@ -42,7 +42,7 @@ if TYPE_CHECKING:  # for those who have a team
     from context_engine.sharing.shared_records import Commons
 
 
-class House(Code, Files, Protocol):
+class PlanEngine(PlanWorkspace, Files, Protocol):
     """The Engine, as far as plans are made of what it knows and carried out by what it does with files."""
 
     def team(self) -> Team:
@@ -58,7 +58,7 @@ class House(Code, Files, Protocol):
         ...
 
 
-class Place(NamedTuple):
+class PlanDependencies(NamedTuple):
     """What plans need of the Engine: the workspace, its repository, the time, and how the team wants to work.
 
     `flush=False` gives up on surviving a power cut; `commons` is where a team has its plans in common.
@@ -67,7 +67,7 @@ class Place(NamedTuple):
     root: Root
     git: Git
     now: Now
-    house: House
+    engine: PlanEngine
     verify_commands: str = ""
     objections: Review | None = None
     approval_needed: bool = False
@@ -80,50 +80,52 @@ class Place(NamedTuple):
     commons: Commons | None = None
 
 
-class Planning:
+class PlanService:
     """The plans of one workspace. Thread-safe; nothing is read or created before it is needed."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: PlanDependencies) -> None:
         dossiers = Dossiers(place.root.path / FOLDER, "plans", flush=place.flush, commons=place.commons)
-        tree = WorkTree(place.root, place.git)
-        self.ground = ground(place.root)
-        policy = Policy(place.retries_max, place.lease_hours)
-        rules = Rules(place.approval_needed, place.person_needed, place.evidence_needed)
-        keeper = Keeper(dossiers, now=place.now, chance=os.urandom, scrub=place.scrub, policy=policy)
-        register = Register(keeper)
-        self.desk = Desk(keeper, register, tree, self.ground)
-        self.steps = Tracking(keeper, self.desk.id_of, tree, rules)
-        self.approvals = Approving(keeper, register, self.desk, rules)
-        self._house = place.house
-        self.making = Making(self.sources, self.desk, self.ground)
-        self.refining = Refining(self.desk, self.ground, self.making, lambda: self._house)
-        verifier = Verifier(place.root.path, place.house.syntax, allowed(place.verify_commands), place.objections)
-        self.executing = Executing(place.house, self.steps, verifier)
+        tree = PlanWorkTree(place.root, place.git)
+        self.paths = workspace_paths(place.root)
+        policy = RetryLimits(place.retries_max, place.lease_hours)
+        rules = PlanRules(place.approval_needed, place.person_needed, place.evidence_needed)
+        keeper = PlanStorage(dossiers, now=place.now, chance=os.urandom, scrub=place.scrub, policy=policy)
+        register = PlanIndex(keeper)
+        self.repository = PlanRepository(keeper, register, tree, self.paths)
+        self.steps = StepTracker(keeper, self.repository.resolve_id, tree, rules)
+        self.approvals = ApprovalService(keeper, register, self.repository, rules)
+        self._engine = place.engine
+        self.factory = PlanFactory(self.sources, self.repository, self.paths)
+        self.refiner = PlanRefiner(self.repository, self.paths, self.factory, lambda: self._engine)
+        verifier = ChangeVerifier(
+            place.root.path, place.engine.syntax, parse_commands(place.verify_commands), place.objections
+        )
+        self.executor = PlanExecutor(place.engine, self.steps, verifier)
 
-    def sources(self) -> Sources:
+    def sources(self) -> PlanSources:
         """What plans are made of, as it is at this moment."""
-        return Sources(self._house, self._house.team(), self._house.history())
+        return PlanSources(self._engine, self._engine.team(), self._engine.history())
 
 
-def ground(root: Root) -> Ground:
+def workspace_paths(root: Root) -> WorkspacePaths:
     """Which paths a plan of this workspace may speak of, as they are at the moment of asking."""
 
     def exists(path: str) -> bool:
-        return not _trouble(root, path, must_exist=True)
+        return not _path_error(root, path, must_exist=True)
 
     def nearest(path: str) -> str:
-        error = _trouble(root, path, must_exist=True)
+        error = _path_error(root, path, must_exist=True)
         near = error.details.get("near") if isinstance(error, FileNotFound) else ()
         return near[0] if near else ""
 
     def refusal(path: str) -> str:
-        error = _trouble(root, path, must_exist=False)
+        error = _path_error(root, path, must_exist=False)
         return error.message if error else ""
 
-    return Ground(exists, nearest, refusal)
+    return WorkspacePaths(exists, nearest, refusal)
 
 
-def _trouble(root: Root, path: str, *, must_exist: bool) -> ContextEngineError | None:
+def _path_error(root: Root, path: str, *, must_exist: bool) -> ContextEngineError | None:
     try:
         root.rel(path, must_exist=must_exist)
     except ContextEngineError as error:

@@ -11,7 +11,7 @@ from context_engine.context.project_knowledge import Partner, Team
 from context_engine.model import Direction, Filter, RelPath, TextLine, TextPart, TextQuery, Trace
 
 
-class Code(Workspace, Protocol):
+class PlanWorkspace(Workspace, Protocol):
     """What plans ask of an Engine beyond what prompts do."""
 
     def trace(self, target: str, direction: Direction = "callers", *, depth: int = 1, limit: int = 100) -> Trace:
@@ -61,16 +61,16 @@ class Past(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class PlanSources:
     """All of it; a part that is missing makes a plan poorer, never impossible."""
 
-    code: Code
+    code: PlanWorkspace
     team: Team
     past: Past | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PlanRequest:
     """A task, and how far the plan for it may go. Without `with_scope` only the caller's own globs say what it is about."""
 
     task: str

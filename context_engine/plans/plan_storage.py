@@ -1,6 +1,6 @@
 """How plans are kept: each version a file that is made once, everything that happens an event behind the others.
 
-Whoever changes a plan holds its lock, looks at it as it is (`Current`), decides, and puts one event or one version down. Status,
+Whoever changes a plan holds its lock, looks at it as it is (`PlanState`), decides, and puts one event or one version down. Status,
 progress and approvals are worked out from these each time, so a restart or a crash loses nothing. A version writes its event
 into its own file, too: a writer who dies between the two leaves nothing that is not known.
 """
@@ -16,12 +16,12 @@ from typing import Any
 import msgspec
 
 from context_engine.errors import Conflict, HostError, PlanNotFound, StorageCorrupt
-from context_engine.plans.approvals import approvals
+from context_engine.plans.approvals import fold_approvals
 from context_engine.plans.model import Plan
 from context_engine.plans.plan_lifecycle import Approval
-from context_engine.plans.plan_markdown import plan_text
-from context_engine.plans.plan_progress import Event, Execution, Policy, folded
-from context_engine.plans.plan_version import Version, opened, sealed, told_of
+from context_engine.plans.plan_markdown import render_plan
+from context_engine.plans.plan_progress import Execution, PlanEvent, RetryLimits, fold_progress
+from context_engine.plans.plan_version import PlanVersion, decode_metadata, decode_version, encode_version
 from context_engine.sharing.versioned_records import Dossiers
 from context_engine.storage.event_log import Log
 from context_engine.storage.numbered_versions import corrupt
@@ -29,22 +29,22 @@ from context_engine.storage.timestamps import Now, iso
 from context_engine.text.ids import CHANCE_BYTES, uuid7
 
 MIRROR = "PLAN.md"
-CUT_OFF = (
+DAMAGED_LOG_ADVICE = (
     "steps may be further than they look. Take the file back from git or a backup, or delete events.head next to it to go on"
     " with what is left."
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Current:
+class PlanState:
     """One plan as it is at a moment. `unlogged` are events of versions whose writer died before it could append them."""
 
-    version: Version
+    version: PlanVersion
     plan: Plan
     versions: tuple[int, ...]
     log: Log
-    events: tuple[Event, ...]
-    unlogged: tuple[Event, ...]
+    events: tuple[PlanEvent, ...]
+    unlogged: tuple[PlanEvent, ...]
     execution: Execution
     approvals: tuple[Approval, ...]
 
@@ -54,7 +54,7 @@ class Current:
         return len(self.log.events)
 
 
-class Keeper:
+class PlanStorage:
     """The plans of one workspace on disk. Thread-safe; other processes may work on them, too."""
 
     def __init__(
@@ -64,11 +64,11 @@ class Keeper:
         now: Now,
         chance: Callable[[int], bytes],
         scrub: Callable[[str], str],
-        policy: Policy,
+        policy: RetryLimits,
     ) -> None:
         """Nothing is created until a plan is saved. `scrub` gives a text without its secrets."""
-        self.dossiers = dossiers
-        self.policy = policy
+        self.records = dossiers
+        self.limits = policy
         self.now = now
         self._chance = chance
         self._scrub = scrub
@@ -79,7 +79,7 @@ class Keeper:
 
     def clean(self, value: Any) -> Any:
         """The value with every text in it free of secrets: all that is kept goes through here."""
-        return _each_text(value, cache(self._scrub))
+        return _map_texts(value, cache(self._scrub))
 
     def clean_plan(self, plan: Plan) -> Plan:
         """The plan without secrets."""
@@ -87,43 +87,45 @@ class Keeper:
 
     # -- reading --
 
-    def numbers(self, plan_id: str) -> tuple[int, ...]:
+    def version_numbers(self, plan_id: str) -> tuple[int, ...]:
         """The versions that there are; none when there is no such plan."""
-        return self.dossiers.versions(plan_id).numbers()
+        return self.records.versions(plan_id).numbers()
 
-    def kept(self, plan_id: str, number: int) -> tuple[Version, Plan]:
+    def read_version(self, plan_id: str, number: int) -> tuple[PlanVersion, Plan]:
         """A version and its plan. Raises: PlanNotFound, StorageCorrupt naming the file."""
-        return self._read(plan_id, number, opened)
+        return self._read(plan_id, number, decode_version)
 
-    def told(self, plan_id: str, number: int) -> Version:
+    def read_metadata(self, plan_id: str, number: int) -> PlanVersion:
         """What is told of a version. Raises: PlanNotFound, StorageCorrupt naming the file."""
-        return self._read(plan_id, number, told_of)
+        return self._read(plan_id, number, decode_metadata)
 
-    def current(self, plan_id: str) -> Current:
+    def read_state(self, plan_id: str) -> PlanState:
         """A plan as it is now. Raises: PlanNotFound, StorageCorrupt naming the file, and the line of a broken log."""
-        log = self.dossiers.log(
+        log = self.records.log(
             plan_id
         ).read()  # before the versions: a version that comes meanwhile brings its event along
-        numbers = self.numbers(plan_id)
+        numbers = self.version_numbers(plan_id)
         if not numbers:
-            raise unknown(plan_id)
-        version, plan = self.kept(plan_id, numbers[-1])
-        return self._current(version, plan, numbers, log)
+            raise unknown_plan(plan_id)
+        version, plan = self.read_version(plan_id, numbers[-1])
+        return self._build_state(version, plan, numbers, log)
 
-    def _current(self, version: Version, plan: Plan, numbers: tuple[int, ...], log: Log) -> Current:
-        logged = self._events(version.plan_id, log)
-        known = max(map(version_of, logged), default=0)
-        missed = [self.told(version.plan_id, number).events for number in numbers if number > known]
+    def _build_state(self, version: PlanVersion, plan: Plan, numbers: tuple[int, ...], log: Log) -> PlanState:
+        logged = self._decode_events(version.plan_id, log)
+        known = max(map(event_version, logged), default=0)
+        missed = [self.read_metadata(version.plan_id, number).events for number in numbers if number > known]
         late = tuple(
             msgspec.structs.replace(event, seq=seq)
             for seq, event in enumerate((each for events in missed for each in events), len(logged) + 1)
         )
         events = (*logged, *late)
         now = self.now()
-        execution = folded(plan, events, now=now, policy=self.policy)
+        execution = fold_progress(plan, events, now=now, policy=self.limits)
         if log.doubt:
-            execution = replace(execution, damage=f"events.jsonl of {version.plan_id}: {log.doubt}; {CUT_OFF}")
-        return Current(
+            execution = replace(
+                execution, damage=f"events.jsonl of {version.plan_id}: {log.doubt}; {DAMAGED_LOG_ADVICE}"
+            )
+        return PlanState(
             version,
             plan,
             numbers,
@@ -131,14 +133,14 @@ class Keeper:
             events,
             late,
             execution,
-            approvals(events, version.version, version.content_hash, now),
+            fold_approvals(events, version.version, version.content_hash, now),
         )
 
-    def _events(self, plan_id: str, log: Log) -> tuple[Event, ...]:
+    def _decode_events(self, plan_id: str, log: Log) -> tuple[PlanEvent, ...]:
         try:
-            return tuple(msgspec.convert(list(log.events), list[Event]))
+            return tuple(msgspec.convert(list(log.events), list[PlanEvent]))
         except msgspec.ValidationError as error:
-            path = self.dossiers.log(plan_id).path
+            path = self.records.log(plan_id).path
             raise StorageCorrupt(
                 f"{path.name} of {plan_id} holds what is no event: {error}",
                 suggestion="It was written by a newer release, or by hand: take it back from git or a backup.",
@@ -146,7 +148,7 @@ class Keeper:
             ) from error
 
     def _read(self, plan_id: str, number: int, how: Callable[[bytes], Any]) -> Any:
-        versions = self.dossiers.versions(plan_id)
+        versions = self.records.versions(plan_id)
         data = versions.read(number)
         if data is None:
             raise unknown_version(plan_id, number, versions.numbers())
@@ -158,67 +160,69 @@ class Keeper:
     # -- writing --
 
     @contextmanager
-    def writing(self, plan_id: str, *also: str) -> Generator[None]:
+    def lock(self, plan_id: str, *also: str) -> Generator[None]:
         """Be the only one who changes a plan until the block ends. Raises: StorageBusy, WriteFailed, DiskFull."""
-        with self.dossiers.writing(plan_id, *also):
+        with self.records.writing(plan_id, *also):
             yield
 
-    def event(self, kind: str, *, actor: str = "", step: str = "", data: Mapping[str, Any] | None = None) -> Event:
+    def new_event(
+        self, kind: str, *, actor: str = "", step: str = "", data: Mapping[str, Any] | None = None
+    ) -> PlanEvent:
         """An event of this moment, to be appended."""
-        return Event(seq=0, at=iso(self.now()), kind=kind, actor=actor, step=step, data=dict(data or {}))
+        return PlanEvent(seq=0, at=iso(self.now()), kind=kind, actor=actor, step=step, data=dict(data or {}))
 
-    def append(self, current: Current, *events: Event) -> Current:
+    def append_events(self, current: PlanState, *events: PlanEvent) -> PlanState:
         """Put events behind the others; the plan as it is then. Only for who holds the lock.
 
         Raises: TooLarge, StorageBusy, WriteFailed, DiskFull, StorageCorrupt.
         """
         plan_id = current.version.plan_id
-        bodies = [self.clean(_body(event)) for event in (*current.unlogged, *events)]
-        log = self.dossiers.log(plan_id).append(current.log, bodies)
-        after = self._current(current.version, current.plan, current.versions, log)
-        self._mirror(after)
+        bodies = [self.clean(_event_body(event)) for event in (*current.unlogged, *events)]
+        log = self.records.log(plan_id).append(current.log, bodies)
+        after = self._build_state(current.version, current.plan, current.versions, log)
+        self._write_mirror(after)
         return after
 
-    def add(self, version: Version, plan: Plan, before: Current | None) -> Current:
+    def add_version(self, version: PlanVersion, plan: Plan, before: PlanState | None) -> PlanState:
         """Make a version of a plan, and append its event; the plan as it is then. Only for who holds the lock.
 
         Raises: Conflict when there is one of that number, WriteFailed, DiskFull, StorageCorrupt.
         """
-        if not self.dossiers.versions(version.plan_id).add(version.version, sealed(version, plan)):
+        if not self.records.versions(version.plan_id).add(version.version, encode_version(version, plan)):
             raise Conflict(
                 f"version {version.version} of {version.plan_id} was made by somebody else",
                 suggestion="Load the plan again and repeat the change on what is there now.",
                 details={"plan_id": version.plan_id, "current": version.version},
             )
         numbers = (*(before.versions if before else ()), version.version)
-        log = before.log if before else self.dossiers.log(version.plan_id).read()
-        return self.append(self._current(version, plan, numbers, log))
+        log = before.log if before else self.records.log(version.plan_id).read()
+        return self.append_events(self._build_state(version, plan, numbers, log))
 
-    def _mirror(self, current: Current) -> None:
+    def _write_mirror(self, current: PlanState) -> None:
         """Keep the plan as people read it; one that cannot be written is no reason to fail."""
         with suppress(HostError):
-            text = plan_text(current.plan, current.execution)
-            self.dossiers.put_mirror(current.version.plan_id, MIRROR, text.encode())
+            text = render_plan(current.plan, current.execution)
+            self.records.put_mirror(current.version.plan_id, MIRROR, text.encode())
 
 
-def version_of(event: Event) -> int:
+def event_version(event: PlanEvent) -> int:
     """The version that an event tells of; 0 when it tells of none."""
     number = event.data.get("version")
     return number if isinstance(number, int) else 0
 
 
-def _each_text(value: Any, change: Callable[[str], str]) -> Any:
+def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
     """The value with each text in it changed; keys stay."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, Mapping):
-        return {key: _each_text(each, change) for key, each in value.items()}
+        return {key: _map_texts(each, change) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return type(value)(_each_text(each, change) for each in value)
+        return type(value)(_map_texts(each, change) for each in value)
     return value
 
 
-def check_seq(current: Current, expected: int | None) -> None:
+def check_seq(current: PlanState, expected: int | None) -> None:
     """Refuse a call that rests on a state which is no longer there. Raises: Conflict with the current number."""
     if expected is not None and expected != current.seq:
         raise Conflict(
@@ -240,7 +244,7 @@ def check_version(current: int, expected: int | None) -> None:
         )
 
 
-def unknown(which: str, near: Sequence[str] = ()) -> PlanNotFound:
+def unknown_plan(which: str, near: Sequence[str] = ()) -> PlanNotFound:
     """The error for a plan that is not there."""
     said = f"Did you mean {' or '.join(near)}? " if near else ""
     return PlanNotFound(
@@ -254,7 +258,7 @@ def unknown_version(plan_id: str, number: int, there: Iterable[int]) -> PlanNotF
     """The error for a version that is not there."""
     listed = tuple(there)
     if not listed:
-        return unknown(plan_id)
+        return unknown_plan(plan_id)
     return PlanNotFound(
         f"{plan_id} has no version {number}",
         suggestion=f"It has versions {listed[0]} to {listed[-1]}; view_history tells of them.",
@@ -262,6 +266,6 @@ def unknown_version(plan_id: str, number: int, there: Iterable[int]) -> PlanNotF
     )
 
 
-def _body(event: Event) -> dict[str, Any]:
+def _event_body(event: PlanEvent) -> dict[str, Any]:
     """An event as it is appended: the log counts by itself, and what is empty is not said."""
     return {key: value for key, value in msgspec.to_builtins(event).items() if key != "seq" and value not in ("", {})}

@@ -12,10 +12,10 @@ from itertools import accumulate, pairwise
 from typing import NamedTuple
 from xml.etree.ElementTree import Element, SubElement
 
-from context_engine.plans.dependency_graph import Graph, Timing, graph, timing
-from context_engine.plans.effort import effort_of
+from context_engine.plans.dependency_graph import GraphTiming, StepGraph, build_graph, compute_timing
+from context_engine.plans.effort import format_effort
 from context_engine.plans.graph_layout import Placed, Point, Sizes, placed
-from context_engine.plans.model import DAY_HOURS, Plan, numbers
+from context_engine.plans.model import DAY_HOURS, Plan, step_numbers
 from context_engine.plans.plan_lifecycle import DONE
 from context_engine.plans.plan_progress import Execution
 
@@ -45,8 +45,8 @@ class Scene(NamedTuple):
     """What is drawn: a plan, what follows from it, and how each step stands (a class of the page)."""
 
     plan: Plan
-    drawn: Graph
-    timed: Timing
+    drawn: StepGraph
+    timed: GraphTiming
     looks: Mapping[str, str]
     number: Mapping[str, int]
 
@@ -63,10 +63,10 @@ class Scene(NamedTuple):
 
 def scene(plan: Plan, execution: Execution | None) -> Scene:
     """A plan as it is drawn."""
-    drawn = graph(plan)
+    drawn = build_graph(plan)
     looks = {step.uid: look_of(execution, step.uid) for step in plan.steps}
-    timed = timing(drawn, {step.uid: step.hours for step in plan.steps})
-    return Scene(plan, drawn, timed, looks, numbers(plan))
+    timed = compute_timing(drawn, {step.uid: step.hours for step in plan.steps})
+    return Scene(plan, drawn, timed, looks, step_numbers(plan))
 
 
 def look_of(execution: Execution | None, uid: str) -> str:
@@ -180,7 +180,12 @@ def _bar(svg: Element, view: Scene, uid: str, top: float, scale: float, hours: f
     title = view.plan.steps[number - 1].title
     critical = " critical" if uid in view.timed.critical_path else ""
     link = _add(svg, "a", {"href": f"#step-{number}", "class": f"bar {view.looks[uid]}{critical}"})
-    _add(link, "title", {}, f"{number}. {title[:HINT_CHARS]}: {effort_of(hours)} from {moment(view.timed.start[uid])}")
+    _add(
+        link,
+        "title",
+        {},
+        f"{number}. {title[:HINT_CHARS]}: {format_effort(hours)} from {moment(view.timed.start[uid])}",
+    )
     _add(link, "rect", {"class": "row", "x": 0, "y": top - 4, "width": WIDE, "height": ROW - 4, "rx": 5})
     _add(link, "text", {"class": "number", "x": 26, "y": top + 13, "text-anchor": "end"}, str(number))
     _add(link, "text", {"x": 36, "y": top + 13}, wrapped(title, 36, 1)[0])
@@ -189,7 +194,7 @@ def _bar(svg: Element, view: Scene, uid: str, top: float, scale: float, hours: f
     if slack > 1:
         _add(link, "line", {"class": "slack", "x1": x + width, "x2": x + width + slack, "y1": top + 9, "y2": top + 9})
     _add(link, "rect", {"x": x, "y": top + 1, "width": width, "height": BAR, "rx": 4})
-    _add(link, "text", {"class": "hours", "x": x + width + max(slack, 0.0) + 6, "y": top + 13}, effort_of(hours))
+    _add(link, "text", {"class": "hours", "x": x + width + max(slack, 0.0) + 6, "y": top + 13}, format_effort(hours))
 
 
 def ticks(end: float) -> list[float]:

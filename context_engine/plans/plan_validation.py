@@ -3,7 +3,7 @@
     checked = validated(plan, ground)      errors, warnings, autofixes; `checked.plan` has the autofixes in it
     refuse(checked)                       raises for what no plan may have: a circle, a step that is not there
 
-What there is in the workspace is handed in as `Ground`; this module looks nothing up.
+What there is in the workspace is handed in as `WorkspacePaths`; this module looks nothing up.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from context_engine.errors import Cycle, DanglingDependency
-from context_engine.plans.dependency_graph import Graph, closure, graph, in_plan_order
-from context_engine.plans.model import Plan, Step, numbers
-from context_engine.plans.plan_parsing import Remark, named
+from context_engine.plans.dependency_graph import StepGraph, build_graph, compute_closure, sort_in_plan_order
+from context_engine.plans.model import Plan, PlanStep, step_numbers
+from context_engine.plans.plan_parsing import PlanFinding, normalize_plan
 
 REMARKS_MAX = 50
 """Told of each kind: who has more to mend begins with these."""
@@ -27,7 +27,7 @@ SHARED_MAX = 2_000
 """Pairs of steps that are put in order one by one; a plan with more has one file in every step, and its order is its own."""
 
 
-class Ground(NamedTuple):
+class WorkspacePaths(NamedTuple):
     """What there is: whether a file exists, the nearest to a name (empty: none), why a path must not be named (empty: it may)."""
 
     has_path: Callable[[str], bool]
@@ -35,25 +35,30 @@ class Ground(NamedTuple):
     refusal: Callable[[str], str]
 
 
-class Checked(NamedTuple):
+class PlanValidation(NamedTuple):
     """A plan with its autofixes, and what is to be told of it. It can be carried out when there are no errors."""
 
     plan: Plan
-    errors: tuple[Remark, ...] = ()
-    warnings: tuple[Remark, ...] = ()
-    autofixes: tuple[Remark, ...] = ()
+    errors: tuple[PlanFinding, ...] = ()
+    warnings: tuple[PlanFinding, ...] = ()
+    autofixes: tuple[PlanFinding, ...] = ()
 
-    def wire(self) -> dict[str, Any]:
+    def serialize(self) -> dict[str, Any]:
         """The `validation` of a reply."""
         return {
-            name: [_row(remark) for remark in remarks[:REMARKS_MAX]]
+            name: [_serialize_remark(remark) for remark in remarks[:REMARKS_MAX]]
             for name, remarks in (("errors", self.errors), ("warnings", self.warnings), ("autofixes", self.autofixes))
         }
 
 
-def validated(
-    plan: Plan, ground: Ground, *, strict: bool = True, remarks: Iterable[Remark] = (), closed: Collection[str] = ()
-) -> Checked:
+def validate_plan(
+    plan: Plan,
+    ground: WorkspacePaths,
+    *,
+    strict: bool = True,
+    remarks: Iterable[PlanFinding] = (),
+    closed: Collection[str] = (),
+) -> PlanValidation:
     """Look at everything. `remarks` are those of the reader; `closed` are uids of steps that are done: their files are history.
 
     Without `strict` a step that waits for one which is not there no longer does.
@@ -61,32 +66,32 @@ def validated(
     ground = ground._replace(
         has_path=cache(ground.has_path), refusal=cache(ground.refusal)
     )  # a file is looked for once
-    plan, cleaned = _clean_paths(named(plan))
-    dangling = _dangling(plan)
+    plan, cleaned = _clean_paths(normalize_plan(plan))
+    dangling = _find_dangling(plan)
     if dangling and not strict:
         plan = _without_dangling(plan)
-    drawn = graph(plan)
-    errors = [*(dangling if strict else ()), *_circle(plan, drawn)]
-    shared: list[Remark] = []
+    drawn = build_graph(plan)
+    errors = [*(dangling if strict else ()), *_find_cycle(plan, drawn)]
+    shared: list[PlanFinding] = []
     if not drawn.cycle:
-        errors += _on_paths(plan, drawn, ground, closed)
-        plan, shared = _in_turn(plan, drawn)
+        errors += _check_files(plan, drawn, ground, closed)
+        plan, shared = _order_shared_files(plan, drawn)
     told = tuple(remarks)
     fixed = [remark for remark in told if remark.code in ("RENUMBERED", "BLOCKS_OVERRULED")]
-    return Checked(
+    return PlanValidation(
         plan,
         tuple(errors),
         (
             *(remark for remark in told if remark not in fixed),
             *shared,
-            *_there_already(plan, ground, closed),
-            *_doubts(plan),
+            *_find_existing(plan, ground, closed),
+            *_find_doubts(plan),
         ),
-        (*fixed, *cleaned, *(() if strict else _dropped(dangling)), *_ordered(shared)),
+        (*fixed, *cleaned, *(() if strict else _dropped_remarks(dangling)), *_added_dependencies(shared)),
     )
 
 
-def refuse(checked: Checked) -> None:
+def raise_fatal_errors(checked: PlanValidation) -> None:
     """Raises: Cycle (with `cycle`), DanglingDependency (with `dangling`): no version of a plan has those."""
     for remark in checked.errors:
         if remark.code == Cycle.code:
@@ -102,15 +107,15 @@ def refuse(checked: Checked) -> None:
 # -- what waits for what --------------------------------------------------------------------------------------------------
 
 
-def _circle(plan: Plan, drawn: Graph) -> list[Remark]:
-    number = numbers(plan)
+def _find_cycle(plan: Plan, drawn: StepGraph) -> list[PlanFinding]:
+    number = step_numbers(plan)
     circle = tuple(number[uid] for uid in drawn.cycle)
     if not circle:
         return []
     shown = [*circle[:CIRCLE_SHOWN_MAX], "...", circle[-1]] if len(circle) > CIRCLE_SHOWN_MAX else circle
     told = " -> ".join(str(each) for each in shown)
     return [
-        Remark(
+        PlanFinding(
             Cycle.code,
             f"steps wait for each other: {told}",
             "Take one of these dependencies out of depends_on.",
@@ -119,10 +124,10 @@ def _circle(plan: Plan, drawn: Graph) -> list[Remark]:
     ]
 
 
-def _dangling(plan: Plan) -> list[Remark]:
+def _find_dangling(plan: Plan) -> list[PlanFinding]:
     known, count = {step.uid for step in plan.steps}, len(plan.steps)
     return [
-        Remark(
+        PlanFinding(
             DanglingDependency.code,
             f"step {number} depends on {uid!r:.60}, which is no step of the plan",
             f"Steps go from 1 to {count}: name one of them, or leave it out (create_plan and refine_plan do: strict: false).",
@@ -137,27 +142,27 @@ def _dangling(plan: Plan) -> list[Remark]:
 
 def _without_dangling(plan: Plan) -> Plan:
     known = {step.uid for step in plan.steps}
-    return _each_step(plan, lambda step: {"depends_on": tuple(uid for uid in step.depends_on if uid in known)})
+    return _map_steps(plan, lambda step: {"depends_on": tuple(uid for uid in step.depends_on if uid in known)})
 
 
-def _dropped(dangling: Iterable[Remark]) -> list[Remark]:
+def _dropped_remarks(dangling: Iterable[PlanFinding]) -> list[PlanFinding]:
     return [each._replace(message=f"{each.message}: left out", suggestion="") for each in dangling]
 
 
 # -- files ------------------------------------------------------------------------------------------------------------------
 
 
-def _clean_paths(plan: Plan) -> tuple[Plan, list[Remark]]:
+def _clean_paths(plan: Plan) -> tuple[Plan, list[PlanFinding]]:
     """The plan with its paths as the workspace writes them, and what that changed."""
     found = [
-        Remark("PATH_WRITTEN_ANEW", f"{path} is written {_clean(path)}", steps=(number,), path=_clean(path))
+        PlanFinding("PATH_WRITTEN_ANEW", f"{path} is written {_clean(path)}", steps=(number,), path=_clean(path))
         for number, step in enumerate(plan.steps, 1)
         for path in sorted(step.files)
         if path != _clean(path)
     ]
     fields = ("files_to_modify", "files_to_create", "files_to_delete")
     if found:
-        plan = _each_step(
+        plan = _map_steps(
             plan, lambda step: {f: tuple(dict.fromkeys(_clean(p) for p in getattr(step, f))) for f in fields}
         )
     return plan, found
@@ -173,7 +178,7 @@ def _clean(path: str) -> str:
     return ("/" if path.startswith("/") else "") + "/".join(parts)
 
 
-class _Touched(NamedTuple):
+class _FileHistory(NamedTuple):
     """Who makes and who deletes each file, and which steps come before which: bits by uid."""
 
     makers: Mapping[str, Sequence[str]]
@@ -185,46 +190,48 @@ class _Touched(NamedTuple):
         return bool(self.bit[one] & self.before[other])
 
 
-def _on_paths(plan: Plan, drawn: Graph, ground: Ground, closed: Collection[str]) -> list[Remark]:
+def _check_files(plan: Plan, drawn: StepGraph, ground: WorkspacePaths, closed: Collection[str]) -> list[PlanFinding]:
     """What is wrong with the files that steps name: not there, gone before, deleted beside, or not to be named at all."""
-    touched = _Touched(
-        _by_file(plan, "files_to_create"),
-        _by_file(plan, "files_to_delete"),
-        closure(drawn.order, drawn.depends),
+    touched = _FileHistory(
+        _steps_by_file(plan, "files_to_create"),
+        _steps_by_file(plan, "files_to_delete"),
+        compute_closure(drawn.order, drawn.depends),
         {uid: 1 << place for place, uid in enumerate(drawn.order)},
     )
-    number, found = numbers(plan), []
+    number, found = step_numbers(plan), []
     for step in plan.steps:
         for path in sorted(step.files) if step.uid not in closed else ():
             is_there = ground.has_path(path)  # then it may be named, too
             if not is_there and (why := ground.refusal(path)):
-                invalid = Remark(
+                invalid = PlanFinding(
                     "INVALID_PATH", f"step {number[step.uid]} names {path}: {why}", "", (number[step.uid],), path
                 )
                 found.append(invalid)
-            elif not is_there and not _is_made(step, path, touched):
+            elif not is_there and not _is_created_before(step, path, touched):
                 near = ground.nearest(path) if len(found) < REMARKS_MAX else ""
-                found.append(_missing(number[step.uid], path, near, touched.makers.get(path, ())))
+                found.append(_missing_file(number[step.uid], path, near, touched.makers.get(path, ())))
             for uid in touched.removers.get(path, ()):
-                found += _on_deletion(step, uid, path, touched, number)
+                found += _check_deletion(step, uid, path, touched, number)
     return found
 
 
-def _is_made(step: Step, path: str, touched: _Touched) -> bool:
+def _is_created_before(step: PlanStep, path: str, touched: _FileHistory) -> bool:
     """Whether a file will be there when the step begins, or is made by it."""
     makers = touched.makers.get(path, ())
     return step.uid in makers or any(touched.comes_before(uid, step.uid) for uid in makers)
 
 
-def _missing(number: int, path: str, near: str, makers: Sequence[str]) -> Remark:
+def _missing_file(number: int, path: str, near: str, makers: Sequence[str]) -> PlanFinding:
     if makers:
         way_on = "A step creates it, but this one does not wait for that: add it to depends_on."
     else:
         way_on = (f"Did you mean {near}? " if near else "") + "A new file belongs into files_to_create."
-    return Remark("FILE_NOT_FOUND", f"step {number} changes {path}, which is not there", way_on, (number,), path)
+    return PlanFinding("FILE_NOT_FOUND", f"step {number} changes {path}, which is not there", way_on, (number,), path)
 
 
-def _on_deletion(step: Step, remover: str, path: str, touched: _Touched, number: Mapping[str, int]) -> list[Remark]:
+def _check_deletion(
+    step: PlanStep, remover: str, path: str, touched: _FileHistory, number: Mapping[str, int]
+) -> list[PlanFinding]:
     """What is wrong with a step that touches a file which another one deletes: before it, or beside it."""
     one, other = number[step.uid], number[remover]
     if touched.comes_before(remover, step.uid):
@@ -233,18 +240,18 @@ def _on_deletion(step: Step, remover: str, path: str, touched: _Touched, number:
             for uid in touched.makers.get(path, ())
         )
         said = f"step {one} needs {path}, which step {other} deletes before"
-        return [] if made_anew else [Remark("DELETED_BEFORE", said, "Delete it last.", (other, one), path)]
+        return [] if made_anew else [PlanFinding("DELETED_BEFORE", said, "Delete it last.", (other, one), path)]
     if remover == step.uid or touched.comes_before(step.uid, remover):
         return []
     said = f"step {other} deletes {path} while step {one} may be using it"
     way_on = f"Let step {other} depend on step {one}, or leave the file out of one of them."
-    return [Remark("DELETED_BESIDE", said, way_on, (other, one), path)]
+    return [PlanFinding("DELETED_BESIDE", said, way_on, (other, one), path)]
 
 
-def _there_already(plan: Plan, ground: Ground, closed: Collection[str]) -> list[Remark]:
+def _find_existing(plan: Plan, ground: WorkspacePaths, closed: Collection[str]) -> list[PlanFinding]:
     """A warning on each file that a step means to create and that exists."""
     return [
-        Remark(
+        PlanFinding(
             "FILE_EXISTS",
             f"step {number} creates {path}, which is there already",
             "To change it, list it in files_to_modify.",
@@ -258,7 +265,7 @@ def _there_already(plan: Plan, ground: Ground, closed: Collection[str]) -> list[
     ]
 
 
-def _by_file(plan: Plan, field: str) -> dict[str, list[str]]:
+def _steps_by_file(plan: Plan, field: str) -> dict[str, list[str]]:
     """File -> the steps that name it there."""
     found: dict[str, list[str]] = {}
     for step in plan.steps:
@@ -267,15 +274,15 @@ def _by_file(plan: Plan, field: str) -> dict[str, list[str]]:
     return found
 
 
-def _in_turn(plan: Plan, drawn: Graph) -> tuple[Plan, list[Remark]]:
+def _order_shared_files(plan: Plan, drawn: StepGraph) -> tuple[Plan, list[PlanFinding]]:
     """The plan in which steps that share a file come after each other, and a remark on each pair that did not.
 
     Steps are gone through in the order of the plan as far as what they wait for allows; each new dependency leads back in that
     order, as the old ones do, so that none can close a circle.
     """
-    order = in_plan_order(drawn)
+    order = sort_in_plan_order(drawn)
     bit = {uid: 1 << at for at, uid in enumerate(order)}
-    number, waits = numbers(plan), {step.uid: list(step.depends_on) for step in plan.steps}
+    number, waits = step_numbers(plan), {step.uid: list(step.depends_on) for step in plan.steps}
     before: dict[str, int] = {}
     last: dict[str, str] = {}
     steps, found = {step.uid: step for step in plan.steps}, []
@@ -288,21 +295,21 @@ def _in_turn(plan: Plan, drawn: Graph) -> tuple[Plan, list[Remark]]:
             if earlier and not before[uid] & bit[earlier] and len(found) < SHARED_MAX:
                 waits[uid].append(earlier)
                 before[uid] |= before[earlier] | bit[earlier]
-                found.append(_shared(number[earlier], number[uid], path))
+                found.append(_shared_file(number[earlier], number[uid], path))
             last[path] = uid
     if not found:
         return plan, []
-    return named(_each_step(plan, lambda step: {"depends_on": tuple(waits[step.uid])})), found
+    return normalize_plan(_map_steps(plan, lambda step: {"depends_on": tuple(waits[step.uid])})), found
 
 
-def _shared(one: int, other: int, path: str) -> Remark:
+def _shared_file(one: int, other: int, path: str) -> PlanFinding:
     said = f"steps {one} and {other} both touch {path} and neither waited for the other"
-    return Remark("SHARED_FILE", said, f"Step {other} now depends on step {one}.", (one, other), path)
+    return PlanFinding("SHARED_FILE", said, f"Step {other} now depends on step {one}.", (one, other), path)
 
 
-def _ordered(shared: Iterable[Remark]) -> list[Remark]:
+def _added_dependencies(shared: Iterable[PlanFinding]) -> list[PlanFinding]:
     return [
-        Remark(
+        PlanFinding(
             "DEPENDENCY_ADDED", f"step {each.steps[1]} now depends on step {each.steps[0]}", "", each.steps, each.path
         )
         for each in shared
@@ -312,23 +319,25 @@ def _ordered(shared: Iterable[Remark]) -> list[Remark]:
 # -- doubts -----------------------------------------------------------------------------------------------------------------
 
 
-def _doubts(plan: Plan) -> list[Remark]:
+def _find_doubts(plan: Plan) -> list[PlanFinding]:
     """What a plan may lack and still be carried out."""
-    found = [] if plan.steps else [Remark("NO_STEPS", "the plan has no steps", "Add some: refine_plan with add_step.")]
+    found = (
+        [] if plan.steps else [PlanFinding("NO_STEPS", "the plan has no steps", "Add some: refine_plan with add_step.")]
+    )
     bare = tuple(number for number, step in enumerate(plan.steps, 1) if not step.acceptance_criteria)
     if bare:
         told = f"{'step' if len(bare) == 1 else 'steps'} {', '.join(str(each) for each in bare[:10])}"
         more = f" and {len(bare) - 10} more" if len(bare) > 10 else ""
         said = f"{told}{more}: no acceptance criterion says when it is done"
-        found.append(Remark("NO_CRITERION", said, "Say what must hold: a test that passes, an output.", bare))
+        found.append(PlanFinding("NO_CRITERION", said, "Say what must hold: a test that passes, an output.", bare))
     return found
 
 
-def _each_step(plan: Plan, changes: Callable[[Step], dict[str, Any]]) -> Plan:
+def _map_steps(plan: Plan, changes: Callable[[PlanStep], dict[str, Any]]) -> Plan:
     steps = tuple(msgspec.structs.replace(step, **changes(step)) for step in plan.steps)
     return msgspec.structs.replace(plan, steps=steps)
 
 
-def _row(remark: Remark) -> dict[str, Any]:
+def _serialize_remark(remark: PlanFinding) -> dict[str, Any]:
     said = {"suggestion": remark.suggestion, "steps": list(remark.steps[:REMARKS_MAX]), "path": remark.path}
     return {"code": remark.code, "message": remark.message} | {key: value for key, value in said.items() if value}

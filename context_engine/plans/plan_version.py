@@ -15,14 +15,14 @@ from typing import Any, Literal
 import msgspec
 
 from context_engine.plans.model import Plan
-from context_engine.plans.plan_progress import Event
+from context_engine.plans.plan_progress import PlanEvent
 
-Change = Literal["created", "refined", "modified", "approved", "executed", "rolled_back"]
+ChangeType = Literal["created", "refined", "modified", "approved", "executed", "rolled_back"]
 SEAL_CHARS = 32
 """128 bits: enough to notice any accident."""
 
 
-class Version(msgspec.Struct, frozen=True, kw_only=True):
+class PlanVersion(msgspec.Struct, frozen=True, kw_only=True):
     """What is told of one version. `name` and `tags` are the plan's at that time; `content_hash` names what it says.
 
     `events` are what it appends to the log; the last of them, and no other, names the version.
@@ -31,7 +31,7 @@ class Version(msgspec.Struct, frozen=True, kw_only=True):
     plan_id: str
     version: int
     created_at: str
-    change_type: Change
+    change_type: ChangeType
     content_hash: str
     change_summary: str = ""
     author: str = ""
@@ -42,27 +42,27 @@ class Version(msgspec.Struct, frozen=True, kw_only=True):
     rolled_back_from: int = 0
     rolled_back_to: int = 0
     submission_id: str = ""
-    events: tuple[Event, ...]
+    events: tuple[PlanEvent, ...]
 
 
-def sealed(version: Version, plan: Plan) -> bytes:
+def encode_version(version: PlanVersion, plan: Plan) -> bytes:
     """A version and its plan as they are written: what is said and not what follows from it, a field a line, for git."""
     told = {**msgspec.to_builtins(version), "plan": msgspec.to_builtins(plan)}
     return msgspec.json.format(msgspec.json.encode({**told, "seal": _seal(told)}), indent=1) + b"\n"
 
 
-def opened(data: bytes) -> tuple[Version, Plan]:
+def decode_version(data: bytes) -> tuple[PlanVersion, Plan]:
     """What was written. Raises: ValueError, in words that go behind `it is damaged:`."""
-    told = _told(data)
-    return msgspec.convert(told, Version), msgspec.convert(told["plan"], Plan)  # a ValidationError is a ValueError
+    told = _decode_sealed(data)
+    return msgspec.convert(told, PlanVersion), msgspec.convert(told["plan"], Plan)  # a ValidationError is a ValueError
 
 
-def told_of(data: bytes) -> Version:
+def decode_metadata(data: bytes) -> PlanVersion:
     """The same without the plan. Raises: ValueError."""
-    return msgspec.convert(_told(data), Version)
+    return msgspec.convert(_decode_sealed(data), PlanVersion)
 
 
-def _told(data: bytes) -> dict[str, Any]:
+def _decode_sealed(data: bytes) -> dict[str, Any]:
     try:
         told = msgspec.json.decode(data)
     except (msgspec.DecodeError, RecursionError) as error:

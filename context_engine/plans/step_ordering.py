@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from context_engine.context.commands import Command
-from context_engine.plans.changeset import MAIN_SHARE, ChangeSet, Part, Touched
-from context_engine.plans.file_groups import Imports, folder_of, grouped
-from context_engine.plans.intent import Intent, Kind
-from context_engine.plans.model import Estimate, Level, Step
+from context_engine.plans.changeset import MAIN_SHARE, AffectedFile, ChangeSet, FileRelation
+from context_engine.plans.file_groups import Imports, folder_of, group_files
+from context_engine.plans.intent import TaskIntent, TaskKind
+from context_engine.plans.model import Estimate, Level, PlanStep
 
 EVIDENCE_MAX = 40
 CRITERIA_MAX = 6
@@ -27,7 +27,7 @@ FOCUS_MAX = 2
 REFERENCE_GROUPS_MAX = 8
 """With more folders than that the references are one step: nobody keeps twenty steps of the same kind apart."""
 
-_DO: Mapping[Kind, str] = {
+_TITLE_VERBS: Mapping[TaskKind, str] = {
     "add": "Add it in",
     "fix": "Fix it in",
     "refactor": "Rework",
@@ -42,7 +42,7 @@ _DO: Mapping[Kind, str] = {
 }
 
 
-_BESIDE: tuple[tuple[Part, str, str, str], ...] = (
+_RELATED: tuple[tuple[FileRelation, str, str, str], ...] = (
     (
         "registry",
         "Update what lists it in",
@@ -66,11 +66,11 @@ _BESIDE: tuple[tuple[Part, str, str, str], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class PlanTask:
     """What steps are made of: the task in its own clauses, what kind it is, its files, their imports, how it is checked."""
 
     clauses: tuple[str, ...]
-    wanted: Intent
+    wanted: TaskIntent
     change: ChangeSet
     imports: Imports
     commands: tuple[Command, ...]
@@ -83,12 +83,12 @@ class Task:
         return tuple(first[kind] for kind in kinds if kind in first)
 
 
-class Draft(NamedTuple):
+class StepDraft(NamedTuple):
     """A step without its name: `after` are the drafts that it waits for, by their place in the list."""
 
     title: str
     says: str
-    files: tuple[Touched, ...]
+    files: tuple[AffectedFile, ...]
     after: tuple[int, ...]
     criteria: tuple[str, ...]
     checks: tuple[str, ...]
@@ -97,19 +97,19 @@ class Draft(NamedTuple):
     creates: tuple[str, ...] = ()
 
 
-def steps(task: Task) -> tuple[Step, ...]:
+def build_steps(task: PlanTask) -> tuple[PlanStep, ...]:
     """The steps, in an order in which they can be done. Uids count from s1."""
-    drafts, later = _drafts(task)
-    return tuple(_step(number, draft) for number, draft in enumerate(drafts[: later if task.mvp_only else None], 1))
+    drafts, later = _draft_steps(task)
+    return tuple(_new_step(number, draft) for number, draft in enumerate(drafts[: later if task.mvp_only else None], 1))
 
 
-def set_aside(task: Task) -> tuple[str, ...]:
+def deferred_titles(task: PlanTask) -> tuple[str, ...]:
     """What a plan of the least that works leaves for later."""
-    drafts, later = _drafts(task)
+    drafts, later = _draft_steps(task)
     return tuple(draft.title for draft in drafts[later:]) if task.mvp_only else ()
 
 
-def is_likely(each: Touched) -> bool:
+def is_likely(each: AffectedFile) -> bool:
     """Whether nothing but search and history speaks for a file, and not strongly."""
     return each.score < MAIN_SHARE and all(one.kind in ("search", "history") for one in each.evidence)
 
@@ -117,22 +117,22 @@ def is_likely(each: Touched) -> bool:
 # -- the drafts -------------------------------------------------------------------------------------------------------
 
 
-def _drafts(task: Task) -> tuple[list[Draft], int]:
+def _draft_steps(task: PlanTask) -> tuple[list[StepDraft], int]:
     """All drafts, and the place from which on they can wait."""
-    drafts: list[Draft] = []
-    first = _add(drafts, _first(task), ())
-    main = _add(drafts, _main(task, first), first)
-    uses = _add(drafts, _references(task), main)
-    beside = _add(drafts, _beside(task), main)
+    drafts: list[StepDraft] = []
+    first = _append_drafts(drafts, _first_drafts(task), ())
+    main = _append_drafts(drafts, _main_drafts(task, first), first)
+    uses = _append_drafts(drafts, _reference_drafts(task), main)
+    beside = _append_drafts(drafts, _related_drafts(task), main)
     code = (*main, *uses, *beside) or first
-    _add(drafts, _tests(task) if task.wanted.kind != "test" else (), code)
+    _append_drafts(drafts, _test_drafts(task) if task.wanted.kind != "test" else (), code)
     later = len(drafts)
-    _add(drafts, _docs(task) if task.wanted.kind != "docs" else (), code)
-    _add(drafts, _rest(task, drafts), main or first)
+    _append_drafts(drafts, _doc_drafts(task) if task.wanted.kind != "docs" else (), code)
+    _append_drafts(drafts, _remaining_drafts(task, drafts), main or first)
     return drafts, later
 
 
-def _add(drafts: list[Draft], more: Iterable[Draft], after: tuple[int, ...]) -> tuple[int, ...]:
+def _append_drafts(drafts: list[StepDraft], more: Iterable[StepDraft], after: tuple[int, ...]) -> tuple[int, ...]:
     """Add drafts that wait for others; `after` of each counts inside the group that is added. Their places."""
     start = len(drafts)
     for draft in more:
@@ -141,22 +141,22 @@ def _add(drafts: list[Draft], more: Iterable[Draft], after: tuple[int, ...]) -> 
     return tuple(range(start, len(drafts)))
 
 
-def _first(task: Task) -> Iterator[Draft]:
+def _first_drafts(task: PlanTask) -> Iterator[StepDraft]:
     """What stands before everything else: the test that fails, or what the task is really about."""
     if task.wanted.kind == "fix":
-        yield _failing_test(task)
+        yield _failing_test_draft(task)
     elif task.wanted.kind == "docs":
-        yield from _docs(task)
+        yield from _doc_drafts(task)
     elif task.wanted.kind == "test":
-        yield from _tests(task)
+        yield from _test_drafts(task)
 
 
-def _failing_test(task: Task) -> Draft:
+def _failing_test_draft(task: PlanTask) -> StepDraft:
     """A fix that no test has asked for is a guess."""
     tests = _nearest_test(task)
     creates = (task.new_test,) if not tests and task.new_test else ()
     where = tests[0].path if tests else task.new_test
-    return Draft(
+    return StepDraft(
         f"Write a test that fails{f': {where}' if where else ''}",
         "Reproduce the trouble in a test before anything is changed.",
         tuple(tests),
@@ -169,24 +169,24 @@ def _failing_test(task: Task) -> Draft:
     )
 
 
-def _nearest_test(task: Task) -> list[Touched]:
+def _nearest_test(task: PlanTask) -> list[AffectedFile]:
     """The test in the folder of what is to be fixed, however it was found; else the surest one."""
     folders = {folder_of(each.path) for each in task.change.main()}
-    tests = [each for each in task.change.of("test") if folder_of(each.path) in folders] or _certain(task, "test")
+    tests = [each for each in task.change.of("test") if folder_of(each.path) in folders] or _certain_files(task, "test")
     return tests[:1]
 
 
-def _main(task: Task, first: tuple[int, ...]) -> list[Draft]:
+def _main_drafts(task: PlanTask, first: tuple[int, ...]) -> list[StepDraft]:
     """What the task is about, a step for each package; a task about tests changes nothing else."""
     if task.wanted.kind == "test" and first:
         return []
-    files = [*_certain(task, "definition"), *_certain(task, "source"), *_certain(task, "migration")]
-    groups = grouped([each.path for each in files], task.imports)
+    files = [*_certain_files(task, "definition"), *_certain_files(task, "source"), *_certain_files(task, "migration")]
+    groups = group_files([each.path for each in files], task.imports)
     known = {each.path: each for each in files}
     drafts = [
-        Draft(
-            _titled(_DO[task.wanted.kind], [known[path] for path in group.paths]),
-            _what(task),
+        StepDraft(
+            _format_title(_TITLE_VERBS[task.wanted.kind], [known[path] for path in group.paths]),
+            _describe_task(task),
             tuple(known[path] for path in group.paths),
             group.needs,
             (),
@@ -197,30 +197,30 @@ def _main(task: Task, first: tuple[int, ...]) -> list[Draft]:
         for group in groups
     ]
     done = ("the test of step 1 passes",) if first and task.wanted.kind == "fix" else ()
-    criteria = (*task.clauses, *_renamed(task), *done)[:CRITERIA_MAX]
+    criteria = (*task.clauses, *_rename_criteria(task), *done)[:CRITERIA_MAX]
     fallback = task.command("test") if not _has_tests(task) else ()
     checks = (*task.command("lint", "types"), *fallback)
     return [each._replace(criteria=criteria or ("what the task asks for holds",), checks=checks) for each in drafts]
 
 
-def _renamed(task: Task) -> tuple[str, ...]:
+def _rename_criteria(task: PlanTask) -> tuple[str, ...]:
     old, new = task.wanted.names[0] if task.wanted.names else "", task.wanted.new_name
     if task.wanted.kind == "rename" and old:
         return (f"nothing is defined as `{old}` any more", *((f"`{new}` is defined in its place",) if new else ()))
     return (f"nothing is defined as `{old}` any more",) if task.wanted.kind == "remove" and old else ()
 
 
-def _references(task: Task) -> list[Draft]:
+def _reference_drafts(task: PlanTask) -> list[StepDraft]:
     """Who uses it, a step for each package, or one for all of very many."""
-    files = _certain(task, "reference")
-    groups = grouped([each.path for each in files], task.imports)
+    files = _certain_files(task, "reference")
+    groups = group_files([each.path for each in files], task.imports)
     if len(groups) > REFERENCE_GROUPS_MAX:
         groups = [groups[0]._replace(paths=tuple(each.path for each in files), needs=())]
     known = {each.path: each for each in files}
     name = task.wanted.names[0] if task.wanted.names else "it"
     return [
-        Draft(
-            _titled("Adapt what uses it in", [known[path] for path in group.paths]),
+        StepDraft(
+            _format_title("Adapt what uses it in", [known[path] for path in group.paths]),
             "Change every place that names it; a search for the word finds all of them.",
             tuple(known[path] for path in group.paths),
             (),
@@ -233,74 +233,78 @@ def _references(task: Task) -> list[Draft]:
     ]
 
 
-def _beside(task: Task) -> Iterator[Draft]:
+def _related_drafts(task: PlanTask) -> Iterator[StepDraft]:
     """Lists, configuration, and what always changes with it."""
     checks = task.command("lint")
-    for part, title, says, criterion in _BESIDE:
-        files = tuple(_certain(task, part))
+    for part, title, says, criterion in _RELATED:
+        files = tuple(_certain_files(task, part))
         if files:
-            yield Draft(_titled(title, files), says, files, (), (criterion,), checks, REFERENCE_H * len(files))
+            yield StepDraft(
+                _format_title(title, files), says, files, (), (criterion,), checks, REFERENCE_H * len(files)
+            )
 
 
-def _tests(task: Task) -> Iterator[Draft]:
+def _test_drafts(task: PlanTask) -> Iterator[StepDraft]:
     """The tests of all that; one that had to fail first is done already."""
-    files = tuple(each for each in _focus(task, "test") if each not in _done(task))
+    files = tuple(each for each in _files_in_focus(task, "test") if each not in _tests_written_first(task))
     creates = (task.new_test,) if task.new_test and not files and task.wanted.kind != "fix" else ()
     if not files and not creates:
         return
     says = "Bring the tests up to what is now true, and test what is new."
     criteria = tuple(f"`{command}` passes" for command in task.command("test")) or ("all tests pass",)
-    title = _titled("Update the tests in", files) if files else f"Write a test: {task.new_test}"
-    yield Draft(
+    title = _format_title("Update the tests in", files) if files else f"Write a test: {task.new_test}"
+    yield StepDraft(
         title, says, files, (), criteria, task.command("test"), TEST_H * (len(files) + len(creates)), "high", creates
     )
 
 
-def _docs(task: Task) -> Iterator[Draft]:
-    files = tuple(_focus(task, "docs"))
+def _doc_drafts(task: PlanTask) -> Iterator[StepDraft]:
+    files = tuple(_files_in_focus(task, "docs"))
     if files:
         says = "Say what is different for whoever uses it; a changelog gets its line."
         criterion = ("nothing in these files describes what was before",)
-        yield Draft(_titled("Update the documents:", files), says, files, (), criterion, (), STEP_H * len(files), "low")
+        yield StepDraft(
+            _format_title("Update the documents:", files), says, files, (), criterion, (), STEP_H * len(files), "low"
+        )
 
 
-def _rest(task: Task, drafts: Sequence[Draft]) -> list[Draft]:
+def _remaining_drafts(task: PlanTask, drafts: Sequence[StepDraft]) -> list[StepDraft]:
     """What no other step has: likely and not certain, or for a task about tests what they test."""
     shown = {each.path for draft in drafts for each in draft.files}
     files = tuple(each for each in task.change.files if each.path not in shown)
     if not files:
         return []
     says = "Search and history make these likely, nothing more. Read the places, and change what the task touches."
-    title, criterion = _titled("Look through what may belong to it:", files), ("each of them was looked at",)
-    return [Draft(title, says, files, (), criterion, (), LOOK_H * len(files), "low")]
+    title, criterion = _format_title("Look through what may belong to it:", files), ("each of them was looked at",)
+    return [StepDraft(title, says, files, (), criterion, (), LOOK_H * len(files), "low")]
 
 
-def _focus(task: Task, part: Part) -> list[Touched]:
+def _files_in_focus(task: PlanTask, part: FileRelation) -> list[AffectedFile]:
     """The certain files of a part; when the task is about that part, the likeliest of them at least."""
-    sure = _certain(task, part)
+    sure = _certain_files(task, part)
     return sure or (task.change.of(part)[:FOCUS_MAX] if task.wanted.kind == part else [])
 
 
-def _done(task: Task) -> list[Touched]:
+def _tests_written_first(task: PlanTask) -> list[AffectedFile]:
     return _nearest_test(task) if task.wanted.kind == "fix" else []
 
 
-def _certain(task: Task, part: Part) -> list[Touched]:
+def _certain_files(task: PlanTask, part: FileRelation) -> list[AffectedFile]:
     return [each for each in task.change.files if each.part == part and not is_likely(each)]
 
 
-def _has_tests(task: Task) -> bool:
-    return bool(_certain(task, "test") or task.new_test)
+def _has_tests(task: PlanTask) -> bool:
+    return bool(_certain_files(task, "test") or task.new_test)
 
 
-def _what(task: Task) -> str:
+def _describe_task(task: PlanTask) -> str:
     return "; ".join(task.clauses) or "Do what the task says here."
 
 
 # -- the words --------------------------------------------------------------------------------------------------------
 
 
-def _titled(verb: str, files: Sequence[Touched]) -> str:
+def _format_title(verb: str, files: Sequence[AffectedFile]) -> str:
     """What is done, and where; of several files the first is named."""
     first, more = files[0], len(files) - 1
     symbol = next((each.symbol for each in first.evidence if each.symbol and each.kind in ("definition", "search")), "")
@@ -308,10 +312,10 @@ def _titled(verb: str, files: Sequence[Touched]) -> str:
     return f"{verb} {where}{f' and {more} more' if more else ''}"
 
 
-def _step(number: int, draft: Draft) -> Step:
+def _new_step(number: int, draft: StepDraft) -> PlanStep:
     likely = max(STEP_H, round(draft.hours * 4) / 4)
     proofs = [proof for each in draft.files for proof in each.evidence]
-    return Step(
+    return PlanStep(
         uid=f"s{number}",
         title=draft.title,
         description=draft.says,

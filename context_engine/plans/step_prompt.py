@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from context_engine.context.refinement_prompt import Part
-from context_engine.plans.work_packets import Packet
+from context_engine.plans.work_packets import WorkPacket
 from context_engine.text.visible_text import one_line
 
-TASK = (
+STEP_TASK = (
     "Write the changes of one step of a plan, as JSON by the schema, and nothing that belongs to another step. Quote text that is to "
     "be replaced exactly as it stands below; give new files whole. What you do not know, do not guess: leave the file out."
 )
 
 
-def parts(packet: Packet, context: str = "") -> list[Part]:
+def step_prompt_parts(packet: WorkPacket, context: str = "") -> list[Part]:
     """What stands in the brief, the most important first."""
     step = packet.step
     code = [

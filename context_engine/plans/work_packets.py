@@ -16,8 +16,8 @@ from context_engine.context.budget import Count
 from context_engine.context.widen import symbol_at, widened
 from context_engine.errors import CallError
 from context_engine.model import FileOutline
-from context_engine.plans.model import Plan, Step, numbers
-from context_engine.plans.plan_sources import Code
+from context_engine.plans.model import Plan, PlanStep, step_numbers
+from context_engine.plans.plan_sources import PlanWorkspace
 from context_engine.text.lines import count as count_lines
 from context_engine.text.lines import cut_out
 from context_engine.text.spans import LineSpan, merge
@@ -41,7 +41,7 @@ FILES_MAX = 40
 SYMBOLS_MAX = 30
 
 
-class Snippet(NamedTuple):
+class PacketSnippet(NamedTuple):
     """Lines of a file, and the definition that they are a part of."""
 
     span: LineSpan
@@ -56,35 +56,37 @@ class PacketFile(NamedTuple):
     sha: str
     change: str  # modify | create | delete
     why: str
-    snippets: tuple[Snippet, ...]
+    snippets: tuple[PacketSnippet, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Packet:
+class WorkPacket:
     """One step, ready to be worked on. `left_out` counts the files that had no room."""
 
     number: int
-    step: Step
+    step: PlanStep
     files: tuple[PacketFile, ...]
     symbols: tuple[str, ...]
     waits_for: tuple[int, ...]
     left_out: int = 0
 
 
-def packet(plan: Plan, step: Step, code: Code, count: Count, *, tokens_max: int = TOKENS_MAX) -> Packet:
+def build_packet(
+    plan: Plan, step: PlanStep, code: PlanWorkspace, count: Count, *, tokens_max: int = TOKENS_MAX
+) -> WorkPacket:
     """What somebody needs for a step. A file that is gone or cannot be read is named, without its text."""
-    number = numbers(plan)
+    number = step_numbers(plan)
     room = tokens_max - count("\n".join((step.title, step.description, *step.acceptance_criteria, *step.checks)))
-    files, left_out = _files(step, code, count, room)
+    files, left_out = _select_files(step, code, count, room)
     symbols = dict.fromkeys(each.symbol for each in step.evidence if each.symbol and each.symbol not in step.files)
     waits = tuple(sorted(number[uid] for uid in step.depends_on if uid in number))
-    return Packet(number[step.uid], step, files, tuple(symbols)[:SYMBOLS_MAX], waits, left_out)
+    return WorkPacket(number[step.uid], step, files, tuple(symbols)[:SYMBOLS_MAX], waits, left_out)
 
 
-def _files(step: Step, code: Code, count: Count, room: int) -> tuple[tuple[PacketFile, ...], int]:
+def _select_files(step: PlanStep, code: PlanWorkspace, count: Count, room: int) -> tuple[tuple[PacketFile, ...], int]:
     """The files, as many as there is room for, and their snippets: the first place of each before the second of any."""
     names = room * HEADS_SHARE
-    heads = [_head(path, change, step, code) for change, paths in _changes(step) for path in paths]
+    heads = [_file_head(path, change, step, code) for change, paths in _paths_by_change(step) for path in paths]
     shown: list[PacketFile] = []
     for head in heads[:FILES_MAX]:
         cost = FILE_TOKENS + count(f"{head.path} {head.why}")
@@ -93,24 +95,26 @@ def _files(step: Step, code: Code, count: Count, room: int) -> tuple[tuple[Packe
         names -= cost
         room -= cost
         shown.append(head)
-    wanted = {head.path: _spans(head.path, step, code) for head in shown if head.sha and head.change != "delete"}
+    wanted = {
+        head.path: _relevant_spans(head.path, step, code) for head in shown if head.sha and head.change != "delete"
+    }
     taken: dict[str, list[LineSpan]] = defaultdict(list)
-    for path, span in _in_turn(wanted):
-        cost = SNIPPET_TOKENS + count(_text(path, span, code))
+    for path, span in _round_robin(wanted):
+        cost = SNIPPET_TOKENS + count(_read_span(path, span, code))
         if cost <= room:
             room -= cost
             taken[path].append(span)
-    files = tuple(head._replace(snippets=_snippets(head.path, taken[head.path], code)) for head in shown)
+    files = tuple(head._replace(snippets=_read_snippets(head.path, taken[head.path], code)) for head in shown)
     return files, len(heads) - len(shown)
 
 
-def _changes(step: Step) -> Iterator[tuple[str, Sequence[str]]]:
+def _paths_by_change(step: PlanStep) -> Iterator[tuple[str, Sequence[str]]]:
     yield "modify", step.files_to_modify
     yield "create", step.files_to_create
     yield "delete", step.files_to_delete
 
 
-def _head(path: str, change: str, step: Step, code: Code) -> PacketFile:
+def _file_head(path: str, change: str, step: PlanStep, code: PlanWorkspace) -> PacketFile:
     why = ", ".join(dict.fromkeys(each.kind for each in step.evidence if each.path == path))
     try:
         return PacketFile(path, code.read(path).sha256, change, why, ())
@@ -118,13 +122,13 @@ def _head(path: str, change: str, step: Step, code: Code) -> PacketFile:
         return PacketFile(path, "", change, why, ())
 
 
-def _in_turn(wanted: Mapping[str, Sequence[LineSpan]]) -> Iterator[tuple[str, LineSpan]]:
+def _round_robin(wanted: Mapping[str, Sequence[LineSpan]]) -> Iterator[tuple[str, LineSpan]]:
     rows = ([(path, span) for span in spans] for path, spans in wanted.items())
     for turn in zip_longest(*rows):
         yield from (each for each in turn if each)
 
 
-def _spans(path: str, step: Step, code: Code) -> list[LineSpan]:
+def _relevant_spans(path: str, step: PlanStep, code: PlanWorkspace) -> list[LineSpan]:
     """The places of a step in a file, each with what is around it."""
     try:
         outline = code.outline(path)
@@ -135,10 +139,10 @@ def _spans(path: str, step: Step, code: Code) -> list[LineSpan]:
     ]
     if not places:
         return [LineSpan(1, min(HEAD_LINES, outline.lines))] if outline.lines else []
-    return list(dict.fromkeys(_around(*place, outline) for place in dict.fromkeys(places)))
+    return list(dict.fromkeys(_surrounding_span(*place, outline) for place in dict.fromkeys(places)))
 
 
-def _around(line: int, symbol: str, outline: FileOutline) -> LineSpan:
+def _surrounding_span(line: int, symbol: str, outline: FileOutline) -> LineSpan:
     """The definition that begins at or below a line under this name, or the one around it; else some lines."""
     symbols = [each for _, each in outline.symbols]
     own = [each.span for each in symbols if each.qualified == symbol and line <= each.span.first <= line + ABOVE_LINES]
@@ -150,14 +154,14 @@ def _around(line: int, symbol: str, outline: FileOutline) -> LineSpan:
     return LineSpan(max(1, line - CONTEXT_LINES), min(outline.lines, line + HEAD_LINES))
 
 
-def _snippets(path: str, spans: Sequence[LineSpan], code: Code) -> tuple[Snippet, ...]:
+def _read_snippets(path: str, spans: Sequence[LineSpan], code: PlanWorkspace) -> tuple[PacketSnippet, ...]:
     if not spans:
         return ()
     symbols = [each for _, each in code.outline(path).symbols]
-    return tuple(Snippet(span, _text(path, span, code), symbol_at(span, symbols)) for span in merge(spans))
+    return tuple(PacketSnippet(span, _read_span(path, span, code), symbol_at(span, symbols)) for span in merge(spans))
 
 
-def _text(path: str, span: LineSpan, code: Code) -> str:
+def _read_span(path: str, span: LineSpan, code: PlanWorkspace) -> str:
     try:
         text = code.read(path).text
     except CallError:

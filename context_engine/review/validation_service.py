@@ -20,8 +20,8 @@ from context_engine.review.validation.validation_request import Validated, Wante
 from context_engine.secrets import Secret
 
 if TYPE_CHECKING:
-    from context_engine.plans.plan_parsing import Remark
-    from context_engine.plans.plan_validation import Ground as PlanGround
+    from context_engine.plans.plan_parsing import PlanFinding
+    from context_engine.plans.plan_validation import WorkspacePaths as PlanGround
     from context_engine.review.validation.remark import Severity
 
 NEAR_MAX = 3
@@ -79,12 +79,12 @@ def plan_reader(ground: Callable[[], PlanGround]) -> Callable[[object], Iterator
     """What whoever knows plans says of one; `ground` are the paths it may speak of."""
 
     def read(value: object) -> Iterator[PlanRemark]:
-        from context_engine.plans.plan_parsing import parsed  # 20 ms, for those who validate a plan
-        from context_engine.plans.plan_validation import validated as checked
+        from context_engine.plans.plan_parsing import parse_plan  # 20 ms, for those who validate a plan
+        from context_engine.plans.plan_validation import validate_plan
 
-        plan, remarks = parsed(value)
-        found = checked(plan, ground(), remarks=remarks)
-        told: tuple[tuple[Severity, Sequence[Remark]], ...] = (
+        plan, remarks = parse_plan(value)
+        found = validate_plan(plan, ground(), remarks=remarks)
+        told: tuple[tuple[Severity, Sequence[PlanFinding]], ...] = (
             ("error", found.errors),
             ("warning", found.warnings),
             ("info", found.autofixes),

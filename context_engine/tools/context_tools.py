@@ -145,7 +145,7 @@ class _PlanStep(NamedTuple):
 
 def _step(engine: "Engine", plan_id: str) -> _PlanStep | None:
     """The step in progress, else the one that is best begun next; None when none is left. Raises: PlanNotFound."""
-    loaded = engine.plans.desk.load(plan_id)
+    loaded = engine.plans.repository.load(plan_id)
     now = loaded.execution
     uid = (*now.current, now.next, *now.ready)[0] if now and (now.current or now.ready) else ""
     for number, step in enumerate(loaded.plan.steps, 1):

@@ -24,7 +24,7 @@ PLAN_ID = TextArg("Id or name.", 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Sent(ArgumentType):
+class PlanArgument(ArgumentType):
     """A whole plan: an object, or one written as JSON in a text. Whoever reads it says what is wrong with it."""
 
     json_type: ClassVar[str] = "object"
@@ -38,7 +38,7 @@ class Sent(ArgumentType):
 
 
 @dataclass(frozen=True, slots=True)
-class Prose(ArgumentType):
+class LongText(ArgumentType):
     """A text that may be a whole log: its middle is cut out when it is kept, so the limit is not worth a word in the schema."""
 
     says: str
@@ -49,7 +49,7 @@ class Prose(ArgumentType):
 
 
 @dataclass(frozen=True, slots=True)
-class Rows(ArgumentType):
+class ObjectRows(ArgumentType):
     """A list of objects, for somebody else to check. `alone` is the field that a text in place of an object stands for."""
 
     json_type: ClassVar[str] = "array"
@@ -86,7 +86,7 @@ def which_step(number: int, uid: str) -> int | str:
     return uid.strip() or number
 
 
-def numbers_of(sent: tuple[str, ...]) -> tuple[int | str, ...]:
+def parse_step_numbers(sent: tuple[str, ...]) -> tuple[int | str, ...]:
     """Steps by number or uid, as a list of texts names them."""
     return tuple(int(each) if each.isdecimal() and len(each) < 7 else each for each in sent)
 

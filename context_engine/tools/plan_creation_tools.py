@@ -25,9 +25,9 @@ from context_engine.tools.truncate import NOTE_CHARS, compact_json, drop_empty, 
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
-    from context_engine.plans.model import Plan, Step
-    from context_engine.plans.plan_creation import Made, Saving
-    from context_engine.plans.plan_execution import Executed, FileChange
+    from context_engine.plans.model import Plan, PlanStep
+    from context_engine.plans.plan_creation import CreationResult, SaveOptions
+    from context_engine.plans.plan_execution import ExecutionResult, FileChange
     from context_engine.plans.plan_progress import Execution
 
 FILES_MAX = 30
@@ -146,48 +146,50 @@ def create_plan(
     format: Annotated[str, ChoiceArg("Of the reply.", ("json", "markdown"))] = "json",  # noqa: A002 - the word that callers know
 ) -> Reply:
     """Plan a task: find its files, tests, risks and questions in this repository, as steps in order."""
-    from context_engine.plans.plan_creation import Saving
+    from context_engine.plans.plan_creation import SaveOptions
 
     began = time.perf_counter()
-    saving = Saving(auto_save, save_name, save_tags or None, plan_id, submission_id)
+    saving = SaveOptions(auto_save, save_name, save_tags or None, plan_id, submission_id)
     if draft is not None:
-        made = engine.plans.making.taken(draft, saving, provenance="host", strict=strict, task=task)
-        return _planned(engine, made, Climbed("none"), began, "host", format)
+        made = engine.plans.factory.accept_draft(draft, saving, provenance="host", strict=strict, task=task)
+        return _plan_reply(engine, made, Climbed("none"), began, "host", format)
     if plan_id:
         raise InvalidArgument(
             "plan_id goes with a draft: it says which plan the draft replaces",
             suggestion="Send the draft too, or refine_plan to change the plan, or leave plan_id out.",
         )
     chosen = Filter(include_paths=include_paths, exclude_paths=exclude_paths)
-    made = engine.plans.making.created(
-        _asked(task, max_context_files, chosen, mvp_only, generate_diagrams, auto_scope), saving
+    made = engine.plans.factory.create(
+        _plan_request(task, max_context_files, chosen, mvp_only, generate_diagrams, auto_scope), saving
     )
-    made, climbed = _climbed(engine, call, made, saving, assist, context_token_budget)
-    return _planned(engine, made, climbed, began, climbed.used, format)
+    made, climbed = _refine_by_model(engine, call, made, saving, assist, context_token_budget)
+    return _plan_reply(engine, made, climbed, began, climbed.used, format)
 
 
-def _asked(task: str, files: int, chosen: Filter, mvp_only: bool, diagrams: bool, scoped: bool) -> Any:
-    from context_engine.plans.plan_sources import Asked
+def _plan_request(task: str, files: int, chosen: Filter, mvp_only: bool, diagrams: bool, scoped: bool) -> Any:
+    from context_engine.plans.plan_sources import PlanRequest
 
-    return Asked(task, files, chosen, mvp_only=mvp_only, with_diagrams=diagrams, with_scope=scoped)
+    return PlanRequest(task, files, chosen, mvp_only=mvp_only, with_diagrams=diagrams, with_scope=scoped)
 
 
-def _climbed(
-    engine: "Engine", call: Call, made: "Made", saving: "Saving", assist: str, tokens: int
-) -> "tuple[Made, Climbed]":
+def _refine_by_model(
+    engine: "Engine", call: Call, made: "CreationResult", saving: "SaveOptions", assist: str, tokens: int
+) -> "tuple[CreationResult, Climbed]":
     """The plan as a model has made it, if one is there and its plan is true; else what the caller may do next."""
     from dataclasses import replace
 
-    from context_engine.plans.plan_creation import problem, second_pass
+    from context_engine.plans.plan_creation import creation_prompt, first_errors
     from context_engine.plans.plan_parsing import draft_schema
 
-    second = second_pass(made, draft_schema(), tokens)
+    second = creation_prompt(made, draft_schema(), tokens)
     again = replace(saving, plan_id=made.plan.id if made.saved else "", submission_id=second.submission_id)
     tried = replace(again, auto=False)
 
     def check(draft: Any) -> str:
         try:
-            return problem(engine.plans.making.taken(draft, tried, provenance="model", task=made.plan.task))
+            return first_errors(
+                engine.plans.factory.accept_draft(draft, tried, provenance="model", task=made.plan.task)
+            )
         except CallError as error:
             return error.message
 
@@ -195,25 +197,27 @@ def _climbed(
     if climbed.draft is None:
         return made, climbed
     try:
-        better = engine.plans.making.taken(climbed.draft, again, provenance="model", task=made.plan.task)
+        better = engine.plans.factory.accept_draft(climbed.draft, again, provenance="model", task=made.plan.task)
     except CallError as error:  # somebody else was quicker
         told = (*climbed.warnings, f"the model's plan was not kept: {error.message}")
         return made, replace(climbed, used="none", draft=None, warnings=told)
     return replace(better, base=made.base), climbed
 
 
-def _planned(engine: "Engine", made: "Made", climbed: Climbed, began: float, used: str, shape: str) -> Reply:
+def _plan_reply(
+    engine: "Engine", made: "CreationResult", climbed: Climbed, began: float, used: str, shape: str
+) -> Reply:
     """A plan as it is answered."""
-    from context_engine.plans.plan_markdown import plan_text
+    from context_engine.plans.plan_markdown import render_plan
 
     warnings = [*made.warnings, *climbed.warnings]
     if shape == "markdown":
-        return Reply("\n\n".join([plan_text(made.plan), *(f"warning: {each}" for each in warnings)]))
+        return Reply("\n\n".join([render_plan(made.plan), *(f"warning: {each}" for each in warnings)]))
     reply: dict[str, Any] = {"ok": made.status != "draft_rejected", "status": made.status, "plan": {}}
-    reply |= {"validation": made.checked.wire(), "persistence": _kept(made)}
+    reply |= {"validation": made.checked.serialize(), "persistence": _persistence_row(made)}
     reply |= drop_empty(
         {
-            "planning_context": _context(made),
+            "planning_context": _context_row(made),
             "rejected": [{"place": each.place, "reason": each.reason} for each in made.rejected],
             "next": climbed.next,
             "warnings": warnings,
@@ -223,17 +227,17 @@ def _planned(engine: "Engine", made: "Made", climbed: Climbed, began: float, use
     meta = {"tool": "create_plan", "ms": ms, "assist_used": used, "model": count_model_tokens(climbed)}
     reply["meta"] = drop_empty(meta | {"index_freshness": made.base.change.freshness if made.base else ""})
     room = engine.settings.result_chars_max - NOTE_CHARS - reply_size(compact_json(reply))
-    return Reply(compact_json(reply | {"plan": _fitting(made.plan, room)}))
+    return Reply(compact_json(reply | {"plan": _fit_created_plan(made.plan, room)}))
 
 
-def _kept(made: "Made") -> dict[str, Any]:
+def _persistence_row(made: "CreationResult") -> dict[str, Any]:
     if made.saved is None:
         return {"saved": False}
     version = made.saved.version
     return {"saved": True, "plan_id": version.plan_id, "version": version.version, "file_path": made.saved.path}
 
 
-def _context(made: "Made") -> dict[str, Any]:
+def _context_row(made: "CreationResult") -> dict[str, Any]:
     """What the plan rests on."""
     if made.base is None:
         return {}
@@ -249,11 +253,11 @@ def _context(made: "Made") -> dict[str, Any]:
     )
 
 
-def _fitting(plan: "Plan", room: int) -> dict[str, Any]:
+def _fit_created_plan(plan: "Plan", room: int) -> dict[str, Any]:
     """The plan as JSON; of one that is too long the evidence is cut, then the descriptions, then told from its beginning."""
-    from context_engine.plans.plan_serialization import wire
+    from context_engine.plans.plan_serialization import serialize_plan
 
-    told = wire(plan)
+    told = serialize_plan(plan)
     if reply_size(compact_json(told)) <= room:
         return told
     told["note"] = "shortened to fit a reply: load_plan has all of it"
@@ -270,7 +274,7 @@ def _fitting(plan: "Plan", room: int) -> dict[str, Any]:
 # -- execute_plan -----------------------------------------------------------------------------------------------------
 
 
-class _Stand(NamedTuple):
+class _PlanStanding(NamedTuple):
     """A plan and how far it is; `is_kept` says whether its steps can be moved."""
 
     plan: "Plan"
@@ -301,7 +305,7 @@ def execute_plan(
 ) -> Reply:
     """Carry out a plan: read work packets of ready steps, then send changes to preview, apply and verify."""
     began = time.perf_counter()
-    stand = _stand(engine, plan, plan_id)
+    stand = _load_standing(engine, plan, plan_id)
     if apply_changes and not stand.is_kept:
         raise InvalidArgument(
             "changes are applied to steps of a plan that is kept",
@@ -310,84 +314,89 @@ def execute_plan(
     reply: dict[str, Any] = {"ok": True, "plan_id": stand.plan.id}
     climbed = Climbed()
     if not changes:
-        changes, climbed = _by_model(engine, call, stand, step_number, assist, additional_context)
-    done = _carried_out(engine, call, stand, step_number, changes, apply_changes, verify, strict) if changes else None
+        changes, climbed = _changes_by_model(engine, call, stand, step_number, assist, additional_context)
+    done = (
+        _execute_changes(engine, call, stand, step_number, changes, apply_changes, verify, strict) if changes else None
+    )
     if done is not None:
-        reply |= {"results": [_result(stand.plan, done, apply_changes)], **drop_empty({"backup_id": done.backup_id})}
+        reply |= {
+            "results": [_result_row(stand.plan, done, apply_changes)],
+            **drop_empty({"backup_id": done.backup_id}),
+        }
         reply["ok"] = done.verified.passed
-        stand = _stand(engine, plan, plan_id)
+        stand = _load_standing(engine, plan, plan_id)
     goes_on = done is None or (mode != "single_step" and (done.verified.passed or not stop_on_failure))
-    steps = _chosen(stand, mode, 0 if done else step_number)[:max_steps] if goes_on else []
+    steps = _choose_steps(stand, mode, 0 if done else step_number)[:max_steps] if goes_on else []
     packets = packet_rows(engine, stand.plan, stand.execution, steps)
     warnings = [*stand.warnings, *(done.warnings if done else ()), *climbed.warnings]
-    reply |= {"packets": packets, **_progress(stand)}
+    reply |= {"packets": packets, **_progress_row(stand)}
     reply |= drop_empty({"next": climbed.next, "warnings": warnings})
     ms = round((time.perf_counter() - began) * 1_000)
     meta = {"tool": "execute_plan", "ms": ms, "assist_used": climbed.used}
     reply["meta"] = meta | drop_empty({"model": count_model_tokens(climbed)})
-    return Reply(_cut(reply, engine.settings.result_chars_max))
+    return Reply(_shorten_reply(reply, engine.settings.result_chars_max))
 
 
-def _stand(engine: "Engine", plan: Any, plan_id: str) -> _Stand:
+def _load_standing(engine: "Engine", plan: Any, plan_id: str) -> _PlanStanding:
     """The plan that is meant, kept or handed in, and how far it is. Raises: InvalidArgument, PlanNotFound."""
-    from context_engine.plans.plan_parsing import parsed
-    from context_engine.plans.plan_progress import folded
+    from context_engine.plans.plan_parsing import parse_plan
+    from context_engine.plans.plan_progress import fold_progress
 
     if bool(plan_id.strip()) == (plan is not None):
         raise InvalidArgument(
             "plan_id or plan: one of the two is needed", suggestion="list_plans shows the plans that are kept."
         )
     if plan_id.strip():
-        loaded = engine.plans.desk.load(plan_id)
-        execution = loaded.execution or folded(loaded.plan, (), now=0.0)
-        return _Stand(loaded.plan, execution, True, loaded.warnings)
-    sent = parsed(plan).plan
+        loaded = engine.plans.repository.load(plan_id)
+        execution = loaded.execution or fold_progress(loaded.plan, (), now=0.0)
+        return _PlanStanding(loaded.plan, execution, True, loaded.warnings)
+    sent = parse_plan(plan).plan
     try:
-        return _stand(engine, None, sent.id) if sent.id else _unkept(sent, engine)
+        return _load_standing(engine, None, sent.id) if sent.id else _unsaved_standing(sent, engine)
     except PlanNotFound:
-        return _unkept(sent, engine)
+        return _unsaved_standing(sent, engine)
 
 
-def _unkept(plan: "Plan", engine: "Engine") -> _Stand:
+def _unsaved_standing(plan: "Plan", engine: "Engine") -> _PlanStanding:
     """A plan that only the caller has: nobody has begun it. Raises: Cycle, DanglingDependency."""
-    from context_engine.plans.plan_progress import folded
-    from context_engine.plans.plan_validation import refuse, validated
+    from context_engine.plans.plan_progress import fold_progress
+    from context_engine.plans.plan_validation import raise_fatal_errors, validate_plan
 
-    checked = validated(plan, engine.plans.ground)
-    refuse(checked)
-    return _Stand(checked.plan, folded(checked.plan, (), now=0.0), False)
+    checked = validate_plan(plan, engine.plans.paths)
+    raise_fatal_errors(checked)
+    return _PlanStanding(checked.plan, fold_progress(checked.plan, (), now=0.0), False)
 
 
-def _step(stand: _Stand, number: int) -> "Step":
+def _target_step(stand: _PlanStanding, number: int) -> "PlanStep":
     """The step that changes are for: the one named, else the only one in progress, else the next. Raises: InvalidArgument."""
-    from context_engine.plans.model import step_of
+    from context_engine.plans.model import find_step
 
     if number:
-        return step_of(stand.plan, number)
+        return find_step(stand.plan, number)
     current = stand.execution.current or (stand.execution.next,)
     if len(current) != 1 or not current[0]:
         raise InvalidArgument(
             "it is not clear which step the changes are for",
             suggestion="Say step_number; view_progress shows the steps.",
         )
-    return step_of(stand.plan, current[0])
+    return find_step(stand.plan, current[0])
 
 
-def _carried_out(
+def _execute_changes(
     engine: "Engine",
     call: Call,
-    stand: _Stand,
+    stand: _PlanStanding,
     number: int,
     changes: "Sequence[FileChange]",
     is_applied: bool,
     verify: str,
     strict: bool,
-) -> "Executed":
+) -> "ExecutionResult":
     """The changes, tried or written."""
-    step, executing = _step(stand, number), engine.plans.executing
+    step, executing = _target_step(stand, number), engine.plans.executor
     if not is_applied:
-        return executing.tried(step, changes, strict=strict)
-    return executing.applied(
+        return executing.preview(step, changes, strict=strict)
+    return executing.apply(
         stand.plan,
         stand.execution,
         step,
@@ -399,24 +408,29 @@ def _carried_out(
     )
 
 
-def _by_model(
-    engine: "Engine", call: Call, stand: _Stand, number: int, assist: str, context: str
+def _changes_by_model(
+    engine: "Engine", call: Call, stand: _PlanStanding, number: int, assist: str, context: str
 ) -> "tuple[Sequence[FileChange], Climbed]":
     """The changes that a model makes for a step that was named; or how the caller hands in his own."""
     from context_engine.context.refinement import SecondPass
     from context_engine.context.refinement_prompt import brief
-    from context_engine.plans.work_packets import packet
+    from context_engine.plans.work_packets import build_packet
 
     if not number or assist == "off":
         return (), Climbed()
-    from context_engine.plans.step_prompt import TASK, parts
+    from context_engine.plans.step_prompt import STEP_TASK, step_prompt_parts
 
-    made = packet(stand.plan, _step(stand, number), engine.plans.sources().code, engine.team().count)
+    made = build_packet(stand.plan, _target_step(stand, number), engine.plans.sources().code, engine.team().count)
     arguments: dict[str, Any] = {"plan_id": stand.plan.id, "step_number": number}
     kinds = FileChanges("").fields()
     schema = {"type": "object", "required": ["changes"], "properties": {"changes": kinds}}
     second = SecondPass(
-        "execute_plan", brief(TASK, parts(made, context)), schema, arguments, "changes", is_stored=False
+        "execute_plan",
+        brief(STEP_TASK, step_prompt_parts(made, context)),
+        schema,
+        arguments,
+        "changes",
+        is_stored=False,
     )
     climbed = engine.ladder.climb(second, assist, cancel=call.cancel)
     if climbed.draft is None:
@@ -424,35 +438,35 @@ def _by_model(
     return FileChanges("").read("changes", climbed.draft["changes"]), climbed
 
 
-def _chosen(stand: _Stand, mode: str, number: int) -> "list[Step]":
+def _choose_steps(stand: _PlanStanding, mode: str, number: int) -> "list[PlanStep]":
     """The steps whose packets are wanted: the one named; the next one; all that are ready; all that are left, in their order."""
-    from context_engine.plans.dependency_graph import graph
-    from context_engine.plans.model import step_of
+    from context_engine.plans.dependency_graph import build_graph
+    from context_engine.plans.model import find_step
     from context_engine.plans.plan_lifecycle import DONE
 
     if number:
-        return [step_of(stand.plan, number)]
+        return [find_step(stand.plan, number)]
     if mode == "single_step":
         uids: Sequence[str] = [stand.execution.next or next(iter(stand.execution.current), "")]
     elif mode == "all_ready":
         uids = stand.execution.ready
     else:
-        uids = [uid for uid in graph(stand.plan).order if stand.execution.steps[uid].status not in DONE]
-    return [step_of(stand.plan, uid) for uid in uids if uid]
+        uids = [uid for uid in build_graph(stand.plan).order if stand.execution.steps[uid].status not in DONE]
+    return [find_step(stand.plan, uid) for uid in uids if uid]
 
 
 # -- replies ----------------------------------------------------------------------------------------------------------
 
 
-def _result(plan: "Plan", done: "Executed", is_applied: bool) -> dict[str, Any]:
+def _result_row(plan: "Plan", done: "ExecutionResult", is_applied: bool) -> dict[str, Any]:
     """What came of the changes of one step."""
-    from context_engine.plans.model import numbers
+    from context_engine.plans.model import step_numbers
 
     checks = [drop_empty(each._asdict()) | {"passed": each.passed} for each in done.verified.checks]
     failed = [
         f"{f'{each.kind} {each.name}'.strip()}: {each.says}" for each in done.verified.checks if each.passed is False
     ]
-    row: dict[str, Any] = {"step_number": numbers(plan)[done.step.uid], "success": done.verified.passed}
+    row: dict[str, Any] = {"step_number": step_numbers(plan)[done.step.uid], "success": done.verified.passed}
     row |= {"is_preview": not is_applied, "completed": done.completed}
     row["applied" if is_applied else "would_apply"] = [
         drop_empty(
@@ -473,18 +487,18 @@ def _result(plan: "Plan", done: "Executed", is_applied: bool) -> dict[str, Any]:
     return row | drop_empty({"verification": checks, "remaining_files": list(done.remaining), "error": error})
 
 
-def _progress(stand: _Stand) -> dict[str, Any]:
+def _progress_row(stand: _PlanStanding) -> dict[str, Any]:
     """How far the plan is."""
-    from context_engine.plans.model import numbers
-    from context_engine.plans.plan_execution import next_steps
+    from context_engine.plans.model import step_numbers
+    from context_engine.plans.plan_execution import ready_numbers
 
-    number, execution = numbers(stand.plan), stand.execution
+    number, execution = step_numbers(stand.plan), stand.execution
     told = {"status": execution.status, "percentage": execution.percentage, "counts": dict(execution.counts)}
     told["current_steps"] = sorted(number[uid] for uid in execution.current)
-    return {"next_ready_steps": list(next_steps(stand.plan, execution)), "progress": told}
+    return {"next_ready_steps": list(ready_numbers(stand.plan, execution)), "progress": told}
 
 
-def _cut(reply: dict[str, Any], chars_max: int) -> str:
+def _shorten_reply(reply: dict[str, Any], chars_max: int) -> str:
     """The reply; of one that is too long the last packets are left out and named, then the longest differences."""
     left_out: list[int] = []
     while reply_size(compact_json(reply)) > chars_max - NOTE_CHARS and reply["packets"]:

@@ -7,11 +7,11 @@ from context_engine.tools.file_tools import SHA_CHARS
 from context_engine.tools.truncate import compact_json, cut_to_size, drop_empty
 
 if TYPE_CHECKING:
-    from context_engine.plans.model import Plan, Step
+    from context_engine.plans.model import Plan, PlanStep
     from context_engine.plans.plan_progress import Execution
-    from context_engine.plans.plan_sources import Sources
-    from context_engine.plans.work_packets import Packet, PacketFile
-    from context_engine.tools.plan_tools import Plans
+    from context_engine.plans.plan_sources import PlanSources
+    from context_engine.plans.work_packets import PacketFile, WorkPacket
+    from context_engine.tools.plan_tools import PlanToolsEngine
 
 FIELDS_TOKENS = 200
 """What a packet costs beside the words of its step and its files: the names of its fields, how to take it back."""
@@ -20,27 +20,29 @@ TRIES = 4
 ROLLBACK = "apply_changes answers with backup_id: undo_edit with undo_id set to it takes everything back"
 
 
-def packet_rows(engine: "Plans", plan: "Plan", execution: "Execution", steps: "Iterable[Step]") -> list[dict[str, Any]]:
+def packet_rows(
+    engine: "PlanToolsEngine", plan: "Plan", execution: "Execution", steps: "Iterable[PlanStep]"
+) -> list[dict[str, Any]]:
     """A packet for each of these steps."""
     sources = engine.plans.sources()
     rows = []
     for step in steps:
-        row, shown = _fitting(plan, execution, step, sources)
+        row, shown = _fit_packet(plan, execution, step, sources)
         engine.showed(shown)
         rows.append(row)
     return rows
 
 
-def _fitting(
-    plan: "Plan", execution: "Execution", step: "Step", sources: "Sources"
+def _fit_packet(
+    plan: "Plan", execution: "Execution", step: "PlanStep", sources: "PlanSources"
 ) -> tuple[dict[str, Any], list[str]]:
     """The packet of a step as a row that costs no more than it may, and the files that it shows."""
-    from context_engine.plans.work_packets import TOKENS_MAX, packet
+    from context_engine.plans.work_packets import TOKENS_MAX, build_packet
 
     room, over, count = TOKENS_MAX - FIELDS_TOKENS, 0, sources.team.count
     for _ in range(TRIES):
-        made = packet(plan, step, sources.code, count, tokens_max=room)
-        row = _row(made, execution.steps[step.uid].status)
+        made = build_packet(plan, step, sources.code, count, tokens_max=room)
+        row = _packet_row(made, execution.steps[step.uid].status)
         if (over := count(compact_json(row)) - TOKENS_MAX) <= 0:
             break
         room -= over
@@ -49,7 +51,7 @@ def _fitting(
     return row, [file.path for file in made.files if file.sha]
 
 
-def _row(made: "Packet", status: str) -> dict[str, Any]:
+def _packet_row(made: "WorkPacket", status: str) -> dict[str, Any]:
     step = made.step
     row = {
         "step": made.number,
@@ -58,7 +60,7 @@ def _row(made: "Packet", status: str) -> dict[str, Any]:
         "status": status,
         "why": step.description,
         "waits_for": list(made.waits_for),
-        "files": [_file(each) for each in made.files],
+        "files": [_file_row(each) for each in made.files],
         "files_left_out": made.left_out or None,
         "symbols": list(made.symbols),
         "acceptance_criteria": list(step.acceptance_criteria),
@@ -68,7 +70,7 @@ def _row(made: "Packet", status: str) -> dict[str, Any]:
     return drop_empty(row)
 
 
-def _file(file: "PacketFile") -> dict[str, Any]:
+def _file_row(file: "PacketFile") -> dict[str, Any]:
     row = {
         "path": file.path,
         "change": file.change,

@@ -8,8 +8,8 @@ from context_engine.context.refinement import ASSISTS, Climbed
 from context_engine.errors import NotIndexed
 from context_engine.plans import mermaid
 from context_engine.plans.file_groups import folder_of
-from context_engine.plans.plan_diff import difference, wire_difference
-from context_engine.plans.plan_markdown import difference_text, plan_text
+from context_engine.plans.plan_diff import compare_plans, serialize_difference
+from context_engine.plans.plan_markdown import render_difference, render_plan
 from context_engine.storage import timestamps
 from context_engine.tools.arguments import (
     ENDLESS,
@@ -21,8 +21,8 @@ from context_engine.tools.arguments import (
     TextListArg,
     argument_error,
 )
-from context_engine.tools.plan_arguments import PLAN_ID, Rows, Sent
-from context_engine.tools.plan_replies import answer, shown_plan
+from context_engine.tools.plan_arguments import PLAN_ID, ObjectRows, PlanArgument
+from context_engine.tools.plan_replies import fit_plan, format_reply
 from context_engine.tools.tool import Call, Reply, tool
 from context_engine.tools.truncate import NOTE_CHARS, compact_json, drop_empty, reply_size, take_fitting_rows
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from context_engine.engine import Engine
     from context_engine.plans.model import Plan
     from context_engine.plans.plan_progress import Execution
-    from context_engine.plans.plan_refinement import Asked, Refinement
+    from context_engine.plans.plan_refinement import Refinement, RefinementRequest
 
 FORMATS = ("json", "markdown")
 DIAGRAMS = ("dependencies", "architecture", "gantt", "progress")
@@ -43,7 +43,7 @@ FILES_DRAWN_MAX = 12
 """Of a plan with more, folders are drawn instead: boxes for all its files could not be read."""
 YEARS = (0.0, 4_102_444_800.0)
 """1970 to 2100: when a chart may begin."""
-Version = IntegerArg("Its number.", 1, ENDLESS)
+VersionNumber = IntegerArg("Its number.", 1, ENDLESS)
 
 
 @tool(
@@ -58,11 +58,11 @@ def refine_plan(
     call: Call,
     plan_id: Annotated[str, TextArg("Id or name.", 0, 200)] = "",
     operations: Annotated[
-        tuple[Mapping[str, Any], ...], Rows("op: add_step, remove_step ...", most=OPERATIONS_MAX)
+        tuple[Mapping[str, Any], ...], ObjectRows("op: add_step, remove_step ...", most=OPERATIONS_MAX)
     ] = (),
     feedback: Annotated[str, TextArg("In words.", 0, 10_000)] = "",
-    draft: Annotated[Any, Sent("Your version.")] = None,
-    current_plan: Annotated[Any, Sent("A plan instead of an id.")] = None,
+    draft: Annotated[Any, PlanArgument("Your version.")] = None,
+    current_plan: Annotated[Any, PlanArgument("A plan instead of an id.")] = None,
     clarifications: Annotated[Mapping[str, Any], ObjectArg("Answers, by question or its id.")] = {},
     focus_steps: Annotated[tuple[str, ...], TextListArg("Steps the feedback is about.")] = (),
     expected_version: Annotated[int | None, IntegerArg("Refused unless this is the newest.", 0, ENDLESS)] = None,
@@ -74,10 +74,10 @@ def refine_plan(
     format: Annotated[str, ChoiceArg("Of the reply.", FORMATS)] = "json",  # noqa: A002 - the word that callers know
 ) -> Reply:
     """Refine a plan: edit, split, merge, move steps, answer questions, take feedback; all or none."""
-    from context_engine.plans.plan_refinement import Asked
+    from context_engine.plans.plan_refinement import RefinementRequest
 
     began = time.perf_counter()
-    asked = Asked(
+    asked = RefinementRequest(
         plan_id=plan_id.strip(),
         plan=current_plan,
         expected_version=expected_version,
@@ -91,26 +91,26 @@ def refine_plan(
         strict=strict,
         submission_id=submission_id,
     )
-    made = engine.plans.refining.refined(asked)
+    made = engine.plans.refiner.refine(asked)
     if draft is not None or made.status == "draft_rejected":
-        return _told(engine, made, Climbed("none"), "host" if draft is not None else "none", began, format)
-    made, climbed = _climbed(engine, call, made, asked, assist)
-    return _told(engine, made, climbed, climbed.used, began, format)
+        return _refinement_reply(engine, made, Climbed("none"), "host" if draft is not None else "none", began, format)
+    made, climbed = _refine_by_model(engine, call, made, asked, assist)
+    return _refinement_reply(engine, made, climbed, climbed.used, began, format)
 
 
-def _climbed(
-    engine: "Engine", call: Call, made: "Refinement", asked: "Asked", assist: str
+def _refine_by_model(
+    engine: "Engine", call: Call, made: "Refinement", asked: "RefinementRequest", assist: str
 ) -> "tuple[Refinement, Climbed]":
     """What is left of the feedback, taken up by a model, or handed to the caller; nothing when nothing is left."""
     from dataclasses import replace
 
     from context_engine.plans.plan_parsing import draft_schema
-    from context_engine.plans.plan_refinement import Asked, second_pass
+    from context_engine.plans.plan_refinement import RefinementRequest, refinement_prompt
 
     if assist == "off" or (assist == "auto" and not made.plan.open_feedback):
         return made, Climbed("none")
-    second = second_pass(made, draft_schema(), asked.focus)
-    again = Asked(
+    second = refinement_prompt(made, draft_schema(), asked.focus)
+    again = RefinementRequest(
         plan_id=made.plan.id if made.saved else "",
         plan=None if made.saved else asked.plan,
         force_reopen=asked.force_reopen,
@@ -120,35 +120,42 @@ def _climbed(
     )
 
     def check(draft: Any) -> str:
-        tried = engine.plans.refining.refined(replace(again, draft=draft, auto_save=False))
+        tried = engine.plans.refiner.refine(replace(again, draft=draft, auto_save=False))
         return "; ".join(each.message for each in tried.checked.errors[:3])
 
     climbed = engine.ladder.climb(second, assist, check=check, cancel=call.cancel)
     if climbed.draft is None:
         return made, climbed
-    better = engine.plans.refining.refined(replace(again, draft=climbed.draft))
+    better = engine.plans.refiner.refine(replace(again, draft=climbed.draft))
     return replace(
-        better, before=made.before, applied=made.applied, found=difference(made.before, better.plan)
+        better, before=made.before, applied=made.applied, found=compare_plans(made.before, better.plan)
     ), climbed
 
 
-def _told(engine: "Engine", made: "Refinement", climbed: Climbed, used: str, began: float, shape: str) -> Reply:
+def _refinement_reply(
+    engine: "Engine", made: "Refinement", climbed: Climbed, used: str, began: float, shape: str
+) -> Reply:
     """A refinement as it is answered."""
     warnings, is_kept = [*made.warnings, *climbed.warnings], made.status != "draft_rejected"
     if shape == "markdown":
         wrong = [f"rejected, nothing was kept: {each.message}" for each in made.checked.errors if not is_kept]
-        told = [*wrong, plan_text(made.plan), difference_text(made.found), *(f"warning: {each}" for each in warnings)]
+        told = [
+            *wrong,
+            render_plan(made.plan),
+            render_difference(made.found),
+            *(f"warning: {each}" for each in warnings),
+        ]
         return Reply("\n\n".join(told))
     reply: dict[str, Any] = {
         "ok": is_kept,
         "status": made.status,
         "version": made.plan.version,
-        **_rows("applied_operations", [drop_empty(each._asdict()) for each in made.applied]),
+        **_limit_rows("applied_operations", [drop_empty(each._asdict()) for each in made.applied]),
         "open_feedback": list(made.plan.open_feedback),
         "validation": {
-            key: row for name, rows in made.checked.wire().items() for key, row in _rows(name, rows).items()
+            key: row for name, rows in made.checked.serialize().items() for key, row in _limit_rows(name, rows).items()
         },
-        "persistence": _kept(made),
+        "persistence": _persistence_row(made),
     }
     reply |= drop_empty(
         {
@@ -164,14 +171,14 @@ def _told(engine: "Engine", made: "Refinement", climbed: Climbed, used: str, beg
     meta = {"tool": "refine_plan", "ms": ms, "assist_used": used, "tokens": climbed.tokens and climbed.tokens._asdict()}
     reply["meta"] = drop_empty(meta)
     room = engine.settings.result_chars_max - NOTE_CHARS
-    reply["diff"] = _difference_in(
-        wire_difference(made.found), max(room - reply_size(compact_json(reply)), ROOM_LEAST) // 3
+    reply["diff"] = _fit_difference(
+        serialize_difference(made.found), max(room - reply_size(compact_json(reply)), ROOM_LEAST) // 3
     )
-    plan, cut = shown_plan(made.plan, max(room - reply_size(compact_json(reply)), ROOM_LEAST))
+    plan, cut = fit_plan(made.plan, max(room - reply_size(compact_json(reply)), ROOM_LEAST))
     return Reply(compact_json(reply | {"plan": plan} | cut))
 
 
-def _kept(made: "Refinement") -> dict[str, Any]:
+def _persistence_row(made: "Refinement") -> dict[str, Any]:
     if made.saved is None:
         return {"saved": False}
     version = made.saved.version
@@ -179,17 +186,19 @@ def _kept(made: "Refinement") -> dict[str, Any]:
     return drop_empty(told | {"unchanged": made.saved.unchanged or None})
 
 
-def _difference_in(told: dict[str, Any], room: int) -> dict[str, Any]:
+def _fit_difference(told: dict[str, Any], room: int) -> dict[str, Any]:
     """The difference in so many characters: the first rows of every list, and how many there are."""
     changes, graph = told.pop("field_changes"), told.pop("graph_changes")
-    cut = {key: each for name, value in told.items() for key, each in _rows(name, value).items()}
-    cut["graph_changes"] = {key: each for name, value in graph.items() for key, each in _rows(name, value).items()}
+    cut = {key: each for name, value in told.items() for key, each in _limit_rows(name, value).items()}
+    cut["graph_changes"] = {
+        key: each for name, value in graph.items() for key, each in _limit_rows(name, value).items()
+    }
     shown = take_fitting_rows(changes, chars_max=room - reply_size(compact_json(cut)) + NOTE_CHARS)
     left = len(changes) - len(shown)
     return cut | {"field_changes": list(shown)} | ({"field_changes_left_out": left} if left else {})
 
 
-def _rows(name: str, value: Any) -> dict[str, Any]:
+def _limit_rows(name: str, value: Any) -> dict[str, Any]:
     """A field of a reply; of a long list the first rows, and how many there are."""
     if not isinstance(value, list) or len(value) <= ROWS_SHOWN:
         return {name: value}
@@ -205,25 +214,25 @@ def visualize_plan(
     call: Call,  # noqa: ARG001 - every tool takes it
     plan_id: Annotated[str, TextArg("Id or name.", 0, 200)] = "",
     diagram_type: Annotated[str, ChoiceArg("What to draw.", DIAGRAMS)] = "dependencies",
-    plan: Annotated[Any, Sent("A plan instead of an id.")] = None,
-    version: Annotated[int | None, Version] = None,
+    plan: Annotated[Any, PlanArgument("A plan instead of an id.")] = None,
+    version: Annotated[int | None, VersionNumber] = None,
     direction: Annotated[str, ChoiceArg("Down or right.", ("td", "lr"))] = "td",
     max_label: Annotated[int, IntegerArg("Characters of a title.", 20, 120)] = mermaid.LABEL_CHARS,
     start_date: Annotated[str, TextArg("Of the Gantt chart: 2026-11-21.", 0, 40)] = "",
 ) -> Reply:
     """Show a plan as a Mermaid diagram of its steps or modules."""
-    drawn, execution = _drawable(engine, plan_id, plan, version)
+    drawn, execution = _load_drawable(engine, plan_id, plan, version)
     way: mermaid.Direction = "LR" if direction == "lr" else "TD"
     warnings: list[str] = []
     if diagram_type == "dependencies":
-        picture = mermaid.dependencies(drawn, execution, direction=way, label_chars=max_label)
+        picture = mermaid.draw_dependencies(drawn, execution, direction=way, label_chars=max_label)
     elif diagram_type == "progress":
-        picture = mermaid.progress(drawn, execution, direction=way, label_chars=max_label)
+        picture = mermaid.draw_progress(drawn, execution, direction=way, label_chars=max_label)
     elif diagram_type == "gantt":
-        picture = mermaid.gantt(drawn, execution, start=_start(start_date, drawn), label_chars=max_label)
+        picture = mermaid.draw_gantt(drawn, execution, start=_chart_start(start_date, drawn), label_chars=max_label)
     else:
-        touched, imports, warnings = _modules(engine, drawn)
-        picture = mermaid.architecture(touched, imports, direction=way, label_chars=max_label)
+        touched, imports, warnings = _find_modules(engine, drawn)
+        picture = mermaid.draw_architecture(touched, imports, direction=way, label_chars=max_label)
     if execution and execution.damage:
         warnings = [*warnings, execution.damage]
     told = {
@@ -234,24 +243,24 @@ def visualize_plan(
         "legend": picture.legend,
         "warnings": warnings,
     }
-    return Reply(answer(told | {"omitted": list(picture.omitted)}, kept=("omitted",)))
+    return Reply(format_reply(told | {"omitted": list(picture.omitted)}, kept=("omitted",)))
 
 
-def _drawable(engine: "Engine", plan_id: str, sent: Any, version: int | None) -> "tuple[Plan, Execution]":
+def _load_drawable(engine: "Engine", plan_id: str, sent: Any, version: int | None) -> "tuple[Plan, Execution]":
     """The plan that is meant, and how far it is: not begun, where it is not on the desk."""
-    from context_engine.plans.plan_parsing import parsed
-    from context_engine.plans.plan_progress import folded
+    from context_engine.plans.plan_parsing import parse_plan
+    from context_engine.plans.plan_progress import fold_progress
 
     if sent is not None:
-        plan = parsed(sent).plan
-        return plan, folded(plan, (), now=0.0)
+        plan = parse_plan(sent).plan
+        return plan, fold_progress(plan, (), now=0.0)
     if not plan_id.strip():
         raise argument_error("plan_id", "is missing", "list_plans shows ids and names; or pass the plan itself.")
-    loaded = engine.plans.desk.load(plan_id, version)
-    return loaded.plan, loaded.execution or folded(loaded.plan, loaded.events, now=0.0)
+    loaded = engine.plans.repository.load(plan_id, version)
+    return loaded.plan, loaded.execution or fold_progress(loaded.plan, loaded.events, now=0.0)
 
 
-def _start(said: str, plan: "Plan") -> float:
+def _chart_start(said: str, plan: "Plan") -> float:
     """When a chart begins: the day that is said, else the one on which the plan was made."""
     at = timestamps.seconds(said) if said.strip() else timestamps.seconds(plan.created_at)
     if said.strip() and (at is None or not YEARS[0] <= at <= YEARS[1]):
@@ -259,7 +268,7 @@ def _start(said: str, plan: "Plan") -> float:
     return mermaid.START if at is None else at
 
 
-def _modules(engine: "Engine", plan: "Plan") -> tuple[dict[str, list[int]], list[tuple[str, str]], list[str]]:
+def _find_modules(engine: "Engine", plan: "Plan") -> tuple[dict[str, list[int]], list[tuple[str, str]], list[str]]:
     """The modules that a plan touches, each with its steps, the imports around them, and what could not be asked."""
     by_folder = len(plan.files) > FILES_DRAWN_MAX
 
@@ -273,7 +282,7 @@ def _modules(engine: "Engine", plan: "Plan") -> tuple[dict[str, list[int]], list
             steps += [number] if number not in steps else []
     pairs: list[tuple[str, str]] = []
     warnings: list[str] = []
-    for path in sorted(path for path in plan.files if engine.plans.ground.has_path(path)):
+    for path in sorted(path for path in plan.files if engine.plans.paths.has_path(path)):
         pairs += [(path, str(other)) for other in engine.dependencies(path)]
         try:
             pairs += [(str(other), path) for other in engine.importers(path)]
@@ -290,14 +299,14 @@ def compare_plan_versions(
     engine: "Engine",
     call: Call,  # noqa: ARG001 - every tool takes it
     plan_id: Annotated[str, PLAN_ID],
-    from_version: Annotated[int, Version],
-    to_version: Annotated[int, Version],
+    from_version: Annotated[int, VersionNumber],
+    to_version: Annotated[int, VersionNumber],
     format: Annotated[str, ChoiceArg("Rendering.", FORMATS)] = "json",  # noqa: A002 - the word that callers know
 ) -> Reply:
     """Show what changed between two versions of a plan."""
-    desk = engine.plans.desk
-    found = difference(desk.load(plan_id, from_version).plan, desk.load(plan_id, to_version).plan)
+    desk = engine.plans.repository
+    found = compare_plans(desk.load(plan_id, from_version).plan, desk.load(plan_id, to_version).plan)
     if format == "markdown":
-        return Reply(difference_text(found))
-    told = _difference_in(wire_difference(found), engine.settings.result_chars_max - NOTE_CHARS)
+        return Reply(render_difference(found))
+    told = _fit_difference(serialize_difference(found), engine.settings.result_chars_max - NOTE_CHARS)
     return Reply(compact_json({"ok": True, "plan_id": found.after.id} | told))

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from context_engine.plans.model import Plan
-from context_engine.plans.plan_serialization import wire
+from context_engine.plans.plan_serialization import serialize_plan
 from context_engine.tools.truncate import (
     NOTE_CHARS,
     compact_json,
@@ -22,12 +22,12 @@ LEAST_CHARS = 100
 """Of each field of a step that has no room even alone."""
 
 
-def shown_plan(plan: Plan, room: int, *, from_step: int = 1) -> tuple[dict[str, Any], dict[str, Any]]:
+def fit_plan(plan: Plan, room: int, *, from_step: int = 1) -> tuple[dict[str, Any], dict[str, Any]]:
     """The plan as a reply of so many characters can hold it, and beside it what was left out; nothing when nothing was.
 
     `steps_shown`, `steps_total`, `next_step` (the `from_step` to go on with), `fields_left_out`.
     """
-    whole = wire(plan)
+    whole = serialize_plan(plan)
     if from_step <= 1 and reply_size(compact_json(whole)) <= room:
         return whole, {}
     rows = whole.pop("steps")
@@ -71,7 +71,7 @@ def _beginning(value: Any, room: int) -> Any:
     return value
 
 
-def page(text: str, room: int) -> str:
+def cut_lines(text: str, room: int) -> str:
     """A rendering up to so many characters, by whole lines; its last line says how much more there is."""
     lines = text.split("\n")
     count = count_fitting(lines, chars_max=room - NOTE_CHARS)
@@ -82,7 +82,7 @@ def page(text: str, room: int) -> str:
     )
 
 
-def answer(told: Mapping[str, Any], kept: tuple[str, ...] = ()) -> str:
+def format_reply(told: Mapping[str, Any], kept: tuple[str, ...] = ()) -> str:
     """A reply: `ok`, then what is told of it, without what is empty; `kept` stays whatever it is."""
     full = {"ok": True, **told}
     return compact_json({key: value for key, value in full.items() if key in kept or key in drop_empty({key: value})})

@@ -4,27 +4,36 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.errors import CallError, ContextEngineError, NeedsApproval
-from context_engine.plans.diffstat import diffstat
-from context_engine.plans.model import numbers
-from context_engine.plans.plan_markdown import plan_text, progress_text
-from context_engine.plans.plan_progress import wire_execution
-from context_engine.plans.plan_requests import AGENT, DECISIONS, HOURS_MAX, PERSON, Caller, Report
+from context_engine.plans.diffstat import compute_diffstat
+from context_engine.plans.model import step_numbers
+from context_engine.plans.plan_markdown import render_plan, render_progress
+from context_engine.plans.plan_progress import serialize_execution
+from context_engine.plans.plan_requests import AGENT, DECISIONS, HOURS_MAX, PERSON, CompletionReport, StepCaller
 from context_engine.tools.arguments import BooleanArg, ChoiceArg, IntegerArg, TextArg, TextListArg
-from context_engine.tools.plan_arguments import PLAN_ID, STEP, STEP_NUMBERS, UID, Prose, Rows, numbers_of, which_step
+from context_engine.tools.plan_arguments import (
+    PLAN_ID,
+    STEP,
+    STEP_NUMBERS,
+    UID,
+    LongText,
+    ObjectRows,
+    parse_step_numbers,
+    which_step,
+)
 from context_engine.tools.plan_packets import packet_rows
-from context_engine.tools.plan_replies import answer, page
+from context_engine.tools.plan_replies import cut_lines, format_reply
 from context_engine.tools.plan_tools import FORMATS, approval_row
 from context_engine.tools.tool import Call, Reply, tool
 from context_engine.tools.tool_questions import UserQuestion
 from context_engine.tools.truncate import NOTE_CHARS, cut_to_size, drop_empty, take_fitting_rows
 
 if TYPE_CHECKING:
-    from context_engine.plans.approval_events import Requested, Responded
+    from context_engine.plans.approval_events import ApprovalOutcome, ApprovalRequest
     from context_engine.plans.diffstat import Diffstat
     from context_engine.plans.model import Plan
     from context_engine.plans.plan_progress import Execution
-    from context_engine.plans.step_tracking import Tracked
-    from context_engine.tools.plan_tools import Plans
+    from context_engine.plans.step_tracking import StepUpdate
+    from context_engine.tools.plan_tools import PlanToolsEngine
 
 
 FILES_SHOWN_MAX = 50
@@ -40,7 +49,7 @@ RARE = ("step_uid", "expected_seq", "actor", "idempotency_key")
 
 @tool(touches="records", rare=("note", "expires_in_hours", "ask_user"))
 def request_approval(
-    engine: "Plans",
+    engine: "PlanToolsEngine",
     call: Call,
     plan_id: Annotated[str, PLAN_ID],
     step_numbers: Annotated[tuple[str, ...], STEP_NUMBERS] = (),
@@ -50,21 +59,25 @@ def request_approval(
 ) -> Reply:
     """Show the user a plan or steps to approve of."""
     asked = engine.plans.approvals.request(
-        plan_id, steps=numbers_of(step_numbers), note=note, expires_in_hours=expires_in_hours
+        plan_id, steps=parse_step_numbers(step_numbers), note=note, expires_in_hours=expires_in_hours
     )
-    planned = _planned(engine, asked)
-    told: dict[str, Any] = {"request": _request(asked, planned), "is_new": asked.is_new, "damage": asked.damage}
-    decided = _by_person(engine, call, asked, planned) if ask_user else None
+    planned = _request_diffstat(engine, asked)
+    told: dict[str, Any] = {"request": _request_row(asked, planned), "is_new": asked.is_new, "damage": asked.damage}
+    decided = _ask_person(engine, call, asked, planned) if ask_user else None
     if decided:
-        told |= {"request": _request(asked, planned, decided), "decision": decided.approval.status, **_after(decided)}
+        told |= {
+            "request": _request_row(asked, planned, decided),
+            "decision": decided.approval.status,
+            **_status_row(decided),
+        }
     else:
         told["next"] = "It is pending: respond_approval decides, or a person with `ctx plans approve`."
-    return Reply(answer(told))
+    return Reply(format_reply(told))
 
 
 @tool(touches="records", rare=("comment", "decided_by"))
 def respond_approval(
-    engine: "Plans",
+    engine: "PlanToolsEngine",
     call: Call,
     request_id: Annotated[str, TextArg("Its id.", 1)],
     action: Annotated[str, ChoiceArg("The decision.", DECISIONS)],
@@ -79,17 +92,17 @@ def respond_approval(
         decided = approvals.respond(request_id, action, comment=comment, modifications=modifications, by=by)
     except NeedsApproval:
         asked = approvals.get(request_id)
-        said = _by_person(engine, call, asked, _planned(engine, asked))
+        said = _ask_person(engine, call, asked, _request_diffstat(engine, asked))
         if said is None:
             raise
         decided = said
     told = {"success": True, "request": approval_row(decided.approval, decided.plan)}
-    return Reply(answer(told | _after(decided), kept=("next_steps",)))
+    return Reply(format_reply(told | _status_row(decided), kept=("next_steps",)))
 
 
 @tool(touches="records", rare=(*RARE, "force", "include_packet"))
 def start_step(
-    engine: "Plans",
+    engine: "PlanToolsEngine",
     call: Call,  # noqa: ARG001 - every tool takes it
     plan_id: Annotated[str, PLAN_ID],
     step_number: Annotated[int, STEP] = 0,
@@ -105,23 +118,23 @@ def start_step(
         plan_id,
         which_step(step_number, step_uid),
         force=force,
-        caller=Caller(expected_seq, actor, idempotency_key),
+        caller=StepCaller(expected_seq, actor, idempotency_key),
     )
-    told = _moved(moved) | (_packet(engine, moved) if include_packet else {})
+    told = _step_row(moved) | (_packet_field(engine, moved) if include_packet else {})
     way_on = "Edit the files, then complete_step or fail_step; or send the changes to execute_plan with apply_changes."
-    return Reply(answer(told | {"next": way_on}))
+    return Reply(format_reply(told | {"next": way_on}))
 
 
 @tool(touches="records", rare=(*RARE, "files_modified", "evidence", "criteria_met", "auto_detect_files", "force"))
 def complete_step(
-    engine: "Plans",
+    engine: "PlanToolsEngine",
     call: Call,  # noqa: ARG001 - every tool takes it
     plan_id: Annotated[str, PLAN_ID],
     step_number: Annotated[int, STEP] = 0,
     step_uid: Annotated[str, UID] = "",
-    notes: Annotated[str, Prose("What was done.")] = "",
+    notes: Annotated[str, LongText("What was done.")] = "",
     files_modified: Annotated[tuple[str, ...], TextListArg("Beside what git sees.", most=1_000)] = (),
-    evidence: Annotated[tuple[Mapping[str, Any], ...], Rows("command, exit_code, output.", "output", 20)] = (),
+    evidence: Annotated[tuple[Mapping[str, Any], ...], ObjectRows("command, exit_code, output.", "output", 20)] = (),
     criteria_met: Annotated[tuple[str, ...], TextListArg("Criteria, or their numbers.")] = (),
     auto_detect_files: Annotated[bool, BooleanArg("Ask git what changed since the start.")] = True,
     force: Annotated[bool, BooleanArg("Although it was not started; recorded.")] = False,
@@ -130,8 +143,8 @@ def complete_step(
     idempotency_key: Annotated[str, Key] = "",
 ) -> Reply:
     """Complete a started step: list what it unlocks and changed."""
-    report = Report(notes, files_modified, evidence, criteria_met, auto_detect_files)
-    caller = Caller(expected_seq, actor, idempotency_key)
+    report = CompletionReport(notes, files_modified, evidence, criteria_met, auto_detect_files)
+    caller = StepCaller(expected_seq, actor, idempotency_key)
     step = which_step(step_number, step_uid)
     moved, work = engine.plans.steps.complete(plan_id, step, report, force=force, caller=caller)
     told = {
@@ -140,18 +153,18 @@ def complete_step(
         "missing_files": list(work.missing_files),
         "unmet_criteria": list(work.unmet_criteria),
     }
-    head = _moved(moved)
-    return Reply(answer(head | told, kept=("unlocked", "unexpected_files", "missing_files")))
+    head = _step_row(moved)
+    return Reply(format_reply(head | told, kept=("unlocked", "unexpected_files", "missing_files")))
 
 
 @tool(touches="records", rare=(*RARE, "skip_dependents", "release"))
 def fail_step(
-    engine: "Plans",
+    engine: "PlanToolsEngine",
     call: Call,  # noqa: ARG001 - every tool takes it
     plan_id: Annotated[str, PLAN_ID],
     step_number: Annotated[int, STEP] = 0,
     step_uid: Annotated[str, UID] = "",
-    error: Annotated[str, Prose("What went wrong.")] = "",
+    error: Annotated[str, LongText("What went wrong.")] = "",
     retry: Annotated[bool, BooleanArg("Open it again.")] = False,
     skip: Annotated[bool, BooleanArg("Go on without it.")] = False,
     skip_dependents: Annotated[bool, BooleanArg("And without all that waits for it.")] = False,
@@ -169,7 +182,7 @@ def fail_step(
         skip=skip,
         skip_dependents=skip_dependents,
         release=release,
-        caller=Caller(expected_seq, actor, idempotency_key),
+        caller=StepCaller(expected_seq, actor, idempotency_key),
     )
     blocked = [uid for uid, because in moved.execution.blocked.items() if moved.step.uid in because]
     told = {
@@ -177,35 +190,37 @@ def fail_step(
         "skipped": _numbers(moved.plan, skipped),
         "retries_left": moved.state.retries_left,
     }
-    return Reply(answer(_moved(moved) | told, kept=("blocked", "skipped")))
+    return Reply(format_reply(_step_row(moved) | told, kept=("blocked", "skipped")))
 
 
 @tool(touches="nothing", rare=("include_steps", "format"))
 def view_progress(
-    engine: "Plans",
+    engine: "PlanToolsEngine",
     call: Call,  # noqa: ARG001 - every tool takes it
     plan_id: Annotated[str, PLAN_ID],
     include_steps: Annotated[bool, BooleanArg("Every step.")] = True,
     format: Annotated[str, ChoiceArg("Rendering.", FORMATS)] = "json",  # noqa: A002 - the seed's word
 ) -> Reply:
     """Show how far a plan is: steps ready, running, blocked, next."""
-    now = engine.plans.steps.current(plan_id)
+    now = engine.plans.steps.read_state(plan_id)
     if format == "markdown":
-        return Reply(page(progress_text(now.plan, now.execution), engine.settings.result_chars_max))
-    told = wire_execution(now.plan, now.execution, with_steps=include_steps)
+        return Reply(cut_lines(render_progress(now.plan, now.execution), engine.settings.result_chars_max))
+    told = serialize_execution(now.plan, now.execution, with_steps=include_steps)
     steps = told.pop("steps", [])
-    shown = take_fitting_rows(steps, chars_max=engine.settings.result_chars_max - len(answer(told)))
+    shown = take_fitting_rows(steps, chars_max=engine.settings.result_chars_max - len(format_reply(told)))
     if include_steps:
         told["steps"] = shown
     if len(shown) < len(steps):
         told["warnings"] = [f"{len(shown)} of {len(steps)} steps are shown"]
-    return Reply(answer(told, kept=tuple(told)))
+    return Reply(format_reply(told, kept=tuple(told)))
 
 
 # -- asking a person --------------------------------------------------------------------------------------------------
 
 
-def _by_person(engine: "Plans", call: Call, asked: "Requested", planned: "Diffstat") -> "Responded | None":
+def _ask_person(
+    engine: "PlanToolsEngine", call: Call, asked: "ApprovalRequest", planned: "Diffstat"
+) -> "ApprovalOutcome | None":
     """Have the person behind the client decide; None when nobody can be asked, or nobody decides."""
     approval = asked.approval
     about = approval.summary if approval.type == "full_plan" else f"{len(asked.steps)} steps"
@@ -227,7 +242,7 @@ def _by_person(engine: "Plans", call: Call, asked: "Requested", planned: "Diffst
 # -- rows -------------------------------------------------------------------------------------------------------------
 
 
-def _planned(engine: "Plans", asked: "Requested") -> "Diffstat":
+def _request_diffstat(engine: "PlanToolsEngine", asked: "ApprovalRequest") -> "Diffstat":
     """What the steps of a request mean to do with files."""
     code = engine.plans.sources().code
 
@@ -237,10 +252,12 @@ def _planned(engine: "Plans", asked: "Requested") -> "Diffstat":
         except CallError:  # it is gone, or not to be read: then only its name is known
             return None
 
-    return diffstat(asked.plan, asked.steps, lines_of)
+    return compute_diffstat(asked.plan, asked.steps, lines_of)
 
 
-def _request(asked: "Requested", planned: "Diffstat", decided: "Responded | None" = None) -> dict[str, Any]:
+def _request_row(
+    asked: "ApprovalRequest", planned: "Diffstat", decided: "ApprovalOutcome | None" = None
+) -> dict[str, Any]:
     """A request, with what a person wants to know before deciding."""
     approval = decided.approval if decided else asked.approval
     rows = [drop_empty(each._asdict()) for each in planned.files[:FILES_SHOWN_MAX]]
@@ -248,12 +265,12 @@ def _request(asked: "Requested", planned: "Diffstat", decided: "Responded | None
         "affected_files": list(asked.affected_files),
         "diffstat": {"summary": planned.summary, "files": rows},
         "risks": [risk.issue for risk in asked.plan.risks],
-        "details_md": cut_to_size(plan_text(asked.plan), DETAILS_CHARS),
+        "details_md": cut_to_size(render_plan(asked.plan), DETAILS_CHARS),
     }
     return approval_row(approval, asked.plan) | told
 
 
-def _after(decided: "Responded") -> dict[str, Any]:
+def _status_row(decided: "ApprovalOutcome") -> dict[str, Any]:
     """How the plan stands after a decision, and what can be done now."""
     return {
         "plan_version": decided.plan.version,
@@ -262,7 +279,7 @@ def _after(decided: "Responded") -> dict[str, Any]:
     }
 
 
-def _packet(engine: "Plans", moved: "Tracked") -> dict[str, Any]:
+def _packet_field(engine: "PlanToolsEngine", moved: "StepUpdate") -> dict[str, Any]:
     """The packet of a step that was started, without what its row says already; the step is started all the same."""
     try:
         (packet,) = packet_rows(engine, moved.plan, moved.execution, [moved.step])
@@ -272,26 +289,26 @@ def _packet(engine: "Plans", moved: "Tracked") -> dict[str, Any]:
     return {"packet": {key: value for key, value in packet.items() if key not in said}}
 
 
-def _moved(moved: "Tracked") -> dict[str, Any]:
+def _step_row(moved: "StepUpdate") -> dict[str, Any]:
     """A step that was moved, and how the plan stands."""
     state, plan = moved.state, moved.plan
-    row = next(each for each in _steps(plan, moved.execution) if each["uid"] == state.uid)
+    row = next(each for each in _progress_rows(plan, moved.execution) if each["uid"] == state.uid)
     return {
         "plan_id": plan.id,
         "step": row | {"acceptance_criteria": list(moved.step.acceptance_criteria), "checks": list(moved.step.checks)},
         "seq": moved.seq,
         "repeated": moved.repeated or None,
         "unlocked": _numbers(plan, moved.unlocked),
-        "progress": wire_execution(plan, moved.execution, with_steps=False),
+        "progress": serialize_execution(plan, moved.execution, with_steps=False),
         "plan_status": moved.execution.status,
         "warnings": list(moved.warnings),
     }
 
 
-def _steps(plan: "Plan", execution: "Execution") -> list[dict[str, Any]]:
-    return wire_execution(plan, execution)["steps"]
+def _progress_rows(plan: "Plan", execution: "Execution") -> list[dict[str, Any]]:
+    return serialize_execution(plan, execution)["steps"]
 
 
 def _numbers(plan: "Plan", uids: Iterable[str]) -> list[int]:
-    number = numbers(plan)
+    number = step_numbers(plan)
     return sorted(number[uid] for uid in uids if uid in number)

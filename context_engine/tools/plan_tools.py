@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import msgspec
 
-from context_engine.plans.plan_markdown import history_text, plan_text
-from context_engine.plans.plan_progress import wire_execution
-from context_engine.plans.plan_requests import CARRIED, ORDERS, SORTS, STATUSES, Wanted
+from context_engine.plans.plan_markdown import render_history, render_plan
+from context_engine.plans.plan_progress import serialize_execution
+from context_engine.plans.plan_requests import ORDERS, PROGRESS_MODES, SORTS, STATUSES, PlanQuery
 from context_engine.storage import timestamps
 from context_engine.tools.arguments import (
     ENDLESS,
@@ -18,21 +18,21 @@ from context_engine.tools.arguments import (
     TextListArg,
     argument_error,
 )
-from context_engine.tools.plan_arguments import PLAN_ID, STEPS_MAX, Sent
-from context_engine.tools.plan_replies import answer, page, shown_plan
+from context_engine.tools.plan_arguments import PLAN_ID, STEPS_MAX, PlanArgument
+from context_engine.tools.plan_replies import cut_lines, fit_plan, format_reply
 from context_engine.tools.tool import Call, Reply, tool
 from context_engine.tools.truncate import NOTE_CHARS, compact_json, drop_empty, reply_size, take_fitting_rows
 
 if TYPE_CHECKING:
     from context_engine.plans.model import Plan
     from context_engine.plans.plan_lifecycle import Approval
-    from context_engine.plans.plan_repository import Loaded
-    from context_engine.plans.plan_service import Planning
-    from context_engine.plans.plan_version import Version
+    from context_engine.plans.plan_repository import LoadedPlan
+    from context_engine.plans.plan_service import PlanService
+    from context_engine.plans.plan_version import PlanVersion
     from context_engine.settings import Settings
 
 
-class Plans(Protocol):
+class PlanToolsEngine(Protocol):
     """What these tools ask of the Engine."""
 
     @property
@@ -41,7 +41,7 @@ class Plans(Protocol):
         ...
 
     @property
-    def plans(self) -> "Planning":
+    def plans(self) -> "PlanService":
         """The plans of the workspace."""
         ...
 
@@ -60,9 +60,9 @@ Versions = IntegerArg("Refused unless this is the newest.", 0, VERSIONS_MAX)
 
 @tool(touches="records", rare=("tags", "expected_version", "allow_invalid", "reason"))
 def save_plan(
-    engine: "Plans",
+    engine: "PlanToolsEngine",
     call: Call,  # noqa: ARG001 - every tool takes it
-    plan: Annotated[Any, Sent("The plan.")],
+    plan: Annotated[Any, PlanArgument("The plan.")],
     name: Annotated[str, TextArg("Its name.")] = "",
     tags: Annotated[tuple[str, ...] | None, TagList] = None,
     overwrite: Annotated[bool, BooleanArg("As next version.")] = False,
@@ -71,8 +71,8 @@ def save_plan(
     reason: Annotated[str, TextArg("Why it changed.")] = "",
 ) -> Reply:
     """Write a plan down: a new one, or its next version."""
-    taken = engine.plans.desk.taken(plan)
-    saved = engine.plans.desk.save(
+    taken = engine.plans.repository.parse(plan)
+    saved = engine.plans.repository.save(
         taken.plan,
         name=name,
         tags=tags,
@@ -93,12 +93,12 @@ def save_plan(
         "autofixes": [each.message for each in saved.validation.autofixes],
         "errors": [each.message for each in saved.validation.errors],
     }
-    return Reply(answer(told))
+    return Reply(format_reply(told))
 
 
 @tool(touches="nothing", rare=("include_execution", "from_step", "format", "name"))
 def load_plan(
-    engine: "Plans",
+    engine: "PlanToolsEngine",
     call: Call,  # noqa: ARG001 - every tool takes it
     plan_id: Annotated[str, TextArg("Id or name.")] = "",
     name: Annotated[str, TextArg("Its name.")] = "",
@@ -111,13 +111,13 @@ def load_plan(
     which = plan_id.strip() or name.strip()
     if not which:
         raise argument_error("plan_id", "is missing", "list_plans shows ids and names.")
-    loaded = engine.plans.desk.load(which, version)
+    loaded = engine.plans.repository.load(which, version)
     if format == "markdown":
-        text = plan_text(loaded.plan, loaded.execution if include_execution else None)
-        return Reply(page(text, engine.settings.result_chars_max))
-    drift = engine.plans.desk.drift(loaded.plan)
+        text = render_plan(loaded.plan, loaded.execution if include_execution else None)
+        return Reply(cut_lines(text, engine.settings.result_chars_max))
+    drift = engine.plans.repository.drift(loaded.plan)
     room = engine.settings.result_chars_max - NOTE_CHARS
-    told = _told_beside(loaded, room // 3, include_execution=include_execution) | {
+    told = _plan_metadata(loaded, room // 3, include_execution=include_execution) | {
         "drift": {
             "files_missing": list(drift.files_missing),
             "files_changed_since_plan": list(drift.files_changed),
@@ -125,13 +125,13 @@ def load_plan(
         },
         "warnings": [*loaded.warnings, *drift.warnings],
     }
-    plan, cut = shown_plan(loaded.plan, max(room - reply_size(compact_json(told)), room // 2), from_step=from_step)
-    return Reply(answer({"success": True, "plan": plan, **cut, **told}, kept=("execution",)))
+    plan, cut = fit_plan(loaded.plan, max(room - reply_size(compact_json(told)), room // 2), from_step=from_step)
+    return Reply(format_reply({"success": True, "plan": plan, **cut, **told}, kept=("execution",)))
 
 
 @tool(touches="nothing", rare=("tags", "sort_by", "sort_order", "limit", "cursor"))
 def list_plans(
-    engine: "Plans",
+    engine: "PlanToolsEngine",
     call: Call,  # noqa: ARG001 - every tool takes it
     status: Annotated[str, ChoiceArg("Only these.", ("", *STATUSES))] = "",
     query: Annotated[str, TextArg("Words in it.")] = "",
@@ -142,36 +142,36 @@ def list_plans(
     cursor: Annotated[str, TextArg("To go on.")] = "",
 ) -> Reply:
     """List saved plans with their status and progress."""
-    listed = engine.plans.desk.listed(Wanted(status, tags, query, sort_by, sort_order, limit, cursor))
+    listed = engine.plans.repository.list_page(PlanQuery(status, tags, query, sort_by, sort_order, limit, cursor))
     rows = [_plan_row(msgspec.to_builtins(row)) for row in listed.rows]
     shown = take_fitting_rows(rows, chars_max=engine.settings.result_chars_max)
     told = {
         "count": len(shown),
         "total": listed.total,
         "next_cursor": listed.cursor_after(len(shown)),
-        "next": "" if rows else _where_else(listed.by_status, status),
+        "next": "" if rows else _empty_list_hint(listed.by_status, status),
         "plans": shown,
     }
-    return Reply(answer(told, kept=("plans",)))
+    return Reply(format_reply(told, kept=("plans",)))
 
 
 @tool(touches="records", destructive=True, rare=("purge", "confirm"))
 def delete_plan(
-    engine: "Plans",
+    engine: "PlanToolsEngine",
     call: Call,  # noqa: ARG001 - every tool takes it
     plan_id: Annotated[str, PLAN_ID],
     purge: Annotated[bool, BooleanArg("For good, not into the trash.")] = False,
     confirm: Annotated[bool, BooleanArg("Though under way.")] = False,
 ) -> Reply:
     """Delete a plan: move it into the trash folder."""
-    deleted = engine.plans.desk.delete(plan_id, purge=purge, confirm=confirm)
+    deleted = engine.plans.repository.delete(plan_id, purge=purge, confirm=confirm)
     told = {"success": True, "plan_id": deleted.plan_id, "name": deleted.name}
-    return Reply(answer(told | ({"trashed_to": deleted.trashed_to} if deleted.trashed_to else {"purged": True})))
+    return Reply(format_reply(told | ({"trashed_to": deleted.trashed_to} if deleted.trashed_to else {"purged": True})))
 
 
 @tool(touches="nothing", rare=("limit", "since", "until", "include_plans", "include_events", "format"))
 def view_history(
-    engine: "Plans",
+    engine: "PlanToolsEngine",
     call: Call,  # noqa: ARG001 - every tool takes it
     plan_id: Annotated[str, PLAN_ID],
     limit: Annotated[int, IntegerArg("Versions.", 1, LIST_MAX)] = 20,
@@ -182,17 +182,17 @@ def view_history(
     format: Annotated[str, ChoiceArg("Rendering.", FORMATS)] = "json",  # noqa: A002 - the seed's word
 ) -> Reply:
     """List the versions of a plan and what changed."""
-    desk = engine.plans.desk
+    desk = engine.plans.repository
     versions, damaged = desk.history(plan_id)
-    first, last = _moment("since", since, 0.0), _moment("until", until, float("inf"))
+    first, last = _parse_moment("since", since, 0.0), _parse_moment("until", until, float("inf"))
     asked = [each for each in versions if first <= (timestamps.seconds(each.created_at) or 0.0) <= last]
     if format == "markdown":
-        text = "\n".join([history_text(asked[:limit]), *(f"warning: {each}" for each in damaged)])
-        return Reply(page(text, engine.settings.result_chars_max))
+        text = "\n".join([render_history(asked[:limit]), *(f"warning: {each}" for each in damaged)])
+        return Reply(cut_lines(text, engine.settings.result_chars_max))
     rows = [_version_row(each) for each in asked[:limit]]
     if include_plans:
         rows = [row | {"plan": desk.load(plan_id, row["version"]).plan} for row in rows]
-        rows = [row | {"plan": shown_plan(row["plan"], engine.settings.result_chars_max // 2)[0]} for row in rows]
+        rows = [row | {"plan": fit_plan(row["plan"], engine.settings.result_chars_max // 2)[0]} for row in rows]
     events = [drop_empty(msgspec.to_builtins(each)) for each in desk.load(plan_id).events] if include_events else []
     room = engine.settings.result_chars_max
     shown = take_fitting_rows(rows, chars_max=room // 2 if events else room, least=1)
@@ -205,34 +205,34 @@ def view_history(
         "events": list(reversed(take_fitting_rows(events[::-1], chars_max=room // 2))),
         "warnings": list(damaged),
     }
-    return Reply(answer(told, kept=("versions",)))
+    return Reply(format_reply(told, kept=("versions",)))
 
 
 @tool(touches="records", rare=("reason", "execution", "expected_version", "force"))
 def rollback_plan(
-    engine: "Plans",
+    engine: "PlanToolsEngine",
     call: Call,  # noqa: ARG001 - every tool takes it
     plan_id: Annotated[str, PLAN_ID],
     target_version: Annotated[int, IntegerArg("Which one.", 1, ENDLESS)],
     reason: Annotated[str, TextArg("Why.")] = "",
-    execution: Annotated[str, ChoiceArg("What becomes of progress.", CARRIED)] = "reconcile",
+    execution: Annotated[str, ChoiceArg("What becomes of progress.", PROGRESS_MODES)] = "reconcile",
     expected_version: Annotated[int | None, Versions] = None,
     force: Annotated[bool, BooleanArg("Also while a step is in progress.")] = False,
 ) -> Reply:
     """Undo changes of a plan: an earlier version becomes the newest."""
-    back = engine.plans.desk.rollback(
+    back = engine.plans.repository.rollback(
         plan_id, target_version, reason=reason, execution=execution, expected_version=expected_version, force=force
     )
-    plan, cut = shown_plan(back.plan, engine.settings.result_chars_max - 2 * NOTE_CHARS)
+    plan, cut = fit_plan(back.plan, engine.settings.result_chars_max - 2 * NOTE_CHARS)
     lists = {"kept_completed": list(back.kept), "lost": list(back.lost), "reopened": list(back.reopened)}
     told = {"success": True, "plan_id": back.plan.id, "new_version": back.version.version, "reconciled": lists}
-    return Reply(answer(told | {"change_summary": back.version.change_summary, "plan": plan, **cut}))
+    return Reply(format_reply(told | {"change_summary": back.version.change_summary, "plan": plan, **cut}))
 
 
 # -- rows -------------------------------------------------------------------------------------------------------------
 
 
-def _told_beside(loaded: "Loaded", room: int, *, include_execution: bool) -> dict[str, Any]:
+def _plan_metadata(loaded: "LoadedPlan", room: int, *, include_execution: bool) -> dict[str, Any]:
     """What a reply says of a plan beside the plan itself; how far each step is, only where that has room."""
     told: dict[str, Any] = {
         "plan_id": loaded.plan.id,
@@ -243,9 +243,9 @@ def _told_beside(loaded: "Loaded", room: int, *, include_execution: bool) -> dic
         "approvals": [approval_row(each, loaded.plan) for each in loaded.approvals],
     }
     if include_execution:
-        told["execution"] = loaded.execution and wire_execution(loaded.plan, loaded.execution)
+        told["execution"] = loaded.execution and serialize_execution(loaded.plan, loaded.execution)
         if loaded.execution and reply_size(compact_json(told["execution"])) > room:
-            told["execution"] = wire_execution(loaded.plan, loaded.execution, with_steps=False)
+            told["execution"] = serialize_execution(loaded.plan, loaded.execution, with_steps=False)
     return told
 
 
@@ -261,21 +261,21 @@ def _plan_row(row: dict[str, Any]) -> dict[str, Any]:
     return drop_empty(row | {"tags": list(row["tags"])})
 
 
-def _version_row(version: "Version") -> dict[str, Any]:
+def _version_row(version: "PlanVersion") -> dict[str, Any]:
     row = msgspec.to_builtins(version)
     for name in ("plan_id", "events", "name", "tags", "submission_id"):
         del row[name]
     return {key: value for key, value in row.items() if value not in ("", 0)}
 
 
-def _moment(name: str, text: str, otherwise: float) -> float:
+def _parse_moment(name: str, text: str, otherwise: float) -> float:
     at = timestamps.seconds(text) if text.strip() else otherwise
     if at is None:
         raise argument_error(name, f"is {text[:40]!r}, no moment", "Write 2026-11-21 or 2026-11-21T12:00:00Z.")
     return at
 
 
-def _where_else(by_status: Mapping[str, int], status: str) -> str:
+def _empty_list_hint(by_status: Mapping[str, int], status: str) -> str:
     """What to try when nothing is listed."""
     others: Sequence[str] = [f"{count} {name}" for name, count in by_status.items() if name != status]
     if others and status:

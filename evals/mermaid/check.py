@@ -26,9 +26,9 @@ if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
 
 from context_engine.plans import mermaid  # noqa: E402 - found beside this file
-from context_engine.plans.model import Estimate, Plan, Step  # noqa: E402
-from context_engine.plans.plan_parsing import named  # noqa: E402
-from context_engine.plans.plan_progress import Event, folded  # noqa: E402
+from context_engine.plans.model import Estimate, Plan, PlanStep  # noqa: E402
+from context_engine.plans.plan_parsing import normalize_plan  # noqa: E402
+from context_engine.plans.plan_progress import PlanEvent, fold_progress  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 INSTALLED = ROOT / "build" / "mermaid"
@@ -235,7 +235,7 @@ def difference(each: Drawn, said: Mapping[str, Any]) -> str:
 def drawn(chance: random.Random) -> Iterator[Drawn]:
     """Every kind of diagram of one random plan."""
     plan = random_plan(chance)
-    execution = folded(plan, random_events(chance, plan), now=0)
+    execution = fold_progress(plan, random_events(chance, plan), now=0)
     chars = chance.choice((20, 50, 120))
     shown = plan.steps if len(plan.steps) <= mermaid.NODES_MAX else ()
     texts = {f"n{number}": f"{number} · {seen(step.title, chars)}".strip() for number, step in enumerate(shown, 1)}
@@ -262,8 +262,8 @@ def random_plan(chance: random.Random) -> Plan:
         waits = chance.sample(range(1, number), min(number - 1, chance.choice((0, 0, 1, 2))))
         low = chance.choice((0.0, 0.25, 2.0, 30.0, 100_000.0))
         estimate = Estimate(low, low, low) if chance.random() < 0.7 else None
-        steps.append(Step(title=title(chance), depends_on=tuple(f"s{each}" for each in waits), estimate=estimate))
-    return named(Plan(goal=title(chance), steps=tuple(steps)))
+        steps.append(PlanStep(title=title(chance), depends_on=tuple(f"s{each}" for each in waits), estimate=estimate))
+    return normalize_plan(Plan(goal=title(chance), steps=tuple(steps)))
 
 
 def title(chance: random.Random) -> str:
@@ -272,7 +272,7 @@ def title(chance: random.Random) -> str:
     return chance.choice(("", " ")).join(parts) or "x"
 
 
-def random_events(chance: random.Random, plan: Plan) -> list[Event]:
+def random_events(chance: random.Random, plan: Plan) -> list[PlanEvent]:
     """What may have happened to some of its steps."""
     kinds = ("step_started", "step_completed", "step_failed", "step_skipped")
     told = [
@@ -281,7 +281,9 @@ def random_events(chance: random.Random, plan: Plan) -> list[Event]:
         if chance.random() < 0.6
         for kind in ("step_started", chance.choice(kinds))
     ]
-    return [Event(seq=seq, at="2026-11-21T12:00:00Z", kind=kind, step=uid) for seq, (uid, kind) in enumerate(told, 1)]
+    return [
+        PlanEvent(seq=seq, at="2026-11-21T12:00:00Z", kind=kind, step=uid) for seq, (uid, kind) in enumerate(told, 1)
+    ]
 
 
 def plain(text: str, chars_max: int = mermaid.LABEL_CHARS) -> str:

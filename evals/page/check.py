@@ -27,7 +27,7 @@ if __name__ == "__main__":
 
 from context_engine.plans.model import Plan  # noqa: E402 - found beside this file
 from context_engine.plans.plan_page import page  # noqa: E402
-from context_engine.plans.plan_progress import folded  # noqa: E402
+from context_engine.plans.plan_progress import fold_progress  # noqa: E402
 from context_engine.plans.plan_svg import STEPS_MAX  # noqa: E402
 from evals.mermaid.check import random_events, random_plan  # noqa: E402
 
@@ -103,7 +103,7 @@ def found() -> str:
 
 def written(chance: random.Random, plan: Plan) -> str:
     """The page of a plan that is under way."""
-    return page(plan, folded(plan, random_events(chance, plan), now=0))
+    return page(plan, fold_progress(plan, random_events(chance, plan), now=0))
 
 
 def trouble(plan: Plan, complaints: list[str], dom: str) -> str:

@@ -24,14 +24,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from context_engine.context.project_knowledge import Team
 from context_engine.history.change_prediction import localised
-from context_engine.plans.plan_draft import Drafted, drafted
-from context_engine.plans.plan_sources import Asked, Sources
+from context_engine.plans.plan_draft import PlanDraft, draft_plan
+from context_engine.plans.plan_sources import PlanRequest, PlanSources
 from context_engine.plans.step_ordering import is_likely
 from evals.localisation.replay import Question, questions
 from evals.localisation.score import FILE, K, by_words, mirrors, ranked, recall
 
 COUNT = 25
-DEFAULT = Asked("").files_max
+DEFAULT = PlanRequest("").files_max
 Row = dict[str, Any]
 
 
@@ -74,9 +74,9 @@ def planned(name: str, mirror: Path, count: int, *, show: bool = False) -> list[
 def row_of(name: str, question: Question) -> Row:
     """What a plan names for one task, and what words alone find."""
     began = time.perf_counter()
-    wide = drafted(Asked(question.commit.subject, files_max=K), sources(question))
+    wide = draft_plan(PlanRequest(question.commit.subject, files_max=K), sources(question))
     seconds = time.perf_counter() - began
-    usual = drafted(Asked(question.commit.subject), sources(question))
+    usual = draft_plan(PlanRequest(question.commit.subject), sources(question))
     sure = [each.path for each in usual.change.files if not is_likely(each)]
     return {
         "repository": name,
@@ -93,24 +93,24 @@ def row_of(name: str, question: Question) -> Row:
     }
 
 
-def sources(question: Question) -> Sources:
+def sources(question: Question) -> PlanSources:
     """What a plan may rest on: the tree before the commit, and the history of that day."""
     history = question.history
 
     def localise(query: Any) -> list[tuple[str, float]]:
         return [(each.path, each.score) for each in localised(question.searcher, query, history)]
 
-    return Sources(question.engine, Team(past=history, localise=localise), history)
+    return PlanSources(question.engine, Team(past=history, localise=localise), history)
 
 
-def in_order(made: Drafted) -> list[str]:
+def in_order(made: PlanDraft) -> list[str]:
     """The files of a plan, as its steps name them."""
     return list(dict.fromkeys(path for step in made.plan.steps for path in step.files_to_modify))
 
 
 def shown(question: Question, row: Row) -> str:
     """A plan to be read, and what the commit did."""
-    plan = drafted(Asked(question.commit.subject), sources(question)).plan
+    plan = draft_plan(PlanRequest(question.commit.subject), sources(question)).plan
     lines = [f"\n## {question.commit.subject}", f"changed: {', '.join(row['files'])}"]
     lines += [f"{row['status']}, confidence {row['confidence']}, {row['seconds']} s"]
     for number, step in enumerate(plan.steps, 1):

@@ -17,7 +17,7 @@ from context_engine.cli import app, console, shell_completion, watch_progress
 from context_engine.engine import Engine
 from context_engine.errors import PlanNotFound
 from context_engine.plans.model import Plan
-from context_engine.plans.step_tracking import Report
+from context_engine.plans.step_tracking import CompletionReport
 from tests.support.desks import plan, step
 from tests.support.engines import cache_for
 from tests.support.trees import tree
@@ -65,7 +65,7 @@ Run = Callable[..., tuple[int, str, str]]
 def kept(root: Path, *plans: Plan) -> list[str]:
     """Save plans, one after the other; their ids."""
     with Engine.open(root) as engine:
-        return [engine.plans.desk.save(each).plan.id for each in plans]
+        return [engine.plans.repository.save(each).plan.id for each in plans]
 
 
 def changed(root: Path, plan_id: str, **told: object) -> None:
@@ -73,8 +73,8 @@ def changed(root: Path, plan_id: str, **told: object) -> None:
     import msgspec
 
     with Engine.open(root) as engine:
-        now = engine.plans.desk.load(plan_id).plan
-        engine.plans.desk.save(msgspec.structs.replace(now, **told), overwrite=True)
+        now = engine.plans.repository.load(plan_id).plan
+        engine.plans.repository.save(msgspec.structs.replace(now, **told), overwrite=True)
 
 
 # -- looking ----------------------------------------------------------------------------------------------------------
@@ -85,7 +85,7 @@ def test_plans_are_listed_with_how_they_stand(root: Path, ctx: Run) -> None:
     kept(root, plan(), plan(goal="Über-Größe"))
     with Engine.open(root) as engine:
         engine.plans.steps.start("money in cents", 1)
-        engine.plans.steps.complete("money in cents", 1, Report())
+        engine.plans.steps.complete("money in cents", 1, CompletionReport())
     code, out, _ = ctx("list", "--sort", "name")
     assert code == 0
     assert out.splitlines() == [
@@ -113,9 +113,12 @@ def test_a_plan_is_found_by_whatever_names_it(root: Path, ctx: Run) -> None:
     for name in ("money-in-cents", "money", "Money in cents", "MONEY IN CENTS", plan_id, plan_id[-8:]):
         assert ctx("show", name)[1].startswith("# Money in cents\n"), name
     with Engine.open(root) as engine:
-        assert [engine.plans.desk.id_of(name) for name in ("money-in-cents", plan_id[-8:])] == [plan_id, plan_id]
+        assert [engine.plans.repository.resolve_id(name) for name in ("money-in-cents", plan_id[-8:])] == [
+            plan_id,
+            plan_id,
+        ]
         with pytest.raises(PlanNotFound):
-            engine.plans.desk.id_of("money-in")  # a beginning is for people
+            engine.plans.repository.resolve_id("money-in")  # a beginning is for people
     code, out, err = ctx("show", "mony-in-cents")
     assert (code, out) == (1, "")
     assert "Money in cents" in err
@@ -207,7 +210,7 @@ class Carried:
     """Somebody who does one thing to a plan each time that the one who watches pauses."""
 
     def __init__(self, engine: Engine, plan_id: str, deeds: Iterator[Callable[[], object]]) -> None:
-        self.look = lambda: engine.plans.steps.current(plan_id)
+        self.look = lambda: engine.plans.steps.read_state(plan_id)
         self.clock = engine.now
         self._deeds = deeds
 
@@ -232,10 +235,10 @@ def done(engine: Engine, plan_id: str) -> list[Callable[[], object]]:
     steps = engine.plans.steps
     return [
         lambda: steps.start(plan_id, 1),
-        lambda: steps.complete(plan_id, 1, Report()),
+        lambda: steps.complete(plan_id, 1, CompletionReport()),
         lambda: None,
         lambda: steps.start(plan_id, 2),
-        lambda: steps.complete(plan_id, 2, Report()),
+        lambda: steps.complete(plan_id, 2, CompletionReport()),
     ]
 
 
@@ -285,9 +288,9 @@ def test_of_a_long_plan_the_screen_shows_what_is_under_way(root: Path, monkeypat
     with Engine.open(root) as engine:
         for number in range(1, 41):
             engine.plans.steps.start(plan_id, number)
-            engine.plans.steps.complete(plan_id, number, Report(auto_detect_files=False))
+            engine.plans.steps.complete(plan_id, number, CompletionReport(auto_detect_files=False))
         steps = engine.plans.steps
-        assert watch_progress.watch(lambda: steps.current(plan_id), engine.now, lambda _: interrupted()) == 130
+        assert watch_progress.watch(lambda: steps.read_state(plan_id), engine.now, lambda _: interrupted()) == 130
     drawn = screen_of.file.getvalue()  # ty: ignore[missing-attribute]
     assert "41. Do s41" in drawn
     assert "1. Do s1 " not in drawn
@@ -303,7 +306,7 @@ def typing(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
 
 def decisions(root: Path, plan_id: str) -> list[tuple[str, str, tuple[str, ...]]]:
     with Engine.open(root) as engine:
-        return [(each.status, each.decided_by, each.steps) for each in engine.plans.desk.load(plan_id).approvals]
+        return [(each.status, each.decided_by, each.steps) for each in engine.plans.repository.load(plan_id).approvals]
 
 
 def test_a_person_at_a_terminal_sees_what_is_approved_and_is_asked(

@@ -31,7 +31,7 @@ from context_engine.errors import (
 )
 from context_engine.memory.memory_requests import Draft, Revision, Wanted
 from context_engine.plans.approvals import DECIDED
-from context_engine.plans.plan_requests import Wanted as Planned
+from context_engine.plans.plan_requests import PlanQuery as Planned
 from context_engine.sharing import synced_folder
 from context_engine.sharing.postgres_records import PostgresRecords
 from context_engine.sharing.records import Records
@@ -69,7 +69,7 @@ class Machine:
         self.commons = commons(folder, address, repository)
         self.desks = Desks(self.folder, commons=self.commons)
         self.desk, self.steps, self.approvals = (
-            self.desks.plans.desk,
+            self.desks.plans.repository,
             self.desks.plans.steps,
             self.desks.plans.approvals,
         )
@@ -81,7 +81,7 @@ class Machine:
     def files(self) -> dict[str, bytes]:
         """All that is there and is the team's; how far this machine wrote a log is its own."""
         self.memories.entries()
-        self.desks.plans.desk.listed(Planned())
+        self.desks.plans.repository.list_page(Planned())
         home = self.folder / ".context-engine"
         found = (path for kind in ("plans", "memories") for path in (home / kind).rglob("*") if path.is_file())
         return {
@@ -177,9 +177,9 @@ def test_what_was_here_before_there_was_a_team_becomes_theirs(
 ) -> None:
     alone = Desks(tmp_path / "here" / "app")
     alone.folder.mkdir(parents=True)
-    alone.plans.desk.save(plan(), name="Cents")
+    alone.plans.repository.save(plan(), name="Cents")
     here, there = machine("here"), machine("there")
-    here.desk.listed(Planned())
+    here.desk.list_page(Planned())
     assert there.desk.load("Cents").plan.goal == "Money in cents"
 
 
@@ -322,7 +322,7 @@ def test_of_two_plans_that_grew_apart_without_the_database_one_counts_and_nothin
     there.files()
     for each in (here, there):  # as with CTX_STORE_RECORDS off
         alone = Desks(each.folder)
-        alone.plans.desk.save(msgspec.structs.replace(made, goal=each.folder.parent.name), overwrite=True)
+        alone.plans.repository.save(msgspec.structs.replace(made, goal=each.folder.parent.name), overwrite=True)
     for each in (here, there):
         assert each.desk.load("Cents").plan.goal == "here"
     assert here.files() == there.files()
@@ -430,7 +430,7 @@ def test_when_the_connection_is_lost_while_writing_nothing_is_written(tmp_path: 
     here = Machine(tmp_path / "here", address, "app")
     plan_id = here.desk.save(plan(), name="Cents").plan.id
     before = here.files()
-    dossiers = here.desks.plans.desk._keeper.dossiers
+    dossiers = here.desks.plans.repository._storage.records
     with dossiers.writing(plan_id):
         sever(address)
         with pytest.raises(StoreUnavailable):
@@ -600,7 +600,7 @@ def test_two_machines_that_write_at_once_lose_none_of_their_writes(tmp_path: Pat
     ended = [first, *(Machine(tmp_path / f"machine {writer}", address, "app") for writer in range(2))]
     files = [each.files() for each in ended]
     assert files[0] == files[1] == files[2]
-    shared = first.steps.current("shared")
+    shared = first.steps.read_state("shared")
     assert shared.versions == tuple(range(1, 2 * WRITES + 2))
     wanted = {f"{writer}.{number}" for writer in range(2) for number in range(WRITES)}
     assert {first.desk.load("shared", number).plan.goal for number in shared.versions[1:]} == wanted
@@ -608,7 +608,7 @@ def test_two_machines_that_write_at_once_lose_none_of_their_writes(tmp_path: Pat
     assert [event.kind for event in shared.events].count(DECIDED) == 1
     assert shared.execution.passed_over == 0
     assert len(first.remembered()) == 2 * WRITES
-    assert first.desk.listed(Planned()).total == 1 + 2 * (WRITES - WRITES // 2)
+    assert first.desk.list_page(Planned()).total == 1 + 2 * (WRITES - WRITES // 2)
     assert [each.aside() for each in ended] == [[], [], []]
     for each in ended:
         each.commons.close()
@@ -655,7 +655,7 @@ def test_a_machine_that_is_killed_while_it_writes_loses_nothing_that_it_said_and
     there.desk.save(plan(step("s1")), name="Cents")
     for _ in range(KILLS):
         said = killed(tmp_path / "here", address, chance.uniform(0.05, 0.6))
-        seen = there.steps.current("Cents")
+        seen = there.steps.read_state("Cents")
         assert seen.versions == tuple(range(1, seen.versions[-1] + 1))
         assert seen.versions[-1] >= said.get("saved", 0) and seen.execution.seq >= said.get("seq", 0)
         assert seen.plan.goal == f"goal {seen.versions[-1]}" and seen.execution.passed_over == 0

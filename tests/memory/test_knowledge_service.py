@@ -17,7 +17,7 @@ from context_engine import tools
 from context_engine.context.project_knowledge import REPOSITORY_WORDS
 from context_engine.engine import Engine, Query
 from context_engine.errors import PlanNotFound
-from context_engine.plans.model import Plan, Step
+from context_engine.plans.model import Plan, PlanStep
 from context_engine.search.file_usage import BOOST_MAX
 from context_engine.server import mcp_server, prompt_templates
 from context_engine.server.dispatcher import Gate, alone
@@ -217,10 +217,10 @@ def test_where_nothing_is_known_the_page_says_how_to_begin(tmp_path: Path) -> No
 
 def test_a_bundle_for_a_plan_holds_what_its_current_step_needs(engine: Engine) -> None:
     steps = (
-        Step(uid="s1", title="Send the message in a thread", files_to_modify=("src/mail.py",), acceptance_criteria=("tests pass",)),
-        Step(uid="s2", title="Round invoices", files_to_modify=("src/invoice.py",), depends_on=("s1",)),
+        PlanStep(uid="s1", title="Send the message in a thread", files_to_modify=("src/mail.py",), acceptance_criteria=("tests pass",)),
+        PlanStep(uid="s2", title="Round invoices", files_to_modify=("src/invoice.py",), depends_on=("s1",)),
     )  # fmt: skip
-    saved = engine.plans.desk.save(Plan(goal="Faster mail", steps=steps))
+    saved = engine.plans.repository.save(Plan(goal="Faster mail", steps=steps))
     plain = ask(engine, "get_context_for_prompt", query="what is next", max_files=1)
     told = ask(engine, "get_context_for_prompt", query="what is next", max_files=1, plan_id=saved.plan.id)
     assert told["files"][0]["path"] == "src/mail.py"

@@ -15,11 +15,11 @@ from context_engine.errors import (
     PlanNotFound,
     PreconditionFailed,
 )
-from context_engine.plans.approvals import approvals, deciding, is_approved
+from context_engine.plans.approvals import find_deciding, fold_approvals, is_approved
 from context_engine.plans.model import Plan
 from context_engine.plans.plan_lifecycle import Approval
-from context_engine.plans.plan_progress import Event
-from context_engine.plans.plan_requests import PERSON, Wanted
+from context_engine.plans.plan_progress import PlanEvent
+from context_engine.plans.plan_requests import PERSON, PlanQuery
 from tests.support.desks import Desks, plan, step
 
 THREE = plan(step("s1"), step("s2"), step("s3"))
@@ -28,7 +28,7 @@ THREE = plan(step("s1"), step("s2"), step("s3"))
 @pytest.fixture
 def here(tmp_path: Path) -> Desks:
     desks = Desks(tmp_path, approval_needed=True)
-    desks.plans.desk.save(THREE, name="Cents")
+    desks.plans.repository.save(THREE, name="Cents")
     return desks
 
 
@@ -43,8 +43,8 @@ def status(here: Desks, request_id: str) -> str:
 
 def changed(here: Desks, goal: str = "Other") -> None:
     """A new version of the plan."""
-    loaded = here.plans.desk.load("Cents")
-    here.plans.desk.save(msgspec.structs.replace(loaded.plan, goal=goal), overwrite=True)
+    loaded = here.plans.repository.load("Cents")
+    here.plans.repository.save(msgspec.structs.replace(loaded.plan, goal=goal), overwrite=True)
 
 
 # -- what it is for -------------------------------------------------------------------------------------------------------
@@ -86,7 +86,7 @@ def test_a_group_of_steps_is_approved_together(here: Desks) -> None:
 
 def test_approval_is_optional_unless_the_team_wants_it_and_a_no_counts_all_the_same(tmp_path: Path) -> None:
     here = Desks(tmp_path)
-    here.plans.desk.save(THREE, name="Cents")
+    here.plans.repository.save(THREE, name="Cents")
     here.plans.steps.start("Cents", 1)
     asked = here.plans.approvals.request("Cents", steps=[2])
     here.plans.approvals.respond(asked.approval.id, "reject", comment="too risky")
@@ -116,7 +116,7 @@ def test_a_request_survives_a_restart_with_its_comment(here: Desks) -> None:
     assert status(here, asked.approval.id) == "pending"
     assert again(here).plans.approvals.get(asked.approval.id).approval == asked.approval
     again(here).plans.approvals.respond(asked.approval.id, "approve", comment="go ahead")
-    (kept,) = again(here).plans.desk.load("Cents").approvals
+    (kept,) = again(here).plans.repository.load("Cents").approvals
     assert (kept.status, kept.comment, kept.note) == ("approved", "go ahead", "before the release")
     assert (kept.decided_by, kept.decided_at) == ("agent", "2026-11-21T12:00:00.000Z")
 
@@ -138,8 +138,8 @@ def test_going_back_lets_approvals_expire_though_the_content_is_the_same(here: D
     changed(here)
     given = here.plans.approvals.request("Cents")
     here.plans.approvals.respond(given.approval.id, "approve")
-    here.plans.desk.rollback("Cents", 1)
-    here.plans.desk.rollback("Cents", 2)
+    here.plans.repository.rollback("Cents", 1)
+    here.plans.repository.rollback("Cents", 2)
     assert status(here, given.approval.id) == "expired"
 
 
@@ -162,7 +162,7 @@ def test_the_same_request_is_not_made_twice(here: Desks) -> None:
     twice = again(here).plans.approvals.request("Cents", steps=["s1", "s2"])
     assert (twice.approval, twice.is_new) == (first.approval, False)
     assert here.plans.approvals.request("Cents").is_new
-    assert len(here.plans.desk.load("Cents").approvals) == 2
+    assert len(here.plans.repository.load("Cents").approvals) == 2
 
 
 # -- deciding -------------------------------------------------------------------------------------------------------------
@@ -184,13 +184,13 @@ def test_requested_changes_become_open_feedback_in_a_new_version(here: Desks) ->
         here.plans.approvals.respond(asked.approval.id, "request_modification")
     done = here.plans.approvals.respond(asked.approval.id, "request_modification", modifications="Do the bank first")
     assert (done.plan.version, done.plan.open_feedback) == (2, ("Do the bank first",))
-    (kept,) = again(here).plans.desk.load("Cents").approvals
+    (kept,) = again(here).plans.repository.load("Cents").approvals
     assert (kept.status, kept.modifications) == ("modification_requested", "Do the bank first")
 
 
 def test_where_a_person_must_decide_no_agent_can_whatever_it_says(tmp_path: Path) -> None:
     here = Desks(tmp_path, person_needed=True)
-    here.plans.desk.save(THREE, name="Cents")
+    here.plans.repository.save(THREE, name="Cents")
     asked = here.plans.approvals.request("Cents")
     for by in ("agent", "agent for user", "User"):
         with pytest.raises(NeedsApproval, match="person"):
@@ -209,13 +209,13 @@ def test_what_is_not_there_is_refused(here: Desks) -> None:
     asked = here.plans.approvals.request("Cents")
     with pytest.raises(InvalidArgument, match="shrug"):
         here.plans.approvals.respond(asked.approval.id, "shrug")
-    assert here.plans.steps.current("Cents").seq == 2
+    assert here.plans.steps.read_state("Cents").seq == 2
 
 
 def test_the_files_and_steps_that_a_request_is_about_are_told(tmp_path: Path) -> None:
     here = Desks(tmp_path)
     one = step("s1", files_to_create=("b.py", "a.py"))
-    here.plans.desk.save(plan(one, step("s2", files_to_create=("c.py",))), name="Cents")
+    here.plans.repository.save(plan(one, step("s2", files_to_create=("c.py",))), name="Cents")
     asked = here.plans.approvals.request("Cents", steps=[1])
     assert (asked.affected_files, [each.uid for each in asked.steps]) == (("a.py", "b.py"), ["s1"])
     assert here.plans.approvals.request("Cents").affected_files == ("a.py", "b.py", "c.py")
@@ -224,19 +224,19 @@ def test_the_files_and_steps_that_a_request_is_about_are_told(tmp_path: Path) ->
 # -- the fold alone -------------------------------------------------------------------------------------------------------
 
 
-def _asked(name: str, *steps: str, version: int = 1) -> Event:
+def _asked(name: str, *steps: str, version: int = 1) -> PlanEvent:
     kind = "full_plan" if not steps else "step_group"
     made = Approval(id=name, plan_id="p", plan_version=version, plan_hash="h", type=kind, steps=steps)
-    return Event(seq=1, at="2026-11-21T12:00:00Z", kind="approval_requested", data=msgspec.to_builtins(made))
+    return PlanEvent(seq=1, at="2026-11-21T12:00:00Z", kind="approval_requested", data=msgspec.to_builtins(made))
 
 
-def _decided(name: str, action: str) -> Event:
+def _decided(name: str, action: str) -> PlanEvent:
     data = {"id": name, "action": action, "decided_by": "agent"}
-    return Event(seq=2, at="2026-11-21T12:00:00Z", kind="approval_decided", data=data)
+    return PlanEvent(seq=2, at="2026-11-21T12:00:00Z", kind="approval_decided", data=data)
 
 
 def test_a_second_decision_in_a_log_changes_nothing() -> None:
-    found = approvals(
+    found = fold_approvals(
         [_asked("a"), _decided("a", "reject"), _decided("a", "approve"), _decided("b", "approve")], 1, "h", 0
     )
     assert [each.status for each in found] == ["rejected"]
@@ -245,26 +245,26 @@ def test_a_second_decision_in_a_log_changes_nothing() -> None:
 def test_a_plan_is_approved_when_each_step_is() -> None:
     two = Plan(goal="g", version=1, steps=(step("s1"), step("s2")))
     parts = [_asked("a", "s1"), _asked("b", "s2"), _decided("a", "approve")]
-    assert not is_approved(approvals(parts, 1, "h", 0), two)
-    assert is_approved(approvals([*parts, _decided("b", "approve")], 1, "h", 0), two)
+    assert not is_approved(fold_approvals(parts, 1, "h", 0), two)
+    assert is_approved(fold_approvals([*parts, _decided("b", "approve")], 1, "h", 0), two)
     assert not is_approved((), Plan(goal="g", version=1)), "nothing to approve of"
-    assert deciding(approvals(parts, 2, "h", 0), 2, "s1") is None
+    assert find_deciding(fold_approvals(parts, 2, "h", 0), 2, "s1") is None
 
 
 def test_what_was_approved_of_is_the_content_and_not_the_number_of_a_version() -> None:
     """Two branches can each have a version 1; after a merge the log of the one may stand beside the plan of the other."""
     log = [_asked("a"), _decided("a", "approve"), _asked("b")]
-    assert [each.status for each in approvals(log, 1, "h", 0)] == ["approved", "pending"]
-    assert [each.status for each in approvals(log, 1, "other", 0)] == ["expired", "expired"]
+    assert [each.status for each in fold_approvals(log, 1, "h", 0)] == ["approved", "pending"]
+    assert [each.status for each in fold_approvals(log, 1, "other", 0)] == ["expired", "expired"]
 
 
 def test_requests_are_counted_in_no_list_but_found_by_it(here: Desks) -> None:
     asked = here.plans.approvals.request("Cents")
-    (row,) = again(here).plans.desk.listed(Wanted()).rows
+    (row,) = again(here).plans.repository.list_page(PlanQuery()).rows
     assert row.requests == (asked.approval.id,)
 
 
 def test_it_is_the_order_of_decisions_that_counts_not_that_of_requests() -> None:
     log = [_asked("whole"), _asked("one", "s1"), _decided("one", "approve"), _decided("whole", "reject")]
-    said = deciding(approvals(log, 1, "h", 0), 1, "s1")
+    said = find_deciding(fold_approvals(log, 1, "h", 0), 1, "s1")
     assert said is not None and said.id == "whole"

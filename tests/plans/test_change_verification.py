@@ -12,7 +12,7 @@ import pytest
 from context_engine.edit.syntax_check import broken
 from context_engine.errors import InvalidArgument
 from context_engine.plans import change_verification
-from context_engine.plans.change_verification import NOT_ALLOWED, File, Review, Verifier
+from context_engine.plans.change_verification import NOT_ALLOWED, ChangeVerifier, FileVersions, Review
 from tests.support.engines import GRAMMARS, LANGUAGES
 from tests.support.trees import git, repository
 
@@ -23,8 +23,8 @@ def syntax(path: str, before: bytes | None, after: bytes | None) -> str:
     return broken(before, after or b"", path, LANGUAGES, GRAMMARS).said
 
 
-def verifier(root: Path, *commands: str) -> Verifier:
-    return Verifier(root, syntax, commands)
+def verifier(root: Path, *commands: str) -> ChangeVerifier:
+    return ChangeVerifier(root, syntax, commands)
 
 
 def test_the_examples_hold() -> None:
@@ -32,23 +32,23 @@ def test_the_examples_hold() -> None:
 
 
 def test_a_new_syntax_error_fails_and_an_old_one_does_not(tmp_path: Path) -> None:
-    new = verifier(tmp_path).verified([File("a.py", GOOD, BAD)], "syntax")
+    new = verifier(tmp_path).verify([FileVersions("a.py", GOOD, BAD)], "syntax")
     assert not new.passed
     assert new.checks[0].says.startswith("new syntax error at line 1")
-    assert verifier(tmp_path).verified([File("a.py", BAD, BAD + b"x = 1\n")], "syntax").passed
+    assert verifier(tmp_path).verify([FileVersions("a.py", BAD, BAD + b"x = 1\n")], "syntax").passed
 
 
 def test_a_language_without_a_parser_is_passed_over_and_said_to_be(tmp_path: Path) -> None:
-    found = verifier(tmp_path).verified([File("a.unknown", None, b"anything")], "syntax")
+    found = verifier(tmp_path).verify([FileVersions("a.unknown", None, b"anything")], "syntax")
     assert (found.passed, found.is_whole, found.checks[0].passed) == (True, True, None)
 
 
 def test_a_deleted_file_is_not_parsed(tmp_path: Path) -> None:
-    assert verifier(tmp_path).verified([File("a.py", GOOD, None)], "syntax").checks == ()
+    assert verifier(tmp_path).verify([FileVersions("a.py", GOOD, None)], "syntax").checks == ()
 
 
 def test_nothing_is_looked_at_when_nobody_asks(tmp_path: Path) -> None:
-    assert verifier(tmp_path, "never run").verified([File("a.py", GOOD, BAD)], "none").checks == ()
+    assert verifier(tmp_path, "never run").verify([FileVersions("a.py", GOOD, BAD)], "none").checks == ()
 
 
 @pytest.fixture
@@ -61,16 +61,16 @@ def ruff(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("ruff")
 def test_only_what_a_linter_finds_now_and_did_not_find_before_fails(tmp_path: Path) -> None:
     old, more = b"import os\n", b"x = 1\nimport os\nimport sys\n"
-    found = verifier(tmp_path).verified([File("a.py", old, more)], "lint")
+    found = verifier(tmp_path).verify([FileVersions("a.py", old, more)], "lint")
     assert [each.passed for each in found.checks] == [True, False]
     assert "sys" in found.checks[1].says
     assert "os" not in found.checks[1].says.replace("`sys`", "")
-    assert verifier(tmp_path).verified([File("a.py", more, b"y = 2\n" + more)], "lint").passed
+    assert verifier(tmp_path).verify([FileVersions("a.py", more, b"y = 2\n" + more)], "lint").passed
 
 
 def test_without_a_linter_nothing_is_claimed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    found = verifier(tmp_path).verified([File("a.py", GOOD, GOOD)], "lint")
+    found = verifier(tmp_path).verify([FileVersions("a.py", GOOD, GOOD)], "lint")
     assert (found.passed, found.is_whole, found.checks[1].says) == (True, False, "ruff is not installed")
 
 
@@ -85,7 +85,7 @@ def test_what_a_review_objects_to_fails_and_a_review_that_fails_is_unknown(tmp_p
         raise InvalidArgument(f"{len(diff)} is no diff")
 
     def checks(look: Review, after: bytes) -> list[tuple[bool | None, str]]:
-        found = Verifier(tmp_path, syntax, (), look).verified([File("a.txt", b"one\n", after)], "lint")
+        found = ChangeVerifier(tmp_path, syntax, (), look).verify([FileVersions("a.txt", b"one\n", after)], "lint")
         return [(each.passed, each.says) for each in found.checks if each.kind == "review"]
 
     assert checks(review, b"one\nsecret\n") == [(False, "P0 a.py:2: a secret")]
@@ -97,7 +97,7 @@ def test_what_a_review_objects_to_fails_and_a_review_that_fails_is_unknown(tmp_p
 @pytest.mark.parametrize(("before", "after"), [(b"a\nb", b"a\nc\n"), (b"a\n", b"a"), (None, b"x"), (b"x\ny\n", None)])
 def test_a_diff_for_a_review_is_one_that_git_reads(tmp_path: Path, before: bytes | None, after: bytes | None) -> None:
     root = repository(tmp_path / "repo", {"kept.txt": "kept\n"} | ({"a.txt": before} if before is not None else {}))
-    (tmp_path / "diff").write_text(change_verification.diff_of(File("a.txt", before, after)))
+    (tmp_path / "diff").write_text(change_verification.diff_file(FileVersions("a.txt", before, after)))
     git(root, "apply", str(tmp_path / "diff"))
     found = root / "a.txt"
     assert (found.read_bytes() if found.exists() else None) == after
@@ -105,15 +105,15 @@ def test_a_diff_for_a_review_is_one_that_git_reads(tmp_path: Path, before: bytes
 
 def test_commands_decide_by_how_they_end_and_say_their_last_words(tmp_path: Path) -> None:
     command = f'"{sys.executable}" -c "print(41 + 1); raise SystemExit(0)"'
-    passed = verifier(tmp_path, command).verified([], "tests")
+    passed = verifier(tmp_path, command).verify([], "tests")
     assert (passed.passed, passed.is_whole) == (True, True)
     assert "42" in passed.checks[0].says
-    failed = verifier(tmp_path, f'"{sys.executable}" -c "raise SystemExit(2)"').verified([], "tests")
+    failed = verifier(tmp_path, f'"{sys.executable}" -c "raise SystemExit(2)"').verify([], "tests")
     assert (failed.passed, failed.checks[0].says) == (False, "it ended with 2")
 
 
 def test_without_an_allowed_command_tests_are_not_passed_but_unknown(tmp_path: Path) -> None:
-    found = verifier(tmp_path).verified([File("a.py", GOOD, GOOD)], "tests")
+    found = verifier(tmp_path).verify([FileVersions("a.py", GOOD, GOOD)], "tests")
     assert (found.passed, found.is_whole) == (True, False)
     assert found.checks[-1].says == NOT_ALLOWED
 
@@ -121,21 +121,21 @@ def test_without_an_allowed_command_tests_are_not_passed_but_unknown(tmp_path: P
 def test_commands_are_not_run_for_what_does_not_even_parse(tmp_path: Path) -> None:
     marker = tmp_path / "ran"
     command = f"\"{sys.executable}\" -c \"open('{marker}', 'w')\""
-    assert not verifier(tmp_path, command).verified([File("a.py", GOOD, BAD)], "tests").passed
+    assert not verifier(tmp_path, command).verify([FileVersions("a.py", GOOD, BAD)], "tests").passed
     assert not marker.exists()
 
 
 def test_secrets_in_the_output_of_a_command_are_masked(tmp_path: Path) -> None:
     token = "ghp_" + "aB3dE5gH7jK9" * 3
     command = f'"{sys.executable}" -c "print(\'token = {token}\')"'
-    assert token not in verifier(tmp_path, command).verified([], "tests").checks[0].says
+    assert token not in verifier(tmp_path, command).verify([], "tests").checks[0].says
 
 
 def test_a_command_that_was_cancelled_has_not_passed(tmp_path: Path) -> None:
     cancel = threading.Event()
     cancel.set()
     command = f'"{sys.executable}" -c "import time; time.sleep(60)"'
-    (check,) = verifier(tmp_path, command).verified([], "tests", cancel).checks
+    (check,) = verifier(tmp_path, command).verify([], "tests", cancel).checks
     assert (check.passed, check.says) == (False, "it was cancelled")
 
 
@@ -145,7 +145,7 @@ def test_a_command_gets_no_token_and_one_that_cannot_be_read_is_unknown(
     monkeypatch.setenv("GITHUB_TOKEN", "anything")
     monkeypatch.setenv("COLOUR", "green")
     command = f"\"{sys.executable}\" -c \"import os; print([n in os.environ for n in ('GITHUB_TOKEN', 'COLOUR')])\""
-    (check,) = verifier(tmp_path, command).verified([], "tests").checks
+    (check,) = verifier(tmp_path, command).verify([], "tests").checks
     assert "[False, True]" in check.says
-    (check,) = verifier(tmp_path, 'pytest "-q').verified([], "tests").checks
+    (check,) = verifier(tmp_path, 'pytest "-q').verify([], "tests").checks
     assert (check.passed, check.says) == (None, "it cannot be read: No closing quotation")

@@ -7,7 +7,14 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 
-from context_engine.plans.dependency_graph import closure, graph, in_plan_order, reach, timing, wire_graph
+from context_engine.plans.dependency_graph import (
+    build_graph,
+    compute_closure,
+    compute_timing,
+    find_dependents,
+    serialize_graph,
+    sort_in_plan_order,
+)
 from context_engine.plans.model import Plan
 from tests.support.planned import plan_of, plans
 
@@ -24,8 +31,8 @@ def chains(plan: Plan) -> list[tuple[str, ...]]:
 
 @given(plans())
 def test_every_step_comes_after_all_that_it_waits_for(plan: Plan) -> None:
-    drawn = graph(plan)
-    for order in (drawn.order, in_plan_order(drawn)):
+    drawn = build_graph(plan)
+    for order in (drawn.order, sort_in_plan_order(drawn)):
         assert sorted(order) == sorted(step.uid for step in plan.steps)
         place = {uid: number for number, uid in enumerate(order)}
         assert all(place[other] < place[step.uid] for step in plan.steps for other in step.depends_on)
@@ -33,7 +40,7 @@ def test_every_step_comes_after_all_that_it_waits_for(plan: Plan) -> None:
 
 @given(plans())
 def test_a_step_stands_in_the_first_generation_that_it_can(plan: Plan) -> None:
-    level = {uid: number for number, uids in enumerate(graph(plan).levels) for uid in uids}
+    level = {uid: number for number, uids in enumerate(build_graph(plan).levels) for uid in uids}
     for step in plan.steps:
         assert level[step.uid] == max((level[other] + 1 for other in step.depends_on), default=0)
 
@@ -41,7 +48,7 @@ def test_a_step_stands_in_the_first_generation_that_it_can(plan: Plan) -> None:
 @given(plans())
 def test_the_critical_path_is_a_longest_chain(plan: Plan) -> None:
     hours = {step.uid: step.hours for step in plan.steps}
-    timed = timing(graph(plan), hours)
+    timed = compute_timing(build_graph(plan), hours)
     longest = max((sum(hours[uid] for uid in chain) for chain in chains(plan)), default=0.0)
     assert timed.duration_h == pytest.approx(longest)
     assert sum(hours[uid] for uid in timed.critical_path) == pytest.approx(longest)
@@ -52,7 +59,7 @@ def test_the_critical_path_is_a_longest_chain(plan: Plan) -> None:
 @given(plans())
 def test_slack_is_what_a_step_can_wait_without_anybody_waiting_longer(plan: Plan) -> None:
     hours = {step.uid: step.hours for step in plan.steps}
-    timed = timing(graph(plan), hours)
+    timed = compute_timing(build_graph(plan), hours)
     assert all(timed.slack[uid] == 0 for uid in timed.critical_path)
     for step in plan.steps:
         through = max(sum(hours[uid] for uid in chain) for chain in chains(plan) if step.uid in chain)
@@ -61,7 +68,7 @@ def test_slack_is_what_a_step_can_wait_without_anybody_waiting_longer(plan: Plan
 
 @given(plans(acyclic=False))
 def test_a_circle_is_named_and_each_of_it_waits_for_the_next(plan: Plan) -> None:
-    circle = graph(plan).cycle
+    circle = build_graph(plan).cycle
     waits = {step.uid: step.depends_on for step in plan.steps}
     assert bool(circle) == any(uid in _reached(waits, uid) for uid in waits)
     if circle:
@@ -84,15 +91,15 @@ def _reached(waits: dict[str, tuple[str, ...]], uid: str) -> set[str]:
 
 @given(plans(acyclic=False))
 def test_a_graph_is_made_of_any_plan(plan: Plan) -> None:
-    drawn = graph(plan)
+    drawn = build_graph(plan)
     assert sorted(drawn.order) == sorted(step.uid for step in plan.steps)
-    told = wire_graph(plan, drawn)
+    told = serialize_graph(plan, drawn)
     assert sorted(told["execution_order"]) == list(range(1, len(plan.steps) + 1))
 
 
 @given(plans())
 def test_a_group_can_be_done_side_by_side(plan: Plan) -> None:
-    drawn = graph(plan)
+    drawn = build_graph(plan)
     files = {step.uid: step.files for step in plan.steps}
     waits = {step.uid: step.depends_on for step in plan.steps}
     for group in drawn.groups:
@@ -104,18 +111,18 @@ def test_a_group_can_be_done_side_by_side(plan: Plan) -> None:
 
 @given(plans())
 def test_what_a_step_reaches_is_counted_in_bits(plan: Plan) -> None:
-    drawn = graph(plan)
-    bits = closure(drawn.order, drawn.depends)
+    drawn = build_graph(plan)
+    bits = compute_closure(drawn.order, drawn.depends)
     waits = {step.uid: step.depends_on for step in plan.steps}
     assert {uid: reached.bit_count() for uid, reached in bits.items()} == {
         uid: len(_reached(waits, uid)) for uid in waits
     }
     for uid in waits:
-        assert reach(drawn.needed_by, [uid]) == {other for other in waits if uid in _reached(waits, other)}
+        assert find_dependents(drawn.needed_by, [uid]) == {other for other in waits if uid in _reached(waits, other)}
 
 
 def test_a_graph_is_told_in_numbers() -> None:
-    told = wire_graph(plan := plan_of((), (1,), (1,), (2, 3)), graph(plan))
+    told = serialize_graph(plan := plan_of((), (1,), (1,), (2, 3)), build_graph(plan))
     assert told["nodes"][1] == {"id": "s2", "step_number": 2}
     assert told["edges"] == [{"from": 1, "to": 2}, {"from": 1, "to": 3}, {"from": 2, "to": 4}, {"from": 3, "to": 4}]
     assert (told["levels"], told["execution_order"]) == ([[1], [2, 3], [4]], [1, 2, 3, 4])
@@ -124,7 +131,7 @@ def test_a_graph_is_told_in_numbers() -> None:
 
 
 def test_a_circle_behind_a_step_is_found_and_the_rest_keeps_its_order() -> None:
-    drawn = graph(plan_of((), (3, 1), (2,), (1,)))
+    drawn = build_graph(plan_of((), (3, 1), (2,), (1,)))
     assert drawn.cycle == ("s2", "s3", "s2")
     assert drawn.levels == (("s1",), ("s4",), ("s2",), ("s3",))
 
@@ -132,6 +139,6 @@ def test_a_circle_behind_a_step_is_found_and_the_rest_keeps_its_order() -> None:
 @pytest.mark.parametrize("step", [1, 7])
 def test_a_thousand_steps_in_a_row_or_a_circle_are_no_trouble(step: int) -> None:
     row = plan_of((), *((n,) for n in range(1, 1000)))
-    assert len(timing(graph(row), {each.uid: 1.0 for each in row.steps}).critical_path) == 1000
+    assert len(compute_timing(build_graph(row), {each.uid: 1.0 for each in row.steps}).critical_path) == 1000
     circle = plan_of(*(((n + step - 1) % 1000 + 1,) for n in range(1, 1001)))
-    assert len(graph(circle).cycle) == 1001
+    assert len(build_graph(circle).cycle) == 1001

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.plans import diffstat as module
-from context_engine.plans.diffstat import FATES, Diffstat, Planned, diffstat
+from context_engine.plans.diffstat import ACTION_WORDS, Diffstat, PlannedFile, compute_diffstat
 from context_engine.plans.model import Plan
 from tests.support.desks import plan, step
 
@@ -21,7 +21,7 @@ def test_the_examples_hold() -> None:
 
 
 def told(made: Plan, *uids: str) -> Diffstat:
-    return diffstat(made, [each for each in made.steps if not uids or each.uid in uids], LINES.get)
+    return compute_diffstat(made, [each for each in made.steps if not uids or each.uid in uids], LINES.get)
 
 
 def test_a_summary_reads_like_that_of_git() -> None:
@@ -31,7 +31,7 @@ def test_a_summary_reads_like_that_of_git() -> None:
         step("s3", "s2", files_to_delete=("b.py",)),
     )
     assert told(made).summary == "1 file created, 2 modified, 1 deleted (-1,200 lines)"
-    assert told(made).files[0] == Planned("a.py", "modify", (1, 2), 10)
+    assert told(made).files[0] == PlannedFile("a.py", "modify", (1, 2), 10)
     assert told(made, "s2").summary == "3 files modified"
 
 
@@ -61,11 +61,13 @@ def test_what_is_counted_is_what_happens_to_the_files(world: tuple[set[str], lis
         step(f"s{number}", *([f"s{number - 1}"] if number > 1 else []), **{fields[change]: (path,)})
         for number, (change, path) in enumerate(done, 1)
     ]
-    found = {each.path: each.change for each in diffstat(Plan(goal="g", steps=tuple(steps)), steps, LINES.get).files}
+    found = {
+        each.path: each.change for each in compute_diffstat(Plan(goal="g", steps=tuple(steps)), steps, LINES.get).files
+    }
     after = set(there)
     for change, path in done:
         after = after - {path} if change == "delete" else after | {path}
     assert {path for path, fate in found.items() if fate == "create"} == after - there
     assert {path for path, fate in found.items() if fate == "delete"} == there - after
     assert {path for path, fate in found.items() if fate == "modify"} == {p for _, p in done} & there & after
-    assert set(found.values()) <= set(FATES)
+    assert set(found.values()) <= set(ACTION_WORDS)

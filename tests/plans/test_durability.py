@@ -24,8 +24,8 @@ from hypothesis import strategies as st
 
 from context_engine.errors import CallError, Conflict
 from context_engine.plans.model import Plan
-from context_engine.plans.plan_requests import Wanted
-from context_engine.plans.plan_version import opened
+from context_engine.plans.plan_requests import PlanQuery
+from context_engine.plans.plan_version import decode_version
 from tests.support.desks import Desks, plan, step
 
 WRITERS = 4
@@ -42,7 +42,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def _writing(folder: Path, writer: int) -> None:
     here = Desks(folder)
     for number in range(WRITES // 5):
-        here.plans.desk.save(plan(goal=f"{writer}.{number}"))
+        here.plans.repository.save(plan(goal=f"{writer}.{number}"))
     for number in range(WRITES // 5 * 2):
         _change(here, f"{writer}.{number}")
     for _ in range(WRITES // 5):
@@ -53,17 +53,17 @@ def _writing(folder: Path, writer: int) -> None:
 def _change(here: Desks, said: str) -> None:
     """A version of the shared plan, on whatever is the newest one; somebody else may be quicker."""
     while True:
-        loaded = here.plans.desk.load("shared")
+        loaded = here.plans.repository.load("shared")
         changed = msgspec.structs.replace(loaded.plan, goal=said)
         with suppress(Conflict):
-            here.plans.desk.save(changed, overwrite=True, expected_version=loaded.version.version)
+            here.plans.repository.save(changed, overwrite=True, expected_version=loaded.version.version)
             return
 
 
 @pytest.mark.slow
 def test_four_processes_that_write_at_once_lose_none_of_their_writes(tmp_path: Path) -> None:
     here = Desks(tmp_path)
-    here.plans.desk.save(plan(*(step(f"s{writer}") for writer in range(WRITERS))), name="shared")
+    here.plans.repository.save(plan(*(step(f"s{writer}") for writer in range(WRITERS))), name="shared")
     context = multiprocessing.get_context("spawn")
     writers = [context.Process(target=_writing, args=(tmp_path, writer)) for writer in range(WRITERS)]
     for each in writers:
@@ -72,9 +72,9 @@ def test_four_processes_that_write_at_once_lose_none_of_their_writes(tmp_path: P
         each.join(300)
     assert [each.exitcode for each in writers] == [0] * WRITERS
     wanted = {f"{writer}.{number}" for writer in range(WRITERS) for number in range(WRITES // 5 * 2)}
-    shared = here.plans.steps.current("shared")
-    assert {here.plans.desk.load("shared", number).plan.goal for number in shared.versions[1:]} == wanted
-    assert here.plans.desk.listed(Wanted(limit=200)).total == 1 + WRITERS * (WRITES // 5)
+    shared = here.plans.steps.read_state("shared")
+    assert {here.plans.repository.load("shared", number).plan.goal for number in shared.versions[1:]} == wanted
+    assert here.plans.repository.list_page(PlanQuery(limit=200)).total == 1 + WRITERS * (WRITES // 5)
     moves = [event for event in shared.events if event.step]
     assert len(shared.versions) - 1 + WRITERS * (WRITES // 5) + len(moves) == WRITERS * WRITES
     assert shared.execution.ready == tuple(f"s{writer}" for writer in range(WRITERS))
@@ -95,13 +95,13 @@ def _starting(folder: Path, gate: Path, writer: int) -> None:
 @pytest.mark.slow
 def test_of_two_processes_that_start_one_step_one_hears_of_a_conflict(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
-    Desks(tmp_path / "work").plans.desk.save(plan(), name="Cents")
+    Desks(tmp_path / "work").plans.repository.save(plan(), name="Cents")
     assert _raced(_starting, tmp_path) == ["CONFLICT", "started"]
 
 
 def _deciding(folder: Path, gate: Path, writer: int) -> None:
     here = Desks(folder)
-    (request,) = here.plans.desk.load("Cents").approvals
+    (request,) = here.plans.repository.load("Cents").approvals
     while not gate.exists():
         time.sleep(0.001)
     outcome = "decided"
@@ -116,10 +116,10 @@ def _deciding(folder: Path, gate: Path, writer: int) -> None:
 def test_of_two_decisions_at_once_exactly_one_counts(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     here = Desks(tmp_path / "work")
-    here.plans.desk.save(plan(), name="Cents")
+    here.plans.repository.save(plan(), name="Cents")
     here.plans.approvals.request("Cents")
     assert _raced(_deciding, tmp_path) == ["CONFLICT", "decided"]
-    (request,) = here.plans.desk.load("Cents").approvals
+    (request,) = here.plans.repository.load("Cents").approvals
     assert request.status in ("approved", "rejected")
 
 
@@ -145,9 +145,9 @@ import msgspec
 from tests.support.desks import Desks
 here = Desks(Path(sys.argv[1]))
 while True:
-    loaded = here.plans.desk.load("Cents")
+    loaded = here.plans.repository.load("Cents")
     goal = f"goal {len(loaded.versions) + 1}"
-    here.plans.desk.save(msgspec.structs.replace(loaded.plan, goal=goal), overwrite=True)
+    here.plans.repository.save(msgspec.structs.replace(loaded.plan, goal=goal), overwrite=True)
     print("saved", len(loaded.versions) + 1, flush=True)
     here.plans.steps.start("Cents", 1)
     print("seq", here.plans.steps.fail("Cents", 1, release=True)[0].seq, flush=True)
@@ -176,7 +176,7 @@ def test_kills_while_plans_are_saved_and_steps_move_leave_every_file_whole_and_l
     tmp_path: Path,
 ) -> None:
     here = Desks(tmp_path)
-    plan_id = here.plans.desk.save(plan(step("s1")), name="Cents").plan.id
+    plan_id = here.plans.repository.save(plan(step("s1")), name="Cents").plan.id
     chance = random.Random(7)
     saves = kills = 0
     while saves < SAVES or kills < KILLS_LEAST:
@@ -184,7 +184,7 @@ def test_kills_while_plans_are_saved_and_steps_move_leave_every_file_whole_and_l
         said = _killed(tmp_path, chance.uniform(0.2, 0.6))
         versions = [int(number) for what, number in said[:-1] if what == "saved"]
         seqs = [int(number) for what, number in said[:-1] if what == "seq"]
-        loaded = Desks(tmp_path).plans.steps.current("Cents")
+        loaded = Desks(tmp_path).plans.steps.read_state("Cents")
         assert loaded.versions == tuple(range(1, loaded.versions[-1] + 1))
         assert loaded.versions[-1] >= max(versions, default=0)
         assert loaded.execution.seq >= max(seqs, default=0)
@@ -196,12 +196,12 @@ def test_kills_while_plans_are_saved_and_steps_move_leave_every_file_whole_and_l
         saves = loaded.versions[-1]
     here.plans.approvals.request("Cents")  # whoever writes next clears up what the last one left
     for file in here.lie(plan_id).glob("v*.json"):
-        version, _ = opened(file.read_bytes())
+        version, _ = decode_version(file.read_bytes())
         assert file.name == f"v{version.version:04d}.json"
     for line in (here.lie(plan_id) / "events.jsonl").read_bytes().splitlines():
         assert json.loads(line)
     assert [path.name for path in here.lie(plan_id).iterdir() if path.suffix == ".tmp"] == []
-    assert [row.version for row in here.plans.desk.listed(Wanted()).rows] == [saves]
+    assert [row.version for row in here.plans.repository.list_page(PlanQuery()).rows] == [saves]
 
 
 # -- progress is a fold -----------------------------------------------------------------------------------------------------
@@ -264,7 +264,7 @@ def test_progress_is_what_happened_no_more_and_no_less_wherever_the_log_ends(
     folder = tmp_path_factory.mktemp("work")
     here = Desks(folder)
     made: Plan = plan(*(step(uid, *after) for uid, after in STEPS.items()))
-    plan_id = here.plans.desk.save(made, name="Cents").plan.id
+    plan_id = here.plans.repository.save(made, name="Cents").plan.id
     told = Told()
     known = {1: told.shown()}
     count = 1
@@ -282,11 +282,11 @@ def test_progress_is_what_happened_no_more_and_no_less_wherever_the_log_ends(
     lines = whole[:cut].count(b"\n")
     if lines in known:  # not in the midst of a call that makes two events
         assert _shown(Desks(folder)) == known[lines]
-        assert Desks(folder).plans.steps.current("Cents").execution.seq == lines
+        assert Desks(folder).plans.steps.read_state("Cents").execution.seq == lines
 
 
 def _shown(here: Desks) -> dict[str, str]:
-    execution = here.plans.steps.current("Cents").execution
+    execution = here.plans.steps.read_state("Cents").execution
     assert execution.passed_over == 0
     done = sum(state.status in ("completed", "skipped") for state in execution.steps.values())
     assert execution.percentage == 100 * done / len(STEPS)

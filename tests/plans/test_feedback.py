@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.plans.feedback import said_in
+from context_engine.plans.feedback import parse_feedback
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ from context_engine.plans.feedback import said_in
     ],
 )  # fmt: skip
 def test_an_order_is_an_operation(text: str, operations: list[dict[str, Any]]) -> None:
-    assert said_in(text) == (tuple(operations), ())
+    assert parse_feedback(text) == (tuple(operations), ())
 
 
 @pytest.mark.parametrize(
@@ -54,17 +54,19 @@ def test_an_order_is_an_operation(text: str, operations: list[dict[str, Any]]) -
     ],
 )
 def test_what_means_more_than_an_order_stays_as_it_was_said(text: str) -> None:
-    assert said_in(text) == ((), (text,))
+    assert parse_feedback(text) == ((), (text,))
 
 
 def test_each_clause_is_read_on_its_own() -> None:
-    read = said_in("1. remove step 3\n2) make it faster; step 2 depends on 1. Use v1.2.3 of it, then split step 4")
+    read = parse_feedback(
+        "1. remove step 3\n2) make it faster; step 2 depends on 1. Use v1.2.3 of it, then split step 4"
+    )
     assert [each["op"] for each in read.operations] == ["remove_step", "set_dependencies", "split_step"]
     assert read.left == ("make it faster", "Use v1.2.3 of it")
 
 
 @given(st.text(max_size=200) | st.text("step 123 removdlpn,.;\n\"'", max_size=200))
 def test_any_text_is_read_and_no_word_of_it_is_made_up(text: str) -> None:
-    read = said_in(text)
+    read = parse_feedback(text)
     assert all(clause in text for clause in read.left)
     assert all(str(each["step"]) in text for each in read.operations if "step" in each)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.plans import file_groups
-from context_engine.plans.file_groups import folder_of, grouped
+from context_engine.plans.file_groups import folder_of, group_files
 
 
 def test_the_examples_hold() -> None:
@@ -16,12 +16,14 @@ def test_the_examples_hold() -> None:
 
 
 def test_folders_that_import_each_other_are_one_group() -> None:
-    groups = grouped(["a/x.py", "b/y.py", "c/z.py"], {"a/x.py": {"b/y.py"}, "b/y.py": {"a/x.py"}, "c/z.py": {"a/x.py"}})
+    groups = group_files(
+        ["a/x.py", "b/y.py", "c/z.py"], {"a/x.py": {"b/y.py"}, "b/y.py": {"a/x.py"}, "c/z.py": {"a/x.py"}}
+    )
     assert [(each.paths, each.needs) for each in groups] == [(("a/x.py", "b/y.py"), ()), (("c/z.py",), (0,))]
 
 
 def test_imports_of_other_files_do_not_count() -> None:
-    assert [each.needs for each in grouped(["a/x.py", "b/y.py"], {"a/x.py": {"elsewhere.py"}})] == [(), ()]
+    assert [each.needs for each in group_files(["a/x.py", "b/y.py"], {"a/x.py": {"elsewhere.py"}})] == [(), ()]
 
 
 PATHS = st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("123")).map("/".join), unique=True, max_size=8)
@@ -34,7 +36,7 @@ IMPORTS = st.dictionaries(
 def test_every_file_is_in_one_group_and_a_group_needs_only_what_stands_before_it(
     paths: list[str], imports: dict
 ) -> None:
-    groups = grouped(paths, imports)
+    groups = group_files(paths, imports)
     assert sorted(path for each in groups for path in each.paths) == sorted(paths)
     place = {path: at for at, each in enumerate(groups) for path in each.paths}
     for at, each in enumerate(groups):

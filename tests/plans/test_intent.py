@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.plans import intent as module
-from context_engine.plans.intent import bare, intent, named
+from context_engine.plans.intent import find_mentions, parse_intent, strip_commit_prefix
 
 
 def test_the_examples_hold() -> None:
@@ -39,7 +39,7 @@ def test_the_examples_hold() -> None:
     ],
 )
 def test_the_kind_of_a_task(task: str, kind: str) -> None:
-    assert intent(task).kind == kind
+    assert parse_intent(task).kind == kind
 
 
 @pytest.mark.parametrize(
@@ -56,17 +56,17 @@ def test_the_kind_of_a_task(task: str, kind: str) -> None:
     ],
 )
 def test_names_are_found_by_the_words_beside_them(task: str, names: list[str]) -> None:
-    assert [each.text.strip("`") for each in named(task, intent(task))] == names
+    assert [each.text.strip("`") for each in find_mentions(task, parse_intent(task))] == names
 
 
 def test_the_new_name_of_a_rename_is_not_looked_for() -> None:
-    asked = intent("rename `load_file` to `read_file`")
+    asked = parse_intent("rename `load_file` to `read_file`")
     assert (asked.names, asked.new_name) == (("load_file",), "read_file")
-    assert [each.name for each in named("rename `load_file` to `read_file`", asked)] == ["load_file"]
+    assert [each.name for each in find_mentions("rename `load_file` to `read_file`", asked)] == ["load_file"]
 
 
 @given(st.text(max_size=200))
 def test_any_text_has_a_kind_and_its_names_stand_in_it(task: str) -> None:
-    asked = intent(task)
+    asked = parse_intent(task)
     assert all(name in task for name in asked.names)
-    assert task.endswith(bare(task))
+    assert task.endswith(strip_commit_prefix(task))

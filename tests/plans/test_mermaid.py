@@ -16,15 +16,15 @@ from context_engine.plans.mermaid import (
     EDGES_MAX,
     NODES_MAX,
     START,
-    Drawing,
-    architecture,
-    dependencies,
-    gantt,
-    label,
-    progress,
+    MermaidDiagram,
+    draw_architecture,
+    draw_dependencies,
+    draw_gantt,
+    draw_progress,
+    escape_label,
 )
 from context_engine.plans.model import Estimate, Plan
-from context_engine.plans.plan_progress import Event, Execution, folded
+from context_engine.plans.plan_progress import Execution, PlanEvent, fold_progress
 from context_engine.storage.timestamps import DAY_S
 from evals.mermaid import check
 from tests.support.planned import plan_of, plans
@@ -45,13 +45,20 @@ def shape(text: str) -> list[str]:
 
 def after(plan: Plan, *done: int) -> Execution:
     told = [(f"s{n}", kind) for n in done for kind in ("step_started", "step_completed")]
-    rows = [Event(seq=seq, at="2026-11-21T12:00:00Z", kind=kind, step=uid) for seq, (uid, kind) in enumerate(told, 1)]
-    return folded(plan, rows, now=0)
+    rows = [
+        PlanEvent(seq=seq, at="2026-11-21T12:00:00Z", kind=kind, step=uid) for seq, (uid, kind) in enumerate(told, 1)
+    ]
+    return fold_progress(plan, rows, now=0)
 
 
-def every(plan: Plan, execution: Execution) -> list[Drawing]:
+def every(plan: Plan, execution: Execution) -> list[MermaidDiagram]:
     modules = {step.title: [1] for step in plan.steps}
-    return [dependencies(plan, execution), progress(plan, execution), gantt(plan, execution), architecture(modules, [])]
+    return [
+        draw_dependencies(plan, execution),
+        draw_progress(plan, execution),
+        draw_gantt(plan, execution),
+        draw_architecture(modules, []),
+    ]
 
 
 def row(count: int) -> Plan:
@@ -63,7 +70,7 @@ def row(count: int) -> Plan:
 
 @given(st.text(max_size=80) | st.sampled_from(check.HOSTILE), st.integers(20, 120))
 def test_a_label_is_shown_as_it_is_and_holds_no_syntax(text: str, chars: int) -> None:
-    coded = label(text, chars)
+    coded = escape_label(text, chars)
     plain = check.decoded(coded)
     assert not set(re.sub(r"#\d+;", "", coded)) & set("\"'`#;:%[]{}()|<>\\&*_~^@$\n\r\0")
     assert len(plain) <= chars
@@ -80,7 +87,7 @@ def test_every_line_of_every_picture_is_one_of_ours(plan: Plan, chance: random.R
 
 
 def test_a_word_that_the_lexer_looks_for_in_labels_is_broken_up() -> None:
-    assert label("direction LR") == "direction#32;LR"
+    assert escape_label("direction LR") == "direction#32;LR"
 
 
 def test_one_picture_is_always_the_same_bytes() -> None:
@@ -99,7 +106,7 @@ def test_the_real_parser_accepts_hostile_titles() -> None:
 
 
 def test_an_arrow_leads_to_what_waits_and_the_critical_path_stands_out() -> None:
-    picture = dependencies(plan_of((), (1,), (1,), (2,)), direction="LR")
+    picture = draw_dependencies(plan_of((), (1,), (1,), (2,)), direction="LR")
     lines = picture.mermaid.splitlines()
     assert lines[0] == "flowchart LR"
     assert '  n2["2 · Step 2"]' in lines
@@ -111,8 +118,8 @@ def test_an_arrow_leads_to_what_waits_and_the_critical_path_stands_out() -> None
 def test_progress_is_coloured_by_state() -> None:
     plan = plan_of((), (1,), (2,), ())
     rows = [("s1", "step_started"), ("s1", "step_failed"), ("s4", "step_started")]
-    told = [Event(seq=n, at="2026-11-21T12:00:00Z", kind=kind, step=uid) for n, (uid, kind) in enumerate(rows, 1)]
-    picture = progress(plan, folded(plan, told, now=0))
+    told = [PlanEvent(seq=n, at="2026-11-21T12:00:00Z", kind=kind, step=uid) for n, (uid, kind) in enumerate(rows, 1)]
+    picture = draw_progress(plan, fold_progress(plan, told, now=0))
     assert "  class n1 failedStyle" in picture.mermaid
     assert "  class n2,n3 blockedStyle" in picture.mermaid
     assert "  class n4 activeStyle" in picture.mermaid
@@ -126,7 +133,7 @@ def test_a_gantt_chart_works_eight_hours_a_day_from_monday_to_friday() -> None:
         msgspec.structs.replace(step, estimate=Estimate(h, h, h))
         for step, h in zip(plan.steps, hours.values(), strict=True)
     )
-    lines = gantt(msgspec.structs.replace(plan, steps=tuple(steps)), start=START).mermaid.splitlines()
+    lines = draw_gantt(msgspec.structs.replace(plan, steps=tuple(steps)), start=START).mermaid.splitlines()
     assert [line.split(", ", 2)[2] for line in lines if ":crit" in line] == [
         "2024-01-01 09:00, 2024-01-01 15:00",
         "2024-01-01 15:00, 2024-01-02 11:00",
@@ -141,7 +148,7 @@ def test_no_bar_of_a_chart_begins_or_ends_outside_of_work(start: float, hours: l
     steps = (
         msgspec.structs.replace(step, estimate=Estimate(h, h, h)) for step, h in zip(plan.steps, hours, strict=True)
     )
-    picture = gantt(msgspec.structs.replace(plan, steps=tuple(steps)), start=start)
+    picture = draw_gantt(msgspec.structs.replace(plan, steps=tuple(steps)), start=start)
     for line in picture.mermaid.splitlines():
         if ":crit" in line:
             begin, end = (datetime.fromisoformat(part) for part in line.split(", ")[-2:])
@@ -152,19 +159,19 @@ def test_no_bar_of_a_chart_begins_or_ends_outside_of_work(start: float, hours: l
 
 def test_a_chart_that_begins_on_a_weekend_begins_on_monday() -> None:
     for day in (5, 6, 7):
-        assert ", 2024-01-08 09:00, 2024-01-08 10:00" in gantt(plan_of(()), start=START + day * DAY_S).mermaid
+        assert ", 2024-01-08 09:00, 2024-01-08 10:00" in draw_gantt(plan_of(()), start=START + day * DAY_S).mermaid
 
 
 def test_a_day_of_work_ends_in_the_evening_and_the_next_begins_in_the_morning() -> None:
     plan = row(2)
     steps = tuple(msgspec.structs.replace(step, estimate=Estimate(8, 8, 8)) for step in plan.steps)
-    picture = gantt(msgspec.structs.replace(plan, steps=steps)).mermaid
+    picture = draw_gantt(msgspec.structs.replace(plan, steps=steps)).mermaid
     assert "n1, 2024-01-01 09:00, 2024-01-01 17:00" in picture
     assert "n2, 2024-01-02 09:00, 2024-01-02 17:00" in picture
 
 
 def test_the_architecture_shows_touched_modules_and_those_beside_them() -> None:
-    picture = architecture(
+    picture = draw_architecture(
         {"src/web": [1, 3], "src/db": [2]},
         [("src/web", "src/db"), ("src/db", "src/sql"), ("a", "b"), ("src/db", "src/db")],
     )
@@ -186,7 +193,7 @@ def test_a_plan_that_fits_is_shown_whole() -> None:
 def test_of_a_large_plan_what_is_done_is_taken_together() -> None:
     plan = row(NODES_MAX + 10)
     done = range(1, 21)
-    for draw in (dependencies, progress, gantt):
+    for draw in (draw_dependencies, draw_progress, draw_gantt):
         picture = draw(plan, after(plan, *done))
         assert picture.omitted == tuple(done)
         assert "20 steps done" in picture.mermaid
@@ -196,7 +203,7 @@ def test_of_a_large_plan_what_is_done_is_taken_together() -> None:
 
 def test_of_a_huge_plan_the_last_steps_are_taken_together_too() -> None:
     plan = plan_of(*[()] * 1000)
-    for draw in (dependencies, progress, gantt):
+    for draw in (draw_dependencies, draw_progress, draw_gantt):
         picture = draw(plan, after(plan, 1, 2))
         assert f"{1000 - NODES_MAX + 1} later steps" in picture.mermaid
         assert len(re.findall(r"^  (?:n\d+|allDone|later)\[|:.*, \d{4}-", picture.mermaid, re.MULTILINE)) == NODES_MAX
@@ -204,6 +211,6 @@ def test_of_a_huge_plan_the_last_steps_are_taken_together_too() -> None:
 
 def test_arrows_beyond_what_is_drawn_are_counted() -> None:
     plan = plan_of(*(tuple(range(1, n)) for n in range(1, 41)))
-    picture = dependencies(plan)
+    picture = draw_dependencies(plan)
     assert picture.mermaid.count("-->") == EDGES_MAX
     assert f"{40 * 39 // 2 - EDGES_MAX} arrows are not shown" in picture.legend

@@ -11,16 +11,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.errors import CallError, InvalidArgument, PreconditionFailed
-from context_engine.plans.dependency_graph import graph
-from context_engine.plans.model import Estimate, Milestone, Plan, Question, Step, numbers
-from context_engine.plans.operations import OPERATIONS, OPERATIONS_MAX, Refined, answers, check_kept, refined
-from context_engine.plans.plan_parsing import named, parsed
-from context_engine.plans.plan_serialization import wire
+from context_engine.plans.dependency_graph import build_graph
+from context_engine.plans.model import Estimate, Milestone, Plan, PlanQuestion, PlanStep, step_numbers
+from context_engine.plans.operations import (
+    OPERATIONS,
+    OPERATIONS_MAX,
+    OperationsResult,
+    answer_operations,
+    apply_operations,
+    check_done_steps,
+)
+from context_engine.plans.plan_parsing import normalize_plan, parse_plan
+from context_engine.plans.plan_serialization import serialize_plan
 from tests.support.planned import FILES, plan_of, plans
 
 
 def done(plan: Plan, *operations: Mapping[str, Any], closed: tuple[str, ...] = (), force: bool = False) -> Plan:
-    return refined(plan, operations, closed=closed, force_reopen=force).plan
+    return apply_operations(plan, operations, closed=closed, force_reopen=force).plan
 
 
 def uids(plan: Plan) -> list[str]:
@@ -52,13 +59,13 @@ def test_whatever_is_asked_a_plan_comes_out_or_a_refusal(
     plan: Plan, operations: list[dict[str, Any]], closed: set[str]
 ) -> None:
     try:
-        found = refined(plan, operations, closed=closed)
+        found = apply_operations(plan, operations, closed=closed)
     except CallError as refused:
         assert refused.suggestion  # noqa: PT017 - either outcome is right; each has its own law
         return
     assert len(set(uids(found.plan))) == len(found.plan.steps)
-    assert found.plan == named(found.plan)
-    assert parsed(wire(found.plan)).plan == found.plan
+    assert found.plan == normalize_plan(found.plan)
+    assert parse_plan(serialize_plan(found.plan)).plan == found.plan
     assert len(found.applied) == len(operations)
     assert found.plan.uids_minted >= plan.uids_minted
     old = {step.uid: step for step in plan.steps}
@@ -70,7 +77,7 @@ def test_whatever_is_asked_a_plan_comes_out_or_a_refusal(
 
 def test_removing_a_step_renumbers_the_others_and_keeps_their_uids() -> None:
     plan = done(plan_of((), (1,), (2,), (1, 2)), {"op": "remove_step", "step": 2})
-    assert numbers(plan) == {"s1": 1, "s3": 2, "s4": 3}
+    assert step_numbers(plan) == {"s1": 1, "s3": 2, "s4": 3}
     assert waits(plan) == {"s1": (), "s3": ("s1",), "s4": ("s1",)}
 
 
@@ -149,7 +156,11 @@ def test_merged_steps_do_the_work_of_all() -> None:
 
 
 def test_merging_around_a_step_makes_a_circle_that_is_seen() -> None:
-    assert graph(done(plan_of((), (1,), (2,)), {"op": "merge_steps", "steps": [1, 3]})).cycle == ("s1", "s2", "s1")
+    assert build_graph(done(plan_of((), (1,), (2,)), {"op": "merge_steps", "steps": [1, 3]})).cycle == (
+        "s1",
+        "s2",
+        "s1",
+    )
 
 
 def test_a_moved_step_keeps_what_it_waits_for() -> None:
@@ -181,18 +192,18 @@ def test_files_estimates_and_fields_of_a_step_are_set() -> None:
 
 
 def test_a_question_is_answered_by_its_id_or_its_words() -> None:
-    plan = plan_of(questions=(Question("q1", "Which one?"), Question("q2", "Why?")))
-    found = done(plan, *answers({"q1": "the left", "why?": "because"}))
+    plan = plan_of(questions=(PlanQuestion("q1", "Which one?"), PlanQuestion("q2", "Why?")))
+    found = done(plan, *answer_operations({"q1": "the left", "why?": "because"}))
     assert [each.answer for each in found.questions] == ["the left", "because"]
     assert found.open_questions == ()
     with pytest.raises(InvalidArgument) as refused:
-        done(plan, *answers({"q3": "x"}))
+        done(plan, *answer_operations({"q3": "x"}))
     assert "q1: Which one?" in refused.value.suggestion
 
 
 def test_excluded_files_leave_the_steps_and_empty_steps_leave_the_plan() -> None:
     rows = [{"title": "a", "files_to_modify": ["docs/a.md"]}, {"title": "b", "files_to_modify": ["docs/b.md", "src/b.py"], "depends_on": 1}, {"title": "c", "depends_on": 1}]  # fmt: skip
-    plan = done(parsed({"goal": "g", "steps": rows}).plan, {"op": "exclude", "path": "docs/**"})
+    plan = done(parse_plan({"goal": "g", "steps": rows}).plan, {"op": "exclude", "path": "docs/**"})
     assert [(step.uid, step.files_to_modify, step.depends_on) for step in plan.steps] == [
         ("s2", ("src/b.py",), ()),
         ("s3", (), ()),
@@ -205,7 +216,7 @@ def test_excluding_files_leaves_what_is_done_as_it_is() -> None:
         {"title": "a", "files_to_modify": ["docs/a.md", "src/a.py"]},
         {"title": "b", "files_to_modify": ["docs/b.md", "src/b.py"]},
     ]
-    plan = done(parsed({"goal": "g", "steps": rows}).plan, {"op": "exclude", "path": "docs/**"}, closed=("s1",))
+    plan = done(parse_plan({"goal": "g", "steps": rows}).plan, {"op": "exclude", "path": "docs/**"}, closed=("s1",))
     assert [step.files_to_modify for step in plan.steps] == [("docs/a.md", "src/a.py"), ("src/b.py",)]
 
 
@@ -268,9 +279,9 @@ def test_a_step_that_an_operation_before_has_removed_is_refused() -> None:
 
 def test_what_is_no_operation_or_too_many_is_refused() -> None:
     with pytest.raises(InvalidArgument, match="no object"):
-        refined(plan_of(()), ["remove step 1"])  # ty: ignore[invalid-argument-type]
+        apply_operations(plan_of(()), ["remove step 1"])  # ty: ignore[invalid-argument-type]
     with pytest.raises(InvalidArgument, match="at most"):
-        refined(plan_of(()), [{"op": "set_goal", "goal": "x"}] * (OPERATIONS_MAX + 1))
+        apply_operations(plan_of(()), [{"op": "set_goal", "goal": "x"}] * (OPERATIONS_MAX + 1))
 
 
 @pytest.mark.parametrize("title", ["half \ud800", object()])
@@ -303,7 +314,7 @@ def test_a_step_that_is_done_is_changed_only_by_force(operation: dict[str, Any])
         done(plan_of((), ()), operation, closed=("s1",))
     assert "force_reopen" in refused.value.suggestion
     assert refused.value.details["steps"] == [1]
-    found: Refined = refined(plan_of((), ()), [operation], closed=("s1",), force_reopen=True)
+    found: OperationsResult = apply_operations(plan_of((), ()), [operation], closed=("s1",), force_reopen=True)
     assert found.reopened == (() if operation["op"] == "remove_step" else ("s1",))
 
 
@@ -313,11 +324,11 @@ def test_a_step_that_is_done_may_be_moved() -> None:
 
 def test_a_draft_leaves_what_is_done_as_it_is() -> None:
     before = plan_of((), (1,))
-    kept = msgspec.structs.replace(before, steps=(before.steps[0], Step(uid="s9", title="Other")))
-    assert check_kept(before, kept, {"s1"}) == ()
+    kept = msgspec.structs.replace(before, steps=(before.steps[0], PlanStep(uid="s9", title="Other")))
+    assert check_done_steps(before, kept, {"s1"}) == ()
     changed = msgspec.structs.replace(before, steps=(msgspec.structs.replace(before.steps[0], title="Other"),))
     with pytest.raises(PreconditionFailed):
-        check_kept(before, changed, {"s1"})
+        check_done_steps(before, changed, {"s1"})
     with pytest.raises(PreconditionFailed):
-        check_kept(before, msgspec.structs.replace(before, steps=()), {"s1"})
-    assert check_kept(before, changed, {"s1", "s2"}, force_reopen=True) == ("s1",)
+        check_done_steps(before, msgspec.structs.replace(before, steps=()), {"s1"})
+    assert check_done_steps(before, changed, {"s1", "s2"}, force_reopen=True) == ("s1",)

@@ -9,40 +9,47 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.plans.model import Plan, Question, Scope, Step
-from context_engine.plans.plan_diff import FieldChange, applied, difference, summary, value_of, wire_difference
-from context_engine.plans.plan_serialization import content_hash
+from context_engine.plans.model import Plan, PlanQuestion, PlanScope, PlanStep
+from context_engine.plans.plan_diff import (
+    FieldChange,
+    apply_changes,
+    comparable_value,
+    compare_plans,
+    serialize_difference,
+    summarize,
+)
+from context_engine.plans.plan_serialization import hash_content
 from tests.support.planned import plan_of, plans
 
 
 @given(plans(), plans())
 def test_the_changes_lead_from_one_version_to_the_other(one: Plan, other: Plan) -> None:
-    found = difference(one, other)
-    before = value_of(one)
-    assert applied(before, found.changes) == value_of(other)
-    assert before == value_of(one), "the value that was given stays as it is"
-    assert applied(value_of(other), difference(other, one).changes) == value_of(one)
+    found = compare_plans(one, other)
+    before = comparable_value(one)
+    assert apply_changes(before, found.changes) == comparable_value(other)
+    assert before == comparable_value(one), "the value that was given stays as it is"
+    assert apply_changes(comparable_value(other), compare_plans(other, one).changes) == comparable_value(one)
 
 
 @given(plans(), plans())
 def test_the_changes_lead_there_as_json_too(one: Plan, other: Plan) -> None:
-    rows = json.loads(json.dumps(wire_difference(difference(one, other))["field_changes"]))
+    rows = json.loads(json.dumps(serialize_difference(compare_plans(one, other))["field_changes"]))
     changes = [FieldChange(row["path"], row["type"], row["old_value"], row["new_value"]) for row in rows]
-    plain = [json.loads(json.dumps(value_of(plan))) for plan in (one, other)]
-    assert applied(plain[0], changes) == plain[1]
+    plain = [json.loads(json.dumps(comparable_value(plan))) for plan in (one, other)]
+    assert apply_changes(plain[0], changes) == plain[1]
 
 
 @given(plans(), plans())
 def test_nothing_differs_exactly_when_both_say_the_same(one: Plan, other: Plan) -> None:
-    assert difference(one, other).is_empty == (content_hash(one) == content_hash(other))
-    assert difference(one, one).is_empty
-    assert summary(difference(one, one)) == "nothing changed"
+    assert compare_plans(one, other).is_empty == (hash_content(one) == hash_content(other))
+    assert compare_plans(one, one).is_empty
+    assert summarize(compare_plans(one, one)) == "nothing changed"
 
 
 @given(plans().flatmap(lambda plan: st.tuples(st.just(plan), st.permutations(plan.steps))))
-def test_steps_that_only_stand_elsewhere_are_moved_and_not_modified(told: tuple[Plan, list[Step]]) -> None:
+def test_steps_that_only_stand_elsewhere_are_moved_and_not_modified(told: tuple[Plan, list[PlanStep]]) -> None:
     plan, order = told
-    found = difference(plan, msgspec.structs.replace(plan, steps=tuple(order)))
+    found = compare_plans(plan, msgspec.structs.replace(plan, steps=tuple(order)))
     assert (found.modified, found.added, found.removed) == ({}, (), ())
     moved = {each.uid for each in found.moved}
     kept = [step.uid for step in order if step.uid not in moved]
@@ -53,22 +60,22 @@ def test_steps_that_only_stand_elsewhere_are_moved_and_not_modified(told: tuple[
 def test_as_few_steps_as_possible_are_said_to_be_moved() -> None:
     plan = plan_of(*[()] * 6)
     last_first = msgspec.structs.replace(plan, steps=(plan.steps[5], *plan.steps[:5]))
-    assert [(each.uid, each.before, each.after) for each in difference(plan, last_first).moved] == [("s6", 6, 1)]
+    assert [(each.uid, each.before, each.after) for each in compare_plans(plan, last_first).moved] == [("s6", 6, 1)]
 
 
 def test_a_changed_description_is_told_by_the_uid_of_its_step() -> None:
     plan = plan_of((), ())
     step = msgspec.structs.replace(plan.steps[1], description="with care")
-    found = difference(plan, msgspec.structs.replace(plan, steps=(plan.steps[0], step)))
+    found = compare_plans(plan, msgspec.structs.replace(plan, steps=(plan.steps[0], step)))
     assert found.changes == (FieldChange("/steps/s2/description", "modified", "", "with care"),)
-    assert wire_difference(found)["steps_modified"] == [
+    assert serialize_difference(found)["steps_modified"] == [
         {"uid": "s2", "step_number": 2, "title": "Step 2", "fields": ["description"]}
     ]
 
 
 def test_what_changes_in_the_graph_is_told() -> None:
     before, after = plan_of((), (1,), (2,)), plan_of((), (1,), (1,))
-    told = wire_difference(difference(before, after))
+    told = serialize_difference(compare_plans(before, after))
     assert told["graph_changes"] == {
         "edges_added": [{"from": "s1", "to": "s3"}],
         "edges_removed": [{"from": "s2", "to": "s3"}],
@@ -81,7 +88,7 @@ def test_what_changes_in_the_graph_is_told() -> None:
 def test_files_that_come_and_go_are_told() -> None:
     plan = plan_of(())
     one, other = (msgspec.structs.replace(plan, steps=(msgspec.structs.replace(plan.steps[0], files_to_modify=files),)) for files in (("a", "b"), ("b", "c")))  # fmt: skip
-    told = wire_difference(difference(one, other))
+    told = serialize_difference(compare_plans(one, other))
     assert (told["files_added"], told["files_removed"]) == (["c"], ["a"])
 
 
@@ -91,15 +98,18 @@ def test_files_that_come_and_go_are_told() -> None:
         (plan_of((), (), ()), "1 step added (3)"),
         (plan_of(()), "1 step removed (2)"),
         (plan_of((), (1,)), "step 2 changed (depends_on)"),
-        (plan_of((), (), scope=Scope(excluded=("docs",)), questions=(Question("q1", "Why?"),)), "scope, questions"),
+        (
+            plan_of((), (), scope=PlanScope(excluded=("docs",)), questions=(PlanQuestion("q1", "Why?"),)),
+            "scope, questions",
+        ),
         (plan_of(*[()] * 9), "7 steps added"),
     ],
 )
 def test_what_changed_is_said_in_one_sentence(after: Plan, said: str) -> None:
-    assert summary(difference(plan_of((), ()), after)) == said
+    assert summarize(compare_plans(plan_of((), ()), after)) == said
 
 
 def test_odd_names_are_coded_in_a_pointer() -> None:
-    plan = plan_of(questions=(Question("a/b~c", "Why?"),))
-    found = difference(plan, plan_of(questions=(Question("a/b~c", "Why?", answer="so"),)))
+    plan = plan_of(questions=(PlanQuestion("a/b~c", "Why?"),))
+    found = compare_plans(plan, plan_of(questions=(PlanQuestion("a/b~c", "Why?", answer="so"),)))
     assert [change.path for change in found.changes] == ["/questions/a~1b~0c/answer"]

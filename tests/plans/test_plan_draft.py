@@ -17,9 +17,9 @@ from context_engine.history.file_history import History
 from context_engine.history.mining import Miner
 from context_engine.model import Filter
 from context_engine.plans import plan_draft
-from context_engine.plans.model import Step
-from context_engine.plans.plan_draft import CONFIDENCE_MAX, Drafted, drafted
-from context_engine.plans.plan_sources import Asked, Sources
+from context_engine.plans.model import PlanStep
+from context_engine.plans.plan_draft import CONFIDENCE_MAX, PlanDraft, draft_plan
+from context_engine.plans.plan_sources import PlanRequest, PlanSources
 from context_engine.repo.git import Git
 from tests.support.engines import indexed, open_engine
 from tests.support.trees import git, repository, tree
@@ -50,11 +50,11 @@ def zoo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 
 def planned(
     engine: Engine, task: str, *, team: Team | None = None, past: History | None = None, **asked: Any
-) -> Drafted:
-    return drafted(Asked(task, **asked), Sources(engine, team or Team(), past))
+) -> PlanDraft:
+    return draft_plan(PlanRequest(task, **asked), PlanSources(engine, team or Team(), past))
 
 
-def step_with(made: Drafted, path: str) -> Step:
+def step_with(made: PlanDraft, path: str) -> PlanStep:
     return next(step for step in made.plan.steps if path in step.files)
 
 

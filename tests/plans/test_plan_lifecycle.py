@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from context_engine.errors import Conflict, PreconditionFailed
-from context_engine.plans.plan_lifecycle import APPROVAL_MOVES, STEP_MOVES, Approval, approval_moved, step_moved
+from context_engine.plans.plan_lifecycle import APPROVAL_MOVES, STEP_MOVES, Approval, move_approval, move_step
 
 STATUSES = ("pending", "ready", "in_progress", "completed", "failed", "skipped")
 LEGAL = {
@@ -24,10 +24,10 @@ FORCED = {("pending", "start"), ("pending", "complete"), ("ready", "complete"), 
 @pytest.mark.parametrize("move", STEP_MOVES)
 def test_a_step_moves_as_the_table_says_and_no_other_way(status: str, move: str) -> None:
     if (status, move) in LEGAL:
-        assert step_moved(status, move) == LEGAL[status, move]  # ty: ignore[invalid-argument-type]
+        assert move_step(status, move) == LEGAL[status, move]  # ty: ignore[invalid-argument-type]
         return
     with pytest.raises(PreconditionFailed) as refused:
-        step_moved(status, move, what="step 3")  # ty: ignore[invalid-argument-type]
+        move_step(status, move, what="step 3")  # ty: ignore[invalid-argument-type]
     assert refused.value.message.startswith(f"step 3 is {status.replace('_', ' ')}")
     assert refused.value.suggestion
 
@@ -36,39 +36,39 @@ def test_a_step_moves_as_the_table_says_and_no_other_way(status: str, move: str)
 @pytest.mark.parametrize("move", STEP_MOVES)
 def test_force_opens_a_few_more_ways(status: str, move: str) -> None:
     if (status, move) in FORCED:
-        step_moved(status, move, forced=True)  # ty: ignore[invalid-argument-type]
+        move_step(status, move, forced=True)  # ty: ignore[invalid-argument-type]
     elif (status, move) not in LEGAL:
         with pytest.raises(PreconditionFailed):
-            step_moved(status, move, forced=True)  # ty: ignore[invalid-argument-type]
+            move_step(status, move, forced=True)  # ty: ignore[invalid-argument-type]
 
 
 def test_a_step_that_was_never_started_cannot_be_completed() -> None:
     with pytest.raises(PreconditionFailed) as refused:
-        step_moved("ready", "complete")
+        move_step("ready", "complete")
     assert "start_step" in refused.value.suggestion
 
 
 def test_a_step_that_waits_cannot_start() -> None:
     with pytest.raises(PreconditionFailed) as refused:
-        step_moved("pending", "start")
+        move_step("pending", "start")
     assert "view_progress" in refused.value.suggestion
 
 
 @pytest.mark.parametrize("move", APPROVAL_MOVES)
 def test_a_request_is_decided_once(move: str) -> None:
-    after = approval_moved("pending", move)  # ty: ignore[invalid-argument-type]
+    after = move_approval("pending", move)  # ty: ignore[invalid-argument-type]
     assert after == APPROVAL_MOVES[move]  # ty: ignore[invalid-argument-type]
     with pytest.raises((Conflict, PreconditionFailed)) as refused:
-        approval_moved(after, "approve")
+        move_approval(after, "approve")
     assert refused.value.details["status"] == after
 
 
 def test_what_was_approved_can_expire_and_what_expired_cannot_be_approved() -> None:
-    assert approval_moved("approved", "expire") == "expired"
+    assert move_approval("approved", "expire") == "expired"
     with pytest.raises(PreconditionFailed):
-        approval_moved("expired", "approve")
+        move_approval("expired", "approve")
     with pytest.raises(Conflict):
-        approval_moved("rejected", "expire")
+        move_approval("rejected", "expire")
 
 
 def test_an_approval_of_a_step_speaks_of_that_step() -> None:

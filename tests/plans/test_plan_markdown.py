@@ -6,15 +6,21 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.plans.model import Evidence, Plan
-from context_engine.plans.plan_diff import difference
-from context_engine.plans.plan_markdown import difference_text, history_text, plan_text, progress_text, table_of
-from context_engine.plans.plan_parsing import parsed
-from context_engine.plans.plan_progress import Event, folded
-from context_engine.plans.plan_version import Version
+from context_engine.plans.model import Plan, PlanEvidence
+from context_engine.plans.plan_diff import compare_plans
+from context_engine.plans.plan_markdown import (
+    render_difference,
+    render_history,
+    render_plan,
+    render_progress,
+    render_table,
+)
+from context_engine.plans.plan_parsing import parse_plan
+from context_engine.plans.plan_progress import PlanEvent, fold_progress
+from context_engine.plans.plan_version import PlanVersion
 from tests.support.planned import plan_of, plans
 
-FULL = parsed(
+FULL = parse_plan(
     {
         "id": "plan_1",
         "version": 3,
@@ -57,7 +63,7 @@ FULL = parsed(
 
 
 def test_a_plan_is_told_whole() -> None:
-    text = plan_text(FULL)
+    text = render_plan(FULL)
     assert text.startswith("# Charge tax\n\n`plan_1` · version 3 · 2 steps, 3.2 h at least (1 → 2) · confidence 0.62\n")
     for part in (
         "Charge tax on every bill",
@@ -83,10 +89,10 @@ def test_a_plan_is_told_whole() -> None:
 def test_a_plan_under_way_shows_what_is_done() -> None:
     rows = [("s1", "step_started", {}), ("s1", "step_completed", {"notes": "easy"}), ("s2", "step_started", {}), ("s2", "step_failed", {"error": "it\nbroke"})]  # fmt: skip
     events = [
-        Event(seq=n, at="2026-11-21T12:00:00Z", kind=kind, step=uid, data=data)
+        PlanEvent(seq=n, at="2026-11-21T12:00:00Z", kind=kind, step=uid, data=data)
         for n, (uid, kind, data) in enumerate(rows, 1)
     ]
-    text = plan_text(FULL, folded(FULL, events, now=0))
+    text = render_plan(FULL, fold_progress(FULL, events, now=0))
     assert "failed, 50 % done" in text
     assert "### 1. Write tax - completed" in text
     assert "- [x] tests pass" in text
@@ -98,10 +104,10 @@ def test_progress_is_a_bar_and_a_row_for_each_step() -> None:
     plan = plan_of((), (1,), (2,), ())
     rows = [("s1", "step_started"), ("s1", "step_completed"), ("s4", "step_started")]
     events = [
-        Event(seq=n, at="2026-11-21T12:00:00Z", kind=kind, step=uid, actor="ann")
+        PlanEvent(seq=n, at="2026-11-21T12:00:00Z", kind=kind, step=uid, actor="ann")
         for n, (uid, kind) in enumerate(rows, 1)
     ]
-    text = progress_text(plan, folded(plan, events, now=0))
+    text = render_progress(plan, fold_progress(plan, events, now=0))
     assert text.startswith("█████░░░░░░░░░░░░░░░ 25 % - 1 of 4 steps, executing\n")
     assert "| 2 | Step 2 | ready |  | 1 h |" in text
     assert "| 3 | Step 3 | waiting | for 2 | 1 h |" in text
@@ -110,7 +116,7 @@ def test_progress_is_a_bar_and_a_row_for_each_step() -> None:
 
 
 def test_history_is_a_row_for_each_version() -> None:
-    version = Version(
+    version = PlanVersion(
         plan_id="plan_1",
         version=2,
         created_at="2026-11-21T12:00:00.000Z",
@@ -121,7 +127,7 @@ def test_history_is_a_row_for_each_version() -> None:
         reason="tax",
         events=(),
     )
-    assert "| 2 | 2026-11-21 12:00 | refined | ann | 1 step added (3); tax |" in history_text([version])
+    assert "| 2 | 2026-11-21 12:00 | refined | ann | 1 step added (3); tax |" in render_history([version])
 
 
 def test_a_difference_is_told_in_numbers() -> None:
@@ -129,7 +135,7 @@ def test_a_difference_is_told_in_numbers() -> None:
     after = msgspec.structs.replace(
         before, version=2, steps=(before.steps[0], msgspec.structs.replace(before.steps[2], depends_on=("s1",)))
     )
-    text = difference_text(difference(before, after))
+    text = render_difference(compare_plans(before, after))
     assert text.startswith("Version 1 to 2: 1 step removed (2), step 2 changed (depends_on).\n")
     assert "| step (2) | removed | Step 2 |  |" in text
     assert "| step 2: depends_on | modified | (2) | 1 |" in text
@@ -138,23 +144,23 @@ def test_a_difference_is_told_in_numbers() -> None:
 
 @given(plans(), plans())
 def test_any_plan_can_be_told(one: Plan, other: Plan) -> None:
-    text = plan_text(one, folded(one, (), now=0))
+    text = render_plan(one, fold_progress(one, (), now=0))
     assert text.count("\n### ") == len(one.steps)
-    assert progress_text(one, folded(one, (), now=0)).endswith("\n")
-    rows = difference_text(difference(one, other)).splitlines()
+    assert render_progress(one, fold_progress(one, (), now=0)).endswith("\n")
+    rows = render_difference(compare_plans(one, other)).splitlines()
     assert all(row.startswith("| ") and row.endswith(" |") for row in rows if row.startswith("|"))
 
 
 @given(st.lists(st.tuples(st.text(max_size=9), st.text(max_size=9)), max_size=3))
 def test_no_cell_leaves_its_column(rows: list[tuple[str, str]]) -> None:
-    lines = table_of(("a", "b"), rows).split("\n")
+    lines = render_table(("a", "b"), rows).split("\n")
     assert len(lines) == len(rows) + 2
     assert all(line.replace("\\|", "").count("|") == 3 for line in lines)
 
 
 def test_only_the_best_evidence_is_told() -> None:
-    evidence = tuple(Evidence("reference", f"src/{n}.py") for n in range(9))
+    evidence = tuple(PlanEvidence("reference", f"src/{n}.py") for n in range(9))
     step = msgspec.structs.replace(FULL.steps[0], evidence=evidence)
-    text = plan_text(msgspec.structs.replace(FULL, steps=(step,)))
+    text = render_plan(msgspec.structs.replace(FULL, steps=(step,)))
     assert "`src/4.py`" in text
     assert "`src/5.py`" not in text

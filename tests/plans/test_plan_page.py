@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from context_engine.plans import plan_svg
 from context_engine.plans.graph_layout import LINE, Sizes, placed
-from context_engine.plans.model import Diagram, Estimate, Plan, Risk, Scope, Step
+from context_engine.plans.model import Estimate, Plan, PlanDiagram, PlanRisk, PlanScope, PlanStep
 from context_engine.plans.plan_lifecycle import Approval
-from context_engine.plans.plan_markdown import plan_text
+from context_engine.plans.plan_markdown import render_plan
 from context_engine.plans.plan_page import BYTES_MAX, page
-from context_engine.plans.plan_parsing import STEPS_MAX, named
-from context_engine.plans.plan_progress import Event, Execution, folded
+from context_engine.plans.plan_parsing import STEPS_MAX, normalize_plan
+from context_engine.plans.plan_progress import Execution, PlanEvent, fold_progress
 from context_engine.plans.plan_svg import wrapped
 from tests.support.planned import plan_of, plans
 
@@ -67,21 +67,23 @@ class Read(HTMLParser):
 
 def under_way(plan: Plan, *kinds: tuple[str, str]) -> Execution:
     events = [
-        Event(seq=seq, at=f"2026-11-21T12:{seq:02}:00Z", kind=kind, step=uid)
+        PlanEvent(seq=seq, at=f"2026-11-21T12:{seq:02}:00Z", kind=kind, step=uid)
         for seq, (uid, kind) in enumerate(kinds, 1)
     ]
-    return folded(plan, events, now=0)
+    return fold_progress(plan, events, now=0)
 
 
 def hostile_everywhere(text: str) -> Plan:
     """A plan that says this wherever it can say something."""
-    step = Step(
+    step = PlanStep(
         title=text, description=text, files_to_modify=(text,), files_to_create=(text,), files_to_delete=(text,),
         acceptance_criteria=(text,), checks=(text,), estimated_effort=text,
     )  # fmt: skip
-    plan = named(Plan(goal=text, task=f"{text}!", steps=(step, step), risks=(Risk(text, text),), open_feedback=(text,)))
+    plan = normalize_plan(
+        Plan(goal=text, task=f"{text}!", steps=(step, step), risks=(PlanRisk(text, text),), open_feedback=(text,))
+    )
     drawn = msgspec.structs.replace(
-        plan.architecture, notes=text, patterns_used=(text,), diagrams=(Diagram(text, text),)
+        plan.architecture, notes=text, patterns_used=(text,), diagrams=(PlanDiagram(text, text),)
     )
     return msgspec.structs.replace(plan, architecture=drawn)
 
@@ -91,7 +93,7 @@ def hostile_everywhere(text: str) -> Plan:
 
 @given(plan=plans())
 def test_every_element_of_a_page_is_closed_in_its_place(plan: Plan) -> None:
-    read = Read(page(plan, folded(plan, (), now=0)))
+    read = Read(page(plan, fold_progress(plan, (), now=0)))
     assert read.open == []
     assert read.tags.count("html") == read.tags.count("main") == 1
     assert read.tags.count("article") == len(plan.steps)
@@ -172,14 +174,14 @@ def test_approvals_and_versions_are_told() -> None:
 
 def test_a_page_of_the_largest_plan_stays_below_a_megabyte_and_has_every_step() -> None:
     steps = tuple(
-        Step(
+        PlanStep(
             title="&" * 490,
             description="<" * 800,
             files_to_modify=tuple(f"src/{n}/{m}.py" for m in range(9)),
         )
         for n in range(1, STEPS_MAX + 1)
     )
-    text = page(named(Plan(goal="g" * 9_000, steps=steps)))
+    text = page(normalize_plan(Plan(goal="g" * 9_000, steps=steps)))
     assert len(text.encode()) < BYTES_MAX
     read = Read(text)
     assert read.tags.count("article") == STEPS_MAX
@@ -188,21 +190,21 @@ def test_a_page_of_the_largest_plan_stays_below_a_megabyte_and_has_every_step() 
 
 
 def test_the_folder_of_the_workspace_itself_has_a_name() -> None:
-    plan = msgspec.structs.replace(plan_of(()), scope=Scope((".", "src")))
+    plan = msgspec.structs.replace(plan_of(()), scope=PlanScope((".", "src")))
     assert {"the top folder", "src"} <= set(Read(page(plan)).said("li"))
-    assert "- Included: the top folder\n- Included: src" in plan_text(plan)
+    assert "- Included: the top folder\n- Included: src" in render_plan(plan)
 
 
 def test_what_stands_between_backticks_is_code() -> None:
-    step = Step(title="One", description="call `a < b` now", acceptance_criteria=("`x` is `y", "`` is nothing"))
-    read = Read(page(named(Plan(goal="Ship", steps=(step,)))))
+    step = PlanStep(title="One", description="call `a < b` now", acceptance_criteria=("`x` is `y", "`` is nothing"))
+    read = Read(page(normalize_plan(Plan(goal="Ship", steps=(step,)))))
     assert "a < b" in read.said("code")
     assert "`x` is `y" in read.said("li")
     assert "call " in read.said("p")
 
 
 def test_texts_that_have_room_are_not_cut() -> None:
-    plan = named(Plan(goal="Ship", steps=(Step(title="One", description="word " * 2_000),)))
+    plan = normalize_plan(Plan(goal="Ship", steps=(PlanStep(title="One", description="word " * 2_000),)))
     assert "…" not in page(plan)
 
 

@@ -13,21 +13,21 @@ from jsonschema import Draft202012Validator
 
 from context_engine.context.proposals import is_strict
 from context_engine.errors import CallError, InvalidArgument, InvalidPlan, TooLarge
-from context_engine.plans.effort import effort_of, estimate_of
-from context_engine.plans.model import Estimate, Plan, Step, step_of
-from context_engine.plans.plan_parsing import BYTES_MAX, STEPS_MAX, draft_schema, in_order, named, parsed
-from context_engine.plans.plan_serialization import carried, content_hash, step_hash, wire
+from context_engine.plans.effort import format_effort, parse_effort
+from context_engine.plans.model import Estimate, Plan, PlanStep, find_step
+from context_engine.plans.plan_parsing import BYTES_MAX, STEPS_MAX, draft_schema, normalize_plan, parse_plan, sort_uids
+from context_engine.plans.plan_serialization import carry_forward, hash_content, hash_step, serialize_plan
 from tests.support.planned import plan_of, plans
 
 TWO = {"goal": "Ship", "steps": [{"title": "Write"}, {"title": "Test", "depends_on": [1]}]}
 
 
 def told_of(plan: Plan) -> dict[str, Any]:
-    return json.loads(json.dumps(wire(plan)))
+    return json.loads(json.dumps(serialize_plan(plan)))
 
 
 def steps(*rows: Any, **fields: Any) -> Plan:
-    return parsed({"goal": "Ship", "steps": list(rows), **fields}).plan
+    return parse_plan({"goal": "Ship", "steps": list(rows), **fields}).plan
 
 
 # -- what is written --------------------------------------------------------------------------------------------------
@@ -36,18 +36,18 @@ def steps(*rows: Any, **fields: Any) -> Plan:
 @given(plans(acyclic=False))
 def test_a_plan_reads_as_it_was_written(plan: Plan) -> None:
     told = told_of(plan)
-    assert parsed(told).plan == plan
-    assert parsed(told).remarks == ()
+    assert parse_plan(told).plan == plan
+    assert parse_plan(told).remarks == ()
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=5), lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["goal", "steps", "title", "depends_on", "uid", "estimate", "o", "risks", "questions", "id", "evidence"]), inner, max_size=5), max_leaves=15))  # fmt: skip
 def test_whatever_is_sent_is_read_or_refused(value: object) -> None:
     refusal = None
     try:
-        plan = parsed(value).plan
+        plan = parse_plan(value).plan
     except CallError as error:
         refusal = error
-    assert refusal.suggestion if refusal else parsed(told_of(plan)).plan == plan
+    assert refusal.suggestion if refusal else parse_plan(told_of(plan)).plan == plan
 
 
 def test_a_written_plan_has_every_field_of_the_seed() -> None:
@@ -131,11 +131,11 @@ def test_a_draft_may_say_things_loosely() -> None:
 
 @pytest.mark.parametrize("form", [json.dumps(TWO), json.dumps(TWO).encode(), TWO])
 def test_a_plan_may_be_an_object_or_json(form: object) -> None:
-    assert parsed(form).plan == steps(*TWO["steps"])
+    assert parse_plan(form).plan == steps(*TWO["steps"])
 
 
 def test_a_step_is_referred_to_by_the_number_it_states() -> None:
-    read = parsed(
+    read = parse_plan(
         {
             "goal": "g",
             "steps": [{"step_number": 20, "title": "b", "depends_on": [10]}, {"step_number": 10, "title": "a"}],
@@ -148,19 +148,19 @@ def test_a_step_is_referred_to_by_the_number_it_states() -> None:
 def test_a_dependency_on_a_step_that_is_not_there_stays_visible() -> None:
     plan = steps({"title": "a", "depends_on": [9]})
     assert plan.steps[0].depends_on == ("9",)
-    assert wire(plan)["steps"][0]["depends_on"] == [9]
+    assert serialize_plan(plan)["steps"][0]["depends_on"] == [9]
 
 
 def test_what_a_step_blocks_follows_from_what_waits_for_it() -> None:
-    read = parsed(
+    read = parse_plan(
         {"goal": "g", "steps": [{"title": "a", "blocks": [2, 3]}, {"title": "b", "depends_on": [1]}, {"title": "c"}]}
     )
-    assert [step["blocks"] for step in wire(read.plan)["steps"]] == [[2], [], []]
+    assert [step["blocks"] for step in serialize_plan(read.plan)["steps"]] == [[2], [], []]
     assert [(remark.code, remark.steps) for remark in read.remarks] == [("BLOCKS_OVERRULED", (1, 3))]
 
 
 def test_a_field_that_no_plan_has_is_named() -> None:
-    read = parsed({"goal": "g", "colour": 1, "steps": [{"title": "a", "tilte": "b"}], "scope": {"in": []}})
+    read = parse_plan({"goal": "g", "colour": 1, "steps": [{"title": "a", "tilte": "b"}], "scope": {"in": []}})
     assert [remark.path for remark in read.remarks] == ["colour", "steps[0].tilte", "scope.in"]
 
 
@@ -172,7 +172,7 @@ def test_an_effort_in_words_is_an_estimate() -> None:
 
 @given(st.floats(0.02, 500))
 def test_hours_in_words_are_about_those_hours(hours: float) -> None:
-    read = estimate_of(effort_of(hours))
+    read = parse_effort(format_effort(hours))
     assert read is not None
     assert read.m == pytest.approx(hours, rel=0.1, abs=0.01)
 
@@ -182,7 +182,7 @@ def test_hours_in_words_are_about_those_hours(hours: float) -> None:
 
 def test_a_step_keeps_its_uid_in_a_draft_that_does_not_know_it() -> None:
     before = steps({"title": "Write"}, {"title": "Test"}, {"title": "Ship"})
-    after = parsed(
+    after = parse_plan(
         {"goal": "g", "steps": [{"title": "ship"}, {"title": "Think"}, {"title": "Write"}]}, before=before
     ).plan
     assert [step.uid for step in after.steps] == ["s3", "s4", "s1"]
@@ -191,28 +191,28 @@ def test_a_step_keeps_its_uid_in_a_draft_that_does_not_know_it() -> None:
 def test_no_uid_is_given_twice() -> None:
     before = steps({"title": "Write"}, {"title": "Test"})
     without = msgspec.structs.replace(before, steps=before.steps[:1])
-    after = named(msgspec.structs.replace(without, steps=(*without.steps, Step(title="Test again"))))
+    after = normalize_plan(msgspec.structs.replace(without, steps=(*without.steps, PlanStep(title="Test again"))))
     assert [step.uid for step in after.steps] == ["s1", "s3"]
-    assert carried(before, after).uids_minted == 3
+    assert carry_forward(before, after).uids_minted == 3
 
 
 @given(plans(), plans())
 def test_a_draft_never_takes_two_steps_for_one(before: Plan, draft: Plan) -> None:
     rows = [{"title": step.title} for step in draft.steps]
-    uids = [step.uid for step in parsed({"goal": "g", "steps": rows}, before=before).plan.steps]
+    uids = [step.uid for step in parse_plan({"goal": "g", "steps": rows}, before=before).plan.steps]
     assert len(set(uids)) == len(rows)
 
 
 def test_uids_are_in_an_order_that_no_move_changes() -> None:
-    assert in_order(["s10", "s9", "s9"]) == ("s9", "s10")
+    assert sort_uids(["s10", "s9", "s9"]) == ("s9", "s10")
 
 
 def test_a_step_is_found_by_number_and_by_uid() -> None:
     plan = plan_of((), ())
-    assert step_of(plan, 2) == step_of(plan, "2") == step_of(plan, "s2") == plan.steps[1]
+    assert find_step(plan, 2) == find_step(plan, "2") == find_step(plan, "s2") == plan.steps[1]
     for wrong in (0, 3, "s9", "9" * 5000, "-1"):
         with pytest.raises(InvalidArgument) as refused:
-            step_of(plan, wrong)
+            find_step(plan, wrong)
         assert "1 to 2" in refused.value.suggestion
 
 
@@ -222,16 +222,16 @@ def test_a_step_is_found_by_number_and_by_uid() -> None:
 @given(plans(), plans())
 def test_plans_have_one_hash_when_they_say_the_same(one: Plan, other: Plan) -> None:
     again = msgspec.structs.replace(one, id="plan_x", version=9, created_at="2026-11-21", uids_minted=99)
-    assert content_hash(again) == content_hash(one)
+    assert hash_content(again) == hash_content(one)
     fields = [field for field in Plan.__struct_fields__ if field not in ("id", "version", "created_at", "uids_minted")]
     same = all(getattr(one, field) == getattr(other, field) for field in fields)
-    assert (content_hash(one) == content_hash(other)) == same
+    assert (hash_content(one) == hash_content(other)) == same
 
 
 def test_the_work_of_a_step_does_not_change_with_what_it_waits_for() -> None:
-    step = Step(uid="s1", title="Write", depends_on=("s2",))
-    assert step_hash(msgspec.structs.replace(step, depends_on=(), priority="high")) == step_hash(step)
-    assert step_hash(msgspec.structs.replace(step, files_to_modify=("a",))) != step_hash(step)
+    step = PlanStep(uid="s1", title="Write", depends_on=("s2",))
+    assert hash_step(msgspec.structs.replace(step, depends_on=(), priority="high")) == hash_step(step)
+    assert hash_step(msgspec.structs.replace(step, files_to_modify=("a",))) != hash_step(step)
 
 
 # -- what is refused --------------------------------------------------------------------------------------------------
@@ -263,7 +263,7 @@ def test_the_work_of_a_step_does_not_change_with_what_it_waits_for() -> None:
 )  # fmt: skip
 def test_a_wrong_field_is_named_with_what_belongs_there(sent: object, path: str, expected: str) -> None:
     with pytest.raises(InvalidArgument) as refused:
-        parsed(sent)
+        parse_plan(sent)
     assert refused.value.details["path"] == path
     assert expected in refused.value.message + refused.value.details["expected"]
     assert "load_plan" in refused.value.suggestion
@@ -278,25 +278,25 @@ def test_a_wrong_field_is_named_with_what_belongs_there(sent: object, path: str,
 )
 def test_a_name_given_twice_is_refused(rows: list[dict[str, Any]], what: str) -> None:
     with pytest.raises(InvalidPlan) as refused:
-        parsed({"goal": "g", "steps": rows})
+        parse_plan({"goal": "g", "steps": rows})
     assert refused.value.details["steps"] == [1, 2]
     assert what in refused.value.message
 
 
 def test_what_is_too_large_is_refused_by_its_size() -> None:
     with pytest.raises(TooLarge) as refused:
-        parsed({"goal": "g" * 3_000_000})
+        parse_plan({"goal": "g" * 3_000_000})
     assert refused.value.details["bytes_max"] == BYTES_MAX
     with pytest.raises(TooLarge) as refused:
-        parsed({"goal": "g", "steps": ["a"] * (STEPS_MAX + 1)})
+        parse_plan({"goal": "g", "steps": ["a"] * (STEPS_MAX + 1)})
     assert refused.value.details["steps_max"] == STEPS_MAX
 
 
 def test_a_thousand_steps_are_a_plan() -> None:
     plan = steps(*({"title": f"Step {n}", "depends_on": [*range(max(1, n - 3), n)]} for n in range(1, 1001)))
-    told = json.dumps(wire(plan))
+    told = json.dumps(serialize_plan(plan))
     assert len(told) < BYTES_MAX
-    assert parsed(told).plan == plan
+    assert parse_plan(told).plan == plan
 
 
 # -- the schema -------------------------------------------------------------------------------------------------------
@@ -306,7 +306,7 @@ def test_the_schema_of_drafts_holds_whoever_fills_it_to_a_plan() -> None:
     assert is_strict(draft_schema())
     Draft202012Validator.check_schema(draft_schema())
     sample = {key: _sample(value) for key, value in draft_schema()["properties"].items()}
-    read = parsed(sample)
+    read = parse_plan(sample)
     assert read.remarks == ()
     assert read.plan.steps[0].files_to_create == ("x",)
 

@@ -9,8 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.plans.model import Estimate, Plan, Question
-from context_engine.plans.plan_progress import USUAL, Event, Execution, Policy, folded, status_of, wire_execution
+from context_engine.plans.model import Estimate, Plan, PlanQuestion
+from context_engine.plans.plan_progress import (
+    DEFAULT_LIMITS,
+    Execution,
+    PlanEvent,
+    RetryLimits,
+    fold_progress,
+    plan_status,
+    serialize_execution,
+)
 from context_engine.storage.timestamps import seconds
 from tests.support.planned import events, plan_of, plans
 
@@ -18,19 +26,21 @@ NOON = seconds("2026-11-21T12:00:00Z") or 0.0
 BEGIN = {"started": "step_started", "completed": "step_completed", "failed": "step_failed", "skipped": "step_skipped", "retried": "step_retried", "released": "step_released", "reopened": "step_reopened"}  # fmt: skip
 
 
-def log(*told: str, hours: float = 1) -> list[Event]:
+def log(*told: str, hours: float = 1) -> list[PlanEvent]:
     """`log("1 started", "1 completed")`: an event each hour from noon on."""
     rows = []
     for seq, each in enumerate(told, 1):
         number, what, *flags = each.split()
         minutes = round(12 * 60 + (seq - 1) * 60 * hours)
         at = f"2026-11-21T{minutes // 60:02}:{minutes % 60:02}:00.000Z"
-        rows.append(Event(seq=seq, at=at, kind=BEGIN[what], step=f"s{number}", data=dict.fromkeys(flags, True)))
+        rows.append(PlanEvent(seq=seq, at=at, kind=BEGIN[what], step=f"s{number}", data=dict.fromkeys(flags, True)))
     return rows
 
 
-def after(plan: Plan, *told: str, hours: float = 1, policy: Policy = USUAL, now: float = NOON) -> Execution:
-    return folded(plan, log(*told, hours=hours), now=now, policy=policy)
+def after(
+    plan: Plan, *told: str, hours: float = 1, policy: RetryLimits = DEFAULT_LIMITS, now: float = NOON
+) -> Execution:
+    return fold_progress(plan, log(*told, hours=hours), now=now, policy=policy)
 
 
 def statuses(execution: Execution) -> list[str]:
@@ -41,9 +51,9 @@ def statuses(execution: Execution) -> list[str]:
 
 
 @given(plans().flatmap(lambda plan: st.tuples(st.just(plan), events([step.uid for step in plan.steps]))))
-def test_any_log_can_be_read(told: tuple[Plan, list[Event]]) -> None:
+def test_any_log_can_be_read(told: tuple[Plan, list[PlanEvent]]) -> None:
     plan, happened = told
-    found = folded(plan, happened, now=NOON)
+    found = fold_progress(plan, happened, now=NOON)
     assert sum(found.counts.values()) == len(plan.steps)
     assert found.status in ("ready", "executing", "completed", "failed", "stalled")
     done = {uid for uid, state in found.steps.items() if state.status in ("completed", "skipped")}
@@ -59,7 +69,7 @@ def test_any_log_can_be_read(told: tuple[Plan, list[Event]]) -> None:
 
 
 @given(plans(most=4).flatmap(lambda plan: st.tuples(st.just(plan), events([step.uid for step in plan.steps]))))
-def test_progress_is_where_the_moves_lead_that_were_possible(told: tuple[Plan, list[Event]]) -> None:
+def test_progress_is_where_the_moves_lead_that_were_possible(told: tuple[Plan, list[PlanEvent]]) -> None:
     plan, happened = told
     where = dict.fromkeys((step.uid for step in plan.steps), "open")
     impossible = 0
@@ -68,13 +78,13 @@ def test_progress_is_where_the_moves_lead_that_were_possible(told: tuple[Plan, l
             new = _plainly(where[event.step], event)
             impossible += new is None
             where[event.step] = new or where[event.step]
-    found = folded(plan, happened, now=NOON)
+    found = fold_progress(plan, happened, now=NOON)
     plain = {"pending": "open", "ready": "open", "in_progress": "running"}
     assert {uid: plain.get(state.status, state.status) for uid, state in found.steps.items()} == where
     assert found.passed_over == impossible
 
 
-def _plainly(now: str, event: Event) -> str | None:
+def _plainly(now: str, event: PlanEvent) -> str | None:
     """The same moves in other words: what becomes of one step, None when that cannot be."""
     forced = bool(event.data.get("forced"))
     match event.kind.removeprefix("step_"):
@@ -96,11 +106,13 @@ def _plainly(now: str, event: Event) -> str | None:
 
 
 @given(plans().flatmap(lambda plan: st.tuples(st.just(plan), events([step.uid for step in plan.steps]))), st.randoms())
-def test_the_order_in_which_a_log_is_handed_over_does_not_count(told: tuple[Plan, list[Event]], chance: Any) -> None:
+def test_the_order_in_which_a_log_is_handed_over_does_not_count(
+    told: tuple[Plan, list[PlanEvent]], chance: Any
+) -> None:
     plan, happened = told
     shuffled = list(happened)
     chance.shuffle(shuffled)
-    assert folded(plan, shuffled, now=NOON) == folded(plan, happened, now=NOON)
+    assert fold_progress(plan, shuffled, now=NOON) == fold_progress(plan, happened, now=NOON)
 
 
 # -- the acceptance of the specification ----------------------------------------------------------------------------------
@@ -156,7 +168,7 @@ def test_a_plan_in_a_circle_is_stalled() -> None:
 
 
 def test_a_step_that_nobody_ends_is_open_again_when_its_lease_is_over() -> None:
-    plan, policy = plan_of((), (1,)), Policy(lease_hours=2)
+    plan, policy = plan_of((), (1,)), RetryLimits(lease_hours=2)
     assert after(plan, "1 started", policy=policy, now=NOON + 7_200).current == ("s1",)
     found = after(plan, "1 started", policy=policy, now=NOON + 7_201)
     assert (found.ready, found.steps["s1"].lease_expired) == (("s1",), True)
@@ -172,8 +184,8 @@ def test_time_is_told_of_a_step() -> None:
 
 
 def test_a_rollback_opens_the_steps_that_it_names() -> None:
-    told = [*log("1 started", "1 completed", "2 started", "2 completed"), Event(seq=5, at="2026-11-21T20:00:00Z", kind="rolled_back", data={"reopened": ["s2", "gone"]})]  # fmt: skip
-    found = folded(plan_of((), (1,)), told, now=NOON)
+    told = [*log("1 started", "1 completed", "2 started", "2 completed"), PlanEvent(seq=5, at="2026-11-21T20:00:00Z", kind="rolled_back", data={"reopened": ["s2", "gone"]})]  # fmt: skip
+    found = fold_progress(plan_of((), (1,)), told, now=NOON)
     assert statuses(found) == ["completed", "ready"]
     assert found.steps["s2"].attempts == 1
 
@@ -224,7 +236,7 @@ def test_of_equals_it_is_the_more_important_and_then_the_first() -> None:
 
 def test_execution_state_has_every_field_of_the_seed() -> None:
     plan = plan_of((), (1,), (1,), (3,))
-    told = wire_execution(plan, after(plan, "1 started", "1 completed", "2 started", "3 started", "3 failed"))
+    told = serialize_execution(plan, after(plan, "1 started", "1 completed", "2 started", "3 started", "3 failed"))
     assert {"plan_id", "status", "steps", "current_steps", "ready_steps", "blocked_steps"} <= told.keys()
     assert (told["status"], told["current_steps"], told["ready_steps"], told["blocked_steps"]) == (
         "executing",
@@ -248,19 +260,19 @@ def test_error_and_notes_of_a_step_are_told() -> None:
     happened = log("1 started", "1 failed", "2 started", "2 completed")
     happened[1].data["error"] = "it broke"
     happened[3].data["notes"] = "easy"
-    steps = wire_execution(plan, folded(plan, happened, now=NOON))["steps"]
+    steps = serialize_execution(plan, fold_progress(plan, happened, now=NOON))["steps"]
     assert (steps[0]["error"], steps[1]["notes"]) == ("it broke", "easy")
 
 
 def test_a_list_says_one_word_about_a_plan() -> None:
     plan = plan_of(())
-    asking = plan_of((), questions=(Question("q1", "Why?"),))
-    assert status_of(plan, after(plan)) == "ready"
-    assert status_of(plan, after(plan), approved=True) == "approved"
-    assert status_of(asking, after(asking), approved=True) == "needs_clarification"
-    assert status_of(plan, after(plan), archived=True) == "archived"
-    assert status_of(plan, after(plan, "1 started"), approved=True) == "executing"
-    assert status_of(plan_of(), after(plan_of())) == "draft"
+    asking = plan_of((), questions=(PlanQuestion("q1", "Why?"),))
+    assert plan_status(plan, after(plan)) == "ready"
+    assert plan_status(plan, after(plan), approved=True) == "approved"
+    assert plan_status(asking, after(asking), approved=True) == "needs_clarification"
+    assert plan_status(plan, after(plan), archived=True) == "archived"
+    assert plan_status(plan, after(plan, "1 started"), approved=True) == "executing"
+    assert plan_status(plan_of(), after(plan_of())) == "draft"
 
 
 def test_a_thousand_steps_are_folded() -> None:

@@ -21,9 +21,9 @@ from context_engine.errors import (
     StorageCorrupt,
     TooLarge,
 )
-from context_engine.plans.model import Plan, Question
-from context_engine.plans.plan_requests import Report, Wanted
-from context_engine.plans.plan_serialization import content_hash, wire
+from context_engine.plans.model import Plan, PlanQuestion
+from context_engine.plans.plan_requests import CompletionReport, PlanQuery
+from context_engine.plans.plan_serialization import hash_content, serialize_plan
 from tests.support.desks import PLANS, Desks, plan, step
 
 TOKEN = "ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a"
@@ -41,32 +41,32 @@ def again(here: Desks) -> Desks:
 
 
 def names(here: Desks, **wanted: Any) -> list[str]:
-    return [row.name for row in here.plans.desk.listed(Wanted(**wanted)).rows]
+    return [row.name for row in here.plans.repository.list_page(PlanQuery(**wanted)).rows]
 
 
 # -- saving ---------------------------------------------------------------------------------------------------------------
 
 
 def test_a_plan_is_kept_with_an_id_a_version_and_a_name(here: Desks) -> None:
-    saved = here.plans.desk.save(plan(), name="Cents", tags=("money", "money", " api "))
+    saved = here.plans.repository.save(plan(), name="Cents", tags=("money", "money", " api "))
     assert saved.plan.id.startswith("plan_")
     assert saved.path == f"{PLANS}/{saved.plan.id}/v0001.json"
     assert (here.folder / saved.path).is_file()
     assert (saved.plan.version, saved.version.change_type, saved.unchanged) == (1, "created", False)
-    loaded = again(here).plans.desk.load("cents")
+    loaded = again(here).plans.repository.load("cents")
     assert (loaded.plan, loaded.versions, loaded.version.tags) == (saved.plan, (1,), ("money", "api"))
 
 
 def test_saving_the_same_twice_makes_one_version(here: Desks) -> None:
-    saved = here.plans.desk.save(plan(), name="Cents")
-    twice = here.plans.desk.save(saved.plan, overwrite=True)
+    saved = here.plans.repository.save(plan(), name="Cents")
+    twice = here.plans.repository.save(saved.plan, overwrite=True)
     assert twice.unchanged
     assert twice.version == saved.version
-    assert here.plans.desk.load(saved.plan.id).versions == (1,)
+    assert here.plans.repository.load(saved.plan.id).versions == (1,)
 
 
 def test_every_change_makes_a_version_and_the_earlier_ones_stay_as_they_are(here: Desks) -> None:
-    desk = here.plans.desk
+    desk = here.plans.repository
     saved = desk.save(plan())
     first = (here.folder / saved.path).read_bytes()
     plan_id = saved.plan.id
@@ -75,7 +75,7 @@ def test_every_change_makes_a_version_and_the_earlier_ones_stay_as_they_are(here
         saved = desk.save(goal, overwrite=True, expected_version=number - 1, reason=f"reason {number}")
         assert saved.plan.version == number
     assert (here.folder / f"{PLANS}/{plan_id}/v0001.json").read_bytes() == first
-    told, damaged = again(here).plans.desk.history(plan_id)
+    told, damaged = again(here).plans.repository.history(plan_id)
     assert ([each.version for each in told], damaged) == ([5, 4, 3, 2, 1], ())
     assert [each.reason for each in told] == ["reason 5", "reason 4", "reason 3", "reason 2", ""]
     assert all(each.change_summary and each.created_at for each in told)
@@ -83,18 +83,18 @@ def test_every_change_makes_a_version_and_the_earlier_ones_stay_as_they_are(here
 
 
 def test_a_stale_version_is_refused_with_the_current_one_and_nothing_is_written(here: Desks) -> None:
-    saved = here.plans.desk.save(plan())
+    saved = here.plans.repository.save(plan())
     changed = msgspec.structs.replace(saved.plan, goal="Other")
     with pytest.raises(Conflict) as caught:
-        here.plans.desk.save(changed, overwrite=True, expected_version=7)
+        here.plans.repository.save(changed, overwrite=True, expected_version=7)
     assert caught.value.details["current"] == 1
     with pytest.raises(Conflict, match="already"):
-        here.plans.desk.save(changed)
-    assert here.plans.desk.load(saved.plan.id).versions == (1,)
+        here.plans.repository.save(changed)
+    assert here.plans.repository.load(saved.plan.id).versions == (1,)
 
 
 def test_names_are_unique_whatever_their_capitals(here: Desks) -> None:
-    desk = here.plans.desk
+    desk = here.plans.repository
     desk.save(plan(), name="Cents")
     second = desk.save(plan(), name="CENTS")
     third = desk.save(plan(), name="cents")
@@ -106,66 +106,66 @@ def test_names_are_unique_whatever_their_capitals(here: Desks) -> None:
 
 
 def test_a_new_name_or_new_tags_are_a_new_version(here: Desks) -> None:
-    saved = here.plans.desk.save(plan(), name="Cents", tags=("money",))
-    renamed = here.plans.desk.save(saved.plan, name="Pennies", overwrite=True)
+    saved = here.plans.repository.save(plan(), name="Cents", tags=("money",))
+    renamed = here.plans.repository.save(saved.plan, name="Pennies", overwrite=True)
     assert (renamed.version.version, renamed.version.name, renamed.version.tags) == (2, "Pennies", ("money",))
-    bare = here.plans.desk.save(renamed.plan, tags=(), overwrite=True)
+    bare = here.plans.repository.save(renamed.plan, tags=(), overwrite=True)
     assert (bare.version.version, bare.version.name, bare.version.tags) == (3, "Pennies", ())
     assert names(here) == ["Pennies"]
 
 
 @pytest.mark.parametrize("asked", ["../../x", "plan_A", "plan_", "PLAN_1", "plan_1/../2", "con", "plan_" + "a" * 65])
 def test_an_id_that_cannot_be_a_folder_everywhere_is_replaced(here: Desks, asked: str) -> None:
-    saved = here.plans.desk.save(plan(id=asked))
+    saved = here.plans.repository.save(plan(id=asked))
     assert asked in saved.warnings[0]
     assert [path.parent.name for path in here.lie().glob("*/v0001.json")] == [saved.plan.id]
     assert {path.name for path in here.folder.iterdir()} == {".context-engine"}
 
 
 def test_an_id_of_the_callers_own_is_kept(here: Desks) -> None:
-    assert here.plans.desk.save(plan(id="plan_cents-2")).plan.id == "plan_cents-2"
+    assert here.plans.repository.save(plan(id="plan_cents-2")).plan.id == "plan_cents-2"
 
 
 def test_a_cycle_is_named_and_nothing_is_written(here: Desks) -> None:
     circle = plan(step("s1"), step("s2", "s1", "s3"), step("s3", "s2"))
     with pytest.raises(Cycle) as caught:
-        here.plans.desk.save(circle, allow_invalid=True)
+        here.plans.repository.save(circle, allow_invalid=True)
     assert set(caught.value.details["cycle"]) == {2, 3}
     with pytest.raises(DanglingDependency):
-        here.plans.desk.save(plan(step("s1", "s9")))
+        here.plans.repository.save(plan(step("s1", "s9")))
     with pytest.raises(InvalidPlan, match=r"src/nope\.py"):
-        here.plans.desk.save(plan(step("s1", files_to_modify=("src/nope.py",))))
+        here.plans.repository.save(plan(step("s1", files_to_modify=("src/nope.py",))))
     with pytest.raises(InvalidPlan):
-        here.plans.desk.save(plan(step("s1", files_to_create=("../outside.py",))))
-    assert here.plans.desk.listed(Wanted()).total == 0
+        here.plans.repository.save(plan(step("s1", files_to_create=("../outside.py",))))
+    assert here.plans.repository.list_page(PlanQuery()).total == 0
     assert list(here.lie().glob("*/*")) == []
 
 
 def test_a_plan_that_cannot_be_carried_out_is_kept_when_that_is_asked_for(here: Desks) -> None:
-    saved = here.plans.desk.save(plan(step("s1", files_to_modify=("src/nope.py",))), allow_invalid=True)
+    saved = here.plans.repository.save(plan(step("s1", files_to_modify=("src/nope.py",))), allow_invalid=True)
     assert [remark.code for remark in saved.validation.errors] == ["FILE_NOT_FOUND"]
-    assert here.plans.desk.load(saved.plan.id).plan.steps[0].files_to_modify == ("src/nope.py",)
+    assert here.plans.repository.load(saved.plan.id).plan.steps[0].files_to_modify == ("src/nope.py",)
 
 
 def test_a_plan_of_three_megabytes_is_refused(here: Desks) -> None:
     with pytest.raises(TooLarge):
-        here.plans.desk.save(plan(step("s1", description="x" * 3_000_000)))
+        here.plans.repository.save(plan(step("s1", description="x" * 3_000_000)))
     with pytest.raises(TooLarge):
-        here.plans.desk.taken(wire(plan(step("s1", description="x" * 3_000_000))))
-    assert here.plans.desk.listed(Wanted()).total == 0
+        here.plans.repository.parse(serialize_plan(plan(step("s1", description="x" * 3_000_000))))
+    assert here.plans.repository.list_page(PlanQuery()).total == 0
 
 
 def test_a_plan_of_a_thousand_steps_is_kept_and_read(here: Desks) -> None:
     long = plan(*(step(f"s{number}", *([f"s{number - 1}"] if number % 7 != 1 else [])) for number in range(1, 1_001)))
-    saved = here.plans.desk.save(long)
-    assert len(again(here).plans.desk.load(saved.plan.id).plan.steps) == 1_000
+    saved = here.plans.repository.save(long)
+    assert len(again(here).plans.repository.load(saved.plan.id).plan.steps) == 1_000
 
 
 def test_steps_that_are_sent_without_uids_are_those_of_the_version_before(here: Desks) -> None:
-    saved = here.plans.desk.save(plan())
-    sent = wire(saved.plan)
+    saved = here.plans.repository.save(plan())
+    sent = serialize_plan(saved.plan)
     sent["steps"] = [{key: row[key] for key in ("step_number", "title")} for row in reversed(sent["steps"])]
-    taken = here.plans.desk.taken(json.dumps(sent))
+    taken = here.plans.repository.parse(json.dumps(sent))
     assert [each.uid for each in taken.plan.steps] == ["s3", "s2", "s1"]
 
 
@@ -175,14 +175,14 @@ def test_no_secret_is_kept_wherever_it_stands(here: Desks) -> None:
         step("s1", title=secret, description=secret, acceptance_criteria=(secret,)),
         goal=secret,
         open_feedback=(secret,),
-        questions=(Question("q1", secret),),
+        questions=(PlanQuestion("q1", secret),),
     )
-    saved = here.plans.desk.save(told, name=secret, tags=(secret,), reason=secret, author=secret)
+    saved = here.plans.repository.save(told, name=secret, tags=(secret,), reason=secret, author=secret)
     here.plans.steps.start(saved.plan.id, 1)
     here.plans.steps.complete(
         saved.plan.id,
         1,
-        Report(notes=secret, evidence=({"command": secret, "output": secret},), criteria_met=(secret,)),
+        CompletionReport(notes=secret, evidence=({"command": secret, "output": secret},), criteria_met=(secret,)),
     )
     asked = here.plans.approvals.request(saved.plan.id, note=secret)
     here.plans.approvals.respond(asked.approval.id, "request_modification", comment=secret, modifications=secret)
@@ -192,17 +192,17 @@ def test_no_secret_is_kept_wherever_it_stands(here: Desks) -> None:
 
 
 def test_a_done_step_that_is_to_be_done_differently_is_open_again(here: Desks) -> None:
-    saved = here.plans.desk.save(plan())
+    saved = here.plans.repository.save(plan())
     for number in (1, 2):
         here.plans.steps.start(saved.plan.id, number)
         here.plans.steps.complete(saved.plan.id, number)
     first, second, third = saved.plan.steps
     retimed = msgspec.structs.replace(second, priority="high", depends_on=())
     reworded = msgspec.structs.replace(first, description="Otherwise")
-    changed = here.plans.desk.save(
+    changed = here.plans.repository.save(
         msgspec.structs.replace(saved.plan, steps=(reworded, retimed, third)), overwrite=True
     )
-    states = again(here).plans.steps.current(saved.plan.id).execution.steps
+    states = again(here).plans.steps.read_state(saved.plan.id).execution.steps
     assert {uid: state.status for uid, state in states.items()} == {"s1": "ready", "s2": "completed", "s3": "pending"}
     assert any("step 1" in warning for warning in changed.warnings)
 
@@ -213,7 +213,7 @@ def test_a_link_out_of_the_workspace_is_not_followed(here: Desks, tmp_path: Path
     here.lie().parent.mkdir()
     here.lie().symlink_to(tmp_path / "outside")
     with pytest.raises(StorageCorrupt, match="link"):
-        here.plans.desk.save(plan())
+        here.plans.repository.save(plan())
     assert list((tmp_path / "outside").iterdir()) == []
 
 
@@ -221,59 +221,59 @@ def test_a_link_out_of_the_workspace_is_not_followed(here: Desks, tmp_path: Path
 
 
 def test_a_damaged_version_is_named_while_the_others_are_read(here: Desks) -> None:
-    saved = here.plans.desk.save(plan(), name="Cents")
-    here.plans.desk.save(msgspec.structs.replace(saved.plan, goal="Other"), overwrite=True)
+    saved = here.plans.repository.save(plan(), name="Cents")
+    here.plans.repository.save(msgspec.structs.replace(saved.plan, goal="Other"), overwrite=True)
     second = here.lie(saved.plan.id) / "v0002.json"
     sound = second.read_bytes()
     for damage in (b"", sound[:-30], sound.replace(b"Other", b"Mine!"), b"\xff\xfe", b"[]", b"{}"):
         second.write_bytes(damage)
         with pytest.raises(StorageCorrupt, match=r"v0002\.json") as caught:
-            again(here).plans.desk.load("Cents")
+            again(here).plans.repository.load("Cents")
         assert caught.value.details["file"] == "v0002.json"
-        assert here.plans.desk.load("Cents", 1).plan.goal == "Money in cents"
-        (row,) = again(here).plans.desk.listed(Wanted()).rows
+        assert here.plans.repository.load("Cents", 1).plan.goal == "Money in cents"
+        (row,) = again(here).plans.repository.list_page(PlanQuery()).rows
         assert (row.status, row.name, row.version) == ("damaged", "Cents", 2)
         assert "v0002.json" in row.problem
         with pytest.raises(StorageCorrupt):
             here.plans.steps.start(saved.plan.id, 1)
     second.write_bytes(sound)
-    assert again(here).plans.desk.load("Cents").plan.goal == "Other"
-    assert [row.status for row in here.plans.desk.listed(Wanted()).rows] == ["ready"]
+    assert again(here).plans.repository.load("Cents").plan.goal == "Other"
+    assert [row.status for row in here.plans.repository.list_page(PlanQuery()).rows] == ["ready"]
 
 
 def test_a_version_that_git_wrote_with_other_line_ends_is_as_good(here: Desks) -> None:
-    saved = here.plans.desk.save(plan())
+    saved = here.plans.repository.save(plan())
     file = here.folder / saved.path
     file.write_bytes(file.read_bytes().replace(b"\n", b"\r\n"))
-    assert here.plans.desk.load(saved.plan.id).plan == saved.plan
+    assert here.plans.repository.load(saved.plan.id).plan == saved.plan
 
 
 def test_a_broken_log_names_the_line_the_plan_stays_readable_and_nothing_is_written(here: Desks) -> None:
-    saved = here.plans.desk.save(plan(), name="Cents")
+    saved = here.plans.repository.save(plan(), name="Cents")
     here.plans.steps.start(saved.plan.id, 1)
     here.plans.steps.complete(saved.plan.id, 1)
     log = here.lie(saved.plan.id) / "events.jsonl"
     lines = log.read_bytes().splitlines(keepends=True)
     log.write_bytes(b"".join([lines[0], lines[1].replace(b"step_started", b"step_skipped"), *lines[2:]]))
     broken = log.read_bytes()
-    loaded = again(here).plans.desk.load("Cents")
+    loaded = again(here).plans.repository.load("Cents")
     assert (loaded.plan.goal, loaded.execution) == ("Money in cents", None)
     assert "line 3" in loaded.warnings[0]
     for call in (
-        lambda: here.plans.steps.current("Cents"),
+        lambda: here.plans.steps.read_state("Cents"),
         lambda: here.plans.steps.start("Cents", 2),
         lambda: here.plans.approvals.request("Cents"),
-        lambda: here.plans.desk.rollback("Cents", 1),
-        lambda: here.plans.desk.save(msgspec.structs.replace(saved.plan, goal="Other"), overwrite=True),
+        lambda: here.plans.repository.rollback("Cents", 1),
+        lambda: here.plans.repository.save(msgspec.structs.replace(saved.plan, goal="Other"), overwrite=True),
     ):
         with pytest.raises(StorageCorrupt, match="line 3"):
             call()
     assert log.read_bytes() == broken
-    assert [row.status for row in here.plans.desk.listed(Wanted()).rows] == ["damaged"]
+    assert [row.status for row in here.plans.repository.list_page(PlanQuery()).rows] == ["damaged"]
 
 
 def test_a_version_whose_writer_died_before_its_event_is_known_all_the_same(here: Desks) -> None:
-    desk = here.plans.desk
+    desk = here.plans.repository
     saved = desk.save(plan())
     here.plans.steps.start(saved.plan.id, 1)
     here.plans.steps.complete(saved.plan.id, 1)
@@ -284,11 +284,11 @@ def test_a_version_whose_writer_died_before_its_event_is_known_all_the_same(here
     whole = log.read_bytes()
     for cut in (len(before), len(before) + 40, whole.rindex(b"\n", 0, -1) + 1):
         log.write_bytes(whole[:cut])
-        found = again(here).plans.steps.current(saved.plan.id)
+        found = again(here).plans.steps.read_state(saved.plan.id)
         assert found.execution.steps["s1"].status == "ready", "the step was opened again by the version"
         assert [event.kind for event in found.events].count("plan_changed") == 1
     here.plans.steps.start(saved.plan.id, 1)
-    kinds = [event.kind for event in again(here).plans.desk.load(saved.plan.id).events]
+    kinds = [event.kind for event in again(here).plans.repository.load(saved.plan.id).events]
     assert kinds[-2:] == ["plan_changed", "step_started"]
 
 
@@ -298,9 +298,9 @@ def test_a_version_whose_writer_died_before_its_event_is_known_all_the_same(here
 def test_a_plan_just_saved_is_in_the_list_at_once_of_every_process(here: Desks) -> None:
     other = again(here)
     assert names(other) == []
-    first = here.plans.desk.save(plan(), name="One")
+    first = here.plans.repository.save(plan(), name="One")
     assert names(other) == names(here) == ["One"]
-    other.plans.desk.save(plan(), name="Two")
+    other.plans.repository.save(plan(), name="Two")
     assert sorted(names(here)) == ["One", "Two"], "the next save loses no plan from the index"
     here.plans.steps.start(first.plan.id, 1)
     assert names(other, status="executing") == ["One"]
@@ -309,33 +309,35 @@ def test_a_plan_just_saved_is_in_the_list_at_once_of_every_process(here: Desks) 
 def test_the_list_is_the_same_without_its_index_and_with_a_broken_one(here: Desks) -> None:
     for number in range(5):
         here.at(f"2026-11-21T12:00:0{number}Z")
-        saved = here.plans.desk.save(plan(), name=f"Plan {number}")
+        saved = here.plans.repository.save(plan(), name=f"Plan {number}")
         if number % 2:
             here.plans.steps.start(saved.plan.id, 1)
-    whole = here.plans.desk.listed(Wanted())
+    whole = here.plans.repository.list_page(PlanQuery())
     index = here.lie("index.json")
     sound = index.read_bytes()
     rows = json.loads(sound)["plans"]
     stale = json.dumps({"format": 1, "plans": rows[:2] + rows[:1]}).encode()
     for damage in (None, b"", b"{", stale, sound.replace(b'"format": 1', b'"format": 99'), sound[:-100]):
         index.unlink() if damage is None else index.write_bytes(damage)
-        assert again(here).plans.desk.listed(Wanted()) == whole
+        assert again(here).plans.repository.list_page(PlanQuery()) == whole
         assert json.loads(index.read_bytes())["format"] == 1, "it was made anew"
 
 
 def test_the_list_is_filtered_sorted_and_paged(here: Desks) -> None:
     for number, name in enumerate(("beta", "Alpha", "gamma")):
         here.at(f"2026-11-21T12:00:0{number}Z")
-        here.plans.desk.save(plan(goal=f"About {name}"), name=name, tags=("even",) if number % 2 == 0 else ("odd",))
+        here.plans.repository.save(
+            plan(goal=f"About {name}"), name=name, tags=("even",) if number % 2 == 0 else ("odd",)
+        )
     assert names(here) == ["gamma", "Alpha", "beta"]
     assert names(here, sort_by="name", sort_order="asc") == ["Alpha", "beta", "gamma"]
     assert names(here, tags=("EVEN",)) == ["gamma", "beta"]
     assert names(here, query="about ALPHA") == ["Alpha"]
     assert names(here, status="executing") == []
-    first = here.plans.desk.listed(Wanted(limit=2))
+    first = here.plans.repository.list_page(PlanQuery(limit=2))
     assert (first.total, first.cursor_after(2)) == (3, f"{first.stamped}-2")
     assert names(here, limit=2, cursor=first.cursor_after(2)) == ["beta"]
-    here.plans.desk.save(plan(), name="delta")
+    here.plans.repository.save(plan(), name="delta")
     with pytest.raises(InvalidArgument, match="cursor"):
         names(here, cursor=first.cursor_after(2))
     with pytest.raises(InvalidArgument):
@@ -344,11 +346,13 @@ def test_the_list_is_filtered_sorted_and_paged(here: Desks) -> None:
 
 def test_status_follows_from_what_happened(here: Desks) -> None:
     def status() -> str:
-        return again(here).plans.desk.listed(Wanted()).rows[0].status
+        return again(here).plans.repository.list_page(PlanQuery()).rows[0].status
 
-    saved = here.plans.desk.save(plan(step("s1"), step("s2", "s1"), questions=(Question("q1", "Which currency?"),)))
+    saved = here.plans.repository.save(
+        plan(step("s1"), step("s2", "s1"), questions=(PlanQuestion("q1", "Which currency?"),))
+    )
     assert status() == "needs_clarification"
-    here.plans.desk.save(msgspec.structs.replace(saved.plan, questions=()), overwrite=True)
+    here.plans.repository.save(msgspec.structs.replace(saved.plan, questions=()), overwrite=True)
     assert status() == "ready"
     asked = here.plans.approvals.request(saved.plan.id)
     here.plans.approvals.respond(asked.approval.id, "approve")
@@ -364,8 +368,8 @@ def test_status_follows_from_what_happened(here: Desks) -> None:
 
 
 def test_an_archived_plan_is_over_until_something_happens_to_it_again(here: Desks) -> None:
-    here.plans.desk.save(plan(), name="Cents")
-    assert here.plans.desk.archive("Cents") == 0
+    here.plans.repository.save(plan(), name="Cents")
+    assert here.plans.repository.archive("Cents") == 0
     assert names(here, status="archived") == ["Cents"]
     here.plans.steps.start("Cents", 1)
     assert (names(again(here), status="archived"), names(here, status="executing")) == ([], ["Cents"])
@@ -373,33 +377,33 @@ def test_an_archived_plan_is_over_until_something_happens_to_it_again(here: Desk
 
 def test_an_unknown_plan_is_refused_with_the_nearest_names(here: Desks) -> None:
     for name in ("Money in cents", "Money in bank", "Something else"):
-        here.plans.desk.save(plan(), name=name)
+        here.plans.repository.save(plan(), name=name)
     with pytest.raises(PlanNotFound) as caught:
-        here.plans.desk.load("mony in cent")
+        here.plans.repository.load("mony in cent")
     assert caught.value.details["near"][0] == "Money in cents"
     assert "Money in cents" in caught.value.suggestion
-    saved = here.plans.desk.save(plan())
+    saved = here.plans.repository.save(plan())
     with pytest.raises(PlanNotFound, match="no version 9"):
-        here.plans.desk.load(saved.plan.id, 9)
+        here.plans.repository.load(saved.plan.id, 9)
 
 
 # -- going back, throwing away ----------------------------------------------------------------------------------------------
 
 
 def test_going_back_twice_returns_to_the_former_content_and_survives_a_restart(here: Desks) -> None:
-    saved = here.plans.desk.save(plan(), name="Cents")
-    other = here.plans.desk.save(msgspec.structs.replace(saved.plan, goal="Other"), overwrite=True)
-    back = here.plans.desk.rollback("Cents", 1, reason="too much")
+    saved = here.plans.repository.save(plan(), name="Cents")
+    other = here.plans.repository.save(msgspec.structs.replace(saved.plan, goal="Other"), overwrite=True)
+    back = here.plans.repository.rollback("Cents", 1, reason="too much")
     assert (back.plan.version, back.version.rolled_back_from, back.version.rolled_back_to) == (3, 2, 1)
-    assert content_hash(back.plan) == content_hash(saved.plan)
-    forth = again(here).plans.desk.rollback("Cents", 2)
-    assert content_hash(forth.plan) == content_hash(other.plan)
-    told, _ = again(here).plans.desk.history("Cents")
+    assert hash_content(back.plan) == hash_content(saved.plan)
+    forth = again(here).plans.repository.rollback("Cents", 2)
+    assert hash_content(forth.plan) == hash_content(other.plan)
+    told, _ = again(here).plans.repository.history("Cents")
     assert [(each.version, each.change_type) for each in told] == [
         *((4, "rolled_back"), (3, "rolled_back"), (2, "modified"), (1, "created"))
     ]
     assert told[1].reason == "too much"
-    assert again(here).plans.desk.load("Cents").plan == forth.plan
+    assert again(here).plans.repository.load("Cents").plan == forth.plan
 
 
 @pytest.mark.parametrize(
@@ -409,7 +413,7 @@ def test_going_back_twice_returns_to_the_former_content_and_survives_a_restart(h
 def test_progress_goes_along_with_a_rollback(
     here: Desks, how: str, kept: tuple[str, ...], reopened: tuple[str, ...]
 ) -> None:
-    desk, steps = here.plans.desk, here.plans.steps
+    desk, steps = here.plans.repository, here.plans.steps
     first = desk.save(plan(step("s1"), step("s2"), step("s3")))
     plan_id = first.plan.id
     changed = msgspec.structs.replace(first.plan.steps[1], description="Otherwise")
@@ -419,63 +423,63 @@ def test_progress_goes_along_with_a_rollback(
         steps.complete(plan_id, uid)
     back = desk.rollback(plan_id, 1, execution=how)
     assert (back.kept, back.lost, back.reopened) == (kept, ("s4",), reopened)
-    states = again(here).plans.steps.current(plan_id).execution.steps
+    states = again(here).plans.steps.read_state(plan_id).execution.steps
     assert {uid for uid, state in states.items() if state.status == "completed"} == set(kept)
     assert states["s3"].status == "ready"
 
 
 def test_a_plan_is_not_turned_back_under_somebodys_hands(here: Desks) -> None:
-    saved = here.plans.desk.save(plan())
-    here.plans.desk.save(msgspec.structs.replace(saved.plan, goal="Other"), overwrite=True)
+    saved = here.plans.repository.save(plan())
+    here.plans.repository.save(msgspec.structs.replace(saved.plan, goal="Other"), overwrite=True)
     here.plans.steps.start(saved.plan.id, 1)
     with pytest.raises(PreconditionFailed, match="in progress"):
-        here.plans.desk.rollback(saved.plan.id, 1)
+        here.plans.repository.rollback(saved.plan.id, 1)
     with pytest.raises(Conflict):
-        here.plans.desk.rollback(saved.plan.id, 1, expected_version=1, force=True)
+        here.plans.repository.rollback(saved.plan.id, 1, expected_version=1, force=True)
     with pytest.raises(InvalidArgument):
-        here.plans.desk.rollback(saved.plan.id, 1, execution="shrug", force=True)
-    assert here.plans.desk.rollback(saved.plan.id, 1, force=True).plan.version == 3
+        here.plans.repository.rollback(saved.plan.id, 1, execution="shrug", force=True)
+    assert here.plans.repository.rollback(saved.plan.id, 1, force=True).plan.version == 3
 
 
 def test_a_deleted_plan_is_gone_from_the_list_and_moving_its_folder_brings_everything_back(here: Desks) -> None:
-    saved = here.plans.desk.save(plan(), name="Cents")
+    saved = here.plans.repository.save(plan(), name="Cents")
     here.plans.steps.start(saved.plan.id, 1)
     with pytest.raises(PreconditionFailed, match="carried out"):
-        here.plans.desk.delete("Cents")
-    deleted = here.plans.desk.delete("Cents", confirm=True)
+        here.plans.repository.delete("Cents")
+    deleted = here.plans.repository.delete("Cents", confirm=True)
     assert names(here) == names(again(here)) == []
     with pytest.raises(PlanNotFound):
-        here.plans.desk.load(saved.plan.id)
+        here.plans.repository.load(saved.plan.id)
     (here.folder / deleted.trashed_to).rename(here.lie(saved.plan.id))
-    found = again(here).plans.steps.current("Cents")
+    found = again(here).plans.steps.read_state("Cents")
     assert (found.plan, found.execution.current) == (saved.plan, ("s1",))
-    assert here.plans.desk.delete(saved.plan.id, purge=True, confirm=True).trashed_to == ""
+    assert here.plans.repository.delete(saved.plan.id, purge=True, confirm=True).trashed_to == ""
     assert [path for path in here.lie().rglob("*") if path.is_file() and path.name != "index.json"] == []
 
 
 def kept(here: Desks, number: int) -> Plan:
     """A version of the plan."""
-    return here.plans.desk.load("Cents", number).plan
+    return here.plans.repository.load("Cents", number).plan
 
 
 def test_a_hundred_and_fifty_versions_can_all_be_had_packed_or_not(here: Desks) -> None:
-    saved = here.plans.desk.save(plan(), name="Cents")
+    saved = here.plans.repository.save(plan(), name="Cents")
     for number in range(2, 151):
-        here.plans.desk.save(msgspec.structs.replace(saved.plan, goal=f"Goal {number}"), overwrite=True)
+        here.plans.repository.save(msgspec.structs.replace(saved.plan, goal=f"Goal {number}"), overwrite=True)
     before = [kept(here, number) for number in range(1, 151)]
     assert [each.goal for each in before] == ["Money in cents", *(f"Goal {number}" for number in range(2, 151))]
-    assert here.plans.desk.archive("Cents") == 50
+    assert here.plans.repository.archive("Cents") == 50
     assert [kept(again(here), number) for number in range(1, 151)] == before
-    told, _ = here.plans.desk.history("Cents")
+    told, _ = here.plans.repository.history("Cents")
     assert [each.version for each in told] == list(range(150, 0, -1))
-    assert here.plans.desk.rollback("Cents", 3).plan.goal == "Goal 3"
+    assert here.plans.repository.rollback("Cents", 3).plan.goal == "Goal 3"
 
 
 def test_a_mirror_for_people_lies_beside_the_versions(here: Desks) -> None:
-    saved = here.plans.desk.save(plan())
+    saved = here.plans.repository.save(plan())
     mirror = here.lie(saved.plan.id) / "PLAN.md"
     assert "Money in cents" in mirror.read_text(encoding="utf-8")
     mirror.write_text("by hand", encoding="utf-8")
-    assert again(here).plans.desk.load(saved.plan.id).plan == saved.plan, "it is never read"
+    assert again(here).plans.repository.load(saved.plan.id).plan == saved.plan, "it is never read"
     here.plans.steps.start(saved.plan.id, 1)
     assert "Money in cents" in mirror.read_text(encoding="utf-8")

@@ -8,8 +8,8 @@ import pytest
 
 from context_engine.engine import Engine
 from context_engine.errors import AccessDenied, NeedsApproval, PreconditionFailed
-from context_engine.plans.plan_requests import Wanted
-from context_engine.plans.plan_service import ground
+from context_engine.plans.plan_requests import PlanQuery
+from context_engine.plans.plan_service import workspace_paths
 from context_engine.repo.paths import Root
 from context_engine.settings import Settings
 from tests.support.desks import plan, step
@@ -33,7 +33,7 @@ def test_what_the_settings_ask_for_holds_for_plans(folder: Path) -> None:
     (folder / ".context-engine").mkdir()
     (folder / ".context-engine" / "config.yml").write_text("approvals_mode: required\nplan_evidence_required: true\n")
     with opened(folder, CTX_PLAN_RETRIES_MAX="0", CTX_APPROVALS_REQUIRE_HUMAN="yes") as engine:
-        engine.plans.desk.save(plan(step("s1")), name="Cents")
+        engine.plans.repository.save(plan(step("s1")), name="Cents")
         with pytest.raises(NeedsApproval):
             engine.plans.steps.start("Cents", 1)
         asked = engine.plans.approvals.request("Cents")
@@ -50,35 +50,35 @@ def test_what_the_settings_ask_for_holds_for_plans(folder: Path) -> None:
 def test_plans_are_stamped_with_the_time_that_a_test_sets(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CTX_FAKE_NOW", "2026-11-21T12:00:00Z")
     with opened(folder) as engine:
-        saved = engine.plans.desk.save(plan())
+        saved = engine.plans.repository.save(plan())
         assert saved.version.created_at == "2026-11-21T12:00:00.000Z"
         assert engine.plans is engine.plans
 
 
 def test_two_engines_of_one_workspace_see_each_others_plans(folder: Path) -> None:
     with opened(folder) as one, opened(folder) as other:
-        one.plans.desk.save(plan(), name="Cents")
-        assert [row.name for row in other.plans.desk.listed(Wanted()).rows] == ["Cents"]
+        one.plans.repository.save(plan(), name="Cents")
+        assert [row.name for row in other.plans.repository.list_page(PlanQuery()).rows] == ["Cents"]
 
 
 def test_a_cleared_index_takes_no_plan_along(folder: Path) -> None:
     with opened(folder) as engine:
-        engine.plans.desk.save(plan(), name="Cents")
+        engine.plans.repository.save(plan(), name="Cents")
         engine.index()
         engine.clear()
-        assert engine.plans.desk.load("Cents").versions == (1,)
+        assert engine.plans.repository.load("Cents").versions == (1,)
 
 
 def test_a_version_is_not_edited_in_place(folder: Path) -> None:
     with opened(folder) as engine:
-        saved = engine.plans.desk.save(plan(), name="Cents")
+        saved = engine.plans.repository.save(plan(), name="Cents")
         with pytest.raises(AccessDenied):
             engine.edit([engine.rewrite(saved.path, "{}")])
-        assert engine.plans.desk.load("Cents").plan == saved.plan
+        assert engine.plans.repository.load("Cents").plan == saved.plan
 
 
 def test_a_plan_may_name_what_is_there_or_may_be_made(folder: Path) -> None:
-    paths = ground(Root(folder))
+    paths = workspace_paths(Root(folder))
     assert (paths.has_path("src/money.py"), paths.has_path("src/mony.py"), paths.has_path("../x")) == (
         True,
         False,

@@ -8,43 +8,43 @@ import pytest
 from hypothesis import given
 
 from context_engine.errors import Cycle, DanglingDependency
-from context_engine.plans.dependency_graph import graph
+from context_engine.plans.dependency_graph import build_graph
 from context_engine.plans.model import Plan
-from context_engine.plans.plan_parsing import Remark, parsed
-from context_engine.plans.plan_validation import Checked, refuse, validated
+from context_engine.plans.plan_parsing import PlanFinding, parse_plan
+from context_engine.plans.plan_validation import PlanValidation, raise_fatal_errors, validate_plan
 from tests.support.planned import ground, plan_of, plans
 
 
 def checked(
     *rows: dict[str, Any], strict: bool = True, closed: tuple[str, ...] = (), there: tuple[str, ...] = ()
-) -> Checked:
-    read = parsed(
+) -> PlanValidation:
+    read = parse_plan(
         {
             "goal": "Ship",
             "steps": [{"title": f"Step {n}", "acceptance_criteria": "ok"} | row for n, row in enumerate(rows, 1)],
         }
     )
-    return validated(read.plan, ground(*there), strict=strict, remarks=read.remarks, closed=closed)
+    return validate_plan(read.plan, ground(*there), strict=strict, remarks=read.remarks, closed=closed)
 
 
-def codes(remarks: tuple[Remark, ...]) -> list[tuple[str, tuple[int, ...]]]:
+def codes(remarks: tuple[PlanFinding, ...]) -> list[tuple[str, tuple[int, ...]]]:
     return [(remark.code, remark.steps) for remark in remarks]
 
 
 @given(plans())
 def test_a_sound_plan_has_no_errors_and_looking_twice_finds_nothing_new(plan: Plan) -> None:
-    once = validated(plan, ground())
+    once = validate_plan(plan, ground())
     assert once.errors == ()
-    twice = validated(once.plan, ground())
+    twice = validate_plan(once.plan, ground())
     assert twice.plan == once.plan
     assert twice.autofixes == ()
 
 
 @given(plans())
 def test_steps_that_share_a_file_come_after_each_other(plan: Plan) -> None:
-    fixed = validated(plan, ground()).plan
+    fixed = validate_plan(plan, ground()).plan
     before = {step.uid: step.depends_on for step in fixed.steps}
-    assert graph(fixed).cycle == ()
+    assert build_graph(fixed).cycle == ()
     for step in plan.steps:
         assert set(step.depends_on) <= set(before[step.uid])
 
@@ -74,28 +74,28 @@ def test_the_order_of_the_plan_decides_who_waits() -> None:
 
 
 def test_a_circle_is_an_error_that_names_it() -> None:
-    found = validated(plan_of((), (), (5,), (), (3,)), ground())
+    found = validate_plan(plan_of((), (), (5,), (), (3,)), ground())
     assert codes(found.errors) == [("CYCLE", (3, 5, 3))]
     with pytest.raises(Cycle) as refused:
-        refuse(found)
+        raise_fatal_errors(found)
     assert refused.value.details["cycle"] == [3, 5, 3]
 
 
 def test_a_circle_that_another_step_leads_into_is_found() -> None:
     with pytest.raises(Cycle) as refused:
-        refuse(validated(plan_of((2,), (3,), (2,)), ground()))
+        raise_fatal_errors(validate_plan(plan_of((2,), (3,), (2,)), ground()))
     assert refused.value.details["cycle"] == [2, 3, 2]
 
 
 def test_a_step_that_waits_for_itself_is_a_circle() -> None:
     with pytest.raises(Cycle) as refused:
-        refuse(validated(plan_of((1,)), ground()))
+        raise_fatal_errors(validate_plan(plan_of((1,)), ground()))
     assert refused.value.details["cycle"] == [1, 1]
 
 
 def test_a_circle_of_a_thousand_is_told_in_one_line() -> None:
     with pytest.raises(Cycle) as refused:
-        refuse(validated(plan_of(*((n % 1000 + 1,) for n in range(1, 1001))), ground()))
+        raise_fatal_errors(validate_plan(plan_of(*((n % 1000 + 1,) for n in range(1, 1001))), ground()))
     assert len(refused.value.details["cycle"]) == 1001
     assert len(refused.value.message) < 200
 
@@ -103,11 +103,11 @@ def test_a_circle_of_a_thousand_is_told_in_one_line() -> None:
 def test_a_dependency_on_nothing_is_refused_or_left_out() -> None:
     rows: list[dict[str, Any]] = [{}, {"depends_on": [1, 9]}]
     with pytest.raises(DanglingDependency) as refused:
-        refuse(checked(*rows))
+        raise_fatal_errors(checked(*rows))
     assert refused.value.details == {"dangling": [{"step": 2, "depends_on": "9"}], "total": 1}
     assert "1 to 2" in refused.value.suggestion
     found = checked(*rows, strict=False)
-    refuse(found)
+    raise_fatal_errors(found)
     assert found.plan.steps[1].depends_on == ("s1",)
     assert codes(found.autofixes) == [("DANGLING_DEPENDENCY", (2,))]
 
@@ -186,7 +186,7 @@ def test_what_the_reader_passed_over_is_told_beside_the_rest() -> None:
 
 
 def test_everything_is_told_as_rows() -> None:
-    told = checked({"files_to_modify": ["src/ap.py", "src/app.py"]}, {"files_to_modify": "src/app.py"}).wire()
+    told = checked({"files_to_modify": ["src/ap.py", "src/app.py"]}, {"files_to_modify": "src/app.py"}).serialize()
     assert told["errors"] == [
         {
             "code": "FILE_NOT_FOUND",
@@ -206,4 +206,4 @@ def test_a_thousand_steps_are_looked_at_and_only_the_first_troubles_told() -> No
     ]
     found = checked(*rows)
     assert len(found.errors) == 1000
-    assert len(found.wire()["errors"]) == 50
+    assert len(found.serialize()["errors"]) == 50

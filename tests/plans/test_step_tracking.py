@@ -10,7 +10,7 @@ import pytest
 from context_engine.errors import Conflict, InvalidArgument, PreconditionFailed, TooLarge
 from context_engine.plans.drift import DIRTY_BYTES_MAX
 from context_engine.plans.model import Plan
-from context_engine.plans.plan_requests import Caller, Report
+from context_engine.plans.plan_requests import CompletionReport, StepCaller
 from tests.support.desks import Desks, plan, step
 
 CHAIN = plan(step("s1"), step("s2", "s1"), step("s3", "s2"))
@@ -34,12 +34,12 @@ def repo(here: Desks) -> Desks:
 
 
 def saved(here: Desks, made: Plan = CHAIN) -> str:
-    return here.plans.desk.save(made, name="Cents").plan.id
+    return here.plans.repository.save(made, name="Cents").plan.id
 
 
 def statuses(here: Desks, plan_id: str = "Cents") -> list[str]:
     """The status of each step, as another process sees it."""
-    execution = Desks(here.folder).plans.desk.load(plan_id).execution
+    execution = Desks(here.folder).plans.repository.load(plan_id).execution
     assert execution
     return [state.status for state in execution.steps.values()]
 
@@ -50,9 +50,9 @@ def statuses(here: Desks, plan_id: str = "Cents") -> list[str]:
 def test_a_step_goes_from_ready_over_in_progress_to_completed_and_unlocks_what_waited(here: Desks) -> None:
     plan_id = saved(here, plan(step("s1"), step("s2", "s1"), step("s3", "s1")))
     assert statuses(here) == ["ready", "pending", "pending"]
-    started = here.plans.steps.start("Cents", 1, caller=Caller(actor="Ada"))
+    started = here.plans.steps.start("Cents", 1, caller=StepCaller(actor="Ada"))
     assert (started.state.status, started.state.actor, started.unlocked) == ("in_progress", "Ada", ())
-    done, _ = here.plans.steps.complete(plan_id, "s1", Report(notes="all of it"))
+    done, _ = here.plans.steps.complete(plan_id, "s1", CompletionReport(notes="all of it"))
     assert (done.unlocked, done.execution.ready, done.state.notes) == (("s2", "s3"), ("s2", "s3"), "all of it")
     assert statuses(here) == ["completed", "ready", "ready"]
 
@@ -65,7 +65,7 @@ def test_a_step_whose_prerequisites_are_open_cannot_start(here: Desks) -> None:
     assert statuses(here) == ["ready", "pending", "pending"]
     forced = here.plans.steps.start("Cents", 2, force=True)
     assert forced.state.status == "in_progress"
-    (event,) = [each for each in here.plans.desk.load("Cents").events if each.kind == "step_started"]
+    (event,) = [each for each in here.plans.repository.load("Cents").events if each.kind == "step_started"]
     assert event.data["forced"] is True, "that it was forced is on record"
 
 
@@ -84,9 +84,9 @@ def test_a_step_that_was_never_started_cannot_complete(here: Desks) -> None:
 
 def test_a_step_that_is_in_progress_is_not_started_twice(here: Desks) -> None:
     saved(here)
-    here.plans.steps.start("Cents", 1, caller=Caller(actor="Ada"))
+    here.plans.steps.start("Cents", 1, caller=StepCaller(actor="Ada"))
     with pytest.raises(Conflict, match="by Ada") as caught:
-        Desks(here.folder).plans.steps.start("Cents", 1, caller=Caller(actor="Bob"))
+        Desks(here.folder).plans.steps.start("Cents", 1, caller=StepCaller(actor="Bob"))
     assert (caught.value.details["actor"], caught.value.details["current"]) == ("Ada", 2)
     with pytest.raises(Conflict):
         here.plans.steps.start("Cents", 1, force=True)
@@ -140,10 +140,10 @@ def test_a_failure_may_skip_what_waits_for_it(here: Desks) -> None:
 
 def test_a_step_that_was_begun_can_be_given_back(here: Desks) -> None:
     saved(here)
-    here.plans.steps.start("Cents", 1, caller=Caller(actor="Ada"))
+    here.plans.steps.start("Cents", 1, caller=StepCaller(actor="Ada"))
     here.plans.steps.fail("Cents", 1, release=True)
     assert statuses(here)[0] == "ready"
-    here.plans.steps.start("Cents", 1, caller=Caller(actor="Bob"))
+    here.plans.steps.start("Cents", 1, caller=StepCaller(actor="Bob"))
     with pytest.raises(InvalidArgument, match="retry and skip"):
         here.plans.steps.fail("Cents", 1, retry=True, skip=True)
 
@@ -151,13 +151,13 @@ def test_a_step_that_was_begun_can_be_given_back(here: Desks) -> None:
 def test_a_step_that_nobody_ends_in_time_is_free_again(tmp_path: Path) -> None:
     here = Desks(tmp_path, lease_hours=2)
     saved(here)
-    here.plans.steps.start("Cents", 1, caller=Caller(actor="Ada"))
+    here.plans.steps.start("Cents", 1, caller=StepCaller(actor="Ada"))
     here.at("2026-11-21T13:59:00Z")
     with pytest.raises(Conflict):
-        here.plans.steps.start("Cents", 1, caller=Caller(actor="Bob"))
+        here.plans.steps.start("Cents", 1, caller=StepCaller(actor="Bob"))
     here.at("2026-11-21T14:01:00Z")
-    assert here.plans.steps.start("Cents", 1, caller=Caller(actor="Bob")).state.actor == "Bob"
-    assert here.plans.desk.load("Cents").events[-1].data["taken_over"] == "Ada"
+    assert here.plans.steps.start("Cents", 1, caller=StepCaller(actor="Bob")).state.actor == "Bob"
+    assert here.plans.repository.load("Cents").events[-1].data["taken_over"] == "Ada"
 
 
 def test_evidence_is_asked_for_where_the_team_wants_it(tmp_path: Path) -> None:
@@ -165,11 +165,11 @@ def test_evidence_is_asked_for_where_the_team_wants_it(tmp_path: Path) -> None:
     saved(here, plan(step("s1", checks=("pytest -q",))))
     here.plans.steps.start("Cents", 1)
     with pytest.raises(PreconditionFailed, match="evidence") as caught:
-        here.plans.steps.complete("Cents", 1, Report(notes="trust me"))
+        here.plans.steps.complete("Cents", 1, CompletionReport(notes="trust me"))
     assert caught.value.details["checks"] == ["pytest -q"]
     proof = {"command": "pytest -q", "exit_code": 0, "output": "1 passed" + "." * 9_000 + "end"}
-    here.plans.steps.complete("Cents", 1, Report(evidence=(proof,)))
-    (kept,) = here.plans.desk.load("Cents").events[-1].data["evidence"]
+    here.plans.steps.complete("Cents", 1, CompletionReport(evidence=(proof,)))
+    (kept,) = here.plans.repository.load("Cents").events[-1].data["evidence"]
     assert (kept["command"], kept["exit_code"]) == ("pytest -q", 0)
     assert kept["output"].startswith("1 passed") and kept["output"].endswith("end") and len(kept["output"]) <= 2_000
 
@@ -185,9 +185,9 @@ def test_of_a_long_error_its_beginning_and_its_end_are_kept(here: Desks) -> None
 def test_an_event_that_would_be_too_long_for_its_line_changes_nothing(here: Desks) -> None:
     saved(here)
     here.plans.steps.start("Cents", 1)
-    log = here.lie(here.plans.desk.id_of("Cents")) / "events.jsonl"
+    log = here.lie(here.plans.repository.resolve_id("Cents")) / "events.jsonl"
     before = log.read_bytes()
-    wordy = Report(criteria_met=tuple(f"{number} " + "x" * 3_900 for number in range(60)))
+    wordy = CompletionReport(criteria_met=tuple(f"{number} " + "x" * 3_900 for number in range(60)))
     with pytest.raises(TooLarge):
         here.plans.steps.complete("Cents", 1, wordy)
     assert log.read_bytes() == before
@@ -198,24 +198,24 @@ def test_an_event_that_would_be_too_long_for_its_line_changes_nothing(here: Desk
 
 def test_a_call_that_rests_on_an_older_state_is_refused_with_the_current_one(here: Desks) -> None:
     saved(here, plan(step("s1"), step("s2")))
-    seq = here.plans.steps.start("Cents", 1, caller=Caller(expected_seq=1)).seq
+    seq = here.plans.steps.start("Cents", 1, caller=StepCaller(expected_seq=1)).seq
     with pytest.raises(Conflict) as caught:
-        here.plans.steps.start("Cents", 2, caller=Caller(expected_seq=1))
+        here.plans.steps.start("Cents", 2, caller=StepCaller(expected_seq=1))
     assert caught.value.details == {"expected_seq": 1, "current": seq}
     with pytest.raises(Conflict, match="no event 9"):
-        here.plans.steps.start("Cents", 2, caller=Caller(expected_seq=9))
-    assert here.plans.steps.start("Cents", 2, caller=Caller(expected_seq=seq)).seq == seq + 1
+        here.plans.steps.start("Cents", 2, caller=StepCaller(expected_seq=9))
+    assert here.plans.steps.start("Cents", 2, caller=StepCaller(expected_seq=seq)).seq == seq + 1
 
 
 def test_a_call_with_a_key_counts_once(here: Desks) -> None:
     saved(here)
-    first = here.plans.steps.start("Cents", 1, caller=Caller(key="k1", expected_seq=1))
-    again = Desks(here.folder).plans.steps.start("Cents", 1, caller=Caller(key="k1", expected_seq=1))
+    first = here.plans.steps.start("Cents", 1, caller=StepCaller(key="k1", expected_seq=1))
+    again = Desks(here.folder).plans.steps.start("Cents", 1, caller=StepCaller(key="k1", expected_seq=1))
     assert (again.repeated, again.seq, again.state.status) == (True, first.seq, "in_progress")
     with pytest.raises(Conflict, match="another call"):
-        here.plans.steps.complete("Cents", 1, caller=Caller(key="k1"))
-    here.plans.steps.fail("Cents", 1, error="no", retry=True, caller=Caller(key="k2"))
-    repeated, _ = here.plans.steps.fail("Cents", 1, error="no", retry=True, caller=Caller(key="k2"))
+        here.plans.steps.complete("Cents", 1, caller=StepCaller(key="k1"))
+    here.plans.steps.fail("Cents", 1, error="no", retry=True, caller=StepCaller(key="k2"))
+    repeated, _ = here.plans.steps.fail("Cents", 1, error="no", retry=True, caller=StepCaller(key="k2"))
     assert (repeated.repeated, repeated.state.retries_left) == (True, 2)
 
 
@@ -240,7 +240,7 @@ def test_what_changed_since_a_step_began_is_compared_with_its_files(repo: Desks)
     repo.write("src/money.py", "price = 100\n")
     repo.write("src/cents.py", "CENT = 1\n")
     repo.write("src/other.py", "x = 1\n")
-    _, work = repo.plans.steps.complete("Cents", 1, Report(criteria_met=("tests pass",)))
+    _, work = repo.plans.steps.complete("Cents", 1, CompletionReport(criteria_met=("tests pass",)))
     assert work.files == ("src/cents.py", "src/money.py", "src/other.py")
     assert work.unexpected_files == ("src/other.py",)
     assert work.missing_files == ("src/bank.py",)
@@ -277,10 +277,10 @@ def test_without_git_only_what_is_named_is_known_and_a_warning_says_so(here: Des
     assert work.files is None
     assert "no git repository" in moved.warnings[0]
     here.plans.steps.start("Cents", 2)
-    moved, work = here.plans.steps.complete("Cents", 2, Report(files_modified=("a.py",)))
+    moved, work = here.plans.steps.complete("Cents", 2, CompletionReport(files_modified=("a.py",)))
     assert (work.files, work.unexpected_files) == (("a.py",), ("a.py",))
     assert moved.warnings
-    assert here.plans.steps.current("Cents").execution.status == "completed"
+    assert here.plans.steps.read_state("Cents").execution.status == "completed"
 
 
 def test_more_changed_files_than_an_event_can_hold_are_told_of(repo: Desks) -> None:
@@ -295,22 +295,22 @@ def test_more_changed_files_than_an_event_can_hold_are_told_of(repo: Desks) -> N
 
 def test_drift_tells_what_became_of_the_files_of_a_plan(repo: Desks) -> None:
     made = plan(step("s1", files_to_modify=("src/money.py", "src/bank.py"), files_to_create=("src/cents.py",)))
-    kept = repo.plans.desk.save(made, name="Cents").plan
+    kept = repo.plans.repository.save(made, name="Cents").plan
     assert repo.git("rev-parse", "HEAD").strip() == kept.base_commit
-    drift = repo.plans.desk.drift(kept)
+    drift = repo.plans.repository.drift(kept)
     assert (drift.files_changed, drift.files_missing, drift.commits_since) == ((), (), 0)
     repo.write("src/money.py", "price = 2.0\n")
     repo.write("README", "unplanned\n")
     repo.git("add", ".")
     repo.git("commit", "-q", "-m", "second")
     (repo.folder / "src/bank.py").unlink()
-    drift = repo.plans.desk.drift(kept)
+    drift = repo.plans.repository.drift(kept)
     assert drift.files_changed == ("src/bank.py", "src/money.py")
     assert (drift.files_missing, drift.commits_since) == (("src/bank.py",), 1)
 
 
 @pytest.mark.parametrize("commit", ["", "--output=x", "0" * 40, "HEAD~9"])
 def test_drift_from_a_commit_that_is_not_there_is_not_guessed(repo: Desks, commit: str) -> None:
-    drift = repo.plans.desk.drift(msgspec.structs.replace(CHAIN, base_commit=commit))
+    drift = repo.plans.repository.drift(msgspec.structs.replace(CHAIN, base_commit=commit))
     assert drift.commits_since is None
     assert len(drift.warnings) == 1

@@ -19,11 +19,11 @@ from context_engine.errors import InvalidArgument
 from context_engine.index import chunk_files, index_archive
 from context_engine.memory import memory_file
 from context_engine.plans import plan_version
-from context_engine.plans.plan_markdown import plan_text
+from context_engine.plans.plan_markdown import render_plan
 from context_engine.plans.plan_page import page
-from context_engine.plans.plan_parsing import parsed as read_plan
-from context_engine.plans.plan_progress import folded
-from context_engine.plans.plan_validation import validated
+from context_engine.plans.plan_parsing import parse_plan as read_plan
+from context_engine.plans.plan_progress import fold_progress
+from context_engine.plans.plan_validation import validate_plan
 from context_engine.repo import git_files
 from context_engine.storage import event_log
 from tests.security.fuzzing import as_bytes, fuzz, mutated, mutated_bytes
@@ -45,9 +45,9 @@ PLAN = {
 def test_plans_that_are_sent() -> None:
     def read(text: str) -> None:
         plan = read_plan(text).plan
-        validated(plan, ground())
-        page(plan, folded(plan, (), now=0))
-        plan_text(plan)
+        validate_plan(plan, ground())
+        page(plan, fold_progress(plan, (), now=0))
+        render_plan(plan)
 
     fuzz(
         "plans that are sent",
@@ -66,19 +66,19 @@ JSON_VALUES = st.recursive(
 
 
 def test_plans_of_any_values() -> None:
-    fuzz("plans of any values", JSON_VALUES, lambda value: plan_text(read_plan(value).plan))
+    fuzz("plans of any values", JSON_VALUES, lambda value: render_plan(read_plan(value).plan))
 
 
 def test_versions_of_plans() -> None:
     plan = plan_of((), (1,))
-    made = plan_version.Version(
+    made = plan_version.PlanVersion(
         plan_id="p", version=1, created_at="2026-11-22T00:00:00Z", change_type="created", content_hash="h", events=()
     )
-    sealed = plan_version.sealed(made, plan).decode()
+    sealed = plan_version.encode_version(made, plan).decode()
 
     def read(text: str) -> None:
-        plan_version.told_of(as_bytes(text))
-        plan_version.opened(as_bytes(text))
+        plan_version.decode_metadata(as_bytes(text))
+        plan_version.decode_version(as_bytes(text))
 
     fuzz("versions of plans", mutated([sealed]), read, ValueError)
 
@@ -89,7 +89,7 @@ def test_events_of_plans() -> None:
 
     def read(text: str) -> None:
         found = event_log.parsed(as_bytes(text))
-        folded(plan_of((), (1,)), version_events(found.events), now=0)
+        fold_progress(plan_of((), (1,)), version_events(found.events), now=0)
 
     fuzz(
         "events of plans",
@@ -100,12 +100,12 @@ def test_events_of_plans() -> None:
 
 
 def version_events(rows: Any) -> list[Any]:
-    from context_engine.plans.plan_progress import Event
+    from context_engine.plans.plan_progress import PlanEvent
 
     found = []
     for row in rows:
         try:
-            found.append(msgspec.convert(row, Event))
+            found.append(msgspec.convert(row, PlanEvent))
         except msgspec.ValidationError:
             continue
     return found

@@ -15,10 +15,10 @@ from context_engine.languages.outline import outline
 from context_engine.memory import importers
 from context_engine.plans import mermaid
 from context_engine.plans.model import Plan
-from context_engine.plans.plan_markdown import plan_text
+from context_engine.plans.plan_markdown import render_plan
 from context_engine.plans.plan_page import page
-from context_engine.plans.plan_parsing import parsed as read_plan
-from context_engine.plans.plan_progress import folded
+from context_engine.plans.plan_parsing import parse_plan as read_plan
+from context_engine.plans.plan_progress import fold_progress
 from context_engine.repo import ruff_program
 from context_engine.review.analyzers import analyzer_registry as analyzers
 from context_engine.review.analyzers.analyzer import UnreadableError
@@ -219,7 +219,7 @@ def test_the_hostile_plan_arrives_with_its_texts(text: str) -> None:
 def test_pages_of_plans() -> None:
     def read(text: str) -> None:
         plan = sent(text)
-        seen = Read(page(plan, folded(plan, (), now=0)))
+        seen = Read(page(plan, fold_progress(plan, (), now=0)))
         assert seen.open == []
         assert not {"script", "iframe", "img", "object", "embed", "link", "form", "base", "math"} & {*seen.tags}
         names = {name for name, _ in seen.attributes}
@@ -228,7 +228,7 @@ def test_pages_of_plans() -> None:
         )
         assert all(value.startswith("#step-") for value in seen.values("href"))
         assert "default-src 'none'" in "".join(seen.values("content"))
-        plan_text(plan)
+        render_plan(plan)
 
     fuzz("pages of plans", TEXTS, read)
 
@@ -236,13 +236,13 @@ def test_pages_of_plans() -> None:
 def test_pictures_of_plans() -> None:
     def read(text: str) -> None:
         plan = sent(text)
-        state = folded(plan, (), now=0)
+        state = fold_progress(plan, (), now=0)
         modules = {text: [1]}
         for drawing in (
-            mermaid.dependencies(plan, state),
-            mermaid.progress(plan, state),
-            mermaid.gantt(plan, state),
-            mermaid.architecture(modules, []),
+            mermaid.draw_dependencies(plan, state),
+            mermaid.draw_progress(plan, state),
+            mermaid.draw_gantt(plan, state),
+            mermaid.draw_architecture(modules, []),
         ):
             assert [line for line in shape(drawing.mermaid) if not LINE.fullmatch(line)] == []
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from context_engine.context.project_knowledge import Team
 from context_engine.errors import FileNotFound
-from context_engine.plans.model import Plan, Step
-from context_engine.plans.plan_service import Place, Planning
+from context_engine.plans.model import Plan, PlanStep
+from context_engine.plans.plan_service import PlanDependencies, PlanService
 from context_engine.repo.git import Git
 from context_engine.repo.paths import Root
 from context_engine.storage.timestamps import clock
@@ -57,7 +57,7 @@ class Desks:
         nobody: Any = Nobody(root)
         said: dict[str, Any] = {"flush": False} | wishes
         self.commons = said.get("commons")
-        self.plans = Planning(Place(Root(root), Git(root), self.now, nobody, **said))
+        self.plans = PlanService(PlanDependencies(Root(root), Git(root), self.now, nobody, **said))
         self.settings = SimpleNamespace(result_chars_max=36_000)
         self.shown: list[str] = []
 
@@ -94,13 +94,13 @@ class Desks:
         return tool.call(self, arguments, call or Call())
 
 
-def step(uid: str, *after: str, **told: Any) -> Step:
+def step(uid: str, *after: str, **told: Any) -> PlanStep:
     """A step that waits for others."""
     said: dict[str, Any] = {"title": f"Do {uid}", "acceptance_criteria": (f"{uid} is done",)} | told
-    return Step(uid=uid, depends_on=tuple(after), **said)
+    return PlanStep(uid=uid, depends_on=tuple(after), **said)
 
 
-def plan(*steps: Step, **told: Any) -> Plan:
+def plan(*steps: PlanStep, **told: Any) -> Plan:
     """A plan; without steps of its own one step, and two that wait for it."""
     listed = steps or (step("s1"), step("s2", "s1"), step("s3", "s1"))
     said: dict[str, Any] = {"goal": "Money in cents", "steps": listed} | told

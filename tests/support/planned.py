@@ -6,10 +6,19 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from context_engine.plans.model import Estimate, Evidence, Milestone, Plan, Question, Risk, Scope, Step
-from context_engine.plans.plan_parsing import named
-from context_engine.plans.plan_progress import MOVES, Event
-from context_engine.plans.plan_validation import Ground
+from context_engine.plans.model import (
+    Estimate,
+    Milestone,
+    Plan,
+    PlanEvidence,
+    PlanQuestion,
+    PlanRisk,
+    PlanScope,
+    PlanStep,
+)
+from context_engine.plans.plan_parsing import normalize_plan
+from context_engine.plans.plan_progress import MOVES, PlanEvent
+from context_engine.plans.plan_validation import WorkspacePaths
 
 FILES = ("src/app.py", "src/db.py", "src/web.py", "tests/test_app.py")
 TITLES = st.sampled_from(["Write it", "Test it", "end", 'say "x" [y]; %%', "Ship 🎉", "a|b", "direction LR", "<b>"])
@@ -20,18 +29,18 @@ ESTIMATES = st.none() | st.integers(0, 9).map(lambda hours: Estimate(hours, hour
 
 def plan_of(*waits: tuple[int, ...], **fields: Any) -> Plan:
     """A plan in which each step waits for these numbers: `plan_of((), (1,), (1, 2))`."""
-    steps = [Step(title=f"Step {n}", depends_on=tuple(map(str, each))) for n, each in enumerate(waits, 1)]
-    return named(Plan(goal="Ship it", steps=tuple(steps), **fields))
+    steps = [PlanStep(title=f"Step {n}", depends_on=tuple(map(str, each))) for n, each in enumerate(waits, 1)]
+    return normalize_plan(Plan(goal="Ship it", steps=tuple(steps), **fields))
 
 
-def ground(*more: str) -> Ground:
+def ground(*more: str) -> WorkspacePaths:
     """A workspace of a few files; what leads out of it must not be named."""
     there = {*FILES, *more}
 
     def refusal(path: str) -> str:
         return "it leads out of the workspace" if path.startswith(("/", "..")) else ""
 
-    return Ground(there.__contains__, lambda path: "src/app.py" if path == "src/ap.py" else "", refusal)
+    return WorkspacePaths(there.__contains__, lambda path: "src/app.py" if path == "src/ap.py" else "", refusal)
 
 
 @st.composite
@@ -42,8 +51,8 @@ def plans(draw: st.DrawFn, *, most: int = 7, acyclic: bool = True) -> Plan:
     plan = Plan(
         goal=draw(TITLES),
         task=draw(WORDS),
-        scope=Scope(included=draw(PATHS), assumptions=(draw(st.sampled_from(["it works", "it is small"])),)),
-        risks=tuple(draw(st.lists(st.builds(Risk, TITLES, WORDS), max_size=2))),
+        scope=PlanScope(included=draw(PATHS), assumptions=(draw(st.sampled_from(["it works", "it is small"])),)),
+        risks=tuple(draw(st.lists(st.builds(PlanRisk, TITLES, WORDS), max_size=2))),
         milestones=tuple(
             Milestone(title, tuple(f"s{n}" for n in range(1, count + 1, 2)))
             for title in draw(st.lists(TITLES, max_size=1))
@@ -51,19 +60,19 @@ def plans(draw: st.DrawFn, *, most: int = 7, acyclic: bool = True) -> Plan:
         steps=tuple(draw(st.permutations(steps))),
         confidence_score=draw(st.sampled_from([0.0, 0.25, 1.0])),
         questions=tuple(
-            Question(f"q{n}", text, answer=draw(WORDS))
+            PlanQuestion(f"q{n}", text, answer=draw(WORDS))
             for n, text in enumerate(draw(st.lists(TITLES, max_size=2, unique=True)), 1)
         ),
         open_feedback=draw(st.sampled_from([(), ("faster",)])),
-        evidence=draw(st.sampled_from([(), (Evidence("definition", "src/app.py", 3, "main", 0.5),)])),
+        evidence=draw(st.sampled_from([(), (PlanEvidence("definition", "src/app.py", 3, "main", 0.5),)])),
     )
-    return named(plan)
+    return normalize_plan(plan)
 
 
-def _step(draw: st.DrawFn, number: int, count: int, acyclic: bool) -> Step:
+def _step(draw: st.DrawFn, number: int, count: int, acyclic: bool) -> PlanStep:
     others = range(1, number if acyclic else count + 1)
     waits = draw(st.lists(st.sampled_from(others), max_size=3, unique=True)) if others else []
-    return Step(
+    return PlanStep(
         uid=f"s{number}",
         title=draw(TITLES),
         description=draw(WORDS),
@@ -75,14 +84,14 @@ def _step(draw: st.DrawFn, number: int, count: int, acyclic: bool) -> Step:
     )
 
 
-def events(uids: list[str], *, most: int = 30) -> st.SearchStrategy[list[Event]]:
+def events(uids: list[str], *, most: int = 30) -> st.SearchStrategy[list[PlanEvent]]:
     """Anything that may stand in a log, possible or not, some minutes apart."""
     kinds = st.sampled_from([*MOVES, *MOVES, "plan_changed", "unheard_of"])
     data = st.sampled_from([{}, {"forced": True}, {"error": "it broke"}, {"notes": "done"}, {"taken_over": "b"}])
     rows = st.lists(st.tuples(kinds, st.sampled_from([*uids, "gone"]), data), max_size=most)
     return rows.map(
         lambda told: [
-            Event(seq=seq, at=f"2026-11-21T{seq // 60:02}:{seq % 60:02}:00.000Z", kind=kind, step=uid, data=said)
+            PlanEvent(seq=seq, at=f"2026-11-21T{seq // 60:02}:{seq % 60:02}:00.000Z", kind=kind, step=uid, data=said)
             for seq, (kind, uid, said) in enumerate(told, 1)
         ]
     )

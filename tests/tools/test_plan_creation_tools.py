@@ -30,7 +30,7 @@ from context_engine.errors import (
     StaleFile,
     StorageCorrupt,
 )
-from context_engine.plans.step_tracking import Caller
+from context_engine.plans.step_tracking import StepCaller
 from context_engine.tools.edit_tools import undo_edit
 from context_engine.tools.plan_creation_tools import create_plan, execute_plan
 from context_engine.tools.tool import Call, Tool
@@ -113,7 +113,7 @@ def test_a_plan_is_made_kept_and_answered_with_what_it_rests_on(shop: Engine) ->
     assert made["planning_context"]["scope_source"] == "names"
     assert made["planning_context"]["index_freshness"] == "fresh"
     assert made["plan"]["base_commit"] == git(shop.root, "rev-parse", "HEAD")
-    assert shop.plans.desk.load(made["plan"]["id"]).plan.task == "rename function price to cost"
+    assert shop.plans.repository.load(made["plan"]["id"]).plan.task == "rename function price to cost"
 
 
 def test_a_plan_has_the_fields_that_were_promised(shop: Engine) -> None:
@@ -165,7 +165,7 @@ def test_nothing_is_kept_when_nobody_wants_it(shop: Engine) -> None:
 
 def test_names_and_tags_are_kept(shop: Engine) -> None:
     made = plan(shop, task="Fix tax: it must round up", save_name="Taxes", save_tags=["money"])
-    version = shop.plans.desk.load("taxes").version
+    version = shop.plans.repository.load("taxes").version
     assert (version.plan_id, version.tags) == (made["plan"]["id"], ("money",))
 
 
@@ -274,13 +274,13 @@ def test_a_draft_that_names_what_is_not_there_is_rejected_with_the_nearest_and_n
     made = plan(shop, task="Sell in cents", draft=steps({"files_to_modify": ["shop/price.py"]}))
     assert (made["ok"], made["status"], made["persistence"]) == (False, "draft_rejected", {"saved": False})
     assert "shop/prices.py" in json.dumps(made["validation"]["errors"])
-    assert shop.plans.desk.listed(_all()).total == 0
+    assert shop.plans.repository.list_page(_all()).total == 0
 
 
 def _all() -> Any:
-    from context_engine.plans.plan_listing import Wanted
+    from context_engine.plans.plan_listing import PlanQuery
 
-    return Wanted()
+    return PlanQuery()
 
 
 def test_a_file_that_an_earlier_step_creates_may_be_named(shop: Engine) -> None:
@@ -334,7 +334,7 @@ def test_a_plan_of_very_many_files_still_fits_a_reply(tmp_path: Path) -> None:
         made = json.loads(reply.text)
         assert len(reply.text) <= engine.settings.result_chars_max
         assert "shortened" in made["plan"]["note"]
-        assert len(engine.plans.desk.load(made["persistence"]["plan_id"]).plan.files) == 401
+        assert len(engine.plans.repository.load(made["persistence"]["plan_id"]).plan.files) == 401
 
 
 def test_a_second_draft_under_the_id_of_the_first_changes_nothing_and_says_so(shop: Engine) -> None:
@@ -629,7 +629,7 @@ def test_a_step_is_open_as_long_as_a_file_of_it_was_not_touched(shop: Engine) ->
 
 def test_who_works_on_somebody_elses_step_hears_of_it(shop: Engine) -> None:
     plan_id = kept(shop, *THREE)
-    shop.plans.steps.start(plan_id, 1, caller=Caller(actor="Ada"))
+    shop.plans.steps.start(plan_id, 1, caller=StepCaller(actor="Ada"))
     done = execute(shop, plan_id=plan_id, step_number=1, changes=ROUND, apply_changes=True)
     assert done["warnings"] == ["the step was begun by Ada"]
     assert done["results"][0]["completed"]

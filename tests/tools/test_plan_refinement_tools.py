@@ -14,7 +14,7 @@ from context_engine.context.llm_endpoint import Filled
 from context_engine.context.refinement import Ladder
 from context_engine.engine import Engine
 from context_engine.errors import Conflict, ContextEngineError, Cycle, InvalidArgument, PlanNotFound, PreconditionFailed
-from context_engine.plans.plan_diff import FieldChange, applied, value_of
+from context_engine.plans.plan_diff import FieldChange, apply_changes, comparable_value
 from context_engine.tools.plan_refinement_tools import compare_plan_versions, refine_plan, visualize_plan
 from context_engine.tools.plan_step_tools import complete_step, start_step
 from context_engine.tools.plan_tools import load_plan, save_plan, view_history
@@ -315,9 +315,9 @@ def test_two_versions_are_compared_field_by_field(shop: Engine) -> None:
     changes = [
         FieldChange(row["path"], row["type"], row["old_value"], row["new_value"]) for row in found["field_changes"]
     ]
-    one, other = (value_of(shop.plans.desk.load(plan_id, version).plan) for version in (1, 2))
+    one, other = (comparable_value(shop.plans.repository.load(plan_id, version).plan) for version in (1, 2))
     plain = [json.loads(json.dumps(value)) for value in (one, other)]
-    assert applied(plain[0], changes) == plain[1]
+    assert apply_changes(plain[0], changes) == plain[1]
     shown = text(compare_plan_versions, shop, plan_id=plan_id, from_version=1, to_version=2, format="markdown")
     assert "| step 3: description | modified |  | with care |" in shown
 
