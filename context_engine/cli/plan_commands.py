@@ -99,7 +99,8 @@ def plans_show(
     root: Root = None,
     version: Annotated[int | None, typer.Option("--version", min=1, help="Not the newest but this one.")] = None,
     html: Annotated[
-        Path | None, typer.Option("--html", help="Write it as a page with its diagrams; it needs no network.")
+        Path | None,
+        typer.Option("--html", help="Write it as one HTML file with its Mermaid source; it needs no network."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -109,10 +109,10 @@ def show(root: Path | None, which: str, version: int | None, html: Path | None, 
     for warning in (*loaded.warnings, *drift.warnings):
         err.print(f"[yellow]warning:[/yellow] {escape_text(warning)}")
     if html:
-        from context_engine.plans.plan_page import page
+        from context_engine.plans.plan_html import render_html
         from context_engine.repo.file_writer import write_atomic
 
-        written = page(loaded.plan, loaded.execution, loaded.approvals, versions).encode()
+        written = render_html(loaded.plan, loaded.execution, loaded.approvals, versions).encode()
         write_atomic(html.expanduser().absolute(), written)
         print_note(f"{html}: {len(written) // 1000:,} kB, opens in any browser, needs no network")
         return 0

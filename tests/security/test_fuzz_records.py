@@ -19,8 +19,8 @@ from context_engine.errors import InvalidArgument
 from context_engine.index import chunk_files, index_archive
 from context_engine.memory import memory_file
 from context_engine.plans import plan_version
+from context_engine.plans.plan_html import render_html
 from context_engine.plans.plan_markdown import render_plan
-from context_engine.plans.plan_page import page
 from context_engine.plans.plan_parsing import parse_plan as read_plan
 from context_engine.plans.plan_progress import fold_progress
 from context_engine.plans.plan_validation import validate_plan
@@ -46,7 +46,7 @@ def test_plans_that_are_sent() -> None:
     def read(text: str) -> None:
         plan = read_plan(text).plan
         validate_plan(plan, ground())
-        page(plan, fold_progress(plan, (), now=0))
+        render_html(plan, fold_progress(plan, (), now=0))
         render_plan(plan)
 
     fuzz(

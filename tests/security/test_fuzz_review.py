@@ -15,8 +15,8 @@ from context_engine.languages.outline import outline
 from context_engine.memory import importers
 from context_engine.plans import mermaid
 from context_engine.plans.model import Plan
+from context_engine.plans.plan_html import render_html
 from context_engine.plans.plan_markdown import render_plan
-from context_engine.plans.plan_page import page
 from context_engine.plans.plan_parsing import parse_plan as read_plan
 from context_engine.plans.plan_progress import fold_progress
 from context_engine.repo import ruff_program
@@ -31,7 +31,7 @@ from context_engine.secrets import find, mask
 from context_engine.text.diff import parsed as read_diff
 from context_engine.text.diff_patching import applied, hunks_only, reverted
 from tests.plans.test_mermaid import LINE, shape
-from tests.plans.test_plan_page import HOSTILE, Read, hostile_everywhere
+from tests.plans.test_plan_html import HOSTILE, Read, hostile_everywhere
 from tests.review.test_validating import WORLD
 from tests.security.fuzzing import ODD, as_bytes, fuzz, mutated
 from tests.support.changes import PARSERS, changed_file
@@ -219,14 +219,14 @@ def test_the_hostile_plan_arrives_with_its_texts(text: str) -> None:
 def test_pages_of_plans() -> None:
     def read(text: str) -> None:
         plan = sent(text)
-        seen = Read(page(plan, fold_progress(plan, (), now=0)))
+        seen = Read(render_html(plan, fold_progress(plan, (), now=0)))
         assert seen.open == []
         assert not {"script", "iframe", "img", "object", "embed", "link", "form", "base", "math"} & {*seen.tags}
         names = {name for name, _ in seen.attributes}
         assert not {name for name in names if name.startswith("on")} | (
             {"src", "srcset", "action", "style", "xlink:href"} & names
         )
-        assert all(value.startswith("#step-") for value in seen.values("href"))
+        assert not seen.values("href")
         assert "default-src 'none'" in "".join(seen.values("content"))
         render_plan(plan)
 
