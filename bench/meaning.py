@@ -5,7 +5,7 @@
     python bench/meaning.py rerank --repo DIR --models DIR           answers whose places have no vector yet
     python bench/meaning.py memory --repo DIR --models DIR --chunks 10000
 
-`--models` is a folder in which `ctx models pull` made MiniLM ready (`<cache>/models`). Each figure is one process's.
+`--models` is a folder in which `ctx model pull` made MiniLM ready (`<cache>/models`). Each figure is one process's.
 """
 
 from __future__ import annotations

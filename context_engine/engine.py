@@ -353,7 +353,7 @@ class Engine:
         if filled is None:
             raise EmbedderUnusable(
                 f"the embedder {self.settings.embedder} has no model to run",
-                suggestion="set CTX_EMBEDDER to auto, or to one of `ctx models list`",
+                suggestion="set CTX_EMBEDDER to auto, or to one of `ctx model list`",
             )
         return filled.cards, filled.chunks
 

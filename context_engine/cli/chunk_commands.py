@@ -1,4 +1,4 @@
-"""`ctx chunks`: the index as chunk files, with progress and one line at the end; and what a folder of such files holds."""
+"""`ctx chunk`: the index as chunk files, with progress and one line at the end; and what a folder of such files holds."""
 
 from __future__ import annotations
 

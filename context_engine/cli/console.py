@@ -1,4 +1,4 @@
-"""How `ctx` talks: results on stdout, everything about the work on stderr, colours only on a terminal."""
+"""How `ctx` prints: results go to stdout, messages about the work to stderr, and colors only to a terminal."""
 
 from __future__ import annotations
 
@@ -23,34 +23,38 @@ if TYPE_CHECKING:
     from context_engine.model import IndexReport, Progress
 
 PLAIN_EVERY_S = 1.0
-"""Without a terminal a line of progress is written this often."""
+"""Without a terminal, a line of progress is printed this often."""
 
 Outcome = TypeVar("Outcome")
 Cell = str | tuple[str, str]
 """A text, or a text and its style."""
 
+COMMAND_NAMES = frozenset({"ctx", "git", "pip", "uv"})
+"""Words that keep their lower case at the start of a sentence."""
+
 
 class SafeConsole(Console):
-    """A Rich console whose texts hold no control characters; the styles around them are Rich's own."""
+    """A Rich console whose texts contain no control characters; the styles around them come from Rich."""
 
     @property
     def file(self) -> IO[str]:
-        """The stream below every one that stands for another: a progress bar puts one of its own over ours."""
-        found = super().file
-        while (below := getattr(found, "rich_proxied_file", None)) is not None:
-            found = below
-        return found
+        """Return the innermost stream: a progress bar wraps this one with its own."""
+        stream = super().file
+        while (inner := getattr(stream, "rich_proxied_file", None)) is not None:
+            stream = inner
+        return stream
 
     @file.setter
     def file(self, new_file: IO[str]) -> None:
         self._file = new_file
 
     def print(self, *objects: Any, **options: Any) -> None:
-        """Print; texts are made visible before Rich measures them."""
-        super().print(*(visible(each) if isinstance(each, str) else each for each in objects), **options)
+        """Print; texts are escaped before Rich measures them."""
+        escaped = [visible(value) if isinstance(value, str) else value for value in objects]
+        super().print(*escaped, **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Render; what a table or a Markdown text holds is made visible here at the latest."""
+        """Render; the contents of tables and Markdown texts are escaped here."""
         for segment in super().render(renderable, options):
             text = segment.text if segment.control else visible(segment.text)
             yield segment if text == segment.text else Segment(text, segment.style)
@@ -61,7 +65,7 @@ err = SafeConsole(stderr=True, highlight=False, soft_wrap=True)
 
 
 def escape_text(text: str) -> str:
-    r"""Return a text as Rich shows it unchanged on one line: no markup, no line break, no control character, no secret.
+    r"""Escape a text for Rich so that it stays on one line: no markup, no control character, no secret.
 
     >>> escape_text("[red]a\nb")
     '\\[red]a\\u000ab'
@@ -70,71 +74,83 @@ def escape_text(text: str) -> str:
 
 
 def print_error(error: ContextEngineError) -> None:
-    """One line: what is wrong, and the next step."""
-    step = error.suggestion[:1].upper() + error.suggestion[1:]
-    said = " ".join(f"{error.message.rstrip('.')}. {step}".split())
-    err.print(f"[red]error:[/red] {escape_text(said)}")
+    """Print one line: the problem and the next step."""
+    message = f"{error.message.rstrip('.')}. {capitalize(error.suggestion)}"
+    err.print(f"[red]error:[/red] {escape_text(' '.join(message.split()))}")
+
+
+def capitalize(sentence: str) -> str:
+    """Start a sentence with a capital letter, unless its first word is the name of a command or a tool.
+
+    >>> capitalize("use other words"), capitalize("git branch lists them"), capitalize("list_plans shows all")
+    ('Use other words', 'git branch lists them', 'list_plans shows all')
+    """
+    first = sentence.partition(" ")[0]
+    is_name = first in COMMAND_NAMES or "_" in first
+    return sentence if is_name else sentence[:1].upper() + sentence[1:]
 
 
 def print_note(text: str) -> None:
-    """A dim line about the work."""
+    """Print a dim line about the work to stderr."""
     err.print(f"[dim]{escape_text(text)}[/dim]")
 
 
 def confirm(question: str) -> bool:
-    """Ask whoever sits at the terminal; what is not a yes is a no."""
+    """Ask the user at the terminal; anything but yes means no."""
     err.print(f"{question} [y/N] ", end="", markup=False)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def print_rows(pairs: Iterable[tuple[str, str]]) -> None:
-    """Name and value, a line each: aligned, wrapped to a terminal's width, never wrapped in a pipe."""
-    told = [(name, one_line(masked(value))) for name, value in pairs if value]
+    """Print a line for each name and value: aligned, and wrapped only on a terminal. Empty values are left out."""
+    rows = [(name, one_line(masked(value))) for name, value in pairs if value]
     if not out.is_terminal:
-        width = max((len(name) for name, _ in told), default=0)
-        for name, value in told:
+        width = max((len(name) for name, _ in rows), default=0)
+        for name, value in rows:
             print(f"{name:<{width}}  {value}")
         return
     from rich.table import Table
 
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
-    for name, value in told:
+    for name, value in rows:
         table.add_row(f"[cyan]{escape_text(name)}[/cyan]", escape_text(value))
     out.print(table)
 
 
 def print_table(head: Sequence[str], cells: Iterable[Sequence[Cell]]) -> None:
-    """Rows below a head: on a terminal wrapped to its width, in a pipe aligned and each on its line."""
+    """Print rows below a head: wrapped to the width of a terminal, or aligned on one line each in a pipe."""
     rows = list(cells)
     if out.is_terminal:
         out.print(build_table(head, rows), soft_wrap=False)
         return
-    lines = [tuple(head), *(tuple(" ".join(_plain(cell)[0].split()) for cell in row) for row in rows)]
+    texts = [tuple(" ".join(_split_cell(cell)[0].split()) for cell in row) for row in rows]
+    lines = [tuple(head), *texts]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
         print("  ".join(f"{text:<{width}}" for text, width in zip(line, widths, strict=True)).rstrip())
 
 
 def build_table(head: Sequence[str], cells: Iterable[Sequence[Cell]]) -> Table:
-    """Those rows for a terminal; the first column is never wrapped."""
+    """Build the table for a terminal; its first column is never wrapped."""
     from rich.table import Table
     from rich.text import Text
 
-    made = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for number, name in enumerate(head):
-        made.add_column(name, no_wrap=number == 0)
+        table.add_column(name, no_wrap=number == 0)
     for row in cells:
-        made.add_row(*(Text(*_plain(cell)) for cell in row))
-    return made
+        table.add_row(*(Text(*_split_cell(cell)) for cell in row))
+    return table
 
 
-def _plain(cell: Cell) -> tuple[str, str]:
+def _split_cell(cell: Cell) -> tuple[str, str]:
+    """Return the escaped text of a cell and its style."""
     text, style = cell if isinstance(cell, tuple) else (cell, "")
     return visible(masked(text)), style
 
 
 def print_markdown(markdown: str) -> None:
-    """A text to read: laid out on a terminal, as it is in a pipe."""
+    """Print Markdown: rendered on a terminal, unchanged in a pipe."""
     text = visible(masked(markdown))
     if not out.is_terminal:
         print(text, end="" if text.endswith("\n") else "\n")
@@ -145,7 +161,7 @@ def print_markdown(markdown: str) -> None:
 
 
 def format_age(then_s: float | None, now_s: float) -> str:
-    """How long ago it was, in the largest unit of which there is one.
+    """Format how long ago a moment was, in the largest unit that fits.
 
     >>> format_age(0, 59), format_age(0, 7_300), format_age(0, 90_000), format_age(9, 0), format_age(None, 0)
     ('just now', '2 h ago', '1 d ago', 'just now', '')
@@ -159,14 +175,17 @@ def format_age(then_s: float | None, now_s: float) -> str:
 
 
 def run_index(engine: Engine, *, path: str | None = None, force: bool = False) -> IndexReport:
-    """Index with a progress bar, or plain lines without a terminal. Raises: Cancelled on Ctrl-C, when all is put away."""
+    """Index with a progress bar, or with plain lines without a terminal. Raises: Cancelled on Ctrl-C, after clean-up."""
     return run_with_progress(
         lambda tell, cancel: engine.index(path=path, force=force, progress=tell, cancel=cancel), "indexing"
     )
 
 
 def ensure_index(engine: Engine, nothing: str) -> bool:
-    """Build the index where there is none, and say so; whether there is one now. `nothing`: what an interrupt leaves undone."""
+    """Build the index if there is none, with a note; return whether there is one now.
+
+    `nothing` completes the message for an interrupt, "nothing searched".
+    """
     if engine.status().state != "absent":
         return True
     print_note(f"no index of {engine.root} yet: building it once, later it answers at once")
@@ -181,16 +200,16 @@ def ensure_index(engine: Engine, nothing: str) -> bool:
 def run_with_progress(
     work: Callable[[Callable[[Progress], None], threading.Event], Outcome], name: str, *, unit: str = "files"
 ) -> Outcome:
-    """Long work that tells how far it is and can be cancelled. Raises: Cancelled on Ctrl-C, when all is put away."""
+    """Run long work with a progress display and cancellation. Raises: Cancelled on Ctrl-C, after clean-up."""
     cancel = threading.Event()
-    with _ProgressDisplay(unit) as telling:
-        return _run_interruptibly(lambda: work(telling.update, cancel), cancel, name)
+    with _ProgressDisplay(unit) as display:
+        return _run_interruptibly(lambda: work(display.update, cancel), cancel, name)
 
 
 def _run_interruptibly(work: Callable[[], Outcome], cancel: threading.Event, name: str = "indexing") -> Outcome:
-    """The work in a thread, so that Ctrl-C asks it to stop and then waits for it to end in good order."""
+    """Run the work in a thread, so that Ctrl-C asks it to stop and then waits for it to finish cleanly."""
     outcome: list[Outcome | BaseException] = []
-    finished = threading.Event()  # not Thread.join: an interrupted join takes a living thread for dead (Python 3.11)
+    finished = threading.Event()  # not Thread.join: after an interrupt it takes a live thread for dead (Python 3.11)
 
     def run() -> None:
         try:
@@ -207,7 +226,7 @@ def _run_interruptibly(work: Callable[[], Outcome], cancel: threading.Event, nam
             if cancel.is_set():
                 raise  # the second Ctrl-C does not wait
             cancel.set()
-            print_note("stopping, what is done is kept ...")
+            print_note("stopping; finished work is kept ...")
     result = outcome[0]
     if isinstance(result, BaseException):
         raise result
@@ -217,7 +236,7 @@ def _run_interruptibly(work: Callable[[], Outcome], cancel: threading.Event, nam
 
 
 class _ProgressDisplay:
-    """Progress on a terminal as a bar, elsewhere as a line now and then."""
+    """Progress as a bar on a terminal, and as a line now and then elsewhere."""
 
     def __init__(self, unit: str) -> None:
         self._unit = unit
@@ -250,7 +269,7 @@ class _ProgressDisplay:
             self._bar.stop()
 
     def update(self, step: Progress) -> None:
-        """Called from the indexing thread."""
+        """Show a step; called from the thread that does the work."""
         if self._bar:
             total = step.total or None
             self._bar.update(self._task, description=step.stage, completed=step.done, total=total)
@@ -260,7 +279,7 @@ class _ProgressDisplay:
 
 
 def _format_share(done: int, total: int, unit: str) -> str:
-    """How much of it, with its unit; bytes as the bar has them.
+    """Format progress with its unit; bytes as in the bar.
 
     >>> _format_share(1_200, 4_000, "files"), _format_share(1_234_567, 9_000_000, "bytes")
     ('1,200 of 4,000 files', '1.2 MB of 9.0 MB')

@@ -1,101 +1,180 @@
-"""The commands of `ctx memories`: what can be typed. What they do stands in `memories.py`, imported when one of them runs."""
+"""`ctx memory`: read, search, write and delete what the team knows."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import sys
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from context_engine.cli import shell_completion
-from context_engine.cli.common_options import AsJson, Root
+from context_engine.cli.common_options import INTERRUPTED, NOTHING_FOUND, AsJson, Root, Yes, command_group
 
-app = typer.Typer(
-    name="memories",
-    help="Memories: what the team knows and wrote down, and what the repository tells of itself.",
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
-)
+if TYPE_CHECKING:
+    from context_engine.cli.console import Cell
+    from context_engine.engine import Engine
+    from context_engine.memory.knowledge import Result
+    from context_engine.memory.memories import Added, Similar
+    from context_engine.memory.memory_folder import Entry
+    from context_engine.memory.memory_listing import Row
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="As ctx memories list shows it, or the whole id.")]
-Tags = Annotated[list[str] | None, typer.Option("--tag", help="To find it by; repeatable.")]
-Files = Annotated[list[str] | None, typer.Option("--file", help="It speaks of this file; repeatable.")]
+RULES_CHARS_MAX = 100_000
+"""Of the page with all rules: more than anyone reads, and a limit all the same."""
+STATUS_STYLES = {"active": "green", "stale": "yellow", "superseded": "dim", "expired": "dim", "invalid": "red"}
+TYPE_STYLES = {"rule": "magenta", "decision": "cyan", "pattern": "green", "issue": "yellow"}
+PRIORITY_MARKS = {"critical": "! ", "archive": "~ "}
+
+app = command_group("memory", "Read and write what the team knows, and what the repository says about itself.")
+
+Id = Annotated[str, typer.Argument(metavar="ID", help="As ctx memory list shows it, or the whole id.")]
+Tags = Annotated[list[str] | None, typer.Option("--tag", help="A word to find it by; repeatable.")]
+Files = Annotated[list[str] | None, typer.Option("--file", help="A file that it is about; repeatable.")]
 Priority = Literal["critical", "helpful", "archive"]
 Subtype = Literal["", "pattern", "rule", "decision", "issue"]
 
 
 @app.command("list")
-def memories_list(
+def memory_list(
     root: Root = None,
     category: Annotated[str, typer.Option("--category", help="preferences, decisions or facts.")] = "",
-    query: Annotated[str, typer.Option("--query", help="Only what these words find.")] = "",
-    tag: Annotated[list[str] | None, typer.Option("--tag", help="Must carry this tag; repeatable.")] = None,
+    query: Annotated[str, typer.Option("--query", help="Only memories that match these words.")] = "",
+    tag: Annotated[list[str] | None, typer.Option("--tag", help="Must have this tag; repeatable.")] = None,
     status: Annotated[
         Literal["active", "stale", "superseded", "expired", "invalid", "all"],
-        typer.Option("--status", help="Which of them."),
+        typer.Option("--status", help="Only this status."),
     ] = "all",
     sort: Annotated[
-        Literal["", "relevance", "updated", "priority", "access"], typer.Option("--sort", help="By what.")
+        Literal["", "relevance", "updated", "priority", "access"],
+        typer.Option("--sort", help="Sort by this; default: relevance with --query, else updated."),
     ] = "",
-    number: Annotated[int, typer.Option("-n", "--number", min=1, max=200, help="How many.")] = 50,
+    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=200, help="Most memories to list.")] = 50,
     as_json: AsJson = False,
 ) -> None:
-    """List what was written down, with what is stale, superseded, expired or unreadable.
+    """List the memories, also those that are stale, superseded, expired or unreadable.
 
     **Examples**
 
-    - `ctx memories list`
-    - `ctx memories list --status stale`
-    - `ctx memories list --category decisions --query "money"`
+    - `ctx memory list`
+    - `ctx memory list --status stale`
+    - `ctx memory list --category decisions --query "money"`
     """
-    from context_engine.cli.memory_actions import list_memories
+    from context_engine.cli.call_command import drop_unset, print_reply
+    from context_engine.cli.console import err, print_note, print_table
+    from context_engine.cli.workspace_root import resolve_root
+    from context_engine.engine import Engine
     from context_engine.memory.memory_requests import Wanted
 
-    wanted = Wanted(category.strip().lower(), query, tuple(tag or ()), status, sort=sort, limit=number)
-    raise typer.Exit(list_memories(root, wanted, as_json=as_json))
+    wanted = Wanted(category.strip().lower(), query, tuple(tag or ()), status, sort=sort, limit=limit)
+    with Engine.open(resolve_root(root)) as engine:
+        if as_json:
+            arguments = drop_unset(category=wanted.category, query=query, tags=wanted.tags, status=status)
+            raise typer.Exit(print_reply(engine, "list_memories", arguments | {"limit": limit}))
+        page, now_s = engine.memories.listed(wanted), engine.now()
+    if not page.rows:
+        others = ", ".join(f"{count} {other}" for other, count in page.by_status.items() if other != status)
+        hint = f"there are {others}" if others else "ctx memory add writes one"
+        err.print(f"[yellow]no memories[/yellow]: {hint}")
+        raise typer.Exit(NOTHING_FOUND)
+    print_table(("id", "category", "status", "changed", "what"), [_table_row(row, now_s) for row in page.rows])
+    for warning in page.warnings:
+        print_note(warning)
+    if len(page.rows) < page.total:
+        print_note(f"{len(page.rows)} of {page.total:,} memories")
 
 
 @app.command("search")
-def memories_search(
+def memory_search(
     query: Annotated[str, typer.Argument(help="What to find out.")],
     root: Root = None,
     kind: Annotated[
-        Literal["all", "pattern", "rule", "decision", "issue"], typer.Option("--type", help="Only these.")
+        Literal["all", "pattern", "rule", "decision", "issue"], typer.Option("--type", help="Only this type.")
     ] = "all",
-    module: Annotated[str, typer.Option("--module", help="Only of this folder, file or name.")] = "",
-    stale: Annotated[bool, typer.Option("--stale", help="Also what no longer holds.")] = False,
-    number: Annotated[int, typer.Option("-n", "--number", min=1, max=20, help="How many.")] = 5,
+    module: Annotated[str, typer.Option("--module", help="Only about this folder, file or name.")] = "",
+    stale: Annotated[bool, typer.Option("--stale", help="Include what is no longer valid.")] = False,
+    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=20, help="Most results.")] = 5,
     as_json: AsJson = False,
 ) -> None:
-    """Search all that is known: memories, and the decisions, rules and issues that files and commits tell of.
+    """Search memories, and the decisions, rules and issues found in files and commits.
 
     **Examples**
 
-    - `ctx memories search "how are amounts rounded"`
-    - `ctx memories search deploy --type rule`
-    - `ctx memories search timeout --type issue --module src/net`
+    - `ctx memory search "how are amounts rounded"`
+    - `ctx memory search deploy --type rule`
+    - `ctx memory search timeout --type issue --module src/net`
     """
-    from context_engine.cli.memory_actions import search
+    from context_engine.cli.call_command import drop_unset, print_reply
+    from context_engine.cli.console import err, out, print_note
+    from context_engine.cli.workspace_root import resolve_root
+    from context_engine.engine import Engine
     from context_engine.memory.memory_requests import Sought
+    from context_engine.tools.truncate import format_count
 
-    sought = Sought(query, kind, module, number, include_stale=stale)
-    raise typer.Exit(search(root, sought, as_json=as_json))
+    with Engine.open(resolve_root(root)) as engine:
+        if not _collect_knowledge(engine):
+            raise typer.Exit(INTERRUPTED)
+        if as_json:
+            arguments = drop_unset(query=query, type=kind, module=module, limit=limit) | {"include_stale": stale}
+            raise typer.Exit(print_reply(engine, "context_search", arguments))
+        found = engine.knowledge.search(Sought(query, kind, module, limit, include_stale=stale))
+    for number, result in enumerate(found.results):
+        if number:
+            out.print()
+        _print_result(result)
+    for warning in found.warnings:
+        print_note(warning)
+    if not found.results:
+        left_out = (
+            f" {format_count(found.left_out, 'result')} no longer valid: --stale shows all." if found.left_out else ""
+        )
+        err.print(f"[yellow]nothing found[/yellow]: use other words; ctx search finds code.{left_out}")
+        raise typer.Exit(NOTHING_FOUND)
+    if len(found.results) < found.total:
+        print_note(f"{len(found.results)} of {found.total:,} results")
 
 
 @app.command("show")
-def memories_show(memory: Id, root: Root = None, as_json: AsJson = False) -> None:
-    """Show one memory, whole, and whether it still holds.
+def memory_show(memory: Id, root: Root = None, as_json: AsJson = False) -> None:
+    """Show one memory in full, with its status.
 
     **Examples**
 
-    - `ctx memories show 0c07398f`
+    - `ctx memory show 0c07398f`
     """
-    from context_engine.cli.memory_actions import show
+    from context_engine.cli.console import escape_text, out, print_markdown, print_rows
+    from context_engine.cli.workspace_root import resolve_root
+    from context_engine.engine import Engine
 
-    raise typer.Exit(show(root, memory, as_json=as_json))
+    with Engine.open(resolve_root(root)) as engine:
+        entry = _find_memory(engine, memory)
+        standing = engine.memories.standings()(entry)
+    found = entry.memory
+    assert found
+    if as_json:
+        _print_json(entry, standing.status, standing.why)
+        return
+    out.print(f"[bold]{escape_text(found.title)}[/bold]")
+    rows = {
+        "id": found.id,
+        "category": " / ".join(filter(None, (found.category, found.subtype))),
+        "status": " - ".join(filter(None, (standing.status, standing.why))),
+        "priority": found.priority,
+        "tags": ", ".join(found.tags),
+        "files": ", ".join(link.path for link in found.linked_files),
+        "symbols": ", ".join(found.linked_symbols),
+        "source": found.source,
+        "owner": found.owner,
+        "evidence": found.evidence,
+        "expires": found.expires_at,
+        "changed": found.updated_at,
+        "file": entry.path,
+    }
+    print_rows(rows.items())
+    out.print()
+    print_markdown(found.content)
 
 
 @app.command("add")
-def memories_add(
+def memory_add(
     category: Annotated[
         str,
         typer.Argument(
@@ -104,101 +183,251 @@ def memories_add(
     ],
     content: Annotated[str, typer.Argument(help="What to remember, in a few sentences; - reads stdin.")],
     root: Root = None,
-    title: Annotated[str, typer.Option("--title", help="A headline; default: its first line.")] = "",
+    title: Annotated[str, typer.Option("--title", help="Headline; default: the first line.")] = "",
     tag: Tags = None,
     file: Files = None,
-    subtype: Annotated[Subtype, typer.Option("--type", help="What it tells.")] = "",
-    priority: Annotated[Priority, typer.Option("--priority", help="How much it matters.")] = "helpful",
-    source: Annotated[str, typer.Option("--source", help="Who or what says so.")] = "",
-    owner: Annotated[str, typer.Option("--owner", help="Who answers for it.")] = "",
-    expires: Annotated[str, typer.Option("--expires", help="When it stops holding: 2027-01-31.")] = "",
+    subtype: Annotated[Subtype, typer.Option("--type", help="What kind of knowledge it is.")] = "",
+    priority: Annotated[Priority, typer.Option("--priority", help="How important it is.")] = "helpful",
+    source: Annotated[str, typer.Option("--source", help="Where it comes from.")] = "",
+    owner: Annotated[str, typer.Option("--owner", help="Person who is responsible for it.")] = "",
+    expires: Annotated[str, typer.Option("--expires", help="Date it expires: 2027-01-31.")] = "",
     supersedes: Annotated[
-        list[str] | None, typer.Option("--supersedes", help="Id of one that no longer holds; repeatable.")
+        list[str] | None, typer.Option("--supersedes", help="Id of a memory that it replaces; repeatable.")
     ] = None,
     on_similar: Annotated[
         Literal["warn", "reject", "merge", "supersede", "allow"],
-        typer.Option("--on-similar", help="When one says nearly the same."),
+        typer.Option("--on-similar", help="What to do when a similar memory exists."),
     ] = "warn",
-    mine: Annotated[bool, typer.Option("--mine", help="For me in every project, not for this one.")] = False,
+    scope: Annotated[
+        Literal["project", "user"], typer.Option("--scope", help="For this project, or for you in every project.")
+    ] = "project",
     as_json: AsJson = False,
 ) -> None:
-    """Write down a decision, a preference or a fact: a Markdown file that people can edit and git can merge.
+    """Add a decision, a preference or a fact as a Markdown file that people can edit and git can merge.
 
     **Examples**
 
-    - `ctx memories add decisions "Amounts are whole cents everywhere." --file src/money.py`
-    - `ctx memories add preferences "Tests are named by the sentence they prove." --type rule`
-    - `git log -1 --format=%B | ctx memories add facts - --tag release`
+    - `ctx memory add decisions "Amounts are whole cents everywhere." --file src/money.py`
+    - `ctx memory add preferences "Tests are named by the sentence they prove." --type rule`
+    - `git log -1 --format=%B | ctx memory add facts - --tag release`
     """
-    from context_engine.cli.memory_actions import add, read_content
+    from context_engine.cli.console import escape_text, out
+    from context_engine.cli.workspace_root import resolve_root
+    from context_engine.engine import Engine
     from context_engine.memory.memory_requests import Draft
+    from context_engine.text.readable_names import short
+    from context_engine.tools.truncate import compact_json
 
     draft = Draft(
-        category=category.strip().lower(), content=read_content(content), title=title, tags=tuple(tag or ()),
+        category=category.strip().lower(), content=_read_content(content), title=title, tags=tuple(tag or ()),
         subtype=subtype, priority=priority, source=source, owner=owner, expires_at=expires,
-        linked_files=tuple(file or ()), supersedes=tuple(supersedes or ()), scope="user" if mine else "project",
+        linked_files=tuple(file or ()), supersedes=tuple(supersedes or ()), scope=scope,
     )  # fmt: skip
-    raise typer.Exit(add(root, draft, on_similar, as_json=as_json))
+    with Engine.open(resolve_root(root)) as engine:
+        added = engine.memories.add(draft, on_similar=on_similar)
+    if as_json:
+        row = {"id": added.id, "path": added.path, "action": added.action, "redactions": added.redactions}
+        print(compact_json({"ok": True} | row | {"warnings": list(added.warnings)}))
+        return
+    out.print(f"{added.action}: [bold cyan]{short(added.id)}[/bold cyan]  {escape_text(added.path)}")
+    _print_warnings(added)
 
 
 @app.command("edit")
-def memories_edit(
+def memory_edit(
     memory: Id,
     root: Root = None,
-    content: Annotated[str | None, typer.Option("--content", help="What it says now; - reads stdin.")] = None,
-    title: Annotated[str | None, typer.Option("--title", help="Its headline.")] = None,
-    category: Annotated[str | None, typer.Option("--category", help="Move it there.")] = None,
+    content: Annotated[str | None, typer.Option("--content", help="New text; - reads stdin.")] = None,
+    title: Annotated[str | None, typer.Option("--title", help="New headline.")] = None,
+    category: Annotated[str | None, typer.Option("--category", help="Move it to this category.")] = None,
     tag: Tags = None,
     file: Files = None,
-    priority: Annotated[Priority | None, typer.Option("--priority", help="How much it matters.")] = None,
-    owner: Annotated[str | None, typer.Option("--owner", help="Who answers for it.")] = None,
-    expires: Annotated[str | None, typer.Option("--expires", help="When it stops holding.")] = None,
-    still_true: Annotated[
-        bool, typer.Option("--still-true", help="Its files changed, but it holds: no longer stale.")
+    priority: Annotated[Priority | None, typer.Option("--priority", help="How important it is.")] = None,
+    owner: Annotated[str | None, typer.Option("--owner", help="Person who is responsible for it.")] = None,
+    expires: Annotated[str | None, typer.Option("--expires", help="Date it expires.")] = None,
+    revalidate: Annotated[
+        bool, typer.Option("--revalidate", help="Confirm that it is still valid although its files changed.")
     ] = False,
 ) -> None:
-    """Change a memory; what is not named stays as it is. The file can be edited by hand just as well.
+    """Change a memory; fields without an option stay as they are. You can also edit the file by hand.
 
     **Examples**
 
-    - `ctx memories edit 0c07398f --still-true`
-    - `ctx memories edit 0c07398f --title "Money is counted in cents" --tag billing`
+    - `ctx memory edit 0c07398f --revalidate`
+    - `ctx memory edit 0c07398f --title "Money is counted in cents" --tag billing`
     """
-    from context_engine.cli.memory_actions import edit, read_content
+    from context_engine.cli.console import escape_text, out
+    from context_engine.cli.workspace_root import resolve_root
+    from context_engine.engine import Engine
+    from context_engine.errors import InvalidArgument
     from context_engine.memory.memory_requests import Revision
 
     revision = Revision(
-        category=category, content=None if content is None else read_content(content), title=title,
+        category=category, content=None if content is None else _read_content(content), title=title,
         tags=None if tag is None else tuple(tag), linked_files=None if file is None else tuple(file),
-        priority=priority, owner=owner, expires_at=expires, still_true=still_true,
+        priority=priority, owner=owner, expires_at=expires, still_true=revalidate,
     )  # fmt: skip
-    raise typer.Exit(edit(root, memory, revision))
+    if revision == Revision():
+        raise InvalidArgument(
+            "no option says what to change",
+            suggestion="Pass --content, --title, --tag, ... or --revalidate; ctx memory show names its file.",
+        )
+    with Engine.open(resolve_root(root)) as engine:
+        entry = _find_memory(engine, memory)
+        assert entry.memory
+        updated = engine.memories.update(entry.memory.id, revision, expected_version=entry.version)
+    changed = ", ".join(name.replace("_", " ") for name in updated.changed) or "nothing"
+    out.print(f"changed: {changed}  {escape_text(updated.entry.path)}")
 
 
 @app.command("delete")
-def memories_delete(
-    memory: Id, root: Root = None, yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False
-) -> None:
-    """Delete a memory for good. What it superseded holds again.
+def memory_delete(memory: Id, root: Root = None, yes: Yes = False) -> None:
+    """Delete a memory permanently. A memory that it superseded becomes valid again.
 
     **Examples**
 
-    - `ctx memories delete 0c07398f`
+    - `ctx memory delete 0c07398f`
     """
-    from context_engine.cli.memory_actions import delete
+    from context_engine.cli.console import confirm, err, escape_text, out
+    from context_engine.cli.workspace_root import resolve_root
+    from context_engine.engine import Engine
+    from context_engine.errors import InvalidArgument
 
-    raise typer.Exit(delete(root, memory, is_sure=yes))
+    with Engine.open(resolve_root(root)) as engine:
+        entry = _find_memory(engine, memory)
+        found = entry.memory
+        assert found
+        if not (yes or sys.stdin.isatty()):
+            raise InvalidArgument("stdin is not a terminal, so you cannot be asked", suggestion="Repeat it with --yes.")
+        if not yes and not confirm(f"Delete {found.title!r} permanently?"):
+            err.print("nothing was deleted")
+            raise typer.Exit(NOTHING_FOUND)
+        engine.memories.delete(found.id, expected_version=entry.version)
+    out.print(f"deleted: {escape_text(entry.path)}")
 
 
 @app.command("rules")
-def memories_rules(root: Root = None) -> None:
-    """Print every rule and decision that holds here, with the place of each: what an agent should know before it begins.
+def memory_rules(root: Root = None) -> None:
+    """Print all valid rules and decisions with their sources: what an agent should know before it begins.
 
     **Examples**
 
-    - `ctx memories rules`
-    - `ctx memories rules > RULES.md`
+    - `ctx memory rules`
+    - `ctx memory rules > RULES.md`
     """
-    from context_engine.cli.memory_actions import rules
+    from context_engine.cli.console import print_markdown
+    from context_engine.cli.workspace_root import resolve_root
+    from context_engine.engine import Engine
+    from context_engine.tools.rules_page import render_rules_page
 
-    raise typer.Exit(rules(root))
+    with Engine.open(resolve_root(root)) as engine:
+        if not _collect_knowledge(engine):
+            raise typer.Exit(INTERRUPTED)
+        page = render_rules_page(engine, chars_max=RULES_CHARS_MAX)
+    print_markdown(page)
+
+
+# -- shared steps -----------------------------------------------------------------------------------------------------
+
+
+def _collect_knowledge(engine: Engine) -> bool:
+    """Derive all that files and commits say; return False when the user interrupts the indexing."""
+    from context_engine.cli.console import ensure_index
+
+    if not ensure_index(engine, "searched"):
+        return False
+    engine.learn()
+    return True
+
+
+def _find_memory(engine: Engine, name: str) -> Entry:
+    """Return the memory with this id, or with this end of an id.
+
+    Raises: MemoryNotFound, InvalidArgument when several ids end like that.
+    """
+    from context_engine.errors import InvalidArgument
+    from context_engine.text.readable_names import ending
+
+    ids = [entry.memory.id for entry in engine.memories.entries() if entry.memory]
+    found = [name] if name in ids else ending(name, ids)
+    if len(found) > 1:
+        raise InvalidArgument(
+            f"{len(found)} memories end with {name!r}", suggestion=f"Write more: {', '.join(found[:3])}."
+        )
+    return engine.memories.get(found[0] if found else name)
+
+
+def _read_content(content: str) -> str:
+    """Return the typed content; `-` reads stdin."""
+    return sys.stdin.read() if content == "-" else content
+
+
+# -- printing ---------------------------------------------------------------------------------------------------------
+
+
+def _table_row(row: Row, now_s: float) -> list[Cell]:
+    from context_engine.cli.console import format_age
+    from context_engine.storage import timestamps
+    from context_engine.text.readable_names import short
+
+    memory, standing = row.entry.memory, row.standing
+    status: Cell = (standing.status, STATUS_STYLES[standing.status])
+    if memory is None:
+        return [("-", "dim"), "", status, "", f"{row.entry.path}: {standing.why}"]
+    why = f" ({standing.why})" if standing.why else ""
+    return [
+        (short(memory.id), "bold cyan"),
+        memory.category,
+        status,
+        format_age(timestamps.seconds(memory.updated_at), now_s),
+        f"{PRIORITY_MARKS.get(memory.priority, '')}{memory.title}{why}",
+    ]
+
+
+def _print_result(result: Result) -> None:
+    """Print a line with type and source, then the content."""
+    from context_engine.cli.console import escape_text, out
+    from context_engine.text.visible_text import one_line
+
+    known = result.known
+    title = "" if known.title in known.content else one_line(known.title)
+    stale = f"  [yellow]{result.status}: {escape_text(result.why)}[/yellow]" if result.why else ""
+    place = f"[bold]{escape_text(one_line(known.place))}[/bold]"
+    head = f"[{TYPE_STYLES.get(known.type, 'bold')}]{known.type}[/] {place}  {escape_text(title)}"
+    out.print(head.rstrip() + stale)
+    for line in known.content.strip().splitlines():
+        out.print(f"   {escape_text(line)}".rstrip())
+    origin = f"{known.date[:10]} {known.source} {result.score:.2f}".strip()
+    out.print(f"   [dim]{escape_text(origin)}[/dim]")
+
+
+def _print_json(entry: Entry, status: str, why: str) -> None:
+    import dataclasses
+
+    from context_engine.tools.truncate import compact_json, drop_empty
+
+    assert entry.memory
+    row = dataclasses.asdict(entry.memory) | {"status": status, "stale_reason": why}
+    print(compact_json({"ok": True} | drop_empty(row | {"path": entry.path, "version": entry.version})))
+
+
+def _print_warnings(added: Added) -> None:
+    """Print which memories are similar to a new one, and what was redacted in it."""
+    from context_engine.cli.console import err, escape_text, print_note
+    from context_engine.tools.truncate import format_count
+
+    for label, others in (("similar", added.similar), ("may contradict", added.conflicts)):
+        for other in others:
+            err.print(f"[yellow]{label}:[/yellow] {escape_text(_describe_similar(other))}")
+    for warning in added.warnings:
+        err.print(f"[yellow]warning:[/yellow] {escape_text(warning)}")
+    if added.redactions:
+        print_note(f"{format_count(added.redactions, 'secret')} redacted")
+
+
+def _describe_similar(similar: Similar) -> str:
+    from context_engine.text.readable_names import short
+
+    memory = similar.entry.memory
+    title = f"{short(memory.id)} {memory.title}" if memory else similar.entry.path
+    return f"{title} ({similar.why})" if similar.why else title

@@ -16,7 +16,7 @@ from context_engine import __version__
 from context_engine.cli.console import err, escape_text, out, print_note, run_with_progress
 from context_engine.cli.workspace_root import resolve_root
 from context_engine.engine import Engine
-from context_engine.errors import Cancelled, InvalidArgument
+from context_engine.errors import Cancelled, InvalidArgument, PreconditionFailed
 from context_engine.repo.file_writer import write_atomic
 from context_engine.repo.git_diffs import Asked
 from context_engine.review.finding import PRIORITIES, Finding
@@ -86,6 +86,11 @@ def review(root: Path | None, wanted: Wish) -> int:
         except Cancelled:
             err.print("[yellow]interrupted[/yellow]: nothing was reviewed")
             return INTERRUPTED
+        except PreconditionFailed as error:
+            if "reason" not in error.details:
+                raise
+            print_note(f"nothing to review: {error.details['reason']}")  # an empty change must not fail a hook or CI
+            return 0
     if wanted.sarif:
         write_atomic(wanted.sarif.expanduser().absolute(), sarif(reviewed, version=__version__).encode())
         print_note(f"SARIF in {wanted.sarif}")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from context_engine.cli.common_options import INTERRUPTED, NOTHING_FOUND
 from context_engine.cli.console import ensure_index, err, escape_text, out, print_note
 from context_engine.cli.workspace_root import resolve_root
 from context_engine.engine import Engine
@@ -17,10 +18,6 @@ from context_engine.tools.search_tools import excerpt_hit, main_score_parts, par
 
 if TYPE_CHECKING:
     from context_engine.model import Answer
-
-INTERRUPTED = 130
-NOTHING_FOUND = 1
-"""As grep: an empty answer is exit code 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +38,7 @@ class SearchOptions:
 
 def search_workspace(workspace: str, asked: SearchOptions) -> int:
     """Search all repositories of a workspace together, after indexing those that have no index; the exit code."""
-    from context_engine.cli.workspaces import build_workspace_dispatcher, index_missing, open_workspace
+    from context_engine.cli.workspace_commands import build_workspace_dispatcher, index_missing, open_workspace
     from context_engine.multi_repo import Across
     from context_engine.tools import Call
 

@@ -1,26 +1,31 @@
-"""The commands of `ctx token`: what can be typed. What they do stands in `tokens.py`, imported when one of them runs."""
+"""`ctx token`: create, list and revoke the tokens of a shared server."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from context_engine.cli.common_options import AsJson
+from context_engine.cli.common_options import AsJson, command_group
 
-app = typer.Typer(
-    name="token",
-    help="Tokens of a server that a team shares: who may do what, on which projects.",
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
-)
+if TYPE_CHECKING:
+    from context_engine.cli.console import Cell
+    from context_engine.server.token_file import Kept, TokenFile
+
+NEVER = "never"
+UNITS_S = {"h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
+_TIME_SPAN = re.compile(r"(\d{1,5})([hdw])")
+
+app = command_group("token", "Manage the tokens of a shared server: roles and projects per user.")
 
 Tokens = Annotated[
     Path | None,
-    typer.Option("--tokens", envvar="CTX_HTTP_TOKENS", help="The file of tokens; default: one in your config folder."),
+    typer.Option("--tokens", envvar="CTX_HTTP_TOKENS", help="Token file; default: one in your config folder."),
 ]
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Whose it is, as the audit log will say.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the user, as it appears in the audit log.")]
 
 
 @app.command("create")
@@ -29,18 +34,18 @@ def token_create(
     role: Annotated[
         Literal["read", "write", "admin"],
         typer.Option(
-            "--role", help="write: edits, records, indexing too; admin: clears indexes, sees all metrics too."
+            "--role", help="write: also edits, records and indexing; admin: also clears indexes and sees all metrics."
         ),
     ] = "read",
     project: Annotated[
         list[str] | None,
-        typer.Option("--project", help="A project it may see, by name or path; repeatable. '*': every project."),
+        typer.Option("--project", help="Grant this project, by name or path; repeatable. '*': every project."),
     ] = None,
     expires: Annotated[str, typer.Option("--expires", help="90d, 12h, a date, or never.")] = "90d",
-    per_minute: Annotated[int, typer.Option("--per-minute", min=0, help="Calls a minute; 0: any number.")] = 0,
+    per_minute: Annotated[int, typer.Option("--per-minute", min=0, help="Calls per minute; 0: unlimited.")] = 0,
     tokens: Tokens = None,
 ) -> None:
-    """Make a token and print it. It is shown this once: only a hash of it is kept.
+    """Create a token and print it. It is shown only this once: the file stores a hash.
 
     **Examples**
 
@@ -48,35 +53,110 @@ def token_create(
     - `ctx token create ann --role write --project web --project api --per-minute 120`
     - `ctx token create ops --role admin --project '*' --expires never`
     """
-    from context_engine.cli.tokens import create_token
+    import time
 
-    raise typer.Exit(
-        create_token(tokens, name, role=role, projects=project or [], expires=expires, per_minute=per_minute)
-    )
+    from context_engine.cli.console import print_note
+    from context_engine.server.token_file import Wish
+    from context_engine.storage.timestamps import iso
+
+    projects = [_resolve_project(value) for value in project or []]
+    wish = Wish(name, role, projects, parse_expiry(expires, time.time()), per_minute)
+    grant, token = _open_tokens(tokens).create(wish)
+    print(token)  # the only line on stdout, so that a script can read it
+    until = f"until {iso(grant.expires_s)}" if grant.expires_s is not None else "without an end"
+    print_note(f"{name} may {role} in {_format_projects(grant.projects)} {until}. The token is not shown again.")
 
 
 @app.command("list")
 def token_list(tokens: Tokens = None, as_json: AsJson = False) -> None:
-    """List the tokens: names, roles, projects, and until when. Never the tokens themselves.
+    """List the tokens with name, role, projects and expiry date, never the tokens themselves.
 
     **Examples**
 
     - `ctx token list`
     - `ctx token list --json | jq '.tokens[] | select(.expired)'`
     """
-    from context_engine.cli.tokens import list_tokens
+    import json
+    import time
 
-    raise typer.Exit(list_tokens(tokens, as_json=as_json))
+    from context_engine.cli.console import err, print_table
+
+    file, now_s = _open_tokens(tokens), time.time()
+    stored = file.page().tokens
+    if as_json:
+        print(json.dumps({"ok": True, "file": str(file.path), "tokens": [_json_row(row, now_s) for row in stored]}))
+    elif not stored:
+        err.print("[yellow]no tokens[/yellow]: ctx token create NAME --project PROJECT creates one")
+    else:
+        print_table(("name", "role", "projects", "a minute", "until"), [_table_row(row, now_s) for row in stored])
 
 
 @app.command("revoke")
 def token_revoke(name: Name, tokens: Tokens = None) -> None:
-    """Forget a token. Running servers refuse it from their next request on.
+    """Revoke a token. Running servers refuse it from the next request on.
 
     **Examples**
 
     - `ctx token revoke ci`
     """
-    from context_engine.cli.tokens import revoke_token
+    from context_engine.cli.console import out
 
-    raise typer.Exit(revoke_token(tokens, name))
+    _open_tokens(tokens).revoke(name)
+    out.print(f"{name} is revoked")
+
+
+def parse_expiry(text: str, now_s: float) -> float | None:
+    """Return the moment that a time span or a date means, None for never. Raises: InvalidArgument.
+
+    >>> parse_expiry("2d", 0.0), parse_expiry("1970-01-02", 0.0), parse_expiry("never", 0.0)
+    (172800.0, 86400.0, None)
+    """
+    from context_engine.errors import InvalidArgument
+    from context_engine.storage.timestamps import seconds
+
+    if text == NEVER:
+        return None
+    span = _TIME_SPAN.fullmatch(text)
+    moment_s = now_s + int(span[1]) * UNITS_S[span[2]] if span else seconds(text)
+    if moment_s is None:
+        raise InvalidArgument(f"--expires {text!r} is not a time", suggestion="Write 90d, 12h, 2027-01-31 or never.")
+    return moment_s
+
+
+def _open_tokens(file: Path | None) -> TokenFile:
+    import time
+
+    from context_engine.server.token_file import TokenFile, own_file
+
+    return TokenFile(file.expanduser().absolute() if file else own_file(), now=time.time)
+
+
+def _resolve_project(project: str) -> str:
+    """Return a project as the file stores it: a name unchanged, a path as the server will see it."""
+    from context_engine.repo import workspace_roots
+
+    return workspace_roots.real(project) if project.startswith(("/", "~", ".")) else project
+
+
+def _format_projects(projects: Sequence[str]) -> str:
+    return "every project" if "*" in projects else ", ".join(projects)
+
+
+def _table_row(token: Kept, now_s: float) -> list[Cell]:
+    until: Cell = token.expires or NEVER
+    if token.grant.is_over(now_s):
+        until = (f"{token.expires} (expired)", "red")
+    return [token.name, token.role, _format_projects(token.projects), str(token.per_minute or "any"), until]
+
+
+def _json_row(token: Kept, now_s: float) -> dict[str, object]:
+    """Return a token as a program reads it, without its hash."""
+    return {
+        "name": token.name,
+        "role": token.role,
+        "projects": list(token.projects),
+        "per_minute": token.per_minute,
+        "made": token.made,
+        "expires": token.expires,
+        "expired": token.grant.is_over(now_s),
+    }

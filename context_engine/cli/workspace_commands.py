@@ -1,36 +1,43 @@
-"""The commands of `ctx workspace`: several repositories under one name, folders of yours and clones of others'."""
+"""`ctx workspace`: group repositories under one name, list them with the state of their indexes, update all of them."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Generator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from context_engine.cli.common_options import AsJson
+from context_engine.cli.common_options import AsJson, command_group
 
-app = typer.Typer(
-    name="workspace",
-    help="Several repositories under one name: folders of yours, clones of others'; searched together.",
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
+if TYPE_CHECKING:
+    from context_engine.engine import Engine
+    from context_engine.repo.repositories import Repositories
+    from context_engine.repo.repository_registry import Member
+    from context_engine.server.dispatcher import Gate
+
+COMMIT_CHARS = 10
+ERROR_CHARS_MAX = 400
+
+app = command_group(
+    "workspace", "Group several repositories under one name, your folders and clones, and search them together."
 )
 
-Named = Annotated[str, typer.Option("--workspace", "-w", metavar="NAME", help="Which workspace.")]
+Workspace = Annotated[str, typer.Option("--workspace", "-w", metavar="NAME", help="Which workspace.")]
 
 
 @app.command("add")
 def workspace_add(
-    place: Annotated[str, typer.Argument(metavar="PATH|GIT-URL", help="A folder, or where git fetches it from.")],
-    workspace: Named = "default",
-    name: Annotated[
-        str, typer.Option("--name", help="What it is called here; default: the last part of its path.")
-    ] = "",
-    branch: Annotated[str, typer.Option("--branch", help="Of a URL: this branch, not the remote's own.")] = "",
-    depth: Annotated[int, typer.Option("--depth", min=0, help="Of a URL: only so many commits; 0: all.")] = 0,
+    place: Annotated[str, typer.Argument(metavar="PATH|GIT-URL", help="A folder, or the URL to clone.")],
+    workspace: Workspace = "default",
+    name: Annotated[str, typer.Option("--name", help="Name in the workspace; default: last part of its path.")] = "",
+    branch: Annotated[str, typer.Option("--branch", help="Clone this branch instead of the remote's default.")] = "",
+    depth: Annotated[int, typer.Option("--depth", min=0, help="Clone only this many commits; 0: all.")] = 0,
 ) -> None:
-    """Add a repository to a workspace. One named by URL (https, ssh, file) is cloned into the cache; nobody edits there.
+    """Add a repository to a workspace. A URL (https, ssh, file) is cloned into the cache, which is not for editing.
 
-    git is run so that it asks for no password and starts no hook: private repositories need ssh keys or a credential helper.
+    git runs without password prompts and without hooks: private repositories need ssh keys or a credential helper.
 
     **Examples**
 
@@ -38,9 +45,19 @@ def workspace_add(
     - `ctx workspace add https://example.org/team/api.git --depth 100`
     - `ctx workspace add git@example.org:team/lib.git --workspace team --name lib`
     """
-    from context_engine.cli.workspaces import add
+    from context_engine.cli.console import print_note, run_with_progress
 
-    raise typer.Exit(add(place, workspace, name=name, branch=branch, depth=depth))
+    repositories = load_repositories()
+    member = run_with_progress(
+        lambda tell, cancel: repositories.add(
+            place, workspace=workspace, name=name, branch=branch, depth=depth, tell=tell, cancel=cancel
+        ),
+        "cloning",
+        unit="objects",
+    )
+    print(f"{member.name} is in workspace {workspace}: {member.root}")
+    option = f"--workspace {workspace}"
+    print_note(f"index it with ctx workspace update {option}; serve it with ctx serve {option}")
 
 
 @app.command("list")
@@ -48,49 +65,184 @@ def workspace_list(
     workspace: Annotated[str, typer.Option("--workspace", "-w", metavar="NAME", help="Only this one.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """List the workspaces, their repositories, where they lie and how fresh the index of each is.
+    """List the workspaces with their repositories, folders and the freshness of each index.
 
     **Examples**
 
     - `ctx workspace list`
     - `ctx workspace list --workspace team --json`
     """
-    from context_engine.cli.workspaces import list_workspaces
+    import json
 
-    raise typer.Exit(list_workspaces(workspace, as_json=as_json))
+    from context_engine.cli.console import print_note, print_table
+
+    repositories = load_repositories()
+    chosen = {workspace: repositories.members(workspace)} if workspace else repositories.workspaces()
+    if as_json:
+        rows = {name: [_json_row(repositories, member) for member in members] for name, members in chosen.items()}
+        print(json.dumps(rows, indent=2))
+        return
+    if not any(chosen.values()):
+        print_note("no workspace yet: ctx workspace add PATH")
+        return
+    cells = [
+        (name, member.name, _describe_index(repositories, member), member.address or member.root)
+        for name, members in chosen.items()
+        for member in members
+    ]
+    print_table(("workspace", "repository", "index", "place"), cells)
 
 
 @app.command("remove")
 def workspace_remove(
     name: Annotated[str, typer.Argument(help="Its name, or its folder.")],
-    workspace: Named = "default",
+    workspace: Workspace = "default",
 ) -> None:
-    """Take a repository out of a workspace. A clone that nothing else names is deleted, a folder of yours never.
+    """Remove a repository from a workspace. A clone that no workspace uses is deleted, your own folders never.
 
     **Examples**
 
     - `ctx workspace remove api`
     - `ctx workspace remove lib --workspace team`
     """
-    from context_engine.cli.workspaces import remove
-
-    raise typer.Exit(remove(name, workspace))
+    is_deleted = load_repositories().remove(name, workspace=workspace)
+    print(f"{name} is no longer in workspace {workspace}{'; its clone is deleted' if is_deleted else ''}")
 
 
 @app.command("update")
 def workspace_update(
     names: Annotated[list[str] | None, typer.Argument(help="Only these; default: all.")] = None,
-    workspace: Named = "default",
+    workspace: Workspace = "default",
 ) -> None:
-    """Fetch what is new for the clones of a workspace and bring the index of each repository up to date.
+    """Fetch new commits for the clones of a workspace and update the index of each repository.
 
-    Exit code 1 when one of them could not be; the others are done all the same.
+    Exit code 1 when one of them fails; the others are updated all the same.
 
     **Examples**
 
     - `ctx workspace update`
     - `ctx workspace update api lib --workspace team`
     """
-    from context_engine.cli.workspaces import update
+    from context_engine.cli.console import print_note
+    from context_engine.repo.repository_registry import removed
 
-    raise typer.Exit(update(names or (), workspace))
+    repositories = load_repositories()
+    members = repositories.members(workspace)
+    for name in names or ():
+        removed(members, name)  # refuses a name that the workspace does not have
+    chosen = [member for member in members if not names or member.name in names or member.root in names]
+    failed = [member for member in chosen if not _update_member(repositories, member)]
+    if not chosen:
+        print_note(f"workspace {workspace} is empty: ctx workspace add PATH --workspace {workspace}")
+    raise typer.Exit(1 if failed else 0)
+
+
+def _update_member(repositories: Repositories, member: Member) -> bool:
+    """Fetch and index one repository and print a line about it; return whether that worked."""
+    from context_engine.cli.console import print_rows, run_index, run_with_progress
+    from context_engine.engine import Engine
+    from context_engine.errors import ContextEngineError
+
+    fetched = run_with_progress(
+        lambda tell, cancel: repositories.update(member, tell=tell, cancel=cancel),
+        f"fetching {member.name}",
+        unit="objects",
+    )
+    if fetched.problem:
+        _print_member_error(member, fetched.problem)
+        return False
+    try:
+        with Engine.open(member.root) as engine:
+            report = run_index(engine)
+    except ContextEngineError as error:
+        _print_member_error(member, error.message)
+        return False
+    commit = "" if fetched.before == fetched.after else f"now {fetched.after[:COMMIT_CHARS]}, "
+    changed = report.added + report.changed + report.removed
+    summary = f"{commit}{report.files:,} files, {changed:,} of them new or changed, {report.seconds:.1f} s"
+    print_rows([(member.name, summary)])
+    return True
+
+
+def _print_member_error(member: Member, message: str) -> None:
+    from context_engine.cli.console import err, escape_text
+    from context_engine.text.lines import around
+
+    err.print(f"[red]error:[/red] {escape_text(member.name)}: {escape_text(around(message, 0, ERROR_CHARS_MAX))}")
+
+
+# -- also for `ctx search` and `ctx call` ----------------------------------------------------------------------------
+
+
+@contextmanager
+def open_workspace(workspace: str) -> Generator[dict[str, Engine]]:
+    """Open the repositories of a workspace that exist, by name."""
+    from context_engine.engine import Engine
+
+    with ExitStack() as stack:
+        roots = load_repositories().roots(workspace)
+        yield {name: stack.enter_context(Engine.open(root)) for name, root in roots.items()}
+
+
+def build_workspace_dispatcher(engines: Mapping[str, Engine]) -> Gate:
+    """Build the dispatcher of a server with these projects; at the terminal no tool is hidden."""
+    from context_engine.server.dispatcher import Gate
+    from context_engine.server.profiles import Shown
+    from context_engine.server.projects import path_of
+
+    names = {str(engine.root): name for name, engine in engines.items()}
+    roots = {name: root for root, name in names.items()}
+    return Gate(
+        lambda project: engines[names[path_of(roots, project)]],
+        shown=Shown(profiles=("all",)),
+        names=lambda: tuple(engines),
+    )
+
+
+def index_missing(engines: Mapping[str, Engine]) -> None:
+    """Build the indexes that do not exist yet. Raises: Cancelled."""
+    from context_engine.cli.console import print_note, run_index
+
+    for name, engine in engines.items():
+        if engine.status().state == "absent":
+            print_note(f"no index of {name} yet: building it once, later searches start at once")
+            run_index(engine)
+
+
+def load_repositories() -> Repositories:
+    """Load the user's workspaces; their clones are in the cache folder that the settings name."""
+    from context_engine.cli.workspace_root import find_project
+    from context_engine.repo.repositories import Repositories
+    from context_engine.settings import Settings
+    from context_engine.storage.index_folders import user_cache_folder, user_config_folder
+
+    cache = Settings.load(find_project(Path.cwd())).cache_folder or user_cache_folder()
+    return Repositories(user_config_folder(), cache)
+
+
+def _json_row(repositories: Repositories, member: Member) -> dict[str, object]:
+    """Return one repository as a program reads it."""
+    row = {
+        "name": member.name,
+        "root": member.root,
+        "url": member.address,
+        "branch": member.branch,
+        "depth": member.depth,
+    }
+    return {key: value for key, value in row.items() if value} | {"index": _describe_index(repositories, member)}
+
+
+def _describe_index(repositories: Repositories, member: Member) -> str:
+    """Describe in a few words how fresh the index of a repository is."""
+    from context_engine.engine import Engine
+    from context_engine.tools.truncate import format_count
+
+    if not repositories.is_there(member):
+        return "gone: ctx workspace update fetches it" if member.address else "its folder is gone"
+    with Engine.open(member.root) as engine:
+        status = engine.status()
+    if status.state == "absent":
+        return "none yet"
+    if status.stale:
+        return f"{len(status.stale):,} of {format_count(status.files, 'file')} edited since"
+    return f"fresh, {format_count(status.files, 'file')}"

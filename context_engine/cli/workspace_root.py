@@ -1,17 +1,21 @@
-"""Which folder is meant: the one that was named, or the project around the current folder."""
+"""Which folder a command works on."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from context_engine.repo import workspace_roots
 
+ROOT_VARIABLE = "CTX_ROOT"
 
-def resolve_root(named: Path | None) -> Path:
-    """The named folder, or the project around the current one, or the current one."""
-    return named.expanduser().absolute() if named else find_project(Path.cwd())
+
+def resolve_root(root: Path | None) -> Path:
+    """Return the given folder, else the one in CTX_ROOT, else the project around the current folder."""
+    chosen = root or os.environ.get(ROOT_VARIABLE, "").strip()
+    return Path(chosen).expanduser().absolute() if chosen else find_project(Path.cwd())
 
 
 def find_project(start: Path) -> Path:
-    """The nearest project at or above `start`; `start` itself when there is none."""
+    """Return the nearest project at or above `start`, or `start` itself if there is none."""
     return workspace_roots.nearest_project(start) or start

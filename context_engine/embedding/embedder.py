@@ -85,7 +85,7 @@ class Choice:
     """Words that the model wants before a question, as `search_query: `; likewise before what answers one."""
     passage_prefix: str = ""
     models_folder: Path | None = None
-    """Where `ctx models pull` puts what it made."""
+    """Where `ctx model pull` puts what it made."""
 
 
 @dataclass(frozen=True, slots=True)

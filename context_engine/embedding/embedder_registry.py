@@ -25,7 +25,7 @@ PROVIDERS: tuple[Provider, ...] = (
         "minilm",
         f"{_ROOM}.minilm:open_embedder",
         "all-MiniLM-L6-v2 on this machine, in a form we build",
-        needs="pip install onnxruntime, then ctx models pull minilm",
+        needs="pip install onnxruntime, then ctx model pull minilm",
     ),
     Provider("openai-compatible", f"{_ROOM}.openai_compatible:open_embedder", "any endpoint with /v1/embeddings"),
     Provider("ollama", f"{_ROOM}.ollama:open_embedder", "a model that Ollama serves"),

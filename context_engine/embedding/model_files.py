@@ -32,7 +32,7 @@ class Pinned:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model that `ctx models pull` makes ready: where its parts come from, and what comes out."""
+    """A model that `ctx model pull` makes ready: where its parts come from, and what comes out."""
 
     name: str
     summary: str
@@ -80,7 +80,7 @@ MINILM = Model(
 )
 
 ALL = (MINILM,)
-"""The models there are, in the order of `ctx models list`."""
+"""The models there are, in the order of `ctx model list`."""
 
 
 def require_present(models_folder: Path, model: Model) -> Path:
@@ -92,7 +92,7 @@ def require_present(models_folder: Path, model: Model) -> Path:
     if not folder.is_dir():
         raise UnsupportedHost(
             f"the model {model.name} is not on this machine",
-            suggestion=f"`ctx models pull {model.name}` makes it ready.",
+            suggestion=f"`ctx model pull {model.name}` makes it ready.",
             details={"model": model.name, "folder": str(folder)},
         )
     for file in model.files:
@@ -120,6 +120,6 @@ def damaged(folder: Path, model: Model, problem: str) -> StorageCorrupt:
     """The error for a model that must not be run."""
     return StorageCorrupt(
         f"the model {model.name} is damaged: {problem}",
-        suggestion=f"`ctx models pull {model.name}` makes it anew.",
+        suggestion=f"`ctx model pull {model.name}` makes it anew.",
         details={"model": model.name, "folder": str(folder)},
     )

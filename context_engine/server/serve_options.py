@@ -40,7 +40,7 @@ OPTIONS = (
     Option("read-only", "flag", "CTX_READ_ONLY", "", "Refuse every tool that writes files or records."),
     Option(
         *("chunks-dir", "text", "CTX_CHUNKS_DIR", "PATH"),
-        "Answer cortex_search from this folder of chunk files (ctx chunks export), followed while it changes.",
+        "Answer cortex_search from this folder of chunk files (ctx chunk export), followed while it changes.",
     ),
     Option(
         *("http", "text", "CTX_HTTP", "[HOST:]PORT"),

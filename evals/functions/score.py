@@ -6,7 +6,7 @@
     python evals/functions/score.py --tasks dev.json --corpus DIR --mirrors DIR      commit subjects instead
 
 Packages are fetched by the registries' own clients and checked against their pinned hash; nothing of them is run. Without
-onnxruntime or the weights (`ctx models pull minilm`) the columns of MiniLM are left out, and that is said. Vectors are kept
+onnxruntime or the weights (`ctx model pull minilm`) the columns of MiniLM are left out, and that is said. Vectors are kept
 in `--cache`. `--pairs FILE` leaves out what the static table was trained on (`training/mine.py` writes that file).
 """
 
@@ -229,7 +229,7 @@ def options(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--tasks", type=Path)
     parser.add_argument("--corpus", type=Path)
     parser.add_argument("--mirrors", type=Path)
-    parser.add_argument("--models", type=Path, default=models_folder(), help="where `ctx models pull` put MiniLM")
+    parser.add_argument("--models", type=Path, default=models_folder(), help="where `ctx model pull` put MiniLM")
     parser.add_argument("--cache", type=Path, default=ROOT / "build" / "functions")
     chosen = parser.parse_args(argv)
     if chosen.tasks and not (chosen.corpus and chosen.mirrors):

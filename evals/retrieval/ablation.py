@@ -2,7 +2,7 @@
 
     python evals/retrieval/ablation.py --tasks dev.json --corpus DIR                the annotated part of each repository
     python evals/retrieval/ablation.py --tasks dev.json --corpus DIR --whole        whole trees
-    python evals/retrieval/ablation.py --tasks dev.json --corpus DIR --models DIR   where `ctx models pull` put MiniLM
+    python evals/retrieval/ablation.py --tasks dev.json --corpus DIR --models DIR   where `ctx model pull` put MiniLM
 
 It asks the product itself, at every tier, and prints Markdown: tiers, categories, repositories, each signal left out, the
 scalars cross-validated by repository, and the rules that must hold; a broken rule exits with 1. Without MiniLM its tiers

@@ -1,4 +1,4 @@
-"""`ctx chunks` at the terminal: the index is written whole, one line says what, and a failure names the next step."""
+"""`ctx chunk` at the terminal: the index is written whole, one line says what, and a failure names the next step."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_a_folder_is_checked_file_by_file(
     assert "doc-chunks.json        not there" in told
     assert "code-data.json         it is no JSON of chunks" in told
     assert ctx(monkeypatch, "chunks", "check", tmp_path / "none") == 1
-    assert "ctx chunks export" in capsys.readouterr().err
+    assert "ctx chunk export" in capsys.readouterr().err
 
 
 # -- the export itself --------------------------------------------------------------------------------------------

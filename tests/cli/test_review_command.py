@@ -71,7 +71,6 @@ def test_a_review_that_is_not_possible_is_an_error_and_no_empty_success(
     root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for words, said in (
-        (["--staged"], "not staged"),
         (["no-such-branch"], "no-such-branch"),
         (["--staged", "--base", "main"], "--staged"),
         (["--confidence", "0.5", "--analyzer", "x" * 3_000], "analyzers"),
@@ -115,6 +114,13 @@ def test_excluded_files_and_doubtful_findings_are_told_of(
     assert ctx(monkeypatch, "--confidence", "0.99") == 0
     told = capsys.readouterr()
     assert (told.out, "1 below confidence" in told.err) == ("", True)
+
+
+def test_nothing_to_review_is_no_failure(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ctx(monkeypatch, "--staged") == 0
+    assert "nothing to review: " in capsys.readouterr().err
 
 
 def test_a_new_file_is_reviewed_when_asked_for(

@@ -331,12 +331,12 @@ def test_an_absent_embedder_is_named_with_the_next_step_and_looked_for_again_lat
 
     def opened() -> Scripted:
         if not there.is_set():
-            raise UnsupportedHost("the model is not here", suggestion="Run: ctx models pull minilm")
+            raise UnsupportedHost("the model is not here", suggestion="Run: ctx model pull minilm")
         return embedder
 
     one = Timely(opened, now=clock, quiet_s=0.0)
     assert not one.opened(clock() + LONG_S)
-    assert (one.state, one.suggestion) == ("absent: the model is not here", "Run: ctx models pull minilm")
+    assert (one.state, one.suggestion) == ("absent: the model is not here", "Run: ctx model pull minilm")
     assert one.query("a", clock() + LONG_S) is None
     assert one.fill(["a"], NEVER).shape == (0, 0)
     there.set()
@@ -418,7 +418,7 @@ def test_what_is_overdue_for_long_is_cancelled_and_counts_as_a_failure() -> None
 
 def test_an_embedder_that_fails_while_it_loads_says_so() -> None:
     embedder = Scripted()
-    embedder.trouble = EmbedderUnusable("the file is damaged", suggestion="Run: ctx models pull minilm --force")
+    embedder.trouble = EmbedderUnusable("the file is damaged", suggestion="Run: ctx model pull minilm --force")
     with timely(embedder) as one:
         assert not one.ready(soon())
         assert one.state == "failing: the file is damaged"

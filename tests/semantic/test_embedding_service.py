@@ -80,7 +80,7 @@ def test_static_vectors_need_nothing_and_a_missing_model_is_named_with_the_next_
         status = engine.status()
         assert engine.search(ASKED).hits[0].chunk.path == "shop/vat.py"
     assert (status.embeddings.static, status.embeddings.model) == ("ready", "minilm")
-    assert "ctx models pull" in status.embeddings.suggestion or "pip install" in status.embeddings.suggestion
+    assert "ctx model pull" in status.embeddings.suggestion or "pip install" in status.embeddings.suggestion
 
 
 def test_a_slip_in_the_name_of_the_embedder_breaks_nothing_and_is_named(root: Path) -> None:

@@ -1,4 +1,4 @@
-"""`ctx memories` and `ctx context` at the terminal: what a team knows, read, searched and kept true by a person."""
+"""`ctx memory` and `ctx context` at the terminal: what a team knows, read, searched and kept true by a person."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Terminal(io.StringIO):
 
 def added(ctx: Run, *words: object) -> str:
     """The id of a memory that these words write down."""
-    code, out, err = ctx("memories", "add", *words, "--json")
+    code, out, err = ctx("memory", "add", *words, "--json")
     assert code == 0, err
     return json.loads(out)["id"]
 
@@ -79,52 +79,52 @@ def files(root: Path) -> list[str]:
 
 
 def test_a_memory_is_written_down_listed_and_shown(root: Path, ctx: Run) -> None:
-    assert ctx("memories", "list") == (1, "", "no memories: ctx memories add writes one\n")
+    assert ctx("memory", "list") == (1, "", "no memories: ctx memory add writes one\n")
     memory = added(ctx, "decisions", MONEY, "--file", "src/money.py", "--tag", "billing", "--priority", "critical")
     assert files(root) == ["decisions"]
-    code, out, _ = ctx("memories", "list")
+    code, out, _ = ctx("memory", "list")
     assert code == 0
     assert out.splitlines() == [
         "id        category   status  changed   what",
         f"{short(memory)}  decisions  active  just now  ! {MONEY}",
     ]
-    shown = ctx("memories", "show", short(memory))[1]
+    shown = ctx("memory", "show", short(memory))[1]
     assert shown.startswith(f"{MONEY}\n")
     assert f"id        {memory}\n" in shown
     assert "files     src/money.py\n" in shown
-    assert json.loads(ctx("memories", "show", memory, "--json")[1])["tags"] == ["billing"]
+    assert json.loads(ctx("memory", "show", memory, "--json")[1])["tags"] == ["billing"]
 
 
 def test_content_can_come_over_stdin(root: Path, ctx: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("From a pipe.\n"))
     memory = added(ctx, "facts", "-")
-    assert "From a pipe." in ctx("memories", "show", memory)[1]
+    assert "From a pipe." in ctx("memory", "show", memory)[1]
 
 
 def test_what_is_similar_or_secret_is_told_beside(root: Path, ctx: Run) -> None:
     added(ctx, "decisions", MONEY)
-    code, out, err = ctx("memories", "add", "decisions", "Amounts are whole cents everywhere now.")
+    code, out, err = ctx("memory", "add", "decisions", "Amounts are whole cents everywhere now.")
     assert code == 0
     assert out.startswith("created: ")
     assert "similar: " in err
     assert MONEY in err
     key = "ghp_" + "a1B2" * 9
-    assert "1 secrets were masked" in ctx("memories", "add", "facts", f"The key is {key}.")[2]
-    assert "error: " in ctx("memories", "add", "nonsense", "x")[2]
+    assert "1 secret redacted" in ctx("memory", "add", "facts", f"The key is {key}.")[2]
+    assert "error: " in ctx("memory", "add", "nonsense", "x")[2]
 
 
 def test_only_what_is_named_is_changed(root: Path, ctx: Run) -> None:
     memory = added(ctx, "decisions", MONEY, "--file", "src/money.py")
     tree(root, {"src/money.py": CODE + "\n\nVAT = 19\n"})
-    assert "stale" in ctx("memories", "list")[1]
-    assert ctx("memories", "list", "--status", "active")[0] == 1
-    code, out, _ = ctx("memories", "edit", short(memory), "--still-true")
+    assert "stale" in ctx("memory", "list")[1]
+    assert ctx("memory", "list", "--status", "active")[0] == 1
+    code, out, _ = ctx("memory", "edit", short(memory), "--revalidate")
     assert (code, out.split("  ")[0]) == (0, "changed: linked files")
-    assert ctx("memories", "list", "--status", "active")[0] == 0
-    assert ctx("memories", "edit", memory, "--title", "Cents", "--category", "facts")[0] == 0
+    assert ctx("memory", "list", "--status", "active")[0] == 0
+    assert ctx("memory", "edit", memory, "--title", "Cents", "--category", "facts")[0] == 0
     assert files(root) == ["facts"]
-    assert ctx("memories", "show", memory)[1].startswith("Cents\n")
-    assert "nothing is said" in ctx("memories", "edit", memory)[2]
+    assert ctx("memory", "show", memory)[1].startswith("Cents\n")
+    assert "no option says what to change" in ctx("memory", "edit", memory)[2]
 
 
 @pytest.mark.parametrize(("typed", "code", "left"), [("y\n", 0, 0), ("n\n", 1, 1), ("", 1, 1)])
@@ -133,32 +133,32 @@ def test_a_memory_is_deleted_after_a_yes(
 ) -> None:
     memory = added(ctx, "decisions", MONEY)
     monkeypatch.setattr(sys, "stdin", Terminal(typed))
-    assert ctx("memories", "delete", short(memory))[0] == code
+    assert ctx("memory", "delete", short(memory))[0] == code
     assert len(files(root)) == left
 
 
 def test_where_nobody_can_be_asked_nothing_is_deleted_unasked(root: Path, ctx: Run) -> None:
     memory = added(ctx, "decisions", MONEY)
-    code, _, err = ctx("memories", "delete", memory)
+    code, _, err = ctx("memory", "delete", memory)
     assert code == 1
     assert "--yes" in err
-    assert ctx("memories", "delete", memory, "--yes")[0] == 0
+    assert ctx("memory", "delete", memory, "--yes")[0] == 0
     assert files(root) == []
-    assert ctx("memories", "show", memory)[0] == 1
+    assert ctx("memory", "show", memory)[0] == 1
 
 
 def test_a_memory_for_every_project_stays_out_of_this_one(root: Path, ctx: Run) -> None:
-    memory = added(ctx, "preferences", "Answer in German.", "--mine")
+    memory = added(ctx, "preferences", "Answer in German.", "--scope", "user")
     assert not (root / ".context-engine/memories").exists()
-    assert short(memory) in ctx("memories", "list")[1]
+    assert short(memory) in ctx("memory", "list")[1]
 
 
 def test_no_memory_steers_the_terminal(root: Path, ctx: Run) -> None:
     memory = added(ctx, "facts", "a\x1b[31mred\u202e [bold]b[/bold]", "--title", "x\x1b]0;evil\x07 [red]y[/red]")
     for words in (("list",), ("show", memory), ("search", "red")):
-        _, out, err = ctx("memories", *words)
+        _, out, err = ctx("memory", *words)
         assert not {"\x1b", "\x07", "\u202e"} & {*out, *err}
-    assert "[bold]b[/bold]" in ctx("memories", "show", memory)[1]
+    assert "[bold]b[/bold]" in ctx("memory", "show", memory)[1]
 
 
 # -- knowing ----------------------------------------------------------------------------------------------------------
@@ -169,29 +169,29 @@ def test_search_finds_what_people_wrote_and_what_the_repository_tells(root: Path
     with Engine.open(root) as engine:
         engine.index()
         engine.learn()
-    code, out, _ = ctx("memories", "search", "amounts of money in cents")
+    code, out, _ = ctx("memory", "search", "amounts of money in cents")
     assert code == 0
     heads = [line for line in out.splitlines() if line and not line.startswith(" ")]
     assert any(head.startswith("decision .context-engine/memories/decisions/") for head in heads)
     assert any("docs/adr/0007-money.md" in head for head in heads)
     assert f"   {MONEY}" in out.splitlines()
-    issue = ctx("memories", "search", "loses a cent", "--type", "issue")[1]
+    issue = ctx("memory", "search", "loses a cent", "--type", "issue")[1]
     assert issue.startswith("issue src/money.py:2")
-    assert json.loads(ctx("memories", "search", "cents", "--json", "-n", "1")[1])["totalFound"] >= 2
-    code, out, err = ctx("memories", "search", "zyxwvut")
+    assert json.loads(ctx("memory", "search", "cents", "--json", "-n", "1")[1])["totalFound"] >= 2
+    code, out, err = ctx("memory", "search", "zyxwvut")
     assert (code, out) == (1, "")
-    assert "nothing known" in err
+    assert "nothing found" in err
 
 
 def test_the_first_search_learns_what_the_repository_tells(root: Path, ctx: Run) -> None:
-    code, out, err = ctx("memories", "search", "round an amount")
+    code, out, err = ctx("memory", "search", "round an amount")
     assert code == 0, err
     assert "AGENTS.md" in out
     assert "no index of" in err
 
 
 def test_the_rules_are_one_page(root: Path, ctx: Run) -> None:
-    code, out, _ = ctx("memories", "rules")
+    code, out, _ = ctx("memory", "rules")
     assert code == 0
     assert out.startswith(f"These are {REPOSITORY_WORDS}.\n\n## Rules\n")
     assert "Never round an amount twice." in out
