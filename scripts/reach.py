@@ -55,13 +55,13 @@ PROGRAMS = (
         "reads a text from us in an empty folder",
     ),
     Reach(
-        "plans/change_verification.py:Verifier._findings",
+        "plans/plan_execution.py:Verifier._findings",
         "`ruff`",
         "`execute_plan` with verify=lint",
         "reads a text from us, under the ruff settings of the workspace",
     ),
     Reach(
-        "plans/change_verification.py:Verifier._ran",
+        "plans/plan_execution.py:Verifier._ran",
         "the commands of the user's CTX_VERIFY_COMMANDS",
         "`execute_plan` with verify=tests",
         "run the code of the project, which is what the user allowed; no variables that are named like secrets",

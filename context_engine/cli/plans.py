@@ -26,13 +26,12 @@ from context_engine.cli.workspace_root import resolve_root
 from context_engine.engine import Engine
 from context_engine.errors import Conflict, InvalidArgument, PlanNotFound
 from context_engine.plans.plan_diff import compare_plans
-from context_engine.plans.plan_listing import PlanQuery
+from context_engine.plans.plan_listing import PlanQuery, make_slugs, resolve_slug
 from context_engine.plans.plan_markdown import render_difference, render_history, render_plan
-from context_engine.plans.slugs import make_slugs, resolve_slug
 from context_engine.storage import timestamps
 
 if TYPE_CHECKING:
-    from context_engine.plans.approval_events import ApprovalOutcome, ApprovalRequest
+    from context_engine.plans.approval_service import ApprovalOutcome, ApprovalRequest
     from context_engine.plans.plan_listing import PlanRow
 
 INTERRUPTED = 130
@@ -228,7 +227,7 @@ def approve(root: Path | None, which: str, said: ApprovalVerdict, *, as_json: bo
 
     What is decided where no terminal is, counts as the word of a program. Raises: InvalidArgument when nobody can be asked.
     """
-    from context_engine.plans.approval_events import AGENT, PERSON
+    from context_engine.plans.approval_service import AGENT, PERSON
 
     is_person = sys.stdin.isatty()
     if not (is_person or said.sure):
@@ -281,7 +280,7 @@ def _find_request(engine: Engine, which: str, said: ApprovalVerdict) -> Approval
 
 def _confirm(asked: ApprovalRequest, action: str) -> bool:
     """Show what is to be decided, and ask."""
-    from context_engine.plans.diffstat import compute_diffstat
+    from context_engine.plans.plan_diff import compute_diffstat
 
     planned = compute_diffstat(asked.plan, asked.steps, lambda _path: None)
     paths = [each.path for each in planned.files]

@@ -86,7 +86,7 @@ def complete_plans(incomplete: str) -> Offers:
     from pathlib import Path
 
     from context_engine.cli.workspace_root import find_project
-    from context_engine.plans.slugs import make_slugs
+    from context_engine.plans.plan_listing import make_slugs
     from context_engine.sharing.versioned_records import Dossiers
     from context_engine.storage.state_folder import FOLDER
 

@@ -7,15 +7,14 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from context_engine.cli.console import Cell, build_table, err, escape_text, out, print_table
-from context_engine.plans.effort import format_effort
-from context_engine.plans.model import PlanStep, step_numbers
-from context_engine.plans.plan_lifecycle import DONE
+from context_engine.plans.model import PlanStep, format_effort, step_numbers
+from context_engine.plans.plan_events import DONE
 from context_engine.storage import timestamps
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from context_engine.plans.plan_progress import StepState
+    from context_engine.plans.plan_events import StepState
     from context_engine.plans.plan_storage import PlanState
 
 EVERY_S = 1.0

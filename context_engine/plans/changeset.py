@@ -6,25 +6,335 @@ Every file comes with evidence that can be looked at. What search and history on
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from graphlib import TopologicalSorter
+from typing import Literal, NamedTuple, Protocol
 
 import msgspec
 
 from context_engine.context.commands import Command
 from context_engine.context.gather import Asked as Sought
-from context_engine.context.gather import Gathered, exactly, gathered
-from context_engine.context.references import Mention
+from context_engine.context.gather import Gathered, Workspace, exactly, gathered
+from context_engine.context.project_knowledge import Partner, Team
+from context_engine.context.references import Mention, mentions
 from context_engine.context.related_files import is_test, nearest_partners, partner_names
 from context_engine.context.resolve_references import Reference, resolved
 from context_engine.errors import CallError, NotIndexed
 from context_engine.index.file_roles import Role, role_of
-from context_engine.model import Filter, Query, TextPart, TextQuery
-from context_engine.plans.file_groups import folder_of
-from context_engine.plans.intent import TaskIntent
+from context_engine.model import Direction, Filter, Query, RelPath, TextLine, TextPart, TextQuery, Trace
 from context_engine.plans.model import PlanEvidence
-from context_engine.plans.plan_sources import PlanRequest, PlanSources
+
+
+class PlanWorkspace(Workspace, Protocol):
+    """What plans ask of an Engine beyond what prompts do."""
+
+    def trace(self, target: str, direction: Direction = "callers", *, depth: int = 1, limit: int = 100) -> Trace:
+        """Who uses a symbol, with path:line evidence."""
+        ...
+
+    def grep(
+        self, query: TextQuery, parts: Sequence[TextPart], *, context: int = 0, chars_max: int = 300
+    ) -> dict[RelPath, list[TextLine]]:
+        """The lines of some files that match."""
+        ...
+
+
+class Record(Protocol):
+    """One file's past. `recent` counts its commits, each the less the older it is."""
+
+    @property
+    def commits(self) -> int:
+        """How many there are."""
+        ...
+
+    @property
+    def recent(self) -> float:
+        """How lively it is."""
+        ...
+
+    @property
+    def authors(self) -> Sequence[tuple[str, int]]:
+        """Who committed, and how often, most first."""
+        ...
+
+
+class Past(Protocol):
+    """The history of the files."""
+
+    def record(self, path: str) -> Record | None:
+        """What happened to a file; None when no commit knows it."""
+        ...
+
+    def usually_with(self, path: str) -> Sequence[Partner]:
+        """What is nearly always changed together with a file."""
+        ...
+
+    def hot(self, limit: int) -> Sequence[object]:
+        """The files that are changed most these days."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSources:
+    """All of it; a part that is missing makes a plan poorer, never impossible."""
+
+    code: PlanWorkspace
+    team: Team
+    past: Past | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRequest:
+    """A task, and how far the plan for it may go. Without `with_scope` only the caller's own globs say what it is about."""
+
+    task: str
+    files_max: int = 8
+    chosen: Filter = field(default_factory=Filter)
+    mvp_only: bool = False
+    with_diagrams: bool = False
+    with_scope: bool = True
+
+
+TaskKind = Literal[
+    "add", "fix", "refactor", "rename", "remove", "upgrade", "test", "docs", "perf", "security", "change"
+]
+
+_VERBS: Mapping[TaskKind, str] = {
+    "rename": "rename",
+    "remove": "remove delete drop deprecate strip revert",
+    "upgrade": "upgrade bump migrate modernise modernize",
+    "fix": "fix repair correct resolve prevent handle avoid stop guard bugfix hotfix",
+    "refactor": "refactor simplify extract move split restructure clean cleanup reuse merge unify inline tidy replace",
+    "add": "add allow support implement introduce create expose enable extend provide feat feature",
+    "perf": "optimise optimize perf speed accelerate",
+    "docs": "document docs doc explain",
+    "test": "test tests cover",
+    "security": "harden secure sanitise sanitize security",
+}
+"""The word that a task begins with, in its plain form; a commit's prefix (`fix(core):`) is one as well."""
+_SUBJECTS: tuple[tuple[TaskKind, re.Pattern[str]], ...] = (
+    ("docs", re.compile(r"\b(?:docs?|documentation|readme|docstrings?|changelog|typos?)\b", re.IGNORECASE)),
+    ("test", re.compile(r"\b(?:unit |integration |regression )?(?:tests?|coverage)\b", re.IGNORECASE)),
+    ("security", re.compile(r"\b(?:CVE-\d+|vulnerab\w+|injection|XSS|CSRF|traversal|exploit)\b", re.IGNORECASE)),
+    ("perf", re.compile(r"\b(?:performance|faster|slow(?:er)?|speed|latency|memory usage)\b", re.IGNORECASE)),
+)
+"""What a task is about says more than its verb, when the verb is one of those that fit anything."""
+_FITS_ANYTHING = frozenset({"add", "fix", "refactor", "change", "upgrade", "remove"})
+_TROUBLE = re.compile(
+    r"\b(?:bug|crash(?:es|ing)?|fails?|failing|failure|broken|wrong|incorrect|regression|error when|raises? when)\b",
+    re.IGNORECASE,
+)
+_NOUN = (
+    r"(?:function|method|class|module|variable|constant|field|property|attribute|option|setting|flag|command|tool|type|struct"
+    r"|interface|trait|enum|macro|parameter|argument|endpoint|route|column|table|file)"
+)
+_NAME = r"`?(?P<name>[A-Za-z_$][\w$]*(?:(?:\.|::|#)[A-Za-z_$][\w$]*)*)(?:\(\))?`?"
+_NAME_PATTERNS = (
+    re.compile(rf"(?<![\w.]){_NOUN} {_NAME}", re.IGNORECASE),
+    re.compile(rf"(?:^|[\s(]){_NAME} {_NOUN}\b", re.IGNORECASE),
+)
+_RENAME = re.compile(
+    rf"\brenam(?:e|es|ed|ing)\s+(?:the\s+)?(?:{_NOUN}\s+)?{_NAME}(?:\s+{_NOUN})?(?:\s+(?:to|into|as|->|=>)\s+`?(?P<new>[\w$.:#]+?)(?:\(\))?`?(?=[\s.,;]|$))?",
+    re.IGNORECASE,
+)
+_REMOVE = re.compile(
+    rf"\b(?:remove|delete|drop)\s+(?:the\s+)?(?:unused\s+|deprecated\s+|old\s+)*(?:{_NOUN}\s+)?{_NAME}\s*(?:$|[.,;])",
+    re.IGNORECASE,
+)
+_PLAIN = frozenset(
+    "a an the to for of in on with from that this these those some all any new old same other default optional missing is are be "
+    "unused deprecated everywhere again only also too every no name names its their our your first last each when where which it and or not no if by as at".split()
+)
+"""Words that stand beside a noun and are no name."""
+_IS_NOUN = re.compile(_NOUN, re.IGNORECASE).fullmatch
+_PREFIX = re.compile(r"^(?P<kind>[a-z]+)(?:\([^)]*\))?!?:\s*", re.IGNORECASE)
+_WORD = re.compile(r"[A-Za-z]+")
+
+
+class TaskIntent(NamedTuple):
+    """What a task wants done, the names it speaks of in plain words, and what a rename leads to."""
+
+    kind: TaskKind
+    names: tuple[str, ...] = ()
+    new_name: str = ""
+
+
+def parse_intent(task: str) -> TaskIntent:
+    """Return what a task asks for. Nothing is looked up, so a name may not exist in this repository.
+
+    >>> parse_intent("rename function foo to bar")
+    TaskIntent(kind='rename', names=('foo',), new_name='bar')
+    >>> parse_intent("fix(router): handle trailing slashes").kind, parse_intent("Add tests for the parser").kind
+    ('fix', 'test')
+    >>> parse_intent("Sorting").kind
+    'change'
+    """
+    renamed = _RENAME.search(task)
+    if renamed and renamed["name"].lower() not in _PLAIN:
+        return TaskIntent("rename", (renamed["name"],), (renamed["new"] or "").rstrip("."))
+    return TaskIntent(_parse_kind(task), tuple(dict.fromkeys(_find_plain_names(task))))
+
+
+def find_mentions(task: str, asked: TaskIntent) -> list[Mention]:
+    """Everything that a task names: what is marked as code or spelled like it, and what only its words say to be a name.
+
+    >>> [each.text for each in find_mentions("Give the parse function a timeout in src/io.py", parse_intent("Give the parse function a timeout"))]
+    ['src/io.py', 'parse']
+    """
+    found = mentions(task)
+    known = {each.name for each in found} | {asked.new_name}
+    sure = asked.kind in ("rename", "remove")
+    plain = [
+        Mention(name, "symbol", name.replace("::", "."), certain=sure) for name in asked.names if name not in known
+    ]
+    return [each for each in found if not asked.new_name or each.name != asked.new_name] + plain
+
+
+def strip_commit_prefix(task: str) -> str:
+    """A task without the prefix that commits carry.
+
+    >>> strip_commit_prefix("fix(core): keep the order"), strip_commit_prefix("Keep the order: it matters")
+    ('keep the order', 'Keep the order: it matters')
+    """
+    prefix = _PREFIX.match(task)
+    is_kind = prefix and (
+        _kind_of_verb(prefix["kind"]) != "change" or prefix["kind"].lower() in ("chore", "style", "ci", "build")
+    )
+    return task[prefix.end() :] if prefix and is_kind else task
+
+
+def _parse_kind(task: str) -> TaskKind:
+    """By its first verb, unless what it is about says more."""
+    prefix = _PREFIX.match(task)
+    first = _WORD.search(task if not prefix else prefix["kind"])
+    kind = _kind_of_verb(first.group()) if first else "change"
+    if prefix and kind == "change":
+        rest = _WORD.search(task, prefix.end())
+        kind = _kind_of_verb(rest.group()) if rest else "change"
+    if kind in _FITS_ANYTHING:
+        told = next((subject for subject, pattern in _SUBJECTS if pattern.search(_headline(task))), None)
+        if told and not (told == "test" and kind == "fix"):
+            return told
+    return "fix" if kind == "change" and _TROUBLE.search(task) else kind
+
+
+def _headline(task: str) -> str:
+    return task.strip().split("\n", 1)[0]
+
+
+def _kind_of_verb(word: str) -> TaskKind:
+    """The kind of a verb in any of its forms.
+
+    >>> _kind_of_verb("Fixes"), _kind_of_verb("adding"), _kind_of_verb("Removed"), _kind_of_verb("The")
+    ('fix', 'add', 'remove', 'change')
+    """
+    forms = {word.lower(), *(word.lower().removesuffix(ending) for ending in ("s", "es", "d", "ed", "ing"))}
+    forms |= {f"{form}e" for form in forms} | {form[:-1] for form in forms if form[-1:] == form[-2:-1]}
+    return next((kind for kind, verbs in _VERBS.items() if forms & set(verbs.split())), "change")
+
+
+def _find_plain_names(task: str) -> Iterator[str]:
+    """Names that nothing marks but the word beside them."""
+    for pattern in (*_NAME_PATTERNS, _REMOVE):
+        for match in pattern.finditer(task):
+            if (
+                match["name"].lower() not in _PLAIN
+                and not _IS_NOUN(match["name"])
+                and _kind_of_verb(match["name"]) == "change"
+            ):
+                yield match["name"]
+
+
+Imports = Mapping[str, Collection[str]]
+"""The files that a file imports; what lies outside of the files asked about is passed over."""
+
+
+class FileGroup(NamedTuple):
+    """Files that are changed in one step. `needs` are the places, in the list, of the groups they import."""
+
+    paths: tuple[str, ...]
+    needs: tuple[int, ...]
+
+
+def group_files(paths: Sequence[str], imports: Imports) -> list[FileGroup]:
+    """Group files by folder; folders that import each other in a cycle are one group.
+
+    Imported groups come before the groups that import them; otherwise the order of the paths decides.
+
+    >>> groups = group_files(["web/app.py", "core/db.py", "core/sql.py"], {"web/app.py": {"core/db.py"}})
+    >>> [(group.paths, group.needs) for group in groups]
+    [(('core/db.py', 'core/sql.py'), ()), (('web/app.py',), (0,))]
+    """
+    folders = list(dict.fromkeys(folder_of(path) for path in paths))
+    needs = {folder: _imported_folders(folder, paths, imports) for folder in folders}
+    circles = _find_cycles(folders, needs)
+    order = _sort_cycles(circles, needs)
+    place = {folder: at for at, circle in enumerate(order) for folder in circle}
+    return [
+        FileGroup(
+            tuple(path for path in paths if folder_of(path) in circle),
+            tuple(sorted({place[other] for folder in circle for other in needs[folder]} - {at})),
+        )
+        for at, circle in enumerate(order)
+    ]
+
+
+def folder_of(path: str) -> str:
+    """The folder of a path; empty at the top.
+
+    >>> folder_of("a/b/c.py"), folder_of("c.py")
+    ('a/b', '')
+    """
+    return path.rpartition("/")[0]
+
+
+def _imported_folders(folder: str, paths: Sequence[str], imports: Imports) -> set[str]:
+    """The other folders that the files of a folder import from."""
+    here = set(paths)
+    targets = (target for path in paths if folder_of(path) == folder for target in imports.get(path, ()))
+    return {folder_of(target) for target in targets if target in here} - {folder}
+
+
+def _find_cycles(folders: Sequence[str], needs: Mapping[str, set[str]]) -> list[tuple[str, ...]]:
+    """Folders that lead back to each other, together; all others alone. A plan has few enough that all pairs are tried."""
+    reached = {folder: _reachable_folders(folder, needs) for folder in folders}
+    circles: dict[str, tuple[str, ...]] = {}
+    for folder in folders:
+        if not any(folder in circle for circle in circles.values()):
+            same = (
+                other for other in folders if other == folder or (other in reached[folder] and folder in reached[other])
+            )
+            circles[folder] = tuple(same)
+    return list(circles.values())
+
+
+def _reachable_folders(start: str, needs: Mapping[str, set[str]]) -> set[str]:
+    found: set[str] = set()
+    wave = {start}
+    while wave:
+        wave = {other for folder in wave for other in needs[folder]} - found
+        found |= wave
+    return found
+
+
+def _sort_cycles(circles: Sequence[tuple[str, ...]], needs: Mapping[str, set[str]]) -> list[tuple[str, ...]]:
+    """Each circle behind those that it needs; of those that could come next the one that was named first."""
+    of = {folder: at for at, circle in enumerate(circles) for folder in circle}
+    sorter = TopologicalSorter({at: _needed_cycles(circle, of, needs) - {at} for at, circle in enumerate(circles)})
+    sorter.prepare()
+    order: list[int] = []
+    ready: list[int] = []
+    while sorter.is_active():
+        ready = sorted([*ready, *sorter.get_ready()])
+        order.append(ready.pop(0))
+        sorter.done(order[-1])
+    return [circles[at] for at in order]
+
+
+def _needed_cycles(circle: Iterable[str], of: Mapping[str, int], needs: Mapping[str, set[str]]) -> set[int]:
+    return {of[other] for folder in circle for other in needs[folder]}
+
 
 FileRelation = Literal[
     "definition", "reference", "source", "registry", "partner", "config", "migration", "test", "docs"

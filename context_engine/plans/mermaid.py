@@ -13,8 +13,7 @@ from typing import Literal, NamedTuple
 
 from context_engine.plans.dependency_graph import GraphTiming, StepGraph, build_graph, compute_timing
 from context_engine.plans.model import DAY_HOURS, Plan, step_numbers
-from context_engine.plans.plan_lifecycle import DONE
-from context_engine.plans.plan_progress import Execution
+from context_engine.plans.plan_events import DONE, Execution
 from context_engine.storage.timestamps import DAY_S, iso
 
 Direction = Literal["TD", "LR"]

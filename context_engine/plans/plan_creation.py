@@ -21,15 +21,14 @@ from context_engine.context.project_knowledge import REPOSITORY_WORDS
 from context_engine.context.refinement import SecondPass
 from context_engine.context.refinement_prompt import TOKENS_MAX, Part, brief
 from context_engine.errors import CallError
+from context_engine.plans.changeset import PlanRequest, PlanSources, PlanWorkspace
 from context_engine.plans.mermaid import draw_dependencies
 from context_engine.plans.model import Plan, PlanDiagram, PlanStep, step_numbers
 from context_engine.plans.operations import check_done_steps
 from context_engine.plans.plan_draft import DraftStatus, PlanDraft, draft_plan
-from context_engine.plans.plan_lifecycle import DONE
-from context_engine.plans.plan_parsing import parse_plan
-from context_engine.plans.plan_progress import Execution
+from context_engine.plans.plan_events import DONE, Execution
+from context_engine.plans.plan_json import parse_plan
 from context_engine.plans.plan_repository import LoadedPlan, PlanRepository, SavedPlan
-from context_engine.plans.plan_sources import PlanRequest, PlanSources, PlanWorkspace
 from context_engine.plans.plan_validation import PlanValidation, WorkspacePaths, raise_fatal_errors, validate_plan
 
 NEAR_MAX = 3

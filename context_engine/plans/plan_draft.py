@@ -7,7 +7,7 @@ places that speak for it. How sure all of it is stands in `confidence_score`, an
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,16 +16,240 @@ from context_engine.context.commands import Command
 from context_engine.context.enhance import BINDING, repository_commands
 from context_engine.context.project_knowledge import Remembered
 from context_engine.context.related_files import is_test
+from context_engine.context.resolve_references import Reference
 from context_engine.errors import CallError
-from context_engine.plans.changeset import QUERY_CHARS_MAX, ChangeSet, find_change_set, find_tests
-from context_engine.plans.effort import format_effort
-from context_engine.plans.file_groups import folder_of, group_files
-from context_engine.plans.intent import TaskIntent, find_mentions, parse_intent, strip_commit_prefix
-from context_engine.plans.model import Milestone, Plan, PlanArchitecture, PlanScope, PlanStep, TestingStrategy
-from context_engine.plans.open_questions import find_questions
-from context_engine.plans.plan_sources import PlanRequest, PlanSources
-from context_engine.plans.risks import find_risks
+from context_engine.plans.changeset import (
+    QUERY_CHARS_MAX,
+    RENAMING_KINDS,
+    AffectedFile,
+    ChangeSet,
+    PlanRequest,
+    PlanSources,
+    TaskIntent,
+    bare_name,
+    find_change_set,
+    find_mentions,
+    find_tests,
+    folder_of,
+    group_files,
+    parse_intent,
+    strip_commit_prefix,
+)
+from context_engine.plans.model import (
+    Milestone,
+    Plan,
+    PlanArchitecture,
+    PlanQuestion,
+    PlanRisk,
+    PlanScope,
+    PlanStep,
+    TestingStrategy,
+    format_effort,
+)
 from context_engine.plans.step_ordering import PlanTask, build_steps, deferred_titles
+from context_engine.text.words import STOP_WORDS, words
+
+QUESTIONS_MAX = 6
+CANDIDATES_MAX = 5
+FLAT_FROM = 5
+FLAT_SHARE = 0.9
+"""When the fifth file is worth nine tenths of the first, none of them stands out."""
+PROHIBITING_TYPES = frozenset(("rule", "decision", "decisions", "preferences"))
+CLASH_WORDS = 2
+"""Words of the task that a rule must speak of before it is asked whether the task breaks it."""
+VAGUE = frozenset(
+    "app application better bug bugs change changes clean cleaner cleanup code codebase enhance error errors everything faster fix "
+    "fixes good great help improve improvement improvements issue issues less make more need nice nicer optimise optimize "
+    "performance please polish problem problems project proper quality refactor refactoring repo repository some something stuff "
+    "system thing things update updates want work working works".split()
+)
+"""Words that a task can be made of without saying what is to change."""
+_FORBIDS = re.compile(
+    r"\b(?:never|must not|mustn't|do not|don't|not allowed|avoid|no longer|forbidden|instead of)\b", re.IGNORECASE
+)
+TEXT_CHARS_MAX = 240
+
+
+def find_questions(
+    task: str, wanted: TaskIntent, change: ChangeSet, recalled: Sequence[Remembered]
+) -> tuple[PlanQuestion, ...]:
+    """What is open, what matters most first; ids count from q1."""
+    told = [
+        *_ask_about_names(wanted, change.references),
+        *_ask_about_ranking(task, change),
+        *_ask_about_rename(wanted),
+        *_ask_about_rules(task, recalled),
+    ]
+    return tuple(
+        PlanQuestion(id=f"q{number}", text=text, candidates=tuple(candidates[:CANDIDATES_MAX]))
+        for number, (text, candidates) in enumerate(told[:QUESTIONS_MAX], 1)
+    )
+
+
+def _ask_about_names(wanted: TaskIntent, references: Sequence[Reference]) -> Iterator[tuple[str, list[str]]]:
+    for each in references:
+        if each.is_ambiguous:
+            yield f"Which `{each.text.strip('`')}` is meant?", [str(place) for place in each.resolved]
+        elif each.is_missing and wanted.kind != "add" and not _is_spelled_longer(each):  # what is to be added is new
+            yield f"`{each.text.strip('`')}` was not found: is it new, or called otherwise?", [*each.near]
+
+
+def _is_spelled_longer(reference: Reference) -> bool:
+    """Whether the name is there with a mark at its end that people leave out: Ruby's `empty?`, `save!`, `name=`."""
+    name = bare_name(reference)
+    return any(near != name and near.rstrip("?!=") == name for near in reference.near)
+
+
+def _ask_about_ranking(task: str, change: ChangeSet) -> Iterator[tuple[str, list[str]]]:
+    """A ranking that says nothing is asked about, unless the task itself said where it belongs."""
+    if change.of("definition", "reference"):
+        return
+    if change.files and _significant_words(task) <= VAGUE:
+        yield (
+            "The task does not say what is to change: which part, and how is it to be?",
+            [each.path for each in change.files],
+        )
+        return
+    if not change.files:
+        yield "No file of this workspace has to do with the words of the task: where does it belong?", []
+    elif len(change.curve) >= FLAT_FROM and change.curve[FLAT_FROM - 1] >= FLAT_SHARE:
+        yield "No file stands out for this task: where does it belong?", [each.path for each in change.files]
+
+
+def _ask_about_rename(wanted: TaskIntent) -> Iterator[tuple[str, list[str]]]:
+    if wanted.kind == "rename" and not wanted.new_name:
+        yield f"What is `{wanted.names[0]}` to be called?" if wanted.names else "What is the new name?", []
+
+
+def _ask_about_rules(task: str, recalled: Sequence[Remembered]) -> Iterator[tuple[str, list[str]]]:
+    """Rules and decisions that forbid something and speak of what the task speaks of."""
+    asked = _significant_words(task)
+    for each in recalled:
+        said = " ".join((each.content or each.title).split())
+        if (
+            each.type in PROHIBITING_TYPES
+            and _FORBIDS.search(said)
+            and len(asked & _significant_words(said)) >= CLASH_WORDS
+        ):
+            yield (
+                f"{each.quoted(TEXT_CHARS_MAX)}. Does this task go against it?",
+                ["yes", "no"],
+            )
+
+
+def _significant_words(text: str) -> set[str]:
+    return {word.lower() for word in words(text) if word.lower() not in STOP_WORDS and len(word) > 2}
+
+
+RISKS_MAX = 8
+FILES_ASSESSED_MAX = 5
+"""Main files that are asked about; a plan with more has its risks elsewhere."""
+HOT_SHARE = 10
+"""One file in ten is hot: those that are changed most these days."""
+HOT_MAX = 50
+LONG_LINES = 300
+"""Churn alone is work, churn in a long file is where mistakes are made (churn x size predicts them best of what is cheap)."""
+IMPORTERS_MIN = 10
+AUTHORS_MIN = 4
+"""From here on nobody knows a file alone."""
+AUTHOR_COMMITS_MIN = 2
+"""Whoever changed it once does not count as one who knows it."""
+_SECRET = re.compile(
+    r"(?:^|[/_.-])(?:auth\w*|login|session|passwords?|secrets?|tokens?|crypto?\w*|permissions?|acl|oauth\w*|jwt|csrf|sso)(?:[/_.-]|$)",
+    re.IGNORECASE,
+)
+
+
+def find_risks(wanted: TaskIntent, change: ChangeSet, sources: PlanSources) -> tuple[PlanRisk, ...]:
+    """What the data say, the likeliest first."""
+    main = change.main()[:FILES_ASSESSED_MAX]
+    told = [
+        *_task_risks(wanted, change),
+        *(risk for each in main for risk in _file_risks(each, wanted, change, sources)),
+    ]
+    order = {"high": 0, "medium": 1, "low": 2}
+    return tuple(sorted(dict.fromkeys(told), key=lambda risk: order[risk.likelihood]))[:RISKS_MAX]
+
+
+def _task_risks(wanted: TaskIntent, change: ChangeSet) -> Iterator[PlanRisk]:
+    migrations = change.of("migration")
+    if migrations:
+        yield PlanRisk(
+            f"{migrations[0].path} belongs to the migrations: data that exists has to survive",
+            "Write the way back as well, and try both on a copy of real data.",
+            "high",
+        )
+    if wanted.kind in RENAMING_KINDS and change.of("reference"):
+        count = len(change.of("reference"))
+        yield PlanRisk(
+            f"{_files(count)} name{'s' if count == 1 else ''} it in the text; names that are put together at run time are not seen",
+            "Search for parts of the name, in strings, templates and configuration too.",
+            "medium",
+        )
+
+
+def _file_risks(each: AffectedFile, wanted: TaskIntent, change: ChangeSet, sources: PlanSources) -> Iterator[PlanRisk]:
+    yield from _import_risks(each, wanted, sources)
+    yield from _churn_risks(each, sources)
+    if each.part in ("definition", "source") and not change.of("test"):
+        yield PlanRisk(
+            f"no test goes by the name of {each.path}, and none was found for the task",
+            "Write a test of what it does today before it is changed.",
+            "high",
+        )
+    if _SECRET.search(each.path):
+        yield PlanRisk(
+            f"{each.path} guards access or keeps secrets",
+            "Have somebody else look at the change; test what must be refused.",
+            "medium",
+        )
+
+
+def _import_risks(each: AffectedFile, wanted: TaskIntent, sources: PlanSources) -> Iterator[PlanRisk]:
+    """A file that many import is an interface, whatever it is called."""
+    try:
+        importers = len(sources.code.importers(each.path))
+    except CallError:
+        return
+    if importers >= IMPORTERS_MIN:
+        yield PlanRisk(
+            f"{importers} files import {each.path}",
+            "Keep the names and arguments that others use, or change all of them in the same commit.",
+            "high" if wanted.kind in ("refactor", "remove", "rename", "upgrade") else "medium",
+        )
+
+
+def _churn_risks(each: AffectedFile, sources: PlanSources) -> Iterator[PlanRisk]:
+    record = sources.past.record(each.path) if sources.past else None
+    if record is None or sources.past is None:
+        return
+    hot = [getattr(one, "path", "") for one in sources.past.hot(HOT_MAX)]
+    lines = _lines(each.path, sources)
+    if each.path in hot[: max(1, len(hot) // HOT_SHARE)] and lines >= LONG_LINES:
+        yield PlanRisk(
+            f"{each.path} has {lines:,} lines and is among the files that change most these days ({record.commits} commits)",
+            "Keep the change small and bring it in soon: others are changing the same file.",
+            "medium",
+        )
+    authors = [name for name, commits in record.authors if commits >= AUTHOR_COMMITS_MIN]
+    if len(authors) >= AUTHORS_MIN:
+        yield PlanRisk(
+            f"{len(authors)} people have changed {each.path} more than once",
+            f"Ask {authors[0]}, who changed it most, before its behaviour changes.",
+            "low",
+        )
+
+
+def _lines(path: str, sources: PlanSources) -> int:
+    try:
+        return sources.code.outline(path).lines
+    except CallError:
+        return 0
+
+
+def _files(count: int) -> str:
+    return f"{count} file{'s' * (count != 1)}"
+
 
 DraftStatus = Literal["ready", "needs_clarification", "draft_rejected"]
 

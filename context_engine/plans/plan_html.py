@@ -17,10 +17,9 @@ import msgspec
 
 from context_engine.plans import mermaid
 from context_engine.plans.model import Plan, step_numbers
-from context_engine.plans.plan_lifecycle import Approval
+from context_engine.plans.plan_events import Approval, Execution
+from context_engine.plans.plan_json import PlanVersion
 from context_engine.plans.plan_markdown import render_history, render_plan, render_table, single_line
-from context_engine.plans.plan_progress import Execution
-from context_engine.plans.plan_version import PlanVersion
 
 HTML_BYTES_MAX = 1_000_000
 """A larger file is too large to attach to a ticket or an email; texts are cut until it fits."""

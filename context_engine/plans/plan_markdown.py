@@ -6,12 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from context_engine.plans.dependency_graph import build_graph, compute_timing
-from context_engine.plans.effort import format_effort
-from context_engine.plans.model import Plan, PlanStep, step_numbers
+from context_engine.plans.model import Plan, PlanStep, format_effort, step_numbers
 from context_engine.plans.plan_diff import STEP_ORDER, FieldChange, PlanDifference, summarize
-from context_engine.plans.plan_lifecycle import DONE
-from context_engine.plans.plan_progress import Execution, StepState
-from context_engine.plans.plan_version import PlanVersion
+from context_engine.plans.plan_events import DONE, Execution, StepState
+from context_engine.plans.plan_json import PlanVersion
 from context_engine.text.visible_text import one_line
 
 BAR_CHARS = 20

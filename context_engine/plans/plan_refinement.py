@@ -20,7 +20,6 @@ from context_engine.context.refinement import SecondPass
 from context_engine.context.refinement_prompt import Part, brief
 from context_engine.context.resolve_references import Place, resolved
 from context_engine.errors import Conflict, InvalidArgument, PlanNotFound
-from context_engine.plans.feedback import parse_feedback
 from context_engine.plans.model import Plan, PlanEvidence, find_step, step_numbers
 from context_engine.plans.operations import (
     AppliedOperation,
@@ -28,12 +27,13 @@ from context_engine.plans.operations import (
     answer_operations,
     apply_operations,
     check_done_steps,
+    parse_feedback,
 )
 from context_engine.plans.plan_creation import PlanFactory, SaveOptions
 from context_engine.plans.plan_diff import PlanDifference, compare_plans
-from context_engine.plans.plan_lifecycle import DONE
+from context_engine.plans.plan_events import DONE
+from context_engine.plans.plan_json import PlanFinding, parse_plan
 from context_engine.plans.plan_markdown import single_line
-from context_engine.plans.plan_parsing import PlanFinding, parse_plan
 from context_engine.plans.plan_repository import LoadedPlan, PlanRepository, SavedPlan
 from context_engine.plans.plan_validation import PlanValidation, WorkspacePaths, raise_fatal_errors, validate_plan
 

@@ -27,20 +27,33 @@ from context_engine.errors import (
     TooLarge,
 )
 from context_engine.plans import plan_listing
-from context_engine.plans.drift import PlanDrift, PlanWorkTree
 from context_engine.plans.model import Plan, step_numbers
 from context_engine.plans.plan_diff import compare_plans, summarize
-from context_engine.plans.plan_index import ARCHIVED, NAME_CHARS_MAX, PlanIndex, shorten_headline
-from context_engine.plans.plan_lifecycle import DONE, Approval
-from context_engine.plans.plan_listing import PlanListPage
-from context_engine.plans.plan_parsing import BYTES_MAX, ParsedPlan, normalize_plan, parse_plan
-from context_engine.plans.plan_progress import Execution, PlanEvent, RetryLimits, fold_progress
-from context_engine.plans.plan_requests import PROGRESS_MODES, PlanQuery
-from context_engine.plans.plan_serialization import carry_forward, hash_content, hash_step
-from context_engine.plans.plan_storage import PlanState, PlanStorage, check_version, unknown_plan
+from context_engine.plans.plan_events import DONE, Approval, Execution, PlanEvent, RetryLimits, fold_progress
+from context_engine.plans.plan_json import (
+    BYTES_MAX,
+    ChangeType,
+    ParsedPlan,
+    PlanVersion,
+    carry_forward,
+    hash_content,
+    hash_step,
+    normalize_plan,
+    parse_plan,
+)
+from context_engine.plans.plan_listing import PROGRESS_MODES, PlanListPage, PlanQuery, make_slugs, resolve_slug
+from context_engine.plans.plan_storage import (
+    ARCHIVED,
+    NAME_CHARS_MAX,
+    PlanIndex,
+    PlanState,
+    PlanStorage,
+    check_version,
+    shorten_headline,
+    unknown_plan,
+)
 from context_engine.plans.plan_validation import PlanValidation, WorkspacePaths, raise_fatal_errors, validate_plan
-from context_engine.plans.plan_version import ChangeType, PlanVersion
-from context_engine.plans.slugs import make_slugs, resolve_slug
+from context_engine.plans.step_tracking import PlanDrift, PlanWorkTree
 from context_engine.storage.numbered_versions import name as file_of
 from context_engine.storage.timestamps import iso
 

@@ -17,20 +17,16 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from context_engine.context.project_knowledge import Team
 from context_engine.errors import ContextEngineError, FileNotFound
 from context_engine.history.file_history import History
-from context_engine.plans.approval_events import ApprovalService
-from context_engine.plans.approvals import PlanRules
-from context_engine.plans.change_verification import ChangeVerifier, Review, parse_commands
-from context_engine.plans.drift import PlanWorkTree
+from context_engine.plans.approval_service import ApprovalService
+from context_engine.plans.changeset import PlanSources, PlanWorkspace
 from context_engine.plans.plan_creation import PlanFactory
-from context_engine.plans.plan_execution import Files, PlanExecutor
-from context_engine.plans.plan_index import PlanIndex
-from context_engine.plans.plan_progress import RetryLimits
+from context_engine.plans.plan_events import PlanRules, RetryLimits
+from context_engine.plans.plan_execution import ChangeVerifier, Files, PlanExecutor, Review, parse_commands
 from context_engine.plans.plan_refinement import PlanRefiner
 from context_engine.plans.plan_repository import PlanRepository
-from context_engine.plans.plan_sources import PlanSources, PlanWorkspace
-from context_engine.plans.plan_storage import PlanStorage
+from context_engine.plans.plan_storage import PlanIndex, PlanStorage
 from context_engine.plans.plan_validation import WorkspacePaths
-from context_engine.plans.step_tracking import StepTracker
+from context_engine.plans.step_tracking import PlanWorkTree, StepTracker
 from context_engine.repo.git import Git
 from context_engine.repo.paths import Root
 from context_engine.secrets import mask

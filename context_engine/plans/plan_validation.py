@@ -17,7 +17,7 @@ import msgspec
 from context_engine.errors import Cycle, DanglingDependency
 from context_engine.plans.dependency_graph import StepGraph, build_graph, compute_closure, sort_in_plan_order
 from context_engine.plans.model import Plan, PlanStep, step_numbers
-from context_engine.plans.plan_parsing import PlanFinding, normalize_plan
+from context_engine.plans.plan_json import PlanFinding, normalize_plan
 
 REMARKS_MAX = 50
 """Told of each kind: who has more to mend begins with these."""

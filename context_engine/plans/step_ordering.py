@@ -10,9 +10,17 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from context_engine.context.commands import Command
-from context_engine.plans.changeset import MAIN_SHARE, AffectedFile, ChangeSet, FileRelation
-from context_engine.plans.file_groups import Imports, folder_of, group_files
-from context_engine.plans.intent import TaskIntent, TaskKind
+from context_engine.plans.changeset import (
+    MAIN_SHARE,
+    AffectedFile,
+    ChangeSet,
+    FileRelation,
+    Imports,
+    TaskIntent,
+    TaskKind,
+    folder_of,
+    group_files,
+)
 from context_engine.plans.model import Estimate, Level, PlanStep
 
 EVIDENCE_MAX = 40

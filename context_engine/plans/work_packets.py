@@ -13,14 +13,16 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from context_engine.context.budget import Count
+from context_engine.context.refinement_prompt import Part
 from context_engine.context.widen import symbol_at, widened
 from context_engine.errors import CallError
 from context_engine.model import FileOutline
+from context_engine.plans.changeset import PlanWorkspace
 from context_engine.plans.model import Plan, PlanStep, step_numbers
-from context_engine.plans.plan_sources import PlanWorkspace
 from context_engine.text.lines import count as count_lines
 from context_engine.text.lines import cut_out
 from context_engine.text.spans import LineSpan, merge
+from context_engine.text.visible_text import one_line
 
 TOKENS_MAX = 2_000
 """Of one packet, as the contract has it."""
@@ -167,3 +169,27 @@ def _read_span(path: str, span: LineSpan, code: PlanWorkspace) -> str:
     except CallError:
         return ""
     return cut_out(text, span.first, min(span.last, count_lines(text)))
+
+
+STEP_TASK = (
+    "Write the changes of one step of a plan, as JSON by the schema, and nothing that belongs to another step. Quote text that is to "
+    "be replaced exactly as it stands below; give new files whole. What you do not know, do not guess: leave the file out."
+)
+
+
+def step_prompt_parts(packet: WorkPacket, context: str = "") -> list[Part]:
+    """What stands in the brief, the most important first."""
+    step = packet.step
+    code = [
+        f"{one_line(file.path)}:{each.span} {each.symbol}\n{each.text.rstrip()}"
+        for file in packet.files
+        for each in file.snippets
+    ]
+    named = [f"{one_line(file.path)} ({file.change})" for file in packet.files]
+    return [
+        Part("Step", [step.title, *step.description.split("\n")[:1]]),
+        Part("What the caller adds", [context] if context.strip() else []),
+        Part("Done when", list(step.acceptance_criteria)),
+        Part("Files", named),
+        Part("Code", code),
+    ]

@@ -20,7 +20,7 @@ from context_engine.review.validation.validation_request import Validated, Wante
 from context_engine.secrets import Secret
 
 if TYPE_CHECKING:
-    from context_engine.plans.plan_parsing import PlanFinding
+    from context_engine.plans.plan_json import PlanFinding
     from context_engine.plans.plan_validation import WorkspacePaths as PlanGround
     from context_engine.review.validation.remark import Severity
 
@@ -79,7 +79,7 @@ def plan_reader(ground: Callable[[], PlanGround]) -> Callable[[object], Iterator
     """What whoever knows plans says of one; `ground` are the paths it may speak of."""
 
     def read(value: object) -> Iterator[PlanRemark]:
-        from context_engine.plans.plan_parsing import parse_plan  # 20 ms, for those who validate a plan
+        from context_engine.plans.plan_json import parse_plan  # 20 ms, for those who validate a plan
         from context_engine.plans.plan_validation import validate_plan
 
         plan, remarks = parse_plan(value)

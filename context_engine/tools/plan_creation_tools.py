@@ -19,7 +19,7 @@ from context_engine.tools.arguments import (
 )
 from context_engine.tools.context_tools import count_model_tokens
 from context_engine.tools.edit_arguments import ContentArg, EditListArg, read_fields, read_objects
-from context_engine.tools.plan_packets import packet_rows
+from context_engine.tools.plan_step_tools import packet_rows
 from context_engine.tools.tool import Call, Reply, tool
 from context_engine.tools.truncate import NOTE_CHARS, compact_json, drop_empty, reply_size
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from context_engine.engine import Engine
     from context_engine.plans.model import Plan, PlanStep
     from context_engine.plans.plan_creation import CreationResult, SaveOptions
+    from context_engine.plans.plan_events import Execution
     from context_engine.plans.plan_execution import ExecutionResult, FileChange
-    from context_engine.plans.plan_progress import Execution
 
 FILES_MAX = 30
 STEPS_MAX = 20
@@ -167,7 +167,7 @@ def create_plan(
 
 
 def _plan_request(task: str, files: int, chosen: Filter, mvp_only: bool, diagrams: bool, scoped: bool) -> Any:
-    from context_engine.plans.plan_sources import PlanRequest
+    from context_engine.plans.changeset import PlanRequest
 
     return PlanRequest(task, files, chosen, mvp_only=mvp_only, with_diagrams=diagrams, with_scope=scoped)
 
@@ -179,7 +179,7 @@ def _refine_by_model(
     from dataclasses import replace
 
     from context_engine.plans.plan_creation import creation_prompt, first_errors
-    from context_engine.plans.plan_parsing import draft_schema
+    from context_engine.plans.plan_json import draft_schema
 
     second = creation_prompt(made, draft_schema(), tokens)
     again = replace(saving, plan_id=made.plan.id if made.saved else "", submission_id=second.submission_id)
@@ -255,7 +255,7 @@ def _context_row(made: "CreationResult") -> dict[str, Any]:
 
 def _fit_created_plan(plan: "Plan", room: int) -> dict[str, Any]:
     """The plan as JSON; of one that is too long the evidence is cut, then the descriptions, then told from its beginning."""
-    from context_engine.plans.plan_serialization import serialize_plan
+    from context_engine.plans.plan_json import serialize_plan
 
     told = serialize_plan(plan)
     if reply_size(compact_json(told)) <= room:
@@ -339,8 +339,8 @@ def execute_plan(
 
 def _load_standing(engine: "Engine", plan: Any, plan_id: str) -> _PlanStanding:
     """The plan that is meant, kept or handed in, and how far it is. Raises: InvalidArgument, PlanNotFound."""
-    from context_engine.plans.plan_parsing import parse_plan
-    from context_engine.plans.plan_progress import fold_progress
+    from context_engine.plans.plan_events import fold_progress
+    from context_engine.plans.plan_json import parse_plan
 
     if bool(plan_id.strip()) == (plan is not None):
         raise InvalidArgument(
@@ -359,7 +359,7 @@ def _load_standing(engine: "Engine", plan: Any, plan_id: str) -> _PlanStanding:
 
 def _unsaved_standing(plan: "Plan", engine: "Engine") -> _PlanStanding:
     """A plan that only the caller has: nobody has begun it. Raises: Cycle, DanglingDependency."""
-    from context_engine.plans.plan_progress import fold_progress
+    from context_engine.plans.plan_events import fold_progress
     from context_engine.plans.plan_validation import raise_fatal_errors, validate_plan
 
     checked = validate_plan(plan, engine.plans.paths)
@@ -418,7 +418,7 @@ def _changes_by_model(
 
     if not number or assist == "off":
         return (), Climbed()
-    from context_engine.plans.step_prompt import STEP_TASK, step_prompt_parts
+    from context_engine.plans.work_packets import STEP_TASK, step_prompt_parts
 
     made = build_packet(stand.plan, _target_step(stand, number), engine.plans.sources().code, engine.team().count)
     arguments: dict[str, Any] = {"plan_id": stand.plan.id, "step_number": number}
@@ -442,7 +442,7 @@ def _choose_steps(stand: _PlanStanding, mode: str, number: int) -> "list[PlanSte
     """The steps whose packets are wanted: the one named; the next one; all that are ready; all that are left, in their order."""
     from context_engine.plans.dependency_graph import build_graph
     from context_engine.plans.model import find_step
-    from context_engine.plans.plan_lifecycle import DONE
+    from context_engine.plans.plan_events import DONE
 
     if number:
         return [find_step(stand.plan, number)]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from context_engine.context.refinement import ASSISTS, Climbed
 from context_engine.errors import NotIndexed
 from context_engine.plans import mermaid
-from context_engine.plans.file_groups import folder_of
+from context_engine.plans.changeset import folder_of
 from context_engine.plans.plan_diff import compare_plans, serialize_difference
 from context_engine.plans.plan_markdown import render_difference, render_plan
 from context_engine.storage import timestamps
@@ -21,15 +21,14 @@ from context_engine.tools.arguments import (
     TextListArg,
     argument_error,
 )
-from context_engine.tools.plan_arguments import PLAN_ID, ObjectRows, PlanArgument
-from context_engine.tools.plan_replies import fit_plan, format_reply
+from context_engine.tools.plan_tools import PLAN_ID, ObjectRows, PlanArgument, fit_plan, format_reply
 from context_engine.tools.tool import Call, Reply, tool
 from context_engine.tools.truncate import NOTE_CHARS, compact_json, drop_empty, reply_size, take_fitting_rows
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
     from context_engine.plans.model import Plan
-    from context_engine.plans.plan_progress import Execution
+    from context_engine.plans.plan_events import Execution
     from context_engine.plans.plan_refinement import Refinement, RefinementRequest
 
 FORMATS = ("json", "markdown")
@@ -104,7 +103,7 @@ def _refine_by_model(
     """What is left of the feedback, taken up by a model, or handed to the caller; nothing when nothing is left."""
     from dataclasses import replace
 
-    from context_engine.plans.plan_parsing import draft_schema
+    from context_engine.plans.plan_json import draft_schema
     from context_engine.plans.plan_refinement import RefinementRequest, refinement_prompt
 
     if assist == "off" or (assist == "auto" and not made.plan.open_feedback):
@@ -248,8 +247,8 @@ def visualize_plan(
 
 def _load_drawable(engine: "Engine", plan_id: str, sent: Any, version: int | None) -> "tuple[Plan, Execution]":
     """The plan that is meant, and how far it is: not begun, where it is not on the desk."""
-    from context_engine.plans.plan_parsing import parse_plan
-    from context_engine.plans.plan_progress import fold_progress
+    from context_engine.plans.plan_events import fold_progress
+    from context_engine.plans.plan_json import parse_plan
 
     if sent is not None:
         plan = parse_plan(sent).plan

@@ -1,39 +1,130 @@
 """Tools for carrying a plan out: have it approved of, start its steps, complete or fail them, see how far it is."""
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from context_engine.tools.file_tools import SHA_CHARS
+from context_engine.tools.truncate import compact_json, cut_to_size, drop_empty
+
+if TYPE_CHECKING:
+    from context_engine.plans.changeset import PlanSources
+    from context_engine.plans.model import Plan, PlanStep
+    from context_engine.plans.plan_events import Execution
+    from context_engine.plans.work_packets import PacketFile, WorkPacket
+    from context_engine.tools.plan_tools import PlanToolsEngine
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
 
 from context_engine.errors import CallError, ContextEngineError, NeedsApproval
-from context_engine.plans.diffstat import compute_diffstat
 from context_engine.plans.model import step_numbers
+from context_engine.plans.plan_diff import compute_diffstat
+from context_engine.plans.plan_events import (
+    AGENT,
+    DECISIONS,
+    HOURS_MAX,
+    PERSON,
+    CompletionReport,
+    StepCaller,
+    serialize_execution,
+)
 from context_engine.plans.plan_markdown import render_plan, render_progress
-from context_engine.plans.plan_progress import serialize_execution
-from context_engine.plans.plan_requests import AGENT, DECISIONS, HOURS_MAX, PERSON, CompletionReport, StepCaller
 from context_engine.tools.arguments import BooleanArg, ChoiceArg, IntegerArg, TextArg, TextListArg
-from context_engine.tools.plan_arguments import (
+from context_engine.tools.plan_tools import (
+    FORMATS,
     PLAN_ID,
     STEP,
     STEP_NUMBERS,
     UID,
     LongText,
     ObjectRows,
+    approval_row,
+    cut_lines,
+    format_reply,
     parse_step_numbers,
     which_step,
 )
-from context_engine.tools.plan_packets import packet_rows
-from context_engine.tools.plan_replies import cut_lines, format_reply
-from context_engine.tools.plan_tools import FORMATS, approval_row
 from context_engine.tools.tool import Call, Reply, tool
 from context_engine.tools.tool_questions import UserQuestion
-from context_engine.tools.truncate import NOTE_CHARS, cut_to_size, drop_empty, take_fitting_rows
+from context_engine.tools.truncate import NOTE_CHARS, take_fitting_rows
 
 if TYPE_CHECKING:
-    from context_engine.plans.approval_events import ApprovalOutcome, ApprovalRequest
-    from context_engine.plans.diffstat import Diffstat
+    from context_engine.plans.approval_service import ApprovalOutcome, ApprovalRequest
     from context_engine.plans.model import Plan
-    from context_engine.plans.plan_progress import Execution
+    from context_engine.plans.plan_diff import Diffstat
+    from context_engine.plans.plan_events import Execution
     from context_engine.plans.step_tracking import StepUpdate
     from context_engine.tools.plan_tools import PlanToolsEngine
+
+
+FIELDS_TOKENS = 200
+"""What a packet costs beside the words of its step and its files: the names of its fields, how to take it back."""
+TRIES = 4
+"""Each try is smaller by what the last one was too large by, and as a rule the second fits."""
+ROLLBACK = "apply_changes answers with backup_id: undo_edit with undo_id set to it takes everything back"
+
+
+def packet_rows(
+    engine: "PlanToolsEngine", plan: "Plan", execution: "Execution", steps: "Iterable[PlanStep]"
+) -> list[dict[str, Any]]:
+    """A packet for each of these steps."""
+    sources = engine.plans.sources()
+    rows = []
+    for step in steps:
+        row, shown = _fit_packet(plan, execution, step, sources)
+        engine.showed(shown)
+        rows.append(row)
+    return rows
+
+
+def _fit_packet(
+    plan: "Plan", execution: "Execution", step: "PlanStep", sources: "PlanSources"
+) -> tuple[dict[str, Any], list[str]]:
+    """The packet of a step as a row that costs no more than it may, and the files that it shows."""
+    from context_engine.plans.work_packets import TOKENS_MAX, build_packet
+
+    room, over, count = TOKENS_MAX - FIELDS_TOKENS, 0, sources.team.count
+    for _ in range(TRIES):
+        made = build_packet(plan, step, sources.code, count, tokens_max=room)
+        row = _packet_row(made, execution.steps[step.uid].status)
+        if (over := count(compact_json(row)) - TOKENS_MAX) <= 0:
+            break
+        room -= over
+    if over > 0:
+        row |= {"why": cut_to_size(step.title, TOKENS_MAX), "files": row.get("files", [])[:1]}
+    return row, [file.path for file in made.files if file.sha]
+
+
+def _packet_row(made: "WorkPacket", status: str) -> dict[str, Any]:
+    step = made.step
+    row = {
+        "step": made.number,
+        "uid": step.uid,
+        "title": step.title,
+        "status": status,
+        "why": step.description,
+        "waits_for": list(made.waits_for),
+        "files": [_file_row(each) for each in made.files],
+        "files_left_out": made.left_out or None,
+        "symbols": list(made.symbols),
+        "acceptance_criteria": list(step.acceptance_criteria),
+        "checks": list(step.checks),
+        "rollback": ROLLBACK,
+    }
+    return drop_empty(row)
+
+
+def _file_row(file: "PacketFile") -> dict[str, Any]:
+    row = {
+        "path": file.path,
+        "change": file.change,
+        "sha": file.sha[:SHA_CHARS],
+        "why": file.why,
+        "note": "it is not there now" if not file.sha and file.change != "create" else "",
+        "snippets": [
+            drop_empty({"lines": str(each.span), "symbol": each.symbol, "text": each.text}) for each in file.snippets
+        ],
+    }
+    return drop_empty(row)
 
 
 FILES_SHOWN_MAX = 50

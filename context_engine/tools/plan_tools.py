@@ -1,35 +1,199 @@
 """Tools for plans on the desk: save one, load it, list them, look at its history, go back to a version, delete it."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol
 
 import msgspec
 
+from context_engine.plans.model import Plan
+from context_engine.plans.plan_events import serialize_execution
+from context_engine.plans.plan_json import serialize_plan
+from context_engine.plans.plan_listing import ORDERS, PROGRESS_MODES, SORTS, STATUSES, PlanQuery
 from context_engine.plans.plan_markdown import render_history, render_plan
-from context_engine.plans.plan_progress import serialize_execution
-from context_engine.plans.plan_requests import ORDERS, PROGRESS_MODES, SORTS, STATUSES, PlanQuery
 from context_engine.storage import timestamps
 from context_engine.tools.arguments import (
     ENDLESS,
+    ArgumentType,
     BooleanArg,
     ChoiceArg,
     IntegerArg,
     TextArg,
     TextListArg,
     argument_error,
+    parse_json_text,
 )
-from context_engine.tools.plan_arguments import PLAN_ID, STEPS_MAX, PlanArgument
-from context_engine.tools.plan_replies import cut_lines, fit_plan, format_reply
 from context_engine.tools.tool import Call, Reply, tool
-from context_engine.tools.truncate import NOTE_CHARS, compact_json, drop_empty, reply_size, take_fitting_rows
+from context_engine.tools.truncate import (
+    NOTE_CHARS,
+    compact_json,
+    count_fitting,
+    cut_to_size,
+    drop_empty,
+    reply_size,
+    take_fitting_rows,
+)
 
 if TYPE_CHECKING:
     from context_engine.plans.model import Plan
-    from context_engine.plans.plan_lifecycle import Approval
+    from context_engine.plans.plan_events import Approval
+    from context_engine.plans.plan_json import PlanVersion
     from context_engine.plans.plan_repository import LoadedPlan
     from context_engine.plans.plan_service import PlanService
-    from context_engine.plans.plan_version import PlanVersion
     from context_engine.settings import Settings
+
+
+STEPS_MAX = 2_000
+"""More than any plan has."""
+PROSE_CHARS_MAX = 200_000
+"""Of an error or a note; more is a file."""
+UID = TextArg("Or its uid.", 0, 100)
+STEP = IntegerArg("Its number.", 1, ENDLESS)
+PLAN_ID = TextArg("Id or name.", 1)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanArgument(ArgumentType):
+    """A whole plan: an object, or one written as JSON in a text. Whoever reads it says what is wrong with it."""
+
+    json_type: ClassVar[str] = "object"
+    says: str
+
+    def read(self, name: str, value: Any) -> Any:
+        """What was sent, as it is."""
+        if not isinstance(value, str | Mapping):
+            raise argument_error(name, "must be an object or JSON in a text", "load_plan shows how a plan looks.")
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class LongText(ArgumentType):
+    """A text that may be a whole log: its middle is cut out when it is kept, so the limit is not worth a word in the schema."""
+
+    says: str
+
+    def read(self, name: str, value: Any) -> str:
+        """The text."""
+        return TextArg("", most=PROSE_CHARS_MAX).read(name, value)
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectRows(ArgumentType):
+    """A list of objects, for somebody else to check. `alone` is the field that a text in place of an object stands for."""
+
+    json_type: ClassVar[str] = "array"
+    says: str
+    alone: str = ""
+    most: int = 100
+
+    def schema(self) -> dict[str, Any]:
+        """A list of objects."""
+        return {"type": "array", "items": {"type": "object"}}
+
+    def read(self, name: str, value: Any) -> tuple[Mapping[str, Any], ...]:
+        """A list, or one written as JSON in a text; an object alone is a list of one."""
+        listed = parse_json_text(value) if isinstance(value, str) else value
+        listed = [listed] if isinstance(listed, Mapping) or (self.alone and isinstance(listed, str)) else listed
+        if not isinstance(listed, list | tuple):
+            raise argument_error(name, "must be a list of objects", f"Write {name}: [{{...}}].")
+        if len(listed) > self.most:
+            raise argument_error(name, f"has {len(listed):,} entries, at most {self.most} are allowed", "Send fewer.")
+        return tuple(self._row(f"{name}[{place}]", each) for place, each in enumerate(listed))
+
+    def _row(self, name: str, value: Any) -> Mapping[str, Any]:
+        if self.alone and isinstance(value, str):
+            return {self.alone: value}
+        if not isinstance(value, Mapping):
+            raise argument_error(name, "is no object", f"Write {name.partition('[')[0]}: [{{...}}].")
+        return value
+
+
+def which_step(number: int, uid: str) -> int | str:
+    """The step that a call is about. Raises: InvalidArgument when it names none."""
+    if not uid.strip() and not number:
+        raise argument_error("step_number", "is missing", "Name the step: step_number, or step_uid.")
+    return uid.strip() or number
+
+
+def parse_step_numbers(sent: tuple[str, ...]) -> tuple[int | str, ...]:
+    """Steps by number or uid, as a list of texts names them."""
+    return tuple(int(each) if each.isdecimal() and len(each) < 7 else each for each in sent)
+
+
+STEP_NUMBERS = TextListArg("Only these steps.", most=STEPS_MAX)
+
+
+SPARE = ("dependency_graph", "architecture", "evidence", "scope", "risks", "milestones", "testing_strategy")
+"""Left out of a plan too long for a reply, in this order, before steps are: the graph follows from them."""
+
+LEAST_CHARS = 100
+"""Of each field of a step that has no room even alone."""
+
+
+def fit_plan(plan: Plan, room: int, *, from_step: int = 1) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The plan as a reply of so many characters can hold it, and beside it what was left out; nothing when nothing was.
+
+    `steps_shown`, `steps_total`, `next_step` (the `from_step` to go on with), `fields_left_out`.
+    """
+    whole = serialize_plan(plan)
+    if from_step <= 1 and reply_size(compact_json(whole)) <= room:
+        return whole, {}
+    rows = whole.pop("steps")
+    left_out = _without_spare(whole, room // 2)
+    rest, space = rows[from_step - 1 :], room - reply_size(compact_json(whole))
+    shown = take_fitting_rows(rest, chars_max=space + NOTE_CHARS) or [_cut(row, space) for row in rest[:1]]
+    after = from_step - 1 + len(shown)
+    told = {
+        "steps_shown": len(shown),
+        "steps_total": len(rows),
+        "next_step": after + 1 if after < len(rows) else None,
+        "fields_left_out": left_out,
+    }
+    return whole | {"steps": list(shown)}, drop_empty(told)
+
+
+def _without_spare(whole: dict[str, Any], room: int) -> list[str]:
+    """Take out of the plan what it can be shown without, until it fits; what that was."""
+    left_out = []
+    for name in SPARE:
+        if reply_size(compact_json(whole)) <= room:
+            break
+        if whole.pop(name, None):
+            left_out.append(name)
+    return left_out
+
+
+def _cut(row: Mapping[str, Any], room: int) -> dict[str, Any]:
+    """A step that has no room even alone: its fields one after the other, the long ones by their beginnings."""
+    share = max(room // (2 * len(row)), LEAST_CHARS)
+    kept = {key: _beginning(value, share) for key, value in row.items()}
+    return kept | {"cut": sorted(key for key in row if kept[key] != row[key])}
+
+
+def _beginning(value: Any, room: int) -> Any:
+    """A text or a list up to so many characters; anything else as it is."""
+    if isinstance(value, str) and reply_size(value) > room:
+        return cut_to_size(value, room - 1) + "…"
+    if isinstance(value, list | tuple):
+        return value[: count_fitting(map(compact_json, value), chars_max=room)]
+    return value
+
+
+def cut_lines(text: str, room: int) -> str:
+    """A rendering up to so many characters, by whole lines; its last line says how much more there is."""
+    lines = text.split("\n")
+    count = count_fitting(lines, chars_max=room - NOTE_CHARS)
+    if count == len(lines):
+        return text
+    return "\n".join(
+        (*lines[:count], "", f"... {len(lines) - count:,} more lines: format json shows the rest in parts")
+    )
+
+
+def format_reply(told: Mapping[str, Any], kept: tuple[str, ...] = ()) -> str:
+    """A reply: `ok`, then what is told of it, without what is empty; `kept` stays whatever it is."""
+    full = {"ok": True, **told}
+    return compact_json({key: value for key, value in full.items() if key in kept or key in drop_empty({key: value})})
 
 
 class PlanToolsEngine(Protocol):

@@ -27,8 +27,8 @@ if __name__ == "__main__":
 
 from context_engine.plans import mermaid  # noqa: E402 - found beside this file
 from context_engine.plans.model import Estimate, Plan, PlanStep  # noqa: E402
-from context_engine.plans.plan_parsing import normalize_plan  # noqa: E402
-from context_engine.plans.plan_progress import PlanEvent, fold_progress  # noqa: E402
+from context_engine.plans.plan_events import PlanEvent, fold_progress  # noqa: E402
+from context_engine.plans.plan_json import normalize_plan  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 INSTALLED = ROOT / "build" / "mermaid"

@@ -24,8 +24,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from context_engine.context.project_knowledge import Team
 from context_engine.history.change_prediction import localised
+from context_engine.plans.changeset import PlanRequest, PlanSources
 from context_engine.plans.plan_draft import PlanDraft, draft_plan
-from context_engine.plans.plan_sources import PlanRequest, PlanSources
 from context_engine.plans.step_ordering import is_likely
 from evals.localisation.replay import Question, questions
 from evals.localisation.score import FILE, K, by_words, mirrors, ranked, recall

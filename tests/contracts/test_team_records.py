@@ -30,8 +30,8 @@ from context_engine.errors import (
     StoreUnusable,
 )
 from context_engine.memory.memory_requests import Draft, Revision, Wanted
-from context_engine.plans.approvals import DECIDED
-from context_engine.plans.plan_requests import PlanQuery as Planned
+from context_engine.plans.plan_events import DECIDED
+from context_engine.plans.plan_listing import PlanQuery as Planned
 from context_engine.sharing import synced_folder
 from context_engine.sharing.postgres_records import PostgresRecords
 from context_engine.sharing.records import Records

@@ -15,11 +15,9 @@ from context_engine.errors import (
     PlanNotFound,
     PreconditionFailed,
 )
-from context_engine.plans.approvals import find_deciding, fold_approvals, is_approved
 from context_engine.plans.model import Plan
-from context_engine.plans.plan_lifecycle import Approval
-from context_engine.plans.plan_progress import PlanEvent
-from context_engine.plans.plan_requests import PERSON, PlanQuery
+from context_engine.plans.plan_events import PERSON, Approval, PlanEvent, find_deciding, fold_approvals, is_approved
+from context_engine.plans.plan_listing import PlanQuery
 from tests.support.desks import Desks, plan, step
 
 THREE = plan(step("s1"), step("s2"), step("s3"))

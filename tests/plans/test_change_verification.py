@@ -11,8 +11,8 @@ import pytest
 
 from context_engine.edit.syntax_check import broken
 from context_engine.errors import InvalidArgument
-from context_engine.plans import change_verification
-from context_engine.plans.change_verification import NOT_ALLOWED, ChangeVerifier, FileVersions, Review
+from context_engine.plans import plan_execution
+from context_engine.plans.plan_execution import NOT_ALLOWED, ChangeVerifier, FileVersions, Review
 from tests.support.engines import GRAMMARS, LANGUAGES
 from tests.support.trees import git, repository
 
@@ -28,7 +28,7 @@ def verifier(root: Path, *commands: str) -> ChangeVerifier:
 
 
 def test_the_examples_hold() -> None:
-    assert doctest.testmod(change_verification).failed == 0
+    assert doctest.testmod(plan_execution).failed == 0
 
 
 def test_a_new_syntax_error_fails_and_an_old_one_does_not(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_what_a_review_objects_to_fails_and_a_review_that_fails_is_unknown(tmp_p
 @pytest.mark.parametrize(("before", "after"), [(b"a\nb", b"a\nc\n"), (b"a\n", b"a"), (None, b"x"), (b"x\ny\n", None)])
 def test_a_diff_for_a_review_is_one_that_git_reads(tmp_path: Path, before: bytes | None, after: bytes | None) -> None:
     root = repository(tmp_path / "repo", {"kept.txt": "kept\n"} | ({"a.txt": before} if before is not None else {}))
-    (tmp_path / "diff").write_text(change_verification.diff_file(FileVersions("a.txt", before, after)))
+    (tmp_path / "diff").write_text(plan_execution.diff_file(FileVersions("a.txt", before, after)))
     git(root, "apply", str(tmp_path / "diff"))
     found = root / "a.txt"
     assert (found.read_bytes() if found.exists() else None) == after

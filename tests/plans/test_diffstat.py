@@ -7,9 +7,9 @@ import doctest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.plans import diffstat as module
-from context_engine.plans.diffstat import ACTION_WORDS, Diffstat, PlannedFile, compute_diffstat
+from context_engine.plans import plan_diff as module
 from context_engine.plans.model import Plan
+from context_engine.plans.plan_diff import ACTION_WORDS, Diffstat, PlannedFile, compute_diffstat
 from tests.support.desks import plan, step
 
 PATHS = ("a.py", "b.py", "c.py")

@@ -24,8 +24,8 @@ from hypothesis import strategies as st
 
 from context_engine.errors import CallError, Conflict
 from context_engine.plans.model import Plan
-from context_engine.plans.plan_requests import PlanQuery
-from context_engine.plans.plan_version import decode_version
+from context_engine.plans.plan_json import decode_version
+from context_engine.plans.plan_listing import PlanQuery
 from tests.support.desks import Desks, plan, step
 
 WRITERS = 4

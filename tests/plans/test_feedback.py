@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.plans.feedback import parse_feedback
+from context_engine.plans.operations import parse_feedback
 
 
 @pytest.mark.parametrize(

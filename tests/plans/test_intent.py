@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.plans import intent as module
-from context_engine.plans.intent import find_mentions, parse_intent, strip_commit_prefix
+from context_engine.plans import changeset as module
+from context_engine.plans.changeset import find_mentions, parse_intent, strip_commit_prefix
 
 
 def test_the_examples_hold() -> None:

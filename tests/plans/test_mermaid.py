@@ -24,7 +24,7 @@ from context_engine.plans.mermaid import (
     escape_label,
 )
 from context_engine.plans.model import Estimate, Plan
-from context_engine.plans.plan_progress import Execution, PlanEvent, fold_progress
+from context_engine.plans.plan_events import Execution, PlanEvent, fold_progress
 from context_engine.storage.timestamps import DAY_S
 from evals.mermaid import check
 from tests.support.planned import plan_of, plans

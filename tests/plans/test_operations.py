@@ -21,8 +21,7 @@ from context_engine.plans.operations import (
     apply_operations,
     check_done_steps,
 )
-from context_engine.plans.plan_parsing import normalize_plan, parse_plan
-from context_engine.plans.plan_serialization import serialize_plan
+from context_engine.plans.plan_json import normalize_plan, parse_plan, serialize_plan
 from tests.support.planned import FILES, plan_of, plans
 
 

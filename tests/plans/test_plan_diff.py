@@ -18,7 +18,7 @@ from context_engine.plans.plan_diff import (
     serialize_difference,
     summarize,
 )
-from context_engine.plans.plan_serialization import hash_content
+from context_engine.plans.plan_json import hash_content
 from tests.support.planned import plan_of, plans
 
 

@@ -17,9 +17,9 @@ from context_engine.history.file_history import History
 from context_engine.history.mining import Miner
 from context_engine.model import Filter
 from context_engine.plans import plan_draft
+from context_engine.plans.changeset import PlanRequest, PlanSources
 from context_engine.plans.model import PlanStep
 from context_engine.plans.plan_draft import CONFIDENCE_MAX, PlanDraft, draft_plan
-from context_engine.plans.plan_sources import PlanRequest, PlanSources
 from context_engine.repo.git import Git
 from tests.support.engines import indexed, open_engine
 from tests.support.trees import git, repository, tree

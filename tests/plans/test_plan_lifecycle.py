@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from context_engine.errors import Conflict, PreconditionFailed
-from context_engine.plans.plan_lifecycle import APPROVAL_MOVES, STEP_MOVES, Approval, move_approval, move_step
+from context_engine.plans.plan_events import APPROVAL_MOVES, STEP_MOVES, Approval, move_approval, move_step
 
 STATUSES = ("pending", "ready", "in_progress", "completed", "failed", "skipped")
 LEGAL = {

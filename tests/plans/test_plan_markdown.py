@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from context_engine.plans.model import Plan, PlanEvidence
 from context_engine.plans.plan_diff import compare_plans
+from context_engine.plans.plan_events import PlanEvent, fold_progress
+from context_engine.plans.plan_json import PlanVersion, parse_plan
 from context_engine.plans.plan_markdown import (
     render_difference,
     render_history,
@@ -15,9 +17,6 @@ from context_engine.plans.plan_markdown import (
     render_progress,
     render_table,
 )
-from context_engine.plans.plan_parsing import parse_plan
-from context_engine.plans.plan_progress import PlanEvent, fold_progress
-from context_engine.plans.plan_version import PlanVersion
 from tests.support.planned import plan_of, plans
 
 FULL = parse_plan(

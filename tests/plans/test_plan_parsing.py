@@ -13,10 +13,19 @@ from jsonschema import Draft202012Validator
 
 from context_engine.context.proposals import is_strict
 from context_engine.errors import CallError, InvalidArgument, InvalidPlan, TooLarge
-from context_engine.plans.effort import format_effort, parse_effort
-from context_engine.plans.model import Estimate, Plan, PlanStep, find_step
-from context_engine.plans.plan_parsing import BYTES_MAX, STEPS_MAX, draft_schema, normalize_plan, parse_plan, sort_uids
-from context_engine.plans.plan_serialization import carry_forward, hash_content, hash_step, serialize_plan
+from context_engine.plans.model import Estimate, Plan, PlanStep, find_step, format_effort, parse_effort
+from context_engine.plans.plan_json import (
+    BYTES_MAX,
+    STEPS_MAX,
+    carry_forward,
+    draft_schema,
+    hash_content,
+    hash_step,
+    normalize_plan,
+    parse_plan,
+    serialize_plan,
+    sort_uids,
+)
 from tests.support.planned import plan_of, plans
 
 TWO = {"goal": "Ship", "steps": [{"title": "Write"}, {"title": "Test", "depends_on": [1]}]}

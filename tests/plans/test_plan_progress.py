@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.plans.model import Estimate, Plan, PlanQuestion
-from context_engine.plans.plan_progress import (
+from context_engine.plans.plan_events import (
     DEFAULT_LIMITS,
     Execution,
     PlanEvent,

@@ -10,7 +10,7 @@ from hypothesis import given
 from context_engine.errors import Cycle, DanglingDependency
 from context_engine.plans.dependency_graph import build_graph
 from context_engine.plans.model import Plan
-from context_engine.plans.plan_parsing import PlanFinding, parse_plan
+from context_engine.plans.plan_json import PlanFinding, parse_plan
 from context_engine.plans.plan_validation import PlanValidation, raise_fatal_errors, validate_plan
 from tests.support.planned import ground, plan_of, plans
 

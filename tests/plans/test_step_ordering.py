@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.context.commands import Command
-from context_engine.plans.changeset import AffectedFile, ChangeSet, FileRelation
-from context_engine.plans.intent import TaskIntent, TaskKind
+from context_engine.plans.changeset import AffectedFile, ChangeSet, FileRelation, TaskIntent, TaskKind
 from context_engine.plans.model import PlanEvidence
 from context_engine.plans.step_ordering import PlanTask, build_steps, deferred_titles, is_likely
 

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from context_engine.errors import Conflict, InvalidArgument, PreconditionFailed, TooLarge
-from context_engine.plans.drift import DIRTY_BYTES_MAX
 from context_engine.plans.model import Plan
-from context_engine.plans.plan_requests import CompletionReport, StepCaller
+from context_engine.plans.plan_events import CompletionReport, StepCaller
+from context_engine.plans.step_tracking import DIRTY_BYTES_MAX
 from tests.support.desks import Desks, plan, step
 
 CHAIN = plan(step("s1"), step("s2", "s1"), step("s3", "s2"))

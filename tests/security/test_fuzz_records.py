@@ -18,11 +18,11 @@ from context_engine.engine import Engine
 from context_engine.errors import InvalidArgument
 from context_engine.index import chunk_files, index_archive
 from context_engine.memory import memory_file
-from context_engine.plans import plan_version
+from context_engine.plans import plan_json
+from context_engine.plans.plan_events import fold_progress
 from context_engine.plans.plan_html import render_html
+from context_engine.plans.plan_json import parse_plan as read_plan
 from context_engine.plans.plan_markdown import render_plan
-from context_engine.plans.plan_parsing import parse_plan as read_plan
-from context_engine.plans.plan_progress import fold_progress
 from context_engine.plans.plan_validation import validate_plan
 from context_engine.repo import git_files
 from context_engine.storage import event_log
@@ -71,14 +71,14 @@ def test_plans_of_any_values() -> None:
 
 def test_versions_of_plans() -> None:
     plan = plan_of((), (1,))
-    made = plan_version.PlanVersion(
+    made = plan_json.PlanVersion(
         plan_id="p", version=1, created_at="2026-11-22T00:00:00Z", change_type="created", content_hash="h", events=()
     )
-    sealed = plan_version.encode_version(made, plan).decode()
+    sealed = plan_json.encode_version(made, plan).decode()
 
     def read(text: str) -> None:
-        plan_version.decode_metadata(as_bytes(text))
-        plan_version.decode_version(as_bytes(text))
+        plan_json.decode_metadata(as_bytes(text))
+        plan_json.decode_version(as_bytes(text))
 
     fuzz("versions of plans", mutated([sealed]), read, ValueError)
 
@@ -100,7 +100,7 @@ def test_events_of_plans() -> None:
 
 
 def version_events(rows: Any) -> list[Any]:
-    from context_engine.plans.plan_progress import PlanEvent
+    from context_engine.plans.plan_events import PlanEvent
 
     found = []
     for row in rows:

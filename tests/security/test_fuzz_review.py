@@ -15,10 +15,10 @@ from context_engine.languages.outline import outline
 from context_engine.memory import importers
 from context_engine.plans import mermaid
 from context_engine.plans.model import Plan
+from context_engine.plans.plan_events import fold_progress
 from context_engine.plans.plan_html import render_html
+from context_engine.plans.plan_json import parse_plan as read_plan
 from context_engine.plans.plan_markdown import render_plan
-from context_engine.plans.plan_parsing import parse_plan as read_plan
-from context_engine.plans.plan_progress import fold_progress
 from context_engine.repo import ruff_program
 from context_engine.review.analyzers import analyzer_registry as analyzers
 from context_engine.review.analyzers.analyzer import UnreadableError

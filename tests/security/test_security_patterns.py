@@ -39,8 +39,8 @@ PARTS = 6
 
 BOUNDED = {
     "memory/importers.py:_NOT_A_DECISION": "sees a path",
-    "plans/effort.py:_EFFORT": "sees 200 characters",
-    "plans/plan_parsing.py:_AT": "sees a message of msgspec, which names fields",
+    "plans/model.py:_EFFORT": "sees 200 characters",
+    "plans/plan_json.py:_AT": "sees a message of msgspec, which names fields",
     "repo/ripgrep.py:_COUNT": "ripgrep puts a NUL into each line, behind a path, and a path has at most 4,096 bytes",
     "repo/ripgrep.py:_PLACE": "the same",
 }
@@ -283,9 +283,9 @@ NOT_CONSTANT = {
     "languages/file_header.py": "escaped comment marks",
     "languages/language.py": "patterns of this package's own language files; a user's run in RE2",
     "languages/name_occurrences.py": "an escaped word",
-    "plans/effort.py": "joins patterns of its own",
-    "plans/feedback.py": "joins patterns of its own",
-    "plans/intent.py": "joins patterns of its own",
+    "plans/model.py": "joins patterns of its own",
+    "plans/operations.py": "joins patterns of its own",
+    "plans/changeset.py": "joins patterns of its own",
     "review/checks/dependency_checks.py": "an escaped name, or one of two constants",
     "review/checks/python_checks.py": "an escaped name",
     "review/checks/symbol_checks.py": "an escaped name",

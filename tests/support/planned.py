@@ -16,8 +16,8 @@ from context_engine.plans.model import (
     PlanScope,
     PlanStep,
 )
-from context_engine.plans.plan_parsing import normalize_plan
-from context_engine.plans.plan_progress import MOVES, PlanEvent
+from context_engine.plans.plan_events import MOVES, PlanEvent
+from context_engine.plans.plan_json import normalize_plan
 from context_engine.plans.plan_validation import WorkspacePaths
 
 FILES = ("src/app.py", "src/db.py", "src/web.py", "tests/test_app.py")

@@ -8,16 +8,28 @@ here: a step that waits for one that is not there keeps saying so, for `validati
 from __future__ import annotations
 
 import difflib
+import hashlib
+import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
 from context_engine.errors import InvalidArgument, InvalidPlan, TooLarge
 from context_engine.plans import model
-from context_engine.plans.effort import format_effort, parse_effort
-from context_engine.plans.model import NUMBER_DIGITS, Milestone, Plan, PlanQuestion, PlanStep
+from context_engine.plans.dependency_graph import StepGraph, build_graph, find_parallel, serialize_graph
+from context_engine.plans.model import (
+    NUMBER_DIGITS,
+    Milestone,
+    Plan,
+    PlanQuestion,
+    PlanStep,
+    format_effort,
+    parse_effort,
+    step_numbers,
+)
+from context_engine.plans.plan_events import PlanEvent
 
 StructType = TypeVar("StructType", bound=msgspec.Struct)
 
@@ -462,3 +474,137 @@ def _overruled_blocks(plan: Plan, rows: Sequence[Mapping[str, Any]], said: Seque
 
 def _join_names(names: Iterable[object]) -> str:
     return ", ".join(str(name) for name in names)
+
+
+VOLATILE_FIELDS = ("id", "version", "created_at", "uids_minted")
+"""What may differ between two plans that say the same."""
+_WORK_FIELDS = (
+    *("uid", "title", "description", "files_to_modify", "files_to_create", "files_to_delete"),
+    *("acceptance_criteria", "checks"),
+)
+"""What of a step somebody carries out."""
+_OMITTED_IF_EMPTY = ("task", "base_commit", "created_at")
+"""Texts that are left out when they are empty: they are ours, and nobody who reads a plan waits for them."""
+
+
+def serialize_plan(plan: Plan) -> dict[str, Any]:
+    """The plan as JSON can carry it, with the field names of `EnhancedPlanOutput`."""
+    said = msgspec.to_builtins(plan)
+    drawn, number = build_graph(plan), step_numbers(plan)
+    said["steps"] = [
+        _serialize_step(step, row, drawn, number) for step, row in zip(plan.steps, said["steps"], strict=True)
+    ]
+    said["milestones"] = [_serialize_milestone(each, number) for each in plan.milestones]
+    said["dependency_graph"] = serialize_graph(plan, drawn)
+    said["questions_for_clarification"] = [each.text for each in plan.open_questions]
+    for key in _OMITTED_IF_EMPTY:
+        if not said[key]:
+            del said[key]
+    return {key: said[key] for key in ("id", "version", "goal")} | said
+
+
+def carry_forward(target: Plan, current: Plan) -> Plan:
+    """An earlier version as the next one of the same plan: no uid that was given since is given again."""
+    minted = max(target.uids_minted, current.uids_minted)
+    return msgspec.structs.replace(target, id=current.id, created_at=current.created_at, uids_minted=minted)
+
+
+def hash_content(plan: Plan) -> str:
+    """What names the content of a plan, whatever its id and version are."""
+    said = msgspec.to_builtins(plan)
+    return _digest({key: value for key, value in said.items() if key not in VOLATILE_FIELDS})
+
+
+def hash_step(step: PlanStep) -> str:
+    """What names the work of a step: with the same work, what was done still holds, whatever it waits for now."""
+    said = msgspec.to_builtins(step)
+    return _digest({key: said[key] for key in _WORK_FIELDS})
+
+
+def _digest(said: dict[str, Any]) -> str:
+    return hashlib.sha256(msgspec.json.encode(said, order="sorted")).hexdigest()
+
+
+def _serialize_step(step: PlanStep, row: dict[str, Any], drawn: StepGraph, number: dict[str, int]) -> dict[str, Any]:
+    """A step with its number and what follows from what waits for what."""
+    row["depends_on"] = [number.get(uid, _dangling_reference(uid)) for uid in step.depends_on]
+    row["depends_on"].sort(key=str if any(isinstance(each, str) for each in row["depends_on"]) else None)
+    row["blocks"] = sorted(number[uid] for uid in drawn.needed_by[step.uid])
+    row["can_parallel_with"] = sorted(number[uid] for uid in find_parallel(drawn, step.uid))
+    row["estimated_effort"] = step.estimated_effort or (format_effort(step.hours) if step.estimate else "")
+    for key in ("files_to_delete", "checks", "evidence", "estimate"):
+        if not row[key]:
+            del row[key]
+    return {"step_number": number[step.uid]} | row
+
+
+def _dangling_reference(uid: str) -> int | str:
+    """A step that is not there, as it was written."""
+    return int(uid) if uid.isdecimal() else uid
+
+
+def _serialize_milestone(each: Milestone, number: dict[str, int]) -> dict[str, Any]:
+    included = sorted(number[uid] for uid in each.steps_included if uid in number)
+    return {"name": each.name, "steps_included": included, "estimated_time": each.estimated_time}
+
+
+ChangeType = Literal["created", "refined", "modified", "approved", "executed", "rolled_back"]
+SEAL_CHARS = 32
+"""128 bits: enough to notice any accident."""
+
+
+class PlanVersion(msgspec.Struct, frozen=True, kw_only=True):
+    """What is told of one version. `name` and `tags` are the plan's at that time; `content_hash` names what it says.
+
+    `events` are what it appends to the log; the last of them, and no other, names the version.
+    """
+
+    plan_id: str
+    version: int
+    created_at: str
+    change_type: ChangeType
+    content_hash: str
+    change_summary: str = ""
+    author: str = ""
+    provenance: str = ""
+    name: str = ""
+    tags: tuple[str, ...] = ()
+    reason: str = ""
+    rolled_back_from: int = 0
+    rolled_back_to: int = 0
+    submission_id: str = ""
+    events: tuple[PlanEvent, ...]
+
+
+def encode_version(version: PlanVersion, plan: Plan) -> bytes:
+    """A version and its plan as they are written: what is said and not what follows from it, a field a line, for git."""
+    told = {**msgspec.to_builtins(version), "plan": msgspec.to_builtins(plan)}
+    return msgspec.json.format(msgspec.json.encode({**told, "seal": _seal(told)}), indent=1) + b"\n"
+
+
+def decode_version(data: bytes) -> tuple[PlanVersion, Plan]:
+    """What was written. Raises: ValueError, in words that go behind `it is damaged:`."""
+    told = _decode_sealed(data)
+    return msgspec.convert(told, PlanVersion), msgspec.convert(told["plan"], Plan)  # a ValidationError is a ValueError
+
+
+def decode_metadata(data: bytes) -> PlanVersion:
+    """The same without the plan. Raises: ValueError."""
+    return msgspec.convert(_decode_sealed(data), PlanVersion)
+
+
+def _decode_sealed(data: bytes) -> dict[str, Any]:
+    try:
+        told = msgspec.json.decode(data)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ValueError(f"it is no JSON ({error})") from error
+    if not isinstance(told, dict) or not {"plan", "seal"} <= told.keys():
+        raise ValueError("it is no version of a plan")
+    if told.pop("seal") != _seal(told):
+        raise ValueError("it was changed after it was written")
+    return told
+
+
+def _seal(told: Mapping[str, Any]) -> str:
+    plain = json.dumps(told, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(plain.encode()).hexdigest()[:SEAL_CHARS]

@@ -15,14 +15,24 @@ from typing import Literal
 import msgspec
 
 from context_engine.errors import ApprovalNotFound, Conflict, InvalidArgument, NeedsApproval
-from context_engine.plans.approvals import DECIDED, REQUESTED, ApprovalDecision, PlanRules, is_approved
 from context_engine.plans.model import Plan, PlanStep, find_step
-from context_engine.plans.plan_index import PlanIndex
-from context_engine.plans.plan_lifecycle import Approval, ApprovalMove, move_approval
-from context_engine.plans.plan_progress import Execution, plan_status
+from context_engine.plans.plan_events import (
+    AGENT,
+    DECIDED,
+    DECISIONS,
+    PERSON,
+    REQUESTED,
+    Approval,
+    ApprovalDecision,
+    ApprovalMove,
+    Execution,
+    PlanRules,
+    is_approved,
+    move_approval,
+    plan_status,
+)
 from context_engine.plans.plan_repository import PlanRepository
-from context_engine.plans.plan_requests import AGENT, DECISIONS, PERSON
-from context_engine.plans.plan_storage import PlanState, PlanStorage
+from context_engine.plans.plan_storage import PlanIndex, PlanState, PlanStorage
 from context_engine.storage.timestamps import iso
 
 HOUR_S = 3_600

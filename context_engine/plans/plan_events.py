@@ -1,22 +1,188 @@
-"""PURE. How far a plan is: a fold over what happened to it. Nothing about progress is kept anywhere else.
+"""PURE. Which moves are legal, as tables: of a step, of an approval. `move_step` and `move_approval` are the only hands that turn.
 
-An event that cannot have happened where it stands - two branches of a log were merged by git, somebody wrote one by hand - is
-passed over and counted; no log can make a plan unreadable. Events of a step that this version does not have wait for one that does.
+`ready` is a step that waits for nothing any more; that follows from the others and is never written down (see `progress`). The
+status of a plan follows from its steps, so it has no table.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from context_engine.errors import CallError, Conflict, NeedsApproval, PreconditionFailed
 from context_engine.plans.dependency_graph import GraphTiming, StepGraph, build_graph, compute_closure, compute_timing
 from context_engine.plans.model import LEVELS, Plan, PlanStep, step_numbers
-from context_engine.plans.plan_lifecycle import DONE, STEP_MOVES, PlanStatus, StepMove, StepStatus
+from context_engine.storage import timestamps
 from context_engine.storage.timestamps import seconds
+
+StepStatus = Literal["pending", "ready", "in_progress", "completed", "failed", "skipped"]
+StepMove = Literal["start", "complete", "fail", "retry", "release", "skip", "reopen"]
+PlanStatus = Literal[
+    "draft", "ready", "needs_clarification", "approved", "executing", "completed", "failed", "stalled", "archived"
+]
+ApprovalStatus = Literal["pending", "approved", "rejected", "modification_requested", "expired"]
+ApprovalMove = Literal["approve", "reject", "request_modification", "expire"]
+
+DONE: frozenset[str] = frozenset({"completed", "skipped"})
+"""What a step that waits is content with."""
+
+
+class StepTransition(NamedTuple):
+    """From which statuses a step may go, where to, from where else when it is forced, and what to do where it may not."""
+
+    before: frozenset[str]
+    after: StepStatus
+    forced: frozenset[str]
+    otherwise: str
+
+
+STEP_MOVES: Mapping[StepMove, StepTransition] = {
+    "start": StepTransition(
+        frozenset({"ready"}),
+        "in_progress",
+        frozenset({"pending"}),
+        "view_progress says what it waits for; start that first, or repeat with force: true.",
+    ),
+    "complete": StepTransition(
+        frozenset({"in_progress"}),
+        "completed",
+        frozenset({"pending", "ready", "failed"}),
+        "Call start_step first, or repeat with force: true.",
+    ),
+    "fail": StepTransition(
+        frozenset({"in_progress"}), "failed", frozenset(), "Call start_step first, or skip it: skip: true."
+    ),
+    "retry": StepTransition(frozenset({"failed"}), "pending", frozenset(), "Only a step that failed is tried again."),
+    "release": StepTransition(
+        frozenset({"in_progress"}), "pending", frozenset(), "Only a step in progress can be released."
+    ),
+    "skip": StepTransition(
+        frozenset({"pending", "ready", "in_progress", "failed"}),
+        "skipped",
+        frozenset(),
+        "It is done already; view_progress shows what is left.",
+    ),
+    "reopen": StepTransition(
+        frozenset({"completed", "skipped", "failed", "in_progress"}), "pending", frozenset(), "It is open as it is."
+    ),
+}
+"""`pending` covers `ready` wherever a move leads back: whether it is ready follows."""
+
+APPROVAL_MOVES: Mapping[ApprovalMove, ApprovalStatus] = {
+    "approve": "approved",
+    "reject": "rejected",
+    "request_modification": "modification_requested",
+    "expire": "expired",
+}
+"""All from pending; and what was approved may still expire, when the plan changes under it."""
+
+
+def move_step(status: str, move: StepMove, *, forced: bool = False, what: str = "the step") -> StepStatus:
+    """The status after a move. Raises: PreconditionFailed, which names the call to make first.
+
+    >>> move_step("ready", "start"), move_step("pending", "start", forced=True)
+    ('in_progress', 'in_progress')
+    """
+    row = STEP_MOVES[move]
+    if status in row.before or (forced and status in row.forced):
+        return row.after
+    raise PreconditionFailed(
+        f"{what} is {status.replace('_', ' ')}: {_VERBS[move]} needs it to be {_either(row.before)}",
+        suggestion=row.otherwise,
+        details={"status": status, "move": move, "needs": sorted(row.before)},
+    )
+
+
+def move_approval(status: str, move: ApprovalMove) -> ApprovalStatus:
+    """The status of an approval after a move.
+
+    Raises: Conflict when it was decided already, PreconditionFailed when it has expired.
+    """
+    if status == "pending" or (status == "approved" and move == "expire"):
+        return APPROVAL_MOVES[move]
+    if status == "expired":
+        raise PreconditionFailed(
+            "the request has expired: the plan changed since, or its time is over",
+            suggestion="Read the plan with load_plan, then call request_approval again.",
+            details={"status": status},
+        )
+    raise Conflict(
+        f"the request was decided already: {status.replace('_', ' ')}",
+        suggestion="load_plan shows the decision; request_approval asks anew once the plan has changed.",
+        details={"status": status},
+    )
+
+
+class Approval(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody's leave for a plan or some of its steps (uids), exactly as they are in one version."""
+
+    id: str
+    plan_id: str
+    plan_version: int
+    plan_hash: str
+    type: Literal["full_plan", "step", "step_group"]
+    steps: tuple[str, ...] = ()
+    summary: str = ""
+    note: str = ""
+    status: ApprovalStatus = "pending"
+    created_at: str = ""
+    expires_at: str = ""
+    decided_at: str = ""
+    decided_by: str = ""
+    comment: str = ""
+    modifications: str = ""
+
+    def covers(self, uid: str) -> bool:
+        """Whether it speaks of a step: of all of them, or of this one."""
+        return self.type == "full_plan" or uid in self.steps
+
+
+_VERBS: Mapping[StepMove, str] = {
+    "start": "to start",
+    "complete": "to complete",
+    "fail": "to fail",
+    "retry": "to try again",
+    "release": "to release",
+    "skip": "to skip",
+    "reopen": "to reopen",
+}
+
+
+def _either(statuses: frozenset[str]) -> str:
+    return " or ".join(sorted(status.replace("_", " ") for status in statuses))
+
+
+DECISIONS: tuple[ApprovalMove, ...] = ("approve", "reject", "request_modification")
+PERSON, AGENT = "user", "agent"
+HOURS_MAX = 24 * 365
+
+
+@dataclass(frozen=True, slots=True)
+class StepCaller:
+    """What all moves of a step are told: the event the caller has seen last, who calls, a key under which the call counts once."""
+
+    expected_seq: int | None = None
+    actor: str = ""
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionReport:
+    """What is said of a completed step: by whoever did it, and whether git is asked as well."""
+
+    notes: str = ""
+    files_modified: tuple[str, ...] = ()
+    evidence: tuple[Mapping[str, Any], ...] = ()
+    criteria_met: tuple[str, ...] = ()
+    auto_detect_files: bool = True
+
+
+NO_CALLER, EMPTY_REPORT = StepCaller(), CompletionReport()
+
 
 ETA_STEPS_MIN = 3
 """Completed steps before a pace is told: of fewer, one odd step would decide."""
@@ -356,3 +522,102 @@ def _serialize_state(step: PlanStep, state: StepState, number: Mapping[str, int]
     }
     head = {"step_number": number[step.uid], "uid": step.uid, "title": step.title, "status": state.status}
     return head | {key: value for key, value in told.items() if value not in (None, "", [])}
+
+
+REQUESTED, DECIDED = "approval_requested", "approval_decided"
+BLOCKING = ("rejected", "modification_requested")
+
+
+class PlanRules(NamedTuple):
+    """What a team asks for: an approval before a step starts, a person to give it, and proof before a step is done."""
+
+    approval: bool = False
+    person: bool = False
+    evidence: bool = False
+
+
+class ApprovalDecision(msgspec.Struct, frozen=True):
+    """What somebody decided about a request; `decided_by` is `user`, `agent`, or who says to be it."""
+
+    id: str
+    action: ApprovalMove
+    decided_by: str
+    comment: str = ""
+    modifications: str = ""
+
+
+def fold_approvals(events: Iterable[PlanEvent], version: int, content_hash: str, now: float) -> tuple[Approval, ...]:
+    """Every request as it stands at a moment, those last that something happened to last.
+
+    `version` is the plan's newest and `content_hash` what it says: two branches of a repository can each have a version 2.
+    """
+    found: dict[str, Approval] = {}
+    for event in events:
+        if event.kind == REQUESTED:
+            asked = msgspec.convert(event.data, Approval)
+            found[asked.id] = asked
+        elif event.kind == DECIDED:
+            said = msgspec.convert(event.data, ApprovalDecision)
+            if said.id in found:
+                found[said.id] = _apply_decision(found.pop(said.id), said, event.at)
+    return tuple(_expire(each, version, content_hash, now) for each in found.values())
+
+
+def _apply_decision(asked: Approval, said: ApprovalDecision, at: str) -> Approval:
+    """The request with its decision; one that may not be taken any more changes nothing."""
+    try:
+        status = move_approval(asked.status, said.action)
+    except CallError:
+        return asked
+    told = {"decided_by": said.decided_by, "comment": said.comment, "modifications": said.modifications}
+    return msgspec.structs.replace(asked, status=status, decided_at=at, **told)
+
+
+def _expire(each: Approval, version: int, content_hash: str, now: float) -> Approval:
+    late = bool(each.expires_at) and (timestamps.seconds(each.expires_at) or 0.0) <= now
+    is_past = (each.plan_version, each.plan_hash) != (version, content_hash)
+    if (each.status == "pending" and late) or (each.status in ("pending", "approved") and is_past):
+        return msgspec.structs.replace(each, status="expired")
+    return each
+
+
+def find_deciding(known: Sequence[Approval], version: int, uid: str) -> Approval | None:
+    """The request that has the say about a step: the one decided last, else one that is pending. None: nobody was asked."""
+    about = [each for each in known if each.plan_version == version and each.covers(uid)]
+    decided = [each for each in about if each.status == "approved" or each.status in BLOCKING]
+    pending = [each for each in about if each.status == "pending"]
+    return (decided or pending or [None])[-1]
+
+
+def is_approved(known: Sequence[Approval], plan: Plan) -> bool:
+    """Whether every step of a plan, as it is now, has been approved of."""
+    found = [find_deciding(known, plan.version, step.uid) for step in plan.steps]
+    return bool(found) and all(each is not None and each.status == "approved" for each in found)
+
+
+def check_approved(known: Sequence[Approval], plan: Plan, step: PlanStep, *, required: bool) -> None:
+    """Refuse to start a step that somebody said no to, or nobody said yes to where that is `required`.
+
+    Raises: NeedsApproval.
+    """
+    said = find_deciding(known, plan.version, step.uid)
+    if said is not None and said.status == "approved":
+        return
+    number = step_numbers(plan)[step.uid]
+    details = {"plan_id": plan.id, "step": number, "request_id": said.id if said else None}
+    if said is not None and said.status in BLOCKING:
+        raise NeedsApproval(
+            f"step {number} was not approved of: {said.status.replace('_', ' ')}"
+            + (f" ({said.comment})" if said.comment else ""),
+            suggestion="Change the plan with refine_plan, then ask again with request_approval.",
+            details=details,
+        )
+    if required:
+        waits = said is not None
+        raise NeedsApproval(
+            f"step {number} waits for {said.id}"
+            if said
+            else f"step {number} needs an approval of version {plan.version}",
+            suggestion="Have it decided with respond_approval." if waits else "Ask for it with request_approval.",
+            details=details,
+        )
