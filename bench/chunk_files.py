@@ -1,4 +1,4 @@
-"""A served folder of chunk files: loading it, a file of it written anew, a question, memory. In a process of its own each.
+"""A served folder of chunk files: loading it, one file of it rewritten, a question, memory. In a process of its own each.
 
     python bench/chunk_files.py FOLDER                  10,000 chunks of the text under FOLDER, static vectors
     python bench/chunk_files.py FOLDER --chunks 100000
@@ -24,11 +24,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.measure import cpu_ms, ms, p50_p95, table
 from context_engine.embedding.static_embedder import Static
-from context_engine.index.chunk_files import FILES, ChunkRow, written
+from context_engine.index.chunk_files import FILES, ChunkRow, format_chunk_file
 from context_engine.index.chunk_folder import write_folder
 from context_engine.model import CHUNK_KINDS, Filter, Query
 from context_engine.search.served_chunks import ServedChunks
-from context_engine.server.chunk_server import timely_of
+from context_engine.server.chunk_server import open_query_embedder
 from context_engine.settings import Settings
 
 CHUNKS = 10_000
@@ -66,7 +66,7 @@ def make(source: Path, folder: Path, chunks: int) -> None:
                 for at, (name, text) in enumerate(own)
             ]
             vectors = static.embed([f"{name}\n{text}" for name, text in own], "passage")
-            yield FILES[kind], written(kind, rows, vectors, model="static", fingerprint=static.fingerprint)
+            yield FILES[kind], format_chunk_file(kind, rows, vectors, model="static", fingerprint=static.fingerprint)
 
     write_folder(folder, contents())
 
@@ -80,7 +80,7 @@ def measure(folder: Path) -> dict[str, float]:
     """What one served folder costs, in this process."""
     before_mb = resident_mb()
     began = time.process_time()
-    with ServedChunks(folder, lambda model: timely_of(model, Settings(), {})) as served:
+    with ServedChunks(folder, lambda model: open_query_embedder(model, Settings(), {})) as served:
         loaded_ms = (time.process_time() - began) * 1e3
         count = sum(served.status().kinds.values())
         filtered = Filter(tags=("definitions",))

@@ -34,7 +34,7 @@ from bench.measure import ms, p50_p95, places, table
 from bench.one_size import NEAREST, Job
 from context_engine.embedding.embedder import unit
 from context_engine.engine import Engine
-from context_engine.index.encoder import Encoder
+from context_engine.index.encoder import StaticEncoder
 from context_engine.model import CHUNK_KINDS
 from context_engine.search.parsed_query import Asked
 from context_engine.search.rankers import K1, View
@@ -75,7 +75,7 @@ class Question:
     words: npt.NDArray[np.uint64]
 
     @classmethod
-    def of(cls, text: str, encoder: Encoder) -> Question:
+    def of(cls, text: str, encoder: StaticEncoder) -> Question:
         """As the product takes it apart."""
         vector = encoder.query(text)
         assert vector is not None
@@ -133,7 +133,7 @@ def words_of(snapshot: Any) -> Iterator[tuple[Any, Any]]:
         yield from zip(np.split(hashes[starts], stops), np.split(weights, stops), strict=True)
 
 
-def small_ones(tasks: Path, corpus: Path, encoder: Encoder) -> list[Small]:
+def small_ones(tasks: Path, corpus: Path, encoder: StaticEncoder) -> list[Small]:
     """The repositories of a tasks file, indexed and asked by the product."""
     found = []
     for repository in json.loads(tasks.read_text(encoding="utf-8")):
@@ -217,7 +217,7 @@ def quality(layout: Layout, small: Small) -> float:
 # -- the table ----------------------------------------------------------------------------------------------------
 
 
-def compared(at: Path, chosen: argparse.Namespace, chunks: int, small: Sequence[Small], encoder: Encoder) -> str:
+def compared(at: Path, chosen: argparse.Namespace, chunks: int, small: Sequence[Small], encoder: StaticEncoder) -> str:
     """All figures of one size, as a table."""
     found = places(chosen.tasks, chosen.corpus)
     server = sizes.started(at / "database")
@@ -248,7 +248,7 @@ def main() -> None:
     parser.add_argument("--chunks", type=int, nargs="+", default=sizes.SIZES)
     parser.add_argument("--keep", type=Path, help="a folder where the large repository and its index stay")
     chosen = parser.parse_args()
-    encoder = Encoder()
+    encoder = StaticEncoder()
     small = small_ones(chosen.tasks, chosen.corpus, encoder)
     with tempfile.TemporaryDirectory(prefix="ctx-engines-") as name:
         for chunks in chosen.chunks:

@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from context_engine.index.encoder import Encoder
+from context_engine.index.encoder import StaticEncoder
 from context_engine.memory.knowledge import Knowledge
 from context_engine.memory.linked_files import LinkedFiles
 from context_engine.memory.memories import Memories
@@ -78,7 +78,7 @@ def fill(root: Path, count: int, words: list[str], chance: random.Random) -> Non
 
 def opened(root: Path) -> tuple[Memories, Knowledge]:
     """The room as the Engine puts it together, with static vectors."""
-    recall, encoder = Recall(root / "cache/recall.db"), Encoder()
+    recall, encoder = Recall(root / "cache/recall.db"), StaticEncoder()
     shelf = Shelf("project", Records(root / ".context-engine", "memories"), recall, shown=".context-engine/memories")
     embed = Embed(encoder.identity, lambda texts: encoder.rows(texts).floats())
     memories = Memories({"project": shelf}, LinkedFiles(Root(root)), recall, now=lambda: NOW, embed=embed)

@@ -84,7 +84,7 @@ def archives_and_repair(root: Path, place: Path, address: str, name: str) -> Non
               f"compared with the files in {index_s:.1f} s")  # fmt: skip
         check_s, problems = timed(held.problems)
         store: Any = held._store
-        damaged = max(store.parts(), key=lambda part: part.size)
+        damaged = max(store.segment_refs(), key=lambda part: part.size)
         store.path(damaged.name).unlink()
         store.path(damaged.name).write_bytes(b"damaged")
         mend_s, mended = timed(held.mend)

@@ -135,9 +135,9 @@ def edit(job: Job) -> dict[str, float]:
             before = file.read_bytes()
             for content in (before + f"\n// {number} more words about parcels and depots\n".encode(), before):
                 file.write_bytes(content)
-                took.append(ms(lambda p=path: engine._builder.update_paths([p])))
+                took.append(ms(lambda p=path: engine._builder.index_paths([p])))
                 after.append(ms(lambda: engine.search(Query("parcels and depots"))))
-        engine._builder.tidy()
+        engine._builder.merge_segments()
     figures = {}
     figures["replace_p50_ms"], figures["replace_p95_ms"] = p50_p95(took)
     figures["after_p50_ms"], figures["after_p95_ms"] = p50_p95(after)
@@ -168,7 +168,7 @@ def recalls(engine: Any, questions: Sequence[str]) -> dict[str, float]:
     shares: dict[str, list[float]] = {"recall_files": [], "recall_chunks": [], "recall_filtered": []}
     for text, chosen in zip(questions, itertools.cycle(FILTERS), strict=False):
         vector = query_vector(text)
-        files, chunks = nearness(parts.card, vector), nearness(parts.chunk, vector)
+        files, chunks = nearness(parts.summary, vector), nearness(parts.chunk, vector)
         searcher.rank(Query(text))
         shares["recall_files"].append(held(heard.near.files["static_card"], files, snapshot.file_alive))
         shares["recall_chunks"].append(held(heard.near.chunk, chunks, snapshot.chunk_alive))

@@ -28,7 +28,7 @@ from context_engine.context.widen import widened
 from context_engine.embedding.embedder import unit
 from context_engine.embedding.vector_rows import quantised
 from context_engine.engine import Query
-from context_engine.index.chunk_files import ChunkRow, written
+from context_engine.index.chunk_files import ChunkRow, format_chunk_file
 from context_engine.index.chunk_folder import ChunkFolder, write_folder
 from context_engine.model import Definition, Filter, RelPath
 from context_engine.repo.ripgrep import PythonGrep
@@ -199,7 +199,7 @@ def a_thousand_chunks_with_vectors_are_loaded_anew_in_half_a_second(folder: Path
 
     def file(name: str) -> list[tuple[str, bytes]]:
         rows = [ChunkRow(str(n), "definitions", f"{name} {n}", "how a pool is drained " * 20) for n in range(1_000)]
-        return [("code-definitions.json", written("definitions", rows, vectors, model="any"))]
+        return [("code-definitions.json", format_chunk_file("definitions", rows, vectors, model="any"))]
 
     both = cycle((("part", file("part")), ("piece", file("piece"))))
     write_folder(folder, next(both)[1])

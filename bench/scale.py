@@ -131,7 +131,7 @@ def watch_it(at: Path, cache: Path, questions: list[str]) -> dict[str, float]:
     figures["rss_queries_mb"] = rss_anon_mb() - bare
     figures |= edited(engine, at)
     figures["rss_edits_mb"] = rss_anon_mb() - bare
-    figures["look_ms"] = min(ms(engine._live.look) for _ in range(ROUNDS))
+    figures["look_ms"] = min(ms(engine._live.scan) for _ in range(ROUNDS))
     engine.close()
     return figures
 
@@ -148,7 +148,7 @@ def edited(engine, at: Path) -> dict[str, float]:
         if number % 2:
             times["replace"].append(ms(lambda p=path: engine.index(path=p)))
         else:
-            times["replace_watched"].append(ms(lambda p=path: engine._builder.update_paths([p])))
+            times["replace_watched"].append(ms(lambda p=path: engine._builder.index_paths([p])))
         times["after"].append(ms(lambda: engine.search(Query("parcels and depots"))))
     figures = {}
     for name, values in times.items():

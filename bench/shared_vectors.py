@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from bench.measure import table
 from context_engine.embedding.vector_rows import Space, keys_of, quantised
 from context_engine.engine import Engine, Query, Settings
-from context_engine.index.encoder import Encoder
+from context_engine.index.encoder import StaticEncoder
 from context_engine.semantic.embedding_backfill import Texts
 from context_engine.semantic.missing_vectors import PARTS
 from context_engine.semantic.vector_store import VectorStore
@@ -117,7 +117,7 @@ def machines(stores: Sequence[str], chosen: argparse.Namespace, folder: Path) ->
                 took_s = seconds(engine.embed)
                 texts, state = texts_of(engine), engine.status().embeddings
                 seen.append((rows_of(engine), answers(engine)))
-                static_s = seconds(lambda made=texts: Encoder().rows(made))
+                static_s = seconds(lambda made=texts: StaticEncoder().rows(made))
             made = len(set(texts)) - state.taken
             alike = "yes" if seen[0] == seen[-1] else "NO"
             yield [kind(address), name, f"{len(texts):,}", f"{made:,}", f"{took_s:.1f}", f"{static_s:.2f}", alike]

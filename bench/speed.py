@@ -198,7 +198,7 @@ def edit(found: list[Place], rounds: int, scratch: Path) -> str:
                 name = "index(path=...)" if number % 2 else "what the watcher does"
                 calls = {
                     "index(path=...)": lambda p=path: engine.index(path=p),
-                    "what the watcher does": lambda p=path: engine._builder.update_paths([p]),
+                    "what the watcher does": lambda p=path: engine._builder.index_paths([p]),
                 }
                 times[name].append(ms(calls[name]))
     rows = [(name, len(values), *(f"{value:.1f}" for value in p50_p95(values))) for name, values in times.items()]
@@ -217,7 +217,7 @@ def unchanged(found: list[Place], rounds: int, scratch: Path, more: list[Path]) 
                 shutil.copytree(source, folder / f"copy{copies}" / source.parent.name / source.name, symlinks=True)
             report = engine.index()
         again = [ms(engine.index) for _ in range(rounds)]
-        sweeps = [ms(engine._live.look) for _ in range(rounds)]
+        sweeps = [ms(engine._live.scan) for _ in range(rounds)]
     rows = [
         ("the run before, with the last copies new", f"{report.seconds * 1e3:.0f}"),
         ("unchanged, least / median", f"{min(again):.0f} / {statistics.median(again):.0f}"),

@@ -49,19 +49,19 @@ from context_engine.errors import (
 )
 from context_engine.history.file_history import History
 from context_engine.index import index_archive
-from context_engine.index.build import Builder
+from context_engine.index.build import IndexBuilder
 from context_engine.index.embedded_store import SCHEMA_VERSION, EmbeddedStore
 from context_engine.index.file_roles import ROLES
-from context_engine.index.graph_traversal import Tracer
+from context_engine.index.graph_traversal import GraphTraversal
 from context_engine.index.index_copy import seed
-from context_engine.index.index_migration import is_taken, moved
-from context_engine.index.index_repair import Mended, examined, mend
-from context_engine.index.index_store import Stats
-from context_engine.index.live_index import Live
+from context_engine.index.index_migration import has_index, migrate
+from context_engine.index.index_repair import RepairReport, find_problems, repair
+from context_engine.index.index_store import IndexStats
+from context_engine.index.live_index import LiveIndex
 from context_engine.index.store_factory import AnyStore, open_store
-from context_engine.index.symbol_graph import Defined, Graph, Parses
-from context_engine.index.worker import Pool
-from context_engine.index.workspace_languages import own_languages
+from context_engine.index.symbol_graph import ParsedFileCache, SymbolDefinition, SymbolGraph
+from context_engine.index.worker import WorkerPool
+from context_engine.index.workspace_languages import load_languages
 from context_engine.languages import OWN_FOLDER, Grammars, PathIndex
 from context_engine.memory.knowledge import Knowledge
 from context_engine.memory.knowledge_service import Remembering, Surroundings
@@ -100,7 +100,7 @@ from context_engine.repo.searchable_files import Lister
 from context_engine.repo.walk import look
 from context_engine.repo.watch import Watcher
 from context_engine.repo.worktrees import siblings
-from context_engine.search.chunk_export import ExportReport, export, exported
+from context_engine.search.chunk_export import ExportReport, collect_chunks, write_chunk_files
 from context_engine.search.file_usage import Kind
 from context_engine.search.hit_reading import Source
 from context_engine.search.name_completion import Completer
@@ -114,7 +114,7 @@ from context_engine.semantic.embedding_service import Chosen, Embeddings, Shared
 from context_engine.settings import Settings
 from context_engine.storage.index_folders import user_cache_folder, user_data_folder, workspace_id
 from context_engine.storage.state_folder import FOLDER
-from context_engine.storage.timestamps import clock
+from context_engine.storage.timestamps import make_clock
 from context_engine.text.lines import count
 from context_engine.text.spans import LineSpan
 
@@ -160,15 +160,15 @@ class Engine:
         self._git = Git(root)
         self._texts = MaskedTexts()
         cache = settings.cache_folder or user_cache_folder()
-        self._languages = own_languages(root)
+        self._languages = load_languages(root)
         self._grammars = Grammars(cache / "grammars")
-        self._pool = Pool(_workers(settings.workers), grammars_folder=str(cache / "grammars"), root=str(root))
+        self._pool = WorkerPool(_workers(settings.workers), grammars_folder=str(cache / "grammars"), root=str(root))
         self.cache_folder = cache / "workspaces" / workspace_id(root)
         name = settings.store_repository or (shared_name(str(root)) if settings.store_url else "")
         self._team = Shared(settings.store_url, name, settings.store_shares)
         self._store = self._opened_store()
         self._embeddings = Embeddings(_chosen(settings), self._world(cache))
-        self._builder = Builder(
+        self._builder = IndexBuilder(
             root,
             self._store,
             self._languages,
@@ -178,14 +178,14 @@ class Engine:
             encoder=self._embeddings.encoder,
             seed=self._seed,
         )
-        self._live = Live(
+        self._live = LiveIndex(
             self._store,
             self._builder,
-            self._builder.sweep,
+            self._builder.find_stale_files,
             rest_s=settings.staleness_ms / 1_000,
-            done=self._indexed,
+            on_indexed=self._indexed,
         )
-        self._now = clock(os.environ.get("CTX_FAKE_NOW", ""))
+        self._now = make_clock(os.environ.get("CTX_FAKE_NOW", ""))
         self._commons = self._opened_commons()
         self._remembering = Remembering(self._surroundings(cache))
         self._lister = Lister(root, stale_s=settings.staleness_ms / 1_000, excludes_file=self._git.excludes_file)
@@ -193,13 +193,13 @@ class Engine:
         self._watcher: Watcher | None = None
         self._lock = threading.Lock()
         self._searcher: Searcher | None = None
-        self._graph: Graph | None = None
+        self._graph: SymbolGraph | None = None
         self._completer: Completer | None = None
         self._planning: PlanService | None = None
         self._reviewing: Reviewing | None = None
         self._validating: Validating | None = None
         self._sources: dict[str, Source] = {}
-        self._parses = Parses(self._languages, self._grammars, self._bytes, self._texts)
+        self._parses = ParsedFileCache(self._languages, self._grammars, self._bytes, self._texts)
         self._editor = Editor(self._root, root / FOLDER, on_write=self._wrote, flush=settings.flush)
         self._ledgers: OrderedDict[str, Ledger] = OrderedDict()
         self.ladder = _ladder(settings)
@@ -325,7 +325,7 @@ class Engine:
 
     def _heard(self, paths: frozenset[str]) -> None:
         self._lister.note(paths)
-        self._live.note(paths)
+        self._live.mark_stale(paths)
         self._embeddings.wake(paths)
 
     def start_model(self, after_s: float = 0.0) -> None:
@@ -363,7 +363,7 @@ class Engine:
         stats = self._store.stats()
         searcher = self._current()
         if searcher is not None and progress is None and not self._live.is_watching:
-            self._live.look()
+            self._live.scan()
         head = self._git.head()
         counts, examples = self._skipped()
         return Status(
@@ -376,7 +376,7 @@ class Engine:
             languages=_language_counts(searcher) if searcher else {},
             branch=head.branch if head else None,
             commit=head.commit if head else None,
-            stale=tuple(sorted(self._live.stale())) if searcher else (),
+            stale=tuple(sorted(self._live.stale_files())) if searcher else (),
             skipped=counts,
             skipped_examples=examples,
             engine="hybrid" if searcher and searcher.snapshot.static() else "lexical",
@@ -419,7 +419,7 @@ class Engine:
         What lies on a database that a team shares is fetched and compared when it is to be `thorough`, else only measured.
         Raises: Cancelled.
         """
-        found = examined(self._store, thorough=thorough, tell=progress, cancel=cancel)
+        found = find_problems(self._store, thorough=thorough, tell=progress, cancel=cancel)
         return [*found, *(self._team.problems() if thorough and not self.store_problem else ())]
 
     def export_index(
@@ -428,11 +428,11 @@ class Engine:
         *,
         progress: Callable[[Progress], None] = lambda _: None,
         cancel: threading.Event | None = None,
-    ) -> index_archive.Manifest:
+    ) -> index_archive.ArchiveManifest:
         """Write the index into one file, for `import_index` elsewhere. Raises: as `archive.write`."""
         head = self._git.head()
         commit = (head.commit if head else "") or ""
-        return index_archive.write(
+        return index_archive.export_index(
             self._store, file, name=self.root.name, commit=commit, now=self._now(), tell=progress, cancel=cancel
         )
 
@@ -442,21 +442,21 @@ class Engine:
         *,
         progress: Callable[[Progress], None] = lambda _: None,
         cancel: threading.Event | None = None,
-    ) -> index_archive.Manifest:
+    ) -> index_archive.ArchiveManifest:
         """Put an exported index in the place of this one; `index` then compares it with the files.
 
         Raises: as `archive.take_in`.
         """
-        return index_archive.take_in(self._store, file, tell=progress, cancel=cancel)
+        return index_archive.import_index(self._store, file, tell=progress, cancel=cancel)
 
     def mend(
         self,
         *,
         progress: Callable[[Progress], None] = lambda _: None,
         cancel: threading.Event | None = None,
-    ) -> Mended:
+    ) -> RepairReport:
         """Mend the index and forget what is lost of it; `index` then reads that again. Raises: as `mending.mend`."""
-        mended = mend(self._store, tell=progress, cancel=cancel)
+        mended = repair(self._store, tell=progress, cancel=cancel)
         vectors = tuple(self._team.problems(repair=self._team.shares))
         left = () if self._team.shares else vectors
         return replace(mended, problems=(*mended.problems, *vectors), left=(*mended.left, *left))
@@ -468,7 +468,7 @@ class Engine:
         replace: bool = False,
         progress: Callable[[Progress], None] = lambda _: None,
         cancel: threading.Event | None = None,
-    ) -> Stats:
+    ) -> IndexStats:
         """Put this index into the store at an address, for all who use that; what is there then.
 
         `replace`: in the place of one that is there; else that is refused. Broken off, it goes on from there the next time.
@@ -480,13 +480,13 @@ class Engine:
                 raise InvalidArgument(
                     "the index is on this machine already", suggestion="name a database, as postgresql://host/database"
                 )
-            if not replace and is_taken(target):
+            if not replace and has_index(target):
                 place = "this machine" if isinstance(target, EmbeddedStore) else target.depot.name
                 raise PreconditionFailed(
                     f"there is an index of {name} on {place} already",
                     suggestion="use that one, or say --replace (in Python: replace=True) to put this one in its place",
                 )
-            return moved(self._store, target, tell=progress, cancel=cancel)
+            return migrate(self._store, target, tell=progress, cancel=cancel)
 
     def broken_parsers(self) -> dict[str, str]:
         """Each grammar that cannot be loaded, and why. Unpacks those that were not needed yet."""
@@ -496,7 +496,7 @@ class Engine:
 
     def indexed_at(self) -> str:
         """When the index was last brought up to date as a whole, UTC ISO-8601; empty when never."""
-        walked_at = self._store.fact("walked_at")
+        walked_at = self._store.metadata("walked_at")
         return _stamp(walked_at) if walked_at else ""
 
     def tags(self) -> dict[str, int]:
@@ -523,16 +523,16 @@ class Engine:
 
     def standing(self) -> Standing | None:
         """What ranks here now, edits looked for; None without an index. Who ranks several workspaces together asks for it."""
-        self._live.freshen()
+        self._live.refresh()
         searcher = self._current()
         if searcher is None:
             return None
-        return Standing(searcher, self._source, self._live.freshness(), self._live.last_error or "")
+        return Standing(searcher, self._source, self._live.describe_freshness(), self._live.last_error or "")
 
     @property
     def freshness(self) -> str:
         """How true the index is to the files, as far as anybody has looked: `fresh`, `3 files edited since index`..."""
-        return self._live.freshness()
+        return self._live.describe_freshness()
 
     @property
     def is_building(self) -> bool:
@@ -546,7 +546,9 @@ class Engine:
                 suggestion="call index_workspace (at a terminal: ctx index); it takes seconds",
                 details={"last_error": self._live.last_error} if self._live.last_error else {},
             )
-        return Answer((), "lexical", self._live.freshness(), 0, "the index is being built: ask again in a moment", ())
+        return Answer(
+            (), "lexical", self._live.describe_freshness(), 0, "the index is being built: ask again in a moment", ()
+        )
 
     def _current(self) -> Searcher | None:
         """The searcher of the newest snapshot; kept until something is committed."""
@@ -725,14 +727,14 @@ class Engine:
         found = graph.definitions(name, kind=kind, under=under)
         near = () if found else tuple(graph.near_names(name))
         shown = tuple(self._definition(graph, defined) for defined in found[:limit])
-        return Found(shown, len(found), near, self._live.freshness())
+        return Found(shown, len(found), near, self._live.describe_freshness())
 
     def outline(self, path: str) -> FileOutline:
         """One file's skeleton, as it is now. Raises: InvalidPath, FileNotFound, BinaryFile, TooLarge, AccessDenied."""
         rel = self._root.rel(path)
         source = file_reader.read(self._root, rel, bytes_max=RANGE_BYTES_MAX)
         language = self._languages.detect(rel, source.text[:200].encode())
-        parsed = self._parses.of(rel)
+        parsed = self._parses.parse(rel)
         lines = count(source.text)
         if parsed is None or language is None:
             return FileOutline(rel, language.name if language else "text", lines, (), (), ())
@@ -751,7 +753,7 @@ class Engine:
         Raises: SymbolNotFound (with near names), FileNotFound, NotIndexed.
         """
         graph = self._fresh_graph()
-        tracer = Tracer(graph, depth, limit)
+        tracer = GraphTraversal(graph, depth, limit)
         if direction in ("imports", "importers"):
             edges, notes = tracer.files(self._file_of(graph, target), direction)
         else:
@@ -763,7 +765,9 @@ class Engine:
                 if not defined:
                     raise _unknown_symbol(target, graph.near_names(target))
                 edges, notes = tracer.symbols(defined, direction)
-        return Trace(target, direction, tuple(edges[:limit]), len(edges) > limit, notes, self._live.freshness())
+        return Trace(
+            target, direction, tuple(edges[:limit]), len(edges) > limit, notes, self._live.describe_freshness()
+        )
 
     def dependencies(self, path: str) -> tuple[RelPath, ...]:
         """Files of this workspace that a file imports, in order of its imports; without an index, too.
@@ -791,17 +795,17 @@ class Engine:
             return PathIndex(entry.path for entry in look(self.root, [""]).entries)
         return self._fresh_graph().paths
 
-    def _fresh_graph(self) -> Graph:
-        self._live.freshen()
+    def _fresh_graph(self) -> SymbolGraph:
+        self._live.refresh()
         searcher = self._current()
         if searcher is None:
             raise _no_index()
         with self._lock:
             if self._graph is None:
-                self._graph = Graph(searcher.snapshot, self._parses)
+                self._graph = SymbolGraph(searcher.snapshot, self._parses)
             return self._graph
 
-    def _file_of(self, graph: Graph, target: str) -> str:
+    def _file_of(self, graph: SymbolGraph, target: str) -> str:
         """A path as given, or the file that defines a symbol."""
         path = self._as_file(graph, target)
         if path:
@@ -811,7 +815,7 @@ class Engine:
             raise _unknown_symbol(target, graph.near_names(target))
         return defined[0].path
 
-    def _as_file(self, graph: Graph, target: str) -> str:
+    def _as_file(self, graph: SymbolGraph, target: str) -> str:
         try:
             rel = self._root.rel(target)
         except CallError:
@@ -820,9 +824,9 @@ class Engine:
             return ""
         return str(rel) if rel in graph.paths else ""
 
-    def _definition(self, graph: Graph, defined: Defined) -> Definition:
+    def _definition(self, graph: SymbolGraph, defined: SymbolDefinition) -> Definition:
         """A definition with signature and doc line, read from the file as it is now."""
-        parsed = graph.parsed(defined.path)
+        parsed = graph.parse(defined.path)
         path = self._root.rel(defined.path, must_exist=False)
         for number, symbol in enumerate(parsed.outline.symbols if parsed else ()):
             same = parsed and symbol.name == defined.name and parsed.qualified[number] == defined.qualified
@@ -850,9 +854,11 @@ class Engine:
             raise _no_index()
         models_folder = (self.settings.cache_folder or user_cache_folder()) / "models"
         chosen = open_embedder(Choice(embedder, models_folder=models_folder))
-        chunks = exported(searcher.view, self._source)
+        chunks = collect_chunks(searcher.view, self._source)
         try:
-            return export(chunks, folder, stamp=self.indexed_at(), embedder=chosen, progress=progress, cancel=cancel)
+            return write_chunk_files(
+                chunks, folder, stamp=self.indexed_at(), embedder=chosen, progress=progress, cancel=cancel
+            )
         finally:
             if chosen is not None:
                 chosen.close()
@@ -861,11 +867,11 @@ class Engine:
 
     def landmarks(self) -> Landmarks:
         """Languages, folders, entry points and central files of the index. Raises: NotIndexed."""
-        self._live.freshen()
+        self._live.refresh()
         searcher = self._current()
         if searcher is None:
             raise _no_index()
-        return landmarks(searcher.snapshot, ROLES, self._live.freshness())
+        return landmarks(searcher.snapshot, ROLES, self._live.describe_freshness())
 
     def complete_path(self, typed: str, *, limit: int = 100, folders: bool = False) -> tuple[tuple[str, ...], int]:
         """Indexed files (and folders) that a half-typed path may become, best first, and how many; none without an index."""
@@ -1081,15 +1087,15 @@ class Engine:
         """Files were edited: take them in at once, where there is an index."""
         self._lister.note(paths)
         if self._live.is_building or self._live.snapshot() is not None:
-            self._live.note(paths)
+            self._live.mark_stale(paths)
 
     # -- the rest --
 
     def _skipped(self) -> tuple[dict[str, int], tuple[Skipped, ...]]:
         """Why files are not indexed: what the walk left out, and what content kept out."""
-        counts = Counter(json.loads(self._store.fact("skipped_counts") or "{}"))
-        examples = [Skipped(*row) for row in json.loads(self._store.fact("skipped_examples") or "[]")]
-        for path, reason, detail, *_ in self._store.skipped():
+        counts = Counter(json.loads(self._store.metadata("skipped_counts") or "{}"))
+        examples = [Skipped(*row) for row in json.loads(self._store.metadata("skipped_examples") or "[]")]
+        for path, reason, detail, *_ in self._store.skipped_files():
             counts[reason] += 1
             examples.append(Skipped(path, reason, detail))
         telling = sorted(examples, key=lambda skipped: (skipped.reason == "ignored", skipped.path))

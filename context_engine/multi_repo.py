@@ -19,7 +19,7 @@ from context_engine.context.project_knowledge import Ranked, Remembered, Team
 from context_engine.engine import Engine
 from context_engine.errors import CallError, FileNotFound, InvalidArgument, InvalidPath, NotIndexed
 from context_engine.index.file_roles import ROLES
-from context_engine.index.union_snapshot import BETWEEN, Joint
+from context_engine.index.union_snapshot import REPOSITORY_SEPARATOR, UnionSnapshot
 from context_engine.memory.knowledge import Findings
 from context_engine.memory.memory_requests import Sought
 from context_engine.model import (
@@ -86,9 +86,9 @@ class Across:
         snapshots = {name: each.searcher.snapshot for name, each in there.items()}
         with self._lock:
             known = self._searcher.snapshot if self._searcher else None
-            if not isinstance(known, Joint) or not _are_same(known.parts, snapshots):
+            if not isinstance(known, UnionSnapshot) or not _are_same(known.parts, snapshots):
                 meaning = next(iter(there.values())).searcher.meaning
-                self._searcher = Searcher(Joint(snapshots), ROLES, meaning, self.used)
+                self._searcher = Searcher(UnionSnapshot(snapshots), ROLES, meaning, self.used)
             assert self._searcher is not None
             return self._searcher
 
@@ -325,7 +325,7 @@ def _are_same(one: Mapping[str, object], other: Mapping[str, object]) -> bool:
 
 
 def _joined(name: str, path: str) -> str:
-    return f"{name}{BETWEEN}{path}"
+    return f"{name}{REPOSITORY_SEPARATOR}{path}"
 
 
 def _named(name: str, path: str) -> RelPath:
@@ -342,5 +342,5 @@ def _split(path: str) -> tuple[str, str]:
     >>> _split("web:src/app.py"), _split("src/app.py")
     (('web', 'src/app.py'), ('', 'src/app.py'))
     """
-    name, between, rest = path.partition(BETWEEN)
+    name, between, rest = path.partition(REPOSITORY_SEPARATOR)
     return (name, rest) if between else ("", path)

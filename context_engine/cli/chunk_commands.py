@@ -29,7 +29,7 @@ def export(folder: Path, root: Path | None, *, embedder: str) -> int:
             print_note(
                 f"{folder} lies inside the workspace: unless an ignore file names it, it is indexed like other files"
             )
-    print(_line(report, folder))
+    print(_describe_export(report, folder))
     return 0
 
 
@@ -41,7 +41,7 @@ def check(folder: Path) -> int:
     print_rows((name, "ok" if name in chunks.files else why.get(name, "not there")) for name in FILES.values())
     print_rows(
         [
-            ("chunks", _counted(counts)),
+            ("chunks", _count_by_kind(counts)),
             (
                 "vectors",
                 f"{int(chunks.embedded.sum()):,} of {chunks.dimensions} numbers" if chunks.dimensions else "none",
@@ -52,16 +52,16 @@ def check(folder: Path) -> int:
     return 1 if why else 0
 
 
-def _line(report: ExportReport, folder: Path) -> str:
+def _describe_export(report: ExportReport, folder: Path) -> str:
     """What was written, as a sentence."""
     made = f"vectors of {report.dimensions} numbers by {report.model}" if report.model else "no vectors"
-    return f"wrote {_counted(report.kinds)}, {made}, {format_size(report.size_bytes)}: {folder}"
+    return f"wrote {_count_by_kind(report.kinds)}, {made}, {format_size(report.size_bytes)}: {folder}"
 
 
-def _counted(kinds: Mapping[ChunkKind, int]) -> str:
+def _count_by_kind(kinds: Mapping[ChunkKind, int]) -> str:
     """The chunks, and how many of each kind.
 
-    >>> _counted({"documentation": 2, "data": 1})
+    >>> _count_by_kind({"documentation": 2, "data": 1})
     '3 chunks (2 documentation, 1 data)'
     """
     return f"{sum(kinds.values()):,} chunks ({', '.join(f'{number:,} {kind}' for kind, number in kinds.items())})"

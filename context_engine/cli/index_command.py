@@ -32,21 +32,21 @@ def index(
 
     `store` and `share` take the place of what the environment says of the store, for this run.
     """
-    workspace, part = _meant(path, root)
-    with Engine.open(workspace, settings=chosen(Settings.load(workspace), store, share=share)) as engine:
+    workspace, part = _resolve_target(path, root)
+    with Engine.open(workspace, settings=choose_store(Settings.load(workspace), store, share=share)) as engine:
         try:
             report = run_index(engine, path=part, force=force)
         except Cancelled:
             kept = engine.status()
             err.print(f"[yellow]interrupted[/yellow]: {kept.files:,} files are indexed; ctx index goes on from there")
             return INTERRUPTED
-        show(workspace, report)
+        show_report(workspace, report)
         for what, step in engine.settings.notes():
             err.print(f"[yellow]note[/yellow]: {escape(f'{what}. {step}')}", soft_wrap=True)
-        return _embedded(engine) if embed else 0
+        return _embed(engine) if embed else 0
 
 
-def chosen(settings: Settings, store: str, *, share: bool) -> Settings:
+def choose_store(settings: Settings, store: str, *, share: bool) -> Settings:
     """The settings with the store that was named. Raises: InvalidArgument where nobody could read what is shared."""
     address = store.strip() or settings.store_url
     if share and address in ("", "embedded"):
@@ -57,7 +57,7 @@ def chosen(settings: Settings, store: str, *, share: bool) -> Settings:
     return replace(settings, store_url=address, store_shares=share or settings.store_shares)
 
 
-def _embedded(engine: Engine) -> int:
+def _embed(engine: Engine) -> int:
     """Have the model read what it has not seen; the exit code."""
     try:
         files, chunks = run_with_progress(
@@ -72,7 +72,7 @@ def _embedded(engine: Engine) -> int:
     return 0
 
 
-def show(workspace: Path, report: IndexReport) -> None:
+def show_report(workspace: Path, report: IndexReport) -> None:
     """The summary of a run."""
     changed = f"{report.added:,} added, {report.changed:,} changed, {report.removed:,} removed"
     told = ", ".join(f"{count:,} {reason.replace('_', ' ')}" for reason, count in count_reasons(report.skipped).items())
@@ -94,7 +94,7 @@ def show(workspace: Path, report: IndexReport) -> None:
         err.print("[yellow]nothing to index here[/yellow]: is this the right folder? See ctx index --help")
 
 
-def _meant(path: Path | None, root: Path | None) -> tuple[Path, str | None]:
+def _resolve_target(path: Path | None, root: Path | None) -> tuple[Path, str | None]:
     """(workspace, folder of it): a path alone is a workspace, unless it lies inside one that is being named or found."""
     if path is None:
         return resolve_root(root), None

@@ -379,7 +379,7 @@ def _table_row(row: Row, now_s: float) -> list[Cell]:
         (short(memory.id), "bold cyan"),
         memory.category,
         status,
-        format_age(timestamps.seconds(memory.updated_at), now_s),
+        format_age(timestamps.parse_timestamp(memory.updated_at), now_s),
         f"{PRIORITY_MARKS.get(memory.priority, '')}{memory.title}{why}",
     ]
 

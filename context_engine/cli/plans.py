@@ -64,7 +64,7 @@ def list_plans(root: Path | None, wanted: PlanQuery, *, as_json: bool) -> int:
     by_id = make_slugs((row.id, row.name) for row in rows)
     print_table(
         ("plan", "status", "progress", "steps", "changed", "goal"),
-        [_row(row, by_id[row.id], format_age(timestamps.seconds(row.updated_at), now)) for row in found.rows],
+        [_row(row, by_id[row.id], format_age(timestamps.parse_timestamp(row.updated_at), now)) for row in found.rows],
     )
     if len(found.rows) < found.total:
         print_note(f"{len(found.rows)} of {found.total:,} plans")

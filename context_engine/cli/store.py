@@ -18,14 +18,14 @@ from context_engine.cli.console import (
     run_index,
     run_with_progress,
 )
-from context_engine.cli.index_command import INTERRUPTED, show
+from context_engine.cli.index_command import INTERRUPTED, show_report
 from context_engine.cli.workspace_root import resolve_root
 from context_engine.engine import Engine, Settings
 from context_engine.errors import Cancelled, InvalidArgument, NotConfirmed
 from context_engine.index.embedded_store import SCHEMA_VERSION
-from context_engine.index.index_repair import Mended
+from context_engine.index.index_repair import RepairReport
 from context_engine.index.store_factory import depot
-from context_engine.index.tenants import Tenant, remove, tenants
+from context_engine.index.tenants import Tenant, list_tenants, remove_tenant
 from context_engine.sharing.remote_vectors import vector_depot
 from context_engine.tools.file_tools import format_size
 
@@ -58,7 +58,7 @@ def take_in(file: Path, root: Path | None) -> int:
             report = run_index(engine)
         except Cancelled:
             return _interrupted(f"ctx store import {file}")
-    show(workspace, report)
+    show_report(workspace, report)
     return 0
 
 
@@ -92,7 +92,7 @@ def check(root: Path | None, *, repair: bool, as_json: bool) -> int:
     """Say what is wrong, and mend it when told to; the exit code."""
     with Engine.open(resolve_root(root)) as engine:
         try:
-            mended = _mended(engine) if repair else Mended(problems=(), left=tuple(_examined(engine)))
+            mended = _mended(engine) if repair else RepairReport(problems=(), left=tuple(_examined(engine)))
             report = run_index(engine) if mended.problems else None
         except Cancelled:
             return _interrupted("the same command")
@@ -108,11 +108,11 @@ def _examined(engine: Engine) -> list[str]:
     return run_with_progress(lambda tell, cancel: engine.problems(progress=tell, cancel=cancel), "check", unit="bytes")
 
 
-def _mended(engine: Engine) -> Mended:
+def _mended(engine: Engine) -> RepairReport:
     return run_with_progress(lambda tell, cancel: engine.mend(progress=tell, cancel=cancel), "check", unit="bytes")
 
 
-def _as_json(mended: Mended, files_read: int) -> dict[str, object]:
+def _as_json(mended: RepairReport, files_read: int) -> dict[str, object]:
     return {
         "ok": not mended.left,
         "problems": list(mended.problems or mended.left),
@@ -123,7 +123,7 @@ def _as_json(mended: Mended, files_read: int) -> dict[str, object]:
     }
 
 
-def _show_soundness(mended: Mended, files_read: int) -> None:
+def _show_soundness(mended: RepairReport, files_read: int) -> None:
     problems = mended.problems or mended.left
     for each in problems[:NAMED_MAX]:
         out.print(f"  {each}", markup=False)
@@ -143,7 +143,7 @@ def _show_soundness(mended: Mended, files_read: int) -> None:
         )
 
 
-def _deeds(mended: Mended, files_read: int) -> str:
+def _deeds(mended: RepairReport, files_read: int) -> str:
     """What was done, the cheapest first."""
     done = {
         "segments fetched again": mended.fetched,
@@ -156,10 +156,10 @@ def _deeds(mended: Mended, files_read: int) -> str:
 # -- who lies on a store ------------------------------------------------------------------------------------------
 
 
-def list_tenants(address: str, root: Path | None, *, as_json: bool) -> int:
+def show_tenants(address: str, root: Path | None, *, as_json: bool) -> int:
     """Say which repositories a store has; the exit code."""
     with closing(depot(_named(address, root))) as place:
-        found = tenants(place)
+        found = list_tenants(place)
     if as_json:
         print(json.dumps([each._asdict() for each in found]))
     elif found:
@@ -176,13 +176,13 @@ def _row(tenant: Tenant) -> tuple[str, ...]:
     return (tenant.repository, format_size(tenant.bytes), *counts, committed, layout)
 
 
-def remove_tenant(repository: str, address: str, root: Path | None, *, schema: int, yes: bool) -> int:
+def remove_index(repository: str, address: str, root: Path | None, *, schema: int, yes: bool) -> int:
     """Take a repository off a store, for all who read it there; the exit code."""
     chosen = _named(address, root)
     with closing(depot(chosen)) as place, closing(vector_depot(chosen)) as vectors:
         if not yes and not confirm(f"Take the index of {repository} off {place.name}, for everybody?"):
             raise NotConfirmed("nothing was removed", suggestion="answer y, or say --yes")
-        freed = remove(place, vectors, repository, schema or SCHEMA_VERSION)
+        freed = remove_tenant(place, vectors, repository, schema or SCHEMA_VERSION)
     print(f"removed {repository}, {format_size(freed)}")
     return 0
 

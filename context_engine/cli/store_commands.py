@@ -107,9 +107,9 @@ def store_list(store: Store = "", root: Root = None, as_json: AsJson = False) ->
     - `ctx store list`
     - `ctx store list --store postgresql://ci@db/context`
     """
-    from context_engine.cli.store import list_tenants
+    from context_engine.cli.store import show_tenants
 
-    raise typer.Exit(list_tenants(store, root, as_json=as_json))
+    raise typer.Exit(show_tenants(store, root, as_json=as_json))
 
 
 @app.command("remove")
@@ -127,6 +127,6 @@ def store_remove(
     - `ctx store remove github.com/team/app`
     - `ctx store remove github.com/team/app --schema 4 --yes`
     """
-    from context_engine.cli.store import remove_tenant
+    from context_engine.cli.store import remove_index
 
-    raise typer.Exit(remove_tenant(repository, store, root, schema=schema, yes=yes))
+    raise typer.Exit(remove_index(repository, store, root, schema=schema, yes=yes))

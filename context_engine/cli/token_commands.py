@@ -57,13 +57,13 @@ def token_create(
 
     from context_engine.cli.console import print_note
     from context_engine.server.token_file import Wish
-    from context_engine.storage.timestamps import iso
+    from context_engine.storage.timestamps import format_timestamp
 
     projects = [_resolve_project(value) for value in project or []]
     wish = Wish(name, role, projects, parse_expiry(expires, time.time()), per_minute)
     grant, token = _open_tokens(tokens).create(wish)
     print(token)  # the only line on stdout, so that a script can read it
-    until = f"until {iso(grant.expires_s)}" if grant.expires_s is not None else "without an end"
+    until = f"until {format_timestamp(grant.expires_s)}" if grant.expires_s is not None else "without an end"
     print_note(f"{name} may {role} in {_format_projects(grant.projects)} {until}. The token is not shown again.")
 
 
@@ -112,12 +112,12 @@ def parse_expiry(text: str, now_s: float) -> float | None:
     (172800.0, 86400.0, None)
     """
     from context_engine.errors import InvalidArgument
-    from context_engine.storage.timestamps import seconds
+    from context_engine.storage.timestamps import parse_timestamp
 
     if text == NEVER:
         return None
     span = _TIME_SPAN.fullmatch(text)
-    moment_s = now_s + int(span[1]) * UNITS_S[span[2]] if span else seconds(text)
+    moment_s = now_s + int(span[1]) * UNITS_S[span[2]] if span else parse_timestamp(text)
     if moment_s is None:
         raise InvalidArgument(f"--expires {text!r} is not a time", suggestion="Write 90d, 12h, 2027-01-31 or never.")
     return moment_s

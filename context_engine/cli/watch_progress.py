@@ -73,7 +73,9 @@ def _follow_lines(look: Callable[[], PlanState], clock: timestamps.Now, pause: C
         pause(EVERY_S)
         before, now = now, look()
         for said in _state_changes(before, now):
-            print(f"{timestamps.iso(clock())[11:19]}  {now.execution.percentage:>3.0f} %  {said}", flush=True)
+            print(
+                f"{timestamps.format_timestamp(clock())[11:19]}  {now.execution.percentage:>3.0f} %  {said}", flush=True
+            )
     return _exit_code(now)
 
 
@@ -149,7 +151,7 @@ def _state(state: StepState, number: dict[str, int], at: float) -> tuple[str, st
     if state.status == "failed":
         return "failed", state.error.strip().partition("\n")[0][:120]
     if state.status == "in_progress":
-        since = timestamps.seconds(state.started_at)
+        since = timestamps.parse_timestamp(state.started_at)
         lasting = f"for {_format_duration(at - since)}" if since is not None else ""
         return "in progress", " ".join(part for part in (state.actor, lasting) if part)
     if state.duration_ms is not None and state.status == "completed":

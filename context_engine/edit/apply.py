@@ -33,7 +33,7 @@ from context_engine.repo import file_writer
 from context_engine.repo.file_writer import Seen
 from context_engine.repo.paths import Root
 from context_engine.storage.locks import PathLocks
-from context_engine.storage.state_folder import is_ours
+from context_engine.storage.state_folder import is_state_path
 
 _IS_HASH = re.compile(r"[0-9a-f]{12,64}").fullmatch
 """The read tools show 12 digits or more."""
@@ -146,7 +146,7 @@ class Editor:
         told: list[str] = []
         try:
             for entry in self._journal.unfinished():
-                with suppress(StorageBusy), self._locks.held((op.path for op in entry.ops), wait_s=0):
+                with suppress(StorageBusy), self._locks.hold((op.path for op in entry.ops), wait_s=0):
                     told += self._mended(entry)  # nobody holds its files, so its writer is dead
         except ContextEngineError as error:
             told.append(f"edits may be half written, and cannot be mended now: {error.message}")
@@ -173,7 +173,7 @@ class Editor:
 
     def _path(self, text: str, *, must_exist: bool) -> RelPath:
         path = self._root.rel(text, must_exist=must_exist)
-        if is_ours(path):
+        if is_state_path(path):
             raise AccessDenied(
                 f"{path} belongs to Context Engine itself", suggestion="undo_edit changes it.", details={"path": path}
             )
@@ -244,13 +244,13 @@ class Editor:
     def _held(self, paths: Sequence[str]) -> Generator[None]:
         """Hold these files, none of them half written by somebody who was killed."""
         while True:
-            with self._locks.held(paths):
+            with self._locks.hold(paths):
                 left = self._journal.unfinished(paths)
                 if not left:
                     yield
                     return
             for entry in left:  # we held its files, so its writer is dead
-                with self._locks.held(op.path for op in entry.ops):
+                with self._locks.hold(op.path for op in entry.ops):
                     self._mended(entry)
 
     def _mended(self, entry: Entry) -> list[str]:

@@ -37,7 +37,7 @@ RATIO_MAX = 64
 """or to so many times what it takes in the file: text packs 3 to 10 times smaller, a bomb of zeros a thousand times."""
 BUSY_MS = 5_000
 
-KEPT = storage_errors.Kept(
+KEPT = storage_errors.StorageAdvice(
     "the journal of edits",
     busy="Call again in a moment; nothing was written.",
     full="Free some space, then call again; nothing was written.",
@@ -185,14 +185,16 @@ class Journal:
         """Refuse to take a file without content for a journal without edits; the next edit makes it a journal again."""
         with self._lock:
             if self._db is None and self._is_empty():
-                raise storage_errors.damaged(self.path, KEPT, "it is empty, so what was edited before cannot be undone")
+                raise storage_errors.corrupt_error(
+                    self.path, KEPT, "it is empty, so what was edited before cannot be undone"
+                )
 
     def _check_sound(self) -> None:
         """Refuse to take a journal whose entries cannot be found for one that has none. Cheap: it is asked of empty ones."""
         wrong = [row for row in self._ask("PRAGMA quick_check", ()) if row != ("ok",)]
         wrong = wrong or self._ask("PRAGMA foreign_key_check", ())
         if wrong:
-            raise storage_errors.damaged(self.path, KEPT, f"it shows no edit, and is not sound: {wrong[0][0]}")
+            raise storage_errors.corrupt_error(self.path, KEPT, f"it shows no edit, and is not sound: {wrong[0][0]}")
 
     def _is_empty(self) -> bool:
         status = self._files.check_file(NAME)
@@ -213,13 +215,13 @@ class Journal:
 
     @contextmanager
     def _reading(self) -> Generator[apsw.Connection | None]:
-        readable = database.readable(self._files, NAME, lambda: self._connected(create=False))
-        with self._lock, storage_errors.translated(self.path, KEPT), readable as db:
+        readable = database.open_readable(self._files, NAME, lambda: self._connected(create=False))
+        with self._lock, storage_errors.translate_errors(self.path, KEPT), readable as db:
             yield db
 
     @contextmanager
     def _writing(self, *, flush: bool = False) -> Generator[apsw.Connection]:
-        with self._lock, storage_errors.translated(self.path, KEPT):
+        with self._lock, storage_errors.translate_errors(self.path, KEPT):
             db = self._connected(create=True)
             assert db is not None
             db.execute(f"PRAGMA synchronous = {('FULL' if flush else 'NORMAL') if self._flush else 'OFF'}")
@@ -228,12 +230,12 @@ class Journal:
 
     def _connected(self, *, create: bool) -> apsw.Connection | None:
         """The open database, as long as it is the file that lies there: somebody may have cleaned the folder up."""
-        inode = database.inode(self.path)
+        inode = database.read_inode(self.path)
         if self._db is not None and inode != self._inode:
             self.close()
         if self._db is None and (create or (inode and not self._is_empty())):
             self._db = _opened(self._files)
-            self._inode = database.inode(self.path)
+            self._inode = database.read_inode(self.path)
         return self._db
 
 
@@ -253,7 +255,7 @@ def _check_schema(db: apsw.Connection, path: Path) -> None:
     db.execute("COMMIT")
     if version not in {0, SCHEMA_VERSION}:
         db.close()
-        raise storage_errors.newer(path, KEPT, version, SCHEMA_VERSION)
+        raise storage_errors.newer_format_error(path, KEPT, version, SCHEMA_VERSION)
 
 
 def _rows(db: apsw.Connection, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -281,9 +283,9 @@ def _contents(db: apsw.Connection, entry: int) -> tuple[Op, ...]:
     ops = "SELECT path, before, after, mode, delta, image, temp, folders FROM op WHERE entry = ? ORDER BY rowid"
     found: list[Op] = []
     for path, before, after, mode, delta, image, temp, folders in db.execute(ops, (entry,)):
-        data = database.unpacked(delta, min(max(left, 1), UNPACKED_BYTES_MAX))
+        data = database.decompress(delta, min(max(left, 1), UNPACKED_BYTES_MAX))
         left -= len(data)
-        old = None if image is None else database.unpacked(image, min(max(left, 1), UNPACKED_BYTES_MAX))
+        old = None if image is None else database.decompress(image, min(max(left, 1), UNPACKED_BYTES_MAX))
         left -= len(old or b"")
         pieces = msgspec.msgpack.decode(data, type=list[tuple[int, bytes, bytes]])
         found.append(

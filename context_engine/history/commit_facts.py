@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 from xxhash import xxh3_64_digest
 
-from context_engine.index.embedded_store import disk_errors
+from context_engine.index.embedded_store import translate_disk_errors
 from context_engine.model import Commit, Touch
 
 FORMAT = b"ctxhist2"
@@ -144,7 +144,7 @@ class HistoryFile:
     def save(self, facts: Facts) -> None:
         """Put the facts in the place of what is there. Raises: DiskFull."""
         body = msgspec.msgpack.encode(_packed(facts))
-        with disk_errors(self.path.parent):
+        with translate_disk_errors(self.path.parent):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             descriptor, part = tempfile.mkstemp(".part", "history-", self.path.parent)
             try:
@@ -158,7 +158,7 @@ class HistoryFile:
 
     def clear(self) -> None:
         """Forget everything."""
-        with disk_errors(self.path.parent):
+        with translate_disk_errors(self.path.parent):
             self.path.unlink(missing_ok=True)
 
 

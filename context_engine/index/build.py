@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from context_engine.errors import Cancelled, StorageCorrupt
-from context_engine.index.changed_files import Changes, compare, is_under
+from context_engine.index.changed_files import IndexChanges, compare_files, is_under
 from context_engine.index.embedded_store import PATIENT_SEGMENTS_MAX, SEGMENTS_MAX, UNFINISHED
-from context_engine.index.encoder import Encoder
+from context_engine.index.encoder import StaticEncoder
 from context_engine.index.importance import importance
-from context_engine.index.index_job import Job, Outcome, describe_all
+from context_engine.index.index_job import IndexJob, JobResult, run_job
 from context_engine.index.store_factory import AnyStore, AnyWriter
-from context_engine.index.worker import Pool
+from context_engine.index.worker import WorkerPool
 from context_engine.languages import Grammars, Languages
 from context_engine.model import IndexReport, Progress, Skipped
 from context_engine.repo.git import Git
@@ -39,7 +39,7 @@ EXAMPLES_KEPT = 50
 """Files left out that a status names one by one."""
 
 
-class Builder:
+class IndexBuilder:
     """Keeps one store true to one root. Holds the languages and the other processes between runs.
 
     With an `encoder` files get static vectors. Those of an index count when all of it has them, of one kind: a run over the
@@ -53,10 +53,10 @@ class Builder:
         store: AnyStore,
         languages: Languages,
         grammars: Grammars,
-        pool: Pool,
+        pool: WorkerPool,
         *,
         bytes_max: int,
-        encoder: Encoder | None = None,
+        encoder: StaticEncoder | None = None,
         seed: Callable[[str], object] = lambda _: None,
     ) -> None:
         """`seed` may begin an index that is not there yet with another's, whose static vectors are of the kind it is told."""
@@ -70,7 +70,7 @@ class Builder:
         self._encoder = encoder
         self._excludes_file: str | None = None
 
-    def run(
+    def index_workspace(
         self,
         *,
         under: str = "",
@@ -84,30 +84,30 @@ class Builder:
         Raises: StorageBusy, DiskFull, StorageCorrupt, Cancelled (what was committed stays).
         """
         try:
-            return self._run(_Run(progress, cancel), under, force)
+            return self._index_once(_BuildRun(progress, cancel), under, force)
         except StorageCorrupt:
             if force:
                 raise
-            return self._run(_Run(progress, cancel), "", True)
+            return self._index_once(_BuildRun(progress, cancel), "", True)
 
-    def _run(self, run: _Run, under: str, force: bool) -> IndexReport:
+    def _index_once(self, run: _BuildRun, under: str, force: bool) -> IndexReport:
         began = time.perf_counter()
-        run.tell("scanning", 0, 0)
+        run.report("scanning", 0, 0)
         if not force and self._store.snapshot() is None:
-            self._seed(self._identity())
+            self._seed(self._static_identity())
         with self._store.writer(rebuild=force or (not under and self._lacks_vectors())) as writer:
             seen = self._walk(under)
             run.check()
-            present = _present(seen)
+            present = _sizes_and_times(seen)
             before = writer.count_files()
-            changes = self._changes(present, writer, under)
+            changes = self._find_changes(present, writer, under)
             unfinished = writer.is_unfinished
             if not changes.is_empty or unfinished:
-                self._update(writer, present, changes, run)
+                self._index_changes(writer, present, changes, run)
                 self._finish(writer, run, len(changes.removed), anew=unfinished or not under, patient=bool(under))
-            writer.set_facts(_walk_facts(seen) if not under else {})
+            writer.set_metadata(_walk_metadata(seen) if not under else {})
             snapshot = writer.snapshot()
-        self._pool.rest()
+        self._pool.close_when_idle()
         added = run.written - run.changed
         return IndexReport(
             added=added,
@@ -121,48 +121,50 @@ class Builder:
             seconds=time.perf_counter() - began,
         )
 
-    def update_paths(self, paths: Sequence[str]) -> bool:
+    def index_paths(self, paths: Sequence[str]) -> bool:
         """Look again at these files only (edited, created or deleted), as one commit; whether anything changed.
 
         Raises: StorageBusy, DiskFull.
         """
         with self._store.writer(wait_s=2.0) as writer:
-            seen = _present(look(self._root, paths, bytes_max=self._bytes_max, excludes_file=self._excludes()))
-            changes = compare(writer.states(paths), seen, writer.kept_out(paths))
+            seen = _sizes_and_times(
+                look(self._root, paths, bytes_max=self._bytes_max, excludes_file=self._excludes_path())
+            )
+            changes = compare_files(writer.states(paths), seen, writer.skipped_states(paths))
             if changes.is_empty:
                 return False
-            self._update(writer, seen, changes, _Run())
+            self._index_changes(writer, seen, changes, _BuildRun())
             self._merge(writer, len(changes.added) + len(changes.removed), PATIENT_SEGMENTS_MAX)
             writer.publish()
         return True
 
-    def tidy(self) -> None:
+    def merge_segments(self) -> None:
         """Merge what edits have left in small pieces, for a moment when nobody waits. Raises: StorageBusy, DiskFull."""
         with self._store.writer() as writer:
             self._merge(writer, 0, SEGMENTS_MAX)
 
-    def sweep(self) -> frozenset[str]:
+    def find_stale_files(self) -> frozenset[str]:
         """Files that differ from the index by name, size or time. Opens none of them."""
-        seen = _present(self._walk())
-        changes = compare(self._store.files(), seen, self._store.kept_out())
+        seen = _sizes_and_times(self._walk())
+        changes = compare_files(self._store.files(), seen, self._store.skipped_states())
         return frozenset((*changes.added, *changes.suspect, *changes.removed))
 
     # -- the steps --
 
     def _walk(self, under: str = "") -> Walk:
-        return walk(self._root, under=under, bytes_max=self._bytes_max, excludes_file=self._excludes())
+        return walk(self._root, under=under, bytes_max=self._bytes_max, excludes_file=self._excludes_path())
 
-    def _excludes(self) -> str | None:
+    def _excludes_path(self) -> str | None:
         """Git's own list of what to ignore everywhere; asked for once."""
         if self._excludes_file is None:
             self._excludes_file = Git(self._root).excludes_file() or ""
         return self._excludes_file or None
 
-    def _changes(self, seen: Mapping[str, tuple[int, int]], writer: AnyWriter, under: str) -> Changes:
+    def _find_changes(self, seen: Mapping[str, tuple[int, int]], writer: AnyWriter, under: str) -> IndexChanges:
         if not under:
-            return compare(writer.files(), seen, writer.kept_out())
-        kept_out = {path: state for path, state in writer.kept_out().items() if is_under(path, under)}
-        return compare(writer.states([under]), seen, kept_out)
+            return compare_files(writer.files(), seen, writer.skipped_states())
+        kept_out = {path: state for path, state in writer.skipped_states().items() if is_under(path, under)}
+        return compare_files(writer.states([under]), seen, kept_out)
 
     def _lacks_vectors(self) -> bool:
         """Whether what serves has no static vectors, or others than ours, and we can make them."""
@@ -171,13 +173,15 @@ class Builder:
             return False
         parts = snapshot.static()
         is_ours = parts is not None and parts.identity == self._encoder.identity
-        return not is_ours and self._encoder.opened()
+        return not is_ours and self._encoder.open()
 
-    def _identity(self) -> str:
+    def _static_identity(self) -> str:
         """What static vectors files are described with; empty: none."""
-        return self._encoder.identity if self._encoder and self._encoder.opened() else ""
+        return self._encoder.identity if self._encoder and self._encoder.open() else ""
 
-    def _update(self, writer: AnyWriter, facts: Mapping[str, tuple[int, int]], changes: Changes, run: _Run) -> None:
+    def _index_changes(
+        self, writer: AnyWriter, facts: Mapping[str, tuple[int, int]], changes: IndexChanges, run: _BuildRun
+    ) -> None:
         """Describe all that is new or suspect, round by round; the removed go with the first commit."""
         indexed = writer.states(changes.suspect)
         todo = sorted((*changes.added, *changes.suspect))
@@ -185,9 +189,9 @@ class Builder:
         run.total = len(todo)
         self._prepare_parsers(todo)
         removed: Sequence[str] = changes.removed
-        for paths in _rounds(todo, facts):
+        for paths in _split_rounds(todo, facts):
             run.check()
-            numbers, outcomes = self._round(writer, paths, facts, known, run)
+            numbers, outcomes = self._index_round(writer, paths, facts, known, run)
             self._commit(writer, numbers, outcomes, removed)
             run.count(outcomes, {path for path in paths if path in known})
             removed = ()
@@ -202,38 +206,38 @@ class Builder:
             found = (self._languages.detect(path) for path in paths)
             self._grammars.prepare({language.grammar for language in found if language and language.grammar})
 
-    def _round(
+    def _index_round(
         self,
         writer: AnyWriter,
         paths: Sequence[str],
         facts: Mapping[str, tuple[int, int]],
         known: Mapping[str, bytes],
-        run: _Run,
-    ) -> tuple[list[int], list[Outcome]]:
+        run: _BuildRun,
+    ) -> tuple[list[int], list[JobResult]]:
         """One round, shared out: every process that is ready takes a part, this one the first."""
         helpers = self._pool.ready() if len(paths) >= SHARE_FILES_MIN else []
         shares = [paths[n :: len(helpers) + 1] for n in range(len(helpers) + 1)]
-        jobs, numbers, static = [], [], self._identity()
+        jobs, numbers, static = [], [], self._static_identity()
         for share in shares:
             number, target = writer.new_segment()
             numbers.append(number)
             own = {path: known[path] for path in share if path in known}
             seen = {path: facts[path] for path in share}
-            jobs.append(Job(str(self._root), share, seen, own, self._bytes_max, str(target), static))
+            jobs.append(IndexJob(str(self._root), share, seen, own, self._bytes_max, str(target), static))
         pending = [helper.start(job) for helper, job in zip(helpers, jobs[1:], strict=True)]
-        outcomes = [self._describe_here(jobs[0], run)]
+        outcomes = [self._run_job(jobs[0], run)]
         for wait, job in zip(pending, jobs[1:], strict=True):
             # A process that died (killed, out of memory) leaves its share to this one.
-            outcome = wait() or self._describe_here(job, run)
+            outcome = wait() or self._run_job(job, run)
             outcomes.append(outcome)
             run.add(len(job.paths))
         return [number for number, outcome in zip(numbers, outcomes, strict=True) if outcome.written], outcomes
 
-    def _describe_here(self, job: Job, run: _Run) -> Outcome:
-        return describe_all(job, self._languages, self._grammars, self._encoder, each=run.step)
+    def _run_job(self, job: IndexJob, run: _BuildRun) -> JobResult:
+        return run_job(job, self._languages, self._grammars, self._encoder, on_file=run.step)
 
     def _commit(
-        self, writer: AnyWriter, numbers: Sequence[int], outcomes: Sequence[Outcome], removed: Sequence[str]
+        self, writer: AnyWriter, numbers: Sequence[int], outcomes: Sequence[JobResult], removed: Sequence[str]
     ) -> None:
         writer.put(
             numbers,
@@ -250,17 +254,17 @@ class Builder:
         if anew or moved * IMPORTANCE_SHARE > snapshot.files:
             writer.set_importance(importance(snapshot))
 
-    def _finish(self, writer: AnyWriter, run: _Run, removed: int, *, anew: bool, patient: bool) -> None:
+    def _finish(self, writer: AnyWriter, run: _BuildRun, removed: int, *, anew: bool, patient: bool) -> None:
         """The end of a run: all is weighed `anew` but when it looked at one folder or file only, which is `patient`."""
-        run.tell("finishing", run.total, run.total)
+        run.report("finishing", run.total, run.total)
         self._merge(writer, run.written + removed, PATIENT_SEGMENTS_MAX if patient else SEGMENTS_MAX, anew=anew)
-        writer.set_facts(dict.fromkeys(UNFINISHED, 0))
+        writer.set_metadata(dict.fromkeys(UNFINISHED, 0))
         writer.publish()
-        run.skipped = [Skipped(path, reason, detail) for path, reason, detail, *_ in writer.skipped()]
+        run.skipped = [Skipped(path, reason, detail) for path, reason, detail, *_ in writer.skipped_files()]
 
 
 @dataclass(slots=True)
-class _Run:
+class _BuildRun:
     """Progress and cancellation of one run."""
 
     progress: Callable[[Progress], None] | None = None
@@ -271,14 +275,14 @@ class _Run:
     changed: int = 0
     touched: int = 0
     skipped: list[Skipped] = field(default_factory=list)
-    told_at: float = 0.0
+    reported_at: float = 0.0
 
-    def tell(self, stage: str, done: int, total: int) -> None:
+    def report(self, stage: str, done: int, total: int) -> None:
         """Tell whoever waits."""
         if self.progress is not None:
             self.progress(Progress(stage, done, total))
 
-    def count(self, outcomes: Sequence[Outcome], suspects: Collection[str]) -> None:
+    def count(self, outcomes: Sequence[JobResult], suspects: Collection[str]) -> None:
         """Add up what became of a round of which the `suspects` had been indexed before."""
         touched = sum(len(outcome.touched) for outcome in outcomes)
         left = {path for outcome in outcomes for path in (*outcome.vanished, *(row[0] for row in outcome.skipped))}
@@ -295,9 +299,9 @@ class _Run:
         """Some files more; told at most ten times a second."""
         self.done += files
         now = time.monotonic()
-        if now - self.told_at >= PROGRESS_EVERY_S:
-            self.told_at = now
-            self.tell("indexing", self.done, self.total)
+        if now - self.reported_at >= PROGRESS_EVERY_S:
+            self.reported_at = now
+            self.report("indexing", self.done, self.total)
 
     def check(self) -> None:
         """Raises Cancelled when the caller has cancelled."""
@@ -305,12 +309,12 @@ class _Run:
             raise Cancelled("indexing was cancelled", suggestion="call index_workspace to go on; nothing is lost")
 
 
-def _present(seen: Walk) -> dict[str, tuple[int, int]]:
+def _sizes_and_times(seen: Walk) -> dict[str, tuple[int, int]]:
     """Path -> (size, mtime_ns), with plain strings that can be sent to another process."""
     return {str(path): (size, mtime_ns) for path, size, mtime_ns in seen.entries}
 
 
-def _rounds(paths: Sequence[str], facts: Mapping[str, tuple[int, int]]) -> list[list[str]]:
+def _split_rounds(paths: Sequence[str], facts: Mapping[str, tuple[int, int]]) -> list[list[str]]:
     rounds: list[list[str]] = [[]]
     room = FIRST_ROUND_BYTES
     for path in paths:
@@ -322,7 +326,7 @@ def _rounds(paths: Sequence[str], facts: Mapping[str, tuple[int, int]]) -> list[
     return [each for each in rounds if each]
 
 
-def _walk_facts(seen: Walk) -> dict[str, str | float]:
+def _walk_metadata(seen: Walk) -> dict[str, str | float]:
     """What a status tells of the walk: why files were left out, with some examples, and when."""
     examples = [(skipped.path, skipped.reason, skipped.detail) for skipped in seen.skipped[:EXAMPLES_KEPT]]
     return {

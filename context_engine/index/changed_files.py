@@ -1,8 +1,8 @@
 """PURE. What changed: the files that are there against the files that are indexed.
 
 >>> old = {"a.py": FileState(1, 10, b"x"), "gone.py": FileState(1, 10, b"y")}
->>> compare(old, {"a.py": (1, 10), "new.py": (5, 11)}, {})
-Changes(added=('new.py',), suspect=(), removed=('gone.py',), unchanged=1)
+>>> compare_files(old, {"a.py": (1, 10), "new.py": (5, 11)}, {})
+IndexChanges(added=('new.py',), suspect=(), removed=('gone.py',), unchanged=1)
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from context_engine.index.index_store import FileState
 
 
-class Changes(NamedTuple):
+class IndexChanges(NamedTuple):
     """`suspect` files have another size or time than when they were indexed; only their content can tell."""
 
     added: tuple[str, ...]
@@ -27,9 +27,9 @@ class Changes(NamedTuple):
         return not (self.added or self.suspect or self.removed)
 
 
-def compare(
+def compare_files(
     indexed: Mapping[str, FileState], present: Mapping[str, tuple[int, int]], kept_out: Mapping[str, tuple[int, int]]
-) -> Changes:
+) -> IndexChanges:
     """`present` maps path to (size, mtime_ns); `kept_out` likewise for files whose content kept them out before."""
     added, suspect, unchanged = [], [], 0
     for path, (size, mtime_ns) in present.items():
@@ -42,7 +42,7 @@ def compare(
         else:
             unchanged += 1
     removed = [path for path in (*indexed, *kept_out) if path not in present]
-    return Changes(tuple(sorted(added)), tuple(sorted(suspect)), tuple(sorted(removed)), unchanged)
+    return IndexChanges(tuple(sorted(added)), tuple(sorted(suspect)), tuple(sorted(removed)), unchanged)
 
 
 def is_under(path: str, place: str) -> bool:

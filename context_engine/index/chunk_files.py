@@ -49,7 +49,7 @@ class ChunkRow:
     created_at: str = ""
     updated_at: str = ""
 
-    def shaped(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The row as seed 004 writes it, in files and in answers."""
         return {
             "id": self.id,
@@ -117,7 +117,7 @@ class ChunkSet:
         size = dimensions or (vectored[0].dimensions if vectored else 0)
         for file in vectored:
             if file.dimensions != size:
-                raise _unfit(f"{file.name} holds vectors of {file.dimensions} numbers where {size} belong")
+                raise _invalid_vectors(f"{file.name} holds vectors of {file.dimensions} numbers where {size} belong")
         parts = [file.vectors if file.dimensions else _no_vectors(len(file.rows), size) for file in files]
         values, scales = zip(*((part.values, part.scales) for part in (_no_vectors(0, size), *parts)), strict=True)
         together = Rows(np.concatenate(values), np.concatenate(scales))
@@ -126,14 +126,14 @@ class ChunkSet:
             rows=tuple(row for file in files for row in file.rows),
             vectors=together,
             embedded=together.scales > 0,
-            model=_agreed("models", (file.model for file in vectored)),
-            fingerprint=_agreed("versions of one model", (file.fingerprint for file in vectored)),
+            model=_common_value("models", (file.model for file in vectored)),
+            fingerprint=_common_value("versions of one model", (file.fingerprint for file in vectored)),
             skipped=tuple(skipped),
             parts=tuple(file.rows for file in files),
         )
 
 
-class _Chunk(msgspec.Struct):
+class _ChunkShape(msgspec.Struct):
     """A chunk as it stands in a file; what an indexer leaves empty, some write as null."""
 
     id: str
@@ -147,17 +147,17 @@ class _Chunk(msgspec.Struct):
     embedding: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw)
 
 
-class _Head(msgspec.Struct):
+class _MetadataShape(msgspec.Struct):
     model: str | None = None
     fingerprint: str | None = None
 
 
-class _File(msgspec.Struct):
-    chunks: list[_Chunk] | None
-    head: _Head | None = msgspec.field(default=None, name="_metadata")
+class _FileShape(msgspec.Struct):
+    chunks: list[_ChunkShape] | None
+    head: _MetadataShape | None = msgspec.field(default=None, name="_metadata")
 
 
-def parsed(kind: ChunkKind, data: bytes) -> ChunkFile | Skipped:
+def parse_chunk_file(kind: ChunkKind, data: bytes) -> ChunkFile | Skipped:
     """The chunks of one file, or why it cannot be taken.
 
     Raises: InvalidVectors when its own vectors differ in size.
@@ -165,20 +165,20 @@ def parsed(kind: ChunkKind, data: bytes) -> ChunkFile | Skipped:
     name = FILES[kind]
     try:
         if data.lstrip()[:1] == b"[":
-            head, chunks = _Head(), msgspec.json.decode(data, type=list[_Chunk])
+            head, chunks = _MetadataShape(), msgspec.json.decode(data, type=list[_ChunkShape])
         else:
-            file = msgspec.json.decode(data, type=_File)
-            head, chunks = file.head or _Head(), file.chunks or []
+            file = msgspec.json.decode(data, type=_FileShape)
+            head, chunks = file.head or _MetadataShape(), file.chunks or []
         vectors = _vectors(name, [chunk.embedding for chunk in chunks])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:  # a validation error is one of the first
-        return Skipped(name, "malformed", _in_words(error))
+        return Skipped(name, "malformed", _describe(error))
     if not np.isfinite(vectors).all():
-        return Skipped(name, "malformed", f"chunk {_first_odd(vectors) + 1} has numbers that are not finite")
+        return Skipped(name, "malformed", f"chunk {_first_not_finite(vectors) + 1} has numbers that are not finite")
     rows = tuple(_row(kind, chunk) for chunk in chunks)
     return ChunkFile(name, rows, quantised(unit(vectors)), head.model or "", head.fingerprint or "")
 
 
-def written(
+def format_chunk_file(
     kind: ChunkKind,
     rows: Sequence[ChunkRow],
     vectors: Floats | None = None,
@@ -188,7 +188,7 @@ def written(
     generated: str = "",
 ) -> bytes:
     """The bytes of one file. `vectors` has a row for each chunk, or is left out; rows of zeros are left out."""
-    chunks = [row.shaped() for row in rows]
+    chunks = [row.to_dict() for row in rows]
     if vectors is not None:
         for chunk, vector in zip(chunks, vectors, strict=True):
             if vector.any():
@@ -204,7 +204,7 @@ def written(
     return msgspec.json.encode({"_metadata": head, "chunks": chunks})
 
 
-def _row(kind: ChunkKind, chunk: _Chunk) -> ChunkRow:
+def _row(kind: ChunkKind, chunk: _ChunkShape) -> ChunkRow:
     return ChunkRow(
         id=chunk.id,
         kind=chunk.chunk_type or kind,
@@ -228,7 +228,7 @@ def _vectors(name: str, raw: Sequence[msgspec.Raw]) -> Floats:
         if not rows.shape[1]:
             rows, shape = np.zeros((len(raw), len(figures)), np.float32), Struct(f"{len(figures)}f")
         if len(figures) != rows.shape[1]:
-            raise _unfit(
+            raise _invalid_vectors(
                 f"{name} holds vectors of {rows.shape[1]} and, in chunk {number + 1}, of {len(figures)} numbers"
             )
         try:
@@ -242,22 +242,22 @@ def _no_vectors(count: int, dimensions: int) -> Rows:
     return Rows(np.zeros((count, dimensions), np.int8), np.zeros(count, np.float32))
 
 
-def _agreed(what: str, stated: Iterable[str]) -> str:
+def _common_value(what: str, stated: Iterable[str]) -> str:
     """What all say that say anything. Raises: InvalidVectors when they disagree."""
     different = sorted({each for each in stated if each})
     if len(different) > 1:
-        raise _unfit(f"the vectors of these files were made by different {what}: {', '.join(different)}")
+        raise _invalid_vectors(f"the vectors of these files were made by different {what}: {', '.join(different)}")
     return different[0] if different else ""
 
 
-def _first_odd(vectors: Floats) -> int:
+def _first_not_finite(vectors: Floats) -> int:
     return int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])
 
 
-def _in_words(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     text = str(error) or "it is nested too deeply"
     return f"it is no JSON of chunks: {text}"
 
 
-def _unfit(what: str) -> InvalidVectors:
+def _invalid_vectors(what: str) -> InvalidVectors:
     return InvalidVectors(what, suggestion="write all four files anew with one model, or leave the embeddings out")

@@ -15,7 +15,7 @@ from typing import Self
 from xxhash import xxh3_128_hexdigest
 
 from context_engine.errors import ContextEngineError, FileNotFound, InvalidPath
-from context_engine.index.chunk_files import FILES, ChunkFile, ChunkSet, parsed
+from context_engine.index.chunk_files import FILES, ChunkFile, ChunkSet, parse_chunk_file
 from context_engine.model import ChunkKind, Skipped
 from context_engine.repo import file_reader, file_writer
 from context_engine.repo.paths import Root
@@ -24,7 +24,7 @@ from context_engine.repo.watch import QUIET_MS, Watcher
 FILE_BYTES_MAX = 500_000_000
 """100,000 chunks with vectors of 384 numbers take 400 MB of JSON; what is larger belongs into a database."""
 
-Tell = Callable[[str], None]
+OnNews = Callable[[str], None]
 Prepare = Callable[[ChunkSet], None]
 
 
@@ -35,7 +35,7 @@ def read_folder(folder: Path, *, dimensions: int | None = None, bytes_max: int =
 
     Raises: FileNotFound when there is no such folder, InvalidVectors.
     """
-    return _Reading(folder, dimensions, bytes_max).read()
+    return _FolderReader(folder, dimensions, bytes_max).read()
 
 
 def write_folder(folder: Path, contents: Iterable[tuple[str, bytes]]) -> int:
@@ -60,7 +60,7 @@ class ChunkFolder:
     """The chunks of one folder as they are now. Thread-safe; `current` never waits for a reload.
 
     `prepare` makes ready what is about to serve; what it raises keeps the old state, or at the start refuses the folder.
-    `tell` hears a sentence about every reload. Both are called in the thread that noticed the change.
+    `on_news` hears a sentence about every reload. Both are called in the thread that noticed the change.
     """
 
     def __init__(
@@ -71,14 +71,14 @@ class ChunkFolder:
         quiet_ms: int = QUIET_MS,
         bytes_max: int = FILE_BYTES_MAX,
         prepare: Prepare = lambda _: None,
-        tell: Tell = lambda _: None,
+        on_news: OnNews = lambda _: None,
     ) -> None:
         """Reads the folder. Raises: FileNotFound, InvalidVectors, and what `prepare` raises."""
-        self._reading = _Reading(folder, dimensions, bytes_max)
+        self._reading = _FolderReader(folder, dimensions, bytes_max)
         self._prepare = prepare
-        self._tell = tell
+        self._on_news = on_news
         self._lock = threading.Lock()
-        self._watcher = Watcher(folder, self._heard, quiet_ms=quiet_ms)
+        self._watcher = Watcher(folder, self._on_change, quiet_ms=quiet_ms)
         self._current = self._reading.read()
         prepare(self._current)
         self.problem = ""
@@ -90,7 +90,7 @@ class ChunkFolder:
         return self._current
 
     @property
-    def deaf(self) -> str:
+    def watcher_problem(self) -> str:
         """Why changes are not noticed; empty while they are, or before `follow`."""
         return self._watcher.problem
 
@@ -105,7 +105,7 @@ class ChunkFolder:
             before = self.problem
             try:
                 new = self._reading.read()
-                self.problem = _lost(self._current, new)
+                self.problem = _describe_losses(self._current, new)
                 if new is self._current and not before:
                     return True
                 if not self.problem:
@@ -113,10 +113,10 @@ class ChunkFolder:
             except ContextEngineError as error:
                 self.problem = error.message
             if self.problem:
-                self._tell(f"chunks are served as they were: {self.problem}")
+                self._on_news(f"chunks are served as they were: {self.problem}")
                 return False
             self._current = new
-            self._tell(_told(new))
+            self._on_news(_describe_reload(new))
             return True
 
     def close(self) -> None:
@@ -129,12 +129,12 @@ class ChunkFolder:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _heard(self, paths: frozenset[str]) -> None:
+    def _on_change(self, paths: frozenset[str]) -> None:
         if not paths.isdisjoint(FILES.values()):
             self.reload()
 
 
-class _Reading:
+class _FolderReader:
     """Reads one folder again and again. Of four files seldom more than one was written anew: only that is taken apart."""
 
     def __init__(self, folder: Path, dimensions: int | None, bytes_max: int) -> None:
@@ -177,16 +177,16 @@ class _Reading:
             return error.message, Skipped(name, "unreadable", error.message)
         mark = xxh3_128_hexdigest(data)
         known = self._taken.get(kind)
-        return known if known and known[0] == mark else (mark, parsed(kind, data))
+        return known if known and known[0] == mark else (mark, parse_chunk_file(kind, data))
 
 
-def _lost(old: ChunkSet, new: ChunkSet) -> str:
+def _describe_losses(old: ChunkSet, new: ChunkSet) -> str:
     """What a new state would take away from the old one, in words; empty when nothing."""
     why = {skipped.path: skipped.detail for skipped in new.skipped}
     lost = [f"{name}: {why.get(name, 'it is gone')}" for name in old.files if name not in new.files]
     return "; ".join(lost)
 
 
-def _told(chunks: ChunkSet) -> str:
+def _describe_reload(chunks: ChunkSet) -> str:
     left_out = "".join(f"; {each.path} is left out: {each.detail}" for each in chunks.skipped)
     return f"chunks are loaded anew: {len(chunks.rows)} in {len(chunks.files)} files{left_out}"

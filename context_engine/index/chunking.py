@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 
 from context_engine.model import CHUNK_KINDS, ChunkKind
 
-PIECE_CHARS_MAX = 1_500
+CHUNK_CHARS_MAX = 1_500
 """Quality is flat between 750 and 1,500 characters (evals/retrieval); longer pieces mean fewer vectors."""
 HEADING_ONLY_CHARS = 80
 """A section shorter than this (a bare heading) stays with the next one."""
@@ -25,7 +25,7 @@ _ABOVE_LINES_MAX = 60
 _BLANK_DEPTH = 99
 
 
-class SymbolLike(Protocol):
+class OutlineSymbol(Protocol):
     """What cutting needs to know of a symbol (1-based lines, `parent` is an index or -1)."""
 
     @property
@@ -49,7 +49,7 @@ class SymbolLike(Protocol):
         ...
 
 
-class Piece(NamedTuple):
+class ChunkSpan(NamedTuple):
     """Lines `first`-`last` (1-based), characters `start`:`stop`, and the symbol it is about (-1: none)."""
 
     first: int
@@ -60,7 +60,7 @@ class Piece(NamedTuple):
     symbol: int
 
 
-def cut(text: str, symbols: Sequence[SymbolLike], content: str) -> list[Piece]:
+def split_chunks(text: str, symbols: Sequence[OutlineSymbol], content: str) -> list[ChunkSpan]:
     """The pieces of a file in order, covering every line that is not blank.
 
     `content` is what the language holds: `code`, `documentation` or `data`.
@@ -70,20 +70,20 @@ def cut(text: str, symbols: Sequence[SymbolLike], content: str) -> list[Piece]:
     offsets[-1] = len(text)
     depths = _depths(symbols)
     breaks, forced = _breaks(lines, symbols, depths, content)
-    wholes = [] if content == "documentation" or len(text) <= PIECE_CHARS_MAX else _wholes(symbols, offsets)
-    pieces: list[Piece] = []
+    wholes = [] if content == "documentation" or len(text) <= CHUNK_CHARS_MAX else _unbroken_ranges(symbols, offsets)
+    pieces: list[ChunkSpan] = []
     least_chars = HEADING_ONLY_CHARS if content == "documentation" else 0
     for first, last in _spans(lines, offsets, breaks, forced, wholes, least_chars):
         start, stop = offsets[first], offsets[last]
-        if stop - start > PIECE_CHARS_MAX and last - first == 1:
-            parts = [(a, min(a + PIECE_CHARS_MAX, stop)) for a in range(start, stop, PIECE_CHARS_MAX)]
+        if stop - start > CHUNK_CHARS_MAX and last - first == 1:
+            parts = [(a, min(a + CHUNK_CHARS_MAX, stop)) for a in range(start, stop, CHUNK_CHARS_MAX)]
         else:
             parts = [(start, stop)]
         if not text[start:stop].strip():
             continue
         symbol = _subject(symbols, depths, first + 1, last)
         kind = _kind(symbols, symbol, content)
-        pieces += [Piece(first + 1, last, a, b, kind, symbol) for a, b in parts]
+        pieces += [ChunkSpan(first + 1, last, a, b, kind, symbol) for a, b in parts]
     return pieces
 
 
@@ -92,7 +92,7 @@ def kind_code(kind: ChunkKind) -> int:
     return CHUNK_KINDS.index(kind)
 
 
-def _depths(symbols: Sequence[SymbolLike]) -> list[int]:
+def _depths(symbols: Sequence[OutlineSymbol]) -> list[int]:
     depths: list[int] = []
     for symbol in symbols:
         depths.append(depths[symbol.parent] + 1 if symbol.parent >= 0 else 0)
@@ -100,7 +100,7 @@ def _depths(symbols: Sequence[SymbolLike]) -> list[int]:
 
 
 def _breaks(
-    lines: Sequence[str], symbols: Sequence[SymbolLike], depths: Sequence[int], content: str
+    lines: Sequence[str], symbols: Sequence[OutlineSymbol], depths: Sequence[int], content: str
 ) -> tuple[dict[int, int], set[int]]:
     """Line indices where a piece may begin (with depth: lower is better) and those where one must."""
     breaks: dict[int, int] = {}
@@ -121,7 +121,7 @@ def _breaks(
     return breaks, forced
 
 
-def _end_before(symbols: Sequence[SymbolLike], index: int) -> int:
+def _end_before(symbols: Sequence[OutlineSymbol], index: int) -> int:
     """The last line (1-based) of what ends before a symbol begins; 0 when nothing does."""
     first, above, end = symbols[index].first, index - 1, 0
     while above >= 0 and symbols[above].last < first:
@@ -138,14 +138,14 @@ def _with_comment_above(lines: Sequence[str], line: int, end_before: int) -> int
     return line
 
 
-def _wholes(symbols: Sequence[SymbolLike], offsets: Sequence[int]) -> list[tuple[int, int]]:
+def _unbroken_ranges(symbols: Sequence[OutlineSymbol], offsets: Sequence[int]) -> list[tuple[int, int]]:
     """Half-open line ranges of the outermost definitions that fit into a piece, in order: no piece ends inside one."""
     wholes: list[tuple[int, int]] = []
     for symbol in symbols:
         first, stop = symbol.first - 1, min(symbol.last, len(offsets) - 1)
         if wholes and first < wholes[-1][1]:
             continue
-        if stop - first > 1 and offsets[stop] - offsets[first] <= PIECE_CHARS_MAX:
+        if stop - first > 1 and offsets[stop] - offsets[first] <= CHUNK_CHARS_MAX:
             wholes.append((first, stop))
     return wholes
 
@@ -167,7 +167,7 @@ def _spans(
     spans: list[tuple[int, int]] = []
     first, count = 0, len(lines)
     while first < count:
-        reach = bisect_right(offsets, offsets[first] + PIECE_CHARS_MAX) - 1
+        reach = bisect_right(offsets, offsets[first] + CHUNK_CHARS_MAX) - 1
         reach = min(max(reach, first + 1), count)
         stop_at = bisect_right(must, first)
         while stop_at < len(must) and offsets[must[stop_at]] - offsets[first] < least_chars:
@@ -209,7 +209,7 @@ def _inside(wholes: Sequence[tuple[int, int]], line: int) -> tuple[int, int] | N
     return wholes[at] if at >= 0 and line < wholes[at][1] else None
 
 
-def _subject(symbols: Sequence[SymbolLike], depths: Sequence[int], first: int, last: int) -> int:
+def _subject(symbols: Sequence[OutlineSymbol], depths: Sequence[int], first: int, last: int) -> int:
     """The symbol a piece is about: the largest of the shallowest that start in it, else the innermost around it."""
     low = bisect_left(symbols, first, key=lambda symbol: symbol.first)
     best, around = -1, -1
@@ -235,7 +235,7 @@ def _subject(symbols: Sequence[SymbolLike], depths: Sequence[int], first: int, l
     return around
 
 
-def _kind(symbols: Sequence[SymbolLike], symbol: int, content: str) -> ChunkKind:
+def _kind(symbols: Sequence[OutlineSymbol], symbol: int, content: str) -> ChunkKind:
     if content == "documentation":
         return "documentation"
     if content == "data":

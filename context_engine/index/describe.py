@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from context_engine.index.chunking import Piece, cut
-from context_engine.index.embedding_text import Placed, capsules, card, card_names
+from context_engine.index.chunking import ChunkSpan, split_chunks
+from context_engine.index.embedding_text import ChunkLocation, build_chunk_texts, build_file_summary, summary_names
 from context_engine.index.file_roles import Role, role_code, role_of
 from context_engine.index.postings import IndexedFile
 from context_engine.index.stored_outline import StoredOutline, StoredSymbol, encode_outline
@@ -29,7 +29,7 @@ _WEIGHTS = {"variable": 3, "field": 3, "property": 3, "key": 2, "section": 1}
 _NESTED_FACTOR = 0.6
 
 
-def describe(
+def describe_file(
     path: str,
     data: bytes,
     text: str,
@@ -45,7 +45,7 @@ def describe(
     parsed_max = PAGE_BYTES_MAX if language.name == "html" else PARSE_BYTES_MAX
     found = outline(language if len(data) <= parsed_max else PLAIN, data, grammars)
     symbols = found.symbols
-    pieces = cut(text, symbols, language.content)
+    pieces = split_chunks(text, symbols, language.content)
     stored = StoredOutline(
         [StoredSymbol(s.name, s.kind, s.first, s.last, s.line, s.parent, s.owner) for s in symbols],
         [(item.target, item.line) for item in found.imports],
@@ -54,7 +54,7 @@ def describe(
     )
     is_prose = language.content == "documentation"
     spans, doc = _byte_spans(text, data, pieces), doc_head(language, data)
-    placed = [Placed(start, stop, piece.symbol) for (start, stop), piece in zip(spans, pieces, strict=True)]
+    placed = [ChunkLocation(start, stop, piece.symbol) for (start, stop), piece in zip(spans, pieces, strict=True)]
     return IndexedFile(
         path=path,
         language=language.name,
@@ -64,15 +64,15 @@ def describe(
         sha256=sha256,
         outline=encode_outline(stored),
         text=text,
-        pieces=pieces,
+        chunks=pieces,
         spans=spans,
-        names=_names(symbols),
+        names=_weigh_names(symbols),
         headings=[word for s in symbols if s.kind == "section" for word in words(s.name)] if is_prose else (),
         doc=doc,
         tags=front_matter_tags(text) if is_prose else (),
-        piece_tags=_piece_tags(text, pieces) if is_prose and "#" in text else {},
-        capsules=capsules(path, data, stored, placed),
-        card=card(path, doc, card_names(stored)),
+        chunk_tags=_tags_by_chunk(text, pieces) if is_prose and "#" in text else {},
+        chunk_texts=build_chunk_texts(path, data, stored, placed),
+        summary=build_file_summary(path, doc, summary_names(stored)),
     )
 
 
@@ -84,7 +84,7 @@ def _role(path: str, language: Language, symbols: Sequence[Symbol]) -> Role:
     return role
 
 
-def _byte_spans(text: str, data: bytes, pieces: Sequence[Piece]) -> list[tuple[int, int]]:
+def _byte_spans(text: str, data: bytes, pieces: Sequence[ChunkSpan]) -> list[tuple[int, int]]:
     """Character offsets as byte offsets of the UTF-8 text."""
     if len(data) == len(text):
         return [(piece.start, piece.stop) for piece in pieces]
@@ -97,7 +97,7 @@ def _byte_spans(text: str, data: bytes, pieces: Sequence[Piece]) -> list[tuple[i
     return spans
 
 
-def _names(symbols: Sequence) -> list[tuple[str, int, int]]:
+def _weigh_names(symbols: Sequence) -> list[tuple[str, int, int]]:
     """(name, weight in tenths, line) of each definition that has a name to ask for."""
     names = []
     depths: list[int] = []
@@ -111,7 +111,7 @@ def _names(symbols: Sequence) -> list[tuple[str, int, int]]:
     return names
 
 
-def _piece_tags(text: str, pieces: Sequence[Piece]) -> dict[int, Sequence[str]]:
+def _tags_by_chunk(text: str, pieces: Sequence[ChunkSpan]) -> dict[int, Sequence[str]]:
     """Inline tags by the piece they stand in. Found in the whole text: a code fence may be longer than a piece."""
     found: dict[int, set[str]] = {}
     number = 0

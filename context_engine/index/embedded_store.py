@@ -27,7 +27,7 @@ from filelock import FileLock, Timeout
 
 from context_engine.errors import ContextEngineError, StorageBusy, StorageCorrupt
 from context_engine.index import segment as segments
-from context_engine.index.index_store import FileState, Stats, stats_of
+from context_engine.index.index_store import FileState, IndexStats, count_stats
 from context_engine.index.segment import Segment
 from context_engine.index.snapshot import Snapshot
 from context_engine.storage import database, storage_errors
@@ -55,7 +55,7 @@ CLEAR_WAIT_S = 3.0
 UNFINISHED: Mapping[str, Any] = {"unfinished": 1}
 """Committed with files until ranks have been computed over them: a run that was killed in between is caught up on."""
 
-KEPT = storage_errors.Kept(
+INDEX_ADVICE = storage_errors.StorageAdvice(
     "the index",
     busy="Call again in a moment.",
     full="free some space or set CTX_CACHE_FOLDER to another disk; what was committed before is intact",
@@ -85,7 +85,7 @@ class EmbeddedStore:
         """Nothing is opened or created until it is needed."""
         self.folder = folder
         self._lock = threading.RLock()
-        self._reader: _Reader | None = None
+        self._reader: _GenerationReader | None = None
         self._current_file = str(folder / "CURRENT")
         self._mark: tuple[int, int] | None = None
 
@@ -97,41 +97,41 @@ class EmbeddedStore:
         Raises: StorageCorrupt.
         """
         with self._lock:
-            return self._retried(lambda reader: reader.snapshot())
+            return self._ask(lambda reader: reader.snapshot())
 
     def files(self) -> dict[str, FileState]:
         """What the index knows of each file, by path."""
         with self._lock:
-            return self._retried(lambda reader: reader.files()) or {}
+            return self._ask(lambda reader: reader.files()) or {}
 
-    def skipped(self) -> list[tuple[str, str, str, int, int]]:
+    def skipped_files(self) -> list[tuple[str, str, str, int, int]]:
         """(path, reason, detail, size, mtime_ns) of files whose content kept them out."""
         with self._lock:
-            return self._retried(lambda reader: reader.rows("SELECT * FROM skipped ORDER BY path")) or []
+            return self._ask(lambda reader: reader.rows("SELECT * FROM skipped ORDER BY path")) or []
 
-    def kept_out(self) -> dict[str, tuple[int, int]]:
+    def skipped_states(self) -> dict[str, tuple[int, int]]:
         """(size, mtime_ns) of files whose content kept them out."""
-        return {path: (size, mtime_ns) for path, _, _, size, mtime_ns in self.skipped()}
+        return {path: (size, mtime_ns) for path, _, _, size, mtime_ns in self.skipped_files()}
 
-    def fact(self, name: str) -> Any:
+    def metadata(self, name: str) -> Any:
         """A fact that was committed with the index; None when unknown."""
         with self._lock:
-            rows = self._retried(lambda reader: reader.rows("SELECT value FROM fact WHERE name=?", (name,)))
+            rows = self._ask(lambda reader: reader.rows("SELECT value FROM fact WHERE name=?", (name,)))
             return rows[0][0] if rows else None
 
-    def stats(self) -> Stats:
+    def stats(self) -> IndexStats:
         """Counts and sizes of what is published."""
-        return stats_of(self.snapshot(), disk_bytes(self.folder))
+        return count_stats(self.snapshot(), disk_bytes(self.folder))
 
     def check(self) -> list[str]:
         """What is wrong with the stored index, in words; empty when it is sound."""
         with self._lock:
             try:
-                return self._retried(lambda reader: reader.check()) or []
+                return self._ask(lambda reader: reader.check()) or []
             except ContextEngineError as error:
                 return [error.message]
 
-    def _retried(self, ask) -> Any:
+    def _ask(self, ask) -> Any:
         """Ask the current generation; a merge or a swap may take files away between look and open, so look again."""
         for attempt in range(READ_TRIES):
             try:
@@ -143,16 +143,16 @@ class EmbeddedStore:
                 self._forget()
                 if attempt == READ_TRIES - 1 or isinstance(error, apsw.CorruptError | apsw.NotADBError):
                     raise self._trouble(error) from error
-        raise storage_errors.damaged(self.folder, KEPT, "its files are missing")
+        raise storage_errors.corrupt_error(self.folder, INDEX_ADVICE, "its files are missing")
 
     def _trouble(self, error: apsw.Error) -> ContextEngineError:
-        return storage_errors.translate(error, self.folder, KEPT) or storage_errors.damaged(
-            self.folder, KEPT, str(error)
+        return storage_errors.translate_error(error, self.folder, INDEX_ADVICE) or storage_errors.corrupt_error(
+            self.folder, INDEX_ADVICE, str(error)
         )
 
-    def _current(self) -> _Reader | None:
+    def _current(self) -> _GenerationReader | None:
         """The open reader, as long as CURRENT and its database are the files they were: two `stat`s."""
-        mark = _identity(self._current_file)
+        mark = _file_identity(self._current_file)
         if self._reader is not None and mark == self._mark and self._reader.is_in_place():
             return self._reader
         self._mark = mark
@@ -162,7 +162,7 @@ class EmbeddedStore:
             return None
         if self._reader is None or self._reader.generation != generation or not self._reader.is_in_place():
             self._forget()
-            reader = _Reader(self.folder / generation)
+            reader = _GenerationReader(self.folder / generation)
             if reader.schema() != SCHEMA_VERSION:
                 reader.close()
                 return None
@@ -190,19 +190,19 @@ class EmbeddedStore:
     # -- writing --
 
     @contextmanager
-    def writer(self, *, rebuild: bool = False, wait_s: float = 0.0) -> Generator[Writer]:
+    def writer(self, *, rebuild: bool = False, wait_s: float = 0.0) -> Generator[EmbeddedWriter]:
         """The right to write, for one process at a time. `rebuild` starts an empty generation that `publish` puts in place.
 
         Raises: StorageBusy when another process writes (after `wait_s` seconds), DiskFull, WriteFailed, StorageCorrupt.
         """
-        with disk_errors(self.folder):
+        with translate_disk_errors(self.folder):
             try:
                 self.folder.mkdir(parents=True, exist_ok=True)
             except FileNotFoundError as error:  # what /proc says of a folder that cannot be made in it
-                raise storage_errors.closed(self.folder, KEPT, str(error.strerror)) from error
+                raise storage_errors.write_failed_error(self.folder, INDEX_ADVICE, str(error.strerror)) from error
         lock = FileLock(self.folder / "writer.lock", timeout=wait_s)
         try:
-            with disk_errors(self.folder):
+            with translate_disk_errors(self.folder):
                 lock.acquire()
         except Timeout:
             raise StorageBusy(
@@ -210,7 +210,7 @@ class EmbeddedStore:
                 suggestion="search as usual; its result appears by itself, or call again in a moment",
             ) from None
         try:
-            with disk_errors(self.folder):
+            with translate_disk_errors(self.folder):
                 writer = self._open_writer(rebuild)
                 try:
                     yield writer
@@ -219,9 +219,9 @@ class EmbeddedStore:
         finally:
             lock.release()
 
-    def _open_writer(self, rebuild: bool) -> Writer:
+    def _open_writer(self, rebuild: bool) -> EmbeddedWriter:
         current = self.generation()
-        known = self._mapped(current)
+        known = self._mapped_segments(current)
         usable = bool(current) and _is_usable(self.folder / current, known)
         if not usable:
             (self.folder / "CURRENT").unlink(missing_ok=True)
@@ -230,13 +230,13 @@ class EmbeddedStore:
             if path.name != current or not usable:
                 shutil.rmtree(path, ignore_errors=True)
         if usable and not rebuild:
-            return Writer(self.folder, current, published=True, known=known)
+            return EmbeddedWriter(self.folder, current, published=True, known=known)
         number = int(current.removeprefix("g-")) + 1 if current else 1
         name = f"g-{number:06d}"
         _create(self.folder / name)
-        return Writer(self.folder, name, published=False)
+        return EmbeddedWriter(self.folder, name, published=False)
 
-    def _mapped(self, generation: str) -> dict[int, Segment]:
+    def _mapped_segments(self, generation: str) -> dict[int, Segment]:
         """The segments of a generation that are mapped already, by number."""
         reader = self._reader
         if reader is None or reader.generation != generation or not reader.is_in_place():
@@ -256,7 +256,7 @@ class EmbeddedStore:
         return freed
 
 
-class Writer:
+class EmbeddedWriter:
     """One process's right to change the index. Every method that ends normally has been committed."""
 
     def __init__(
@@ -300,11 +300,11 @@ class Writer:
         rows = (row for path in paths for row in self._db.execute(sql, (path,)))
         return {path: FileState(size, mtime_ns, sha256) for path, size, mtime_ns, sha256 in rows}
 
-    def skipped(self) -> list[tuple[str, str, str, int, int]]:
+    def skipped_files(self) -> list[tuple[str, str, str, int, int]]:
         """(path, reason, detail, size, mtime_ns) of files whose content kept them out."""
         return _rows(self._db, "SELECT * FROM skipped ORDER BY path")
 
-    def kept_out(self, paths: Sequence[str] = ("",)) -> dict[str, tuple[int, int]]:
+    def skipped_states(self, paths: Sequence[str] = ("",)) -> dict[str, tuple[int, int]]:
         """(size, mtime_ns) of files whose content kept them out, so that they are not read again; below `paths`.
 
         What could not be read is tried every time: permission comes without another size or time.
@@ -333,7 +333,7 @@ class Writer:
         self._parts[number] = Path(name)
         return number, self._parts[number]
 
-    def _settled(self, number: int) -> Segment:
+    def _finish_segment(self, number: int) -> Segment:
         """A segment that has been written, under its final name."""
         os.replace(self._parts.pop(number), self._segment_path(number))
         return segments.load(self._segment_path(number))
@@ -352,7 +352,7 @@ class Writer:
         Segments whose files replace older entries of the same path, files gone, files kept out by their content, files
         that were touched (path, size, mtime_ns) but not changed.
         """
-        loaded = {number: self._settled(number) for number in written}
+        loaded = {number: self._finish_segment(number) for number in written}
         db = self._db
         with db:
             gone = [(path,) for path in removed]
@@ -360,7 +360,7 @@ class Writer:
                 gone += [(path,) for path in segment.heaps["path"].texts()]
             kept_out = list(skipped)
             gone += [(row[0],) for row in kept_out]
-            inherited = {number: self._inherited(segment) for number, segment in loaded.items()}
+            inherited = {number: self._inherit_importance(segment) for number, segment in loaded.items()}
             db.executemany("INSERT OR IGNORE INTO dead SELECT segment, number FROM file WHERE path=?", gone)
             db.executemany("DELETE FROM file WHERE path=?", gone)
             db.executemany("DELETE FROM skipped WHERE path=?", gone)
@@ -372,7 +372,7 @@ class Writer:
             db.executemany("INSERT OR REPLACE INTO touched SELECT segment, number, ?, ? FROM file WHERE path=?", looks)
             self._end_commit(facts)
 
-    def _inherited(self, segment: Segment) -> np.ndarray:
+    def _inherit_importance(self, segment: Segment) -> np.ndarray:
         """The importance its files had before: a changed file keeps its rank until ranks are computed again."""
         values = np.zeros(segment.files, np.float16)
         sql = "SELECT importance, number FROM file JOIN segment ON segment.id = file.segment WHERE path=?"
@@ -400,7 +400,7 @@ class Writer:
         self._db.executemany("INSERT OR REPLACE INTO fact VALUES (?,?)", list((facts or {}).items()))
         self._db.execute("UPDATE fact SET value = value + 1 WHERE name = 'epoch'")
 
-    def set_facts(self, facts: Mapping[str, Any]) -> None:
+    def set_metadata(self, facts: Mapping[str, Any]) -> None:
         """Keep facts beside the index; readers' snapshots stay as they are."""
         with self._db:
             self._db.executemany("INSERT OR REPLACE INTO fact VALUES (?,?)", list(facts.items()))
@@ -428,12 +428,12 @@ class Writer:
         """
         rows = _rows(self._db, "SELECT id, files, chunks FROM segment ORDER BY id")
         dead = dict(_rows(self._db, "SELECT segment, count(*) FROM dead GROUP BY segment"))
-        chosen = [row[0] for row in rows] if everything else to_merge(rows, dead, segments_max)
+        chosen = [row[0] for row in rows] if everything else choose_merge(rows, dead, segments_max)
         if len(chosen) < 2 and not any(dead.get(number) for number in chosen):
             return 0
-        touched = _touched(self._db)
+        touched = _read_touched(self._db)
         loaded = [self._known.get(number) or segments.load(self._segment_path(number)) for number in chosen]
-        parts = [segment.looking(touched.get(number, ())) for number, segment in zip(chosen, loaded, strict=True)]
+        parts = [segment.with_touched(touched.get(number, ())) for number, segment in zip(chosen, loaded, strict=True)]
         alive = [np.ones(part.files, bool) for part in parts]
         for living, number in zip(alive, chosen, strict=True):
             gone = self._db.execute("SELECT number FROM dead WHERE segment=?", (number,)).fetchall()
@@ -441,7 +441,7 @@ class Writer:
         merged = segments.merge(parts, alive)
         number, path = self.new_segment()
         segments.write(merged, path)
-        self._settled(number)
+        self._finish_segment(number)
         self._replace(chosen, alive, number, merged)
         for old in chosen:
             with suppress(OSError):  # Windows cannot delete a mapped file: the next writer does
@@ -491,7 +491,7 @@ class Writer:
                     path.unlink()
 
 
-class _Reader:
+class _GenerationReader:
     """One open generation, read only."""
 
     def __init__(self, path: Path) -> None:
@@ -500,7 +500,7 @@ class _Reader:
         if not (path / "index.db").exists():
             raise FileNotFoundError(path / "index.db")
         self._file_path = str(path / "index.db")
-        self._file = _identity(self._file_path)
+        self._file = _file_identity(self._file_path)
         self._db, self._is_makeshift = _connect_to_read(path / "index.db")
         self._snapshot: Snapshot | None = None
         self._version = -1
@@ -511,7 +511,7 @@ class _Reader:
 
     def is_in_place(self) -> bool:
         """Whether the open database is the one that is there: a cleared index begins again under an old name."""
-        return not self._is_makeshift and _identity(self._file_path) == self._file
+        return not self._is_makeshift and _file_identity(self._file_path) == self._file
 
     def close(self) -> None:
         self._db.close()
@@ -561,7 +561,7 @@ def disk_bytes(folder: Path) -> int:
     return total
 
 
-def _identity(path: str) -> tuple[int, int] | None:
+def _file_identity(path: str) -> tuple[int, int] | None:
     """What tells a file from one that was put in its place; None when there is none."""
     try:
         facts = os.stat(path)
@@ -581,7 +581,7 @@ def _snapshot(db: apsw.Connection, path: Path, known: Mapping[int, Segment] | No
         for segment, number in db.execute("SELECT segment, number FROM dead"):
             dead.setdefault(segment, []).append(number)
         epoch = _rows(db, _EPOCH)[0][0]
-        touched = _touched(db)
+        touched = _read_touched(db)
     loaded = [(known or {}).get(number) or segments.load(path / f"{number:06d}.seg") for number, _ in rows]
     return Snapshot(
         loaded,
@@ -594,7 +594,7 @@ def _snapshot(db: apsw.Connection, path: Path, known: Mapping[int, Segment] | No
     )
 
 
-def _touched(db: apsw.Connection) -> dict[int, list[tuple[int, int, int]]]:
+def _read_touched(db: apsw.Connection) -> dict[int, list[tuple[int, int, int]]]:
     """Segment -> (file number, size, mtime_ns) of files that were written again with the content they had."""
     found: dict[int, list[tuple[int, int, int]]] = {}
     for segment, *look in _rows(db, "SELECT segment, number, size, mtime_ns FROM touched"):
@@ -602,7 +602,7 @@ def _touched(db: apsw.Connection) -> dict[int, list[tuple[int, int, int]]]:
     return found
 
 
-def to_merge(rows: Sequence[tuple[int, int, int]], dead: Mapping[int, int], segments_max: int) -> list[int]:
+def choose_merge(rows: Sequence[tuple[int, int, int]], dead: Mapping[int, int], segments_max: int) -> list[int]:
     """Which segments to merge.
 
     Mostly dead ones; and, when there are too many, the newest as long as they weigh enough beside their elder.
@@ -634,7 +634,7 @@ def _is_usable(path: Path, known: Mapping[int, Segment]) -> bool:
     Segments that are mapped already and still lie there need not be read again, which at every edit would take longer than it.
     """
     try:
-        reader = _Reader(path)
+        reader = _GenerationReader(path)
         try:
             there = {number: each for number, each in known.items() if (path / f"{number:06d}.seg").exists()}
             return reader.schema() == SCHEMA_VERSION and reader.snapshot(there) is not None
@@ -646,7 +646,7 @@ def _is_usable(path: Path, known: Mapping[int, Segment]) -> bool:
         return False
 
 
-def problems_of(path: Path, looked: Callable[[int], None] = lambda _: None) -> list[str]:
+def find_problems(path: Path, looked: Callable[[int], None] = lambda _: None) -> list[str]:
     """What is wrong with a generation, in words; empty when it is sound. Every byte of every segment is read.
 
     `looked` is told the bytes of each segment.
@@ -654,11 +654,11 @@ def problems_of(path: Path, looked: Callable[[int], None] = lambda _: None) -> l
     try:
         damaged = []
         for each in sorted(path.glob("*.seg")):
-            damaged += [why] if (why := segments.problem(each)) else []
+            damaged += [why] if (why := segments.find_damage(each)) else []
             looked(each.stat().st_size)
         if damaged:
             return damaged
-        reader = _Reader(path)
+        reader = _GenerationReader(path)
         try:
             return reader.check()
         finally:
@@ -672,7 +672,7 @@ def _connect_to_read(path: Path) -> tuple[apsw.Connection, bool]:
     try:
         return _connect(path, apsw.SQLITE_OPEN_READWRITE), False
     except storage_errors.REFUSED:
-        if (frozen := database.frozen(path)) is None:
+        if (frozen := database.open_frozen(path)) is None:
             raise
         return frozen, True
 
@@ -687,6 +687,6 @@ def _connect(path: Path, flags: int) -> apsw.Connection:
     return db
 
 
-def disk_errors(folder: Path) -> AbstractContextManager[None]:
+def translate_disk_errors(folder: Path) -> AbstractContextManager[None]:
     """Have what SQLite and the system say about the folder of an index raised as errors of ours."""
-    return storage_errors.translated(folder, KEPT)
+    return storage_errors.translate_errors(folder, INDEX_ADVICE)

@@ -28,7 +28,7 @@ CHUNK_HEADS = 2
 """How often the head of a capsule stands in what is embedded: static vectors alone rank at .713 without, .845 with it twice."""
 
 
-class Encoder:
+class StaticEncoder:
     """One table at one width. It may be asked by many threads."""
 
     def __init__(self, table: Path = SHIPPED, *, width: int = WIDTH) -> None:
@@ -44,38 +44,38 @@ class Encoder:
     def identity(self) -> str:
         """What decides its rows - table, texts, width - in hex digits; empty when the table cannot be used.
 
-        Known from the first bytes of the table, and true of the whole once `opened`.
+        Known from the first bytes of the table, and true of the whole once `open`.
         """
         with self._lock:
             if self._identity is None:
                 try:
-                    self._identity = self._named(stated_fingerprint(self._table))
+                    self._identity = self._make_identity(stated_fingerprint(self._table))
                 except StorageCorrupt as error:
                     self._refuse(error)
             return self._identity or ""
 
-    def opened(self) -> bool:
+    def open(self) -> bool:
         """Load the table if that has not been tried; whether it can be used. Takes 40 ms, once."""
-        return self._loaded() is not None
+        return self._load() is not None
 
     def rows(self, texts: Sequence[str]) -> Rows:
         """One row for each text, all zeros where no word is known. Raises: StorageCorrupt when the table cannot be used."""
-        static = self._loaded()
+        static = self._load()
         if static is None:
-            raise StorageCorrupt(self.problem, suggestion="ask `opened` first")
-        return quantised(self._cut(static.embed(texts, "passage")))
+            raise StorageCorrupt(self.problem, suggestion="ask `open` first")
+        return quantised(self._truncate(static.embed(texts, "passage")))
 
     def query(self, text: str) -> npt.NDArray[np.float32] | None:
         """The vector of a question, of length 1 (or zeros), to be compared with rows; None when the table cannot be used."""
-        static = self._loaded()
-        return None if static is None else self._cut(static.embed([text], "query"))[0]
+        static = self._load()
+        return None if static is None else self._truncate(static.embed([text], "query"))[0]
 
-    def _loaded(self) -> Static | None:
+    def _load(self) -> Static | None:
         with self._lock:
             if self._static is None and not self.problem:
                 try:
                     self._static = Static(self._table)
-                    self._identity = self._named(self._static.fingerprint)
+                    self._identity = self._make_identity(self._static.fingerprint)
                 except StorageCorrupt as error:
                     self._refuse(error)
             return self._static
@@ -83,9 +83,9 @@ class Encoder:
     def _refuse(self, error: StorageCorrupt) -> None:
         self.problem, self._identity = error.message, ""
 
-    def _named(self, of_table: str) -> str:
+    def _make_identity(self, of_table: str) -> str:
         return fingerprint(of_table, RECIPE, CHUNK_HEADS, self._width)
 
-    def _cut(self, vectors: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+    def _truncate(self, vectors: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
         """The first numbers, made length 1 anew."""
         return unit(vectors[:, : self._width]) if vectors.shape[1] > self._width else vectors

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from context_engine.index.symbol_graph import Defined, Graph, Use
+from context_engine.index.symbol_graph import SymbolDefinition, SymbolGraph, SymbolUse
 from context_engine.model import Edge
 from context_engine.repo.paths import listed
 
@@ -13,17 +13,17 @@ DEFINITIONS_FOLLOWED_MAX = 5
 """A name with more definitions than this is followed by name only, and a note says so."""
 
 
-class Tracer:
+class GraphTraversal:
     """One trace. `depth` steps at most; stops when `limit` edges are exceeded."""
 
-    def __init__(self, graph: Graph, depth: int, limit: int) -> None:
+    def __init__(self, graph: SymbolGraph, depth: int, limit: int) -> None:
         self._graph = graph
         self._depth = depth
         self._limit = limit
         self._edges: list[Edge] = []
         self._notes: list[str] = []
 
-    def symbols(self, start: Sequence[Defined], direction: str) -> tuple[list[Edge], tuple[str, ...]]:
+    def symbols(self, start: Sequence[SymbolDefinition], direction: str) -> tuple[list[Edge], tuple[str, ...]]:
         """Callers, callees or impact (callers of callers, and importers of the defining files) of definitions."""
         if len(start) > 1:
             places = ", ".join(f"{each.path}:{each.span.first}" for each in start[:4])
@@ -36,12 +36,12 @@ class Tracer:
         if direction == "impact":
             for path in sorted({each.path for each in start}):
                 self._file_edges(path, "importers")
-        return self._sorted()
+        return self._result()
 
     def files(self, path: str, direction: str) -> tuple[list[Edge], tuple[str, ...]]:
         """What a file imports, or who imports it."""
         self._file_edges(path, direction)
-        return self._sorted()
+        return self._result()
 
     def _callers(self, names: set[str]) -> None:
         seen, wave = set(names), sorted(names)
@@ -60,14 +60,14 @@ class Tracer:
             if not wave or len(self._edges) > self._limit:
                 return
 
-    def _callees(self, start: Sequence[Defined]) -> None:
+    def _callees(self, start: Sequence[SymbolDefinition]) -> None:
         seen = {(each.path, each.qualified) for each in start}
         wave = list(start)
         for depth in range(1, self._depth + 1):
             following = []
             for defined in wave:
                 for use in self._graph.callees(defined):
-                    target = self._meant(use)
+                    target = self._resolve_use(use)
                     if target is None:
                         continue
                     self._add(use, defined.qualified, f"{target.qualified} ({target.path}:{target.span.first})", depth)
@@ -78,7 +78,7 @@ class Tracer:
             if not wave or len(self._edges) > self._limit:
                 return
 
-    def _meant(self, use: Use) -> Defined | None:
+    def _resolve_use(self, use: SymbolUse) -> SymbolDefinition | None:
         """Which definition of this project a use most likely means: of the same file, of an imported one, the only one."""
         known = [each for each in self._graph.definitions(use.target) if each.name == use.target]
         if not known:
@@ -117,16 +117,16 @@ class Tracer:
             for file in (files or [""])
         ]
 
-    def _add(self, use: Use, source: str, target: str, depth: int) -> None:
+    def _add(self, use: SymbolUse, source: str, target: str, depth: int) -> None:
         self._edges.append(Edge(source, target, listed(use.path), use.line, self._line(use.path, use.line), depth))
 
     def _line(self, path: str, line: int) -> str:
-        parsed = self._graph.parsed(path)
+        parsed = self._graph.parse(path)
         if parsed is None or not 1 <= line <= len(parsed.lines):
             return ""
         return parsed.lines[line - 1].strip()[:EVIDENCE_CHARS_MAX]
 
-    def _sorted(self) -> tuple[list[Edge], tuple[str, ...]]:
+    def _result(self) -> tuple[list[Edge], tuple[str, ...]]:
         unique = dict.fromkeys(self._edges)
         return sorted(unique, key=lambda e: (e.depth, e.path, e.line, e.source, e.target)), tuple(
             dict.fromkeys(self._notes)

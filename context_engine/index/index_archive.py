@@ -41,13 +41,19 @@ from context_engine.errors import (
     StorageBusy,
     StorageCorrupt,
 )
-from context_engine.index.embedded_store import SCHEMA_VERSION, UNFINISHED, EmbeddedStore, disk_errors, problems_of
-from context_engine.index.index_copy import copied, opened, publish
-from context_engine.index.index_migration import moved
+from context_engine.index.embedded_store import (
+    SCHEMA_VERSION,
+    UNFINISHED,
+    EmbeddedStore,
+    find_problems,
+    translate_disk_errors,
+)
+from context_engine.index.index_copy import copy_generation, open_for_change, publish
+from context_engine.index.index_migration import migrate
 from context_engine.index.shared_store import SharedStore
 from context_engine.index.store_factory import AnyStore
 from context_engine.model import Progress
-from context_engine.storage.progress_counter import Tell
+from context_engine.storage.progress_counter import OnProgress
 from context_engine.text.untrusted_data import read_json
 
 FORMAT = 1
@@ -68,7 +74,7 @@ FREE_BYTES_LEFT = 100_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class ArchiveMember:
     """One file of a generation."""
 
     name: str
@@ -77,7 +83,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class ArchiveManifest:
     """What an archive holds: made when, by which version, from a repository of this name at this commit."""
 
     format: int
@@ -89,7 +95,7 @@ class Manifest:
     files: int
     chunks: int
     static: str
-    members: tuple[Member, ...]
+    members: tuple[ArchiveMember, ...]
 
     @property
     def size_bytes(self) -> int:
@@ -100,16 +106,16 @@ class Manifest:
 # -- out ----------------------------------------------------------------------------------------------------------
 
 
-def write(
+def export_index(
     store: AnyStore,
     file: Path,
     *,
     name: str,
     commit: str,
     now: float,
-    tell: Tell = lambda _: None,
+    tell: OnProgress = lambda _: None,
     cancel: threading.Event | None = None,
-) -> Manifest:
+) -> ArchiveManifest:
     """Write what serves now into a file; one that is there is replaced once the new one is whole.
 
     Raises: NotIndexed, Cancelled (nothing is written), DiskFull, StorageCorrupt, StoreUnavailable, StoreUnusable.
@@ -123,11 +129,11 @@ def write(
     aside = store.folder / f"export-{os.getpid()}-{threading.get_ident()}"
     part = file.with_name(f"{file.name}.part")
     try:
-        with disk_errors(file.parent):
+        with translate_disk_errors(file.parent):
             folder = _laid_out(store, aside, tell, cancel)
             names = ["index.db", *sorted(path.name for path in folder.glob("*.seg"))]
             members = tuple(_member(folder / each) for each in names)
-            said = Manifest(
+            said = ArchiveManifest(
                 FORMAT, SCHEMA_VERSION, __version__, name, commit, now, snapshot.living_files, snapshot.living_chunks,
                 static.identity if static else "", members,
             )  # fmt: skip
@@ -139,23 +145,23 @@ def write(
     return said
 
 
-def _laid_out(store: AnyStore, aside: Path, tell: Tell, cancel: threading.Event | None) -> Path:
+def _laid_out(store: AnyStore, aside: Path, tell: OnProgress, cancel: threading.Event | None) -> Path:
     """What serves now as a generation in a folder of its own, which nobody changes."""
     if isinstance(store, EmbeddedStore):
-        copied(store.folder / store.generation(), aside / "copy")
+        copy_generation(store.folder / store.generation(), aside / "copy")
     else:
         with closing(EmbeddedStore(aside)) as own:
-            moved(store, own, tell=tell, cancel=cancel)
-            copied(aside / own.generation(), aside / "copy")
+            migrate(store, own, tell=tell, cancel=cancel)
+            copy_generation(aside / own.generation(), aside / "copy")
     return aside / "copy"
 
 
-def _member(path: Path) -> Member:
+def _member(path: Path) -> ArchiveMember:
     with open(path, "rb") as source:
-        return Member(path.name, path.stat().st_size, hashlib.file_digest(source, "sha256").hexdigest())
+        return ArchiveMember(path.name, path.stat().st_size, hashlib.file_digest(source, "sha256").hexdigest())
 
 
-def _packed(said: Manifest, folder: Path, part: Path, tell: Tell, cancel: threading.Event | None) -> None:
+def _packed(said: ArchiveManifest, folder: Path, part: Path, tell: OnProgress, cancel: threading.Event | None) -> None:
     done = 0
     with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED, compresslevel=LEVEL) as archive:
         archive.writestr(MANIFEST, json.dumps(asdict(said), indent=1))
@@ -179,7 +185,7 @@ def _blocks(source: IO[bytes], size: int, cancel: threading.Event | None) -> Ite
 # -- in -----------------------------------------------------------------------------------------------------------
 
 
-def read_manifest(file: Path) -> Manifest:
+def read_manifest(file: Path) -> ArchiveManifest:
     """What an archive says of itself. Raises: FileNotFound, InvalidArgument (no archive of ours, or of another schema)."""
     try:
         with zipfile.ZipFile(file) as archive, archive.open(MANIFEST) as source:
@@ -193,7 +199,7 @@ def read_manifest(file: Path) -> Manifest:
         ) from None
 
 
-def _checked(file: Path, told: dict[str, Any]) -> Manifest:
+def _checked(file: Path, told: dict[str, Any]) -> ArchiveManifest:
     if told["format"] != FORMAT or told["schema"] != SCHEMA_VERSION:
         raise InvalidArgument(
             f"{file.name} was made by version {told['version']} (format {told['format']}, schema {told['schema']}); "
@@ -201,7 +207,7 @@ def _checked(file: Path, told: dict[str, Any]) -> Manifest:
             suggestion="use the same version on both machines, or leave it: ctx index builds the index from the files",
             details={"schema": told["schema"], "expected": SCHEMA_VERSION},
         )
-    said = msgspec.convert(told, Manifest)
+    said = msgspec.convert(told, ArchiveManifest)
     if not all(_IS_MEMBER(each.name) and each.size >= 0 for each in said.members) or not said.members:
         raise ValueError("its manifest names what no index holds")
     if len({each.name for each in said.members}) < len(said.members):
@@ -211,9 +217,9 @@ def _checked(file: Path, told: dict[str, Any]) -> Manifest:
     return said
 
 
-def take_in(
-    store: AnyStore, file: Path, *, tell: Tell = lambda _: None, cancel: threading.Event | None = None
-) -> Manifest:
+def import_index(
+    store: AnyStore, file: Path, *, tell: OnProgress = lambda _: None, cancel: threading.Event | None = None
+) -> ArchiveManifest:
     """Put the index of an archive in the place of the one that serves: for all, where that is shared. Readers go on undisturbed.
 
     Broken off, it leaves what is whole beside the index, and the next call with the same file goes on there.
@@ -228,7 +234,9 @@ def take_in(
     return said
 
 
-def _shared(store: SharedStore, said: Manifest, file: Path, tell: Tell, cancel: threading.Event | None) -> None:
+def _shared(
+    store: SharedStore, said: ArchiveManifest, file: Path, tell: OnProgress, cancel: threading.Event | None
+) -> None:
     """By way of an index of this machine's kind, which stays until all has arrived."""
     if not store.shares:
         raise PreconditionFailed(
@@ -237,17 +245,19 @@ def _shared(store: SharedStore, said: Manifest, file: Path, tell: Tell, cancel: 
             "for this machine alone",
         )
     aside = store.folder / f"import-{_mark(said)}"
-    with disk_errors(store.folder), closing(EmbeddedStore(aside)) as own:
+    with translate_disk_errors(store.folder), closing(EmbeddedStore(aside)) as own:
         if not own.generation():
             _taken_in(own, said, file, tell, cancel)
-        moved(own, store, tell=tell, cancel=cancel)
+        migrate(own, store, tell=tell, cancel=cancel)
     for path in (aside, *_given_up(store.folder)):
         shutil.rmtree(path, ignore_errors=True)
 
 
-def _taken_in(store: EmbeddedStore, said: Manifest, file: Path, tell: Tell, cancel: threading.Event | None) -> None:
+def _taken_in(
+    store: EmbeddedStore, said: ArchiveManifest, file: Path, tell: OnProgress, cancel: threading.Event | None
+) -> None:
     aside = store.folder / f"import-{_mark(said)}"
-    with disk_errors(store.folder):
+    with translate_disk_errors(store.folder):
         aside.mkdir(parents=True, exist_ok=True)
         if said.size_bytes > shutil.disk_usage(aside).free - FREE_BYTES_LEFT:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(aside))
@@ -262,13 +272,13 @@ def _taken_in(store: EmbeddedStore, said: Manifest, file: Path, tell: Tell, canc
             ) from None
 
 
-def _mark(said: Manifest) -> str:
+def _mark(said: ArchiveManifest) -> str:
     """Tells one archive from another, so that an import goes on with its own."""
     told = json.dumps([asdict(each) for each in said.members])
     return hashlib.sha256(told.encode()).hexdigest()[:16]
 
 
-def _unpacked(said: Manifest, file: Path, aside: Path, tell: Tell, cancel: threading.Event | None) -> None:
+def _unpacked(said: ArchiveManifest, file: Path, aside: Path, tell: OnProgress, cancel: threading.Event | None) -> None:
     """Every member that is not whole there yet."""
     done = 0
     with zipfile.ZipFile(file) as archive:
@@ -280,12 +290,16 @@ def _unpacked(said: Manifest, file: Path, aside: Path, tell: Tell, cancel: threa
             tell(_step(done, said))
 
 
-def _step(done: int, said: Manifest) -> Progress:
+def _step(done: int, said: ArchiveManifest) -> Progress:
     return Progress("importing", done, said.size_bytes)
 
 
 def _unpack(
-    archive: zipfile.ZipFile, member: Member, place: Path, tell: Callable[[int], None], cancel: threading.Event | None
+    archive: zipfile.ZipFile,
+    member: ArchiveMember,
+    place: Path,
+    tell: Callable[[int], None],
+    cancel: threading.Event | None,
 ) -> None:
     part, digest, done = place.with_suffix(".part"), hashlib.sha256(), 0
     try:
@@ -307,7 +321,7 @@ def _unpack(
         part.unlink(missing_ok=True)
 
 
-def _damaged(member: Member, why: str) -> StorageCorrupt:
+def _damaged(member: ArchiveMember, why: str) -> StorageCorrupt:
     return StorageCorrupt(
         f"the archive is damaged at {member.name}: {why}",
         suggestion="copy it again from where it was made; what was whole of it is kept",
@@ -317,12 +331,12 @@ def _damaged(member: Member, why: str) -> StorageCorrupt:
 def _ready(aside: Path) -> None:
     """Sound, and nothing in it believed about how files look here. Raises: StorageCorrupt."""
     try:
-        with opened(aside / "index.db") as db:
+        with open_for_change(aside / "index.db") as db:
             db.execute("UPDATE file SET mtime_ns = -1")
             db.execute("DELETE FROM touched")
             db.execute("DELETE FROM skipped")
             db.executemany("INSERT OR REPLACE INTO fact VALUES (?,?)", list(UNFINISHED.items()))
-        problems = problems_of(aside)
+        problems = find_problems(aside)
     except apsw.Error as error:
         problems = [str(error)]
     if problems:

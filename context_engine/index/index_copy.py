@@ -23,7 +23,7 @@ TRIES = 20
 SEEDED = "g-000001"
 
 
-def copied(source: Path, target: Path) -> list[str]:
+def copy_generation(source: Path, target: Path) -> list[str]:
     """Copy a generation into a folder that is made; the names of its segments. Raises: OSError, apsw.Error.
 
     Segments are taken before the list that names them, and kept: a merge that takes them away comes too late, and none
@@ -82,8 +82,8 @@ def _begun(source: Path, folder: Path) -> bool:
     """Copy it, forget how its files looked, and put it in place."""
     target = folder / SEEDED
     try:
-        copied(source, target)
-        with opened(target / "index.db") as db:
+        copy_generation(source, target)
+        with open_for_change(target / "index.db") as db:
             db.execute("UPDATE file SET mtime_ns = -1")
             db.execute("DELETE FROM touched")
             db.execute("DELETE FROM skipped")
@@ -106,7 +106,7 @@ def publish(folder: Path, generation: str) -> None:
 
 
 @contextmanager
-def opened(path: Path) -> Generator[apsw.Connection]:
+def open_for_change(path: Path) -> Generator[apsw.Connection]:
     """A database, one transaction long: committed when all went well, closed in any case."""
     db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     try:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from context_engine.index import segment as segments
-from context_engine.index.describe import describe
-from context_engine.index.encoder import Encoder
+from context_engine.index.describe import describe_file
+from context_engine.index.encoder import StaticEncoder
 from context_engine.index.postings import SegmentBuilder
 from context_engine.languages import Grammars, Languages
 from context_engine.model import Skipped
@@ -17,7 +17,7 @@ from context_engine.storage.confined_folder import ConfinedFolder
 
 
 @dataclass(slots=True)
-class Outcome:
+class JobResult:
     """What became of some files: how many are in the written segment, which kept out, which only touched."""
 
     written: int = 0
@@ -27,7 +27,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class IndexJob:
     """Some files to be described into one segment file.
 
     `facts` maps each path to the (size, mtime_ns) of the walk, `known` suspect ones to the hash they were indexed with.
@@ -43,31 +43,31 @@ class Job:
     static: str = ""
 
 
-def describe_all(
-    job: Job,
+def run_job(
+    job: IndexJob,
     languages: Languages,
     grammars: Grammars,
-    encoder: Encoder | None = None,
+    encoder: StaticEncoder | None = None,
     *,
-    each: Callable[[], None] = lambda: None,
-) -> Outcome:
+    on_file: Callable[[], None] = lambda: None,
+) -> JobResult:
     """Read and describe every file of a job and write its segment; the same in this process and in another.
 
     `encoder` makes the vectors that the job wants, if it wants any.
     """
-    outcome = Outcome()
+    outcome = JobResult()
     builder = SegmentBuilder(encoder if job.static else None)
     root = ConfinedFolder(job.root)
     for path in job.paths:
-        each()
+        on_file()
         loaded = load_for_index(root, path, bytes_max=job.bytes_max)
         if not isinstance(loaded, Loaded):
-            _keep_out(outcome, path, loaded, job.facts.get(path, (0, 0)))
+            _record_skipped(outcome, path, loaded, job.facts.get(path, (0, 0)))
         elif loaded.sha256 == job.known.get(path):
             outcome.touched.append((path, loaded.size, loaded.mtime_ns))
         else:
             builder.add(
-                describe(
+                describe_file(
                     path,
                     loaded.data,
                     loaded.text,
@@ -84,7 +84,7 @@ def describe_all(
     return outcome
 
 
-def _keep_out(outcome: Outcome, path: str, skipped: Skipped, facts: tuple[int, int]) -> None:
+def _record_skipped(outcome: JobResult, path: str, skipped: Skipped, facts: tuple[int, int]) -> None:
     if skipped.reason == "vanished":
         outcome.vanished.append(path)
     else:

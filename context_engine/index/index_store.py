@@ -27,7 +27,7 @@ class FileState(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Stats:
+class IndexStats:
     """Counts and sizes of what is published; `dead_files` wait for the next merge."""
 
     files: int
@@ -39,11 +39,11 @@ class Stats:
     epoch: int
 
 
-def stats_of(snapshot: Snapshot | None, taken: int) -> Stats:
+def count_stats(snapshot: Snapshot | None, taken: int) -> IndexStats:
     """The counts of what is published, and the bytes that it takes on this machine."""
     if snapshot is None:
-        return Stats(files=0, chunks=0, dead_files=0, segments=0, disk_bytes=taken, generation="", epoch=0)
-    return Stats(
+        return IndexStats(files=0, chunks=0, dead_files=0, segments=0, disk_bytes=taken, generation="", epoch=0)
+    return IndexStats(
         files=snapshot.living_files,
         chunks=snapshot.living_chunks,
         dead_files=snapshot.files - snapshot.living_files,
@@ -54,7 +54,7 @@ def stats_of(snapshot: Snapshot | None, taken: int) -> Stats:
     )
 
 
-class Store(Protocol):
+class IndexStore(Protocol):
     """One work tree's index."""
 
     def snapshot(self) -> Snapshot | None:
@@ -63,13 +63,13 @@ class Store(Protocol):
     def files(self) -> dict[str, FileState]:
         """What is indexed, by path: the base of every incremental run."""
 
-    def fact(self, name: str) -> Any:
+    def metadata(self, name: str) -> Any:
         """A fact committed with the index."""
 
     def writer(self, *, rebuild: bool = False, wait_s: float = 0.0) -> AbstractContextManager[Any]:
         """The right to write; raises StorageBusy while another process has it."""
 
-    def stats(self) -> Stats:
+    def stats(self) -> IndexStats:
         """Counts and sizes."""
 
     def check(self) -> list[str]:

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from typing import Protocol
 
 from context_engine.errors import ContextEngineError, StorageBusy
-from context_engine.index.build import Builder
+from context_engine.index.build import IndexBuilder
 from context_engine.index.changed_files import is_under
-from context_engine.index.index_store import Store
+from context_engine.index.index_store import IndexStore
 from context_engine.index.snapshot import Snapshot
 from context_engine.model import IndexReport, Progress
 from context_engine.repo.ignore_rules import IGNORE_FILES
@@ -42,7 +42,7 @@ TIDY_AFTER_S = 3.0
 """After so long without an edit the small pieces that edits left are merged."""
 
 
-class Watching(Protocol):
+class WatcherState(Protocol):
     """A watcher of the workspace: whether it runs, and what it has seen but not yet reported."""
 
     @property
@@ -63,37 +63,37 @@ class Sweep(Protocol):
         """Paths that are not as they were indexed."""
 
 
-class Live:
+class LiveIndex:
     """One workspace's index over time. Thread-safe."""
 
     def __init__(
         self,
-        store: Store,
-        builder: Builder,
+        store: IndexStore,
+        builder: IndexBuilder,
         sweep: Sweep,
         *,
         rest_s: float = SWEEP_REST_MIN_S,
-        done: Callable[[], object] = lambda: None,
+        on_indexed: Callable[[], object] = lambda: None,
     ) -> None:
-        """`done` is called whenever something may have been indexed, in the thread that did it."""
-        self._done = done
+        """`on_indexed` is called whenever something may have been indexed, in the thread that did it."""
+        self._on_indexed = on_indexed
         self._store = store
         self._builder = builder
-        self._sweep = sweep
+        self._find_stale_files = sweep
         self._lock = threading.Lock()
         self._run_lock = threading.Lock()
         self._stale: set[str] = set()
-        self._wanted: str = ""  # "", "paths", "run" or "rebuild": what the thread is to do next
+        self._requested: str = ""  # "", "paths", "run" or "rebuild": what the thread is to do next
         self._wake = threading.Condition(self._lock)
         self._thread: threading.Thread | None = None
         self._closing = threading.Event()
-        self._swept_at = 0.0
+        self._scanned_at = 0.0
         self._rest_least_s = rest_s
         self._rest_s = 0.0
         self._queued = False  # a run was asked for and has not ended
         self._step: Progress | None = None
         self.watching = False
-        self._watcher: Watching | None = None
+        self._watcher: WatcherState | None = None
         self._untidy = False
         self.last_error: str | None = None
 
@@ -103,14 +103,14 @@ class Live:
         """The newest published snapshot; None when there is none."""
         return self._store.snapshot()
 
-    def freshen(self) -> None:
+    def refresh(self) -> None:
         """Look for edits, have them taken in, and wait a moment when they are few, or when nothing is indexed yet."""
         if self.snapshot() is None:
             self._await_first()
-        stale = self.stale()
+        stale = self.stale_files()
         if not stale or self.is_building or self.snapshot() is None:
             return  # an index is built because somebody asks for it, never because somebody searches
-        self._ask("paths" if len(stale) <= FULL_RUN_FILES else "run")
+        self._request("paths" if len(stale) <= FULL_RUN_FILES else "run")
         if len(stale) <= INLINE_FILES_MAX:
             known = self.last_error
             with self._wake:
@@ -122,19 +122,19 @@ class Live:
         while self.snapshot() is None and self.is_building and time.monotonic() < until:
             time.sleep(FIRST_POLL_S)
 
-    def stale(self) -> frozenset[str]:
+    def stale_files(self) -> frozenset[str]:
         """Files known to differ from the index."""
         rest_s = self._rest_s
         if self.is_watching:
             rest_s = math.inf if self.watching else max(rest_s, WATCHED_REST_S)
             if self._watcher is not None and (pending := self._watcher.pending):
-                self.note(pending)  # an answer does not wait for the quiet that a batch waits for
-        if time.monotonic() - self._swept_at >= rest_s and not self.is_building:
+                self.mark_stale(pending)  # an answer does not wait for the quiet that a batch waits for
+        if time.monotonic() - self._scanned_at >= rest_s and not self.is_building:
             try:
-                self.look()
+                self.scan()
             except ContextEngineError as error:  # the workspace is gone or closed: an answer says so, and why
                 self.last_error = error.message
-                self._swept_at = time.monotonic()
+                self._scanned_at = time.monotonic()
         with self._lock:
             return frozenset(self._stale)
 
@@ -143,18 +143,18 @@ class Live:
         """Whether edits are reported as they happen, so that sweeps are only a second look."""
         return self.watching or (self._watcher is not None and self._watcher.is_running)
 
-    def follow(self, watcher: Watching) -> None:
-        """Rely on a watcher as long as it runs; it reports through `note`."""
+    def follow(self, watcher: WatcherState) -> None:
+        """Rely on a watcher as long as it runs; it reports through `mark_stale`."""
         self._watcher = watcher
 
-    def look(self) -> None:
+    def scan(self) -> None:
         """Sweep now."""
         began = time.monotonic()
-        found = self._sweep()
+        found = self._find_stale_files()
         ended = time.monotonic()
         with self._lock:
             self._stale = set(found)
-            self._swept_at = ended
+            self._scanned_at = ended
             self._rest_s = max(self._rest_least_s, (ended - began) * SWEEP_REST_FACTOR) if self._rest_least_s else 0.0
 
     @property
@@ -167,7 +167,7 @@ class Live:
         """Whether a run is under way in this process."""
         return self.progress is not None
 
-    def freshness(self) -> str:
+    def describe_freshness(self) -> str:
         """One phrase for the head of an answer: `fresh`, `3 files edited since index`, `index building 63 %`."""
         progress = self.progress
         if progress is not None and progress.total:
@@ -202,7 +202,7 @@ class Live:
         try:
             with self._lock:
                 before = set(self._stale)
-            report = self._builder.run(under=under, force=force, progress=tell, cancel=cancel)
+            report = self._builder.index_workspace(under=under, force=force, progress=tell, cancel=cancel)
             with self._lock:
                 self._stale -= {path for path in before if is_under(path, under)}
                 self.last_error = None
@@ -215,18 +215,18 @@ class Live:
             self._run_lock.release()
             with self._wake:
                 self._wake.notify_all()
-            self._done()
+            self._on_indexed()
 
     def run_in_background(self, *, force: bool = False) -> bool:
         """Have the thread do a full run; False when one is under way or waiting."""
         with self._lock:
-            if self.is_building or self._wanted in ("run", "rebuild"):
+            if self.is_building or self._requested in ("run", "rebuild"):
                 return False
             self._queued = True
-        self._ask("rebuild" if force else "run")
+        self._request("rebuild" if force else "run")
         return True
 
-    def note(self, paths: frozenset[str]) -> None:
+    def mark_stale(self, paths: frozenset[str]) -> None:
         """Paths somebody saw change (the watcher): they are stale until they have been looked at."""
         if not paths:
             return
@@ -235,12 +235,12 @@ class Live:
             count = len(self._stale)
         names = {path.rpartition("/")[2] for path in paths}
         all_anew = count > FULL_RUN_FILES or HEAD in paths or not names.isdisjoint(IGNORE_FILES)
-        self._ask("run" if all_anew else "paths")
+        self._request("run" if all_anew else "paths")
 
-    def _ask(self, what: str) -> None:
+    def _request(self, what: str) -> None:
         rank = ("", "paths", "run", "rebuild")
         with self._wake:
-            self._wanted = max(self._wanted, what, key=rank.index)
+            self._requested = max(self._requested, what, key=rank.index)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="ctx-indexer", daemon=True)
                 self._thread.start()
@@ -250,16 +250,16 @@ class Live:
         while not self._closing.is_set():
             with self._wake:
                 rest_s = TIDY_AFTER_S if self._untidy else None
-                self._wake.wait_for(lambda: bool(self._wanted) or self._closing.is_set(), rest_s)
-                wanted, self._wanted = self._wanted or "tidy", ""
+                self._wake.wait_for(lambda: bool(self._requested) or self._closing.is_set(), rest_s)
+                wanted, self._requested = self._requested or "tidy", ""
             if self._closing.is_set():
                 return
             try:
-                self._do(wanted)
+                self._perform(wanted)
             except StorageBusy as error:  # another process is at it: its result will be seen; look again later
                 self.last_error = error.message
                 self._closing.wait(RETRY_S)
-                self._swept_at = 0.0
+                self._scanned_at = 0.0
             except ContextEngineError as error:
                 self.last_error = error.message
                 with self._lock:
@@ -269,10 +269,10 @@ class Live:
                 with self._lock:
                     self._stale.clear()
             with self._wake:
-                self._queued = self._queued and self._wanted in ("run", "rebuild")
+                self._queued = self._queued and self._requested in ("run", "rebuild")
                 self._wake.notify_all()
 
-    def _do(self, wanted: str) -> None:
+    def _perform(self, wanted: str) -> None:
         if wanted in ("run", "rebuild"):
             self.run(force=wanted == "rebuild", cancel=self._closing)
             self._untidy = False
@@ -280,17 +280,17 @@ class Live:
         if wanted == "tidy":
             self._untidy = False
             with self._run_lock:
-                self._builder.tidy()
+                self._builder.merge_segments()
             return
         with self._lock:
             paths = set(self._stale)
         with self._run_lock:
-            self._builder.update_paths(sorted(path for path in paths if not path.startswith(".git/")))
+            self._builder.index_paths(sorted(path for path in paths if not path.startswith(".git/")))
         with self._lock:
             self._stale -= paths
             self.last_error = None
             self._untidy = True
-        self._done()
+        self._on_indexed()
 
     def close(self) -> None:
         """Stop the thread; a run under way keeps what it has committed."""

@@ -16,13 +16,13 @@ import numpy.typing as npt
 from context_engine.index.segment import Segment
 from context_engine.index.snapshot import Snapshot
 
-Look = tuple[int, int, int]
+TouchedState = tuple[int, int, int]
 """(file number, size, mtime_ns) of a file that was written again with the content it had."""
-Kept = tuple[str, str, int, int]
+SkippedState = tuple[str, str, int, int]
 """(reason, detail, size, mtime_ns) of a file whose content kept it out."""
 
 
-class Part(msgspec.Struct, array_like=True, frozen=True):
+class SegmentRef(msgspec.Struct, array_like=True, frozen=True):
     """One segment of an index. `name`: SHA-256 of its bytes; `importance`: a float16 for each file."""
 
     number: int
@@ -32,7 +32,7 @@ class Part(msgspec.Struct, array_like=True, frozen=True):
     chunks: int
     importance: bytes
     dead: tuple[int, ...] = ()
-    touched: tuple[Look, ...] = ()
+    touched: tuple[TouchedState, ...] = ()
 
     def weights(self) -> npt.NDArray[np.float16]:
         """The importance of its files."""
@@ -51,82 +51,84 @@ class Manifest(msgspec.Struct, array_like=True, frozen=True):
     generation: str
     epoch: int = 0
     last_number: int = 0
-    parts: tuple[Part, ...] = ()
-    skipped: dict[str, Kept] = {}
-    facts: dict[str, Any] = {}
+    segments: tuple[SegmentRef, ...] = ()
+    skipped: dict[str, SkippedState] = {}
+    metadata: dict[str, Any] = {}
 
     @property
     def names(self) -> frozenset[str]:
         """The segments it is made of."""
-        return frozenset(part.name for part in self.parts)
+        return frozenset(part.name for part in self.segments)
 
-    def with_facts(self, facts: Mapping[str, Any]) -> Manifest:
+    def with_metadata(self, facts: Mapping[str, Any]) -> Manifest:
         """With some facts set; no commit."""
-        return msgspec.structs.replace(self, facts={**self.facts, **facts})
+        return msgspec.structs.replace(self, metadata={**self.metadata, **facts})
 
-    def committed(
+    def with_commit(
         self,
-        new: Iterable[Part],
+        new: Iterable[SegmentRef],
         *,
         dead: Mapping[int, Iterable[int]],
-        touched: Mapping[int, Iterable[Look]],
-        skipped: Mapping[str, Kept],
+        touched: Mapping[int, Iterable[TouchedState]],
+        skipped: Mapping[str, SkippedState],
         facts: Mapping[str, Any],
     ) -> Manifest:
-        """The next state: parts added, files of parts dead or touched; `skipped` and `facts` take the place of the old."""
+        """The next state: parts added, files of parts dead or touched; `skipped` and `metadata` take the place of the old."""
         parts = [
             msgspec.structs.replace(
                 part,
-                dead=_united(part.dead, dead.get(part.number, ())),
-                touched=_looked(part.touched, touched.get(part.number, ())),
+                dead=_union(part.dead, dead.get(part.number, ())),
+                touched=_latest(part.touched, touched.get(part.number, ())),
             )
-            for part in (*self.parts, *new)
+            for part in (*self.segments, *new)
         ]
-        return self._next(parts, skipped=dict(skipped), facts=dict(facts))
+        return self._next(parts, skipped=dict(skipped), metadata=dict(facts))
 
-    def weighed(self, values: npt.NDArray[Any]) -> Manifest:
+    def with_importance(self, values: npt.NDArray[Any]) -> Manifest:
         """The next state: the importance of every file of every part, in their order."""
         parts, at = [], 0
-        for part in self.parts:
+        for part in self.segments:
             weights = np.asarray(values[at : at + part.files], "<f2").tobytes()
             parts.append(msgspec.structs.replace(part, importance=weights))
             at += part.files
         return self._next(parts)
 
-    def merged(self, chosen: Iterable[int], merged: Part) -> Manifest:
+    def with_merged(self, chosen: Iterable[int], merged: SegmentRef) -> Manifest:
         """The next state: one part in the place of several."""
         gone = set(chosen)
-        return self._next([*(part for part in self.parts if part.number not in gone), merged])
+        return self._next([*(part for part in self.segments if part.number not in gone), merged])
 
     def without(self, names: Collection[str], facts: Mapping[str, Any]) -> Manifest:
         """The next state: some parts gone, and what is to be known of that."""
-        return self._next([part for part in self.parts if part.name not in names], facts={**self.facts, **facts})
+        return self._next(
+            [part for part in self.segments if part.name not in names], metadata={**self.metadata, **facts}
+        )
 
-    def _next(self, parts: Sequence[Part], **changed: Any) -> Manifest:
+    def _next(self, parts: Sequence[SegmentRef], **changed: Any) -> Manifest:
         last = max([self.last_number, *(part.number for part in parts)])
-        return msgspec.structs.replace(self, parts=tuple(parts), epoch=self.epoch + 1, last_number=last, **changed)
+        return msgspec.structs.replace(self, segments=tuple(parts), epoch=self.epoch + 1, last_number=last, **changed)
 
     def snapshot(self, segments: Mapping[str, Segment]) -> Snapshot:
         """What a reader holds, of segments by name."""
         return Snapshot(
-            [segments[part.name] for part in self.parts],
-            [part.dead for part in self.parts],
-            [part.weights() for part in self.parts],
+            [segments[part.name] for part in self.segments],
+            [part.dead for part in self.segments],
+            [part.weights() for part in self.segments],
             generation=self.generation,
             epoch=self.epoch,
-            numbers=[part.number for part in self.parts],
-            touched=[part.touched for part in self.parts],
+            numbers=[part.number for part in self.segments],
+            touched=[part.touched for part in self.segments],
         )
 
 
-def _united(before: tuple[int, ...], more: Iterable[int]) -> tuple[int, ...]:
+def _union(before: tuple[int, ...], more: Iterable[int]) -> tuple[int, ...]:
     return tuple(sorted({*before, *more}))
 
 
-def _looked(before: tuple[Look, ...], newer: Iterable[Look]) -> tuple[Look, ...]:
+def _latest(before: tuple[TouchedState, ...], newer: Iterable[TouchedState]) -> tuple[TouchedState, ...]:
     """The last look at each file."""
     return tuple(sorted({look[0]: look for look in (*before, *newer)}.values()))
 
 
-encoded = msgspec.msgpack.Encoder().encode
-decoded = msgspec.msgpack.Decoder(Manifest).decode
+encode_manifest = msgspec.msgpack.Encoder().encode
+decode_manifest = msgspec.msgpack.Decoder(Manifest).decode

@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from context_engine.embedding.vector_rows import Rows, keys_of
-from context_engine.index.chunking import Piece, kind_code
-from context_engine.index.embedding_text import Capsule
-from context_engine.index.encoder import CHUNK_HEADS, Encoder
+from context_engine.index.chunking import ChunkSpan, kind_code
+from context_engine.index.embedding_text import ChunkEmbeddingText
+from context_engine.index.encoder import CHUNK_HEADS, StaticEncoder
 from context_engine.index.segment import (
     CHUNK_COLUMNS,
     FILE_COLUMNS,
@@ -41,8 +41,8 @@ ENCODED_AT_ONCE = 1_024
 class IndexedFile:
     """One file, outlined and cut: everything a segment keeps of it.
 
-    `names`: (name, weight in tenths, line) of each definition; `headings`: words of section titles; `pieces` with `spans` = their byte offsets in the UTF-8
-    text; `tags`: whole-file tags; `piece_tags`: tags of single pieces by their index; `capsules` of the pieces in their order.
+    `names`: (name, weight in tenths, line) of each definition; `headings`: words of section titles; `chunks` with `spans` = their byte offsets in the UTF-8
+    text; `tags`: whole-file tags; `chunk_tags`: tags of single pieces by their index; `chunk_texts` of the pieces in their order.
     """
 
     path: str
@@ -53,18 +53,18 @@ class IndexedFile:
     sha256: bytes
     outline: bytes
     text: str
-    pieces: Sequence[Piece]
+    chunks: Sequence[ChunkSpan]
     spans: Sequence[tuple[int, int]]
     names: Sequence[tuple[str, int, int]]
     headings: Sequence[str]
     doc: str
     tags: Sequence[str]
-    piece_tags: dict[int, Sequence[str]]
-    capsules: Sequence[Capsule]
-    card: str
+    chunk_tags: dict[int, Sequence[str]]
+    chunk_texts: Sequence[ChunkEmbeddingText]
+    summary: str
 
 
-class _Field:
+class _FieldBuilder:
     """(word, document) pairs of one field, in the order they came."""
 
     __slots__ = ("counts", "words")
@@ -80,12 +80,12 @@ class _Field:
         self.counts.append(len(self.words) - before)
 
 
-class _Encoded:
+class _RowsBuilder:
     """The rows of texts in the order they came, made some at a time."""
 
     __slots__ = ("_done", "_encoder", "_waiting")
 
-    def __init__(self, encoder: Encoder) -> None:
+    def __init__(self, encoder: StaticEncoder) -> None:
         self._encoder = encoder
         self._waiting: list[str] = []
         self._done: list[Rows] = []
@@ -107,19 +107,19 @@ class _Encoded:
         self._waiting = []
 
 
-class _Static:
+class _StaticBuilder:
     """The static vectors of files as they come."""
 
     __slots__ = ("_cards", "_chunks", "_encoder")
 
-    def __init__(self, encoder: Encoder) -> None:
+    def __init__(self, encoder: StaticEncoder) -> None:
         self._encoder = encoder
-        self._chunks, self._cards = _Encoded(encoder), _Encoded(encoder)
+        self._chunks, self._cards = _RowsBuilder(encoder), _RowsBuilder(encoder)
 
     def add(self, file: IndexedFile) -> None:
         """The next file."""
-        self._chunks.add(capsule.text(CHUNK_HEADS) for capsule in file.capsules)
-        self._cards.add([file.card])
+        self._chunks.add(capsule.text(CHUNK_HEADS) for capsule in file.chunk_texts)
+        self._cards.add([file.summary])
 
     def vectors(self) -> StaticVectors:
         """Those of all files so far."""
@@ -129,12 +129,12 @@ class _Static:
 class SegmentBuilder:
     """Collects `IndexedFile`s; `build` makes the segment, with static vectors if there is an `encoder`."""
 
-    def __init__(self, encoder: Encoder | None = None) -> None:
-        self._static = _Static(encoder) if encoder else None
+    def __init__(self, encoder: StaticEncoder | None = None) -> None:
+        self._static = _StaticBuilder(encoder) if encoder else None
         self._chunk_keys, self._card_keys = [keys_of([])], [keys_of([])]
         self._vocabulary: defaultdict[str, int] = defaultdict(count().__next__)
         self._languages: defaultdict[str, int] = defaultdict(count().__next__)
-        self._body, self._path, self._def, self._doc, self._stem = (_Field() for _ in range(5))
+        self._body, self._path, self._def, self._doc, self._stem = (_FieldBuilder() for _ in range(5))
         self._symbols: tuple[list[str], list[int], list[int]] = ([], [], [])  # name, chunk, weight
         self._tags: tuple[list[str], list[int]] = ([], [])  # tag, chunk
         self._file: dict[str, list[int]] = {name: [] for name in FILE_COLUMNS if name != "card_key"}
@@ -166,18 +166,18 @@ class SegmentBuilder:
         )
         self._doc.add(map(word_id, words(file.doc)))
         text = file.text
-        for piece in file.pieces:
+        for piece in file.chunks:
             self._body.add(map(word_id, words(text[piece.start : piece.stop])))
         self._add_columns(file)
         self._add_symbols(file, base)
         self._add_texts(file)
         for tag in file.tags:
-            self._tags[0].extend([tag] * len(file.pieces))
-            self._tags[1].extend(range(base, base + len(file.pieces)))
-        for index, tags in file.piece_tags.items():
+            self._tags[0].extend([tag] * len(file.chunks))
+            self._tags[1].extend(range(base, base + len(file.chunks)))
+        for index, tags in file.chunk_tags.items():
             self._tags[0].extend(tags)
             self._tags[1].extend([base + index] * len(tags))
-        self._chunk_starts.append(base + len(file.pieces))
+        self._chunk_starts.append(base + len(file.chunks))
 
     def _add_columns(self, file: IndexedFile) -> None:
         for name, value in (
@@ -191,17 +191,17 @@ class SegmentBuilder:
         self._heaps["sha256"].append(file.sha256)
         self._heaps["outline"].append(file.outline)
         chunk = self._chunk
-        chunk["first"] += [piece.first for piece in file.pieces]
-        chunk["last"] += [piece.last for piece in file.pieces]
+        chunk["first"] += [piece.first for piece in file.chunks]
+        chunk["last"] += [piece.last for piece in file.chunks]
         chunk["start"] += [start for start, _ in file.spans]
         chunk["stop"] += [stop for _, stop in file.spans]
-        chunk["kind"] += [kind_code(piece.kind) for piece in file.pieces]
-        chunk["symbol"] += [piece.symbol for piece in file.pieces]
+        chunk["kind"] += [kind_code(piece.kind) for piece in file.chunks]
+        chunk["symbol"] += [piece.symbol for piece in file.chunks]
 
     def _add_symbols(self, file: IndexedFile, base: int) -> None:
         """Each name at the chunk that holds its definition line."""
         names, chunks, weights = self._symbols
-        pieces = file.pieces
+        pieces = file.chunks
         if not pieces:
             return
         at = 0
@@ -216,8 +216,8 @@ class SegmentBuilder:
 
     def _add_texts(self, file: IndexedFile) -> None:
         """The keys of the texts that a slow model is given, and the vectors of the quick one."""
-        self._chunk_keys.append(keys_of([capsule.text() for capsule in file.capsules]))
-        self._card_keys.append(keys_of([file.card]))
+        self._chunk_keys.append(keys_of([capsule.text() for capsule in file.chunk_texts]))
+        self._card_keys.append(keys_of([file.summary]))
         if self._static is not None:
             self._static.add(file)
 
@@ -231,8 +231,8 @@ class SegmentBuilder:
             fields[name], field_lengths[name] = lexicon.postings(pairs)
         fields["stem"], field_lengths["stem"] = self._stems()
         names, chunks, weights = self._symbols
-        fields["symbol"] = self._named([compound(name) for name in names], chunks, weights)
-        fields["tag"] = self._named(*self._tags, [1] * len(self._tags[0]))
+        fields["symbol"] = self._build_named([compound(name) for name in names], chunks, weights)
+        fields["tag"] = self._build_named(*self._tags, [1] * len(self._tags[0]))
         chunk = {name: np.array(self._chunk[name], CHUNK_COLUMNS[name]) for name in self._chunk}
         chunk["length"], chunk["key"] = lengths.astype(np.uint32), np.concatenate(self._chunk_keys)
         file = {name: np.array(values, FILE_COLUMNS[name]) for name, values in self._file.items()}
@@ -268,7 +268,7 @@ class SegmentBuilder:
         )
         return postings, np.array(lengths, np.int64)
 
-    def _named(self, names: Sequence[str], chunks: Sequence[int], weights: Sequence[int]) -> Postings:
+    def _build_named(self, names: Sequence[str], chunks: Sequence[int], weights: Sequence[int]) -> Postings:
         """Postings whose terms are kept by name."""
         spelled: defaultdict[str, int] = defaultdict(count().__next__)
         numbers = np.array([spelled[name] for name in names], np.int64)
@@ -294,7 +294,7 @@ class _Lexicon:
         self._terms = np.fromiter((term_id[term] for group in groups for term in group), np.int64)
         self._hashes = term_hashes(term_id)
 
-    def postings(self, field: _Field) -> tuple[Postings, npt.NDArray[np.int64]]:
+    def postings(self, field: _FieldBuilder) -> tuple[Postings, npt.NDArray[np.int64]]:
         """The field's postings and the number of terms in each document."""
         word_ids = np.frombuffer(field.words, np.int64)
         counts = np.frombuffer(field.counts, np.int64)

@@ -171,7 +171,7 @@ class StaticVectors:
 
     identity: str
     chunk: Rows
-    card: Rows
+    summary: Rows
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ class Segment:
         """The path of each file. Read once, however many snapshots hold the segment: each edit makes one."""
         return self.heaps["path"].texts()
 
-    def looking(self, touched: Sequence[tuple[int, int, int]]) -> Segment:
+    def with_touched(self, touched: Sequence[tuple[int, int, int]]) -> Segment:
         """The segment with other sizes and times of some files: (file number, size, mtime_ns)."""
         if not touched:
             return self
@@ -223,7 +223,7 @@ def write(segment: Segment, path: Path) -> int:
     """Write the segment; bytes written. The caller publishes it afterwards.
 
     A large one is flushed to the disk; the checksum of a small one is compared whenever it is opened instead, so that what
-    a power cut left half written is noticed (a flush costs as much as indexing a file). `problem` compares that of any.
+    a power cut left half written is noticed (a flush costs as much as indexing a file). `find_damage` compares that of any.
 
     Raises OSError as it comes (the caller knows whether the disk is full).
     """
@@ -259,7 +259,7 @@ def data_bytes(segment: Segment) -> int:
     return sum(-(-array.nbytes // ALIGN_BYTES) * ALIGN_BYTES for array in _flatten(segment).values())
 
 
-def problem(path: Path) -> str:
+def find_damage(path: Path) -> str:
     """What is wrong with a segment file, in words; empty when every byte of it is as it was written."""
     try:
         load(path, bytes_checked_max=None)
@@ -320,7 +320,7 @@ def _flatten(segment: Segment) -> dict[str, Array]:
         heaps[f"names.{name}"] = postings.names
     for name, heap in heaps.items():
         arrays[f"heap.{name}.offsets"], arrays[f"heap.{name}.blob"] = heap.offsets, heap.blob
-    for name, rows in (("chunk", segment.static.chunk), ("card", segment.static.card)) if segment.static else ():
+    for name, rows in (("chunk", segment.static.chunk), ("card", segment.static.summary)) if segment.static else ():
         arrays[f"static.{name}.values"], arrays[f"static.{name}.scales"] = rows.values, rows.scales
     return arrays
 
@@ -407,7 +407,7 @@ def _merge_static(
     return StaticVectors(
         parts[0].identity,
         _merge_rows([part.chunk for part in parts], [each for each, _ in kept]),
-        _merge_rows([part.card for part in parts], [each for _, each in kept]),
+        _merge_rows([part.summary for part in parts], [each for _, each in kept]),
     )
 
 
@@ -433,7 +433,7 @@ def _merge_postings(parts: Sequence[Postings], kept: Sequence[npt.NDArray[np.int
     """
     hashes, first_at = np.unique(np.concatenate([part.hashes for part in parts]), return_index=True)
     bases = np.cumsum([0, *(len(keep) for keep in kept)]).tolist()
-    living = [_Living(*each, hashes) for each in zip(parts, kept, sizes, bases[:-1], strict=True)]
+    living = [_PostingsMerge(*each, hashes) for each in zip(parts, kept, sizes, bases[:-1], strict=True)]
     totals = sum((each.frequency() for each in living), np.zeros(len(hashes), np.int64))
     free = np.cumsum(totals) - totals
     ids, counts = np.empty(int(totals.sum()), np.uint32), np.empty(int(totals.sum()), np.uint8)
@@ -451,7 +451,7 @@ def _merge_postings(parts: Sequence[Postings], kept: Sequence[npt.NDArray[np.int
 
 
 @dataclass(frozen=True, slots=True)
-class _Living:
+class _PostingsMerge:
     """The postings of one part that go on: its `kept` documents are numbered from `base`, its terms as `hashes` has them."""
 
     part: Postings
@@ -460,7 +460,7 @@ class _Living:
     base: int
     hashes: npt.NDArray[np.uint64]
 
-    def _found(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    def _renumber(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
         """Of each posting that lives its term and its new document; and which do."""
         renumbered = np.full(self.size, -1, np.int64)
         renumbered[self.kept] = self.base + np.arange(len(self.kept))
@@ -471,13 +471,13 @@ class _Living:
 
     def frequency(self) -> npt.NDArray[np.int64]:
         """Living documents of each term."""
-        return np.bincount(self._found()[0], minlength=len(self.hashes))
+        return np.bincount(self._renumber()[0], minlength=len(self.hashes))
 
     def put(
         self, ids: npt.NDArray[np.uint32], counts: npt.NDArray[np.uint8], free: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.int64]:
         """Write each term's documents from its first free place on; where it is free afterwards."""
-        terms, docs, lives = self._found()
+        terms, docs, lives = self._renumber()
         own = np.bincount(terms, minlength=len(self.hashes))
         at = (free - (np.cumsum(own) - own))[terms] + np.arange(len(terms))
         ids[at], counts[at] = docs, self.part.counts[lives]

@@ -33,15 +33,15 @@ from context_engine.index.embedded_store import (
     SCHEMA_VERSION,
     UNFINISHED,
     disk_bytes,
-    disk_errors,
+    translate_disk_errors,
 )
-from context_engine.index.index_store import FileState, Stats, stats_of
-from context_engine.index.manifest import Manifest, Part, decoded, encoded
+from context_engine.index.index_store import FileState, IndexStats, count_stats
+from context_engine.index.manifest import Manifest, SegmentRef, decode_manifest, encode_manifest
 from context_engine.index.segment import Segment
-from context_engine.index.shared_writer import SharedWriter, file_states, looks_again
+from context_engine.index.shared_writer import SharedWriter, confirmed_states, file_states
 from context_engine.index.snapshot import Snapshot
 from context_engine.sharing.remote_store import DOWN_REST_S, Depot, Held, Sent, busy, digest, unavailable
-from context_engine.storage.state_folder import LEFT_S
+from context_engine.storage.state_folder import ABANDONED_AFTER_S
 
 LOOK_WAIT_S = 0.1
 """A look at a depot that is near takes less than a millisecond, round the world and back .3 s; an answer takes some milliseconds,
@@ -78,11 +78,11 @@ class SharedStore:
         self._wait_s = wait_s
         self._lock = threading.RLock()
         self._ask_at = 0.0
-        self._glance: _Glance | None = None
+        self._poll: _RevisionPoll | None = None
         self._has_looked = False
         self._base = NOTHING
-        self._base_file = _KeptFile(folder / "base.manifest")
-        self._here_file = _KeptFile(folder / "here.manifest")
+        self._base_file = _ManifestFile(folder / "base.manifest")
+        self._here_file = _ManifestFile(folder / "here.manifest")
         self._manifests: dict[tuple[str, int, int], Manifest] = {}
         self._snapshot: Snapshot | None = None
 
@@ -93,7 +93,7 @@ class SharedStore:
 
         Raises: StoreUnavailable when who shares has seen nothing yet, StoreUnusable, StorageCorrupt, DiskFull.
         """
-        with self._lock, disk_errors(self.folder):
+        with self._lock, translate_disk_errors(self.folder):
             for _ in range(READ_TRIES):
                 manifest = self._manifest()
                 if manifest is None:
@@ -113,33 +113,33 @@ class SharedStore:
         snapshot = self.snapshot()
         return {} if snapshot is None else file_states(snapshot)
 
-    def skipped(self) -> list[tuple[str, str, str, int, int]]:
+    def skipped_files(self) -> list[tuple[str, str, str, int, int]]:
         """(path, reason, detail, size, mtime_ns) of files whose content kept them out."""
-        manifest = self._now()
+        manifest = self._current_manifest()
         return [] if manifest is None else sorted((path, *kept) for path, kept in manifest.skipped.items())
 
-    def kept_out(self) -> dict[str, tuple[int, int]]:
+    def skipped_states(self) -> dict[str, tuple[int, int]]:
         """(size, mtime_ns) of files whose content kept them out."""
-        return {path: (size, mtime_ns) for path, _, _, size, mtime_ns in self.skipped()}
+        return {path: (size, mtime_ns) for path, _, _, size, mtime_ns in self.skipped_files()}
 
-    def fact(self, name: str) -> Any:
+    def metadata(self, name: str) -> Any:
         """A fact that was committed with the index; None when unknown."""
-        manifest = self._now()
-        return None if manifest is None else manifest.facts.get(name)
+        manifest = self._current_manifest()
+        return None if manifest is None else manifest.metadata.get(name)
 
-    def stats(self) -> Stats:
+    def stats(self) -> IndexStats:
         """Counts of what is published; the bytes are those that it takes on this machine."""
-        return stats_of(self.snapshot(), disk_bytes(self.folder))
+        return count_stats(self.snapshot(), disk_bytes(self.folder))
 
     def generation(self) -> str:
         """The name of the generation that serves; empty when there is none."""
-        manifest = self._now()
+        manifest = self._current_manifest()
         return "" if manifest is None else manifest.generation
 
     def check(self) -> list[str]:
         """What is wrong, in the depot or here, in words; empty when it is sound."""
         try:
-            with self._lock, disk_errors(self.folder):
+            with self._lock, translate_disk_errors(self.folder):
                 self._look_now()
                 manifest = self._manifest()
                 if manifest is None:
@@ -150,11 +150,11 @@ class SharedStore:
             return [error.message]
 
     def _check_depot(self) -> list[str]:
-        base = self._parsed(self._base, "base")
+        base = self._parse(self._base, "base")
         if base is None or self.problem:
             return []
         sizes = self.depot.sizes(self.repository)
-        wrong = [part for part in base.parts if sizes.get(part.name) != part.size]
+        wrong = [part for part in base.segments if sizes.get(part.name) != part.size]
         return [
             f"segment {part.number} lies in the depot with {sizes.get(part.name, 0):,} of {part.size:,} bytes"
             for part in wrong
@@ -162,7 +162,7 @@ class SharedStore:
 
     def _check_here(self, manifest: Manifest) -> list[str]:
         problems = []
-        for part in manifest.parts:
+        for part in manifest.segments:
             try:
                 segment = self._segment(part.name)
             except FileNotFoundError:
@@ -178,8 +178,8 @@ class SharedStore:
 
     # -- what is published --
 
-    def _now(self) -> Manifest | None:
-        with self._lock, disk_errors(self.folder):
+    def _current_manifest(self) -> Manifest | None:
+        with self._lock, translate_disk_errors(self.folder):
             return self._manifest()
 
     def _manifest(self) -> Manifest | None:
@@ -187,8 +187,8 @@ class SharedStore:
         base = self._look()
         here = self._here() if base.manifest is None or not self.shares else None
         if here is not None and here.revision == base.revision:
-            return self._parsed(here, "here")
-        return self._parsed(base, "base")
+            return self._parse(here, "here")
+        return self._parse(base, "base")
 
     def _look(self) -> Held:
         """The state of the depot, not older than the rest; the last one that was seen while asking takes longer than we wait."""
@@ -197,30 +197,30 @@ class SharedStore:
         seen = self._last_seen()
         if self._wait_s is None or (seen == NOTHING and not self._has_looked):
             return self._look_now()
-        if self._glance is None:
-            self._glance = _Glance(partial(self._fetched, seen))
-        if self._glance.ended(self._wait_s):
-            self._take(self._glance.outcome)
-        elif self._glance.age_s >= SILENT_S:
+        if self._poll is None:
+            self._poll = _RevisionPoll(partial(self._fetch_state, seen))
+        if self._poll.wait(self._wait_s):
+            self._take(self._poll.result)
+        elif self._poll.age_s >= SILENT_S:
             self.problem = unavailable(self.depot.name, f"silent for {SILENT_S:.0f} s or more").message
         return self._base
 
     def _look_now(self) -> Held:
         """The same by who can wait, or has nothing to go on with."""
-        self._take(partial(self._asked, self._last_seen()))
+        self._take(partial(self._ask_remote, self._last_seen()))
         return self._base
 
     def _must_look(self) -> Held:
         """The same by who can do nothing without it. Raises: StoreUnavailable, StoreUnusable."""
-        self._glance = None
-        self._have(self._asked(self._last_seen()))
+        self._poll = None
+        self._accept(self._ask_remote(self._last_seen()))
         return self._base
 
     def _take(self, asked: Callable[[], Held]) -> None:
         """What became of a look; while the depot does not answer, what was seen last goes on serving."""
-        self._glance = None
+        self._poll = None
         try:
-            self._have(asked())
+            self._accept(asked())
             self.problem = ""
             self._ask_at = time.monotonic() + self._rest_s
         except StoreUnusable as error:
@@ -233,23 +233,23 @@ class SharedStore:
             self._ask_at = time.monotonic() + max(self._rest_s, DOWN_REST_S)
         self._has_looked = True
 
-    def _asked(self, seen: Held) -> Held:
+    def _ask_remote(self, seen: Held) -> Held:
         """The state of the depot; `seen` when it still is that."""
         if self.depot.revision(self.repository) == seen.revision:
             return seen
         return self.depot.held(self.repository)
 
-    def _fetched(self, seen: Held) -> Held:
+    def _fetch_state(self, seen: Held) -> Held:
         """The same, with its segments here, so that nobody waits for them later. What is amiss is told to who opens them."""
-        base = self._asked(seen)
+        base = self._ask_remote(seen)
         if base is not seen and base.manifest is not None:
             with suppress(msgspec.MsgspecError, FileNotFoundError, StorageCorrupt):
-                for part in decoded(base.manifest).parts:
+                for part in decode_manifest(base.manifest).segments:
                     if not self.path(part.name).exists():
                         self.fetch(part.name)
         return base
 
-    def _have(self, base: Held) -> None:
+    def _accept(self, base: Held) -> None:
         """Take a state for the last that was seen."""
         if base is not self._base:
             self._keep_base(base)
@@ -260,7 +260,7 @@ class SharedStore:
         if self._base == NOTHING:
             held = self._base_file.read() or NOTHING
             with suppress(StorageCorrupt):
-                self._parsed(held, "base")
+                self._parse(held, "base")
                 self._base = held
         return self._base
 
@@ -269,7 +269,7 @@ class SharedStore:
         here = self._here_file.read()
         if here is not None:
             with suppress(StorageCorrupt):
-                self._parsed(here, "here")
+                self._parse(here, "here")
                 return here
         return None
 
@@ -280,14 +280,14 @@ class SharedStore:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._base_file.write(base)
 
-    def _parsed(self, held: Held, which: str) -> Manifest | None:
+    def _parse(self, held: Held, which: str) -> Manifest | None:
         """The manifest, read once for each revision and content."""
         if held.manifest is None:
             return None
         mark = which, held.revision, hash(held.manifest)
         if mark not in self._manifests:
             try:
-                manifest = decoded(held.manifest)
+                manifest = decode_manifest(held.manifest)
             except msgspec.MsgspecError as error:
                 raise _corrupt(
                     f"the list of segments on the shared store {self.depot.name} cannot be read: {error}"
@@ -298,28 +298,28 @@ class SharedStore:
 
     def refresh(self) -> None:
         """Ask the depot now, whatever was seen of it of late. Raises: StoreUnavailable, StoreUnusable."""
-        with self._lock, disk_errors(self.folder):
+        with self._lock, translate_disk_errors(self.folder):
             self._look_now()
 
     # -- segments --
 
-    def parts(self) -> tuple[Part, ...]:
+    def segment_refs(self) -> tuple[SegmentRef, ...]:
         """What the published state is made of. Raises: StorageCorrupt when that cannot be read."""
-        manifest = self._now()
-        return () if manifest is None else manifest.parts
+        manifest = self._current_manifest()
+        return () if manifest is None else manifest.segments
 
-    def lodged(self) -> frozenset[str]:
+    def uploaded_names(self) -> frozenset[str]:
         """The segments that the depot must have: those of the state that all see."""
         with self._lock:
-            base = self._parsed(self._base, "base")
+            base = self._parse(self._base, "base")
             return frozenset() if base is None else base.names
 
     def _segments(self, manifest: Manifest) -> dict[str, Segment]:
-        return {part.name: self._segment(part.name) for part in manifest.parts}
+        return {part.name: self._segment(part.name) for part in manifest.segments}
 
-    def missing(self) -> tuple[Part, ...]:
+    def missing_segments(self) -> tuple[SegmentRef, ...]:
         """What of the published state does not lie on this machine yet."""
-        return tuple(part for part in self.parts() if not self.path(part.name).exists())
+        return tuple(part for part in self.segment_refs() if not self.path(part.name).exists())
 
     def _segment(self, name: str) -> Segment:
         """A segment as it lies here; fetched when it does not, or is damaged. Raises: FileNotFoundError."""
@@ -347,7 +347,7 @@ class SharedStore:
     def close(self) -> None:
         """Let go of files and connections; the store can be used again afterwards."""
         with self._lock:
-            self._snapshot = self._glance = None
+            self._snapshot = self._poll = None
             self._manifests = {}
             self.depot.close()
 
@@ -359,19 +359,19 @@ class SharedStore:
 
         Raises: StorageBusy, StoreUnavailable, StoreUnusable, DiskFull, StorageCorrupt.
         """
-        with self._right_to_write(wait_s), disk_errors(self.folder):
+        with self._lock_writer(wait_s), translate_disk_errors(self.folder):
             writer = self._open_writer(rebuild)
             try:
                 yield writer
-                self._hand_over()
+                self._share_first_index()
                 self._remove_leftovers(None)
             finally:
                 writer.close()
 
     @contextmanager
-    def _right_to_write(self, wait_s: float) -> Generator[None]:
+    def _lock_writer(self, wait_s: float) -> Generator[None]:
         """Of this machine always, of all of them when what is written is shared."""
-        with disk_errors(self.folder):
+        with translate_disk_errors(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             lock = FileLock(self.folder / "writer.lock", timeout=wait_s)
             try:
@@ -393,16 +393,16 @@ class SharedStore:
             before = self._usable()
             manifest, looks = (None, ()) if rebuild else (before, ())
             if manifest is not None and not self.shares and self._here_revision() != base.revision:
-                manifest, looks = self._begun_over(manifest)
+                manifest, looks = self._rebase(manifest)
             self._remove_leftovers(before)
             known = {} if self._snapshot is None else self._snapshot.by_number
             writer = SharedWriter(
                 self.folder,
-                self._keeper(base),
+                self._manifest_writer(base),
                 partial(self.depot.stage, self.repository) if self.shares else None,
                 manifest or Manifest(self._new_generation(base)),
                 published=manifest is not None,
-                fetched=self._segment,
+                load_segment=self._segment,
                 known=known if self._snapshot and manifest and self._snapshot.generation == manifest.generation else {},
             )
         if looks:
@@ -423,25 +423,25 @@ class SharedStore:
         here = self._here()
         return None if here is None else here.revision
 
-    def _begun_over(self, base: Manifest) -> tuple[Manifest, list[tuple[str, int, int]]]:
+    def _rebase(self, base: Manifest) -> tuple[Manifest, list[tuple[str, int, int]]]:
         """What is indexed here begins anew over a newer state; times that were looked at stay known."""
         manifest = msgspec.structs.replace(base, generation=f"{base.generation}-{token_hex(4)}")
         here = self._here()
         if here is None:
             return manifest, []
         with suppress(FileNotFoundError, StorageCorrupt, StoreUnavailable):
-            old = self._parsed(here, "here")
+            old = self._parse(here, "here")
             if old is not None:
                 before = file_states(old.snapshot(self._segments(old)))
                 now = file_states(base.snapshot(self._segments(base)))
-                return manifest, looks_again(before, now)
+                return manifest, confirmed_states(before, now)
         return manifest, []
 
     def _new_generation(self, base: Held) -> str:
         """A name that nothing was called before: a revision is given once."""
         return f"g-{base.revision + 1:06d}" if self.shares else f"g-{base.revision + 1:06d}-{token_hex(4)}"
 
-    def _keeper(self, base: Held) -> Callable[[Manifest, Mapping[str, Path]], None]:
+    def _manifest_writer(self, base: Held) -> Callable[[Manifest, Mapping[str, Path]], None]:
         """Puts a manifest where readers look: in the depot with its new segments, or in the file of this folder.
 
         A first index is made in rounds, which later ones merge: it lies here until it goes to the depot as a whole.
@@ -453,26 +453,26 @@ class SharedStore:
             revision = self._share(revision, manifest, added)
 
         def keep(manifest: Manifest, _: Mapping[str, Path]) -> None:
-            self._here_file.write(Held(revision, encoded(manifest)))
+            self._here_file.write(Held(revision, encode_manifest(manifest)))
 
         return share if self.shares and base.manifest is not None else keep
 
     def _share(self, revision: int, manifest: Manifest, added: Mapping[str, Path]) -> int:
         """Put a state in the place of that of a revision, for all; the new revision."""
-        content = encoded(manifest)
+        content = encode_manifest(manifest)
         shared = Held(self.depot.commit(self.repository, revision, content, added, manifest.names), content)
         with self._lock:
-            self._glance = None
-            self._have(shared)
+            self._poll = None
+            self._accept(shared)
         return shared.revision
 
-    def _hand_over(self) -> None:
+    def _share_first_index(self) -> None:
         """Share a first index that lies here. When that fails it goes on serving here, and the next writer begins with it."""
         here = self._here()
         is_first = self.shares and self._base.manifest is None
         if not is_first or here is None or here.revision != self._base.revision:
             return
-        manifest = self._parsed(here, "here")
+        manifest = self._parse(here, "here")
         if manifest is not None:
             self._share(here.revision, manifest, {name: self.path(name) for name in manifest.names})
             self._here_file.remove()
@@ -482,19 +482,19 @@ class SharedStore:
         named = set() if shown is None else set(shown.names)
         for held, which in ((self._base, "base"), (self._here_file.read() or NOTHING, "here")):
             with suppress(StorageCorrupt):
-                manifest = self._parsed(held, which)
+                manifest = self._parse(held, which)
                 named |= set() if manifest is None else manifest.names
         for path in (*self.folder.glob("*.seg"), *self.folder.glob("*.part")):
             with suppress(OSError):  # still mapped by a reader on Windows
                 is_left = path.stem not in named
                 if path.suffix == ".part":  # a reader may be fetching
-                    is_left = path.stat().st_mtime < time.time() - LEFT_S
+                    is_left = path.stat().st_mtime < time.time() - ABANDONED_AFTER_S
                 if is_left:
                     path.unlink()
 
     def restore(self, name: str, sent: Sent = lambda _: None) -> None:
         """Put a segment as it lies here back into the depot, for who shares. Raises: StorageBusy, StoreUnavailable."""
-        with self._right_to_write(CLEAR_WAIT_S):
+        with self._lock_writer(CLEAR_WAIT_S):
             self.depot.restore(self.repository, name, self.path(name), sent)
 
     def forget(self, names: Collection[str]) -> int:
@@ -502,30 +502,30 @@ class SharedStore:
 
         Raises: StorageBusy, StoreUnavailable, StorageCorrupt.
         """
-        with self._right_to_write(CLEAR_WAIT_S), disk_errors(self.folder), self._lock:
+        with self._lock_writer(CLEAR_WAIT_S), translate_disk_errors(self.folder), self._lock:
             base, manifest = self._look_now(), self._manifest()
             if manifest is None:
                 return 0
-            lost = [part for part in manifest.parts if part.name in names]
+            lost = [part for part in manifest.segments if part.name in names]
             if not self.shares and self._here_revision() != base.revision:
                 manifest = msgspec.structs.replace(manifest, generation=f"{manifest.generation}-{token_hex(4)}")
-            self._keeper(base)(manifest.without(names, UNFINISHED), {})
+            self._manifest_writer(base)(manifest.without(names, UNFINISHED), {})
         return sum(part.files - len(part.dead) for part in lost)
 
     def clear(self) -> int:
         """Delete the index: for all when it is shared, else what is here; bytes freed. Raises: StorageBusy, StoreUnavailable."""
-        with self._right_to_write(CLEAR_WAIT_S), self._lock:
+        with self._lock_writer(CLEAR_WAIT_S), self._lock:
             freed = self.depot.clear(self.repository) if self.shares else 0
             for path in (*self.folder.glob("*.seg"), *self.folder.glob("*.manifest")):
                 with suppress(OSError):
                     size = path.stat().st_size
                     path.unlink()
                     freed += size
-            self._base, self._snapshot, self._glance, self._ask_at = NOTHING, None, None, 0.0
+            self._base, self._snapshot, self._poll, self._ask_at = NOTHING, None, None, 0.0
         return freed
 
 
-class _Glance:
+class _RevisionPoll:
     """A look at the depot in a thread of its own, which somebody may wait for, or not."""
 
     def __init__(self, look: Callable[[], Held]) -> None:
@@ -548,18 +548,18 @@ class _Glance:
         """How long ago it began."""
         return time.monotonic() - self._began
 
-    def ended(self, within_s: float) -> bool:
+    def wait(self, within_s: float) -> bool:
         """Whether it is over so long after it began; waits no longer, and not at all once that time has passed."""
         return self._over.wait(max(0.0, within_s - self.age_s))
 
-    def outcome(self) -> Held:
+    def result(self) -> Held:
         """What it saw, or raises."""
         if self._error is not None:
             raise self._error
         return self._seen
 
 
-class _KeptFile:
+class _ManifestFile:
     """A manifest with its revision in a file that is replaced as a whole; read again when it is another file."""
 
     def __init__(self, path: Path) -> None:

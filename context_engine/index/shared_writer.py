@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from context_engine.index import segment as segments
-from context_engine.index.embedded_store import INHERIT_FILES_MAX, SEGMENTS_MAX, to_merge
+from context_engine.index.embedded_store import INHERIT_FILES_MAX, SEGMENTS_MAX, choose_merge
 from context_engine.index.index_store import FileState
-from context_engine.index.manifest import Kept, Look, Manifest, Part
+from context_engine.index.manifest import Manifest, SegmentRef, SkippedState, TouchedState
 from context_engine.index.segment import Segment
 from context_engine.index.snapshot import Snapshot
 from context_engine.sharing.remote_store import Sent, digest
@@ -40,10 +40,10 @@ class SharedWriter:
         manifest: Manifest,
         *,
         published: bool,
-        fetched: Callable[[str], Segment],
+        load_segment: Callable[[str], Segment],
         known: Mapping[int, Segment],
     ) -> None:
-        """`keep` is not called before the manifest is published; `fetched` gives a segment by name; `known`: by number.
+        """`keep` is not called before the manifest is published; `load_segment` gives a segment by name; `known`: by number.
 
         Without a `stage` nothing is sent anywhere.
         """
@@ -52,8 +52,8 @@ class SharedWriter:
         self._keep = keep
         self._stage = stage
         self._manifest = manifest
-        self._fetched = fetched
-        self._mapped = {part.name: known[part.number] for part in manifest.parts if part.number in known}
+        self._load_segment = load_segment
+        self._mapped = {part.name: known[part.number] for part in manifest.segments if part.number in known}
         self._parts: dict[int, Path] = {}
         self._added: dict[str, Path] = {}
 
@@ -72,11 +72,11 @@ class SharedWriter:
 
     def snapshot(self) -> Snapshot:
         """What has been committed by now, published or not."""
-        return self._manifest.snapshot({part.name: self._segment(part.name) for part in self._manifest.parts})
+        return self._manifest.snapshot({part.name: self._segment(part.name) for part in self._manifest.segments})
 
     def _segment(self, name: str) -> Segment:
         if name not in self._mapped:
-            self._mapped[name] = self._fetched(name)
+            self._mapped[name] = self._load_segment(name)
         return self._mapped[name]
 
     def files(self) -> dict[str, FileState]:
@@ -85,33 +85,33 @@ class SharedWriter:
 
     def count_files(self) -> int:
         """How many files are indexed."""
-        return sum(part.files - len(part.dead) for part in self._manifest.parts)
+        return sum(part.files - len(part.dead) for part in self._manifest.segments)
 
     def states(self, paths: Iterable[str]) -> dict[str, FileState]:
         """What is indexed of these files and of everything below them, where they are folders."""
         wanted = set(paths)
         if not wanted:
             return {}
-        looks = {part.number: {look[0]: look for look in part.touched} for part in self._manifest.parts}
+        looks = {part.number: {look[0]: look for look in part.touched} for part in self._manifest.segments}
         found = {}
-        for path in _named(self._places, wanted):
+        for path in _paths_within(self._places, wanted):
             number, file = self._places[path]
             segment = self._segment(self._part(number).name)
             look = looks[number].get(file, (0, int(segment.file["size"][file]), int(segment.file["mtime_ns"][file])))
             found[path] = FileState(look[1], look[2], segment.heaps["sha256"][file])
         return found
 
-    def skipped(self) -> list[tuple[str, str, str, int, int]]:
+    def skipped_files(self) -> list[tuple[str, str, str, int, int]]:
         """(path, reason, detail, size, mtime_ns) of files whose content kept them out."""
         return sorted((path, *kept) for path, kept in self._manifest.skipped.items())
 
-    def kept_out(self, paths: Sequence[str] = ("",)) -> dict[str, tuple[int, int]]:
+    def skipped_states(self, paths: Sequence[str] = ("",)) -> dict[str, tuple[int, int]]:
         """(size, mtime_ns) of files whose content kept them out, so that they are not read again; below `paths`.
 
         What could not be read is tried every time: permission comes without another size or time.
         """
         skipped = self._manifest.skipped
-        within = skipped if "" in paths else list(_named(skipped, set(paths)))
+        within = skipped if "" in paths else list(_paths_within(skipped, set(paths)))
         return {
             path: (-1, -1) if skipped[path][0] == "unreadable" else (skipped[path][2], skipped[path][3])
             for path in within
@@ -120,18 +120,18 @@ class SharedWriter:
     @property
     def is_unfinished(self) -> bool:
         """Whether files were committed that nothing has been computed over yet, or nothing is published."""
-        return not self.is_published or bool(self._manifest.facts.get("unfinished"))
+        return not self.is_published or bool(self._manifest.metadata.get("unfinished"))
 
     @cached_property
     def _places(self) -> Places:
         return {
             path: (part.number, file)
-            for part in self._manifest.parts
+            for part in self._manifest.segments
             for path, file in _living(part, self._segment(part.name))
         }
 
-    def _part(self, number: int) -> Part:
-        return next(part for part in self._manifest.parts if part.number == number)
+    def _part(self, number: int) -> SegmentRef:
+        return next(part for part in self._manifest.segments if part.number == number)
 
     # -- changing it --
 
@@ -157,9 +157,11 @@ class SharedWriter:
         Segments whose files replace older entries of the same path, files gone, files kept out by their content, files
         that were touched (path, size, mtime_ns) but not changed.
         """
-        loaded = [(number, *self._settled(number)) for number in written]
-        kept_out: dict[str, Kept] = {path: (reason, detail, size, at) for path, reason, detail, size, at in skipped}
-        new = [self._registered(number, name, segment) for number, name, segment in loaded]
+        loaded = [(number, *self._finish_segment(number)) for number in written]
+        kept_out: dict[str, SkippedState] = {
+            path: (reason, detail, size, at) for path, reason, detail, size, at in skipped
+        }
+        new = [self._make_ref(number, name, segment) for number, name, segment in loaded]
         gone = {*removed, *kept_out, *(path for _, _, segment in loaded for path in segment.heaps["path"].texts())}
         dead: defaultdict[int, list[int]] = defaultdict(list)
         for path in gone & self._places.keys():
@@ -167,16 +169,18 @@ class SharedWriter:
             dead[number].append(file)
         for part, (_, _, segment) in zip(new, loaded, strict=True):
             self._places |= {path: (part.number, file) for path, file in _living(part, segment)}
-        looks: defaultdict[int, list[Look]] = defaultdict(list)
+        looks: defaultdict[int, list[TouchedState]] = defaultdict(list)
         for path, size, mtime_ns in touched:
             if path in self._places:
                 number, file = self._places[path]
                 looks[number].append((file, size, mtime_ns))
         still = {path: kept for path, kept in self._manifest.skipped.items() if path not in gone}
-        told = {**self._manifest.facts, **(facts or {})}
-        self._change(self._manifest.committed(new, dead=dead, touched=looks, skipped={**still, **kept_out}, facts=told))
+        told = {**self._manifest.metadata, **(facts or {})}
+        self._change(
+            self._manifest.with_commit(new, dead=dead, touched=looks, skipped={**still, **kept_out}, facts=told)
+        )
 
-    def _settled(self, number: int) -> tuple[str, Segment]:
+    def _finish_segment(self, number: int) -> tuple[str, Segment]:
         """A segment that has been written, under the name of its content."""
         part = self._parts[number]
         name = digest(part)
@@ -187,7 +191,7 @@ class SharedWriter:
         self._added[name] = place
         return name, self._mapped[name]
 
-    def _registered(self, number: int, name: str, segment: Segment) -> Part:
+    def _make_ref(self, number: int, name: str, segment: Segment) -> SegmentRef:
         """The entry of a new segment; a changed file keeps its rank until ranks are computed again."""
         weights = np.zeros(segment.files, "<f2")
         if segment.files <= INHERIT_FILES_MAX:
@@ -196,38 +200,38 @@ class SharedWriter:
                     of, was = self._places[path]
                     weights[file] = self._part(of).weights()[was]
         size = (self._folder / f"{name}.seg").stat().st_size
-        return Part(number, name, size, segment.files, segment.chunks, weights.tobytes())
+        return SegmentRef(number, name, size, segment.files, segment.chunks, weights.tobytes())
 
-    def set_facts(self, facts: Mapping[str, Any]) -> None:
+    def set_metadata(self, facts: Mapping[str, Any]) -> None:
         """Keep facts beside the index; readers' snapshots stay as they are."""
         if facts:
-            self._change(self._manifest.with_facts(facts))
+            self._change(self._manifest.with_metadata(facts))
 
     def set_importance(self, values: np.ndarray) -> None:
         """The importance of every file of `snapshot()`, in its numbering."""
-        self._change(self._manifest.weighed(values))
+        self._change(self._manifest.with_importance(values))
 
     def compact(self, *, everything: bool = False, segments_max: int = SEGMENTS_MAX) -> int:
         """Merge segments that are more than `segments_max`, or mostly dead; how many files were merged.
 
         Readers are not disturbed.
         """
-        parts = self._manifest.parts
+        parts = self._manifest.segments
         dead = {part.number: len(part.dead) for part in parts}
         rows = [(part.number, part.files, part.chunks) for part in parts]
-        chosen = {row[0] for row in rows} if everything else set(to_merge(rows, dead, segments_max))
+        chosen = {row[0] for row in rows} if everything else set(choose_merge(rows, dead, segments_max))
         if len(chosen) < 2 and not any(dead[number] for number in chosen):
             return 0
         merging = [part for part in parts if part.number in chosen]
-        whole = [self._segment(part.name).looking(part.touched) for part in merging]
+        whole = [self._segment(part.name).with_touched(part.touched) for part in merging]
         alive = [part.alive() for part in merging]
         number, path = self.new_segment()
         segments.write(segments.merge(whole, alive), path)
-        name, merged = self._settled(number)
+        name, merged = self._finish_segment(number)
         weights = np.concatenate([part.weights()[living] for part, living in zip(merging, alive, strict=True)])
         size = (self._folder / f"{name}.seg").stat().st_size
-        part = Part(number, name, size, merged.files, merged.chunks, weights.astype("<f2").tobytes())
-        self._change(self._manifest.merged(chosen, part))
+        part = SegmentRef(number, name, size, merged.files, merged.chunks, weights.astype("<f2").tobytes())
+        self._change(self._manifest.with_merged(chosen, part))
         self.__dict__.pop("_places", None)
         return merged.files
 
@@ -259,19 +263,19 @@ class SharedWriter:
         return {name: path for name, path in self._added.items() if name in manifest.names}
 
 
-def _living(part: Part, segment: Segment) -> Iterator[tuple[str, int]]:
+def _living(part: SegmentRef, segment: Segment) -> Iterator[tuple[str, int]]:
     dead = set(part.dead)
     return ((path, file) for file, path in enumerate(segment.paths) if file not in dead)
 
 
-def _named(paths: Mapping[str, Any], wanted: set[str]) -> Iterator[str]:
+def _paths_within(paths: Mapping[str, Any], wanted: set[str]) -> Iterator[str]:
     """Those paths that are wanted, or below a folder that is. All are looked at only where a folder may be meant."""
     yield from wanted & paths.keys()
     if folders := wanted - paths.keys():
-        yield from (path for path in paths if any(above in folders for above in _above(path)))
+        yield from (path for path in paths if any(above in folders for above in _folders_above(path)))
 
 
-def _above(path: str) -> Iterator[str]:
+def _folders_above(path: str) -> Iterator[str]:
     at = path.find("/")
     while at >= 0:
         yield path[:at]
@@ -291,7 +295,7 @@ def file_states(snapshot: Snapshot) -> dict[str, FileState]:
     return {path: FileState(size, mtime_ns, sha256) for path, size, mtime_ns, sha256, alive in rows if alive}
 
 
-def looks_again(before: Mapping[str, FileState], now: Mapping[str, FileState]) -> list[tuple[str, int, int]]:
+def confirmed_states(before: Mapping[str, FileState], now: Mapping[str, FileState]) -> list[tuple[str, int, int]]:
     """(path, size, mtime_ns) of files that were looked at here and hold what they held: they need not be read again."""
     return [
         (path, before[path].size, before[path].mtime_ns)

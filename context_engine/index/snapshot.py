@@ -45,7 +45,7 @@ class StaticParts:
     identity: str
     width: int
     chunk: list[tuple[Rows, int]]
-    card: list[tuple[Rows, int]]
+    summary: list[tuple[Rows, int]]
 
 
 class Snapshot:
@@ -77,7 +77,7 @@ class Snapshot:
         for base, gone in zip(self.file_base.tolist(), dead, strict=False):
             self.file_alive[[base + number for number in gone]] = False
         self.all_alive = bool(self.file_alive.all())
-        self.importance = _joined([np.asarray(part, np.float32) for part in importance], np.float32)
+        self.importance = _join([np.asarray(part, np.float32) for part in importance], np.float32)
 
     def key(self, file: int) -> str:
         """The name of a file that no other one here has; what `by_path` knows it by."""
@@ -166,7 +166,7 @@ class Snapshot:
             if (part, name) == ("file", "language"):
                 codes = [np.array([self.languages.index(n) for n in s.languages], np.uint8) for s in self.segments]
                 parts = [code[column] for code, column in zip(codes, parts, strict=True)]
-            known = _joined(parts, np.uint8)
+            known = _join(parts, np.uint8)
             if part == "file" and name in ("size", "mtime_ns") and any(self._touched):
                 known = self._as_touched(known.copy(), 1 if name == "size" else 2)
             self._columns[part, name] = known
@@ -210,9 +210,9 @@ class Snapshot:
         first = parts[0][1]
         return StaticParts(
             first.identity,
-            first.card.values.shape[1],
+            first.summary.values.shape[1],
             [(part.chunk, int(self.chunk_base[number])) for number, part in parts],
-            [(part.card, int(self.file_base[number])) for number, part in parts],
+            [(part.summary, int(self.file_base[number])) for number, part in parts],
         )
 
     # -- postings --
@@ -221,7 +221,7 @@ class Snapshot:
         """Where the terms stand, in living documents only."""
         is_chunks = field in CHUNK_FIELDS
         parts = [
-            _gathered(segment.fields[field], hashes, int(base))
+            _gather_postings(segment.fields[field], hashes, int(base))
             for segment, base in zip(self.segments, self.chunk_base if is_chunks else self.file_base, strict=False)
         ]
         if not parts:
@@ -249,7 +249,7 @@ class Snapshot:
         return [(s.fields[field], int(b)) for s, b in zip(self.segments, base.tolist(), strict=False)]
 
 
-def _gathered(postings: Postings, hashes: npt.NDArray[np.uint64], base: int) -> tuple[Ints, Floats, Ints, Ints]:
+def _gather_postings(postings: Postings, hashes: npt.NDArray[np.uint64], base: int) -> tuple[Ints, Floats, Ints, Ints]:
     """(documents, counts, term numbers, size per term) of the terms in one segment, by term, then document."""
     places = postings.find(hashes)
     starts, stops = [], []
@@ -265,7 +265,7 @@ def _gathered(postings: Postings, hashes: npt.NDArray[np.uint64], base: int) -> 
     return docs + base if base else docs, counts, np.arange(len(hashes)).repeat(sizes), sizes
 
 
-def _joined(parts: Sequence[npt.NDArray[Any]], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+def _join(parts: Sequence[npt.NDArray[Any]], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     if not parts:
         return np.zeros(0, dtype)
     return parts[0] if len(parts) == 1 else np.concatenate(parts)

@@ -8,13 +8,13 @@ from importlib import import_module
 from pathlib import Path
 
 from context_engine.errors import InvalidArgument, UnsupportedHost
-from context_engine.index.embedded_store import EmbeddedStore, Writer
+from context_engine.index.embedded_store import EmbeddedStore, EmbeddedWriter
 from context_engine.index.shared_store import LOOK_WAIT_S, SharedStore
 from context_engine.index.shared_writer import SharedWriter
 from context_engine.sharing.remote_store import Depot
 
 AnyStore = EmbeddedStore | SharedStore
-AnyWriter = Writer | SharedWriter
+AnyWriter = EmbeddedWriter | SharedWriter
 KINDS: dict[str, tuple[str, str, str]] = {
     "postgresql": ("context_engine.sharing.postgres_store", "PostgresDepot", "postgres"),
     "postgres": ("context_engine.sharing.postgres_store", "PostgresDepot", "postgres"),

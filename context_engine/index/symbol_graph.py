@@ -32,7 +32,7 @@ Read = Callable[[str], bytes | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Defined:
+class SymbolDefinition:
     """A definition: symbol number `index` of a file's outline."""
 
     path: str
@@ -45,7 +45,7 @@ class Defined:
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class SymbolUse:
     """`source` (a qualified name, or "" for the top of the file) uses `target` at path:line."""
 
     source: str
@@ -57,7 +57,7 @@ class Use:
 
 
 @dataclass(slots=True)
-class Parsed:
+class ParsedFile:
     """A file as it is now: its detailed outline, its lines, its language."""
 
     outline: Outline
@@ -66,7 +66,7 @@ class Parsed:
     qualified: list[str] = field(default_factory=list)
 
 
-class Parses:
+class ParsedFileCache:
     """Files parsed in detail when somebody asks, each kept while its bytes stay the same. Thread-safe.
 
     `read` gives a file's UTF-8 bytes as they are now, or None; what is parsed is the text without its secrets, so that no
@@ -78,9 +78,9 @@ class Parses:
         self._grammars = grammars
         self._read = read
         self._texts = texts or MaskedTexts()
-        self._kept: dict[str, tuple[bytes, Parsed | None]] = {}
+        self._kept: dict[str, tuple[bytes, ParsedFile | None]] = {}
 
-    def of(self, path: str) -> Parsed | None:
+    def parse(self, path: str) -> ParsedFile | None:
         """A file's detailed outline as it is now; None when it cannot be read, or is in no language we know."""
         content = self._read(path)
         if content is None:
@@ -88,13 +88,13 @@ class Parses:
         before = self._kept.get(path)
         if before is not None and before[0] == content:
             return before[1]
-        parsed = self._parsed(path, content)
+        parsed = self._parse(path, content)
         if len(self._kept) >= PARSES_KEPT:
             self._kept.clear()
         self._kept[path] = content, parsed
         return parsed
 
-    def _parsed(self, path: str, content: bytes) -> Parsed | None:
+    def _parse(self, path: str, content: bytes) -> ParsedFile | None:
         language = self.languages.detect(path, content[:200])
         if language is None or not content:
             return None
@@ -102,11 +102,11 @@ class Parses:
         text = shown.text
         found = outline(language, text.encode() if shown.has_secrets else content, self._grammars, details=True)
         lines = text.split("\n")
-        return Parsed(found, lines, language.name, qualified_names(found.symbols))
+        return ParsedFile(found, lines, language.name, qualified_names(found.symbols))
 
     def imports(self, path: str, paths: PathIndex) -> list[tuple[str, int, list[str]]]:
         """(target as written, line, files it means) of each import of a file; no files: not of this project."""
-        parsed = self.of(path)
+        parsed = self.parse(path)
         language = self.languages.get(parsed.language) if parsed else None
         if parsed is None or language is None:
             return []
@@ -117,10 +117,10 @@ class Parses:
         return rows
 
 
-class Graph:
+class SymbolGraph:
     """Questions about one snapshot; what a file holds now, its parse says."""
 
-    def __init__(self, snapshot: Snapshot, parses: Parses) -> None:
+    def __init__(self, snapshot: Snapshot, parses: ParsedFileCache) -> None:
         self._snapshot = snapshot
         self._parses = parses
         self._paths: PathIndex | None = None
@@ -128,7 +128,7 @@ class Graph:
 
     # -- definitions --
 
-    def definitions(self, pattern: str, *, kind: str | None = None, under: str = "") -> list[Defined]:
+    def definitions(self, pattern: str, *, kind: str | None = None, under: str = "") -> list[SymbolDefinition]:
         """What is defined under a name: exact, qualified (`Class.method`, `mod::f`), or a glob (`get_*`).
 
         Ordered: exact case first, then shallower, then by path and line.
@@ -139,7 +139,7 @@ class Graph:
             defined
             for file in self._files_defining(name)
             if is_under(self._snapshot.paths[file], under)
-            for defined in self._in_file(file)
+            for defined in self._definitions_in(file)
             if _name_fits(defined.name, name) and (not owner or _owner_fits(defined.qualified, owner))
         ]
         if kind:
@@ -156,7 +156,7 @@ class Graph:
         spelled = []
         for one in near[:count]:
             for file in self._files_defining(one)[:1]:
-                spelled += [d.name for d in self._in_file(file) if compound(d.name) == one][:1]
+                spelled += [d.name for d in self._definitions_in(file) if compound(d.name) == one][:1]
         return spelled
 
     def _files_defining(self, name: str) -> list[int]:
@@ -174,28 +174,28 @@ class Graph:
             self._names = self._snapshot.names("symbol")
         return self._names
 
-    def stored(self, file: int) -> StoredOutline:
+    def stored_outline(self, file: int) -> StoredOutline:
         """A file's outline as it was indexed."""
         return decode_outline(self._snapshot.heap("outline", file))
 
-    def _in_file(self, file: int) -> Iterator[Defined]:
+    def _definitions_in(self, file: int) -> Iterator[SymbolDefinition]:
         path = self._snapshot.paths[file]
         language = self._snapshot.languages[int(self._snapshot.file_column("language")[file])]
-        symbols = self.stored(file).symbols
+        symbols = self.stored_outline(file).symbols
         qualified = qualified_names(symbols)
         for symbol, full in zip(symbols, qualified, strict=True):
             if symbol.kind != "section":
-                yield Defined(
+                yield SymbolDefinition(
                     path, language, symbol.name, full, symbol.kind, LineSpan(symbol.first, symbol.last), symbol.line
                 )
 
     # -- uses --
 
-    def parsed(self, path: str) -> Parsed | None:
+    def parse(self, path: str) -> ParsedFile | None:
         """A file's detailed outline as it is now; None when it cannot be read."""
-        return self._parses.of(path)
+        return self._parses.parse(path)
 
-    def callers(self, name: str) -> tuple[list[Use], bool]:
+    def callers(self, name: str) -> tuple[list[SymbolUse], bool]:
         """Uses of a name in all files; True when too many files hold it and only the first were looked into."""
         files = self._files_using(name)
         uses = [
@@ -206,13 +206,13 @@ class Graph:
         ]
         return uses, len(files) > FILES_PARSED_MAX
 
-    def callees(self, defined: Defined) -> list[Use]:
+    def callees(self, defined: SymbolDefinition) -> list[SymbolUse]:
         """What a definition itself uses."""
         return [use for use in self.uses_in(defined.path) if defined.span.first <= use.line <= defined.span.last]
 
-    def uses_in(self, path: str) -> list[Use]:
+    def uses_in(self, path: str) -> list[SymbolUse]:
         """Every call and type use in a file."""
-        parsed = self.parsed(path)
+        parsed = self.parse(path)
         if parsed is None:
             return []
         uses = []
@@ -221,7 +221,7 @@ class Graph:
             source = parsed.qualified[reference.symbol] if inside else ""
             symbol = parsed.outline.symbols[reference.symbol] if inside else None
             span = LineSpan(symbol.first, symbol.last) if symbol else LineSpan(1, max(1, len(parsed.lines)))
-            uses.append(Use(source, reference.name, path, reference.line, reference.kind, span))
+            uses.append(SymbolUse(source, reference.name, path, reference.line, reference.kind, span))
         return uses
 
     def _files_using(self, name: str) -> list[int]:
@@ -250,16 +250,16 @@ class Graph:
         Nothing is parsed, so this takes milliseconds where `importers` takes seconds, but it does not know what stands
         behind `from package import`.
         """
-        return [other for other in self._may_import(path) if other != path and path in self._meant_by(other)]
+        return [other for other in self._may_import(path) if other != path and path in self._imported_files(other)]
 
-    def _meant_by(self, path: str) -> set[str]:
+    def _imported_files(self, path: str) -> set[str]:
         """The files that a file's stored imports mean."""
         file = self._snapshot.by_path[path]
         name = self._snapshot.languages[int(self._snapshot.file_column("language")[file])]
         language = self._parses.languages.get(name)
         if language is None:
             return set()
-        targets = {target for target, _ in self.stored(file).imports}
+        targets = {target for target, _ in self.stored_outline(file).imports}
         return {meant for target in targets for meant in resolve_import(language, path, target, self.paths)}
 
     def _may_import(self, path: str) -> Iterable[str]:

@@ -54,12 +54,12 @@ def inline_tag_places(text: str) -> Iterator[tuple[int, str]]:
         if mark:
             fence = "" if fence == mark[1] else fence or mark[1]
         elif not fence and "#" in line and not line.startswith(("    ", "\t")):
-            prose = _CODE_SPAN.sub(_blanked, line)
+            prose = _CODE_SPAN.sub(_blank_out, line)
             for match in _INLINE.finditer(prose):
                 if not _HEX_COLOUR.fullmatch(match[1]) and not _NOT_TAGS.fullmatch(match[1]):
                     yield start + match.start(), match[1].lower()
         start += len(line) + 1
 
 
-def _blanked(match: re.Match[str]) -> str:
+def _blank_out(match: re.Match[str]) -> str:
     return " " * len(match[0])

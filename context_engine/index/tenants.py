@@ -8,7 +8,7 @@ import msgspec
 
 from context_engine.errors import NotIndexed
 from context_engine.index.embedded_store import SCHEMA_VERSION
-from context_engine.index.manifest import Manifest, decoded
+from context_engine.index.manifest import Manifest, decode_manifest
 from context_engine.sharing.remote_store import Depot
 from context_engine.sharing.remote_vectors import VectorDepot
 
@@ -32,12 +32,12 @@ class Tenant(NamedTuple):
     committed_at: float
 
 
-def tenants(depot: Depot) -> list[Tenant]:
+def list_tenants(depot: Depot) -> list[Tenant]:
     """All of them, by name. Raises: StoreUnavailable, StoreUnusable."""
     return [_tenant(depot, full) for full in depot.repositories()]
 
 
-def remove(depot: Depot, vectors: VectorDepot, repository: str, schema: int = SCHEMA_VERSION) -> int:
+def remove_tenant(depot: Depot, vectors: VectorDepot, repository: str, schema: int = SCHEMA_VERSION) -> int:
     """Take the index of a repository off, for all who read it there; bytes freed. The last one takes its vectors with it.
 
     Raises: NotIndexed when there is none, StorageBusy, StoreUnavailable, StoreUnusable.
@@ -45,38 +45,38 @@ def remove(depot: Depot, vectors: VectorDepot, repository: str, schema: int = SC
     full = f"{schema}/{repository}"
     known = depot.repositories()
     if full not in known:
-        near = ", ".join(sorted({_parted(each)[1] for each in known})) or "none at all"
+        near = ", ".join(sorted({_split_name(each)[1] for each in known})) or "none at all"
         raise NotIndexed(
             f"{depot.name} has no index of {repository!r} in schema {schema}", suggestion=f"it has those of: {near}"
         )
     with depot.writing(full, REMOVE_WAIT_S):
         freed = depot.clear(full)
-    is_last = not any(_parted(each)[1] == repository for each in known if each != full)
+    is_last = not any(_split_name(each)[1] == repository for each in known if each != full)
     if is_last and vectors.held(repository):  # who never shared any has no place for them
         vectors.tidy(repository, _FOR_EVER)
     return freed
 
 
 def _tenant(depot: Depot, full: str) -> Tenant:
-    schema, repository = _parted(full)
+    schema, repository = _split_name(full)
     held = depot.held(full)
-    listed = _read(held.manifest) if schema == SCHEMA_VERSION else None
-    files = sum(part.files - len(part.dead) for part in listed.parts) if listed else None
-    chunks = sum(part.chunks for part in listed.parts) if listed else None
+    listed = _decode(held.manifest) if schema == SCHEMA_VERSION else None
+    files = sum(part.files - len(part.dead) for part in listed.segments) if listed else None
+    chunks = sum(part.chunks for part in listed.segments) if listed else None
     return Tenant(repository, schema, depot.taken(full), files, chunks, held.committed_at if held.manifest else 0.0)
 
 
-def _read(manifest: bytes | None) -> Manifest | None:
+def _decode(manifest: bytes | None) -> Manifest | None:
     try:
-        return None if manifest is None else decoded(manifest)
+        return None if manifest is None else decode_manifest(manifest)
     except msgspec.MsgspecError:
         return None
 
 
-def _parted(full: str) -> tuple[int, str]:
+def _split_name(full: str) -> tuple[int, str]:
     """(schema, repository) of the name under which it lies there.
 
-    >>> _parted("5/github.com/team/app")
+    >>> _split_name("5/github.com/team/app")
     (5, 'github.com/team/app')
     """
     schema, _, repository = full.partition("/")

@@ -14,11 +14,11 @@ import numpy as np
 
 from context_engine.index.snapshot import Snapshot
 
-BETWEEN = ":"
+REPOSITORY_SEPARATOR = ":"
 """Between the name of a repository and the path in it: `web:src/app.py`."""
 
 
-class Joint(Snapshot):
+class UnionSnapshot(Snapshot):
     """The snapshots of some repositories, by name, in this order. `paths` are those in each repository, `key` tells them apart."""
 
     def __init__(self, parts: Mapping[str, Snapshot]) -> None:
@@ -39,7 +39,7 @@ class Joint(Snapshot):
     def key(self, file: int) -> str:
         """`web:src/app.py`."""
         name = self._names[int(np.searchsorted(self._starts, file, "right")) - 1]
-        return f"{name}{BETWEEN}{self.paths[file]}"
+        return f"{name}{REPOSITORY_SEPARATOR}{self.paths[file]}"
 
     @cached_property
     def by_path(self) -> dict[str, int]:

@@ -19,9 +19,9 @@ from typing import IO
 import msgspec
 
 from context_engine.errors import BugError
-from context_engine.index.encoder import Encoder
-from context_engine.index.index_job import Job, Outcome, describe_all
-from context_engine.index.workspace_languages import own_languages
+from context_engine.index.encoder import StaticEncoder
+from context_engine.index.index_job import IndexJob, JobResult, run_job
+from context_engine.index.workspace_languages import load_languages
 from context_engine.languages import Grammars, Languages
 
 _LENGTH_BYTES = 4
@@ -29,13 +29,13 @@ STOP_WAIT_S = 1.0
 IDLE_S = 60.0
 
 
-class Pool:
+class WorkerPool:
     """Up to `count` processes, started when first wanted and kept. `count` 0: everything happens in this process."""
 
     def __init__(self, count: int, *, grammars_folder: str, root: str | None = None) -> None:
         self._count = count
         self._hello = [grammars_folder, root]  # the workspace, which may have language files of its own
-        self._children: list[Child] = []
+        self._children: list[WorkerProcess] = []
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
 
@@ -48,9 +48,9 @@ class Pool:
                     child.close()
             self._children = [child for child in self._children if child.is_alive()]
             while len(self._children) < self._count:
-                self._children.append(Child(self._hello))
+                self._children.append(WorkerProcess(self._hello))
 
-    def ready(self) -> list[Child]:
+    def ready(self) -> list[WorkerProcess]:
         """Those that can take a job at once; starts them when they are not running."""
         self.start()
         return [child for child in self._children if child.is_ready()]
@@ -62,7 +62,7 @@ class Pool:
             child.wait_ready(timeout_s)
         return len(self.ready())
 
-    def rest(self) -> None:
+    def close_when_idle(self) -> None:
         """End the processes when nobody has wanted them for a while: each holds some 60 MB."""
         with self._lock:
             self._stop_timer()
@@ -87,7 +87,7 @@ class Pool:
             self._timer = None
 
 
-class Child:
+class WorkerProcess:
     """One process and the thread that listens to it."""
 
     def __init__(self, hello: list[str | None]) -> None:
@@ -118,7 +118,7 @@ class Child:
         """Wait until it can take a job."""
         self._ready.wait(timeout_s)
 
-    def start(self, job: Job) -> Callable[[], Outcome | None]:
+    def start(self, job: IndexJob) -> Callable[[], JobResult | None]:
         """Hand over a job; the returned function waits for the outcome (None: the process died on it, or cannot do it)."""
         self._busy = True
         answers = self._answers = queue.SimpleQueue()  # of this job alone: a caller who was cancelled never asks for it
@@ -126,9 +126,9 @@ class Child:
             answers.put(None)
         self._send(msgspec.msgpack.encode(job))
 
-        def wait() -> Outcome | None:
+        def wait() -> JobResult | None:
             answer = answers.get()
-            return None if answer is None else msgspec.msgpack.decode(answer, type=Outcome | None)
+            return None if answer is None else msgspec.msgpack.decode(answer, type=JobResult | None)
 
         return wait
 
@@ -185,18 +185,18 @@ def main() -> None:
         return
     grammars_folder, root = msgspec.msgpack.decode(hello)
     grammars = Grammars(grammars_folder)
-    languages = own_languages(root) if root else Languages.builtin()
-    encoder = Encoder()
+    languages = load_languages(root) if root else Languages.builtin()
+    encoder = StaticEncoder()
     _write_frame(out, b"ready")
     while (frame := _read_frame(source)) is not None:
-        job = msgspec.msgpack.decode(frame, type=Job)
-        outcome = describe_all(job, languages, grammars, encoder) if _can_do(job, encoder) else None
+        job = msgspec.msgpack.decode(frame, type=IndexJob)
+        outcome = run_job(job, languages, grammars, encoder) if _can_run(job, encoder) else None
         _write_frame(out, msgspec.msgpack.encode(outcome))
 
 
-def _can_do(job: Job, encoder: Encoder) -> bool:
+def _can_run(job: IndexJob, encoder: StaticEncoder) -> bool:
     """Whether the vectors a job wants can be made here: an upgrade may have put another table in the place of its parent's."""
-    return not job.static or (encoder.opened() and encoder.identity == job.static)
+    return not job.static or (encoder.open() and encoder.identity == job.static)
 
 
 if __name__ == "__main__":

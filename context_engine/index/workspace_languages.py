@@ -11,7 +11,7 @@ from context_engine.storage.index_folders import readable_config_folder
 USERS_FOLDER = "languages"
 
 
-def own_languages(root: str | Path) -> Languages:
+def load_languages(root: str | Path) -> Languages:
     """Return the languages that files beneath `root` are read in; the user's replace the repository's, which replace ours.
 
     Raises: InvalidArgument, naming file and field when one of their files is wrong.

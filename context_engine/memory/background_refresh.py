@@ -25,7 +25,7 @@ from context_engine.repo.git import Git
 from context_engine.search.file_usage import Access
 from context_engine.semantic.embedding_backfill import step_back
 from context_engine.storage.index_folders import workspace_id
-from context_engine.storage.timestamps import iso
+from context_engine.storage.timestamps import format_timestamp
 
 WAIT_S = 3.0
 """How long an answer waits for what was never derived here: a second for 5,000 files, three for 20,000 commits; once."""
@@ -201,7 +201,9 @@ class Learning:
     def _said(self) -> list[Discovery]:
         told = messages(self._sources.git, importers.TELLING, most=importers.COMMITS_MAX)
         return importers.from_commits(
-            importers.LoggedCommit(each.hash, iso(each.at), *map(self._knowledge.scrub, (each.subject, each.body)))
+            importers.LoggedCommit(
+                each.hash, format_timestamp(each.at), *map(self._knowledge.scrub, (each.subject, each.body))
+            )
             for each in told
         )
 

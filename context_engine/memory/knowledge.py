@@ -265,7 +265,7 @@ class Knowledge:
     def _judged(self, known: Known, standing: Standing | None, relevance: float, access: float) -> Result:
         """How much one thing counts. `standing` is that of a memory; a discovery brings its own."""
         status, why = (standing.status, standing.why) if standing else (known.status, "")
-        at = timestamps.seconds(known.date) if known.date else None
+        at = timestamps.parse_timestamp(known.date) if known.date else None
         age_days = (self._now() - at) / DAY_S if at is not None else 0.0
         fresh = freshness(known.type, age_days=age_days, stale=status != "active")
         return Result(known, weighed(relevance, confidence=known.confidence, fresh=fresh, access=access), status, why)

@@ -17,7 +17,7 @@ from context_engine.context.project_knowledge import Ranked, Team
 from context_engine.context.tokenizer import tokenizer
 from context_engine.history.change_prediction import localised
 from context_engine.history.file_history import History
-from context_engine.index.encoder import Encoder
+from context_engine.index.encoder import StaticEncoder
 from context_engine.memory.background_refresh import Learning, Sources
 from context_engine.memory.knowledge import Knowledge
 from context_engine.memory.linked_files import LinkedFiles
@@ -63,7 +63,7 @@ class Surroundings:
     files: Callable[[], Mapping[str, bytes]]
     read: Callable[[str], bytes | None]
     searcher: Callable[[], Searcher | None]
-    encoder: Encoder | None
+    encoder: StaticEncoder | None
     now: Now
     counts_access: bool = True
     tokenizer_file: Path | None = None
@@ -168,7 +168,7 @@ class Remembering:
         self.memories.recall.close()
 
 
-def _embed(encoder: Encoder | None) -> Embed | None:
+def _embed(encoder: StaticEncoder | None) -> Embed | None:
     """Static vectors, made where they are needed; None where the user wants none or the table cannot be used."""
     if encoder is None or not encoder.identity:
         return None

@@ -27,7 +27,7 @@ from context_engine.memory.memory_ranking import fused
 from context_engine.memory.memory_requests import CATEGORIES, CONTENT_CHARS_MAX, ON_SIMILAR, Draft, Revision, Wanted
 from context_engine.memory.memory_similarity import Embed, nearness
 from context_engine.secrets import mask
-from context_engine.storage.timestamps import Now, iso
+from context_engine.storage.timestamps import Now, format_timestamp
 from context_engine.text.ids import CHANCE_BYTES, uuid7
 from context_engine.text.words import query_terms
 
@@ -161,7 +161,7 @@ class Memories:
     def _made(self, draft: Draft) -> Memory:
         """The memory that a draft becomes."""
         at = self._now()
-        stamp = iso(at)
+        stamp = format_timestamp(at)
         plain = {each.name: getattr(draft, each.name) for each in fields(draft) if each.name != "scope"}
         plain |= {
             "linked_files": self._linked.links(draft.linked_files),
@@ -264,7 +264,7 @@ class Memories:
             changed = tuple(each.name for each in fields(new) if getattr(new, each.name) != getattr(old, each.name))
             if not changed:
                 return Updated(entry, (), redactions)
-            new = replace(new, updated_at=iso(self._now()))
+            new = replace(new, updated_at=format_timestamp(self._now()))
             memory_checks.check_writable(new)
             _rewrite(shelf, entry, new)
         return Updated(self.get(id), changed, redactions)

@@ -129,14 +129,14 @@ def moment(text: str) -> str:
     """A moment as it is kept; empty for none. Raises: InvalidArgument."""
     if not text.strip():
         return ""
-    at = timestamps.seconds(text)
+    at = timestamps.parse_timestamp(text)
     if at is None:
         raise InvalidArgument(
             f"expires_at is {text[:40]!r}, no date",
             suggestion="Write 2027-01-31 or 2027-01-31T12:00:00Z.",
             details={"argument": "expires_at"},
         )
-    return timestamps.iso(at)
+    return timestamps.format_timestamp(at)
 
 
 def check_writable(memory: Memory) -> None:

@@ -140,7 +140,7 @@ def parsed(text: str, name: str, *, modified_at: float = 0.0) -> Memory | str:
     if not content:
         return "it has no content"
     try:
-        return _memory(matter.fields, content, name, timestamps.iso(modified_at))
+        return _memory(matter.fields, content, name, timestamps.format_timestamp(modified_at))
     except _WrongField as wrong:
         return str(wrong)
 
@@ -180,10 +180,10 @@ def _list(stated: Mapping[str, Any], key: str) -> tuple[str, ...]:
 
 def _date(stated: Mapping[str, Any], key: str) -> str:
     text = _text(stated, key)
-    at = timestamps.seconds(text) if text else None
+    at = timestamps.parse_timestamp(text) if text else None
     if text and at is None:
         raise _WrongField(f"its {key} is {text!r}, no date")
-    return "" if at is None else timestamps.iso(at)
+    return "" if at is None else timestamps.format_timestamp(at)
 
 
 def _links(stated: Mapping[str, Any]) -> tuple[Link, ...]:

@@ -36,7 +36,7 @@ COLUMN_WEIGHTS = (2.0, 1.0, 1.5)
 NEW_TEXTS_MAX = 512
 """Embedded in one go, so that what was embedded is kept in portions."""
 
-KEPT = storage_errors.Kept(
+KEPT = storage_errors.StorageAdvice(
     "the index of what is remembered",
     busy="Call again in a moment.",
     full="Free some space, then call again.",
@@ -211,7 +211,7 @@ class Recall:
 
     def _asked(self, ask: Callable[[apsw.Connection], Answer]) -> Answer:
         """Ask the database; one that is damaged is begun again, once, and one that cannot be written goes on in memory."""
-        with storage_errors.translated(self.path, KEPT):
+        with storage_errors.translate_errors(self.path, KEPT):
             try:
                 return ask(self._connected())
             except storage_errors.DAMAGED:

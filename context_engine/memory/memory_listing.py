@@ -70,7 +70,7 @@ def standing(entry: Entry, now: float, why_stale: WhyStale) -> Standing:
         return Standing("invalid", entry.problem)
     if entry.replaced_by:
         return Standing("superseded", f"by {entry.replaced_by}")
-    expires = timestamps.seconds(held.expires_at) if held.expires_at else None
+    expires = timestamps.parse_timestamp(held.expires_at) if held.expires_at else None
     if expires is not None and expires <= now:
         return Standing("expired", f"on {held.expires_at}")
     why = why_stale(held.linked_files) if held.linked_files else ""
@@ -140,7 +140,7 @@ def _category(entry: Entry) -> str:
 def _order(wanted: Wanted, row: Row, access: Callable[[str], float]) -> tuple[float, float, float, str]:
     """Best first; ties by what was changed last, then by name."""
     held = row.entry.memory
-    updated = -(timestamps.seconds(held.updated_at) or 0.0) if held else 0.0
+    updated = -(timestamps.parse_timestamp(held.updated_at) or 0.0) if held else 0.0
     sort = wanted.sort or ("relevance" if row.score is not None else "updated")
     first = {
         "relevance": lambda: -(row.score or 0.0),

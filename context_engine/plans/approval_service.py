@@ -33,7 +33,7 @@ from context_engine.plans.plan_events import (
 )
 from context_engine.plans.plan_repository import PlanRepository
 from context_engine.plans.plan_storage import PlanIndex, PlanState, PlanStorage
-from context_engine.storage.timestamps import iso
+from context_engine.storage.timestamps import format_timestamp
 
 HOUR_S = 3_600
 
@@ -112,8 +112,8 @@ class ApprovalService:
             steps=wanted,
             summary="; ".join(titles) or now.plan.goal,
             note=note,
-            created_at=iso(at),
-            expires_at=iso(at + hours * HOUR_S) if hours else "",
+            created_at=format_timestamp(at),
+            expires_at=format_timestamp(at + hours * HOUR_S) if hours else "",
         )
 
     def respond(

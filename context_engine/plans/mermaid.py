@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 from context_engine.plans.dependency_graph import GraphTiming, StepGraph, build_graph, compute_timing
 from context_engine.plans.model import DAY_HOURS, Plan, step_numbers
 from context_engine.plans.plan_events import DONE, Execution
-from context_engine.storage.timestamps import DAY_S, iso
+from context_engine.storage.timestamps import DAY_S, format_timestamp
 
 Direction = Literal["TD", "LR"]
 
@@ -313,13 +313,13 @@ def _format_moment(hours: float, start: float, *, is_end: bool = False) -> str:
     if is_end and days and not rest:
         days, rest = days - 1, round(DAY_HOURS * 60)
     midnight = _working_day(start, days)
-    return iso(midnight + MORNING_H * 3600 + rest * 60)[:16].replace("T", " ")
+    return format_timestamp(midnight + MORNING_H * 3600 + rest * 60)[:16].replace("T", " ")
 
 
 def _working_day(start: float, days: int) -> float:
     """The midnight that begins a working day so many after the one the start falls on, or the next after it.
 
-    >>> [iso(_working_day(START + 5 * DAY_S, days))[:10] for days in (0, 1, 5)]
+    >>> [format_timestamp(_working_day(START + 5 * DAY_S, days))[:10] for days in (0, 1, 5)]
     ['2024-01-08', '2024-01-09', '2024-01-15']
     """
     day = int(start // DAY_S)

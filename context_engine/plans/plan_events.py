@@ -17,7 +17,7 @@ from context_engine.errors import CallError, Conflict, NeedsApproval, Preconditi
 from context_engine.plans.dependency_graph import GraphTiming, StepGraph, build_graph, compute_closure, compute_timing
 from context_engine.plans.model import LEVELS, Plan, PlanStep, step_numbers
 from context_engine.storage import timestamps
-from context_engine.storage.timestamps import seconds
+from context_engine.storage.timestamps import parse_timestamp
 
 StepStatus = Literal["pending", "ready", "in_progress", "completed", "failed", "skipped"]
 StepMove = Literal["start", "complete", "fail", "retry", "release", "skip", "reopen"]
@@ -376,7 +376,7 @@ def _reset_state(state: StepState) -> StepState:
 
 
 def _end_changes(state: StepState, event: PlanEvent) -> dict[str, Any]:
-    started, ended = seconds(state.started_at), seconds(event.at)
+    started, ended = parse_timestamp(state.started_at), parse_timestamp(event.at)
     known = started is not None and ended is not None
     return {"completed_at": event.at, "duration_ms": max(0, round((ended - started) * 1000)) if known else None}
 
@@ -395,7 +395,7 @@ def _uids(value: object) -> list[str]:
 
 def _expire_lease(state: StepState, now: float, policy: RetryLimits) -> StepState:
     """A step in progress that nobody has ended in time, is open again."""
-    started = seconds(state.started_at) if state.status == "in_progress" else None
+    started = parse_timestamp(state.started_at) if state.status == "in_progress" else None
     if not policy.lease_hours or started is None or now - started <= policy.lease_hours * HOUR_S:
         return state
     return msgspec.structs.replace(state, status="pending", lease_expired=True)
@@ -574,7 +574,7 @@ def _apply_decision(asked: Approval, said: ApprovalDecision, at: str) -> Approva
 
 
 def _expire(each: Approval, version: int, content_hash: str, now: float) -> Approval:
-    late = bool(each.expires_at) and (timestamps.seconds(each.expires_at) or 0.0) <= now
+    late = bool(each.expires_at) and (timestamps.parse_timestamp(each.expires_at) or 0.0) <= now
     is_past = (each.plan_version, each.plan_hash) != (version, content_hash)
     if (each.status == "pending" and late) or (each.status in ("pending", "approved") and is_past):
         return msgspec.structs.replace(each, status="expired")

@@ -54,8 +54,8 @@ from context_engine.plans.plan_storage import (
 )
 from context_engine.plans.plan_validation import PlanValidation, WorkspacePaths, raise_fatal_errors, validate_plan
 from context_engine.plans.step_tracking import PlanDrift, PlanWorkTree
-from context_engine.storage.numbered_versions import name as file_of
-from context_engine.storage.timestamps import iso
+from context_engine.storage.numbered_versions import version_file_name as file_of
+from context_engine.storage.timestamps import format_timestamp
 
 NAMES = "names"
 """Held by who gives a plan a name: names are unique among all plans."""
@@ -233,7 +233,7 @@ class PlanRepository:
             plan,
             id=plan_id,
             version=before.version.version + 1 if before else 1,
-            created_at=before.plan.created_at if before else iso(self._storage.now()),
+            created_at=before.plan.created_at if before else format_timestamp(self._storage.now()),
             base_commit=plan.base_commit or (before.plan.base_commit if before else self._tree.head_commit()),
         )
 
@@ -261,7 +261,7 @@ class PlanRepository:
         return PlanVersion(
             plan_id=plan.id,
             version=plan.version,
-            created_at=iso(self._storage.now()),
+            created_at=format_timestamp(self._storage.now()),
             change_type=change,
             content_hash=hashed,
             change_summary=changed,
@@ -393,7 +393,9 @@ class PlanRepository:
                     suggestion="Repeat the call with confirm: true to delete it all the same.",
                     details={"plan_id": plan_id, "status": row.status},
                 )
-            trashed = self._storage.records.put_away(plan_id, _file_stamp(iso(self._storage.now())), purge=purge)
+            trashed = self._storage.records.put_away(
+                plan_id, _file_stamp(format_timestamp(self._storage.now())), purge=purge
+            )
         self._index.rows()
         return DeletedPlan(plan_id, row.name, trashed)
 

@@ -31,10 +31,10 @@ from context_engine.plans.plan_json import PlanVersion, decode_metadata, decode_
 from context_engine.plans.plan_listing import DAMAGED, PlanRow
 from context_engine.plans.plan_markdown import render_plan
 from context_engine.sharing.versioned_records import Dossiers, Stamp
-from context_engine.storage.event_log import Log
-from context_engine.storage.numbered_versions import corrupt
-from context_engine.storage.numbered_versions import name as file_of
-from context_engine.storage.timestamps import Now, iso
+from context_engine.storage.event_log import LogContent
+from context_engine.storage.numbered_versions import corrupt_version_error
+from context_engine.storage.numbered_versions import version_file_name as file_of
+from context_engine.storage.timestamps import Now, format_timestamp
 from context_engine.text.ids import CHANCE_BYTES, uuid7
 
 MIRROR = "PLAN.md"
@@ -51,7 +51,7 @@ class PlanState:
     version: PlanVersion
     plan: Plan
     versions: tuple[int, ...]
-    log: Log
+    log: LogContent
     events: tuple[PlanEvent, ...]
     unlogged: tuple[PlanEvent, ...]
     execution: Execution
@@ -119,7 +119,7 @@ class PlanStorage:
         version, plan = self.read_version(plan_id, numbers[-1])
         return self._build_state(version, plan, numbers, log)
 
-    def _build_state(self, version: PlanVersion, plan: Plan, numbers: tuple[int, ...], log: Log) -> PlanState:
+    def _build_state(self, version: PlanVersion, plan: Plan, numbers: tuple[int, ...], log: LogContent) -> PlanState:
         logged = self._decode_events(version.plan_id, log)
         known = max(map(event_version, logged), default=0)
         missed = [self.read_metadata(version.plan_id, number).events for number in numbers if number > known]
@@ -145,7 +145,7 @@ class PlanStorage:
             fold_approvals(events, version.version, version.content_hash, now),
         )
 
-    def _decode_events(self, plan_id: str, log: Log) -> tuple[PlanEvent, ...]:
+    def _decode_events(self, plan_id: str, log: LogContent) -> tuple[PlanEvent, ...]:
         try:
             return tuple(msgspec.convert(list(log.events), list[PlanEvent]))
         except msgspec.ValidationError as error:
@@ -164,7 +164,7 @@ class PlanStorage:
         try:
             return how(data)
         except ValueError as error:
-            raise corrupt(versions.path(number), str(error)) from error
+            raise corrupt_version_error(versions.path(number), str(error)) from error
 
     # -- writing --
 
@@ -178,7 +178,9 @@ class PlanStorage:
         self, kind: str, *, actor: str = "", step: str = "", data: Mapping[str, Any] | None = None
     ) -> PlanEvent:
         """An event of this moment, to be appended."""
-        return PlanEvent(seq=0, at=iso(self.now()), kind=kind, actor=actor, step=step, data=dict(data or {}))
+        return PlanEvent(
+            seq=0, at=format_timestamp(self.now()), kind=kind, actor=actor, step=step, data=dict(data or {})
+        )
 
     def append_events(self, current: PlanState, *events: PlanEvent) -> PlanState:
         """Put events behind the others; the plan as it is then. Only for who holds the lock.

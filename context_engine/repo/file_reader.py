@@ -142,7 +142,7 @@ def load_for_index(root: ConfinedFolder, path: str, *, bytes_max: int) -> Loaded
     Trouble is data: `vanished`, `unreadable`, `special`, `too_large`, `binary` or `minified`.
     """
     try:
-        with root.hold() as top:
+        with root.open_folder() as top:
             descriptor = top.open(path, _FLAGS)
     except OSError as error:
         return Skipped(path, *_unopened(error))
@@ -204,7 +204,7 @@ def _whole(descriptor: int, size: int, bytes_max: int) -> bytes:
 def held(root: ConfinedFolder) -> OpenFolder:
     """The root, open, for many files. Raises: FileNotFound, AccessFailed."""
     try:
-        return root.hold()
+        return root.open_folder()
     except OSError as error:
         raise _unreadable(os.fspath(root.path), error) from error
 

@@ -62,7 +62,7 @@ class Place:
 
     def entered(self) -> OpenFolder:
         """Open the folder that has the name now, if it is the one that was looked at. Raises: as `opened`."""
-        folder = self._root.hold(self.way)
+        folder = self._root.open_folder(self.way)
         try:
             if self.identity is None:
                 self.identity = folder.identity()
@@ -243,7 +243,7 @@ def missing_folders(root: Root, path: str) -> tuple[str, ...]:
 
 def _is_folder(root: Root, way: str) -> bool:
     try:
-        root.confined.hold(way).close()
+        root.confined.open_folder(way).close()
     except OSError:
         return False
     return True
@@ -253,23 +253,23 @@ def make_folders(root: Root, folders: Iterable[str]) -> None:
     """Make folders, in their order. Raises: WriteFailed, InvalidPath when one of them leads out of the root by now."""
     for way in folders:
         above, _, name = way.rpartition("/")
-        with _told(way), root.confined.hold(above) as folder, suppress(FileExistsError):  # made in this moment
-            os.mkdir(folder.at(name), dir_fd=folder.descriptor)
+        with _told(way), root.confined.open_folder(above) as folder, suppress(FileExistsError):  # made in this moment
+            os.mkdir(folder.name_of(name), dir_fd=folder.descriptor)
 
 
 def remove_folders(root: Root, folders: Iterable[str]) -> None:
     """Remove those of these folders that are empty, the innermost first."""
     for way in sorted(folders, key=len, reverse=True):
         above, _, name = way.rpartition("/")
-        with suppress(OSError), root.confined.hold(above) as folder:  # somebody uses it by now
-            os.rmdir(folder.at(name), dir_fd=folder.descriptor)
+        with suppress(OSError), root.confined.open_folder(above) as folder:  # somebody uses it by now
+            os.rmdir(folder.name_of(name), dir_fd=folder.descriptor)
 
 
 def stage(seen: Seen, data: bytes, temp: str, *, flush: bool) -> None:
     """Write the new content beside the file, under the name `temp`, and make it look like the file. Raises: WriteFailed."""
     with _told(seen.path), seen.place.opened() as folder:
         mode = 0o600 if seen.exists else 0o666
-        descriptor = os.open(folder.at(temp), _NEW | _SAFE, mode, dir_fd=folder.descriptor)
+        descriptor = os.open(folder.name_of(temp), _NEW | _SAFE, mode, dir_fd=folder.descriptor)
         try:
             _write_all(descriptor, data)
             if seen.status is not None:
@@ -302,7 +302,7 @@ def put(seen: Seen, temp: str, *, mode: int | None = None) -> None:
 
 
 def _rename(folder: OpenFolder, temp: str, name: str) -> None:
-    os.replace(folder.at(temp), folder.at(name), src_dir_fd=folder.descriptor, dst_dir_fd=folder.descriptor)
+    os.replace(folder.name_of(temp), folder.name_of(name), src_dir_fd=folder.descriptor, dst_dir_fd=folder.descriptor)
 
 
 def _put_new(folder: OpenFolder, temp: str, name: str) -> None:
@@ -311,13 +311,13 @@ def _put_new(folder: OpenFolder, temp: str, name: str) -> None:
         os.rename(folder.at(temp), folder.at(name))  # refuses to replace, there
         return
     try:
-        os.link(folder.at(temp), folder.at(name), src_dir_fd=here, dst_dir_fd=here, follow_symlinks=False)
+        os.link(folder.name_of(temp), folder.name_of(name), src_dir_fd=here, dst_dir_fd=here, follow_symlinks=False)
     except FileExistsError:
         raise
     except OSError:  # a file system without hard links
         _rename(folder, temp, name)
     else:
-        os.unlink(folder.at(temp), dir_fd=here)
+        os.unlink(folder.name_of(temp), dir_fd=here)
 
 
 def write_over(seen: Seen, data: bytes, *, flush: bool) -> None:
@@ -326,7 +326,7 @@ def write_over(seen: Seen, data: bytes, *, flush: bool) -> None:
     Raises: WriteFailed; the old content is back then, unless the disk refuses that, too. StaleFile, when it is another file.
     """
     with _told(seen.path), seen.place.opened() as folder:
-        descriptor = os.open(folder.at(seen.name), os.O_WRONLY | _NO_WAIT | _SAFE, dir_fd=folder.descriptor)
+        descriptor = os.open(folder.name_of(seen.name), os.O_WRONLY | _NO_WAIT | _SAFE, dir_fd=folder.descriptor)
         try:
             _check_same(seen, os.fstat(descriptor))
             try:
@@ -367,7 +367,7 @@ def is_torn(data: bytes, old: bytes, new: bytes) -> bool:
 def remove(seen: Seen) -> None:
     """Delete a file. Raises: WriteFailed."""
     with _told(seen.path), seen.place.opened() as folder:
-        os.unlink(folder.at(seen.name), dir_fd=folder.descriptor)
+        os.unlink(folder.name_of(seen.name), dir_fd=folder.descriptor)
 
 
 def lies_beside(seen: Seen, temp: str) -> bool:
@@ -383,7 +383,7 @@ def discard(seen: Seen, temp: str) -> None:
     """Delete what was written beside a file and is not wanted any more."""
     if temp.startswith(TEMPORARY_PREFIX) and os.path.basename(temp) == temp:
         with suppress(OSError, StaleFile), seen.place.opened() as folder:  # it was renamed, or never made
-            os.unlink(folder.at(temp), dir_fd=folder.descriptor)
+            os.unlink(folder.name_of(temp), dir_fd=folder.descriptor)
 
 
 def flush_folders(seens: Iterable[Seen], made: Iterable[Place] = ()) -> None:
@@ -450,7 +450,7 @@ def _workspace_around(folder: str) -> str:
 def _may(folder: OpenFolder, name: str, what: int) -> bool:
     """Whether the system will let us, judged by the rights that we act with."""
     by_rights = os.access in os.supports_effective_ids
-    return os.access(folder.at(name), what, dir_fd=folder.descriptor, effective_ids=by_rights)
+    return os.access(folder.name_of(name), what, dir_fd=folder.descriptor, effective_ids=by_rights)
 
 
 # -- the system calls -----------------------------------------------------------------------------------------------------
@@ -471,7 +471,7 @@ def _dress(descriptor: int, folder: OpenFolder, temp: str, seen: Seen) -> None:
             os.fchown(descriptor, seen.status.st_uid, seen.status.st_gid)
         os.fchmod(descriptor, stat.S_IMODE(seen.status.st_mode))
     else:
-        os.chmod(folder.at(temp), stat.S_IMODE(seen.status.st_mode))
+        os.chmod(folder.name_of(temp), stat.S_IMODE(seen.status.st_mode))
     if hasattr(os, "listxattr"):
         _copy_attributes(descriptor, folder, seen)
 
@@ -503,7 +503,7 @@ def _copy_attribute(old: int, new: int, name: str) -> None:
 
 def _set_mode(folder: OpenFolder, temp: str, mode: int) -> None:
     if not hasattr(os, "fchmod"):
-        os.chmod(folder.at(temp), mode)
+        os.chmod(folder.name_of(temp), mode)
         return
     descriptor = folder.open(temp, os.O_RDONLY | _NO_WAIT | _SAFE)
     try:

@@ -46,7 +46,7 @@ def main() -> int:
     sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
     from context_engine.storage.confined_folder import ConfinedFolder  # the rest of the package is not there
 
-    top = ConfinedFolder(os.curdir).hold()
+    top = ConfinedFolder(os.curdir).open_folder()
     for name in names:
         try:
             descriptor = top.open(os.fsdecode(name), FLAGS)

@@ -100,7 +100,7 @@ class _Window:
 
 @contextmanager
 def _opened(root: ConfinedFolder, path: str, masked: Callable[[bytes], MaskedText]) -> Generator[_Window]:
-    with root.hold() as top:
+    with root.open_folder() as top:
         descriptor = file_reader.opened(top, path)
     try:
         yield _Window(descriptor, masked)

@@ -172,7 +172,7 @@ def _entered(root: str) -> OpenFolder:
     """The root, open. Raises: FileNotFound, AccessFailed."""
     try:
         os.scandir(root).close()
-        return ConfinedFolder(root).hold()
+        return ConfinedFolder(root).open_folder()
     except (FileNotFoundError, NotADirectoryError) as error:
         raise FileNotFound(f"there is no folder {root}", suggestion="Check the workspace root.") from error
     except OSError as error:

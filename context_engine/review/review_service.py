@@ -41,7 +41,7 @@ from context_engine.review.source_versions import ChangedFile, Parsers, changed,
 from context_engine.review.submitted_diff import Texts
 from context_engine.review.verdict import Reviewed
 from context_engine.secrets.redactor import Scrubber
-from context_engine.storage.liveness import Presence, place
+from context_engine.storage.liveness import LivenessLock, home_id
 from context_engine.storage.state_folder import FOLDER
 from context_engine.storage.timestamps import Now
 from context_engine.text.diff import GIT_DIFF_BYTES_MAX, parsed
@@ -101,7 +101,7 @@ class Reviewing:
         self.store = ReviewStore(folder, world.commons.reviews() if world.commons else None)
         self.scrubber = Scrubber(folder, world.read)
         self.parsers = Parsers(world.languages, world.grammars, self.scrubber.find)
-        presence = Presence(folder, uuid.uuid4().hex + (f"@{place(folder)}" if world.commons else ""))
+        presence = LivenessLock(folder, uuid.uuid4().hex + (f"@{home_id(folder)}" if world.commons else ""))
         self.second = SecondLooks(self.store, world.now)
         self.sessions = Sessions(
             self.store, presence, lambda request: opened(request, self, self.store), Pace(world.now)

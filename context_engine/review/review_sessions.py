@@ -22,7 +22,7 @@ from context_engine.review.review_units import Part, Tie, cost, units
 from context_engine.review.session_lifecycle import AT_REST, OWNED, UNFINISHED, Progress, as_seen, moved, progress
 from context_engine.review.session_runner import Job, Pace, Runner
 from context_engine.review.telemetry import Figures, Span, measured
-from context_engine.storage.liveness import Presence
+from context_engine.storage.liveness import LivenessLock
 from context_engine.text.ids import CHANCE_BYTES, uuid7
 
 FILES_MAX = 5_000
@@ -90,7 +90,9 @@ class Page(NamedTuple):
 class Sessions:
     """The review sessions of one workspace, and those of them that run in this process. Thread-safe."""
 
-    def __init__(self, store: ReviewStore, presence: Presence, opened: Callable[[Request], Change], pace: Pace) -> None:
+    def __init__(
+        self, store: ReviewStore, presence: LivenessLock, opened: Callable[[Request], Change], pace: Pace
+    ) -> None:
         """`opened` looks at git: it raises RefNotFound, and whatever else is wrong with a request."""
         self._store = store
         self._presence = presence
@@ -229,7 +231,7 @@ class Sessions:
             runner.stop()
         for runner in runners:
             runner.join(STOP_WAIT_S)
-        self._presence.end()
+        self._presence.release()
         self._store.close()
 
     # -- who runs what --
@@ -257,7 +259,7 @@ class Sessions:
 
     def _take(self, session_id: str, change: Change) -> None:
         """Run a session here, unless somebody alive does."""
-        self._presence.show()
+        self._presence.acquire()
         at, job = self._pace.now(), change.job()
         with self._lock:
             self._runs += 1

@@ -37,7 +37,7 @@ KEPT_MAX = 200
 """Reviews that wait for a second pass; agents come back within minutes."""
 BODY_BYTES_MAX = 64 * 1024 * 1024
 """A thousand times what was found in any file."""
-KEPT = storage_errors.Kept(
+KEPT = storage_errors.StorageAdvice(
     "the reviews",
     busy="Call again in a moment; nothing was lost.",
     full="Free some space, then call resume_review.",
@@ -217,7 +217,7 @@ class ReviewStore:
             db.execute("INSERT OR REPLACE INTO kept VALUES (?, ?, ?)", (name, at, zlib.compress(body, 1)))
             db.execute("DELETE FROM kept WHERE id NOT IN (SELECT id FROM kept ORDER BY at DESC LIMIT ?)", (KEPT_MAX,))
         if self._common:
-            with self._lock, storage_errors.translated(self.path, KEPT):
+            with self._lock, storage_errors.translate_errors(self.path, KEPT):
                 self._common.keeping(db, name)
 
     def kept(self, name: str) -> bytes | None:
@@ -233,10 +233,10 @@ class ReviewStore:
     # -- the database --
 
     def _ask(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-        with self._lock, storage_errors.translated(self.path, KEPT):
+        with self._lock, storage_errors.translate_errors(self.path, KEPT):
             if self._common:
                 self._common.look(self._made)
-            with database.readable(self._files, NAME, lambda: self._connected(create=False)) as db:
+            with database.open_readable(self._files, NAME, lambda: self._connected(create=False)) as db:
                 return [] if db is None else tables.rows(db, sql, values)
 
     @contextmanager
@@ -246,18 +246,18 @@ class ReviewStore:
             with self._writing() as db:
                 yield db
             return
-        with self._lock, storage_errors.translated(self.path, KEPT):
+        with self._lock, storage_errors.translate_errors(self.path, KEPT):
             db = self._made()
             with self._common.writing(db, session_id, units):
                 yield db
 
     def _unpacked(self, body: bytes) -> bytes:
-        with storage_errors.translated(self.path, KEPT):
-            return database.unpacked(body, BODY_BYTES_MAX)
+        with storage_errors.translate_errors(self.path, KEPT):
+            return database.decompress(body, BODY_BYTES_MAX)
 
     @contextmanager
     def _writing(self) -> Generator[apsw.Connection]:
-        with self._lock, storage_errors.translated(self.path, KEPT), database.transaction(db := self._made()):
+        with self._lock, storage_errors.translate_errors(self.path, KEPT), database.transaction(db := self._made()):
             yield db
 
     def _made(self) -> apsw.Connection:
@@ -267,22 +267,22 @@ class ReviewStore:
 
     def _connected(self, *, create: bool) -> apsw.Connection | None:
         """The open database, as long as it is the file that lies there: somebody may have cleaned the folder up."""
-        inode = database.inode(self.path)
+        inode = database.read_inode(self.path)
         if self._db is not None and inode != self._inode:
             self.close()
         if self._db is None and (inode or create):
-            with self._making.held([self.path.name]):  # two that make it at once would each find it locked
+            with self._making.hold([self.path.name]):  # two that make it at once would each find it locked
                 self._db = _opened(self._files)
-            self._inode = database.inode(self.path)
+            self._inode = database.read_inode(self.path)
         return self._db
 
 
 def _opened(files: StateFolder) -> apsw.Connection:
     settings = "PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON"  # a power cut costs units, which are done again
     db = database.open_in_state(files, NAME, tables=tables.FIRST, busy_ms=BUSY_MS, settings=settings)
-    files.renew_git_ignore()
+    files.update_git_ignore()
     version = tables.lay_out(db)
     if version > tables.SCHEMA_VERSION:
         db.close()
-        raise storage_errors.newer(files.path / NAME, KEPT, version, tables.SCHEMA_VERSION)
+        raise storage_errors.newer_format_error(files.path / NAME, KEPT, version, tables.SCHEMA_VERSION)
     return db

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from context_engine.embedding.embedder import Embedder
-from context_engine.index.chunk_files import FILES, ChunkRow, written
+from context_engine.index.chunk_files import FILES, ChunkRow, format_chunk_file
 from context_engine.index.chunk_folder import write_folder
-from context_engine.index.embedding_text import Capsule, Placed, capsules
+from context_engine.index.embedding_text import ChunkEmbeddingText, ChunkLocation, build_chunk_texts
 from context_engine.model import CHUNK_KINDS, Chunk, ChunkKind, Hit, Progress
 from context_engine.search.hit_reading import Read, Reader
 from context_engine.search.rankers import View
@@ -26,8 +26,8 @@ from context_engine.secrets.masked_text import masked
 
 Embed = Callable[[Sequence[str]], npt.NDArray[np.float32]]
 """Passages in, one vector for each out: an embedder's `embed` with its mode chosen."""
-Export = Mapping[ChunkKind, list[tuple[Chunk, Capsule]]]
-Vectors = Mapping[ChunkKind, npt.NDArray[np.float32]]
+ChunksByKind = Mapping[ChunkKind, list[tuple[Chunk, ChunkEmbeddingText]]]
+VectorsByKind = Mapping[ChunkKind, npt.NDArray[np.float32]]
 
 STATIC_HEADS = 2
 """A bag of words weighs the head of a capsule by how often it stands there."""
@@ -45,26 +45,26 @@ class ExportReport:
     size_bytes: int
 
 
-def exported(view: View, read: Read) -> Export:
+def collect_chunks(view: View, read: Read) -> ChunksByKind:
     """Every chunk that counts, by kind, in the order of paths and lines, each with the capsule that stands for it.
 
     `read` gives a file as it is now.
     """
-    chunks: dict[ChunkKind, list[tuple[Chunk, Capsule]]] = {kind: [] for kind in CHUNK_KINDS}
+    chunks: dict[ChunkKind, list[tuple[Chunk, ChunkEmbeddingText]]] = {kind: [] for kind in CHUNK_KINDS}
     snapshot = view.snapshot
     for path, file in sorted(snapshot.by_path.items()):
-        for chunk, capsule in _of_file(view, read, path, file):
+        for chunk, capsule in _collect_file(view, read, path, file):
             chunks[chunk.kind].append((chunk, capsule))
     return chunks
 
 
-def embedded(chunks: Export, embed: Embed, *, heads: int = 1) -> Vectors:
+def embed_chunks(chunks: ChunksByKind, embed: Embed, *, heads: int = 1) -> VectorsByKind:
     """The vector of each chunk. `heads`: how often an embedder of this kind wants the head of a capsule."""
     return {kind: embed([capsule.text(heads) for _, capsule in chunks[kind]]) for kind in FILES}
 
 
-def files_of(
-    chunks: Export, *, stamp: str, vectors: Vectors | None = None, model: str = "", fingerprint: str = ""
+def format_files(
+    chunks: ChunksByKind, *, stamp: str, vectors: VectorsByKind | None = None, model: str = "", fingerprint: str = ""
 ) -> Iterator[tuple[str, bytes]]:
     """(name, content) of each of the four files, with vectors or without them.
 
@@ -73,11 +73,11 @@ def files_of(
     for kind, name in FILES.items():
         rows = [_row(chunk, stamp) for chunk, _ in chunks[kind]]
         own = vectors[kind] if vectors else None
-        yield name, written(kind, rows, own, model=model, fingerprint=fingerprint, generated=stamp)
+        yield name, format_chunk_file(kind, rows, own, model=model, fingerprint=fingerprint, generated=stamp)
 
 
-def export(
-    chunks: Export,
+def write_chunk_files(
+    chunks: ChunksByKind,
     folder: Path,
     *,
     stamp: str,
@@ -91,11 +91,11 @@ def export(
     """
     counts = {kind: len(chunks[kind]) for kind in FILES}
     if embedder is None:
-        size = write_folder(folder, files_of(chunks, stamp=stamp))
+        size = write_folder(folder, format_files(chunks, stamp=stamp))
         return ExportReport(counts, "", 0, size)
     embed = _in_batches(embedder, sum(counts.values()), progress, cancel)
-    vectors = embedded(chunks, embed, heads=STATIC_HEADS if embedder.name == "static" else 1)
-    contents = files_of(chunks, stamp=stamp, vectors=vectors, model=embedder.name, fingerprint=embedder.fingerprint)
+    vectors = embed_chunks(chunks, embed, heads=STATIC_HEADS if embedder.name == "static" else 1)
+    contents = format_files(chunks, stamp=stamp, vectors=vectors, model=embedder.name, fingerprint=embedder.fingerprint)
     return ExportReport(counts, embedder.name, embedder.dimensions, write_folder(folder, contents))
 
 
@@ -119,24 +119,27 @@ def _in_batches(
     return embed
 
 
-def _of_file(view: View, read: Read, path: str, file: int) -> Iterator[tuple[Chunk, Capsule]]:
+def _collect_file(view: View, read: Read, path: str, file: int) -> Iterator[tuple[Chunk, ChunkEmbeddingText]]:
     """The chunks of one file: its outline, then its pieces in order."""
     source, outline = read(path), view.outline(file)
     if source is None:
         return
     numbers = range(view.chunk_starts[file], view.chunk_starts[file + 1])
     columns = [view.snapshot.chunk_column(name)[numbers.start : numbers.stop] for name in ("start", "stop", "symbol")]
-    heads = capsules(
-        path, source.data, outline, [Placed(*each) for each in zip(*map(np.ndarray.tolist, columns), strict=True)]
+    heads = build_chunk_texts(
+        path,
+        source.data,
+        outline,
+        [ChunkLocation(*each) for each in zip(*map(np.ndarray.tolist, columns), strict=True)],
     )
     reader = Reader(view, lambda _: source)
     places = [Place(number, file, 0.0, {}) for number in numbers]
-    for hit in _fresh(reader.outlines(places[:1], 1.0)):
-        yield hit.chunk, Capsule(path, hit.chunk.text)
-    yield from zip((hit.chunk for hit in _fresh(reader.hits(places))), heads, strict=False)
+    for hit in _without_stale(reader.outlines(places[:1], 1.0)):
+        yield hit.chunk, ChunkEmbeddingText(path, hit.chunk.text)
+    yield from zip((hit.chunk for hit in _without_stale(reader.hits(places))), heads, strict=False)
 
 
-def _fresh(hits: Sequence[Hit]) -> list[Hit]:
+def _without_stale(hits: Sequence[Hit]) -> list[Hit]:
     return [hit for hit in hits if not hit.stale]
 
 

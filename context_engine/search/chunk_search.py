@@ -65,10 +65,10 @@ class ChunkSearcher:
         self.chunks = chunks
         rows = chunks.rows
         known = {id(part.rows): part for part in before._parts} if before else {}
-        self._parts = [known.get(id(part)) or _Part(part) for part in chunks.parts]
-        self._fields = {name: _Field([part.fields[name] for part in self._parts]) for name in ("text", "title")}
+        self._parts = [known.get(id(part)) or _CountedFile(part) for part in chunks.parts]
+        self._fields = {name: _Bm25Field([part.fields[name] for part in self._parts]) for name in ("text", "title")}
         self._kinds = np.array([row.kind for row in rows], str)
-        self._tagged = _numbers_by_tag(rows)
+        self._tagged = _group_by_tag(rows)
 
     def rank(
         self, query: Query, vector: Floats | None = None, *, weights: Mapping[str, float] = WEIGHTS
@@ -94,7 +94,7 @@ class ChunkSearcher:
         hits = tuple(self._hit(number, scores, shares) for number in best.tolist() if scores[number] >= least)
         return ChunkRanking(hits, int(np.count_nonzero(answering)), int(np.count_nonzero(allowed)))
 
-    def near(self, tags: Sequence[str]) -> tuple[str, ...]:
+    def similar_tags(self, tags: Sequence[str]) -> tuple[str, ...]:
         """Known tags that look like those of `tags` that no chunk carries."""
         unknown = [tag for tag in tags if tag not in self._tagged]
         known = sorted(self._tagged)
@@ -117,18 +117,18 @@ class ChunkSearcher:
         return ChunkHit(self.chunks.rows[number], float(scores[number]), why)
 
 
-class _Part:
+class _CountedFile:
     """The chunks of one file with their words, counted."""
 
     def __init__(self, rows: tuple[ChunkRow, ...]) -> None:
         self.rows = rows
         self.fields = {
-            "text": _counted(f"{row.title}\n{row.text}" for row in rows),
-            "title": _counted(f"{row.title} {row.metadata.get('file_path', '')}" for row in rows),
+            "text": _count_words(f"{row.title}\n{row.text}" for row in rows),
+            "title": _count_words(f"{row.title} {row.metadata.get('file_path', '')}" for row in rows),
         }
 
 
-class _Field:
+class _Bm25Field:
     """Okapi BM25 over one text of each chunk, of all files together."""
 
     def __init__(self, parts: Sequence[tuple[Postings, Ints]]) -> None:
@@ -143,7 +143,7 @@ class _Field:
         scores = np.zeros(len(self._norms), np.float32)
         for places in zip(*(postings.find(hashes).tolist() for postings, _ in self._parts), strict=True):
             standing = [
-                _standing(postings, place, first)
+                _find_occurrences(postings, place, first)
                 for (postings, first), place in zip(self._parts, places, strict=True)
                 if place >= 0
             ]
@@ -154,7 +154,7 @@ class _Field:
         return scores
 
 
-def _standing(postings: Postings, place: int, first: int) -> tuple[Ints, Floats]:
+def _find_occurrences(postings: Postings, place: int, first: int) -> tuple[Ints, Floats]:
     """The chunks that a term stands in, and how often, where the first chunk of the postings has the number `first`."""
     own = slice(int(postings.indptr[place]), int(postings.indptr[place + 1]))
     return postings.ids[own].astype(np.int64) + first, postings.counts[own].astype(np.float32)
@@ -165,7 +165,7 @@ def _idf(frequency: int, size: int) -> np.float32:
     return np.float32(np.log1p((size - frequency + 0.5) / (frequency + 0.5)) ** IDF_POWER)
 
 
-def _counted(texts: Iterable[str]) -> tuple[Postings, Ints]:
+def _count_words(texts: Iterable[str]) -> tuple[Postings, Ints]:
     """Where each term stands, and how many terms each text has.
 
     Splitting and stemming happen once for each distinct word, as in `index.postings`.
@@ -189,7 +189,7 @@ def _counted(texts: Iterable[str]) -> tuple[Postings, Ints]:
     return postings, np.bincount(chunks, minlength=len(sizes))
 
 
-def _numbers_by_tag(rows: Sequence[ChunkRow]) -> dict[str, list[int]]:
+def _group_by_tag(rows: Sequence[ChunkRow]) -> dict[str, list[int]]:
     """The chunks that carry each tag."""
     found: defaultdict[str, list[int]] = defaultdict(list)
     for number, row in enumerate(rows):

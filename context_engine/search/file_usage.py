@@ -24,7 +24,7 @@ from typing import Any, Literal, NamedTuple
 import apsw
 
 from context_engine.errors import HostError
-from context_engine.index.embedded_store import disk_errors
+from context_engine.index.embedded_store import translate_disk_errors
 from context_engine.storage.database import transaction
 
 Kind = Literal["read", "fragment", "hit", "edit", "plan", "review"]
@@ -252,7 +252,7 @@ class Access:
     def _telling(self) -> Generator[None]:
         """Keep whatever the disk has against it to ourselves."""
         try:
-            with disk_errors(self._path.parent):
+            with translate_disk_errors(self._path.parent):
                 yield
         except HostError as error:
             self.problem = error.message

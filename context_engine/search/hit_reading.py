@@ -8,7 +8,7 @@ from functools import cached_property
 
 from xxhash import xxh3_64_hexdigest
 
-from context_engine.index.embedding_text import chain
+from context_engine.index.embedding_text import symbol_chain
 from context_engine.index.symbol_graph import qualified_names
 from context_engine.model import CHUNK_KINDS, Chunk, ChunkKind, Hit
 from context_engine.repo.paths import listed
@@ -114,7 +114,7 @@ class Reader:
 
     def _title(self, file: int, number: int) -> str:
         """The qualified name of a symbol, or the breadcrumb of headings."""
-        return chain(self._view.outline(file).symbols, number) if number >= 0 else ""
+        return symbol_chain(self._view.outline(file).symbols, number) if number >= 0 else ""
 
     def _source(self, file: int) -> Source | None:
         if file not in self._sources:

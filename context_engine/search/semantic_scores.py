@@ -87,7 +87,7 @@ def by_static(view: View, query: Floats, promising: Floats, allowed: Mask | None
     if parts is None or parts.width != len(query):
         return None
     snapshot = view.snapshot
-    card = np.maximum(_compared(parts.card, query, snapshot.files), 0) * snapshot.file_alive
+    card = np.maximum(_compared(parts.summary, query, snapshot.files), 0) * snapshot.file_alive
     chosen = _chosen(view, promising, card)
     values = np.maximum(_compared_some(parts.chunk, query, chosen), 0)
     passing = np.ones(len(chosen), bool) if allowed is None else allowed[chosen]

@@ -31,7 +31,7 @@ QUERY_S = 2.0
 
 Opener = Callable[[str], Timely | None]
 """The name of a model, as a chunk file gives it, in; what makes vectors of questions for it out, if anything here does."""
-Tell = Callable[[bool, str], None]
+OnStateChange = Callable[[bool, str], None]
 """Hears of each change of the state: whether it is good news, and the news."""
 Floats = npt.NDArray[np.float32]
 
@@ -65,26 +65,28 @@ class ChunkStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ready:
+class _PreparedState:
     """One state of the folder, ready to be asked."""
 
     searcher: ChunkSearcher
-    asked: Timely | None
+    embedder: Timely | None
     missing: str
 
 
 class ServedChunks:
     """The folder, followed from the start. Thread-safe; a question never waits for a reload."""
 
-    def __init__(self, folder: Path, opener: Opener, *, quiet_ms: int = QUIET_MS, tell: Tell = lambda *_: None) -> None:
+    def __init__(
+        self, folder: Path, opener: Opener, *, quiet_ms: int = QUIET_MS, on_change: OnStateChange = lambda *_: None
+    ) -> None:
         """Reads the folder and makes it ready. Raises: FileNotFound, InvalidVectors."""
         self._path = folder
         self._opener = opener
-        self._tell = tell
+        self._on_change = on_change
         self._opened: dict[str, Timely | None] = {}
-        self._ready: _Ready | None = None
-        self._folder = ChunkFolder(folder, quiet_ms=quiet_ms, prepare=self._prepare, tell=self._told)
-        self._tell_of_start()
+        self._ready: _PreparedState | None = None
+        self._folder = ChunkFolder(folder, quiet_ms=quiet_ms, prepare=self._prepare, on_news=self._forward_news)
+        self._report_start()
         self._folder.follow()
 
     def search(self, query: Query) -> ChunkAnswer:
@@ -92,7 +94,7 @@ class ServedChunks:
         if not query.text.strip():
             raise InvalidArgument("query is empty", suggestion="say what to find, in words or code")
         ready = self._state
-        vector, missing = _vector(ready, query.text)
+        vector, missing = _embed_query(ready, query.text)
         weights = STATIC_WEIGHTS if ready.searcher.chunks.model == "static" else WEIGHTS
         ranking = ready.searcher.rank(query, vector, weights=weights)
         is_empty = not ranking.hits
@@ -101,8 +103,8 @@ class ServedChunks:
             engine="lexical" if vector is None else "hybrid",
             missing=missing,
             freshness=self._folder.problem or "fresh",
-            reason=_silence(ready.searcher, query, ranking.passing) if is_empty else "",
-            near_tags=ready.searcher.near(query.filter.tags) if is_empty else (),
+            reason=_explain_no_hits(ready.searcher, query, ranking.passing) if is_empty else "",
+            near_tags=ready.searcher.similar_tags(query.filter.tags) if is_empty else (),
         )
 
     def status(self) -> ChunkStatus:
@@ -110,7 +112,7 @@ class ServedChunks:
         ready = self._state
         chunks = ready.searcher.chunks
         counts = Counter(row.kind for row in chunks.rows)
-        missing = ready.missing or _unready(ready)
+        missing = ready.missing or _describe_unready(ready)
         return ChunkStatus(
             folder=str(self._path),
             files=chunks.files,
@@ -121,7 +123,7 @@ class ServedChunks:
             missing=missing,
             skipped=chunks.skipped,
             problem=self._folder.problem,
-            watcher=self._folder.deaf or "running",
+            watcher=self._folder.watcher_problem or "running",
         )
 
     def close(self) -> None:
@@ -138,7 +140,7 @@ class ServedChunks:
         self.close()
 
     @property
-    def _state(self) -> _Ready:
+    def _state(self) -> _PreparedState:
         ready = self._ready
         assert ready is not None, "the folder was prepared when it was opened"
         return ready
@@ -147,7 +149,7 @@ class ServedChunks:
         """Make a state ready, in whatever thread noticed it. Raises: InvalidVectors."""
         asked, missing = self._model_of(chunks)
         before = self._ready.searcher if self._ready else None
-        self._ready = _Ready(ChunkSearcher(chunks, before), asked, missing)
+        self._ready = _PreparedState(ChunkSearcher(chunks, before), asked, missing)
 
     def _model_of(self, chunks: ChunkSet) -> tuple[Timely | None, str]:
         """What makes vectors of questions for these chunks, or why nothing does.
@@ -176,27 +178,27 @@ class ServedChunks:
             )
         return asked, ""
 
-    def _tell_of_start(self) -> None:
+    def _report_start(self) -> None:
         chunks = self._state.searcher.chunks
-        self._tell(True, f"{len(chunks.rows)} chunks of {len(chunks.files)} files are served from {self._path}")
+        self._on_change(True, f"{len(chunks.rows)} chunks of {len(chunks.files)} files are served from {self._path}")
         for each in chunks.skipped:
-            self._tell(False, f"{each.path} is left out: {each.detail}")
+            self._on_change(False, f"{each.path} is left out: {each.detail}")
         if missing := self._state.missing:
-            self._tell(True, f"chunks are found by words alone: {missing}")
+            self._on_change(True, f"chunks are found by words alone: {missing}")
 
-    def _told(self, news: str) -> None:
-        self._tell(not self._folder.problem, news)
+    def _forward_news(self, news: str) -> None:
+        self._on_change(not self._folder.problem, news)
 
 
-def _vector(ready: _Ready, text: str) -> tuple[Floats | None, str]:
+def _embed_query(ready: _PreparedState, text: str) -> tuple[Floats | None, str]:
     """The vector of a question, or why there is none."""
-    if ready.asked is None:
+    if ready.embedder is None:
         return None, ready.missing
     chunks, until = ready.searcher.chunks, time.monotonic() + QUERY_S
-    ready.asked.ready(until)
-    vector = ready.asked.query(text, until)
+    ready.embedder.ready(until)
+    vector = ready.embedder.query(text, until)
     if vector is None:
-        return None, _unready(ready) or f"{chunks.model} did not answer in time"
+        return None, _describe_unready(ready) or f"{chunks.model} did not answer in time"
     if len(vector) != chunks.dimensions:
         return (
             None,
@@ -205,13 +207,13 @@ def _vector(ready: _Ready, text: str) -> tuple[Floats | None, str]:
     return (vector, "") if vector.any() else (None, f"{chunks.model} knows no word of the question")
 
 
-def _unready(ready: _Ready) -> str:
+def _describe_unready(ready: _PreparedState) -> str:
     """Why the model cannot be asked now; empty when it can, if need be after it woke."""
-    state = ready.asked.state if ready.asked else ""
+    state = ready.embedder.state if ready.embedder else ""
     return "" if state in ("ready", "asleep") else f"{ready.searcher.chunks.model} is {state}"
 
 
-def _silence(searcher: ChunkSearcher, query: Query, passing: int) -> str:
+def _explain_no_hits(searcher: ChunkSearcher, query: Query, passing: int) -> str:
     """Why nothing was found."""
     if not searcher.chunks.rows:
         return "the chunk files are empty"

@@ -25,7 +25,7 @@ from context_engine.embedding.vector_rows import Keys, Space, keys_of
 from context_engine.errors import ContextEngineError
 from context_engine.index import embedding_text
 from context_engine.index.describe import PLAIN
-from context_engine.index.embedding_text import Placed, capsules, card, card_names
+from context_engine.index.embedding_text import ChunkLocation, build_chunk_texts, build_file_summary, summary_names
 from context_engine.index.snapshot import Snapshot
 from context_engine.index.stored_outline import decode_outline
 from context_engine.languages import Languages, doc_head
@@ -264,8 +264,8 @@ class Texts:
                 texts.append("")
                 continue
             language = self._languages.detect(path, data[:200]) or PLAIN
-            names = card_names(decode_outline(snapshot.heap("outline", file)))
-            texts.append(card(path, doc_head(language, data), names))
+            names = summary_names(decode_outline(snapshot.heap("outline", file)))
+            texts.append(build_file_summary(path, doc_head(language, data), names))
         return texts
 
     def _chunks(self, snapshot: Snapshot, chunks: Ints) -> list[str]:
@@ -278,7 +278,7 @@ class Texts:
             places = np.flatnonzero(owners == file)
             columns = [snapshot.chunk_column(name)[chunks[places]].tolist() for name in ("start", "stop", "symbol")]
             outline = decode_outline(snapshot.heap("outline", file))
-            made = capsules(path, data, outline, [Placed(*each) for each in zip(*columns, strict=True)])
+            made = build_chunk_texts(path, data, outline, [ChunkLocation(*each) for each in zip(*columns, strict=True)])
             for place, each in zip(places.tolist(), made, strict=True):
                 texts[place] = each.text()
         return texts

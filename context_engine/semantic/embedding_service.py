@@ -18,7 +18,7 @@ from context_engine.embedding.deadline_embedder import Timely
 from context_engine.embedding.embedder import Choice
 from context_engine.embedding.embedder_registry import open_embedder
 from context_engine.errors import Cancelled, EmbedderUnusable
-from context_engine.index.encoder import Encoder
+from context_engine.index.encoder import StaticEncoder
 from context_engine.index.snapshot import Snapshot
 from context_engine.languages import Languages
 from context_engine.model import EmbeddingStatus, Progress
@@ -128,7 +128,7 @@ class Embeddings:
         self._takes_part = False
         self._begin: threading.Timer | None = None
         self._fills = False
-        self.encoder = None if chosen.provider == "none" else Encoder()
+        self.encoder = None if chosen.provider == "none" else StaticEncoder()
         self.meaning = None if self.encoder is None else Meaning(self.encoder.query, self)
 
     # -- a model takes part --
@@ -136,7 +136,7 @@ class Embeddings:
     def start(self, after_s: float = 0.0) -> None:
         """Make ready what the first answer needs, and have the model take part and, from then on, fill what it has not seen."""
         if self.encoder is not None:
-            threading.Thread(target=self.encoder.opened, name="ctx-static", daemon=True).start()
+            threading.Thread(target=self.encoder.open, name="ctx-static", daemon=True).start()
         with self._lock:
             if self._takes_part or self._chosen.provider in NO_MODEL:
                 return

@@ -35,7 +35,7 @@ from xxhash import xxh3_64_intdigest
 
 from context_engine.embedding.vector_rows import KEY_BYTES, Keys, Rows, Space, quantised
 from context_engine.errors import InvalidVectors, StorageBusy
-from context_engine.index.embedded_store import disk_errors
+from context_engine.index.embedded_store import translate_disk_errors
 
 MAGIC = b"CTXVEC01"
 """Raise the number when the layout changes: files with another one are left alone until they are the oldest."""
@@ -179,7 +179,7 @@ class VectorStore:
     @contextmanager
     def sole_filler(self) -> Generator[bool]:
         """Whether this process is the one of this machine that fills the space; if so, it is until the block ends."""
-        with disk_errors(self.folder):
+        with translate_disk_errors(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             lock = FileLock(self.folder / "filler.lock", timeout=0)
             with suppress(Timeout):
@@ -203,7 +203,7 @@ class VectorStore:
 
     @contextmanager
     def _writing(self) -> Generator[None]:
-        with disk_errors(self.folder):
+        with translate_disk_errors(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             lock = FileLock(self.folder / "writer.lock", timeout=LOCK_WAIT_S)
             try:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from context_engine.errors import HostError
-from context_engine.storage.timestamps import Now, iso
+from context_engine.storage.timestamps import Now, format_timestamp
 
 KEPT = ("token", "role", "event", "method", "tool", "via", "project", "status", "from", "ok", "error", "ms")
 """What a line may hold, in this order; nothing else that the log tells gets into it."""
@@ -31,7 +31,7 @@ def audited(line: Mapping[str, Any], at_s: float) -> str:
     >>> audited({"event": "call", "tool": "trace", "ok": False, "error": "NOT_INDEXED", "text": "secret"}, 0.0)
     '{"at":"1970-01-01T00:00:00.000Z","event":"call","tool":"trace","ok":false,"error":"NOT_INDEXED"}'
     """
-    told = {"at": iso(at_s)} | {key: line[key] for key in KEPT if key in line}
+    told = {"at": format_timestamp(at_s)} | {key: line[key] for key in KEPT if key in line}
     return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
 
 

@@ -23,13 +23,13 @@ MINILM_NAMES = ("minilm", "all-minilm-l6-v2")
 """What our own export calls it, and what everybody else does, with or without its maker before a slash."""
 
 
-def folder_of(named: str) -> Path:
+def choose_folder(named: str) -> Path:
     """The folder that was named. Raises: FileNotFound, InvalidPath, AccessFailed, each with the next step."""
     return workspace_roots.choose(named, allow_any=True)
 
 
-class ChunkOpening:
-    """A served folder that is, or will be, open. `start` returns at once; `served` waits for the outcome."""
+class ChunkFolderLoader:
+    """A served folder that is, or will be, open. `start` returns at once; `wait` waits for the outcome."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class ChunkOpening:
         """Begin to read the folder."""
         self._thread.start()
 
-    def served(self) -> ServedChunks:
+    def wait(self) -> ServedChunks:
         """The open folder. Raises: what kept it from being open."""
         self._thread.join()
         if self._served is None:
@@ -70,7 +70,7 @@ class ChunkOpening:
 
         try:
             self._served = ServedChunks(
-                self._folder, lambda model: timely_of(model, self._settings, self._env), tell=self._tell
+                self._folder, lambda model: open_query_embedder(model, self._settings, self._env), on_change=self._tell
             )
         except ContextEngineError as error:
             self._error = error
@@ -83,16 +83,16 @@ class ChunkOpening:
         self._log({"event": "chunks", "ok": good, "told": news})
 
 
-def timely_of(model: str, settings: Settings, env: Mapping[str, str]) -> Timely | None:
+def open_query_embedder(model: str, settings: Settings, env: Mapping[str, str]) -> Timely | None:
     """What makes vectors of questions as the model of that name does; None when nothing here would."""
     from context_engine.embedding.deadline_embedder import Timely
     from context_engine.embedding.embedder_registry import open_embedder
 
-    choice = choice_of(model, settings, env)
+    choice = choose_embedder(model, settings, env)
     return Timely(lambda: open_embedder(choice)) if choice else None
 
 
-def choice_of(model: str, settings: Settings, env: Mapping[str, str]) -> Choice | None:
+def choose_embedder(model: str, settings: Settings, env: Mapping[str, str]) -> Choice | None:
     """The embedder that a name in a chunk file means: ours by its name, else the one that the person configured."""
     from context_engine.embedding.embedder import Choice
     from context_engine.storage.index_folders import user_cache_folder

@@ -21,7 +21,7 @@ from context_engine.server.stdio_session import Conversation
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
     from context_engine.errors import ContextEngineError
-    from context_engine.server.chunk_server import ChunkOpening
+    from context_engine.server.chunk_server import ChunkFolderLoader
     from context_engine.server.dispatcher import Gate
     from context_engine.server.projects import Projects
 
@@ -57,7 +57,7 @@ class Stdio:
         self._options = options._replace(shown=options.shown._replace(projects=project_names(options, env)))
         self._env = env
         self._projects: Projects | None = None
-        self._chunks: ChunkOpening | None = None
+        self._chunks: ChunkFolderLoader | None = None
         front = Front(protocol_catalogue.read(), self._options.shown, private=os.urandom(8).hex())
         self.life = Life(self._close, finish=lambda seconds: self.conversation.finish(seconds))
         self.conversation = Conversation(stdio_streams.claim(), front, gone=self.life.leave_in_thread)
@@ -141,10 +141,10 @@ def with_workspace(options: Options) -> tuple[Options, str]:
 def chunks_trouble(named: str) -> str:
     """Why a folder of chunk files cannot be served, in a line; empty when it is there."""
     from context_engine.errors import ContextEngineError
-    from context_engine.server.chunk_server import folder_of
+    from context_engine.server.chunk_server import choose_folder
 
     try:
-        folder_of(named)
+        choose_folder(named)
     except ContextEngineError as error:
         return _refusal(error)
     return ""
@@ -156,7 +156,7 @@ def opened(
     *,
     failed: Callable[[ContextEngineError], None] = lambda _: None,
     apart: bool = False,
-) -> tuple[Projects, Gate, ChunkOpening | None]:
+) -> tuple[Projects, Gate, ChunkFolderLoader | None]:
     """The projects and the chunk files, not yet open, and the gate before them.
 
     `failed` hears why chunks cannot be served; `apart` as `Projects` takes it.
@@ -179,10 +179,10 @@ def opened(
     projects = Projects(named, here=os.getcwd(), log=log, called=dict(options.called), apart=apart)
     chunks = None
     if options.chunks_dir:
-        from context_engine.server.chunk_server import ChunkOpening, folder_of
+        from context_engine.server.chunk_server import ChunkFolderLoader, choose_folder
 
-        chunks = ChunkOpening(folder_of(options.chunks_dir), settings, env, log=log, failed=failed)
-    served = chunks.served if chunks else None
+        chunks = ChunkFolderLoader(choose_folder(options.chunks_dir), settings, env, log=log, failed=failed)
+    served = chunks.wait if chunks else None
     gate = Gate(projects.engine, shown=options.shown, log=log, chunks=served, names=lambda: projects.names)
     return projects, gate, chunks
 
@@ -218,7 +218,7 @@ def _listening(options: Options, env: Mapping[str, str]) -> None:
     life.leave_on_signals()
     if chunks:
         chunks.start()
-        chunks.served()
+        chunks.wait()
     http_server.serve(options, projects, gate, life, team=team_of(options, gate, projects) if shared else None)
 
 

@@ -27,7 +27,7 @@ from filelock import FileLock, Timeout
 
 from context_engine.errors import AccessFailed, Conflict, HostError, InvalidArgument, StorageBusy, StorageCorrupt
 from context_engine.server.grants import EVERY, ROLES, Grant
-from context_engine.storage.timestamps import Now, iso, seconds
+from context_engine.storage.timestamps import Now, format_timestamp, parse_timestamp
 
 FORMAT = 1
 """Of the file. A server that finds a higher one refuses it rather than guess what it may allow."""
@@ -65,7 +65,7 @@ class Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def grant(self) -> Grant:
         """What it allows. A moment that nobody can read is one that has passed."""
-        over = None if self.expires is None else seconds(self.expires) or 0.0
+        over = None if self.expires is None else parse_timestamp(self.expires) or 0.0
         return Grant(self.id, self.name, self.role, self.projects, over, self.per_minute)
 
 
@@ -186,9 +186,9 @@ class TokenFile:
             name=wish.name,
             role=wish.role,
             projects=tuple(dict.fromkeys(wish.projects)),
-            made=iso(self._now()),
+            made=format_timestamp(self._now()),
             digest=_digest(secret, token_id, key),
-            expires=None if wish.expires_s is None else iso(wish.expires_s),
+            expires=None if wish.expires_s is None else format_timestamp(wish.expires_s),
             per_minute=wish.per_minute,
         )
 

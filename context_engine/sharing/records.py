@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from context_engine.storage.locks import PathLocks
-from context_engine.storage.state_folder import LEFT_S, Stamp, StateFolder
+from context_engine.storage.state_folder import ABANDONED_AFTER_S, Stamp, StateFolder
 
 if TYPE_CHECKING:  # for those who have a team
     from context_engine.sharing.merge_rules import Nature
@@ -81,9 +81,9 @@ class Records:
         What killed writers left half done is cleared away. Raises: StorageBusy, WriteFailed, DiskFull, StorageCorrupt;
         StoreUnavailable, StoreUnusable where a team has them in common.
         """
-        with self._common.writing() if self._common else nullcontext(), self._locks.held([self.folder.name]):
+        with self._common.writing() if self._common else nullcontext(), self._locks.hold([self.folder.name]):
             for folder in self._files.folders():
-                self._files.sweep(folder, left_s=LEFT_S)  # an edit of a record may be under way
+                self._files.sweep(folder, min_age_s=ABANDONED_AFTER_S)  # an edit of a record may be under way
             yield
 
     def create(self, name: str, data: bytes) -> bool:

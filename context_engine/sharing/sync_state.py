@@ -18,9 +18,9 @@ import apsw
 
 from context_engine.errors import StorageBusy
 from context_engine.storage import database, storage_errors
-from context_engine.storage.state_folder import Stamp, told
+from context_engine.storage.state_folder import Stamp, translate_os_errors
 
-KEPT = storage_errors.Kept(
+KEPT = storage_errors.StorageAdvice(
     "what was seen of the team's records",
     busy="Call again in a moment.",
     full="Free some space, then call again.",
@@ -59,7 +59,7 @@ class Seen:
         if not self._here.acquire(timeout=wait_s):
             raise _busy()
         try:
-            with storage_errors.translated(self._path, KEPT), database.transaction(self._opened(wait_s)):
+            with storage_errors.translate_errors(self._path, KEPT), database.transaction(self._opened(wait_s)):
                 yield
         finally:
             self._here.release()
@@ -107,14 +107,14 @@ class Seen:
         return self._db
 
     def _opened(self, wait_s: float) -> apsw.Connection:
-        if self._db is not None and database.inode(self._path) != self._inode:  # the cache was deleted
+        if self._db is not None and database.read_inode(self._path) != self._inode:  # the cache was deleted
             self._db.close()
             self._db = None
         if self._db is None:
-            with told(self._path):
+            with translate_os_errors(self._path):
                 self._path.parent.mkdir(parents=True, exist_ok=True)
                 self._db = _made(self._path, round(wait_s * 1000))
-            self._inode = database.inode(self._path)
+            self._inode = database.read_inode(self._path)
         self._db.set_busy_timeout(round(wait_s * 1000))
         return self._db
 

@@ -25,7 +25,7 @@ from context_engine.sharing.remote_records import Hand, Held, RecordDepot
 from context_engine.sharing.remote_store import DOWN_REST_S
 from context_engine.sharing.sync_state import Agreed, Seen
 from context_engine.storage import trash
-from context_engine.storage.event_log import head_of
+from context_engine.storage.event_log import head_path
 from context_engine.storage.state_folder import UNSETTLED_NS, Stamp, StateFolder
 
 WAIT_S = 10.0
@@ -281,7 +281,7 @@ class CommonFolder:
     def _forget_head(self, path: str) -> None:
         """Forget how far this machine wrote a log: from now on the team says what is in it."""
         if self._natures(path) == "grows":
-            self._files.remove(head_of(path))
+            self._files.remove(head_path(path))
 
 
 class _Difference(NamedTuple):
@@ -311,7 +311,8 @@ def _brought(agreed: Mapping[str, Agreed], shas: Mapping[str, str], theirs: Mapp
         path: was
         for was in left
         for path, sha in shas.items()
-        if sha == agreed[was].sha and (trash.is_of(was, path) if was.startswith(trash.FOLDER) else path not in theirs)
+        if sha == agreed[was].sha
+        and (trash.is_copy_of(was, path) if was.startswith(trash.FOLDER) else path not in theirs)
     }
 
 

@@ -22,8 +22,8 @@ from context_engine.errors import DiskFull, StorageCorrupt, WriteFailed
 from context_engine.storage import trash
 from context_engine.storage.event_log import EventLog
 from context_engine.storage.locks import PathLocks
-from context_engine.storage.numbered_versions import Versions
-from context_engine.storage.state_folder import LEFT_S, UNSETTLED_NS, Share, StateFolder
+from context_engine.storage.numbered_versions import NumberedVersions
+from context_engine.storage.state_folder import ABANDONED_AFTER_S, UNSETTLED_NS, PublishFiles, StateFolder
 
 if TYPE_CHECKING:  # for those who have a team
     from context_engine.sharing.merge_rules import Nature
@@ -58,10 +58,10 @@ class Dossiers:
         self._look()
         return sorted(self._files.folders())
 
-    def versions(self, name: str) -> Versions:
+    def versions(self, name: str) -> NumberedVersions:
         """The versions of a dossier, whether there is one or not."""
         self._look()
-        return Versions(self._files.folder(name), flush=self._flush, share=self._share)
+        return NumberedVersions(self._files.folder(name), flush=self._flush, share=self._share)
 
     def log(self, name: str) -> EventLog:
         """The log of a dossier, whether there is one or not."""
@@ -100,7 +100,7 @@ class Dossiers:
             self._common.look()
 
     @property
-    def _share(self) -> Share | None:
+    def _share(self) -> PublishFiles | None:
         return self._common.share if self._common else None
 
     # -- writing --
@@ -112,7 +112,7 @@ class Dossiers:
         Raises: StorageBusy, WriteFailed, DiskFull; StoreUnavailable, StoreUnusable where a team has them in common.
         """
         alone = self._common.writing() if self._common else nullcontext()
-        with alone, self._locks.held([f"{self.folder.name}/{name}" for name in names]):
+        with alone, self._locks.hold([f"{self.folder.name}/{name}" for name in names]):
             for name in names:
                 self._files.sweep(name)
             yield
@@ -121,7 +121,7 @@ class Dossiers:
         """Keep what is derived; where that is not possible it is derived again."""
         with suppress(WriteFailed, DiskFull, StorageCorrupt):
             self._files.replace("index.json", data, flush=False)
-            self._files.sweep(left_s=LEFT_S)
+            self._files.sweep(min_age_s=ABANDONED_AFTER_S)
 
     def put_mirror(self, name: str, file: str, data: bytes) -> None:
         """Keep a rendering of a dossier in it, for people. Raises: WriteFailed, DiskFull, StorageCorrupt."""
@@ -134,7 +134,7 @@ class Dossiers:
 
         Raises: WriteFailed, DiskFull, StorageCorrupt.
         """
-        trashed = trash.put_away(self._files, name, stamp, self._share)
+        trashed = trash.move_to_trash(self._files, name, stamp, self._share)
         if purge:
             trash.purge(self._files, trashed, self._share)
         return "" if purge else self.shown(trashed)

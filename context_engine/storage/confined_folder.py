@@ -94,15 +94,15 @@ class ConfinedFolder:
     def folder(self, relative: str) -> ConfinedFolder:
         """Return a folder beneath this one, which is no more trusted than a file there."""
         inner = ConfinedFolder(self._top, follow_links=self.follow_links, opener=self._opener)
-        inner._below = self._way(relative)
+        inner._below = self._full_path(relative)
         return inner
 
     # -- reading --
 
     def open(self, relative: str, flags: int = os.O_RDONLY, mode: int = 0o666) -> int:
         """Open a regular file and return its descriptor; `flags` may create it. Raises: OSError, UnsafePathError."""
-        way = self._way(relative)
-        descriptor = self._opened(way, (flags & ~os.O_TRUNC) | _COMMON | _NO_WAIT, mode)
+        way = self._full_path(relative)
+        descriptor = self._open_beneath(way, (flags & ~os.O_TRUNC) | _COMMON | _NO_WAIT, mode)
         try:
             self._check_file(way, descriptor)
             if flags & os.O_TRUNC:  # not before the check: it would empty the file that a second name leads to
@@ -122,7 +122,7 @@ class ConfinedFolder:
                     return data
         finally:
             os.close(descriptor)
-        raise UnsafePathError(errno.EFBIG, f"has more than {bytes_max:,} bytes", self._way(relative))
+        raise UnsafePathError(errno.EFBIG, f"has more than {bytes_max:,} bytes", self._full_path(relative))
 
     def stat(self, relative: str = "") -> os.stat_result:
         """Return the status of a file, folder or link; a link at its end is not followed. Raises: OSError."""
@@ -131,14 +131,14 @@ class ConfinedFolder:
 
     def statuses(self, relative: str, names: Iterable[str]) -> list[os.stat_result]:
         """Return the status of a folder, then of each of these names in it; links are not followed. Raises: OSError."""
-        with self._entered(self._way(relative)) as (folder, path):
+        with self._enter(self._full_path(relative)) as (folder, path):
             inner = [os.stat(os.path.join(path, name), dir_fd=folder, follow_symlinks=False) for name in names]
             return [os.stat(path or ".", dir_fd=folder), *inner]
 
     def check_file(self, relative: str) -> os.stat_result:
         """Return the status of a file without opening it, if it may be opened. Raises: OSError, UnsafePathError."""
         status = self.stat(relative)
-        self._check_status(self._way(relative), status)
+        self._check_status(self._full_path(relative), status)
         return status
 
     def exists(self, relative: str = "") -> bool:
@@ -153,21 +153,21 @@ class ConfinedFolder:
     def scan(self, relative: str = "") -> Generator[Iterator[os.DirEntry[str]]]:
         """List a folder; until the block ends its entries can be asked for their kind and status. Raises: OSError."""
         with (
-            self._entered(self._way(relative), _LISTED) as (descriptor, path),
+            self._enter(self._full_path(relative), _LISTED) as (descriptor, path),
             os.scandir(path if descriptor is None else descriptor) as found,
         ):
             yield found
 
-    def hold(self, relative: str = "") -> OpenFolder:
+    def open_folder(self, relative: str = "") -> OpenFolder:
         """Open a folder, to do several things in this very one; the caller closes it. Raises: OSError, UnsafePathError."""
-        way = self._way(relative)
+        way = self._full_path(relative)
         if self._opener is open_by_names:
-            path = _checked_names(self._top, way, self.follow_links)
+            path = _check_names(self._top, way, self.follow_links)
             os.scandir(path).close()  # it is a folder
             return OpenFolder(path, None)
         if not way:
             return OpenFolder(self._top, os.open(self._top, _ENTERED))
-        return OpenFolder(os.path.join(self._top, way), self._opened(way, _ENTERED))
+        return OpenFolder(os.path.join(self._top, way), self._open_beneath(way, _ENTERED))
 
     # -- writing --
 
@@ -186,7 +186,7 @@ class ConfinedFolder:
         The permissions of a file that is replaced are kept, else `mode` is used. `flush`: it survives a power cut;
         `owner`: the user and the group that it is given to. Raises: OSError, UnsafePathError.
         """
-        way = self._way(relative)
+        way = self._full_path(relative)
         with self._parent(relative) as (parent, name):
             before = self._replaceable(way, parent, name)
             if before and not replace:
@@ -208,18 +208,18 @@ class ConfinedFolder:
 
     def make_folders(self, relative: str = "", *, owner: tuple[int, int] | None = None) -> None:
         """Make a folder and those above it, the trusted one included. Raises: OSError, UnsafePathError."""
-        way = self._way(relative)
-        with suppress(FileNotFoundError), self._entered(way):
+        way = self._full_path(relative)
+        with suppress(FileNotFoundError), self._enter(way):
             return
         os.makedirs(self._top, exist_ok=True)
         parts = way.split("/") if way else []
         for count in range(1, len(parts) + 1):
-            with self._entered("/".join(parts[: count - 1])) as (parent, prefix), suppress(FileExistsError):
+            with self._enter("/".join(parts[: count - 1])) as (parent, prefix), suppress(FileExistsError):
                 name = os.path.join(prefix, parts[count - 1])
                 os.mkdir(name, dir_fd=parent)
                 if owner:
-                    _give(name, parent, owner)
-        with self._entered(way):  # what was there already is a folder
+                    _change_owner(name, parent, owner)
+        with self._enter(way):  # what was there already is a folder
             return
 
     def unlink(self, relative: str) -> None:
@@ -247,12 +247,12 @@ class ConfinedFolder:
 
     def flush(self, relative: str = "") -> None:
         """Make the names in a folder survive a power cut, where the system can. Raises: OSError."""
-        with self._entered(self._way(relative)) as (descriptor, path):
+        with self._enter(self._full_path(relative)) as (descriptor, path):
             _flush(descriptor, path)
 
     # -- resolving --
 
-    def _way(self, relative: str) -> str:
+    def _full_path(self, relative: str) -> str:
         """The path beneath the trusted folder. Raises: UnsafePathError unless it means what it says."""
         if not relative:
             return self._below
@@ -262,25 +262,25 @@ class ConfinedFolder:
             raise UnsafePathError(errno.EINVAL, "is not a plain relative path", relative)
         return f"{self._below}/{relative}" if self._below else relative
 
-    def _opened(self, way: str, flags: int, mode: int = 0o666) -> int:
+    def _open_beneath(self, way: str, flags: int, mode: int = 0o666) -> int:
         try:
             return self._opener(self._top, way, flags, mode, self.follow_links)
         except OSError as error:
-            raise _explained(self._top, way, error, follow_links=self.follow_links) from None
+            raise _explain_error(self._top, way, error, follow_links=self.follow_links) from None
 
     @contextmanager
-    def _entered(self, way: str, flags: int = _ENTERED) -> Generator[tuple[int | None, str]]:
+    def _enter(self, way: str, flags: int = _ENTERED) -> Generator[tuple[int | None, str]]:
         """A folder as (descriptor, ""); where nothing can be opened relative to one, as (None, its absolute path)."""
         if self._opener is open_by_names:
             try:
-                path = _checked_names(self._top, way, self.follow_links)
+                path = _check_names(self._top, way, self.follow_links)
                 with os.scandir(path):  # it is a folder
                     pass
             except OSError as error:
-                raise _explained(self._top, way, error, follow_links=self.follow_links) from None
+                raise _explain_error(self._top, way, error, follow_links=self.follow_links) from None
             yield None, path
             return
-        descriptor = self._opened(way, flags)
+        descriptor = self._open_beneath(way, flags)
         try:
             yield descriptor, ""
         finally:
@@ -289,8 +289,8 @@ class ConfinedFolder:
     @contextmanager
     def _parent(self, relative: str) -> Generator[tuple[int | None, str]]:
         """The folder of a file, entered, and the file's name relative to it."""
-        folder, _, name = self._way(relative).rpartition("/")
-        with self._entered(folder) as (descriptor, path):
+        folder, _, name = self._full_path(relative).rpartition("/")
+        with self._enter(folder) as (descriptor, path):
             yield descriptor, os.path.join(path, name or ".")
 
     # -- what may be opened --
@@ -307,7 +307,7 @@ class ConfinedFolder:
     def _check_status(self, way: str, status: os.stat_result) -> None:
         if not stat.S_ISREG(status.st_mode):
             reason = errno.ELOOP if stat.S_ISLNK(status.st_mode) else errno.EINVAL
-            raise UnsafePathError(reason, f"is {kind_of(status)}", way)
+            raise UnsafePathError(reason, f"is {describe_kind(status)}", way)
         if status.st_nlink > 1 and not self.follow_links:
             raise UnsafePathError(errno.EMLINK, "has a second name (a hard link)", way)
 
@@ -345,7 +345,7 @@ class OpenFolder:
         if descriptor is not None:
             os.close(descriptor)
 
-    def at(self, name: str) -> str:
+    def name_of(self, name: str) -> str:
         """A name in this folder for a call that gets `descriptor` as its `dir_fd`."""
         return os.path.join(self.path, name) if self.descriptor is None else name
 
@@ -356,12 +356,12 @@ class OpenFolder:
 
     def stat(self, name: str) -> os.stat_result:
         """What the system knows of a name in it; a link is not followed. Raises: OSError."""
-        return os.stat(self.at(name), dir_fd=self.descriptor, follow_symlinks=False)
+        return os.stat(self.name_of(name), dir_fd=self.descriptor, follow_symlinks=False)
 
     def open(self, way: str, flags: int, mode: int = 0o666) -> int:
         """Open a file or folder beneath it, of any kind, and return its descriptor; no link is followed. Raises: OSError."""
         if self.descriptor is None:
-            return os.open(_checked_names(self.path, way, follow_links=False), flags, mode)
+            return os.open(_check_names(self.path, way, follow_links=False), flags, mode)
         if "/" not in way and way != "..":
             return os.open(way or ".", flags | _NO_LINK, mode, dir_fd=self.descriptor)
         if (call := _syscall()) is None:
@@ -411,7 +411,7 @@ def is_temporary(name: str) -> bool:
     return name.startswith(TEMPORARY_PREFIX) and name.endswith(TEMPORARY_SUFFIX)
 
 
-def kind_of(status: os.stat_result) -> str:
+def describe_kind(status: os.stat_result) -> str:
     """What a thing of the file system is, in words."""
     kinds = {
         stat.S_IFREG: "a file",
@@ -504,7 +504,7 @@ def open_by_walk(top: str, way: str, flags: int, mode: int, follow_links: bool) 
                 if not follow_links or links > LINKS_MAX or (not ahead and flags & _NO_LINK):
                     raise UnsafePathError(errno.ELOOP, "is a symbolic link", way) from None
                 if os.path.isabs(target):
-                    target = _beneath(top, target, way)
+                    target = _relative_target(top, target, way)
                     while len(folders) > 1:
                         os.close(folders.pop())
                 parts = [part for part in target.split("/") if part not in {"", "."}]
@@ -525,7 +525,7 @@ def _link_target(folder: int, name: str) -> str | None:
         return None
 
 
-def _beneath(top: str, target: str, way: str) -> str:
+def _relative_target(top: str, target: str, way: str) -> str:
     """An absolute path relative to a folder that it is beneath. Raises: UnsafePathError."""
     for each in (top, os.path.realpath(top)):
         if target == each or target.startswith(os.path.join(each, "")):
@@ -535,10 +535,10 @@ def _beneath(top: str, target: str, way: str) -> str:
 
 def open_by_names(top: str, way: str, flags: int, mode: int, follow_links: bool) -> int:
     """Open a path whose parts were looked at just before: for systems that cannot open relative to a folder."""
-    return os.open(_checked_names(top, way, follow_links), flags, mode)
+    return os.open(_check_names(top, way, follow_links), flags, mode)
 
 
-def _checked_names(top: str, way: str, follow_links: bool) -> str:
+def _check_names(top: str, way: str, follow_links: bool) -> str:
     """The absolute path of what is beneath a folder, no link in it. Raises: OSError, UnsafePathError."""
     if follow_links:
         real, path = os.path.realpath(top), os.path.realpath(os.path.join(top, way))
@@ -562,7 +562,7 @@ def _is_link(path: str) -> bool:
     return stat.S_ISLNK(status.st_mode) or bool(getattr(status, "st_reparse_tag", 0))
 
 
-def _explained(top: str, way: str, error: OSError, *, follow_links: bool) -> OSError:
+def _explain_error(top: str, way: str, error: OSError, *, follow_links: bool) -> OSError:
     """The same error in plain words and with the part of the path that it is about."""
     if error.errno not in {errno.ELOOP, errno.EXDEV, errno.ENOTDIR, errno.ENXIO, errno.EISDIR, errno.EOPNOTSUPP}:
         return error
@@ -576,10 +576,10 @@ def _explained(top: str, way: str, error: OSError, *, follow_links: bool) -> OSE
         if stat.S_ISLNK(status.st_mode) and not follow_links:
             return UnsafePathError(errno.ELOOP, "is a symbolic link", here)
         if count < len(parts) and not stat.S_ISDIR(status.st_mode) and not stat.S_ISLNK(status.st_mode):
-            return NotADirectoryError(errno.ENOTDIR, f"is {kind_of(status)}, not a folder", here)
+            return NotADirectoryError(errno.ENOTDIR, f"is {describe_kind(status)}, not a folder", here)
     else:
         if not stat.S_ISREG(status.st_mode) and not stat.S_ISLNK(status.st_mode):
-            return UnsafePathError(errno.EINVAL, f"is {kind_of(status)}", way)
+            return UnsafePathError(errno.EINVAL, f"is {describe_kind(status)}", way)
         if error.errno == errno.ENOTDIR:
             return NotADirectoryError(errno.ENOTDIR, "is a file, not a folder", way)
     if error.errno == errno.EXDEV:
@@ -625,7 +625,7 @@ def _write_new(
         os.close(descriptor)
 
 
-def _give(name: str, parent: int | None, owner: tuple[int, int]) -> None:
+def _change_owner(name: str, parent: int | None, owner: tuple[int, int]) -> None:
     if hasattr(os, "chown"):
         with suppress(PermissionError):
             os.chown(name, *owner, dir_fd=parent, follow_symlinks=False)

@@ -18,11 +18,11 @@ import apsw
 from context_engine.errors import DiskFull, StorageCorrupt, WriteFailed
 from context_engine.storage import storage_errors
 from context_engine.storage.index_folders import is_network_drive
-from context_engine.storage.state_folder import LEFT_S, StateFolder
+from context_engine.storage.state_folder import ABANDONED_AFTER_S, StateFolder
 
-BESIDE = ("-wal", "-shm", "-journal")
+COMPANION_SUFFIXES = ("-wal", "-shm", "-journal")
 """What SQLite keeps beside a database, under its name and one of these."""
-_NAMES_ANOTHER = bytes.fromhex("d9d505f920a163d7")
+_SUPER_JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 """How a rollback journal ends that names a file of several databases (https://sqlite.org/fileformat.html); ours never do."""
 _UNTRUSTED = (
     (apsw.SQLITE_DBCONFIG_DEFENSIVE, 1),
@@ -49,7 +49,7 @@ def transaction(db: apsw.Connection) -> Generator[None]:
         raise
 
 
-def frozen(path: Path) -> apsw.Connection | None:
+def open_frozen(path: Path) -> apsw.Connection | None:
     """Open a database that nobody can write now, to read it: a full or closed disk has no room for what SQLite puts beside one.
 
     None when its log holds what only such files make readable. Whoever uses it must open it again for the next look.
@@ -63,28 +63,28 @@ def frozen(path: Path) -> apsw.Connection | None:
 
 
 @contextmanager
-def readable(
-    folder: StateFolder, name: str, connected: Callable[[], apsw.Connection | None]
+def open_readable(
+    folder: StateFolder, name: str, connect: Callable[[], apsw.Connection | None]
 ) -> Generator[apsw.Connection | None]:
-    """Give the connection of `connected`; on a full or closed disk one that only reads, until the block ends."""
+    """Give the connection of `connect`; on a full or closed disk one that only reads, until the block ends."""
     try:
-        db = connected()
+        db = connect()
     except (*storage_errors.REFUSED, WriteFailed, DiskFull):
-        if folder.check_file(name) is None or (db := frozen(folder.path / name)) is None:
+        if folder.check_file(name) is None or (db := open_frozen(folder.path / name)) is None:
             raise
         with closing(db):
-            _distrust(db)
+            _restrict(db)
             yield db
     else:
         yield db
 
 
-def _distrust(db: apsw.Connection) -> None:
+def _restrict(db: apsw.Connection) -> None:
     for option, value in _UNTRUSTED:
         db.config(option, value)
 
 
-def inode(path: Path) -> int:
+def read_inode(path: Path) -> int:
     """What tells a file from another one of the same name; 0 when there is none."""
     try:
         return os.stat(path, follow_symlinks=False).st_ino
@@ -101,21 +101,21 @@ def open_in_state(
     says of the file.
     """
     folder.make()
-    folder.sweep(left_s=LEFT_S)
+    folder.sweep(min_age_s=ABANDONED_AFTER_S)
     if folder.check_file(name) is None:
-        with folder.opened(name, os.O_RDWR | os.O_CREAT, 0o600):
+        with folder.open_descriptor(name, os.O_RDWR | os.O_CREAT, 0o600):
             pass
-    for end in BESIDE:
+    for end in COMPANION_SUFFIXES:
         folder.check_file(name + end)
-    if _names_another(folder, f"{name}-journal"):
-        raise _foreign(folder.path / name, f"{name}-journal names a file of another database")
+    if _names_other_database(folder, f"{name}-journal"):
+        raise _foreign_error(folder.path / name, f"{name}-journal names a file of another database")
     path = Path(os.path.realpath(folder.path.parent), folder.path.name, name)
     db = apsw.Connection(os.fspath(path), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW)
     try:
         db.set_busy_timeout(busy_ms)
-        _distrust(db)
+        _restrict(db)
         _check_layout(db, path, tables)
-        prepare(db, path, settings)
+        set_journal_mode(db, path, settings)
     except BaseException:
         db.close()
         raise
@@ -124,21 +124,21 @@ def open_in_state(
 
 def open_in_cache(path: Path, *, busy_ms: int, settings: str) -> apsw.Connection:
     """Open a database in the user's cache, readable by its owner alone; made if there is none. Raises: OSError, apsw.Error."""
-    if not inode(path):
+    if not read_inode(path):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600))
     db = apsw.Connection(os.fspath(path), flags=apsw.SQLITE_OPEN_READWRITE)
     db.set_busy_timeout(busy_ms)
-    prepare(db, path, settings)
+    set_journal_mode(db, path, settings)
     return db
 
 
-def prepare(db: apsw.Connection, path: Path, settings: str) -> None:
+def set_journal_mode(db: apsw.Connection, path: Path, settings: str) -> None:
     """Choose how a database is written: with a log, but on a network drive, which has no shared memory for one."""
     log = "TRUNCATE" if is_network_drive(path) else "WAL"
     db.execute(f"PRAGMA journal_mode = {log}; {settings}").fetchall()
 
 
-def unpacked(data: bytes, bytes_max: int) -> bytes:
+def decompress(data: bytes, bytes_max: int) -> bytes:
     """Unpack a body that may be a trap. Raises: zlib.error, also for one that is larger than any of ours."""
     stream = zlib.decompressobj()
     body = stream.decompress(data, bytes_max)
@@ -150,16 +150,16 @@ def unpacked(data: bytes, bytes_max: int) -> bytes:
 def _check_layout(db: apsw.Connection, path: Path, tables: Collection[str]) -> None:
     """Refuse tables that are not ours, or that compute what they hold. Raises: StorageCorrupt."""
     listed = db.execute("SELECT CAST(name AS BLOB), CAST(coalesce(sql, '') AS BLOB) FROM sqlite_schema")
-    rows = [(_shown(name), sql) for name, sql in listed]
+    rows = [(_decode_name(name), sql) for name, sql in listed]
     found = {name for name, _ in rows if not name.startswith("sqlite")}
     if found and not found.issuperset(tables):
-        raise _foreign(path, f"it is a database with other tables ({', '.join(sorted(found)[:3])})")
+        raise _foreign_error(path, f"it is a database with other tables ({', '.join(sorted(found)[:3])})")
     for name, sql in rows:
         if isinstance(sql, bytes) and sql and _is_computing(sql):
-            raise _foreign(path, f"{name!r} in it computes what it holds")
+            raise _foreign_error(path, f"{name!r} in it computes what it holds")
 
 
-def _shown(name: apsw.SQLiteValue) -> str:
+def _decode_name(name: apsw.SQLiteValue) -> str:
     """A name of a database, which may be no UTF-8."""
     return name.decode("utf-8", "replace") if isinstance(name, bytes) else ""
 
@@ -177,15 +177,15 @@ def _is_computing(sql: bytes) -> bool:
     return bool(_COMPUTES.search(sql)) if sql.startswith(b"CREATE TABLE") else not _PLAIN_INDEX.fullmatch(sql)
 
 
-def _names_another(folder: StateFolder, name: str) -> bool:
-    if (status := folder.check_file(name)) is None or status.st_size < len(_NAMES_ANOTHER):
+def _names_other_database(folder: StateFolder, name: str) -> bool:
+    if (status := folder.check_file(name)) is None or status.st_size < len(_SUPER_JOURNAL_MAGIC):
         return False
-    with folder.opened(name, os.O_RDONLY) as descriptor:
-        os.lseek(descriptor, -len(_NAMES_ANOTHER), os.SEEK_END)
-        return os.read(descriptor, len(_NAMES_ANOTHER)) == _NAMES_ANOTHER
+    with folder.open_descriptor(name, os.O_RDONLY) as descriptor:
+        os.lseek(descriptor, -len(_SUPER_JOURNAL_MAGIC), os.SEEK_END)
+        return os.read(descriptor, len(_SUPER_JOURNAL_MAGIC)) == _SUPER_JOURNAL_MAGIC
 
 
-def _foreign(path: Path, why: str) -> StorageCorrupt:
+def _foreign_error(path: Path, why: str) -> StorageCorrupt:
     return StorageCorrupt(
         f"{path} is not one of ours: {why}; it was not touched",
         suggestion="Look what it is and move it away: a repository may have brought it along.",

@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from context_engine.errors import DiskFull, StorageBusy, StorageCorrupt, TooLarge, WriteFailed
-from context_engine.storage.state_folder import Share, StateFolder
+from context_engine.storage.state_folder import PublishFiles, StateFolder
 
 LINE_BYTES_MAX = 65_536
 """An event says what happened; what is longer belongs into a file."""
@@ -33,7 +33,7 @@ SHA_CHARS = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Log:
+class LogContent:
     """What is in a log. `size` are the bytes of its whole lines, `sha` belongs to the last one, `torn` bytes follow.
 
     `doubt` says why it is not the log that was written here; empty when it is.
@@ -46,17 +46,17 @@ class Log:
     doubt: str = ""
 
 
-class _Head(msgspec.Struct):
+class _LogHead(msgspec.Struct):
     """How far a log was written here: the number of its last line, and the hash of that."""
 
     seq: int
     sha: str
 
 
-def head_of(log: str) -> str:
+def head_path(log: str) -> str:
     """Return the path of the file that says how far this machine wrote a log.
 
-    >>> head_of("plans/plan_1/events.jsonl")
+    >>> head_path("plans/plan_1/events.jsonl")
     'plans/plan_1/events.head'
     """
     return f"{log.removesuffix('.jsonl')}.head"
@@ -68,54 +68,54 @@ class EventLog:
     `flush=False` gives up on surviving a power cut; `share` is there where a team has it in common.
     """
 
-    def __init__(self, files: StateFolder, name: str, *, flush: bool = True, share: Share | None = None) -> None:
+    def __init__(self, files: StateFolder, name: str, *, flush: bool = True, share: PublishFiles | None = None) -> None:
         """Nothing is created until something is appended. `files`: the folder that it is in."""
         self.path = files.path / name
         self._files = files
         self._name = name
-        self._head_name = head_of(name)
+        self._head_name = head_path(name)
         self._flush = flush
         self._share = share
 
-    def read(self) -> Log:
+    def read(self) -> LogContent:
         """All events; none when there is no file. Raises: StorageCorrupt with the line that breaks the chain."""
         head = self._head()  # before the log: a line that comes meanwhile is no doubt
         try:
-            log = parsed(self._bytes())
+            log = parse_log(self._bytes())
         except BrokenChain as broken:
             raise self._corrupt(*broken.args) from broken
-        return replace(log, doubt=_doubt(log, head)) if head else log
+        return replace(log, doubt=_find_doubt(log, head)) if head else log
 
-    def append(self, log: Log, bodies: Sequence[Mapping[str, Any]]) -> Log:
+    def append(self, log: LogContent, bodies: Sequence[Mapping[str, Any]]) -> LogContent:
         """Put events behind those of a log that was just read; what the log holds then. They count all or from the front.
 
         Raises: TooLarge, StorageBusy (somebody else wrote meanwhile), WriteFailed, DiskFull, StorageCorrupt.
         """
-        lines, after = _chained(log, bodies)
+        lines, after = _encode_events(log, bodies)
         if self._share:
             self._share({self.path: self._bytes()[: log.size] + lines})
         self._files.make()
         is_new = not self._files.exists(self._name)
-        with self._files.opened(self._name, os.O_RDWR | os.O_CREAT | os.O_APPEND) as descriptor:
+        with self._files.open_descriptor(self._name, os.O_RDWR | os.O_CREAT | os.O_APPEND) as descriptor:
             self._check_unchanged(log, os.fstat(descriptor).st_size)
             self._write(descriptor, log, lines)
         if is_new and self._flush:
             self._files.flush()
         if log.doubt and (head := self._head()):
-            return replace(after, doubt=_doubt(after, head))
+            return replace(after, doubt=_find_doubt(after, head))
         self._put_head(after)
         return after
 
-    def _head(self) -> _Head | None:
+    def _head(self) -> _LogHead | None:
         data = self._files.read(self._head_name, bytes_max=LINE_BYTES_MAX)
         with suppress(msgspec.DecodeError):
-            return msgspec.json.decode(data, type=_Head) if isinstance(data, bytes) else None
+            return msgspec.json.decode(data, type=_LogHead) if isinstance(data, bytes) else None
         return None
 
-    def _put_head(self, log: Log) -> None:
+    def _put_head(self, log: LogContent) -> None:
         """Note how far the log was written; where that is not possible the last note stays, which holds for the part before."""
         with suppress(WriteFailed, DiskFull, StorageCorrupt):
-            self._files.replace(self._head_name, msgspec.json.encode(_Head(len(log.events), log.sha)), flush=False)
+            self._files.replace(self._head_name, msgspec.json.encode(_LogHead(len(log.events), log.sha)), flush=False)
 
     def _bytes(self) -> bytes:
         data = self._files.read(self._name, bytes_max=BYTES_MAX)
@@ -127,7 +127,7 @@ class EventLog:
             )
         return data or b""
 
-    def _write(self, descriptor: int, log: Log, lines: bytes) -> None:
+    def _write(self, descriptor: int, log: LogContent, lines: bytes) -> None:
         """Put lines behind those that count; where that fails, as on a full disk, nothing of them stays."""
         try:
             if log.torn:
@@ -142,7 +142,7 @@ class EventLog:
                 os.ftruncate(descriptor, log.size)
             raise
 
-    def _check_unchanged(self, log: Log, size: int) -> None:
+    def _check_unchanged(self, log: LogContent, size: int) -> None:
         if size != log.size + log.torn:
             raise StorageBusy(
                 f"{self.path.name} of {self.path.parent.name} was written by somebody else meanwhile",
@@ -164,11 +164,11 @@ class BrokenChain(Exception):  # noqa: N818 - it is no error of ours yet, but wh
     """Which line breaks the chain, and why."""
 
 
-def parsed(data: bytes) -> Log:
+def parse_log(data: bytes) -> LogContent:
     r"""What stands in the bytes of a log. Raises: BrokenChain.
 
-    >>> parsed(b'{"seq":1,"prev_sha":"","kind":"created"}\n{"seq":2,"pre')
-    Log(events=({'seq': 1, 'prev_sha': '', 'kind': 'created'},), size=41, sha='6301c52d4f9c93297b507709efd98add', torn=13, doubt='')
+    >>> parse_log(b'{"seq":1,"prev_sha":"","kind":"created"}\n{"seq":2,"pre')
+    LogContent(events=({'seq': 1, 'prev_sha': '', 'kind': 'created'},), size=41, sha='6301c52d4f9c93297b507709efd98add', torn=13, doubt='')
     """
     events: list[Mapping[str, Any]] = []
     size, sha = 0, ""
@@ -186,10 +186,10 @@ def parsed(data: bytes) -> Log:
             )
         events.append(event)
         size, sha = size + len(line) + 1, _sha(line.rstrip(b"\r"))  # git may write other line ends
-    return Log(tuple(events), size, sha, len(rest))
+    return LogContent(tuple(events), size, sha, len(rest))
 
 
-def _doubt(log: Log, head: _Head) -> str:
+def _find_doubt(log: LogContent, head: _LogHead) -> str:
     """Return why a log is not the one that was written here; empty when it is, however much longer."""
     if head.seq > len(log.events):
         return f"{head.seq} events were written here and {len(log.events)} are left"
@@ -199,7 +199,7 @@ def _doubt(log: Log, head: _Head) -> str:
     return ""
 
 
-def _chained(log: Log, bodies: Sequence[Mapping[str, Any]]) -> tuple[bytes, Log]:
+def _encode_events(log: LogContent, bodies: Sequence[Mapping[str, Any]]) -> tuple[bytes, LogContent]:
     """The lines of new events, and the log with them. Raises: TooLarge."""
     lines, events, sha = [], list(log.events), log.sha
     for body in bodies:
@@ -215,7 +215,7 @@ def _chained(log: Log, bodies: Sequence[Mapping[str, Any]]) -> tuple[bytes, Log]
         lines.append(line + b"\n")
         events.append(event)
     data = b"".join(lines)
-    return data, Log(tuple(events), log.size + len(data), sha)
+    return data, LogContent(tuple(events), log.size + len(data), sha)
 
 
 def _event(line: bytes) -> dict[str, Any] | None:

@@ -19,10 +19,10 @@ from pathlib import Path
 from context_engine.errors import ContextEngineError
 from context_engine.storage.confined_folder import UnsafePathError
 from context_engine.storage.locks import LockFile
-from context_engine.storage.state_folder import StateFolder, told
+from context_engine.storage.state_folder import StateFolder, translate_os_errors
 
 
-class Presence:
+class LivenessLock:
     """The presence of one process (or of one Engine in it) under a name that nobody else has. Thread-safe."""
 
     def __init__(self, home: Path, name: str) -> None:
@@ -32,22 +32,22 @@ class Presence:
         self._lock = threading.Lock()
         self._held: LockFile | None = None
 
-    def show(self) -> None:
-        """Be seen from now on until `end`. Raises: WriteFailed, DiskFull, StorageCorrupt."""
+    def acquire(self) -> None:
+        """Be seen from now on until `release`. Raises: WriteFailed, DiskFull, StorageCorrupt."""
         with self._lock:
             if self._held is not None:
                 return
             self._folder.make()
-            held = LockFile(self._folder, _file(self.name))
-            with told(self._folder.path):
+            held = LockFile(self._folder, _file_name(self.name))
+            with translate_os_errors(self._folder.path):
                 held.acquire(0)
             self._held = held
 
-    def end(self) -> None:
+    def release(self) -> None:
         """Be gone. It can be shown again."""
         with self._lock:
             if self._held is not None:
-                self._leave(self._held, self.name)
+                self._remove_file(self._held, self.name)
                 self._held = None
 
     def is_alive(self, name: str) -> bool:
@@ -58,7 +58,7 @@ class Presence:
             return bool(name)
         if not name:
             return False
-        lock = LockFile(self._folder, _file(name))
+        lock = LockFile(self._folder, _file_name(name))
         try:
             if not lock.acquire(0, create=False):
                 return True
@@ -66,21 +66,21 @@ class Presence:
             return False
         except OSError:  # it is there and closed to us: somebody else's, and so alive for all we know
             return True
-        self._leave(lock, name)
+        self._remove_file(lock, name)
         return False
 
-    def _leave(self, lock: LockFile, name: str) -> None:
+    def _remove_file(self, lock: LockFile, name: str) -> None:
         """Delete the file of a lock that is held, and let go of it; Windows deletes only what nobody holds."""
         for let_go in (lock.release, lambda: None):
             with suppress(ContextEngineError):
-                self._folder.remove(_file(name))
+                self._folder.remove(_file_name(name))
             let_go()
 
 
-def _file(name: str) -> str:
+def _file_name(name: str) -> str:
     return f"alive-{name}.lock"
 
 
-def place(home: Path) -> str:
+def home_id(home: Path) -> str:
     """A name for a home on this machine, which no home of another machine has."""
     return hashlib.blake2b(f"{platform.node()}\n{os.path.realpath(home)}".encode(), digest_size=6).hexdigest()

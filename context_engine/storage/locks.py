@@ -18,7 +18,7 @@ from pathlib import Path
 from filelock import lock_descriptor, unlock_descriptor
 
 from context_engine.errors import StorageBusy
-from context_engine.storage.state_folder import StateFolder, told
+from context_engine.storage.state_folder import StateFolder, translate_os_errors
 
 LOCKS = 64
 WAIT_S = 10.0
@@ -44,7 +44,7 @@ class LockFile:
     def acquire(self, wait_s: float, *, create: bool = True) -> bool:
         """Take it; False when another one holds it for longer. Raises: OSError; UnsafePathError for what is no plain file."""
         until = time.monotonic() + wait_s
-        while not self._taken(os.O_RDWR | (os.O_CREAT if create else 0)):
+        while not self._try_lock(os.O_RDWR | (os.O_CREAT if create else 0)):
             if time.monotonic() >= until:
                 return False
             time.sleep(POLL_S)
@@ -59,7 +59,7 @@ class LockFile:
             finally:
                 os.close(descriptor)
 
-    def _taken(self, flags: int) -> bool:
+    def _try_lock(self, flags: int) -> bool:
         descriptor = self._folder.open(self._name, flags)
         try:
             # A file that was deleted between opening and locking guards nothing.
@@ -83,7 +83,7 @@ class PathLocks:
         self._here = [threading.Lock() for _ in range(LOCKS)]
 
     @contextmanager
-    def held(self, paths: Iterable[str], *, wait_s: float | None = None) -> Generator[None]:
+    def hold(self, paths: Iterable[str], *, wait_s: float | None = None) -> Generator[None]:
         """Hold these paths. They are always taken in the same order, so that nobody waits in a circle.
 
         Raises: StorageBusy, WriteFailed, DiskFull, StorageCorrupt.
@@ -91,34 +91,34 @@ class PathLocks:
         wanted = sorted(set(paths))
         wait_s = self._wait_s if wait_s is None else wait_s
         with ExitStack() as stack:
-            for number in sorted({_number(path) for path in wanted}):
+            for number in sorted({_lock_number(path) for path in wanted}):
                 if not self._here[number].acquire(timeout=wait_s):
-                    raise _busy(wanted)
+                    raise _busy_error(wanted)
                 stack.callback(self._here[number].release)
-                stack.callback(self._among_all(number, wanted, wait_s).release)
+                stack.callback(self._acquire_file(number, wanted, wait_s).release)
             yield
 
-    def _among_all(self, number: int, paths: list[str], wait_s: float) -> LockFile:
+    def _acquire_file(self, number: int, paths: list[str], wait_s: float) -> LockFile:
         """Take the lock among processes; only asked for by who holds the one among threads."""
         lock = LockFile(self._folder, f"{number:02d}.lock")
-        with told(self._folder.path):
+        with translate_os_errors(self._folder.path):
             try:
                 taken = lock.acquire(wait_s)
             except FileNotFoundError:  # the first one; or somebody cleaned the folder up
                 self._folder.make()
                 taken = lock.acquire(wait_s)
         if not taken:
-            raise _busy(paths)
+            raise _busy_error(paths)
         return lock
 
 
-def _number(path: str) -> int:
+def _lock_number(path: str) -> int:
     """Which lock guards a path: the same for all spellings that any file system takes for one name."""
     plain = unicodedata.normalize("NFC", path).casefold()
     return hashlib.blake2b(plain.encode("utf-8", "surrogatepass"), digest_size=2).digest()[0] % LOCKS
 
 
-def _busy(paths: list[str]) -> StorageBusy:
+def _busy_error(paths: list[str]) -> StorageBusy:
     return StorageBusy(
         f"somebody else is editing {', '.join(paths[:3])}{' and more' * (len(paths) > 3)} right now",
         suggestion="Call again in a moment.",

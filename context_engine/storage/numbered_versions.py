@@ -12,20 +12,20 @@ import zlib
 from pathlib import Path
 
 from context_engine.errors import StorageCorrupt
-from context_engine.storage.state_folder import Share, StateFolder
+from context_engine.storage.state_folder import PublishFiles, StateFolder
 
 BYTES_MAX = 16_000_000
 """Several times what may be saved: the limit of who saves is another one, this keeps a packed trap from filling the memory."""
 _NAME = re.compile(r"v(\d{4,9})\.json(\.gz)?")
 
 
-class Versions:
+class NumberedVersions:
     """The versions in one folder. Any number of processes may hold one on the same folder.
 
     `flush=False` gives up on surviving a power cut, for what can be had again; `share` is there where a team has them in common.
     """
 
-    def __init__(self, files: StateFolder, *, flush: bool = True, share: Share | None = None) -> None:
+    def __init__(self, files: StateFolder, *, flush: bool = True, share: PublishFiles | None = None) -> None:
         """Nothing is created until a version is made."""
         self.folder = files.path
         self._files = files
@@ -34,37 +34,37 @@ class Versions:
 
     def numbers(self) -> tuple[int, ...]:
         """The numbers of all versions, rising."""
-        return tuple(sorted(self._found()))
+        return tuple(sorted(self._find_files()))
 
     def path(self, number: int) -> Path:
         """Where a version lies, packed or not; where it would lie when there is none."""
-        return self.folder / self._found().get(number, name(number))
+        return self.folder / self._find_files().get(number, version_file_name(number))
 
     def read(self, number: int) -> bytes | None:
         """What was written; None when there is no such version. Raises: StorageCorrupt, naming the file."""
         path = self.path(number)
         data = self._files.read(path.name, bytes_max=BYTES_MAX)
         if isinstance(data, str):
-            raise corrupt(path, data)
-        return _unpacked(path, data) if data is not None and path.suffix == ".gz" else data
+            raise corrupt_version_error(path, data)
+        return _decompress(path, data) if data is not None and path.suffix == ".gz" else data
 
     def add(self, number: int, data: bytes) -> bool:
         """Make a version; False when there is one of this number. Raises: WriteFailed, DiskFull, StorageCorrupt."""
-        if number in self._found():
+        if number in self._find_files():
             return False
         if self._share:
-            self._share({self.folder / name(number): data})
-        return self._files.create(name(number), data, flush=self._flush)
+            self._share({self.folder / version_file_name(number): data})
+        return self._files.create(version_file_name(number), data, flush=self._flush)
 
     def pack(self, keep: int) -> int:
         """Pack all but the newest versions; how many it were. A death in between leaves both forms, which say the same.
 
         Raises: WriteFailed, DiskFull, StorageCorrupt (a version that cannot be read stays as it is).
         """
-        found = self._found()
-        plain = [number for number in sorted(found)[:-keep] if found[number] == name(number)]
+        found = self._find_files()
+        plain = [number for number in sorted(found)[:-keep] if found[number] == version_file_name(number)]
         for number in plain:
-            file = name(number)
+            file = version_file_name(number)
             packed = gzip.compress(self.read(number) or b"", mtime=0)
             if self._share:
                 self._share({self.folder / f"{file}.gz": packed, self.folder / file: None})
@@ -72,7 +72,7 @@ class Versions:
             self._files.remove(file)
         return len(plain)
 
-    def _found(self) -> dict[int, str]:
+    def _find_files(self) -> dict[int, str]:
         """The file of each version; where both forms lie, the one that is not packed."""
         found: dict[int, str] = {}
         for file in sorted(self._files.names(), reverse=True):
@@ -81,16 +81,16 @@ class Versions:
         return found
 
 
-def name(number: int) -> str:
+def version_file_name(number: int) -> str:
     """The file of a version.
 
-    >>> name(7), name(12345)
+    >>> version_file_name(7), version_file_name(12345)
     ('v0007.json', 'v12345.json')
     """
     return f"v{number:04d}.json"
 
 
-def corrupt(path: Path, why: str) -> StorageCorrupt:
+def corrupt_version_error(path: Path, why: str) -> StorageCorrupt:
     """The error for a version that is not what was written."""
     return StorageCorrupt(
         f"{path.name} of {path.parent.name} is damaged: {why}",
@@ -99,12 +99,12 @@ def corrupt(path: Path, why: str) -> StorageCorrupt:
     )
 
 
-def _unpacked(path: Path, data: bytes) -> bytes:
+def _decompress(path: Path, data: bytes) -> bytes:
     try:
         stream = zlib.decompressobj(wbits=31)
         text = stream.decompress(data, BYTES_MAX)
     except zlib.error as error:
-        raise corrupt(path, f"it cannot be unpacked ({error})") from error
+        raise corrupt_version_error(path, f"it cannot be unpacked ({error})") from error
     if not stream.eof:
-        raise corrupt(path, "it is cut off, or far too large")
+        raise corrupt_version_error(path, "it is cut off, or far too large")
     return text

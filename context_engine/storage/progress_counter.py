@@ -8,20 +8,20 @@ from collections.abc import Callable
 from context_engine.errors import Cancelled
 from context_engine.model import Progress
 
-Tell = Callable[[Progress], None]
+OnProgress = Callable[[Progress], None]
 
 
-class Count:
+class ProgressCounter:
     """Counts the bytes of one stage of the work, tells how far it is, and ends it when it is cancelled."""
 
-    def __init__(self, stage: str, tell: Tell, cancel: threading.Event | None) -> None:
+    def __init__(self, stage: str, tell: OnProgress, cancel: threading.Event | None) -> None:
         self._stage = stage
         self._tell = tell
         self._cancel = cancel
         self._done = 0
         self._total = 0
 
-    def of(self, total: int) -> Count:
+    def start(self, total: int) -> ProgressCounter:
         """The same, now that it is known how much there is to do. Raises: Cancelled."""
         self._total = total
         self(0)

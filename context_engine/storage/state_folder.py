@@ -19,7 +19,7 @@ from context_engine.storage.confined_folder import ConfinedFolder, UnsafePathErr
 
 FOLDER = ".context-engine"
 DATABASES = ("journal.db", "state.db")
-OURS = (
+STATE_NAMES = (
     *(name + end for name in DATABASES for end in ("", "-wal", "-shm", "-journal")),
     "locks",
     "plans",
@@ -27,30 +27,30 @@ OURS = (
 )
 """Names in it that nobody else may write to, by an edit of ours least of all."""
 GIT_IGNORE = ".gitignore"
-_DOOR = "# Written by Context Engine: what lies here for this machine alone.\n"
+_GIT_IGNORE_HEADER = "# Written by Context Engine: what lies here for this machine alone.\n"
 _DERIVED = "/locks/\n/secrets.key\n/plans/index.json\n/plans/.trash/\n/plans/*/events.head\n*.tmp\n"
-_NOT_FOR_GIT = _DOOR + "/.gitignore\n" + "".join(f"/{name}*\n" for name in DATABASES) + _DERIVED
-_NOT_FOR_GIT_BYTES_MAX = 10_000
+_GIT_IGNORE_TEXT = _GIT_IGNORE_HEADER + "/.gitignore\n" + "".join(f"/{name}*\n" for name in DATABASES) + _DERIVED
+_GIT_IGNORE_BYTES_MAX = 10_000
 """Ours has 200; a longer one is the user's own."""
 
 Stamp = tuple[int, int, int]
 """What changes when a file does: inode, bytes, mtime_ns."""
-Share = Callable[[Mapping[Path, bytes | None]], None]
+PublishFiles = Callable[[Mapping[Path, bytes | None]], None]
 """Tells all machines of a team what is about to become of files, None that one is deleted; what cannot be told is not done."""
 UNSETTLED_NS = 20_000_000
 """A file system's clock ticks every 4 to 10 ms: what was read so soon after a change may change again unseen."""
-LEFT_S = 3_600.0
+ABANDONED_AFTER_S = 3_600.0
 """Nobody writes a file for so long: who began it was killed."""
 
 
-def is_ours(path: str) -> bool:
+def is_state_path(path: str) -> bool:
     """Whether a path of the workspace is state of ours.
 
-    >>> is_ours(".context-engine/journal.db"), is_ours(".context-engine/config.yml")
+    >>> is_state_path(".context-engine/journal.db"), is_state_path(".context-engine/config.yml")
     (True, False)
     """
     folder, _, rest = path.casefold().partition("/")
-    return folder == FOLDER and rest.split("/")[0] in OURS
+    return folder == FOLDER and rest.split("/")[0] in STATE_NAMES
 
 
 class StateFolder:
@@ -73,7 +73,7 @@ class StateFolder:
         inner = StateFolder.__new__(StateFolder)
         inner.path = self.path / relative
         inner._home = self._home
-        with told(inner.path):
+        with translate_os_errors(inner.path):
             inner._files = self._files.folder(relative)
         return inner
 
@@ -125,7 +125,7 @@ class StateFolder:
 
     def check_file(self, relative: str) -> os.stat_result | None:
         """Return the status of a file, None when it is not there. Raises: StorageCorrupt when it is no plain file."""
-        with told(self.path / relative), suppress(FileNotFoundError):
+        with translate_os_errors(self.path / relative), suppress(FileNotFoundError):
             return self._files.check_file(relative)
         return None
 
@@ -134,40 +134,40 @@ class StateFolder:
     def make(self) -> None:
         """Make the folder; the state folder around it also gets its list of what git must not see."""
         home = self._home
-        with told(home.path):
+        with translate_os_errors(home.path):
             if not home._files.exists(GIT_IGNORE):
                 owner = self._owner()
                 home._files.make_folders(owner=owner)
-                home._files.write_bytes(GIT_IGNORE, _NOT_FOR_GIT.encode(), replace=False, owner=owner)
+                home._files.write_bytes(GIT_IGNORE, _GIT_IGNORE_TEXT.encode(), replace=False, owner=owner)
         if self is not home:
-            with told(self.path):
+            with translate_os_errors(self.path):
                 self._files.make_folders(owner=self._owner())
 
-    def renew_git_ignore(self) -> None:
+    def update_git_ignore(self) -> None:
         """Add to that list what a former release did not know; a list that somebody made his own stays as it is."""
-        stated = self.read(GIT_IGNORE, bytes_max=_NOT_FOR_GIT_BYTES_MAX)
+        stated = self.read(GIT_IGNORE, bytes_max=_GIT_IGNORE_BYTES_MAX)
         lines = stated.decode("utf-8", "replace") if isinstance(stated, bytes) else ""
-        if lines.startswith(_DOOR) and set(lines.split()) < set(_NOT_FOR_GIT.split()):
-            self.replace(GIT_IGNORE, _NOT_FOR_GIT.encode(), flush=False)
+        if lines.startswith(_GIT_IGNORE_HEADER) and set(lines.split()) < set(_GIT_IGNORE_TEXT.split()):
+            self.replace(GIT_IGNORE, _GIT_IGNORE_TEXT.encode(), flush=False)
 
     def create(self, relative: str, data: bytes, *, flush: bool = True, mode: int = 0o666) -> bool:
         """Write a new file and the folders above it; False when there is one of that name."""
-        return self._written(relative, data, replace=False, flush=flush, mode=mode)
+        return self._write(relative, data, replace=False, flush=flush, mode=mode)
 
     def replace(self, relative: str, data: bytes, *, flush: bool = True) -> None:
         """Write a file anew, or for the first time with the folders above it."""
-        self._written(relative, data, replace=True, flush=flush)
+        self._write(relative, data, replace=True, flush=flush)
 
-    def _written(self, relative: str, data: bytes, *, replace: bool, flush: bool, mode: int = 0o666) -> bool:
+    def _write(self, relative: str, data: bytes, *, replace: bool, flush: bool, mode: int = 0o666) -> bool:
         owner = self._owner()
-        with told(self.path / relative):
+        with translate_os_errors(self.path / relative):
             self._files.make_folders(relative.rpartition("/")[0], owner=owner)
             return self._files.write_bytes(relative, data, replace=replace, flush=flush, mode=mode, owner=owner)
 
     @contextmanager
-    def opened(self, relative: str, flags: int, mode: int = 0o666) -> Generator[int]:
+    def open_descriptor(self, relative: str, flags: int, mode: int = 0o666) -> Generator[int]:
         """A file's descriptor until the block ends; where `flags` create it, the folders above it must be there."""
-        with told(self.path / relative):
+        with translate_os_errors(self.path / relative):
             descriptor = self.open(relative, flags, mode)
             try:
                 yield descriptor
@@ -184,7 +184,7 @@ class StateFolder:
 
     def remove(self, relative: str) -> None:
         """Delete a file; that it is not there is no trouble."""
-        with told(self.path / relative), suppress(FileNotFoundError):
+        with translate_os_errors(self.path / relative), suppress(FileNotFoundError):
             self._files.unlink(relative)
 
     def remove_empty(self, relative: str) -> None:
@@ -194,32 +194,32 @@ class StateFolder:
 
     def remove_tree(self, relative: str) -> None:
         """Delete a folder with all that is in it; links are deleted, not followed."""
-        with told(self.path / relative):
+        with translate_os_errors(self.path / relative):
             self._files.remove_tree(relative)
 
     def rename(self, old: str, new: str) -> None:
         """Give a file or a folder another name, in folders that are there."""
-        with told(self.path / old):
+        with translate_os_errors(self.path / old):
             self._files.rename(old, new)
             for folder in {old.rpartition("/")[0], new.rpartition("/")[0]}:
                 self._files.flush(folder)
 
     def flush(self, relative: str = "") -> None:
         """Make the names in a folder survive a power cut, where the system can."""
-        with told(self.path / relative):
+        with translate_os_errors(self.path / relative):
             self._files.flush(relative)
 
-    def sweep(self, relative: str = "", *, left_s: float = 0.0) -> None:
+    def sweep(self, relative: str = "", *, min_age_s: float = 0.0) -> None:
         """Delete what killed writers left beside their targets. Only for who holds the lock of all that write here.
 
-        Others say with `left_s` how long nobody may have written to it.
+        Others say with `min_age_s` how long nobody may have written to it.
         """
-        before = time.time() - left_s
+        before = time.time() - min_age_s
         with suppress(OSError), self._files.scan(relative) as found:
             left = [
                 entry.name
                 for entry in found
-                if is_temporary(entry.name) and (not left_s or entry.stat(follow_symlinks=False).st_mtime < before)
+                if is_temporary(entry.name) and (not min_age_s or entry.stat(follow_symlinks=False).st_mtime < before)
             ]
             for name in left:
                 self._files.unlink(f"{relative}/{name}" if relative else name)
@@ -236,19 +236,19 @@ class StateFolder:
 
 
 @contextmanager
-def told(path: Path) -> Generator[None]:
+def translate_os_errors(path: Path) -> Generator[None]:
     """Turn what the operating system says into our words."""
     try:
         yield
     except (UnsafePathError, NotADirectoryError) as error:
-        raise unsafe(path, error) from error
+        raise unsafe_file_error(path, error) from error
     except OSError as error:
         if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
-            raise full(path) from error
-        raise closed(path, error.strerror or str(error)) from error
+            raise no_room_error(path) from error
+        raise not_writable_error(path, error.strerror or str(error)) from error
 
 
-def unsafe(path: Path, error: OSError) -> StorageCorrupt:
+def unsafe_file_error(path: Path, error: OSError) -> StorageCorrupt:
     """The error for something in the place of a file or a folder of ours that is neither."""
     return StorageCorrupt(
         f"{error.filename or path} {error.strerror}, so it is not used: state is kept in plain files inside the workspace;"
@@ -258,7 +258,7 @@ def unsafe(path: Path, error: OSError) -> StorageCorrupt:
     )
 
 
-def full(path: Path) -> DiskFull:
+def no_room_error(path: Path) -> DiskFull:
     """The error for a disk without room."""
     return DiskFull(
         f"no room left on the disk for {path}; nothing was written",
@@ -267,7 +267,7 @@ def full(path: Path) -> DiskFull:
     )
 
 
-def closed(path: Path, why: str) -> WriteFailed:
+def not_writable_error(path: Path, why: str) -> WriteFailed:
     """The error for what cannot be written."""
     return WriteFailed(
         f"{path} cannot be written: {why}; nothing was written",

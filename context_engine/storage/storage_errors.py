@@ -35,10 +35,10 @@ DAMAGED = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError)
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StorageAdvice:
     """What a file of ours holds, and the next step for each kind of trouble with it."""
 
-    what: str
+    description: str
     busy: str
     full: str
     closed: str
@@ -46,57 +46,57 @@ class Kept:
 
 
 @contextmanager
-def translated(path: Path, kept: Kept) -> Generator[None]:
+def translate_errors(path: Path, advice: StorageAdvice) -> Generator[None]:
     """Raise our error in place of what SQLite, the system or an unpacker says about a file or folder of ours."""
     try:
         yield
     except (apsw.Error, OSError, zlib.error, msgspec.DecodeError) as error:
-        ours = translate(error, path, kept)
+        ours = translate_error(error, path, advice)
         if ours is None:
             raise
         raise ours from error
 
 
-def translate(error: Exception, path: Path, kept: Kept) -> ContextEngineError | None:
+def translate_error(error: Exception, path: Path, advice: StorageAdvice) -> ContextEngineError | None:
     """Return the error to raise instead; None for what is neither the disk's nor the file's."""
     if isinstance(error, apsw.BusyError | apsw.LockedError):
-        return StorageBusy(f"another process keeps {kept.what} locked", suggestion=kept.busy)
+        return StorageBusy(f"another process keeps {advice.description} locked", suggestion=advice.busy)
     if _is_no_room(error, path):
-        return full(path, kept)
+        return disk_full_error(path, advice)
     if isinstance(error, REFUSED) or _is_closed(error, path):
-        return closed(path, kept, getattr(error, "strerror", "") or str(error))
+        return write_failed_error(path, advice, getattr(error, "strerror", "") or str(error))
     if isinstance(error, (*DAMAGED, zlib.error, msgspec.DecodeError)):
-        return damaged(path, kept, str(error))
+        return corrupt_error(path, advice, str(error))
     return None
 
 
-def full(path: Path, kept: Kept) -> DiskFull:
+def disk_full_error(path: Path, advice: StorageAdvice) -> DiskFull:
     """Return the error for a disk without room."""
     return DiskFull(
-        f"no room left on the disk of {path}, {kept.what}", suggestion=kept.full, details={"path": str(path)}
+        f"no room left on the disk of {path}, {advice.description}", suggestion=advice.full, details={"path": str(path)}
     )
 
 
-def closed(path: Path, kept: Kept, why: str) -> WriteFailed:
+def write_failed_error(path: Path, advice: StorageAdvice, why: str) -> WriteFailed:
     """Return the error for a place that may not be written."""
     return WriteFailed(
-        f"{path}, {kept.what}, cannot be written: {why}",
-        suggestion=kept.closed,
+        f"{path}, {advice.description}, cannot be written: {why}",
+        suggestion=advice.closed,
         details={"path": str(path), "reason": "refused"},
     )
 
 
-def damaged(path: Path, kept: Kept, why: str) -> StorageCorrupt:
+def corrupt_error(path: Path, advice: StorageAdvice, why: str) -> StorageCorrupt:
     """Return the error for a file that is not as it was written."""
     return StorageCorrupt(
-        f"{path}, {kept.what}, cannot be read: {why}", suggestion=kept.damaged, details={"path": str(path)}
+        f"{path}, {advice.description}, cannot be read: {why}", suggestion=advice.damaged, details={"path": str(path)}
     )
 
 
-def newer(path: Path, kept: Kept, found: int, known: int) -> StorageCorrupt:
+def newer_format_error(path: Path, advice: StorageAdvice, found: int, known: int) -> StorageCorrupt:
     """Return the error for a file that a newer release wrote, which this one leaves as it is."""
     return StorageCorrupt(
-        f"{path}, {kept.what}, has the format {found} of a newer release, and this one knows {known}; it was not touched",
+        f"{path}, {advice.description}, has the format {found} of a newer release, and this one knows {known}; it was not touched",
         suggestion="Update ctx, or let the newer one work alone in this workspace.",
         details={"path": str(path), "format": found, "known": known},
     )

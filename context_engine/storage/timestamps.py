@@ -1,6 +1,6 @@
 """Moments as they are written in files: ISO-8601 in UTC. Whoever needs to know what time it is, is handed a clock.
 
->>> iso(0.5), seconds("1970-01-02"), seconds("1970-01-01T01:00:00+01:00"), seconds("soon")
+>>> format_timestamp(0.5), parse_timestamp("1970-01-02"), parse_timestamp("1970-01-01T01:00:00+01:00"), parse_timestamp("soon")
 ('1970-01-01T00:00:00.500Z', 86400.0, 0.0, None)
 """
 
@@ -18,27 +18,27 @@ Now = Callable[[], float]
 DAY_S = 86_400.0
 
 
-def clock(fake: str = "") -> Now:
+def make_clock(fake: str = "") -> Now:
     """The clock of this machine, or one that stands still at a moment: `CTX_FAKE_NOW`, for tests.
 
     Raises: InvalidArgument when it is no moment.
     """
     if not fake:
         return time.time
-    at = seconds(fake)
+    at = parse_timestamp(fake)
     if at is None:
         raise InvalidArgument(f"CTX_FAKE_NOW is {fake!r}, no moment", suggestion="Write 2026-11-21T16:00:00Z.")
     return lambda: at
 
 
-def iso(at: float) -> str:
+def format_timestamp(at: float) -> str:
     """A moment as text, to the millisecond; such texts sort as their moments do."""
     return (
         datetime.fromtimestamp(round(at * 1000) / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     )
 
 
-def seconds(text: str) -> float | None:
+def parse_timestamp(text: str) -> float | None:
     """The moment that a text names; a day is its beginning, and without a zone it is UTC. None when it is none."""
     try:
         moment = datetime.fromisoformat(text.strip())

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from context_engine.storage.state_folder import Share, StateFolder
+from context_engine.storage.state_folder import PublishFiles, StateFolder
 
 FOLDER = ".trash"
 BYTES_MAX = 256_000_000
 """As of the longest log."""
 
 
-def put_away(files: StateFolder, name: str, stamp: str, share: Share | None = None) -> str:
+def move_to_trash(files: StateFolder, name: str, stamp: str, share: PublishFiles | None = None) -> str:
     """Move a folder into the trash beside it; its path now. Moving it back undoes that. `share`: of a team's, see `versions`.
 
     Raises: WriteFailed, DiskFull, StorageCorrupt.
     """
-    target = f"{FOLDER}/{_free(files.names(FOLDER), f'{name}-{stamp}')}"
+    target = f"{FOLDER}/{_free_name(files.names(FOLDER), f'{name}-{stamp}')}"
     files.folder(FOLDER).make()
     if share:
         here, there = files.folder(name), files.folder(target)
-        contents = _contents(here)
+        contents = _read_files(here)
         share(
             {
                 **{there.path / file: data for file, data in contents.items()},
@@ -29,18 +29,18 @@ def put_away(files: StateFolder, name: str, stamp: str, share: Share | None = No
     return target
 
 
-def purge(files: StateFolder, name: str, share: Share | None = None) -> None:
+def purge(files: StateFolder, name: str, share: PublishFiles | None = None) -> None:
     """Delete a folder for good, with what it holds; links are deleted, not followed. Raises: WriteFailed, StorageCorrupt."""
     if share:
         folder = files.folder(name)
-        share(dict.fromkeys(folder.path / file for file in _contents(folder)))
+        share(dict.fromkeys(folder.path / file for file in _read_files(folder)))
     files.remove_tree(name)
 
 
-def is_of(trashed: str, path: str) -> bool:
+def is_copy_of(trashed: str, path: str) -> bool:
     """Whether a file of the trash is the one that was put away from a path.
 
-    >>> is_of(".trash/plan_1-20261121T120000/v0001.json", "plan_1/v0001.json")
+    >>> is_copy_of(".trash/plan_1-20261121T120000/v0001.json", "plan_1/v0001.json")
     True
     """
     folder, _, name = path.rpartition("/")
@@ -48,13 +48,13 @@ def is_of(trashed: str, path: str) -> bool:
     return name == was_name and was.startswith(f"{folder}-")
 
 
-def _contents(folder: StateFolder) -> dict[str, bytes]:
+def _read_files(folder: StateFolder) -> dict[str, bytes]:
     """The plain files of a folder, with what stands in them."""
     read = {name: folder.read(name, bytes_max=BYTES_MAX) for name in folder.files()}
     return {name: data for name, data in read.items() if isinstance(data, bytes)}
 
 
-def _free(taken: set[str], name: str) -> str:
+def _free_name(taken: set[str], name: str) -> str:
     """A name that nothing in the trash has."""
     names = (name, *(f"{name}-{twin}" for twin in range(2, len(taken) + 3)))
     return next(each for each in names if each not in taken)

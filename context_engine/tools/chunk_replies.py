@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from context_engine.search.served_chunks import ChunkAnswer, ChunkStatus
 
 
-def served_reply(answer: ChunkAnswer, chars_max: int) -> Reply:
+def format_chunk_answer(answer: ChunkAnswer, chars_max: int) -> Reply:
     """The answer of `cortex_search`: chunks as their indexer wrote them, never a vector, and which engine found them."""
     best = answer.hits[0].score if answer.hits else 0.0
     rows = [
-        {"chunk": hit.row.shaped(), "combined_score": round(hit.score / best, 3) if best else 0.0}
+        {"chunk": hit.row.to_dict(), "combined_score": round(hit.score / best, 3) if best else 0.0}
         for hit in answer.hits
     ]
     shown = take_fitting_rows(rows, chars_max=chars_max)
@@ -34,7 +34,7 @@ def served_reply(answer: ChunkAnswer, chars_max: int) -> Reply:
     return Reply(compact_json(reply | drop_empty(told) | _next(answer)))
 
 
-def served_row(status: ChunkStatus) -> dict[str, Any]:
+def format_chunk_status(status: ChunkStatus) -> dict[str, Any]:
     """What is served, as the status tells it."""
     return drop_empty(
         {

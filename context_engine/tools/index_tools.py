@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.errors import Cancelled, NotConfirmed, StorageBusy
 from context_engine.tools.arguments import BooleanArg, TextArg
-from context_engine.tools.chunk_replies import served_row
+from context_engine.tools.chunk_replies import format_chunk_status
 from context_engine.tools.tool import Call, Reply, tool
 from context_engine.tools.truncate import compact_json, drop_empty
 
@@ -84,7 +84,7 @@ def index_status(
     """
     row = status_row(engine.status())
     if call.chunks:
-        row["chunk_files"] = served_row(call.chunks().status())
+        row["chunk_files"] = format_chunk_status(call.chunks().status())
     if include_stats and call.metrics:
         row["stats"] = dict(call.metrics())
     return Reply(compact_json(row))

@@ -261,7 +261,7 @@ def _load_drawable(engine: "Engine", plan_id: str, sent: Any, version: int | Non
 
 def _chart_start(said: str, plan: "Plan") -> float:
     """When a chart begins: the day that is said, else the one on which the plan was made."""
-    at = timestamps.seconds(said) if said.strip() else timestamps.seconds(plan.created_at)
+    at = timestamps.parse_timestamp(said) if said.strip() else timestamps.parse_timestamp(plan.created_at)
     if said.strip() and (at is None or not YEARS[0] <= at <= YEARS[1]):
         raise argument_error("start_date", f"is {said[:40]!r}", "Write 2026-11-21.")
     return mermaid.START if at is None else at

@@ -349,7 +349,7 @@ def view_history(
     desk = engine.plans.repository
     versions, damaged = desk.history(plan_id)
     first, last = _parse_moment("since", since, 0.0), _parse_moment("until", until, float("inf"))
-    asked = [each for each in versions if first <= (timestamps.seconds(each.created_at) or 0.0) <= last]
+    asked = [each for each in versions if first <= (timestamps.parse_timestamp(each.created_at) or 0.0) <= last]
     if format == "markdown":
         text = "\n".join([render_history(asked[:limit]), *(f"warning: {each}" for each in damaged)])
         return Reply(cut_lines(text, engine.settings.result_chars_max))
@@ -433,7 +433,7 @@ def _version_row(version: "PlanVersion") -> dict[str, Any]:
 
 
 def _parse_moment(name: str, text: str, otherwise: float) -> float:
-    at = timestamps.seconds(text) if text.strip() else otherwise
+    at = timestamps.parse_timestamp(text) if text.strip() else otherwise
     if at is None:
         raise argument_error(name, f"is {text[:40]!r}, no moment", "Write 2026-11-21 or 2026-11-21T12:00:00Z.")
     return at

@@ -10,7 +10,7 @@ from context_engine.model import Progress
 from context_engine.review import session_lifecycle
 from context_engine.review.finding import PRIORITIES
 from context_engine.review.review_request import Request
-from context_engine.storage.timestamps import iso
+from context_engine.storage.timestamps import format_timestamp
 from context_engine.tools.arguments import BooleanArg, IntegerArg, ObjectArg, TextArg, TextListArg
 from context_engine.tools.review_arguments import options_of
 from context_engine.tools.tool import Call, Reply, tool
@@ -166,8 +166,8 @@ def _session(seen: "Seen", sessions: "Sessions") -> dict[str, Any]:
         "base": request.base,
         "title": request.title,
         "author": request.author,
-        "created_at": iso(session.created_at),
-        "updated_at": iso(max([session.updated_at, *ended])),
+        "created_at": format_timestamp(session.created_at),
+        "updated_at": format_timestamp(max([session.updated_at, *ended])),
         "error": seen.problem,
     }
     return drop_empty(told)

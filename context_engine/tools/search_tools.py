@@ -9,7 +9,7 @@ from context_engine.model import CHUNK_KINDS, ChunkKind, Filter, Hit, Query
 from context_engine.text.spans import LineSpan
 from context_engine.text.visible_text import one_line
 from context_engine.tools.arguments import ENDLESS, ChoiceArg, FractionArg, IntegerArg, TextArg, TextListArg, bind
-from context_engine.tools.chunk_replies import served_reply
+from context_engine.tools.chunk_replies import format_chunk_answer
 from context_engine.tools.excerpt import clip_line, cut_excerpt, first_line
 from context_engine.tools.symbol_overview import count_listed_symbols
 from context_engine.tools.tool import Call, Reply, tool
@@ -131,7 +131,7 @@ def cortex_search(
     """
     chosen = _filter(kinds=chunk_types, tags=tags)
     if call.chunks:
-        return served_reply(call.chunks().search(Query(query, limit, chosen, min_score)), _chars_max(engine))
+        return format_chunk_answer(call.chunks().search(Query(query, limit, chosen, min_score)), _chars_max(engine))
     searched = replace(chosen, kinds=chosen.kinds or _kinds_under(chosen.tags))
     answer = engine.search(Query(query, limit, searched, min_score, chunks_per_file=limit))
     stamp = engine.indexed_at() if answer.hits else ""

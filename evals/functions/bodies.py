@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from context_engine.index.describe import StoredOutline, StoredSymbol
-from context_engine.index.embedding_text import Capsule, Placed, capsules
+from context_engine.index.embedding_text import ChunkEmbeddingText, ChunkLocation, build_chunk_texts
 from context_engine.languages import Grammars, Language, outline
 from context_engine.languages.outline_types import Symbol
 from training.mine import CODE_CHARS_MAX, plain, sentence, sketch, without
@@ -29,8 +29,8 @@ class Function:
     first: int
     last: int
     doc: str
-    told: Capsule
-    bare: Capsule
+    told: ChunkEmbeddingText
+    bare: ChunkEmbeddingText
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Case:
     """One package or repository: question n is answered by any of the documents `right[n]`."""
 
     title: str
-    documents: list[Capsule]
+    documents: list[ChunkEmbeddingText]
     questions: list[str]
     right: list[frozenset[int]]
 
@@ -55,8 +55,8 @@ def functions_of(path: str, data: bytes, language: Language, grammars: Grammars)
     """The functions of one file in its order, those inside others as well."""
     symbols = list(outline(language, data, grammars, details=True).symbols)
     numbers = [number for number, symbol in enumerate(symbols) if symbol.kind in FUNCTIONS]
-    chunks = [Placed(symbols[number].start, symbols[number].stop, number) for number in numbers]
-    made = capsules(path, data, _stored(symbols, data), chunks)
+    chunks = [ChunkLocation(symbols[number].start, symbols[number].stop, number) for number in numbers]
+    made = build_chunk_texts(path, data, _stored(symbols, data), chunks)
     return [
         Function(path, symbol.first, symbol.last, symbol.doc, _told(each, symbol), _bare(each, symbol, symbols))
         for each, symbol in zip(made, (symbols[number] for number in numbers), strict=True)
@@ -64,7 +64,7 @@ def functions_of(path: str, data: bytes, language: Language, grammars: Grammars)
 
 
 def _stored(symbols: Sequence[Symbol], data: bytes) -> StoredOutline:
-    """The outline as the index keeps it, which is what capsules are made from."""
+    """The outline as the index keeps it, from which chunk texts are built."""
     kept = [
         StoredSymbol(each.name, each.kind, each.first, each.last, each.line, each.parent, each.owner)
         for each in symbols
@@ -72,13 +72,13 @@ def _stored(symbols: Sequence[Symbol], data: bytes) -> StoredOutline:
     return StoredOutline(kept, [], data.count(b"\n") + 1)
 
 
-def _told(capsule: Capsule, symbol: Symbol) -> Capsule:
+def _told(capsule: ChunkEmbeddingText, symbol: Symbol) -> ChunkEmbeddingText:
     """With the comment, put in front where the language has it outside of the function."""
     first = symbol.doc.partition("\n")[0]
     return capsule if first in capsule.body else capsule._replace(body=f"{symbol.doc}\n{capsule.body}")
 
 
-def _bare(capsule: Capsule, symbol: Symbol, symbols: Iterable[Symbol]) -> Capsule:
+def _bare(capsule: ChunkEmbeddingText, symbol: Symbol, symbols: Iterable[Symbol]) -> ChunkEmbeddingText:
     """Without the comment, and without those of the functions inside."""
     body = capsule.body
     for each in symbols:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from context_engine.index.encoder import Encoder
+from context_engine.index.encoder import StaticEncoder
 from context_engine.memory import memory_ranking
 from context_engine.memory.memory_index import Item, Recall
 from context_engine.text.words import query_terms
@@ -32,7 +32,7 @@ def main() -> None:
         names = list(told["items"])
         recall.put("eval", {name: (b"", [Item(name.encode(), "", text)]) for name, text in told["items"].items()})
         numbers = {name: page.items[0][0] for name, page in recall.pages("eval").items()}
-        encoder = Encoder()
+        encoder = StaticEncoder()
 
         def embed(texts: list[str]) -> np.ndarray:
             return encoder.rows(texts).floats()

@@ -24,7 +24,7 @@ from context_engine.embedding.embedder_registry import open_embedder
 from context_engine.engine import Engine, Settings
 from context_engine.errors import HostError
 from context_engine.index.embedded_store import EmbeddedStore
-from context_engine.index.encoder import Encoder
+from context_engine.index.encoder import StaticEncoder
 from context_engine.index.file_roles import ROLES
 from context_engine.model import Query
 from context_engine.repo import file_reader
@@ -87,7 +87,7 @@ class Workbench:
     def __init__(self, cache: Path, models: Path) -> None:
         cache.mkdir(parents=True, exist_ok=True)
         self.cache = cache
-        self.encoder = Encoder()
+        self.encoder = StaticEncoder()
         self.model = Patient(partial(open_embedder, Choice("minilm", models_folder=models)))
         self.why_no_model = "" if self.model.ready(time.monotonic() + LOAD_S) else self.model.state
         if not self.why_no_model and not (cache / "models").exists():

@@ -16,9 +16,9 @@ from context_engine.errors import Cancelled, DiskFull
 from context_engine.index import chunk_folder
 from context_engine.index.chunk_files import FILES
 from context_engine.index.chunk_folder import read_folder
-from context_engine.index.embedding_text import Capsule
+from context_engine.index.embedding_text import ChunkEmbeddingText
 from context_engine.model import CHUNK_KINDS, Chunk, Progress, RelPath
-from context_engine.search.chunk_export import BATCH, ExportReport, export
+from context_engine.search.chunk_export import BATCH, ExportReport, write_chunk_files
 from context_engine.text.spans import LineSpan
 from tests.support.engines import cache_for
 from tests.support.trees import tree
@@ -159,13 +159,15 @@ class Counting:
 
 def many(count: int) -> Any:
     chunk = Chunk("c", RelPath("a.py"), LineSpan(1, 1), "data", "python", "t", "x = 1")
-    return {kind: [(chunk, Capsule("a.py", "x = 1"))] * (count if kind == "data" else 1) for kind in CHUNK_KINDS}
+    return {
+        kind: [(chunk, ChunkEmbeddingText("a.py", "x = 1"))] * (count if kind == "data" else 1) for kind in CHUNK_KINDS
+    }
 
 
 def test_an_export_embeds_in_batches_and_tells_how_far_it_is(tmp_path: Path) -> None:
     steps: list[Progress] = []
     embedder = Counting()
-    report = export(many(BATCH + 1), tmp_path, stamp="", embedder=embedder, progress=steps.append)
+    report = write_chunk_files(many(BATCH + 1), tmp_path, stamp="", embedder=embedder, progress=steps.append)
     assert embedder.batches == [1, 1, 1, BATCH, 1]
     assert steps == [Progress("embedding", done, BATCH + 4) for done in (1, 2, 3, BATCH + 3, BATCH + 4)]
     assert report == ExportReport(
@@ -177,5 +179,5 @@ def test_an_export_embeds_in_batches_and_tells_how_far_it_is(tmp_path: Path) -> 
 def test_an_export_that_is_cancelled_writes_nothing(tmp_path: Path) -> None:
     cancel = threading.Event()
     with pytest.raises(Cancelled):
-        export(many(3), tmp_path / "out", stamp="", embedder=Counting(cancel), cancel=cancel)
+        write_chunk_files(many(3), tmp_path / "out", stamp="", embedder=Counting(cancel), cancel=cancel)
     assert not (tmp_path / "out").exists()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from context_engine.cli.app import app
-from context_engine.cli.index_command import chosen, index
+from context_engine.cli.index_command import choose_store, index
 from context_engine.engine import Settings
 from context_engine.errors import InvalidArgument, StoreUnavailable
 from tests.support.databases import new_database
@@ -72,13 +72,13 @@ def test_the_options_go_before_the_environment_and_count_for_one_run(
 @given(address=st.sampled_from(["", "embedded", NOWHERE]), store=st.sampled_from(["", "embedded", NOWHERE]), shares=...)
 def test_without_the_options_nothing_of_the_settings_changes(address: str, store: str, shares: bool) -> None:
     known = Settings(store_url=address, store_shares=shares, workers=3)
-    told = chosen(known, store, share=False)
+    told = choose_store(known, store, share=False)
     assert told == dataclasses.replace(known, store_url=store or address)
     if (store or address) == NOWHERE:
-        assert chosen(known, store, share=True) == dataclasses.replace(told, store_shares=True)
+        assert choose_store(known, store, share=True) == dataclasses.replace(told, store_shares=True)
     else:
         with pytest.raises(InvalidArgument, match="needs a database"):
-            chosen(known, store, share=True)
+            choose_store(known, store, share=True)
 
 
 @pytest.mark.parametrize("store", [[], ["--store", "embedded"]])

@@ -122,7 +122,7 @@ def spoil_here(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ctx("migrate", database(), "--root", root)
     monkeypatch.setenv("CTX_STORE_URL", database())
     with Engine.open(root) as engine:
-        place = shared(engine).path(shared(engine).parts()[0].name)
+        place = shared(engine).path(shared(engine).segment_refs()[0].name)
     content = place.read_bytes()
     place.unlink()
     place.write_bytes(flipped(content))

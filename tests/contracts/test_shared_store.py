@@ -31,7 +31,7 @@ from context_engine.errors import (
 )
 from context_engine.index import shared_store, store_factory
 from context_engine.index.embedded_store import EmbeddedStore
-from context_engine.index.index_migration import moved
+from context_engine.index.index_migration import migrate
 from context_engine.index.shared_store import SharedStore
 from context_engine.index.store_factory import open_store
 from context_engine.model import Progress
@@ -92,7 +92,7 @@ def test_what_one_machine_shares_another_finds(machine: Callable[..., SharedStor
     fill(machine("ci"), {"a.py": "lion", "b.py": "tiger"}, facts={"colour": "red"})
     server = machine("server", shares=False)
     assert holding(server.snapshot(), "lion") == ["a.py"]
-    assert (set(server.files()), server.fact("colour"), server.check()) == ({"a.py", "b.py"}, "red", [])
+    assert (set(server.files()), server.metadata("colour"), server.check()) == ({"a.py", "b.py"}, "red", [])
     fill(machine("ci"), {"a.py": "lynx"}, removed=["b.py"])
     assert (holding(server.snapshot(), "lynx"), set(server.files())) == (["a.py"], {"a.py"})
 
@@ -208,15 +208,15 @@ def test_a_store_is_moved_to_another_and_back(machine: Callable[..., SharedStore
         fill(there, {"old.py": "old"})
         steps: list[Progress] = []
         for source, target in ((here, there), (there, back)):
-            assert moved(source, target, tell=steps.append).files == 2
+            assert migrate(source, target, tell=steps.append).files == 2
             snapshot = target.snapshot()
             assert (holding(snapshot, "lion"), holding(snapshot, "tiger"), holding(snapshot, "old")) == (
                 ["b.py"],
                 ["a.py"],
                 [],
             )
-            assert (target.files(), target.kept_out()) == (here.files(), {"d.bin": (7, 8)})
-            assert (target.fact("walked_at"), target.check()) == (7.0, [])
+            assert (target.files(), target.skipped_states()) == (here.files(), {"d.bin": (7, 8)})
+            assert (target.metadata("walked_at"), target.check()) == (7.0, [])
             assert snapshot is not None
             assert {path: float(snapshot.importance[at]) for path, at in snapshot.by_path.items()} == {
                 "a.py": 0.25,
@@ -244,13 +244,13 @@ def test_moving_that_is_broken_off_changes_nothing(machine: Callable[..., Shared
     with closing(EmbeddedStore(tmp_path / "here")) as here:
         there = machine("one")
         with pytest.raises(NotIndexed):
-            moved(here, there)
+            migrate(here, there)
         fill(here, {"a.py": "lion"})
         fill(there, {"a.py": "tiger"})
         cancel = threading.Event()
         cancel.set()
         with pytest.raises(Cancelled):
-            moved(here, there, cancel=cancel)
+            migrate(here, there, cancel=cancel)
         assert (holding(there.snapshot(), "tiger"), there.check()) == (["a.py"], [])
 
 
@@ -570,7 +570,7 @@ def test_a_writer_that_is_killed_at_any_moment_leaves_a_whole_state(
         assert [path for n in range(300) for path in holding(snapshot, f"number{n}")] == ["a.py"]
         assert set(holding(snapshot, "other")) == {"b.py"}
         assert reader.check() == []
-        manifest = reader._now()
+        manifest = reader._current_manifest()
         assert manifest is not None
         assert set(reader.depot.sizes(reader.repository)) == manifest.names, "a segment that nobody names"
     with postgres_store(tmp_path / "ci", address).writer(wait_s=5.0) as writer:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from context_engine.cli.index_command import _embedded
+from context_engine.cli.index_command import _embed
 from context_engine.embedding.vector_rows import Keys, Rows, Space, keys_of, quantised
 from context_engine.engine import Engine, Hit, Query
 from context_engine.errors import InvalidVectors, StoreUnavailable, StoreUnusable
@@ -370,7 +370,7 @@ def test_what_one_machine_has_embedded_no_other_embeds(
             assert [asked.texts for asked in server.asked] == [["dimensions"]], "the model says who it is, and no more"
             assert status_row(desk.status())["embeddings"]["from_team"] == 24
             assert (kept(desk), told(desk)) == first
-            assert _embedded(desk) == 0
+            assert _embed(desk) == 0
     assert "24 of the vectors from the team" in capsys.readouterr().out
 
 

@@ -17,7 +17,7 @@ import pytest
 from context_engine.engine import Engine, Query
 from context_engine.errors import ContextEngineError, StorageBusy, StorageCorrupt
 from context_engine.index import segment as segments
-from context_engine.index.describe import describe
+from context_engine.index.describe import describe_file
 from context_engine.index.embedded_store import SCHEMA_VERSION, EmbeddedStore
 from context_engine.index.postings import SegmentBuilder
 from context_engine.index.segment import term_hashes
@@ -74,7 +74,7 @@ def put(writer: Any, files: dict[str, str], **more: Any) -> None:
     builder = SegmentBuilder()
     for path, text in files.items():
         data = text.encode()
-        builder.add(describe(path, data, text, LANGUAGES, GRAMMARS, size=len(data), mtime_ns=1, sha256=data))
+        builder.add(describe_file(path, data, text, LANGUAGES, GRAMMARS, size=len(data), mtime_ns=1, sha256=data))
     numbers = []
     if files:
         number, target = writer.new_segment()
@@ -102,7 +102,7 @@ def holding(snapshot: Snapshot | None, word: str) -> list[str]:
 def test_an_empty_store_has_nothing_and_says_so(make: Callable[[], Any]) -> None:
     store = make()
     assert store.snapshot() is None
-    assert (store.files(), store.fact("any"), store.check(), store.clear()) == ({}, None, [], 0)
+    assert (store.files(), store.metadata("any"), store.check(), store.clear()) == ({}, None, [], 0)
     assert (store.stats().files, store.stats().generation) == (0, "")
 
 
@@ -111,7 +111,7 @@ def test_what_was_committed_is_found_and_known(make: Callable[[], Any]) -> None:
     store = make()
     assert holding(store.snapshot(), "lion") == ["a.py"]
     assert {path: state.size for path, state in store.files().items()} == {"a.py": 4, "b.py": 5}
-    assert store.fact("colour") == "red"
+    assert store.metadata("colour") == "red"
     assert store.check() == []
 
 
@@ -150,9 +150,9 @@ def test_without_a_commit_the_snapshot_is_the_same_object(make: Callable[[], Any
     reader = make()
     first = reader.snapshot()
     with make().writer() as writer:
-        writer.set_facts({"walked_at": 1.0})
+        writer.set_metadata({"walked_at": 1.0})
     assert reader.snapshot() is first
-    assert reader.fact("walked_at") == 1.0
+    assert reader.metadata("walked_at") == 1.0
     fill(make(), {"b.py": "lion"})
     assert reader.snapshot() is not first
 
@@ -206,9 +206,9 @@ def test_a_file_that_is_kept_out_is_no_longer_found(make: Callable[[], Any]) -> 
     fill(store, {"a.py": "lion", "b.py": "lion"})
     fill(store, {}, skipped=[("a.py", "binary", "", 7, 8)])
     assert holding(store.snapshot(), "lion") == ["b.py"]
-    assert store.kept_out() == {"a.py": (7, 8)}
+    assert store.skipped_states() == {"a.py": (7, 8)}
     fill(store, {"a.py": "text again"})
-    assert store.kept_out() == {}
+    assert store.skipped_states() == {}
 
 
 def test_a_touched_file_has_its_new_time_at_once_and_after_merging(make: Callable[[], Any]) -> None:

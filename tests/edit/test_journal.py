@@ -13,7 +13,7 @@ import pytest
 from context_engine.edit import journal as module
 from context_engine.edit.journal import Journal, Op, State
 from context_engine.errors import StorageBusy, StorageCorrupt, WriteFailed
-from context_engine.storage.state_folder import is_ours
+from context_engine.storage.state_folder import is_state_path
 from context_engine.text.delta import between
 from tests.support.trees import ordinary_user
 
@@ -241,8 +241,8 @@ def test_where_nothing_can_be_recorded_it_says_what_to_do() -> None:
 
 
 def test_what_is_ours_is_known_in_any_spelling() -> None:
-    assert is_ours(".context-engine/journal.db-wal")
-    assert is_ours(".Context-Engine/LOCKS/07.lock")
-    assert is_ours(".context-engine/plans/plan_1/v0001.json")
-    assert not is_ours(".context-engine/memories/decisions/use-tabs--0c07398f.md")
-    assert not is_ours("src/.context-engine/journal.db")
+    assert is_state_path(".context-engine/journal.db-wal")
+    assert is_state_path(".Context-Engine/LOCKS/07.lock")
+    assert is_state_path(".context-engine/plans/plan_1/v0001.json")
+    assert not is_state_path(".context-engine/memories/decisions/use-tabs--0c07398f.md")
+    assert not is_state_path("src/.context-engine/journal.db")

@@ -313,7 +313,7 @@ def test_without_a_place_for_the_journal_nothing_is_written(tmp_path: Path) -> N
 
 def test_a_file_that_somebody_else_edits_for_long_is_busy(tmp_path: Path) -> None:
     world(tmp_path)
-    with editing(tmp_path) as one, PathLocks(tmp_path / FOLDER / "locks").held(["a.py"]):
+    with editing(tmp_path) as one, PathLocks(tmp_path / FOLDER / "locks").hold(["a.py"]):
         one._locks = PathLocks(tmp_path / FOLDER / "locks", wait_s=0.01)
         with pytest.raises(StorageBusy):
             one.apply(changes())

@@ -29,7 +29,7 @@ from context_engine.errors import (
     TooLarge,
     UnsuitableRoot,
 )
-from context_engine.index.index_job import Job, describe_all
+from context_engine.index.index_job import IndexJob, run_job
 from tests.support.engines import GRAMMARS, LANGUAGES, answers, cache_for, found, grammars_folder, indexed, open_engine
 from tests.support.trees import tree
 
@@ -340,8 +340,10 @@ def test_front_matter_that_is_no_date_does_not_stop_the_index(tmp_path: Path) ->
 
 def test_a_file_that_vanishes_between_listing_and_reading_is_no_error(tmp_path: Path) -> None:
     root = tree(tmp_path / "w", {"a.py": "x = 1\n"})
-    job = Job(str(root), ["a.py", "gone.py"], {"a.py": (6, 1), "gone.py": (1, 1)}, {}, 1_000, str(tmp_path / "1.seg"))
-    outcome = describe_all(job, LANGUAGES, GRAMMARS)
+    job = IndexJob(
+        str(root), ["a.py", "gone.py"], {"a.py": (6, 1), "gone.py": (1, 1)}, {}, 1_000, str(tmp_path / "1.seg")
+    )
+    outcome = run_job(job, LANGUAGES, GRAMMARS)
     assert (outcome.written, outcome.vanished, outcome.skipped) == (1, ["gone.py"], [])
 
 

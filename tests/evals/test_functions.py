@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from context_engine.embedding.static_embedder import Static
-from context_engine.index.embedding_text import Capsule
+from context_engine.index.embedding_text import ChunkEmbeddingText
 from context_engine.search.parsed_query import Asked
 from context_engine.search.rankers import View, rank
 from evals.functions import bodies, commits, score, systems
@@ -166,7 +166,7 @@ def test_a_place_below_the_tenth_is_worth_nothing() -> None:
 
 
 def placed(name: str, first: int, last: int) -> Function:
-    capsule = Capsule(name, "")
+    capsule = ChunkEmbeddingText(name, "")
     return Function("a.py", first, last, "", capsule, capsule)
 
 
@@ -236,7 +236,10 @@ def test_vectors_are_made_once_and_again_when_a_text_changes(tmp_path: Path) -> 
 
 def test_the_report_gives_each_package_and_the_mean_over_packages(tmp_path: Path) -> None:
     case = Case(
-        "shop 1", [Capsule("a | open", "open file"), Capsule("b | shut", "shut door")], ["open"], [frozenset({0})]
+        "shop 1",
+        [ChunkEmbeddingText("a | open", "open file"), ChunkEmbeddingText("b | shut", "shut door")],
+        ["open"],
+        [frozenset({0})],
     )
     ranks = score.ranked(case, Static.shipped(), None, tmp_path)
     worse = {name: np.array([2]) for name in ranks}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.index.changed_files import compare
+from context_engine.index.changed_files import compare_files
 from context_engine.index.index_store import FileState
 
 facts = st.tuples(st.integers(0, 1), st.integers(0, 1))
@@ -15,7 +15,7 @@ listings = st.dictionaries(st.sampled_from("abcd"), facts, max_size=4)
 @given(listings, listings, listings)
 def test_every_file_is_counted_once_and_for_what_it_is(indexed: dict, present: dict, kept_out: dict) -> None:
     kept_out = {path: seen for path, seen in kept_out.items() if path not in indexed}
-    changes = compare({path: FileState(*seen, b"") for path, seen in indexed.items()}, present, kept_out)
+    changes = compare_files({path: FileState(*seen, b"") for path, seen in indexed.items()}, present, kept_out)
     fate = {}
     for path in {*indexed, *present, *kept_out}:
         if path not in present:
@@ -32,5 +32,5 @@ def test_every_file_is_counted_once_and_for_what_it_is(indexed: dict, present: d
 
 @given(listings, listings)
 def test_nothing_changed_only_when_both_sides_are_alike(indexed: dict, present: dict) -> None:
-    changes = compare({path: FileState(*seen, b"") for path, seen in indexed.items()}, present, {})
+    changes = compare_files({path: FileState(*seen, b"") for path, seen in indexed.items()}, present, {})
     assert changes.is_empty == (indexed == present)

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 from context_engine.engine import Engine
 from context_engine.errors import FileNotFound, InvalidVectors
-from context_engine.index.chunk_files import FILES, ChunkFile, ChunkRow, ChunkSet, parsed, written
+from context_engine.index.chunk_files import FILES, ChunkFile, ChunkRow, ChunkSet, format_chunk_file, parse_chunk_file
 from context_engine.index.chunk_folder import ChunkFolder, read_folder, write_folder
 from context_engine.index.embedded_store import EmbeddedStore
 from context_engine.model import CHUNK_KINDS, ChunkKind, Skipped
-from context_engine.search.chunk_export import embedded, exported, files_of
+from context_engine.search.chunk_export import collect_chunks, embed_chunks, format_files
 from context_engine.search.hit_reading import Source
 from context_engine.search.rankers import View
 from context_engine.search.vector_search import cosines
@@ -44,13 +44,13 @@ SEED_CHUNK: dict[str, Any] = {
 
 
 def taken(kind: ChunkKind, content: Any) -> ChunkFile:
-    file = parsed(kind, content if isinstance(content, bytes) else json.dumps(content).encode())
+    file = parse_chunk_file(kind, content if isinstance(content, bytes) else json.dumps(content).encode())
     assert isinstance(file, ChunkFile), file
     return file
 
 
 def refused(content: Any) -> Skipped:
-    file = parsed("data", content if isinstance(content, bytes) else json.dumps(content).encode())
+    file = parse_chunk_file("data", content if isinstance(content, bytes) else json.dumps(content).encode())
     assert isinstance(file, Skipped)
     assert (file.path, file.reason) == ("code-data.json", "malformed")
     return file
@@ -137,12 +137,12 @@ def test_a_malformed_file_is_skipped_with_a_reason(content: Any) -> None:
 
 def test_vectors_of_two_sizes_in_one_file_are_refused_by_name() -> None:
     with pytest.raises(InvalidVectors, match=r"code-data\.json.*chunk 3"):
-        parsed("data", json.dumps([chunk(1), chunk(2, 1, 0), chunk(3, 1, 0, 0)]).encode())
+        parse_chunk_file("data", json.dumps([chunk(1), chunk(2, 1, 0), chunk(3, 1, 0, 0)]).encode())
 
 
 @given(st.binary(max_size=60) | st.text(max_size=40).map(lambda text: f"[{text}]".encode("utf-8", "replace")))
 def test_whatever_bytes_a_file_holds_they_are_taken_or_skipped(data: bytes) -> None:
-    assert isinstance(parsed("data", data), ChunkFile | Skipped)
+    assert isinstance(parse_chunk_file("data", data), ChunkFile | Skipped)
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
@@ -167,7 +167,7 @@ def test_what_is_written_is_read_back(kind: ChunkKind, rows: list[ChunkRow], siz
     )
     lengths = np.linalg.norm(np.array(raw, float).reshape(len(rows), size), axis=1, keepdims=True)
     vectors = (np.array(raw, float).reshape(len(rows), size) / np.where(lengths > 0, lengths, 1)).astype(np.float32)
-    data = written(kind, rows, vectors, model="m", fingerprint="0f", generated="2026-01-01T00:00:00Z")
+    data = format_chunk_file(kind, rows, vectors, model="m", fingerprint="0f", generated="2026-01-01T00:00:00Z")
     stated = [chunk.get("embedding", [0.0] * size) for chunk in json.loads(data)["chunks"]]
     assert np.abs(np.array(stated).reshape(vectors.shape) - vectors).max(initial=0) < 1e-6
     file = taken(kind, data)
@@ -177,7 +177,7 @@ def test_what_is_written_is_read_back(kind: ChunkKind, rows: list[ChunkRow], siz
         assert np.abs(file.vectors.floats() - vectors).max() < HALF_STEP
     else:
         assert file.dimensions == 0
-    assert list(taken(kind, written(kind, rows)).rows) == rows
+    assert list(taken(kind, format_chunk_file(kind, rows)).rows) == rows
 
 
 # -- a folder -----------------------------------------------------------------------------------------------------
@@ -269,9 +269,9 @@ def test_files_without_vectors_stand_beside_files_with_them(tmp_path: Path) -> N
 
 def test_changed_files_are_served_without_a_restart_and_told_of(tmp_path: Path) -> None:
     told: list[str] = []
-    with ChunkFolder(folder_of(tmp_path), quiet_ms=QUIET_MS, tell=told.append) as served:
+    with ChunkFolder(folder_of(tmp_path), quiet_ms=QUIET_MS, on_news=told.append) as served:
         served.follow()
-        assert served.deaf == ""
+        assert served.watcher_problem == ""
         before, count = served.current, len(told)
         write(tmp_path, "code-data.json", [chunk(7, 0.0, 1.0), chunk(8, 1.0, 0.0)])
         until(lambda: len(told) > count)
@@ -282,7 +282,7 @@ def test_changed_files_are_served_without_a_restart_and_told_of(tmp_path: Path) 
 
 def test_files_that_are_written_one_after_the_other_are_loaded_once(tmp_path: Path) -> None:
     told: list[str] = []
-    with ChunkFolder(folder_of(tmp_path), quiet_ms=250, tell=told.append) as served:
+    with ChunkFolder(folder_of(tmp_path), quiet_ms=250, on_news=told.append) as served:
         served.follow()
         seen = [len(told)]
         for name in FILES.values():
@@ -306,7 +306,7 @@ def test_nothing_is_loaded_before_the_writer_has_been_quiet_for_as_long_as_asked
 
 def test_a_broken_file_keeps_what_serves_and_the_next_good_one_mends_it(tmp_path: Path) -> None:
     told: list[str] = []
-    with ChunkFolder(folder_of(tmp_path), dimensions=2, quiet_ms=QUIET_MS, tell=told.append) as served:
+    with ChunkFolder(folder_of(tmp_path), dimensions=2, quiet_ms=QUIET_MS, on_news=told.append) as served:
         served.follow()
         old = served.current
         for broken, named in ((b"{", "no JSON"), (b'[{"id":"a","text":"b","embedding":[1]}]', "vectors of 1 numbers")):
@@ -323,7 +323,7 @@ def test_a_broken_file_keeps_what_serves_and_the_next_good_one_mends_it(tmp_path
 
 def test_what_did_not_change_is_neither_taken_apart_again_nor_told_of(tmp_path: Path) -> None:
     told: list[str] = []
-    served = ChunkFolder(folder_of(tmp_path), tell=told.append)
+    served = ChunkFolder(folder_of(tmp_path), on_news=told.append)
     old = served.current
     assert served.reload()
     assert served.current is old
@@ -454,12 +454,13 @@ def test_an_index_is_exported_whole_and_read_back(tmp_path: Path) -> None:
     root = tree(tmp_path / "w", SOURCES)
     with indexed(root) as engine:
         view = view_of(engine)
-        chunks = exported(view, source(root))
+        chunks = collect_chunks(view, source(root))
         stamp = engine.indexed_at()
     assert {str(each.path) for kind in ("definitions", "symbols") for each, _ in chunks[kind]} >= {"src/pool.py"}
     assert [capsule.head for _, capsule in chunks["definitions"]] == ["src/pool.py | Pool | class Pool:"]
     write_folder(
-        tmp_path / "out" / "chunks", files_of(chunks, stamp=stamp, vectors=embedded(chunks, lengths), model="lengths")
+        tmp_path / "out" / "chunks",
+        format_files(chunks, stamp=stamp, vectors=embed_chunks(chunks, lengths), model="lengths"),
     )
     back = read_folder(tmp_path / "out" / "chunks", dimensions=2)
     whole = [each for kind in FILES for each, _ in chunks[kind]]
@@ -476,8 +477,8 @@ def test_a_secret_does_not_leave_with_its_chunk(tmp_path: Path) -> None:
     key = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     root = tree(tmp_path / "w", {"src/login.py": f'def login():\n    return "{key}"\n'})
     with indexed(root) as engine:
-        chunks = exported(view_of(engine), source(root))
-    contents = dict(files_of(chunks, stamp=""))
+        chunks = collect_chunks(view_of(engine), source(root))
+    contents = dict(format_files(chunks, stamp=""))
     assert b"def login" in contents["code-definitions.json"]
     assert key.encode() not in b"".join(contents.values())
 
@@ -488,7 +489,7 @@ def test_what_changed_since_it_was_indexed_is_left_out_and_vectors_may_be(tmp_pa
         view = view_of(engine)
         (root / "config.yml").unlink()
         (root / "src/pool.py").write_text("x = 1\n")
-        chunks = exported(view, source(root))
+        chunks = collect_chunks(view, source(root))
     assert {str(each.path) for kind in CHUNK_KINDS for each, _ in chunks[kind]} == {"README.md"}
-    write_folder(tmp_path / "out", files_of(chunks, stamp=""))
+    write_folder(tmp_path / "out", format_files(chunks, stamp=""))
     assert read_folder(tmp_path / "out").dimensions == 0

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from context_engine.index.chunking import DATA_KINDS, HEADING_ONLY_CHARS, PIECE_CHARS_MAX, Piece, cut
-from context_engine.index.describe import describe
+from context_engine.index.chunking import CHUNK_CHARS_MAX, DATA_KINDS, HEADING_ONLY_CHARS, ChunkSpan, split_chunks
+from context_engine.index.describe import describe_file
 from context_engine.index.postings import SegmentBuilder
 from context_engine.index.segment import Segment
 from context_engine.languages import outline
@@ -24,7 +24,7 @@ class Symbol:
 
 
 # A small world: a file is a list of lines and blocks; a block is a definition with a header and more of the same inside.
-plain_lines = st.sampled_from(["", "", "x", "x" * 300, "# " + "c" * 200, "x" * 800, "x" * (2 * PIECE_CHARS_MAX + 7)])
+plain_lines = st.sampled_from(["", "", "x", "x" * 300, "# " + "c" * 200, "x" * 800, "x" * (2 * CHUNK_CHARS_MAX + 7)])
 kinds = st.sampled_from(["function", "class", "constant", "enum", "variable"])
 bodies = st.recursive(
     st.lists(plain_lines, max_size=4),
@@ -54,7 +54,7 @@ def written(items: list, *, newline_at_end: bool = False) -> tuple[str, list[Sym
     return "\n".join(lines) + "\n" * newline_at_end, symbols
 
 
-def lines_of(piece: Piece) -> range:
+def lines_of(piece: ChunkSpan) -> range:
     return range(piece.first, piece.last + 1)
 
 
@@ -66,7 +66,7 @@ def size(text: str, first: int, last: int) -> int:
 @given(files, st.booleans(), st.sampled_from(["code", "documentation", "data"]))
 def test_every_line_that_is_not_blank_is_in_exactly_one_piece(items: list, ended: bool, content: str) -> None:
     text, symbols = written(items, newline_at_end=ended)
-    pieces = cut(text, symbols, content)
+    pieces = split_chunks(text, symbols, content)
     whole = {(piece.first, piece.last) for piece in pieces}  # parts of one long line share their line
     held = [line for first, last in whole for line in range(first, last + 1)]
     assert len(held) == len(set(held))
@@ -76,7 +76,7 @@ def test_every_line_that_is_not_blank_is_in_exactly_one_piece(items: list, ended
 @given(files, st.sampled_from(["code", "documentation", "data"]))
 def test_a_piece_is_the_characters_of_its_lines(items: list, content: str) -> None:
     text, symbols = written(items)
-    pieces = cut(text, symbols, content)
+    pieces = split_chunks(text, symbols, content)
     assert [piece.start for piece in pieces] == sorted({piece.start for piece in pieces})
     lines = text.split("\n")
     for first, last in dict.fromkeys((piece.first, piece.last) for piece in pieces):
@@ -88,7 +88,7 @@ def test_a_piece_is_the_characters_of_its_lines(items: list, content: str) -> No
 @given(files, st.sampled_from(["code", "documentation", "data"]))
 def test_no_piece_is_longer_than_it_may_be(items: list, content: str) -> None:
     text, symbols = written(items)
-    assert [piece for piece in cut(text, symbols, content) if piece.stop - piece.start > PIECE_CHARS_MAX] == []
+    assert [piece for piece in split_chunks(text, symbols, content) if piece.stop - piece.start > CHUNK_CHARS_MAX] == []
 
 
 @given(files, st.sampled_from(["code", "data"]))
@@ -98,16 +98,16 @@ def test_no_piece_is_longer_than_it_may_be(items: list, content: str) -> None:
 @example([("function", "", ["x", "# " + "c" * 200]), ("constant", "", [])], "code")
 def test_a_definition_that_fits_is_never_split(items: list, content: str) -> None:
     text, symbols = written(items)
-    pieces = cut(text, symbols, content)
+    pieces = split_chunks(text, symbols, content)
     for symbol in symbols:
-        if size(text, symbol.first, symbol.last) <= PIECE_CHARS_MAX:
+        if size(text, symbol.first, symbol.last) <= CHUNK_CHARS_MAX:
             assert any(p.first <= symbol.first and symbol.last <= p.last for p in pieces), symbol
 
 
 @given(files)
 def test_constants_stand_apart_from_code(items: list) -> None:
     text, symbols = written(items)
-    pieces = cut(text, symbols, "code")
+    pieces = split_chunks(text, symbols, "code")
     for piece in pieces:
         tops = [one for one in symbols if one.parent < 0 and one.first in lines_of(piece)]
         assert len({one.kind in DATA_KINDS for one in tops}) <= 1
@@ -118,14 +118,14 @@ def test_constants_stand_apart_from_code(items: list) -> None:
 @given(files)
 def test_prose_is_documentation_and_configuration_is_data(items: list) -> None:
     text, symbols = written(items)
-    assert {piece.kind for piece in cut(text, symbols, "documentation")} <= {"documentation"}
-    assert {piece.kind for piece in cut(text, symbols, "data")} <= {"data"}
+    assert {piece.kind for piece in split_chunks(text, symbols, "documentation")} <= {"documentation"}
+    assert {piece.kind for piece in split_chunks(text, symbols, "data")} <= {"data"}
 
 
 @given(files)
 def test_a_heading_begins_a_piece_unless_what_stands_above_is_next_to_nothing(items: list) -> None:
     text, symbols = written(items)
-    for piece in cut(text, symbols, "documentation"):
+    for piece in split_chunks(text, symbols, "documentation"):
         for symbol in symbols:
             if piece.first < symbol.first <= piece.last:
                 assert size(text, piece.first, symbol.first - 1) < HEADING_ONLY_CHARS
@@ -134,7 +134,7 @@ def test_a_heading_begins_a_piece_unless_what_stands_above_is_next_to_nothing(it
 @given(files)
 def test_a_piece_is_about_something_that_stands_in_it_or_around_it(items: list) -> None:
     text, symbols = written(items)
-    for piece in cut(text, symbols, "code"):
+    for piece in split_chunks(text, symbols, "code"):
         begun = [n for n, symbol in enumerate(symbols) if symbol.first in lines_of(piece)]
         around = [n for n, symbol in enumerate(symbols) if symbol.first <= piece.first <= symbol.last]
         if begun:
@@ -145,14 +145,16 @@ def test_a_piece_is_about_something_that_stands_in_it_or_around_it(items: list) 
 
 @given(st.integers(1, 4), st.integers(0, 9))
 def test_a_line_too_long_for_a_piece_is_cut_inside(full: int, rest: int) -> None:
-    text = "short\n" + "y" * (full * PIECE_CHARS_MAX + rest) + "\nend"
-    parts = [piece for piece in cut(text, [], "code") if 2 in lines_of(piece) and piece.first == piece.last == 2]
+    text = "short\n" + "y" * (full * CHUNK_CHARS_MAX + rest) + "\nend"
+    parts = [
+        piece for piece in split_chunks(text, [], "code") if 2 in lines_of(piece) and piece.first == piece.last == 2
+    ]
     assume(parts)
-    assert "".join(text[p.start : p.stop] for p in parts).rstrip() == "y" * (full * PIECE_CHARS_MAX + rest)
+    assert "".join(text[p.start : p.stop] for p in parts).rstrip() == "y" * (full * CHUNK_CHARS_MAX + rest)
 
 
 def test_an_empty_file_has_no_pieces() -> None:
-    assert cut("", [], "code") == cut("\n\n  \n", [], "documentation") == []
+    assert split_chunks("", [], "code") == split_chunks("\n\n  \n", [], "documentation") == []
 
 
 def test_a_comment_goes_with_the_definition_below_it() -> None:
@@ -175,13 +177,13 @@ def test_markdown_is_cut_at_its_headings() -> None:
     prose = "Words about it, enough of them to stand alone as a section of their own, surely so.\n"
     text = f"# Zoo\n\n{prose}\n## Cats\n\n{prose}\n### Lions\n{prose}"
     language = LANGUAGES["markdown"]
-    pieces = cut(text, outline(language, text.encode(), GRAMMARS).symbols, language.content)
+    pieces = split_chunks(text, outline(language, text.encode(), GRAMMARS).symbols, language.content)
     assert [text[p.start : p.stop].split("\n")[0] for p in pieces] == ["# Zoo", "## Cats", "### Lions"]
 
 
-def cut_python(text: str) -> list[Piece]:
+def cut_python(text: str) -> list[ChunkSpan]:
     language = LANGUAGES["python"]
-    return cut(text, outline(language, text.encode(), GRAMMARS).symbols, language.content)
+    return split_chunks(text, outline(language, text.encode(), GRAMMARS).symbols, language.content)
 
 
 @given(st.text("aé日\n #\t", max_size=60), st.sampled_from(["a.py", "a.md", "a.json", "a.unknown"]))
@@ -195,6 +197,8 @@ def test_byte_offsets_lead_to_the_text_of_each_piece(text: str, path: str) -> No
 def one_file(path: str, text: str) -> Segment:
     builder = SegmentBuilder()
     builder.add(
-        describe(path, text.encode(), text, LANGUAGES, GRAMMARS, size=len(text.encode()), mtime_ns=1, sha256=b"x" * 32)
+        describe_file(
+            path, text.encode(), text, LANGUAGES, GRAMMARS, size=len(text.encode()), mtime_ns=1, sha256=b"x" * 32
+        )
     )
     return builder.build()

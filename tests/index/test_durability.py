@@ -138,7 +138,7 @@ READER = """
     root, until = Path(sys.argv[1]), time.time() + float(sys.argv[2])
     asked, wrong = 0, []
     with open_engine(root, staleness_ms=600_000) as engine:
-        engine._live.freshen = lambda: None  # this one only reads
+        engine._live.refresh = lambda: None  # this one only reads
         while time.time() < until:
             answer = engine.search(Query("zebra part", limit=400, chunks_per_file=1))
             paths = [str(hit.chunk.path) for hit in answer.hits]

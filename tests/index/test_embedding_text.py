@@ -5,16 +5,16 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.index.describe import describe
+from context_engine.index.describe import describe_file
 from context_engine.index.embedding_text import (
-    CARD_DOC_CHARS,
-    CARD_NAMES_MAX,
-    Capsule,
-    Placed,
-    capsules,
-    card,
-    card_names,
-    windows,
+    SUMMARY_DOC_CHARS,
+    SUMMARY_NAMES_MAX,
+    ChunkEmbeddingText,
+    ChunkLocation,
+    build_chunk_texts,
+    build_file_summary,
+    split_windows,
+    summary_names,
 )
 from context_engine.index.stored_outline import StoredOutline, decode_outline
 from tests.support.engines import GRAMMARS, LANGUAGES
@@ -39,16 +39,16 @@ def größe(pool):
 '''
 
 
-def described(path: str, text: str) -> tuple[StoredOutline, list[Placed]]:
+def described(path: str, text: str) -> tuple[StoredOutline, list[ChunkLocation]]:
     data = text.encode()
-    file = describe(path, data, text, LANGUAGES, GRAMMARS, size=len(data), mtime_ns=0, sha256=b"")
+    file = describe_file(path, data, text, LANGUAGES, GRAMMARS, size=len(data), mtime_ns=0, sha256=b"")
     return decode_outline(file.outline), [
-        Placed(start, stop, piece.symbol) for (start, stop), piece in zip(file.spans, file.pieces, strict=True)
+        ChunkLocation(start, stop, piece.symbol) for (start, stop), piece in zip(file.spans, file.chunks, strict=True)
     ]
 
 
-def made(path: str, text: str) -> list[Capsule]:
-    return capsules(path, text.encode(), *described(path, text))
+def made(path: str, text: str) -> list[ChunkEmbeddingText]:
+    return build_chunk_texts(path, text.encode(), *described(path, text))
 
 
 def test_a_capsule_begins_with_path_chain_and_signature() -> None:
@@ -56,8 +56,8 @@ def test_a_capsule_begins_with_path_chain_and_signature() -> None:
     numbers = {symbol.name: number for number, symbol in enumerate(outline.symbols)}
     data = PYTHON.encode()
     start, stop = data.index(b"    def acquire"), data.index(b"\n\ndef")
-    chunks = [Placed(start, stop, numbers["acquire"]), Placed(stop + 2, len(data), numbers["größe"])]
-    acquire, size = capsules("src/pool.py", data, outline, chunks)
+    chunks = [ChunkLocation(start, stop, numbers["acquire"]), ChunkLocation(stop + 2, len(data), numbers["größe"])]
+    acquire, size = build_chunk_texts("src/pool.py", data, outline, chunks)
     assert acquire.head == "src/pool.py | Pool.acquire | def acquire("
     assert size == ("src/pool.py | größe | def größe(pool):", "def größe(pool):\n    return len(pool._free)")
 
@@ -77,13 +77,15 @@ def test_a_section_is_headed_by_its_breadcrumb() -> None:
 
 def test_a_stale_symbol_number_costs_the_chain_and_nothing_else() -> None:
     outline, _ = described("src/pool.py", PYTHON)
-    (capsule,) = capsules("src/pool.py", b"x\xff", outline, [Placed(0, 2, 999)])
+    (capsule,) = build_chunk_texts("src/pool.py", b"x\xff", outline, [ChunkLocation(0, 2, 999)])
     assert capsule == ("src/pool.py", "x\N{REPLACEMENT CHARACTER}")
 
 
 @given(st.text(alphabet="ab\n é", max_size=120), st.integers(1, 30))
 def test_windows_together_are_the_body_and_none_is_too_long(body: str, chars_max: int) -> None:
-    parts = [text.removeprefix("head\n") for text in windows(Capsule("head", body), chars_max=chars_max)]
+    parts = [
+        text.removeprefix("head\n") for text in split_windows(ChunkEmbeddingText("head", body), chars_max=chars_max)
+    ]
     assert "".join(parts) == body
     assert all(len(part) <= chars_max for part in parts)
     lines = body.split("\n")
@@ -92,25 +94,25 @@ def test_windows_together_are_the_body_and_none_is_too_long(body: str, chars_max
 
 
 def test_each_window_has_the_head_as_often_as_asked() -> None:
-    texts = windows(Capsule("a.py | run", "one\ntwo\n"), heads=2, chars_max=4)
+    texts = split_windows(ChunkEmbeddingText("a.py | run", "one\ntwo\n"), heads=2, chars_max=4)
     assert texts == ["a.py | run\na.py | run\none\n", "a.py | run\na.py | run\ntwo\n"]
 
 
 def test_a_card_names_a_file_its_folders_its_purpose_and_what_it_defines() -> None:
     outline, _ = described("src/net/connPool.py", PYTHON)
-    text = card("src/net/connPool.py", "Keeps connections.", card_names(outline))
+    text = build_file_summary("src/net/connPool.py", "Keeps connections.", summary_names(outline))
     assert text == "conn pool | src net | Keeps connections. | pool größe acquire"
 
 
-@given(st.text(max_size=50), st.text(max_size=2 * CARD_DOC_CHARS), st.lists(st.text(max_size=20), max_size=60))
+@given(st.text(max_size=50), st.text(max_size=2 * SUMMARY_DOC_CHARS), st.lists(st.text(max_size=20), max_size=60))
 def test_a_card_can_be_made_of_anything_and_stays_small(path: str, doc: str, names: list[str]) -> None:
-    longest = sum(2 * len(name) + 1 for name in sorted(names, key=len)[-CARD_NAMES_MAX:])
-    assert len(card(path, doc, names)) <= 4 * len(path) + CARD_DOC_CHARS + 2 * longest + 20
+    longest = sum(2 * len(name) + 1 for name in sorted(names, key=len)[-SUMMARY_NAMES_MAX:])
+    assert len(build_file_summary(path, doc, names)) <= 4 * len(path) + SUMMARY_DOC_CHARS + 2 * longest + 20
 
 
 def test_outer_definitions_come_before_inner_ones_on_a_card() -> None:
-    many = "".join(f"class Outer{n}:\n    def inner{n}(self): ...\n\n" for n in range(CARD_NAMES_MAX))
+    many = "".join(f"class Outer{n}:\n    def inner{n}(self): ...\n\n" for n in range(SUMMARY_NAMES_MAX))
     outline, _ = described("many.py", many)
-    text = card("many.py", "", card_names(outline))
-    assert f"{CARD_NAMES_MAX - 1}" in text
+    text = build_file_summary("many.py", "", summary_names(outline))
+    assert f"{SUMMARY_NAMES_MAX - 1}" in text
     assert "inner" not in text

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.index.describe import describe
+from context_engine.index.describe import describe_file
 from context_engine.index.importance import DAMPING, ROUNDS, SCALE, importance
 from context_engine.index.postings import SegmentBuilder
 from context_engine.index.segment import Segment
@@ -40,7 +40,7 @@ def segment_of(files: dict[str, str]) -> Segment:
     builder = SegmentBuilder()
     for path, text in files.items():
         data = text.encode()
-        builder.add(describe(path, data, text, LANGUAGES, GRAMMARS, size=len(data), mtime_ns=1, sha256=b""))
+        builder.add(describe_file(path, data, text, LANGUAGES, GRAMMARS, size=len(data), mtime_ns=1, sha256=b""))
     return builder.build()
 
 

@@ -233,7 +233,7 @@ def knobs(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
 def shared_parts(engine: Engine) -> int:
     """Of how many segments the shared index is made."""
     store: Any = engine._store
-    return len(store.parts())
+    return len(store.segment_refs())
 
 
 def test_an_archive_goes_from_a_shared_store_to_a_machine_and_back(
@@ -361,7 +361,7 @@ def test_every_byte_of_a_large_segment_is_compared_too(pieces: Path) -> None:
     victim.unlink()
     victim.write_bytes(flipped(content))
     assert segment.load(victim, bytes_checked_max=0).files
-    assert "damaged" in segment.problem(victim)
+    assert "damaged" in segment.find_damage(victim)
 
 
 def test_a_damaged_list_begins_the_index_anew(pieces: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from context_engine.engine import Engine, Query, Settings
 from context_engine.index import index_job
 from context_engine.index.embedded_store import EmbeddedStore
-from context_engine.index.index_copy import copied, seed
+from context_engine.index.index_copy import copy_generation, seed
 from context_engine.repo.worktrees import siblings
 from tests.support.engines import answers, cache_for, indexed, open_engine
 from tests.support.trees import commit, git, repository, tree
@@ -46,8 +46,8 @@ def described(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         paths.append(path)
         return describe(path, *args, **kwargs)
 
-    describe = index_job.describe
-    monkeypatch.setattr(index_job, "describe", watched)
+    describe = index_job.describe_file
+    monkeypatch.setattr(index_job, "describe_file", watched)
     return paths
 
 
@@ -153,7 +153,7 @@ def test_a_copy_is_consistent_while_somebody_writes(first: Path, tmp_path: Path)
         try:
             for number in range(12):
                 target = tmp_path / f"copy{number}" / "g-000001"
-                names = copied(engine.cache_folder / generation, target)
+                names = copy_generation(engine.cache_folder / generation, target)
                 assert {path.name for path in target.glob("*.seg")} == set(names)
                 (target.parent / "CURRENT").write_text("g-000001")
                 store = EmbeddedStore(target.parent)

@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 from context_engine.embedding.vector_rows import KEY_BYTES, Rows, Space
 from context_engine.errors import Cancelled, NotIndexed, StorageBusy, StoreUnavailable
 from context_engine.index.embedded_store import SCHEMA_VERSION, EmbeddedStore
-from context_engine.index.index_migration import moved
+from context_engine.index.index_migration import migrate
 from context_engine.index.shared_store import SharedStore
-from context_engine.index.tenants import remove, tenants
+from context_engine.index.tenants import list_tenants, remove_tenant
 from context_engine.model import Progress
 from context_engine.sharing import postgres_store, qdrant_store, remote_store
 from context_engine.sharing.remote_store import Depot
@@ -95,13 +95,13 @@ def broken_off(source: Any, target: SharedStore, after_bytes: int | None = MOST_
             cancel.set()
 
     with pytest.raises(Cancelled) as refused:
-        moved(source, target, tell=watch, cancel=cancel)
+        migrate(source, target, tell=watch, cancel=cancel)
     assert "goes on" in refused.value.suggestion
 
 
 def pieces_of(store: SharedStore) -> int:
     """How many pieces its segments take; what was committed twice is there once."""
-    return sum(-(-size // PIECE_BYTES) for size in {part.name: part.size for part in store.parts()}.values())
+    return sum(-(-size // PIECE_BYTES) for size in {part.name: part.size for part in store.segment_refs()}.values())
 
 
 # -- broken off ---------------------------------------------------------------------------------------------------
@@ -111,13 +111,13 @@ def test_what_has_arrived_is_not_sent_again(here: EmbeddedStore, there: SharedSt
     broken_off(here, there)
     first = len(sent)
     steps: list[Progress] = []
-    assert moved(here, there, tell=steps.append).files == 3
+    assert migrate(here, there, tell=steps.append).files == 3
     assert first == 3
     assert len(sent) == pieces_of(there), "each piece once"
     assert (holding(there.snapshot(), "cat"), there.check()) == (["lion.py", "lynx.py", "tiger.py"], [])
     told = [step for step in steps if step.stage == "sending"]
     assert [step.done for step in told] == sorted(step.done for step in told)
-    assert told[-1].done == told[-1].total == sum(part.size for part in there.parts())
+    assert told[-1].done == told[-1].total == sum(part.size for part in there.segment_refs())
 
 
 def test_until_all_has_arrived_readers_see_what_was_there(
@@ -129,7 +129,7 @@ def test_until_all_has_arrived_readers_see_what_was_there(
     for each in (there, reader):
         assert (holding(each.snapshot(), "dodo"), set(each.files())) == (["old.py"], {"old.py"})
         assert each.check() == []
-    moved(here, there)
+    migrate(here, there)
     assert set(reader.files()) == {"lion.py", "tiger.py", "lynx.py"}
 
 
@@ -139,7 +139,7 @@ def test_an_edit_between_two_tries_costs_the_edit(here: EmbeddedStore, there: Sh
     assert there.snapshot() is None
     before = len(sent)
     fill(here, {"lion.py": "lion king"}, removed=["lynx.py"])
-    moved(here, there)
+    migrate(here, there)
     assert len(set(sent[before:])) == 1
     assert (holding(there.snapshot(), "king"), set(there.files())) == (["lion.py"], {"lion.py", "tiger.py"})
 
@@ -148,8 +148,8 @@ def test_what_nobody_goes_on_with_is_dropped_by_the_next_commit(here: EmbeddedSt
     broken_off(here, there, after_bytes=None)
     assert len(there.depot.sizes(there.repository)) == 3
     fill(there, {"a.py": "dodo"})
-    assert {part.name for part in there.parts()} == set(there.depot.sizes(there.repository))
-    assert there.depot.taken(there.repository) == sum(part.size for part in there.parts())
+    assert {part.name for part in there.segment_refs()} == set(there.depot.sizes(there.repository))
+    assert there.depot.taken(there.repository) == sum(part.size for part in there.segment_refs())
 
 
 def test_a_commit_of_much_that_breaks_off_goes_on_too(there: SharedStore, sent: list[str]) -> None:
@@ -177,13 +177,13 @@ def test_a_commit_of_much_that_breaks_off_goes_on_too(there: SharedStore, sent: 
 def test_only_who_may_write_sends(here: EmbeddedStore, there: SharedStore, place: Depot, tmp_path: Path) -> None:
     other = SharedStore(tmp_path / "other", place, f"{tmp_path}/app")
     with other.writer(), pytest.raises(StorageBusy):
-        moved(here, there)
-    moved(here, there)
+        migrate(here, there)
+    migrate(here, there)
 
 
 def test_nothing_is_moved_of_nothing(there: SharedStore, tmp_path: Path) -> None:
     with closing(EmbeddedStore(tmp_path / "empty")) as empty, pytest.raises(NotIndexed):
-        moved(empty, there)
+        migrate(empty, there)
     assert there.depot.repositories() == [] or there.repository not in there.depot.repositories()
 
 
@@ -198,9 +198,9 @@ def test_a_database_that_goes_away_in_the_middle(
 
     with closing(store_at(tmp_path / "there", address)) as there:
         with pytest.raises(StoreUnavailable):
-            moved(here, there, tell=cut)
+            migrate(here, there, tell=cut)
         first = len(sent)
-        assert moved(here, there).files == 3
+        assert migrate(here, there).files == 3
         assert first == 2, "the piece that arrived, and the one that was under way"
         assert len(sent) == 1 + pieces_of(there)
 
@@ -223,9 +223,9 @@ def test_a_qdrant_that_goes_away_in_the_middle(
     with monkeypatch.context() as patched:
         patched.setattr(client, "upsert", refuse)
         with pytest.raises(StoreUnavailable):
-            moved(here, there)
+            migrate(here, there)
     assert len(sent) == 2, "after the lease"
-    assert moved(here, there).files == 3
+    assert migrate(here, there).files == 3
     assert len(sent) == pieces_of(there)
 
 
@@ -234,7 +234,7 @@ KILLED = """
     from pathlib import Path
     from context_engine.sharing import postgres_store, remote_store
     from context_engine.index.embedded_store import EmbeddedStore
-    from context_engine.index.index_migration import moved
+    from context_engine.index.index_migration import migrate
     from tests.contracts.test_shared_store import store_at
     here, there, address, least = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], int(sys.argv[4])
     remote_store.PIECE_BYTES = postgres_store.PIECE_BYTES = 1_000
@@ -244,7 +244,7 @@ KILLED = """
             print("so far", flush=True)
             sys.stdin.readline()
 
-    moved(EmbeddedStore(here), store_at(there, address), tell=tell)
+    migrate(EmbeddedStore(here), store_at(there, address), tell=tell)
 """
 
 
@@ -267,7 +267,7 @@ def test_a_move_that_is_killed_goes_on(
                 process.send_signal(signal.SIGKILL)
             assert reader.snapshot() is None
         with closing(store_at(tmp_path / "there", address)) as there:
-            assert moved(here, there).files == 3
+            assert migrate(here, there).files == 3
             assert 0 < len(sent) < pieces_of(there)
         assert (holding(reader.snapshot(), "cat"), reader.check()) == (["lion.py", "lynx.py", "tiger.py"], [])
 
@@ -326,21 +326,21 @@ def test_whatever_was_done_to_an_index_it_arrives_as_it_is(
         there = SharedStore(folder / "there", qdrant_store.QdrantDepot("qdrant://memory", lambda: client), "app")
         told = known(here)
         for source, target in ((here, there), (there, back)):
-            moved(source, target)
+            migrate(source, target)
             assert known(target) == told
 
 
 def test_what_is_not_here_yet_is_fetched_with_a_count(
     here: EmbeddedStore, there: SharedStore, place: Depot, tmp_path: Path
 ) -> None:
-    moved(here, there)
+    migrate(here, there)
     server = SharedStore(tmp_path / "server", place, f"{tmp_path}/app", shares=False)
     steps: list[Progress] = []
     with closing(EmbeddedStore(tmp_path / "back")) as back:
-        moved(server, back, tell=steps.append)
+        migrate(server, back, tell=steps.append)
         assert known(back) == known(here)
     fetched = [step for step in steps if step.stage == "fetching"]
-    assert fetched[-1].done == fetched[-1].total == sum(part.size for part in there.parts())
+    assert fetched[-1].done == fetched[-1].total == sum(part.size for part in there.segment_refs())
     assert len(fetched) > 3, "told with each piece"
 
 
@@ -351,12 +351,12 @@ def test_a_list_says_what_lies_there_and_what_was_broken_off(
     here: EmbeddedStore, there: SharedStore, place: Depot, tmp_path: Path
 ) -> None:
     half = SharedStore(tmp_path / "half", place, f"{tmp_path}/half")
-    moved(here, there)
+    migrate(here, there)
     broken_off(here, half)
-    found = {each.repository: each for each in tenants(place) if each.repository.startswith(str(tmp_path))}
+    found = {each.repository: each for each in list_tenants(place) if each.repository.startswith(str(tmp_path))}
     whole, begun = found[f"{tmp_path}/app"], found[f"{tmp_path}/half"]
     assert (whole.schema, whole.files, whole.chunks) == (SCHEMA_VERSION, 3, 3)
-    assert whole.bytes == sum(part.size for part in there.parts())
+    assert whole.bytes == sum(part.size for part in there.segment_refs())
     assert whole.committed_at > 1_700_000_000
     assert (begun.bytes, begun.files, begun.chunks, begun.committed_at) == (MOST_BYTES, None, None, 0)
 
@@ -365,15 +365,15 @@ def test_what_is_removed_is_gone_for_all_and_can_be_put_there_anew(
     here: EmbeddedStore, there: SharedStore, place: Depot, tmp_path: Path
 ) -> None:
     half, kept = SharedStore(tmp_path / "half", place, f"{tmp_path}/half"), Dictionary()
-    moved(here, there)
+    migrate(here, there)
     broken_off(here, half)
     for name in ("app", "half"):
-        remove(place, kept, f"{tmp_path}/{name}")
+        remove_tenant(place, kept, f"{tmp_path}/{name}")
         with pytest.raises(NotIndexed) as refused:
-            remove(place, kept, f"{tmp_path}/{name}")
+            remove_tenant(place, kept, f"{tmp_path}/{name}")
         assert f"{tmp_path}/{name}" not in refused.value.suggestion
     assert (there.snapshot(), place.sizes(half.repository)) == (None, {})
-    assert moved(here, there).files == 3
+    assert migrate(here, there).files == 3
 
 
 def vectors_of(repository: str) -> Dictionary:
@@ -387,13 +387,13 @@ def vectors_of(repository: str) -> Dictionary:
 def test_the_last_index_of_a_repository_takes_its_vectors_with_it(
     here: EmbeddedStore, there: SharedStore, place: Depot, tmp_path: Path
 ) -> None:
-    moved(here, there)
+    migrate(here, there)
     older, kept = f"{SCHEMA_VERSION - 1}/{tmp_path}/app", vectors_of(f"{tmp_path}/app")
     with place.writing(older, 0):
         place.commit(older, 0, b"what this release cannot read", {}, ())
-    remove(place, kept, f"{tmp_path}/app", SCHEMA_VERSION - 1)
+    remove_tenant(place, kept, f"{tmp_path}/app", SCHEMA_VERSION - 1)
     assert sum(kept.held(f"{tmp_path}/app").values()) == 1
-    remove(place, kept, f"{tmp_path}/app")
+    remove_tenant(place, kept, f"{tmp_path}/app")
     assert sum(kept.held(f"{tmp_path}/app").values()) == 0
 
 
@@ -401,9 +401,9 @@ def test_an_index_of_another_release_is_listed_and_removed_by_its_number(place: 
     older, kept = f"{SCHEMA_VERSION - 1}/{tmp_path}/app", vectors_of(f"{tmp_path}/app")
     with place.writing(older, 0):
         place.commit(older, 0, b"what this release cannot read", {}, ())
-    (entry,) = [each for each in tenants(place) if each.repository == f"{tmp_path}/app"]
+    (entry,) = [each for each in list_tenants(place) if each.repository == f"{tmp_path}/app"]
     assert (entry.schema, entry.files) == (SCHEMA_VERSION - 1, None)
     with pytest.raises(NotIndexed):
-        remove(place, kept, f"{tmp_path}/app")
-    remove(place, kept, f"{tmp_path}/app", SCHEMA_VERSION - 1)
+        remove_tenant(place, kept, f"{tmp_path}/app")
+    remove_tenant(place, kept, f"{tmp_path}/app", SCHEMA_VERSION - 1)
     assert older not in place.repositories()

@@ -13,7 +13,7 @@ import pytest
 
 from context_engine.engine import Engine
 from context_engine.errors import Cancelled, StorageCorrupt, StoreUnavailable
-from context_engine.index.index_repair import examined, mend
+from context_engine.index.index_repair import find_problems, repair
 from context_engine.index.shared_store import SharedStore
 from context_engine.model import Progress
 from context_engine.sharing.remote_store import Depot
@@ -64,7 +64,7 @@ def drop_there(store: SharedStore, name: str, _: Path) -> None:
     """The database has nothing of a segment any more, though its list names it."""
     held = store.depot.held(store.repository)
     with store.depot.writing(store.repository, 0):
-        rest = [part.name for part in store.parts() if part.name != name]
+        rest = [part.name for part in store.segment_refs() if part.name != name]
         store.depot.commit(store.repository, held.revision, held.manifest or b"", {}, rest)
 
 
@@ -80,63 +80,63 @@ DAMAGES: dict[str, Damage] = {"damaged": spoil_there, "missing": drop_there}
 
 @pytest.mark.parametrize("how", DAMAGES)
 def test_what_the_database_lost_is_put_back_by_who_has_it_and_shares(how: str, team: Team, tmp_path: Path) -> None:
-    victim = team.ci.parts()[1]
+    victim = team.ci.segment_refs()[1]
     DAMAGES[how](team.ci, victim.name, tmp_path)
     for each in team:
-        assert examined(each) == (f"segment {victim.number} is {how} on the shared store {each.depot.name}",)
-    told = mend(team.reader)
+        assert find_problems(each) == (f"segment {victim.number} is {how} on the shared store {each.depot.name}",)
+    told = repair(team.reader)
     assert (told.left, told.restored, told.files_lost) == (told.problems, 0, 0), "a reader changes nothing"
-    assert len(examined(team.ci)) == 1
-    told = mend(team.ci)
+    assert len(find_problems(team.ci)) == 1
+    told = repair(team.ci)
     assert (told.restored, told.fetched, told.files_lost, told.left) == (1, 0, 0, ())
-    assert [examined(each) for each in team] == [(), ()]
+    assert [find_problems(each) for each in team] == [(), ()]
     fresh = SharedStore(tmp_path / "fresh", team.ci.depot, f"{tmp_path}/app", shares=False)
     assert holding(fresh.snapshot(), "cat") == ["lion.py", "lynx.py", "tiger.py"]
 
 
 def test_what_is_damaged_here_is_fetched_again(team: Team) -> None:
     for each in team:
-        victim = each.parts()[2]
+        victim = each.segment_refs()[2]
         spoil_here(each, victim.name)
-        assert examined(each) == (f"segment {victim.number} is damaged on this machine",)
-        told = mend(each)
+        assert find_problems(each) == (f"segment {victim.number} is damaged on this machine",)
+        told = repair(each)
         assert (told.fetched, told.restored, told.files_lost, told.left) == (1, 0, 0, ())
-        assert examined(each) == ()
+        assert find_problems(each) == ()
 
 
 def test_what_does_not_lie_here_is_no_damage(team: Team) -> None:
-    for part in team.reader.parts():
+    for part in team.reader.segment_refs():
         team.reader.path(part.name).unlink()
-    assert examined(team.reader) == ()
-    assert mend(team.reader).problems == ()
+    assert find_problems(team.reader) == ()
+    assert repair(team.reader).problems == ()
 
 
 @pytest.mark.parametrize("how", DAMAGES)
 def test_what_nobody_has_is_forgotten_and_the_rest_stays(how: str, team: Team, tmp_path: Path) -> None:
-    victim = team.ci.parts()[0]
+    victim = team.ci.segment_refs()[0]
     DAMAGES[how](team.ci, victim.name, tmp_path)
     spoil_here(team.ci, victim.name)
     team.reader.path(victim.name).unlink()
-    told = mend(team.ci)
+    told = repair(team.ci)
     assert (told.files_lost, told.restored, told.is_anew) == (1, 0, False)
     assert f"{how} on the shared store" in told.problems[0] and "on this machine" in told.problems[0]
     for each in team:
-        assert (set(each.files()), examined(each)) == ({"tiger.py", "lynx.py"}, ())
+        assert (set(each.files()), find_problems(each)) == ({"tiger.py", "lynx.py"}, ())
     with team.ci.writer() as writer:
         assert writer.is_unfinished, "the next run reads it again and weighs all anew"
 
 
 def test_what_was_indexed_here_alone_and_lost_is_forgotten_here(team: Team) -> None:
     fill(team.reader, {"puma.py": "puma cat"})
-    (mine,) = (part for part in team.reader.parts() if part.name not in team.reader.lodged())
+    (mine,) = (part for part in team.reader.segment_refs() if part.name not in team.reader.uploaded_names())
     for damage in (spoil_here, lambda store, name: store.path(name).unlink()):
         fill(team.reader, {"puma.py": "puma cat"})
         damage(team.reader, mine.name)
-        told = mend(team.reader)
+        told = repair(team.reader)
         assert (told.files_lost, told.left) == (1, ())
         assert set(team.reader.files()) == {"lion.py", "tiger.py", "lynx.py"}
         assert team.reader.generation() != team.ci.generation()
-    assert (examined(team.ci), examined(team.reader)) == ((), ())
+    assert (find_problems(team.ci), find_problems(team.reader)) == ((), ())
 
 
 def test_a_list_of_this_machine_that_cannot_be_read_gives_way_to_that_of_the_team(team: Team) -> None:
@@ -151,19 +151,19 @@ def test_a_list_of_this_machine_that_cannot_be_read_gives_way_to_that_of_the_tea
 
 def test_the_bytes_of_both_sides_are_counted_and_looking_can_be_ended(team: Team) -> None:
     steps: list[Progress] = []
-    examined(team.ci, tell=steps.append)
-    assert steps[-1].done == steps[-1].total == 2 * sum(part.size for part in team.ci.parts())
+    find_problems(team.ci, tell=steps.append)
+    assert steps[-1].done == steps[-1].total == 2 * sum(part.size for part in team.ci.segment_refs())
 
     cancel, seen = threading.Event(), len(steps)
     cancel.set()
     with pytest.raises(Cancelled):
-        examined(team.ci, tell=steps.append, cancel=cancel)
+        find_problems(team.ci, tell=steps.append, cancel=cancel)
     assert len(steps) == seen + 1
 
 
 def test_a_quick_look_fetches_nothing(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(team.ci.depot, "fetch", None)
-    assert examined(team.ci, thorough=False) == ()
+    assert find_problems(team.ci, thorough=False) == ()
 
 
 @cache
@@ -175,10 +175,10 @@ def test_while_the_database_is_away_nothing_is_mended(tmp_path: Path) -> None:
     with closing(store_at(tmp_path, own_database())) as store:
         fill(store, {"a.py": "lion"})
         with forbid(own_database()):
-            assert "does not answer" in examined(store)[0]
+            assert "does not answer" in find_problems(store)[0]
             with pytest.raises(StoreUnavailable):
-                mend(store)
-        assert (mend(store).problems, store.clear() > 0) == ((), True)
+                repair(store)
+        assert (repair(store).problems, store.clear() > 0) == ((), True)
 
 
 def test_a_list_on_the_database_that_cannot_be_read_begins_the_index_anew(tmp_path: Path) -> None:
@@ -186,8 +186,8 @@ def test_a_list_on_the_database_that_cannot_be_read_begins_the_index_anew(tmp_pa
     with closing(store_at(tmp_path / "one", address)) as store:
         fill(store, {"a.py": "lion"})
         sql(address, "UPDATE context_engine.manifest SET content = '\\xc1', revision = revision + 1")
-        assert "cannot be read" in examined(store)[0]
-        assert mend(store).is_anew
+        assert "cannot be read" in find_problems(store)[0]
+        assert repair(store).is_anew
         with pytest.raises(StorageCorrupt):
             store.snapshot()
         store.clear()
@@ -212,7 +212,7 @@ def test_after_a_repair_both_machines_answer_as_before(tmp_path: Path) -> None:
         laptop.index()
         before = [answers(each, asked) for each in (ci, laptop)]
         stores: list[Any] = [each._store for each in (ci, laptop)]
-        first, second = stores[0].parts()
+        first, second = stores[0].segment_refs()
         drop_there(stores[0], first.name, tmp_path)
         spoil_here(stores[0], first.name)
         stores[1].path(first.name).unlink()

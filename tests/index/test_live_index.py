@@ -161,7 +161,7 @@ def test_a_branch_switch_is_one_batch(tmp_path: Path) -> None:
         generation = engine.status().generation
         git(root, "checkout", "--quiet", "other")
         engine._live.watching = True
-        engine._live.note(frozenset({".git/HEAD", *MANY}))
+        engine._live.mark_stale(frozenset({".git/HEAD", *MANY}))
         seen = set()
 
         def switched() -> bool:
@@ -170,7 +170,7 @@ def test_a_branch_switch_is_one_batch(tmp_path: Path) -> None:
             texts = [hit.chunk.text for hit in engine.search(Query("zebra okapi", 200)).hits]  # one answer, one state
             counts = sum("zebra" in text for text in texts), sum("okapi" in text for text in texts)
             seen.add(counts)
-            return engine._live.freshness() == "fresh" and counts[1] == len(MANY)
+            return engine._live.describe_freshness() == "fresh" and counts[1] == len(MANY)
 
         until(switched)
         assert seen <= {(len(MANY), 0), (0, len(MANY))}, "somebody saw half a switch"
@@ -342,8 +342,8 @@ def test_a_workspace_that_was_deleted_raises_nothing_in_the_background(tmp_path:
         root.rmdir()
         with suppress(Exception):
             engine.search(Query("lion"))
-        engine._live.note(frozenset({"a.py"}))
-        until(lambda: engine._live.last_error or not engine._live.stale())
+        engine._live.mark_stale(frozenset({"a.py"}))
+        until(lambda: engine._live.last_error or not engine._live.stale_files())
 
 
 def test_closing_ends_the_thread_even_in_the_middle_of_a_run(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.index import segment as segments
-from context_engine.index.chunking import Piece
-from context_engine.index.embedding_text import Capsule
+from context_engine.index.chunking import ChunkSpan
+from context_engine.index.embedding_text import ChunkEmbeddingText
 from context_engine.index.postings import LESSER_WEIGHT, IndexedFile, SegmentBuilder
 from context_engine.index.segment import CHUNK_FIELDS, FILE_FIELDS, LENGTH_FIELDS, Segment, term_hashes
 from context_engine.index.snapshot import Snapshot
@@ -33,7 +33,7 @@ def a_file(draw: st.DrawFn, path: str) -> IndexedFile:
     text = "\n".join(bodies)
     pieces, start = [], 0
     for line, body in enumerate(bodies, 1):
-        pieces.append(Piece(line, line, start, start + len(body), "definitions", -1))
+        pieces.append(ChunkSpan(line, line, start, start + len(body), "definitions", -1))
         start += len(body) + 1
     lines = st.integers(1, len(bodies))
     return IndexedFile(
@@ -45,15 +45,15 @@ def a_file(draw: st.DrawFn, path: str) -> IndexedFile:
         sha256=path.encode(),
         outline=b"",
         text=text,
-        pieces=pieces,
+        chunks=pieces,
         spans=[(piece.start, piece.stop) for piece in pieces],
         names=sorted(draw(st.lists(st.tuples(st.sampled_from(WORDS), st.sampled_from([2, 6, 10]), lines), max_size=3))),
         headings=draw(st.lists(st.sampled_from(WORDS), max_size=2)),
         doc=draw(texts),
         tags=draw(st.lists(st.sampled_from(["auth", "web api"]), unique=True)),
-        piece_tags=draw(st.dictionaries(st.integers(0, len(bodies) - 1), st.just(["inline"]), max_size=2)),
-        capsules=[Capsule(path, body) for body in bodies],
-        card=draw(texts),
+        chunk_tags=draw(st.dictionaries(st.integers(0, len(bodies) - 1), st.just(["inline"]), max_size=2)),
+        chunk_texts=[ChunkEmbeddingText(path, body) for body in bodies],
+        summary=draw(texts),
     )
 
 
@@ -90,9 +90,9 @@ def by_hand(files: list[IndexedFile]) -> tuple[dict[str, Counts], dict[str, list
         for part in parts:
             counts["stem"][part][number] = 1
         lengths["stem"].append(len(parts))
-        for index, piece in enumerate(file.pieces):
+        for index, piece in enumerate(file.chunks):
             document("body", chunk, words(file.text[piece.start : piece.stop]))
-            for tag in (*file.tags, *file.piece_tags.get(index, ())):
+            for tag in (*file.tags, *file.chunk_tags.get(index, ())):
                 counts["tag"][tag][chunk] = 1
             for name, weight, line in file.names:
                 if line == piece.first:
@@ -135,8 +135,8 @@ def test_columns_hold_what_the_files_had(files: list[IndexedFile]) -> None:
     segment = built(files)
     assert segment.heaps["path"].texts() == [file.path for file in files]
     assert [segment.languages[code] for code in segment.file["language"].tolist()] == [f.language for f in files]
-    assert np.diff(segment.chunk_starts.astype(int)).tolist() == [len(file.pieces) for file in files]
-    assert segment.chunk["first"].tolist() == [piece.first for file in files for piece in file.pieces]
+    assert np.diff(segment.chunk_starts.astype(int)).tolist() == [len(file.chunks) for file in files]
+    assert segment.chunk["first"].tolist() == [piece.first for file in files for piece in file.chunks]
 
 
 @given(indexed_files(), st.data())
@@ -192,8 +192,8 @@ def told(snapshot: Snapshot, field: str, hashes: np.ndarray) -> object:
 
 def test_a_segment_comes_back_from_the_disk_as_it_was_written(tmp_path: Path) -> None:
     file = IndexedFile(
-        "ä.py", "python", 0, 3, 5, b"s", b"o", "getUser pool", [Piece(1, 1, 0, 12, "data", 0)], [(0, 12)],
-        [("getUser", 10, 1)], [], "", ["t"], {}, [Capsule("ä.py", "getUser pool")], "ä",
+        "ä.py", "python", 0, 3, 5, b"s", b"o", "getUser pool", [ChunkSpan(1, 1, 0, 12, "data", 0)], [(0, 12)],
+        [("getUser", 10, 1)], [], "", ["t"], {}, [ChunkEmbeddingText("ä.py", "getUser pool")], "ä",
     )  # fmt: skip
     made = built([file, file])
     segments.write(made, tmp_path / "1.seg")

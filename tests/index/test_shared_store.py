@@ -176,13 +176,13 @@ def test_a_first_index_is_searched_here_while_it_is_made_and_shared_when_it_is_w
 def test_what_was_merged_is_neither_here_nor_in_the_depot(machine: Callable[..., SharedStore], tmp_path: Path) -> None:
     ci = machine("ci")
     in_rounds(ci)
-    manifest = ci._now()
+    manifest = ci._current_manifest()
     assert manifest is not None and len(manifest.names) == 1
     assert segments(tmp_path / "ci") == set(ci.depot.sizes(ci.repository)) == manifest.names
     with ci.writer() as writer:
         put(writer, {"more.py": "tiger"})
         writer.compact(everything=True)
-    manifest = ci._now()
+    manifest = ci._current_manifest()
     assert manifest is not None
     assert segments(tmp_path / "ci") == set(ci.depot.sizes(ci.repository)) == manifest.names, "of an update as well"
 

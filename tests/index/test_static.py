@@ -22,16 +22,16 @@ from context_engine.engine import Engine, Progress
 from context_engine.errors import Cancelled, StorageCorrupt
 from context_engine.index import postings
 from context_engine.index import segment as segments
-from context_engine.index.build import Builder
-from context_engine.index.describe import describe
+from context_engine.index.build import IndexBuilder
+from context_engine.index.describe import describe_file
 from context_engine.index.embedded_store import EmbeddedStore
-from context_engine.index.embedding_text import Placed, capsules, card, card_names
-from context_engine.index.encoder import CHUNK_HEADS, WIDTH, Encoder
+from context_engine.index.embedding_text import ChunkLocation, build_chunk_texts, build_file_summary, summary_names
+from context_engine.index.encoder import CHUNK_HEADS, WIDTH, StaticEncoder
 from context_engine.index.postings import SegmentBuilder
 from context_engine.index.segment import Segment, StaticVectors
 from context_engine.index.snapshot import Snapshot
 from context_engine.index.stored_outline import decode_outline
-from context_engine.index.worker import Pool
+from context_engine.index.worker import WorkerPool
 from context_engine.languages import doc_head
 from tests.support.engines import GRAMMARS, LANGUAGES, grammars_folder, indexed, open_engine
 from tests.support.trees import tree
@@ -55,8 +55,8 @@ def table(path: Path, seed: int, dimensions: int = DIMENSIONS) -> Path:
 
 
 @pytest.fixture(scope="module")
-def toy(tmp_path_factory: pytest.TempPathFactory) -> Encoder:
-    return Encoder(table(tmp_path_factory.mktemp("table") / "toy.table", 1))
+def toy(tmp_path_factory: pytest.TempPathFactory) -> StaticEncoder:
+    return StaticEncoder(table(tmp_path_factory.mktemp("table") / "toy.table", 1))
 
 
 sources = st.lists(
@@ -71,11 +71,11 @@ sources = st.lists(
 )
 
 
-def built(files: list[tuple[str, str]], encoder: Encoder | None) -> Segment:
+def built(files: list[tuple[str, str]], encoder: StaticEncoder | None) -> Segment:
     builder = SegmentBuilder(encoder)
     for path, text in files:
         data = text.encode()
-        builder.add(describe(path, data, text, LANGUAGES, GRAMMARS, size=len(data), mtime_ns=1, sha256=b""))
+        builder.add(describe_file(path, data, text, LANGUAGES, GRAMMARS, size=len(data), mtime_ns=1, sha256=b""))
     return builder.build()
 
 
@@ -84,7 +84,7 @@ def held(vectors: StaticVectors | None) -> object:
     if vectors is None:
         return None
     return vectors.identity, *(
-        (rows.values.shape, rows.values.tobytes(), rows.scales.tobytes()) for rows in (vectors.chunk, vectors.card)
+        (rows.values.shape, rows.values.tobytes(), rows.scales.tobytes()) for rows in (vectors.chunk, vectors.summary)
     )
 
 
@@ -97,7 +97,7 @@ def keys(segment: Segment) -> tuple[bytes, bytes]:
 
 @given(sources, st.data())
 def test_merged_segments_hold_keys_and_vectors_of_the_living_in_their_order(
-    toy: Encoder, files: list[tuple[str, str]], data: st.DataObject
+    toy: StaticEncoder, files: list[tuple[str, str]], data: st.DataObject
 ) -> None:
     at = data.draw(st.integers(0, len(files)))
     lives = data.draw(st.lists(st.booleans(), min_size=len(files), max_size=len(files)))
@@ -136,7 +136,7 @@ def test_vectors_of_two_kinds_or_of_a_part_only_are_as_good_as_none(kinds: list[
 
 @given(sources, st.booleans())
 def test_a_segment_comes_back_from_the_disk_with_its_keys_and_vectors(
-    tmp_path_factory: pytest.TempPathFactory, toy: Encoder, files: list[tuple[str, str]], with_vectors: bool
+    tmp_path_factory: pytest.TempPathFactory, toy: StaticEncoder, files: list[tuple[str, str]], with_vectors: bool
 ) -> None:
     made = built(files, toy if with_vectors else None)
     if made.chunks:
@@ -151,7 +151,7 @@ def test_a_segment_comes_back_from_the_disk_with_its_keys_and_vectors(
 
 @given(sources, st.data())
 def test_a_snapshot_shows_the_rows_of_all_segments_where_they_lie(
-    toy: Encoder, files: list[tuple[str, str]], data: st.DataObject
+    toy: StaticEncoder, files: list[tuple[str, str]], data: st.DataObject
 ) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(files)), max_size=3)))
     parts = [built(files[a:b], toy) for a, b in pairwise([0, *cuts, len(files)])]
@@ -160,7 +160,7 @@ def test_a_snapshot_shows_the_rows_of_all_segments_where_they_lie(
     assert (shown is not None) == bool(files)
     if shown is None or whole is None:
         return
-    for name, chosen in (("chunk", shown.chunk), ("card", shown.card)):
+    for name, chosen in (("chunk", shown.chunk), ("summary", shown.summary)):
         rows = getattr(whole, name)
         assert [base for _, base in chosen] == np.cumsum([0, *(len(part) for part, _ in chosen)])[:-1].tolist()
         assert b"".join(part.values.tobytes() for part, _ in chosen) == rows.values.tobytes()
@@ -171,7 +171,9 @@ def test_a_snapshot_shows_the_rows_of_all_segments_where_they_lie(
 
 
 @given(sources)
-def test_vectors_do_not_depend_on_what_was_embedded_beside_them(toy: Encoder, files: list[tuple[str, str]]) -> None:
+def test_vectors_do_not_depend_on_what_was_embedded_beside_them(
+    toy: StaticEncoder, files: list[tuple[str, str]]
+) -> None:
     together = built(files, toy)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(postings, "ENCODED_AT_ONCE", 1)
@@ -185,9 +187,9 @@ def test_vectors_do_not_depend_on_what_was_embedded_beside_them(toy: Encoder, fi
     st.lists(st.sampled_from(["get", "file", "retry", "zoo"]), max_size=4).map(" ".join), st.integers(1, DIMENSIONS + 4)
 )
 def test_a_narrower_vector_is_the_beginning_of_the_whole_one_made_long_again(
-    tmp_path_factory: pytest.TempPathFactory, toy: Encoder, text: str, width: int
+    tmp_path_factory: pytest.TempPathFactory, toy: StaticEncoder, text: str, width: int
 ) -> None:
-    narrow = Encoder(table(tmp_path_factory.mktemp("narrow") / "t", 1), width=width)
+    narrow = StaticEncoder(table(tmp_path_factory.mktemp("narrow") / "t", 1), width=width)
     whole, cut = toy.query(text), narrow.query(text)
     assert whole is not None and cut is not None
     assert np.allclose(cut, unit(whole[None, :width])[0], atol=1e-6)
@@ -198,9 +200,9 @@ def test_a_narrower_vector_is_the_beginning_of_the_whole_one_made_long_again(
 
 def test_tables_and_widths_have_names_of_their_own_known_before_they_are_opened(tmp_path: Path) -> None:
     one, other = table(tmp_path / "1", 1), table(tmp_path / "2", 2)
-    encoders = [Encoder(one), Encoder(one), Encoder(other), Encoder(one, width=4)]
+    encoders = [StaticEncoder(one), StaticEncoder(one), StaticEncoder(other), StaticEncoder(one, width=4)]
     before = [encoder.identity for encoder in encoders]
-    assert all(encoder.opened() for encoder in encoders)
+    assert all(encoder.open() for encoder in encoders)
     assert [encoder.identity for encoder in encoders] == before
     assert before[0] == before[1]
     assert len(set(before)) == 3
@@ -214,8 +216,8 @@ def test_a_table_that_cannot_be_used_is_named_and_nobody_fails(tmp_path: Path, d
     path.write_bytes(data[:-4] if damage == "its end" else data)
     if damage == "all of it":
         path.unlink()
-    encoder = Encoder(path)
-    assert not encoder.opened()
+    encoder = StaticEncoder(path)
+    assert not encoder.open()
     assert (encoder.identity, encoder.query("get")) == ("", None)
     assert "broken.table" in encoder.problem
     with pytest.raises(StorageCorrupt, match=r"broken\.table"):
@@ -245,9 +247,9 @@ def texts_of(root: Path, snapshot: Snapshot, heads: int) -> tuple[list[str], lis
         language = LANGUAGES.detect(path, data[:200])
         assert language is not None
         first, after = snapshot.chunk_starts[number : number + 2].tolist()
-        placed = [Placed(*(column[chunk] for column in columns)) for chunk in range(first, after)]
-        chunks += [capsule.text(heads) for capsule in capsules(path, data, outline, placed)]
-        cards.append(card(path, doc_head(language, data), card_names(outline)))
+        placed = [ChunkLocation(*(column[chunk] for column in columns)) for chunk in range(first, after)]
+        chunks += [capsule.text(heads) for capsule in build_chunk_texts(path, data, outline, placed)]
+        cards.append(build_file_summary(path, doc_head(language, data), summary_names(outline)))
     return chunks, cards
 
 
@@ -274,7 +276,7 @@ def test_each_chunk_and_each_file_has_the_vector_of_its_text(tmp_path: Path) -> 
         parts = snapshot.static()
         assert parts is not None
         chunks, cards = texts_of(root, snapshot, CHUNK_HEADS)
-        for texts, found in ((chunks, parts.chunk), (cards, parts.card)):
+        for texts, found in ((chunks, parts.chunk), (cards, parts.summary)):
             wanted = unit(Static.shipped().embed(texts, "passage")[:, :WIDTH])
             rows = np.concatenate([rows.floats() for rows, _ in found])
             assert np.abs(rows - wanted).max() <= np.abs(wanted).max() / 127
@@ -284,7 +286,7 @@ def chunks_by_path(snapshot: Snapshot) -> dict[str, bytes]:
     """The bytes of each living file's vectors, those of its chunks and that of its card."""
     parts = snapshot.static()
     assert parts is not None
-    chunk, cards = (np.concatenate([rows.values for rows, _ in each]) for each in (parts.chunk, parts.card))
+    chunk, cards = (np.concatenate([rows.values for rows, _ in each]) for each in (parts.chunk, parts.summary))
     starts = snapshot.chunk_starts.tolist()
     return {
         path: chunk[starts[number] : starts[number + 1]].tobytes() + cards[number].tobytes()
@@ -297,12 +299,12 @@ def test_an_edit_changes_the_vectors_of_its_file_and_of_no_other(tmp_path: Path)
     with indexed(root) as engine:
         before = chunks_by_path(snapshot_of(engine))
         (root / "src/pool.py").write_text("def something_else():\n    return password\n", encoding="utf-8")
-        assert engine._builder.update_paths(["src/pool.py"])
+        assert engine._builder.index_paths(["src/pool.py"])
         after = chunks_by_path(snapshot_of(engine))
     assert {path for path in FILES if before[path] != after[path]} == {"src/pool.py"}
 
 
-def test_an_index_that_was_cancelled_goes_on_with_vectors(tmp_path: Path, toy: Encoder) -> None:
+def test_an_index_that_was_cancelled_goes_on_with_vectors(tmp_path: Path, toy: StaticEncoder) -> None:
     root = tree(tmp_path / "w", {f"{n}.py": f"def get_{n}(): ...\n" for n in range(9)})
     with Kept(tmp_path, root, toy) as kept:
         cancel = threading.Event()
@@ -312,8 +314,8 @@ def test_an_index_that_was_cancelled_goes_on_with_vectors(tmp_path: Path, toy: E
                 cancel.set()
 
         with pytest.raises(Cancelled):
-            kept.builder.run(progress=tell, cancel=cancel)
-        kept.builder.run()
+            kept.builder.index_workspace(progress=tell, cancel=cancel)
+        kept.builder.index_workspace()
         assert kept.identity() == toy.identity
 
 
@@ -323,13 +325,13 @@ def test_an_index_that_was_cancelled_goes_on_with_vectors(tmp_path: Path, toy: E
 class Kept:
     """A store and a builder on a workspace; `turn` hands it another encoder, as a new version of this package does."""
 
-    def __init__(self, folder: Path, root: Path, encoder: Encoder | None) -> None:
+    def __init__(self, folder: Path, root: Path, encoder: StaticEncoder | None) -> None:
         self.root, self.store = root, EmbeddedStore(folder / "store")
-        self._pool = Pool(0, grammars_folder=str(grammars_folder()))
+        self._pool = WorkerPool(0, grammars_folder=str(grammars_folder()))
         self.turn(encoder)
 
-    def turn(self, encoder: Encoder | None) -> None:
-        self.builder = Builder(
+    def turn(self, encoder: StaticEncoder | None) -> None:
+        self.builder = IndexBuilder(
             self.root, self.store, LANGUAGES, GRAMMARS, self._pool, bytes_max=1_000_000, encoder=encoder
         )
 
@@ -350,26 +352,26 @@ class Kept:
 
 
 @pytest.fixture
-def kept(tmp_path: Path, toy: Encoder) -> Iterator[Kept]:
+def kept(tmp_path: Path, toy: StaticEncoder) -> Iterator[Kept]:
     """An index with the vectors of `toy`."""
     with Kept(tmp_path, tree(tmp_path / "w", {"a.py": "def get(): ...\n", "b/c.py": "zoo = 1\n"}), toy) as kept:
-        kept.builder.run()
+        kept.builder.index_workspace()
         yield kept
 
 
-def test_the_same_vectors_are_not_made_again(kept: Kept, toy: Encoder) -> None:
+def test_the_same_vectors_are_not_made_again(kept: Kept, toy: StaticEncoder) -> None:
     before = kept.snapshot()
-    kept.turn(Encoder(toy._table))
-    kept.builder.run()
+    kept.turn(StaticEncoder(toy._table))
+    kept.builder.index_workspace()
     assert kept.snapshot() is before
     assert kept.identity() == toy.identity
 
 
-def test_other_vectors_are_made_beside_while_the_old_ones_serve(kept: Kept, toy: Encoder, tmp_path: Path) -> None:
-    other = Encoder(table(tmp_path / "other", 2))
+def test_other_vectors_are_made_beside_while_the_old_ones_serve(kept: Kept, toy: StaticEncoder, tmp_path: Path) -> None:
+    other = StaticEncoder(table(tmp_path / "other", 2))
     kept.turn(other)
     seen = []
-    report = kept.builder.run(progress=lambda step: seen.append((step.stage, kept.identity())))
+    report = kept.builder.index_workspace(progress=lambda step: seen.append((step.stage, kept.identity())))
     assert {identity for stage, identity in seen if stage in ("indexing", "finishing")} == {toy.identity}
     assert kept.identity() == other.identity
     assert kept.snapshot().generation == "g-000002"
@@ -380,48 +382,50 @@ def test_other_vectors_are_made_beside_while_the_old_ones_serve(kept: Kept, toy:
 def test_an_edit_taken_in_by_another_version_has_no_vectors_until_all_are_made_anew(
     kept: Kept, tmp_path: Path, way: str
 ) -> None:
-    other = Encoder(table(tmp_path / "other", 2))
+    other = StaticEncoder(table(tmp_path / "other", 2))
     kept.turn(other)
     (kept.root / "b/c.py").write_text("def retry(): ...\n", encoding="utf-8")
     if way == "under":
-        kept.builder.run(under="b")
+        kept.builder.index_workspace(under="b")
     else:
-        kept.builder.update_paths(["b/c.py"])
+        kept.builder.index_paths(["b/c.py"])
     assert kept.snapshot().generation == "g-000001"
     assert kept.identity() == ""
     assert sorted(kept.snapshot().by_path) == ["a.py", "b/c.py"]
-    kept.builder.run()
+    kept.builder.index_workspace()
     assert kept.identity() == other.identity
 
 
-def test_an_edit_taken_in_by_the_same_version_has_its_vectors(kept: Kept, toy: Encoder) -> None:
+def test_an_edit_taken_in_by_the_same_version_has_its_vectors(kept: Kept, toy: StaticEncoder) -> None:
     (kept.root / "b/c.py").write_text("def retry(): ...\n", encoding="utf-8")
-    assert kept.builder.update_paths(["b/c.py"])
+    assert kept.builder.index_paths(["b/c.py"])
     assert kept.identity() == toy.identity
 
 
-def test_an_index_without_vectors_gains_them_and_never_is_built_anew_to_lose_them(tmp_path: Path, toy: Encoder) -> None:
+def test_an_index_without_vectors_gains_them_and_never_is_built_anew_to_lose_them(
+    tmp_path: Path, toy: StaticEncoder
+) -> None:
     with Kept(tmp_path, tree(tmp_path / "w", {"a.py": "def get(): ...\n"}), None) as kept:
-        kept.builder.run()
+        kept.builder.index_workspace()
         assert kept.identity() == ""
         kept.turn(toy)
-        kept.builder.run()
+        kept.builder.index_workspace()
         assert (kept.identity(), kept.snapshot().generation) == (toy.identity, "g-000002")
         kept.turn(None)
-        kept.builder.run()
+        kept.builder.index_workspace()
         assert (kept.identity(), kept.snapshot().generation) == (toy.identity, "g-000002")
         (kept.root / "b.py").write_text("zoo = 1\n", encoding="utf-8")
-        kept.builder.run()
+        kept.builder.index_workspace()
         assert (kept.identity(), kept.snapshot().generation) == ("", "g-000002")
 
 
-def test_a_workspace_that_was_empty_gets_vectors_with_its_first_file(tmp_path: Path, toy: Encoder) -> None:
+def test_a_workspace_that_was_empty_gets_vectors_with_its_first_file(tmp_path: Path, toy: StaticEncoder) -> None:
     with Kept(tmp_path, tree(tmp_path / "w", {}), toy) as kept:
-        kept.builder.run()
-        kept.builder.run()
+        kept.builder.index_workspace()
+        kept.builder.index_workspace()
         assert kept.snapshot().generation == "g-000001"
         (kept.root / "b.py").write_text("zoo = 1\n", encoding="utf-8")
-        kept.builder.update_paths(["b.py"])
+        kept.builder.index_paths(["b.py"])
         assert kept.identity() == toy.identity
 
 
@@ -429,20 +433,20 @@ def test_with_a_damaged_table_the_index_is_built_without_vectors_and_has_them_on
     path = table(tmp_path / "mine.table", 1)
     whole = path.read_bytes()
     path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
-    damaged = Encoder(path)
+    damaged = StaticEncoder(path)
     with Kept(tmp_path, tree(tmp_path / "w", {"a.py": "def get(): ...\n"}), damaged) as kept:
-        assert kept.builder.run().files == 1
+        assert kept.builder.index_workspace().files == 1
         assert kept.identity() == ""
         assert "mine.table" in damaged.problem
-        kept.builder.run()
+        kept.builder.index_workspace()
         assert kept.snapshot().generation == "g-000001", "it is not built anew at every run"
-        kept.turn(Encoder(path))
+        kept.turn(StaticEncoder(path))
         (kept.root / "b.py").write_text("zoo = 1\n", encoding="utf-8")
-        assert kept.builder.update_paths(["b.py"])
+        assert kept.builder.index_paths(["b.py"])
         path.write_bytes(whole)
-        mended = Encoder(path)
+        mended = StaticEncoder(path)
         kept.turn(mended)
-        kept.builder.run()
+        kept.builder.index_workspace()
         assert kept.identity() == mended.identity != ""
 
 

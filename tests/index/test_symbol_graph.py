@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from context_engine.engine import Engine
-from context_engine.index.symbol_graph import Graph, Parses
+from context_engine.index.symbol_graph import ParsedFileCache, SymbolGraph
 from tests.support.engines import GRAMMARS, LANGUAGES, indexed
 from tests.support.trees import tree
 
@@ -43,7 +43,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 
 
 @pytest.fixture(scope="module")
-def graph(engine: Engine) -> Graph:
+def graph(engine: Engine) -> SymbolGraph:
     snapshot = engine._live.snapshot()
     assert snapshot is not None
 
@@ -51,32 +51,32 @@ def graph(engine: Engine) -> Graph:
         place = engine.root / path
         return place.read_bytes() if place.is_file() else None
 
-    return Graph(snapshot, Parses(LANGUAGES, GRAMMARS, read))
+    return SymbolGraph(snapshot, ParsedFileCache(LANGUAGES, GRAMMARS, read))
 
 
-def defined(graph: Graph, name: str, **asked: str) -> list[tuple[str, str]]:
+def defined(graph: SymbolGraph, name: str, **asked: str) -> list[tuple[str, str]]:
     return [(one.path, one.qualified) for one in graph.definitions(name, **asked)]
 
 
-def test_a_name_leads_to_every_definition_of_it_shallow_ones_first(graph: Graph) -> None:
+def test_a_name_leads_to_every_definition_of_it_shallow_ones_first(graph: SymbolGraph) -> None:
     assert defined(graph, "purr") == [("zoo/dogs.py", "purr"), ("zoo/cats.py", "Cat.purr")]
 
 
-def test_a_qualified_name_leads_to_the_one_inside(graph: Graph) -> None:
+def test_a_qualified_name_leads_to_the_one_inside(graph: SymbolGraph) -> None:
     for spelled in ("Cat.purr", "Cat::purr", "Cat#purr", "Cat.purr()"):
         assert defined(graph, spelled) == [("zoo/cats.py", "Cat.purr")]
 
 
-def test_an_owner_is_a_whole_name(graph: Graph) -> None:
+def test_an_owner_is_a_whole_name(graph: SymbolGraph) -> None:
     assert defined(graph, "Keeper.feed_all") == [("zoo/keeper.py", "Keeper.feed_all")]
 
 
-def test_case_and_underscores_do_not_hide_a_name_but_the_exact_one_comes_first(graph: Graph) -> None:
+def test_case_and_underscores_do_not_hide_a_name_but_the_exact_one_comes_first(graph: SymbolGraph) -> None:
     assert defined(graph, "feedCat") == [("zoo/cats.py", "feed_cat")]
     assert defined(graph, "cat")[0] == ("zoo/cats.py", "Cat")
 
 
-def test_a_glob_finds_many(graph: Graph) -> None:
+def test_a_glob_finds_many(graph: SymbolGraph) -> None:
     assert defined(graph, "feed_*") == [
         ("zoo/cats.py", "feed_cat"),
         ("zoo/keeper.py", "Keeper.feed_all"),
@@ -84,37 +84,37 @@ def test_a_glob_finds_many(graph: Graph) -> None:
     ]
 
 
-def test_a_folder_holds_only_what_lies_in_it(graph: Graph) -> None:
+def test_a_folder_holds_only_what_lies_in_it(graph: SymbolGraph) -> None:
     assert defined(graph, "Keeper", under="zoo") == [("zoo/keeper.py", "Keeper")]
     assert defined(graph, "Keeper", under="zoo2/keeper.py") == [("zoo2/keeper.py", "Keeper")]
 
 
-def test_a_kind_narrows_the_answer(graph: Graph) -> None:
+def test_a_kind_narrows_the_answer(graph: SymbolGraph) -> None:
     assert defined(graph, "feed_*", kind="function") == [("zoo/cats.py", "feed_cat")]
 
 
-def test_a_heading_is_no_definition(graph: Graph) -> None:
+def test_a_heading_is_no_definition(graph: SymbolGraph) -> None:
     assert all(not path.endswith(".md") for path, _ in defined(graph, "Keeper"))
 
 
-def test_close_names_are_offered(graph: Graph) -> None:
+def test_close_names_are_offered(graph: SymbolGraph) -> None:
     assert "feed_cat" in graph.near_names("feed_cats")
     assert graph.near_names("qqqqqqqq") == []
 
 
-def test_callers_are_named_with_their_line(graph: Graph) -> None:
+def test_callers_are_named_with_their_line(graph: SymbolGraph) -> None:
     uses, truncated = graph.callers("feed_cat")
     calls = [(use.path, use.line, use.source) for use in uses if use.kind == "call"]
     assert calls == [("zoo/keeper.py", 9, "Keeper.feed_all")]
     assert not truncated
 
 
-def test_callees_stand_inside_the_definition(graph: Graph) -> None:
+def test_callees_stand_inside_the_definition(graph: SymbolGraph) -> None:
     (feed_cat,) = graph.definitions("feed_cat")
     assert {use.target for use in graph.callees(feed_cat)} >= {"buy", "purr"}
 
 
-def test_imports_lead_to_files_of_the_project_or_nowhere(graph: Graph) -> None:
+def test_imports_lead_to_files_of_the_project_or_nowhere(graph: SymbolGraph) -> None:
     files = {target: found for target, _, found in graph.imports("zoo/keeper.py")}
     assert files["zoo.cats"] == ["zoo/cats.py"]
     assert files["json"] == []
@@ -122,7 +122,7 @@ def test_imports_lead_to_files_of_the_project_or_nowhere(graph: Graph) -> None:
     assert graph.imports("web/app.ts") == [("./view", 1, ["web/view.ts"])]
 
 
-def test_importers_are_the_other_way_round(graph: Graph) -> None:
+def test_importers_are_the_other_way_round(graph: SymbolGraph) -> None:
     paths = list(PROJECT)
     forward = {(path, file) for path in paths for _, _, found in graph.imports(path) for file in found}
     backward = {(other, path) for path in paths for other, _, _ in graph.importers(path)}
@@ -130,9 +130,9 @@ def test_importers_are_the_other_way_round(graph: Graph) -> None:
     assert ("zoo/keeper.py", "zoo/cats.py") in forward and ("web/app.ts", "web/view.ts") in forward
 
 
-def test_a_file_nobody_knows_has_no_imports(graph: Graph) -> None:
+def test_a_file_nobody_knows_has_no_imports(graph: SymbolGraph) -> None:
     assert graph.imports("no/such.py") == []
-    assert graph.parsed("no/such.py") is None
+    assert graph.parse("no/such.py") is None
 
 
 def test_the_graph_shows_the_code_as_it_is_now(tmp_path: Path) -> None:

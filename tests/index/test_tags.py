@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from context_engine.index.chunking import PIECE_CHARS_MAX
-from context_engine.index.describe import describe
+from context_engine.index.chunking import CHUNK_CHARS_MAX
+from context_engine.index.describe import describe_file
 from context_engine.index.tags import front_matter_tags, inline_tag_places, inline_tags
 from tests.support.engines import GRAMMARS, LANGUAGES
 
@@ -92,7 +92,7 @@ def test_a_tag_belongs_to_the_piece_it_stands_in() -> None:
 
 
 def test_a_code_fence_longer_than_a_piece_holds_no_tags() -> None:
-    code = "\n\n".join(f"line {n} #tagged" for n in range(PIECE_CHARS_MAX // 4))
+    code = "\n\n".join(f"line {n} #tagged" for n in range(CHUNK_CHARS_MAX // 4))
     text = f"# One\n\n#before\n\n```\n{code}\n```\n\n#after\n"
     held = tags_by_piece(text)
     assert len(held) > 2
@@ -101,5 +101,5 @@ def test_a_code_fence_longer_than_a_piece_holds_no_tags() -> None:
 
 def tags_by_piece(text: str) -> list[list[str]]:
     """The inline tags of each piece of a Markdown document."""
-    file = describe("a.md", text.encode(), text, LANGUAGES, GRAMMARS, size=1, mtime_ns=1, sha256=b"")
-    return [list(file.piece_tags.get(number, ())) for number in range(len(file.pieces))]
+    file = describe_file("a.md", text.encode(), text, LANGUAGES, GRAMMARS, size=1, mtime_ns=1, sha256=b"")
+    return [list(file.chunk_tags.get(number, ())) for number in range(len(file.chunks))]

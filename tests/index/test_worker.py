@@ -18,9 +18,9 @@ from context_engine.engine import Progress, Query
 from context_engine.errors import Cancelled
 from context_engine.index import segment as segments
 from context_engine.index.build import SHARE_FILES_MIN
-from context_engine.index.encoder import Encoder
-from context_engine.index.index_job import Job, describe_all
-from context_engine.index.worker import Pool
+from context_engine.index.encoder import StaticEncoder
+from context_engine.index.index_job import IndexJob, run_job
+from context_engine.index.worker import WorkerPool
 from tests.support.engines import GRAMMARS, LANGUAGES, answers, cache_for, grammars_folder, indexed, open_engine
 from tests.support.trees import tree
 
@@ -61,30 +61,32 @@ def is_running(pid: int) -> bool:
 
 
 @pytest.fixture
-def pool() -> Iterator[Pool]:
-    pool = Pool(2, grammars_folder=str(grammars_folder()))
+def pool() -> Iterator[WorkerPool]:
+    pool = WorkerPool(2, grammars_folder=str(grammars_folder()))
     yield pool
     pool.close()
 
 
-def job(root: Path, target: Path, paths: list[str], static: str = "") -> Job:
+def job(root: Path, target: Path, paths: list[str], static: str = "") -> IndexJob:
     facts = dict.fromkeys(paths, (1, 1))
-    return Job(str(root), paths, facts, {}, 1_000_000, str(target), static)
+    return IndexJob(str(root), paths, facts, {}, 1_000_000, str(target), static)
 
 
-@pytest.mark.parametrize("encoder", [None, Encoder()], ids=["words", "static vectors"])
-def test_another_process_writes_the_same_segment(tmp_path: Path, pool: Pool, encoder: Encoder | None) -> None:
+@pytest.mark.parametrize("encoder", [None, StaticEncoder()], ids=["words", "static vectors"])
+def test_another_process_writes_the_same_segment(
+    tmp_path: Path, pool: WorkerPool, encoder: StaticEncoder | None
+) -> None:
     root = tree(tmp_path / "w", FILES)
     paths, static = sorted(FILES)[:10], encoder.identity if encoder else ""
     assert pool.wait_ready() == 2
     there = pool.ready()[0].start(job(root, tmp_path / "there.seg", paths, static))()
-    here = describe_all(job(root, tmp_path / "here.seg", paths, static), LANGUAGES, GRAMMARS, encoder)
+    here = run_job(job(root, tmp_path / "here.seg", paths, static), LANGUAGES, GRAMMARS, encoder)
     assert there == here
     assert (tmp_path / "there.seg").read_bytes() == (tmp_path / "here.seg").read_bytes()
     assert (segments.load(tmp_path / "there.seg").static is None) == (encoder is None)
 
 
-def test_a_process_that_has_another_table_leaves_its_share_to_this_one(tmp_path: Path, pool: Pool) -> None:
+def test_a_process_that_has_another_table_leaves_its_share_to_this_one(tmp_path: Path, pool: WorkerPool) -> None:
     root = tree(tmp_path / "w", FILES)
     pool.wait_ready()
     child = pool.ready()[0]
@@ -95,14 +97,14 @@ def test_a_process_that_has_another_table_leaves_its_share_to_this_one(tmp_path:
     assert outcome is not None and outcome.written == 1
 
 
-def test_what_is_skipped_touched_and_gone_is_told_across_the_pipe(tmp_path: Path, pool: Pool) -> None:
+def test_what_is_skipped_touched_and_gone_is_told_across_the_pipe(tmp_path: Path, pool: WorkerPool) -> None:
     root = tree(tmp_path / "w", {"a.py": "x = 1\n", "b.bin.txt": b"\0", "c.py": "y = 1\n"})
     pool.wait_ready()
-    known = describe_all(job(root, tmp_path / "1.seg", ["a.py"]), LANGUAGES, GRAMMARS)
+    known = run_job(job(root, tmp_path / "1.seg", ["a.py"]), LANGUAGES, GRAMMARS)
     assert known.written == 1
     sha256 = segments.load(tmp_path / "1.seg").heaps["sha256"][0]
     paths, facts = ["a.py", "b.bin.txt", "gone.py"], {"b.bin.txt": (1, 2)}
-    asked = Job(str(root), paths, facts, {"a.py": sha256}, 1_000_000, str(tmp_path / "2.seg"))
+    asked = IndexJob(str(root), paths, facts, {"a.py": sha256}, 1_000_000, str(tmp_path / "2.seg"))
     outcome = pool.ready()[0].start(asked)()
     assert outcome is not None
     assert outcome.written == 0
@@ -152,7 +154,7 @@ def test_helpers_that_die_between_two_runs_are_replaced(tmp_path: Path) -> None:
         assert engine._pool.wait_ready() == 1
 
 
-def test_helpers_work_again_after_a_cancelled_run(tmp_path: Path, pool: Pool) -> None:
+def test_helpers_work_again_after_a_cancelled_run(tmp_path: Path, pool: WorkerPool) -> None:
     root = tree(tmp_path / "w", FILES)
     with open_engine(root, workers=1) as engine:
         engine._pool.wait_ready()
@@ -185,7 +187,7 @@ def test_a_helper_that_outlives_a_run_cannot_write_into_the_next(tmp_path: Path)
 
 
 def test_closing_the_pool_ends_its_processes(tmp_path: Path) -> None:
-    pool = Pool(2, grammars_folder=str(grammars_folder()))
+    pool = WorkerPool(2, grammars_folder=str(grammars_folder()))
     pool.wait_ready()
     pids = [child._process.pid for child in pool._children]
     pool.close()
@@ -196,8 +198,8 @@ def test_closing_the_pool_ends_its_processes(tmp_path: Path) -> None:
 def test_helpers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
     script = """
         import sys, time
-        from context_engine.index.worker import Pool
-        pool = Pool(2, grammars_folder=sys.argv[1])
+        from context_engine.index.worker import WorkerPool
+        pool = WorkerPool(2, grammars_folder=sys.argv[1])
         pool.wait_ready()
         print(*(child._process.pid for child in pool._children), flush=True)
         time.sleep(60)

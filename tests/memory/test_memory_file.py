@@ -17,7 +17,7 @@ from context_engine.text.readable_names import SLUG_CHARS_MAX, short, slug
 PLAIN = st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=30).map(lambda text: " ".join(text.split()))
 WORDS = PLAIN.filter(bool).filter(lambda text: text not in ("null", "~"))
 LISTS = st.lists(WORDS, max_size=3, unique=True).map(tuple)
-MOMENTS = st.integers(0, 4_000_000_000_000).map(lambda ms: timestamps.iso(ms / 1000))
+MOMENTS = st.integers(0, 4_000_000_000_000).map(lambda ms: timestamps.format_timestamp(ms / 1000))
 
 
 @st.composite

@@ -19,10 +19,10 @@ from context_engine.plans.plan_events import (
     plan_status,
     serialize_execution,
 )
-from context_engine.storage.timestamps import seconds
+from context_engine.storage.timestamps import parse_timestamp
 from tests.support.planned import events, plan_of, plans
 
-NOON = seconds("2026-11-21T12:00:00Z") or 0.0
+NOON = parse_timestamp("2026-11-21T12:00:00Z") or 0.0
 BEGIN = {"started": "step_started", "completed": "step_completed", "failed": "step_failed", "skipped": "step_skipped", "retried": "step_retried", "released": "step_released", "reopened": "step_reopened"}  # fmt: skip
 
 

@@ -160,7 +160,7 @@ def test_what_a_dead_process_ran_is_seen_as_failed_and_goes_on_elsewhere(process
     session = process.start()
     process.gate.await_begun(2)
     assert other.sessions.status(session).status == "running"
-    process.sessions._presence.end()
+    process.sessions._presence.release()
     seen = other.sessions.status(session)
     assert (seen.status, "resume_review" in seen.problem) == ("failed", True)
     other.sessions.resume(session)

@@ -20,9 +20,9 @@ from context_engine.errors import StorageCorrupt, WriteFailed
 from context_engine.review import review_store as module
 from context_engine.review.review_store import Checkpoint, ReviewStore, Session, Unit
 from context_engine.sharing import review_tables
-from context_engine.storage.liveness import Presence
+from context_engine.storage.liveness import LivenessLock
 from context_engine.storage.locks import PathLocks
-from context_engine.storage.state_folder import is_ours
+from context_engine.storage.state_folder import is_state_path
 from tests.support.trees import ordinary_user
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="only here there are such files")
@@ -114,7 +114,7 @@ def test_many_threads_and_processes_take_no_unit_twice(tmp_path: Path) -> None:
 def test_two_processes_make_the_file_one_after_the_other(tmp_path: Path) -> None:
     made = ReviewStore(tmp_path)
     thread = threading.Thread(target=made.add, args=(session(), []))
-    with PathLocks(tmp_path / "locks").held(
+    with PathLocks(tmp_path / "locks").hold(
         ["state.db"]
     ):  # as the other one does, for SQLite lets only one begin a log
         thread.start()
@@ -233,7 +233,7 @@ def test_it_is_readable_by_its_owner_alone_and_kept_out_of_git(tmp_path: Path) -
     store(home)
     assert stat.S_IMODE((home / "state.db").stat().st_mode) == 0o600
     assert "/state.db*" in (home / ".gitignore").read_text().split()
-    assert is_ours(".context-engine/state.db-wal")
+    assert is_state_path(".context-engine/state.db-wal")
 
 
 def test_a_list_for_git_of_a_former_release_is_renewed_and_one_of_the_user_is_not(tmp_path: Path) -> None:
@@ -309,24 +309,24 @@ def test_bodies_come_back_as_they_were(found: Mapping[str, bytes]) -> None:
 
 
 def test_a_process_is_seen_until_it_ends(tmp_path: Path) -> None:
-    one, other = Presence(tmp_path, "one"), Presence(tmp_path, "other")
+    one, other = LivenessLock(tmp_path, "one"), LivenessLock(tmp_path, "other")
     assert not one.is_alive("one")
     assert not other.is_alive("one")
-    one.show()
-    one.show()
+    one.acquire()
+    one.acquire()
     assert one.is_alive("one")
     assert other.is_alive("one")
     assert not other.is_alive("")
-    one.end()
+    one.release()
     assert not other.is_alive("one")
     assert list((tmp_path / "locks").iterdir()) == []
-    one.show()
+    one.acquire()
     assert other.is_alive("one"), "it can come back"
-    one.end()
+    one.release()
 
 
 def test_what_a_dead_process_left_is_cleaned_away(tmp_path: Path) -> None:
     (tmp_path / "locks").mkdir()
     (tmp_path / "locks" / "alive-gone.lock").touch()
-    assert not Presence(tmp_path, "one").is_alive("gone")
+    assert not LivenessLock(tmp_path, "one").is_alive("gone")
     assert list((tmp_path / "locks").iterdir()) == []

@@ -152,8 +152,8 @@ def test_a_least_score_drops_what_is_below_that_share_of_the_best() -> None:
 
 def test_only_a_tag_that_nothing_carries_has_near_ones() -> None:
     searcher = ChunkSearcher(chunks_of([row(0, "x", "", "python", "code")]))
-    assert searcher.near(("pyton", "code")) == ("python",)
-    assert searcher.near(("code",)) == ()
+    assert searcher.similar_tags(("pyton", "code")) == ("python",)
+    assert searcher.similar_tags(("code",)) == ()
 
 
 @given(ROWS, ROWS, ROWS, ASKED)

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from context_engine.engine import Engine, Filter, Query
-from context_engine.index.encoder import Encoder
+from context_engine.index.encoder import StaticEncoder
 from context_engine.index.file_roles import ROLES
 from context_engine.index.importance import importance
 from context_engine.index.snapshot import Snapshot
@@ -67,7 +67,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 
 @pytest.fixture(scope="module", params=["lexical", "hybrid"])
 def searcher(engine: Engine, request: pytest.FixtureRequest) -> Searcher:
-    return Searcher(snapshot_of(engine), ROLES, Meaning(Encoder().query) if request.param == "hybrid" else None)
+    return Searcher(snapshot_of(engine), ROLES, Meaning(StaticEncoder().query) if request.param == "hybrid" else None)
 
 
 @pytest.fixture(scope="module")
@@ -302,7 +302,7 @@ def test_an_index_that_was_updated_answers_like_one_built_anew(
             if whole:
                 engine.index()
             else:
-                engine._builder.update_paths(sorted(edit))
+                engine._builder.index_paths(sorted(edit))
         assert engine._store.check() == []
         assert engine.status().stale == ()
         updated = told(engine, weights_anew=not whole)

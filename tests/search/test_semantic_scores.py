@@ -15,7 +15,7 @@ from context_engine.embedding.embedder import Mode, unit
 from context_engine.embedding.static_embedder import Static
 from context_engine.embedding.vector_rows import Keys, Rows, Space, quantised
 from context_engine.engine import Engine, Filter, Query
-from context_engine.index.encoder import Encoder
+from context_engine.index.encoder import StaticEncoder
 from context_engine.index.file_roles import ROLES
 from context_engine.index.snapshot import Snapshot
 from context_engine.search import semantic_scores
@@ -88,7 +88,7 @@ def test_a_name_that_stands_nowhere_finds_nothing_however_near_it_looks(snapshot
 
 
 def test_what_is_far_from_everything_finds_nothing(snapshot: Snapshot) -> None:
-    searcher = Searcher(snapshot, ROLES, Meaning(Encoder().query))
+    searcher = Searcher(snapshot, ROLES, Meaning(StaticEncoder().query))
     assert paths(snapshot, searcher.rank(Query("zebras graze in moonlit savannah"))) == []
 
 
@@ -104,7 +104,9 @@ def test_vectors_of_another_width_are_never_compared(snapshot: Snapshot) -> None
 
 
 def test_the_addends_of_words_and_meaning_sum_to_the_score(snapshot: Snapshot) -> None:
-    ranking = Searcher(snapshot, ROLES, Meaning(Encoder().query)).rank(Query("how is the tax of a price computed"))
+    ranking = Searcher(snapshot, ROLES, Meaning(StaticEncoder().query)).rank(
+        Query("how is the tax of a price computed")
+    )
     assert {"chunk", "static", "static_card"} <= set(ranking.places[0].why)
     for place in ranking.places:
         assert sum(place.why.values()) == pytest.approx(place.score, abs=1e-4)
@@ -119,7 +121,7 @@ def test_a_filter_holds_for_what_is_found_by_meaning_too(snapshot: Snapshot) -> 
 def test_where_chunks_are_many_those_of_promising_files_are_compared_and_come_out_the_same(
     snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    searcher, asked = Searcher(snapshot, ROLES, Meaning(Encoder().query)), Query("compute the tax of a price", 3)
+    searcher, asked = Searcher(snapshot, ROLES, Meaning(StaticEncoder().query)), Query("compute the tax of a price", 3)
     every = searcher.rank(asked)
     monkeypatch.setattr(semantic_scores, "COMPARED_ALL_MAX", 1)
     monkeypatch.setattr(semantic_scores, "COMPARED_FILES", 2)
@@ -172,7 +174,7 @@ class Case:
         )
 
     def searcher(self, snapshot: Snapshot) -> Searcher:
-        return Searcher(snapshot, ROLES, Meaning(Encoder().query, self.model))
+        return Searcher(snapshot, ROLES, Meaning(StaticEncoder().query, self.model))
 
     def fill(self, snapshot: Snapshot) -> None:
         """Every chunk its vector."""

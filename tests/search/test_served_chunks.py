@@ -174,7 +174,7 @@ def test_a_malformed_file_is_left_out_at_the_start_with_a_warning(tmp_path: Path
     news: list[tuple[bool, str]] = []
     write(tmp_path, "boat on water")
     (tmp_path / "code-symbols.json").write_text("[")
-    with ServedChunks(tmp_path, opener(), tell=lambda good, told: news.append((good, told))) as served:
+    with ServedChunks(tmp_path, opener(), on_change=lambda good, told: news.append((good, told))) as served:
         assert ids(served, "water") == ["boat on water"]
         (skipped,) = served.status().skipped
     assert skipped.path == "code-symbols.json"
@@ -185,7 +185,7 @@ def test_a_malformed_file_is_left_out_at_the_start_with_a_warning(tmp_path: Path
 def test_a_new_file_answers_by_itself_and_a_broken_one_does_not(tmp_path: Path) -> None:
     news: list[tuple[bool, str]] = []
     folder = write(tmp_path, "boat on water")
-    with ServedChunks(folder, opener(), quiet_ms=QUIET_MS, tell=lambda *each: news.append(each)) as served:
+    with ServedChunks(folder, opener(), quiet_ms=QUIET_MS, on_change=lambda *each: news.append(each)) as served:
         write(folder, "boat on water", "boat on rocks")
         until(lambda: ids(served, "rocks"))
         (folder / "code-data.json").write_text('{"chunks": [')

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from context_engine.secrets.redaction_key import KEY_BYTES, NAME, label_key
-from context_engine.storage.state_folder import is_ours
+from context_engine.storage.state_folder import is_state_path
 
 
 def test_a_key_is_made_once_and_found_again(tmp_path: Path) -> None:
@@ -35,7 +35,7 @@ def test_only_its_owner_can_read_it(tmp_path: Path) -> None:
 def test_git_does_not_see_it_and_no_edit_of_ours_writes_it(tmp_path: Path) -> None:
     label_key(tmp_path / ".context-engine")
     assert f"/{NAME}" in (tmp_path / ".context-engine" / ".gitignore").read_text().splitlines()
-    assert is_ours(f".context-engine/{NAME}")
+    assert is_state_path(f".context-engine/{NAME}")
 
 
 def test_a_damaged_key_is_made_anew(tmp_path: Path) -> None:

@@ -84,11 +84,11 @@ def test_versions_of_plans() -> None:
 
 
 def test_events_of_plans() -> None:
-    _, log = event_log._chained(event_log.Log(), [{"kind": "created"}, {"kind": "started", "step": "s1"}])
-    data, _ = event_log._chained(event_log.Log(), log.events)
+    _, log = event_log._encode_events(event_log.LogContent(), [{"kind": "created"}, {"kind": "started", "step": "s1"}])
+    data, _ = event_log._encode_events(event_log.LogContent(), log.events)
 
     def read(text: str) -> None:
-        found = event_log.parsed(as_bytes(text))
+        found = event_log.parse_log(as_bytes(text))
         fold_progress(plan_of((), (1,)), version_events(found.events), now=0)
 
     fuzz(
@@ -140,7 +140,7 @@ def test_chunk_files() -> None:
 
     def read(text: str) -> None:
         for kind in chunk_files.FILES:
-            chunk_files.parsed(kind, as_bytes(text))
+            chunk_files.parse_chunk_file(kind, as_bytes(text))
 
     fuzz("chunk files", mutated(seeds, ["1e400,", "-0.0"]), read)
 

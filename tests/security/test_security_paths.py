@@ -205,13 +205,13 @@ def test_of_very_many_folders_the_first_are_kept_open_and_the_rest_is_compared(
 def test_an_open_folder_opens_nothing_outside_of_it(root: Path, way: str) -> None:
     (root / "link").symlink_to(root.parent / "out", target_is_directory=True)
     (root / "pkg/link").symlink_to(root / "b.py")
-    with ConfinedFolder(root).hold() as folder, pytest.raises(OSError, match=r".") as caught:
+    with ConfinedFolder(root).open_folder() as folder, pytest.raises(OSError, match=r".") as caught:
         os.close(folder.open(way.format(out=root.parent / "out"), os.O_RDONLY))
     assert not isinstance(caught.value, FileNotFoundError), "it is there, and refused"
 
 
 def test_an_open_folder_stays_the_same_whatever_its_name_leads_to(root: Path) -> None:
-    with ConfinedFolder(root).hold("pkg") as folder:
+    with ConfinedFolder(root).open_folder("pkg") as folder:
         identity = folder.identity()
         exchange(root)
         with os.fdopen(folder.open("a.py", os.O_RDONLY), "rb") as file:

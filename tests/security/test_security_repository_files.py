@@ -10,7 +10,7 @@ import pytest
 
 from context_engine.engine import Engine
 from context_engine.errors import InvalidArgument
-from context_engine.index.workspace_languages import own_languages
+from context_engine.index.workspace_languages import load_languages
 from context_engine.languages import Languages
 from context_engine.review.rules_file import rulebook
 from context_engine.settings import Settings
@@ -46,7 +46,7 @@ def test_a_claim_of_a_repository_takes_no_longer_than_its_text(tmp_path: Path) -
 def test_a_pattern_that_re2_cannot_run_is_refused_with_its_field(tmp_path: Path, field: str) -> None:
     language_file(tmp_path, f'name = "x"\n{field}\n')
     with pytest.raises(InvalidArgument, match="RE2") as caught:
-        own_languages(tmp_path)
+        load_languages(tmp_path)
     assert caught.value.details["field"] in {"claims..py", "comments.docstring", "outline.declarator"}
 
 
@@ -58,17 +58,17 @@ def test_a_query_of_a_repository_is_not_run_and_one_of_the_user_is(
     root = tmp_path / "here"
     language_file(root, text)
     with pytest.raises(InvalidArgument, match="those are not run") as caught:
-        own_languages(root)
+        load_languages(root)
     assert "languages" in caught.value.suggestion
     monkeypatch.setattr(platformdirs, "user_config_dir", lambda *_, **__: str(tmp_path / "config"))
     (root / ".context-engine" / "languages" / "x.toml").unlink()
     tree(tmp_path / "config", {"languages/x.toml": text})
-    assert own_languages(root)["x"].definitions == query
+    assert load_languages(root)["x"].definitions == query
 
 
 def test_a_repository_may_bring_a_language_with_queries_of_ours(tmp_path: Path) -> None:
     language_file(tmp_path, 'name = "starlark"\nbased_on = "python"\nsuffixes = [".bzl"]\n')
-    found = own_languages(tmp_path).detect("a.bzl")
+    found = load_languages(tmp_path).detect("a.bzl")
     assert found is not None
     assert found.definitions == Languages.builtin()["python"].definitions
 

@@ -29,8 +29,8 @@ from context_engine.server.dispatcher import Gate, alone
 from context_engine.sharing.records import Records
 from context_engine.sharing.versioned_records import Dossiers
 from context_engine.storage import database
-from context_engine.storage.liveness import Presence
-from context_engine.storage.state_folder import FOLDER, LEFT_S, StateFolder
+from context_engine.storage.liveness import LivenessLock
+from context_engine.storage.state_folder import ABANDONED_AFTER_S, FOLDER, StateFolder
 from context_engine.text.delta import Piece
 from tests.security.every_tool import through
 from tests.support.engines import open_engine
@@ -368,15 +368,15 @@ def test_a_packed_body_cannot_fill_the_memory(tmp_path: Path) -> None:
     packer = zlib.compressobj(9)
     bomb = b"".join(packer.compress(bytes(1 << 20)) for _ in range(200)) + packer.flush()
     with pytest.raises(zlib.error, match="more than"):
-        database.unpacked(bomb, 1 << 20)
-    assert database.unpacked(zlib.compress(b"body"), 1 << 20) == b"body"
+        database.decompress(bomb, 1 << 20)
+    assert database.decompress(zlib.compress(b"body"), 1 << 20) == b"body"
 
 
 def test_the_name_of_a_process_leads_to_no_file(tmp_path: Path) -> None:
     """It is read out of a database that a stranger may have written; the lock of a dead process is deleted."""
     (tmp_path / "victim.lock").write_bytes(SECRET)
     (tmp_path / FOLDER / "locks" / "alive-x").mkdir(parents=True)
-    presence = Presence(tmp_path / FOLDER, "me")
+    presence = LivenessLock(tmp_path / FOLDER, "me")
     assert not presence.is_alive("x/../../../victim")
     assert (tmp_path / "victim.lock").read_bytes() == SECRET
 
@@ -389,7 +389,7 @@ def left(folder: Path, *, old: bool) -> Path:
     path = folder / f".ctx-{os.urandom(6).hex()}.tmp"
     path.write_bytes(b"half")
     if old:
-        before = time.time() - LEFT_S - 60
+        before = time.time() - ABANDONED_AFTER_S - 60
         os.utime(path, (before, before))
     return path
 

@@ -11,7 +11,7 @@ import pytest
 from context_engine.embedding.embedder import Choice
 from context_engine.errors import ContextEngineError, FileNotFound, InvalidPath, InvalidVectors
 from context_engine.model import Query
-from context_engine.server.chunk_server import ChunkOpening, choice_of, folder_of
+from context_engine.server.chunk_server import ChunkFolderLoader, choose_embedder, choose_folder
 from context_engine.settings import Settings
 
 CONFIGURED = Settings(
@@ -38,31 +38,31 @@ CONFIGURED = Settings(
 def test_a_model_of_ours_is_known_by_its_name(model: str, choice: Choice | None) -> None:
     unnamed = Settings(cache_folder=Path("/c"), embedder="openai-compatible")
     for settings in (Settings(cache_folder=Path("/c")), unnamed, CONFIGURED):
-        assert choice_of(model, settings, {}) == choice
+        assert choose_embedder(model, settings, {}) == choice
 
 
 @pytest.mark.parametrize("model", ["bge-m3", "openai-compatible:bge-m3"])
 def test_what_the_person_configured_is_known_by_its_name_and_no_endpoint_without(model: str) -> None:
-    chosen = choice_of(model, CONFIGURED, {"KEY": "k"})
+    chosen = choose_embedder(model, CONFIGURED, {"KEY": "k"})
     assert chosen is not None
     assert (chosen.provider, chosen.model, chosen.address, chosen.key, chosen.dimensions) == (
         *("openai-compatible", "bge-m3", "http://127.0.0.1:1"),
         *("k", 7),
     )
-    assert choice_of(model, Settings(), {"KEY": "k"}) is None
+    assert choose_embedder(model, Settings(), {"KEY": "k"}) is None
 
 
 def test_a_folder_is_looked_for_before_anything_starts(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    assert folder_of(str(tmp_path)) == tmp_path.resolve()
+    assert choose_folder(str(tmp_path)) == tmp_path.resolve()
     with pytest.raises(FileNotFound):
-        folder_of(str(tmp_path / "none"))
+        choose_folder(str(tmp_path / "none"))
     with pytest.raises(InvalidPath):
-        folder_of(str(tmp_path / "file"))
+        choose_folder(str(tmp_path / "file"))
 
 
-def opening(folder: Path, log: list[dict[str, Any]], failures: list[ContextEngineError]) -> ChunkOpening:
-    made = ChunkOpening(folder, Settings(), {}, log=log.append, failed=failures.append)
+def opening(folder: Path, log: list[dict[str, Any]], failures: list[ContextEngineError]) -> ChunkFolderLoader:
+    made = ChunkFolderLoader(folder, Settings(), {}, log=log.append, failed=failures.append)
     made.start()
     return made
 
@@ -72,7 +72,7 @@ def test_whoever_asks_waits_for_the_files_and_their_loading_is_logged(tmp_path: 
     (tmp_path / "code-data.json").write_text(json.dumps([{"id": "a", "text": "pool"}]))
     (tmp_path / "doc-chunks.json").write_text("{")
     chunks = opening(tmp_path, log, [])
-    assert [hit.row.id for hit in chunks.served().search(Query("pool")).hits] == ["a"]
+    assert [hit.row.id for hit in chunks.wait().search(Query("pool")).hits] == ["a"]
     chunks.close()
     assert {line["event"] for line in log} == {"chunks"}
     assert [line["ok"] for line in log] == [True, False, True]
@@ -85,6 +85,6 @@ def test_what_cannot_be_served_is_told_to_whoever_started_and_to_whoever_asks(tm
     chunks = opening(tmp_path, [], failures)
     for _ in range(2):
         with pytest.raises(InvalidVectors):
-            chunks.served()
+            chunks.wait()
     assert len(failures) == 1
     chunks.close()

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from context_engine.errors import DiskFull, StorageBusy, StorageCorrupt, TooLarge
 from context_engine.storage import event_log as module
-from context_engine.storage.event_log import BrokenChain, EventLog, Log, parsed
+from context_engine.storage.event_log import BrokenChain, EventLog, LogContent, parse_log
 from context_engine.storage.state_folder import StateFolder
 
 BODIES = st.lists(st.dictionaries(st.sampled_from("kind at step".split()), st.text(max_size=9), max_size=3), max_size=9)
@@ -33,13 +33,13 @@ def written(log: EventLog, *bodies: Mapping[str, Any]) -> bytes:
     return log.path.read_bytes()
 
 
-def said(log: Log) -> list[dict[str, Any]]:
+def said(log: LogContent) -> list[dict[str, Any]]:
     """What events say, without what the log adds."""
     return [{key: value for key, value in event.items() if key not in ("seq", "prev_sha")} for event in log.events]
 
 
 def test_events_are_read_as_they_were_appended_with_their_numbers(log: EventLog) -> None:
-    assert log.read() == Log()
+    assert log.read() == LogContent()
     first = log.append(log.read(), [{"kind": "made"}])
     after = log.append(first, [{"kind": "öpened", "data": {"a": [1, None]}}, {"kind": "closed"}])
     assert log.read() == after
@@ -155,6 +155,6 @@ def test_a_log_that_is_a_folder_is_told_of(log: EventLog) -> None:
 
 def test_deep_nesting_is_no_event() -> None:
     line = b'{"seq":1,"prev_sha":"","a":' + b"[" * 100_000 + b"]" * 100_000 + b"}\n"
-    assert parsed(line).torn == len(line)
+    assert parse_log(line).torn == len(line)
     with pytest.raises(BrokenChain):
-        parsed(line + b"{}\n")
+        parse_log(line + b"{}\n")

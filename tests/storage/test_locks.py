@@ -18,7 +18,7 @@ HOLDER = """
 import sys
 from pathlib import Path
 from context_engine.storage.locks import PathLocks
-with PathLocks(Path(sys.argv[1])).held(["a.py"]):
+with PathLocks(Path(sys.argv[1])).hold(["a.py"]):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -31,7 +31,7 @@ def test_two_threads_never_hold_a_path_at_once(tmp_path: Path) -> None:
 
     def work(number: int) -> None:
         for _ in range(10):
-            with locks.held(["a.py", f"other{number}.py"]):
+            with locks.hold(["a.py", f"other{number}.py"]):
                 inside.append(number)
                 time.sleep(0.0005)
                 overlaps.append(len(inside) - 1)
@@ -52,7 +52,7 @@ def test_who_wants_the_same_paths_in_another_order_does_not_wait_for_ever(tmp_pa
 
     def work(number: int) -> None:
         for _ in range(5):
-            with locks[number].held(paths[:: 1 - 2 * number]):
+            with locks[number].hold(paths[:: 1 - 2 * number]):
                 done.append(number)
 
     threads = [threading.Thread(target=work, args=(number,), daemon=True) for number in range(2)]
@@ -69,23 +69,23 @@ def test_a_path_held_elsewhere_is_refused_and_free_again_when_its_holder_dies(tm
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
-        with pytest.raises(StorageBusy, match=r"a\.py"), locks.held(["b.py", "a.py"], wait_s=0):
+        with pytest.raises(StorageBusy, match=r"a\.py"), locks.hold(["b.py", "a.py"], wait_s=0):
             pass
-        with pytest.raises(StorageBusy), locks.held(["A.PY"], wait_s=0):  # the same file where case does not count
+        with pytest.raises(StorageBusy), locks.hold(["A.PY"], wait_s=0):  # the same file where case does not count
             pass
-        with locks.held(["something/else.py"], wait_s=0):
+        with locks.hold(["something/else.py"], wait_s=0):
             pass
         holder.kill()
-    with locks.held(["a.py", "b.py"], wait_s=1):
+    with locks.hold(["a.py", "b.py"], wait_s=1):
         pass
 
 
 def test_locks_are_few_and_come_back_when_they_were_cleaned_up(tmp_path: Path) -> None:
     locks = PathLocks(tmp_path / "state" / "locks")
     for number in range(300):
-        with locks.held([f"src/{number}.py"]):
+        with locks.hold([f"src/{number}.py"]):
             pass
     assert len(list((tmp_path / "state" / "locks").iterdir())) <= LOCKS
     shutil.rmtree(tmp_path / "state")
-    with locks.held(["src/1.py"]):
+    with locks.hold(["src/1.py"]):
         assert len(list((tmp_path / "state" / "locks").iterdir())) == 1

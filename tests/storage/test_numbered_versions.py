@@ -11,16 +11,16 @@ import pytest
 
 from context_engine.errors import StorageCorrupt
 from context_engine.storage import numbered_versions as module
-from context_engine.storage.numbered_versions import Versions
+from context_engine.storage.numbered_versions import NumberedVersions
 from context_engine.storage.state_folder import StateFolder
 
 
 @pytest.fixture
-def versions(tmp_path: Path) -> Versions:
-    return Versions(StateFolder(tmp_path / "home").folder("plans/one"))
+def versions(tmp_path: Path) -> NumberedVersions:
+    return NumberedVersions(StateFolder(tmp_path / "home").folder("plans/one"))
 
 
-def test_a_version_is_made_once_and_read_as_it_was_written(versions: Versions) -> None:
+def test_a_version_is_made_once_and_read_as_it_was_written(versions: NumberedVersions) -> None:
     assert versions.numbers() == ()
     assert versions.read(1) is None
     assert versions.add(1, b"first\r\n")
@@ -31,7 +31,7 @@ def test_a_version_is_made_once_and_read_as_it_was_written(versions: Versions) -
     assert sorted(path.name for path in versions.folder.iterdir()) == ["v0001.json", "v12345.json"]
 
 
-def test_old_versions_are_packed_and_read_as_before(versions: Versions) -> None:
+def test_old_versions_are_packed_and_read_as_before(versions: NumberedVersions) -> None:
     said = {number: f"version {number}\n".encode() * 100 for number in range(1, 13)}
     for number, data in said.items():
         versions.add(number, data)
@@ -42,7 +42,7 @@ def test_old_versions_are_packed_and_read_as_before(versions: Versions) -> None:
     assert not versions.add(1, b"again"), "a packed version is there"
 
 
-def test_a_death_while_packing_leaves_both_forms_and_the_plain_one_counts(versions: Versions) -> None:
+def test_a_death_while_packing_leaves_both_forms_and_the_plain_one_counts(versions: NumberedVersions) -> None:
     versions.add(1, b"plain")
     (versions.folder / "v0001.json.gz").write_bytes(gzip.compress(b"plain", mtime=0)[:-4])
     assert versions.numbers() == (1,)
@@ -53,7 +53,7 @@ def test_a_death_while_packing_leaves_both_forms_and_the_plain_one_counts(versio
 
 
 @pytest.mark.parametrize("packed", [b"no gzip", gzip.compress(b"x" * 100, mtime=0)[:-6], b""])
-def test_a_damaged_file_is_named_and_the_others_are_read(versions: Versions, packed: bytes) -> None:
+def test_a_damaged_file_is_named_and_the_others_are_read(versions: NumberedVersions, packed: bytes) -> None:
     versions.add(2, b"sound")
     (versions.folder / "v0001.json.gz").write_bytes(packed)
     with pytest.raises(StorageCorrupt, match=r"v0001\.json\.gz of one") as caught:
@@ -63,7 +63,7 @@ def test_a_damaged_file_is_named_and_the_others_are_read(versions: Versions, pac
 
 
 def test_what_unpacks_to_more_than_anybody_saves_is_refused(
-    versions: Versions, monkeypatch: pytest.MonkeyPatch
+    versions: NumberedVersions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "BYTES_MAX", 1_000)
     versions.add(2, b"sound")
@@ -72,7 +72,7 @@ def test_what_unpacks_to_more_than_anybody_saves_is_refused(
         versions.read(1)
 
 
-def test_other_files_are_no_versions(versions: Versions) -> None:
+def test_other_files_are_no_versions(versions: NumberedVersions) -> None:
     versions.add(3, b"third")
     for name in ("v3.json", "v0004.json.tmp", "w0005.json", "v0006.txt", "PLAN.md", "v0007.JSON"):
         (versions.folder / name).write_bytes(b"?")
@@ -80,7 +80,7 @@ def test_other_files_are_no_versions(versions: Versions) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links need a right that users of Windows lack")
-def test_nothing_is_written_through_a_link_that_leads_elsewhere(versions: Versions, tmp_path: Path) -> None:
+def test_nothing_is_written_through_a_link_that_leads_elsewhere(versions: NumberedVersions, tmp_path: Path) -> None:
     (tmp_path / "home" / "plans").mkdir(parents=True)
     (tmp_path / "outside").mkdir()
     versions.folder.symlink_to(tmp_path / "outside")
@@ -90,7 +90,7 @@ def test_nothing_is_written_through_a_link_that_leads_elsewhere(versions: Versio
 
 
 def _adding(home: Path, worker: int, count: int) -> None:
-    made = Versions(StateFolder(home).folder("one"), flush=False)
+    made = NumberedVersions(StateFolder(home).folder("one"), flush=False)
     for _ in range(count):
         number = 1
         while not made.add(number, f"{worker}".encode()):
@@ -104,7 +104,7 @@ def test_four_processes_that_add_as_fast_as_they_can_lose_none_and_overwrite_non
         worker.start()
     for worker in workers:
         worker.join(60)
-    made = Versions(StateFolder(tmp_path).folder("one"))
+    made = NumberedVersions(StateFolder(tmp_path).folder("one"))
     assert made.numbers() == tuple(range(1, 101))
     by_worker = [made.read(number) for number in made.numbers()]
     assert all(by_worker.count(f"{worker}".encode()) == 25 for worker in range(4))

@@ -14,7 +14,7 @@ from context_engine.plans.model import Plan, PlanStep
 from context_engine.plans.plan_service import PlanDependencies, PlanService
 from context_engine.repo.git import Git
 from context_engine.repo.paths import Root
-from context_engine.storage.timestamps import clock
+from context_engine.storage.timestamps import make_clock
 
 if TYPE_CHECKING:
     from context_engine.tools.tool import Call, Reply, Tool
@@ -53,7 +53,7 @@ class Desks:
 
     def __init__(self, root: Path, **wishes: Any) -> None:
         self.folder = root
-        self._at = clock(NOON)
+        self._at = make_clock(NOON)
         nobody: Any = Nobody(root)
         said: dict[str, Any] = {"flush": False} | wishes
         self.commons = said.get("commons")
@@ -68,7 +68,7 @@ class Desks:
         return self._at()
 
     def at(self, moment: str) -> None:
-        self._at = clock(moment)
+        self._at = make_clock(moment)
 
     def write(self, path: str, text: str) -> Path:
         """A file of the workspace, as an editor leaves it."""

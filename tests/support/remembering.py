@@ -16,7 +16,7 @@ from context_engine.memory.memory_similarity import Embed
 from context_engine.repo.paths import Root
 from context_engine.sharing.records import Records
 from context_engine.sharing.shared_records import Commons
-from context_engine.storage.timestamps import clock
+from context_engine.storage.timestamps import make_clock
 
 NOON = "2026-11-21T12:00:00Z"
 FOLDER = ".context-engine/memories"
@@ -34,7 +34,7 @@ class Remembering:
         commons: Commons | None = None,
     ) -> None:
         self.folder = root
-        self._at = clock(NOON)
+        self._at = make_clock(NOON)
         self.recall = Recall(root.parent / f"cache of {root.name}" / "recall.db")
         home = root.parent / f"home of {root.name}"
         shelves = {
@@ -53,7 +53,7 @@ class Remembering:
         return self._at()
 
     def at(self, moment: str) -> None:
-        self._at = clock(moment)
+        self._at = make_clock(moment)
 
     def write(self, path: str, text: str) -> Path:
         """A file of the workspace, as an editor leaves it."""

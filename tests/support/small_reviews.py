@@ -16,7 +16,7 @@ from context_engine.review.review_store import Checkpoint, ReviewStore, Unit
 from context_engine.review.review_units import Part, Tie
 from context_engine.review.session_runner import Conclusion, Pace
 from context_engine.sharing.synced_reviews import CommonReviews
-from context_engine.storage.liveness import Presence
+from context_engine.storage.liveness import LivenessLock
 from context_engine.storage.state_folder import FOLDER
 
 NOON = 1_795_262_400.0
@@ -140,7 +140,7 @@ class Process:
         self.gate = Gate()
         self.files = files
         pace = Pace(self.clock, poll_s=0.01)
-        self.sessions = Sessions(self.store, Presence(folder / FOLDER, name), self._opened, pace)
+        self.sessions = Sessions(self.store, LivenessLock(folder / FOLDER, name), self._opened, pace)
 
     def _opened(self, request: Request) -> SmallChange:
         return SmallChange(request, self.files, self.gate, self.store)
