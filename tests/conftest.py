@@ -9,6 +9,7 @@ import os
 import signal
 import tempfile
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("quick", max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -26,3 +27,9 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(
         signal.SIGINT, signal.default_int_handler
     )  # a shell's background job ignores it; Ctrl-C is tested all the same
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """`-n auto` is one more than there are processors, because many tests wait for a process or a clock."""
+    return (os.cpu_count() or 1) + 1

@@ -277,9 +277,9 @@ def read_objects(name: str, value: Any, most: int, example: str) -> Sequence[Map
     """A list of objects, one written as JSON in a text, or an object alone. Raises: InvalidArgument."""
     listed = parse_json_text(value) if isinstance(value, str) else value
     listed = [listed] if isinstance(listed, Mapping) else listed
-    listed = (
-        [parse_json_text(each) if isinstance(each, str) else each for each in listed] if _is_list(listed) else listed
-    )
+    if _is_list(listed):  # an entry over the limit may be anything: its text is not even parsed
+        parsed = [parse_json_text(entry) if isinstance(entry, str) else entry for entry in listed[:most]]
+        listed = [*parsed, *listed[most:]]
     if not _is_list(listed) or not all(isinstance(each, Mapping) for each in listed):
         raise argument_error(name, "must be a list of objects", example)
     if not 1 <= len(listed) <= most:

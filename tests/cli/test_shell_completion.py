@@ -17,6 +17,7 @@ from context_engine.errors import InvalidArgument
 from context_engine.model import CHUNK_KINDS
 from context_engine.server.profiles import PROFILES
 from context_engine.server.serve_options import OPTIONS
+from tests.support import preloaded
 
 HERE = Path(__file__).resolve().parents[2]
 
@@ -25,7 +26,7 @@ def offered(line: str) -> list[str]:
     """What bash is offered for the last word of a line."""
     words = line.split(" ")
     asked = {"_CTX_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
-    done = subprocess.run(
+    done = preloaded.run(
         [sys.executable, "-c", "import sys; sys.argv = ['ctx']; from context_engine.cli import main; main()"],
         env=os.environ | {"PYTHONPATH": str(HERE)} | asked, capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip

@@ -37,6 +37,7 @@ from context_engine.index.store_factory import open_store
 from context_engine.model import Progress
 from context_engine.sharing.remote_store import Depot
 from tests.contracts.test_store import fill, holding, put
+from tests.support import preloaded
 from tests.support.databases import (
     forbid,
     in_memory,
@@ -557,7 +558,7 @@ def test_a_writer_that_is_killed_at_any_moment_leaves_a_whole_state(
     fill(postgres_store(tmp_path / "ci", address), {"a.py": "version number0", "b.py": "other"})
     reader = postgres_store(tmp_path / "reader", address)
     for trial in range(int(os.environ.get("CTX_TEST_SHARED_KILLS", "3"))):
-        with subprocess.Popen(
+        with preloaded.Popen(
             [sys.executable, "-c", textwrap.dedent(KILLED), str(tmp_path / "ci"), address],
             cwd=Path(__file__).resolve().parents[2],
             stdout=subprocess.PIPE,

@@ -16,6 +16,7 @@ import pytest
 
 from context_engine.engine import Engine, Query
 from context_engine.errors import ContextEngineError, StorageBusy, StorageCorrupt
+from context_engine.index import embedded_store, shared_store
 from context_engine.index import segment as segments
 from context_engine.index.describe import describe_file
 from context_engine.index.embedded_store import SCHEMA_VERSION, EmbeddedStore
@@ -276,7 +277,9 @@ def test_a_second_writer_is_told_to_come_back(make: Callable[[], Any]) -> None:
         pass
 
 
-def test_clearing_while_somebody_writes_is_refused(make: Callable[[], Any]) -> None:
+def test_clearing_while_somebody_writes_is_refused(make: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (embedded_store, shared_store):
+        monkeypatch.setattr(module, "CLEAR_WAIT_S", 0.2)
     store, other = make(), make()
     fill(store, {"a.py": "lion"})
     with other.writer(), pytest.raises(StorageBusy):

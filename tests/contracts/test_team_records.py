@@ -37,6 +37,7 @@ from context_engine.sharing.postgres_records import PostgresRecords
 from context_engine.sharing.records import Records
 from context_engine.sharing.shared_records import Commons, open_commons
 from context_engine.storage.confined_folder import is_temporary
+from tests.support import preloaded
 from tests.support.databases import forbid, new_database, sever, sql
 from tests.support.desks import Desks, plan, step
 from tests.support.engines import open_engine
@@ -635,7 +636,7 @@ while True:
 def killed(folder: Path, address: str, after_s: float) -> dict[str, int]:
     """The last of each that a writer said to have written when it was killed."""
     command = [sys.executable, "-W", "error", "-c", CHILD, str(folder), address]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as child:
+    with preloaded.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout
         first = child.stdout.readline()
         assert first, "it never came to write anything"

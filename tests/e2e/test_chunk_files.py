@@ -14,7 +14,8 @@ import pytest
 
 from tests.e2e.conftest import planted
 from tests.e2e.test_agent_session import told, wait_for
-from tests.e2e.wire import HERE, Wire
+from tests.e2e.wire import HERE, PATIENCE_S, Wire
+from tests.support import preloaded
 
 KEY = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 SEED_SHAPE = {"id", "chunk_type", "title", "text", "tags", "metadata", "created_at", "updated_at"}
@@ -48,7 +49,7 @@ def wire(root: Path, folder: Path) -> Iterator[Wire]:
 def ctx(*words: str) -> subprocess.CompletedProcess[str]:
     env = os.environ | {"PYTHONPATH": str(HERE)}
     command = [sys.executable, "-m", "context_engine", *words]
-    return subprocess.run(command, env=env, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    return preloaded.run(command, env=env, capture_output=True, text=True, stdin=subprocess.DEVNULL)
 
 
 def put(folder: Path, name: str, *chunks: dict[str, Any]) -> None:
@@ -137,7 +138,7 @@ def test_a_missing_folder_or_unfit_vectors_end_the_start_with_one_line(
     put(tmp_path, "code-data.json", {"id": "b", "text": "b", "embedding": [1, 0, 0]})
     for named, words in ((tmp_path / "none", "there is no folder"), (tmp_path, "vectors of 3 numbers where 2 belong")):
         with Wire(root, env={"CTX_LOG_LEVEL": "off"}, options=["--chunks-dir", str(named), *http]) as wire:
-            assert wire.process.wait(timeout=20) == 1
+            assert wire.process.wait(timeout=PATIENCE_S) == 1
             wait_for(lambda wire=wire: bool(wire.log))
             (line,) = wire.log
         assert line.startswith("ctx serve: ")

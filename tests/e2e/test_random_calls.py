@@ -22,7 +22,7 @@ from context_engine.settings import knobs
 from tests.e2e.conftest import planted
 from tests.e2e.wire import PATIENCE_S, Wire
 
-CALLS = int(os.environ.get("CTX_TEST_CALLS", "1000"))
+CALLS = int(os.environ.get("CTX_TEST_CALLS", "400"))
 AT_ONCE = 20
 CHARS_MAX = knobs()["result_chars_max"][0]
 

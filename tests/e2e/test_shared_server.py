@@ -27,7 +27,7 @@ from context_engine.server.token_file import Wish
 from tests.e2e.test_random_calls import fitting
 from tests.support.sharing import HIDDEN, MARK, PATIENCE_S, Place, Worker, message, place, request, worker
 
-REQUESTS = int(os.environ.get("CTX_TEST_STRANGERS", "1000"))
+REQUESTS = int(os.environ.get("CTX_TEST_STRANGERS", "400"))
 AT_ONCE = 20
 ERAS = pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
 

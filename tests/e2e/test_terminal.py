@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from context_engine import __version__
 from context_engine.cli.app import app
+from tests.support import preloaded
 
 HERE = Path(__file__).resolve().parents[2]
 
@@ -22,8 +23,8 @@ def ctx(*words: str, cwd: Path | None = None, given: str | None = None) -> subpr
     """Run `ctx` as a process of its own."""
     command = [sys.executable, "-m", "context_engine", *words]
     env = os.environ | {"PYTHONPATH": str(HERE)}
-    return subprocess.run(
-        command, cwd=cwd, env=env, input=given, capture_output=True, text=True, timeout=60, check=False
+    return preloaded.run(
+        command, cwd=cwd, env=env, input=given, capture_output=True, text=True, timeout=120, check=False
     )
 
 
@@ -154,13 +155,13 @@ def test_ctrl_c_keeps_what_is_done_and_exits_130(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").touch()
     for number in range(8_000):
         (tmp_path / f"part_{number}.py").write_text(f"def part_{number}(x):\n    return x + {number}\n" * 60)
-    process = subprocess.Popen(
+    process = preloaded.Popen(
         [sys.executable, "-m", "context_engine", "index", str(tmp_path)],
         env=os.environ | {"PYTHONPATH": str(HERE)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert process.stderr
     assert "of" in process.stderr.readline()  # the first line of progress: it is at work
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=30)
+    _, said = process.communicate(timeout=120)
     assert process.returncode == 130, said
     assert "goes on from there" in said

@@ -13,18 +13,26 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from tests.support import preloaded
+
 HERE = Path(__file__).resolve().parents[2]
 MODERN = "2026-07-28"
-PATIENCE_S = 60.0
-"""A busy machine of two cores takes seconds to import the protocol library."""
+PATIENCE_S = 120.0
+"""Costs nothing when all is well; a busy machine of two cores takes many seconds to import the protocol library."""
 
 
 class Wire:
     """`ctx serve` and its pipes. Every line of its stdout is parsed, whatever wrote it."""
 
-    def __init__(self, root: Path, env: Mapping[str, str] | None = None, options: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        root: Path,
+        env: Mapping[str, str] | None = None,
+        options: Sequence[str] = (),
+        popen: type[subprocess.Popen[Any]] = preloaded.Popen,
+    ) -> None:
         known = os.environ | {"PYTHONPATH": str(HERE)} | dict(env or {})
-        self.process = subprocess.Popen(
+        self.process = popen(
             [sys.executable, "-m", "context_engine", "serve", "--root", str(root), *options],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=known, text=True,
         )  # fmt: skip

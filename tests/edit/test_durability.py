@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import preloaded
 from tests.support.edits import contents, editing, swap, version
 from tests.support.trees import tree
 
@@ -29,7 +30,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
 
 
 def child(script: str, *arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
+    return preloaded.Popen(
         [sys.executable, "-W", "error", "-c", textwrap.dedent(script), *arguments],
         cwd=Path(__file__).resolve().parents[2],
         stdin=subprocess.PIPE,

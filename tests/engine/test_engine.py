@@ -30,6 +30,7 @@ from context_engine.errors import (
     UnsuitableRoot,
 )
 from context_engine.index.index_job import IndexJob, run_job
+from tests.support import preloaded
 from tests.support.engines import GRAMMARS, LANGUAGES, answers, cache_for, found, grammars_folder, indexed, open_engine
 from tests.support.trees import tree
 
@@ -508,7 +509,7 @@ def test_a_disk_that_is_full_is_told_and_what_was_committed_stays(tmp_path: Path
 
 def python(script: str, *arguments: str, **options) -> list[str]:
     """What a script prints, line by line, run by a Python of its own in the repository."""
-    done = subprocess.run(
+    done = preloaded.run(
         [sys.executable, "-W", "error", "-c", textwrap.dedent(script), *arguments],
         cwd=Path(__file__).resolve().parents[2],
         capture_output=True,

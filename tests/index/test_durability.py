@@ -19,6 +19,7 @@ import pytest
 
 from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError
+from tests.support import preloaded
 from tests.support.engines import answers, open_engine
 from tests.support.trees import tree
 
@@ -49,7 +50,7 @@ def repository(root: Path, version: int) -> Path:
 
 
 def child(script: str, *arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
+    return preloaded.Popen(
         [sys.executable, "-W", "error", "-c", textwrap.dedent(script), *arguments],
         cwd=Path(__file__).resolve().parents[2],
         stdout=subprocess.PIPE,

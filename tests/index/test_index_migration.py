@@ -29,6 +29,7 @@ from context_engine.sharing import postgres_store, qdrant_store, remote_store
 from context_engine.sharing.remote_store import Depot
 from tests.contracts.test_shared_store import DEPOTS, store_at
 from tests.contracts.test_store import fill, holding, put
+from tests.support import preloaded
 from tests.support.databases import in_memory, new_database, sever
 from tests.support.vector_depots import Dictionary
 
@@ -256,7 +257,7 @@ def test_a_move_that_is_killed_goes_on(
     with closing(store_at(tmp_path / "reader", address, shares=False)) as reader:
         for trial in range(int(os.environ.get("CTX_TEST_MOVE_KILLS", "1"))):
             arguments = [str(tmp_path / "here"), str(tmp_path / "there"), address, str(PIECE_BYTES * (2 + trial % 15))]
-            with subprocess.Popen(
+            with preloaded.Popen(
                 [sys.executable, "-c", textwrap.dedent(KILLED), *arguments],
                 cwd=Path(__file__).resolve().parents[2],
                 stdin=subprocess.PIPE,

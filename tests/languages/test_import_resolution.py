@@ -121,7 +121,7 @@ def test_whatever_is_imported_only_workspace_files_come_back(name: str, importer
 
 def test_fifty_thousand_imports_resolve_in_seconds() -> None:
     paths = PathIndex(f"src/pkg{number % 97}/mod{number}.py" for number in range(20_000))
-    started = time.perf_counter()
+    started = time.thread_time()  # a busy machine takes longer by the clock
     for number in range(50_000):
         resolve_import(LANGUAGES["python"], f"src/pkg1/mod{number}.py", f"pkg{number % 97}.mod{number}", paths)
-    assert time.perf_counter() - started < 10
+    assert time.thread_time() - started < 10

@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 
 from context_engine.languages import SYMBOL_KINDS, Grammars, Language, Languages, Outline, doc_head, outline
 from context_engine.languages.language import ORDER
+from tests.support.engines import GRAMMARS
 
 LANGUAGES = Languages.builtin()
+EXAMPLES = max(100, settings().max_examples)
 
 
 def sources() -> dict[str, bytes]:
@@ -33,9 +35,9 @@ SOURCES = sources()
 
 
 @pytest.fixture(scope="module")
-def grammars(tmp_path_factory: pytest.TempPathFactory) -> Grammars:
-    """The parsers, unpacked once for this file."""
-    return Grammars(tmp_path_factory.mktemp("grammars"))
+def grammars() -> Grammars:
+    """The parsers, unpacked once for all tests."""
+    return GRAMMARS
 
 
 def assert_well_formed(found: Outline, data: bytes) -> None:
@@ -76,20 +78,20 @@ def test_details_add_to_an_outline_and_change_nothing_in_it(name: str, grammars:
     assert_well_formed(detailed, data)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(name=st.sampled_from(ORDER), data=st.binary(max_size=300), details=st.booleans())
 def test_any_bytes_have_an_outline_in_any_language(name: str, data: bytes, details: bool) -> None:
-    assert_well_formed(outline(LANGUAGES[name], data, SHARED, details=details), data)
+    assert_well_formed(outline(LANGUAGES[name], data, GRAMMARS, details=details), data)
     assert len(doc_head(LANGUAGES[name], data)) <= 600
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(name=st.sampled_from(sorted(SOURCES)), spoil=st.binary(min_size=1, max_size=6), at=st.floats(0, 1))
 def test_spoiling_a_file_spoils_no_outline(name: str, spoil: bytes, at: float) -> None:
     data = SOURCES[name]
     middle = int(at * len(data))
     spoiled = data[:middle] + spoil + data[middle:]
-    assert_well_formed(outline(LANGUAGES[name], spoiled, SHARED, details=True), spoiled)
+    assert_well_formed(outline(LANGUAGES[name], spoiled, GRAMMARS, details=True), spoiled)
 
 
 @pytest.mark.parametrize("name", ["python", "javascript", "typescript", "c", "cpp", "rust", "json", "java", "go"])
@@ -168,10 +170,6 @@ def test_grammars_of_the_same_name_in_two_engines_do_not_share_state(tmp_path: P
     first, second = Grammars(tmp_path / "a"), Grammars(tmp_path / "b")
     data = SOURCES["go"]
     assert outline(LANGUAGES["go"], data, first) == outline(LANGUAGES["go"], data, second)
-
-
-SHARED = Grammars(Path(__file__).parents[2] / ".pytest_cache" / "grammars")
-"""For the property tests, where a fixture would be built anew for every example."""
 
 
 def test_minified_code_is_not_parsed_and_says_so(grammars: Grammars) -> None:

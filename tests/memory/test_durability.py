@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from context_engine.memory.memory_requests import Draft, Wanted
+from tests.support import preloaded
 from tests.support.remembering import Remembering
 
 KILLS = int(os.environ.get("CTX_TEST_MEMORY_KILLS", "3"))
@@ -43,7 +44,7 @@ while True:
 
 def _killed(folder: Path, number: int, after_s: float) -> list[list[str]]:
     """What a writer had said to have done when it was killed."""
-    child = subprocess.Popen(
+    child = preloaded.Popen(
         [sys.executable, "-W", "error", "-c", CHILD, str(folder), str(number)],
         cwd=ROOT,
         stdout=subprocess.PIPE,

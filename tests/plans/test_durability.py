@@ -26,6 +26,7 @@ from context_engine.errors import CallError, Conflict
 from context_engine.plans.model import Plan
 from context_engine.plans.plan_json import decode_version
 from context_engine.plans.plan_listing import PlanQuery
+from tests.support import preloaded
 from tests.support.desks import Desks, plan, step
 
 WRITERS = 4
@@ -156,7 +157,7 @@ while True:
 
 def _killed(folder: Path, after_s: float) -> list[list[str]]:
     """What a writer had said to have written when it was killed."""
-    child = subprocess.Popen(
+    child = preloaded.Popen(
         [sys.executable, "-W", "error", "-c", CHILD, str(folder)], cwd=ROOT, stdout=subprocess.PIPE, text=True
     )
     assert child.stdout

@@ -142,6 +142,7 @@ MUTATING_METHODS = {
 # -- reading the tree ---------------------------------------------------------------------------------------------
 
 
+@cache
 def modules() -> list[str]:
     """Every Python file of the package, as a path below it."""
     return sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
@@ -152,9 +153,15 @@ def parsed(module: str) -> ast.Module:
     return ast.parse((PACKAGE / module).read_text(encoding="utf-8"), filename=module)
 
 
+@cache
+def nodes(tree: ast.AST) -> tuple[ast.AST, ...]:
+    """Every node of a tree, walked through once."""
+    return tuple(ast.walk(tree))
+
+
 def file_touches(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Every call that reads, writes or looks at files: its line and how it is spelled."""
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Call) and touches_files(node.func):
             yield node.lineno, ast.unparse(node.func)
 
@@ -197,7 +204,7 @@ def functions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, int]]:
 def module_state(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Where a function changes something that lives in the module: `global`, or a mutation of a module-level container."""
     containers = {name for node in tree.body for name in mutable_names(node)}
-    for function in ast.walk(tree):
+    for function in nodes(tree):
         if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         shadowed = local_names(function)
@@ -245,16 +252,18 @@ def mutated(node: ast.AST) -> str | None:
 
 def foreign_closes(tree: ast.AST) -> Iterator[str]:
     """Functions that close a descriptor which is not a variable of theirs, or keep a bare number in an attribute."""
-    for function in ast.walk(tree):
+    for function in nodes(tree):
         if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
-        stored = {one.id for one in ast.walk(function) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
-        if any(_closes_foreign(node, stored) or _keeps_number(node) for node in ast.walk(function)):
+        inside = nodes(function)
+        stored = {one.id for one in inside if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+        if any(_closes_foreign(node, stored) or _keeps_number(node) for node in inside):
             yield function.name
 
 
 def _closes_foreign(node: ast.AST, own: set[str]) -> bool:
-    if not isinstance(node, ast.Call) or ast.unparse(node.func) != "os.close":
+    is_close = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "close"
+    if not is_close or ast.unparse(node.func) != "os.close":
         return False
     closed = ast.unparse(node.args[0])
     is_given_up = closed.endswith(".pop()")  # nothing has the number any more
@@ -265,8 +274,8 @@ def _keeps_number(node: ast.AST) -> bool:
     if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
         return False
     goals = [one for goal in node.targets for one in ast.walk(goal)]
-    opens = ast.unparse(node.value.func) in {"os.open", "os.dup", "os.pipe"}
-    return opens and any(isinstance(one, ast.Attribute) for one in goals)
+    keeps = any(isinstance(one, ast.Attribute) for one in goals)
+    return keeps and ast.unparse(node.value.func) in {"os.open", "os.dup", "os.pipe"}
 
 
 def words_of(name: str) -> set[str]:
@@ -287,8 +296,8 @@ def contract(name: str, key: str) -> set[str]:
 
 def imported(tree: ast.AST) -> set[str]:
     """The top-level names of everything a file imports, inside functions too."""
-    names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    names |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    names = {alias.name for node in nodes(tree) if isinstance(node, ast.Import) for alias in node.names}
+    names |= {node.module or "" for node in nodes(tree) if isinstance(node, ast.ImportFrom)}
     return {name.partition(".")[0] for name in names}
 
 
@@ -327,10 +336,7 @@ def test_every_file_opens_with_a_sentence() -> None:
 def test_no_name_is_empty_of_meaning() -> None:
     named = [(module, part) for module in modules() for part in Path(module).with_suffix("").parts]
     named += [
-        (module, node.name)
-        for module in modules()
-        for node in ast.walk(parsed(module))
-        if isinstance(node, ast.ClassDef)
+        (module, node.name) for module in modules() for node in nodes(parsed(module)) if isinstance(node, ast.ClassDef)
     ]
     assert [f"{module}: {name}" for module, name in named if words_of(name) & EMPTY_NAMES] == []
 
@@ -391,7 +397,7 @@ def test_a_database_of_the_state_folder_is_opened_in_one_place() -> None:
         f"{module}:{node.lineno}"
         for module in modules()
         if module != "storage/database.py" and knows_state(parsed(module))
-        for node in ast.walk(parsed(module))
+        for node in nodes(parsed(module))
         if isinstance(node, ast.Call) and ast.unparse(node.func) in {"apsw.Connection", "FileLock"}
     ]
     assert opened == []
@@ -399,7 +405,7 @@ def test_a_database_of_the_state_folder_is_opened_in_one_place() -> None:
 
 def knows_state(tree: ast.Module) -> bool:
     """Whether a module names the state folder, or imports what is in it by its name or through a handle."""
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.ImportFrom) and node.module == "context_engine.storage.state_folder":
             if {alias.name for alias in node.names} & {"FOLDER", "StateFolder", "GIT_IGNORE"}:
                 return True
@@ -415,8 +421,8 @@ def test_paths_are_minted_in_one_place() -> None:
         f"{module}:{node.lineno}"
         for module in modules()
         if module != "repo/paths.py"
-        for node in ast.walk(parsed(module))
-        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "RelPath"
+        for node in nodes(parsed(module))
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) == "RelPath"
     ]
     assert minted == []
 
@@ -449,7 +455,7 @@ def test_only_the_server_is_async() -> None:
         f"{module}:{node.lineno}"
         for module in modules()
         if not module.startswith(("server/", "server."))
-        for node in ast.walk(parsed(module))
+        for node in nodes(parsed(module))
         if isinstance(node, ast.AsyncFunctionDef | ast.Await | ast.AsyncWith | ast.AsyncFor)
     ]
     assert found == []
@@ -475,7 +481,7 @@ def test_errors_are_only_defined_in_their_tree() -> None:
         f"{module}: {node.name}"
         for module in modules()
         if module != "errors.py"
-        for node in ast.walk(parsed(module))
+        for node in nodes(parsed(module))
         if isinstance(node, ast.ClassDef) and names & {ast.unparse(base).rpartition(".")[2] for base in node.bases}
     ]
     assert elsewhere == []

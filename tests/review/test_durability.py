@@ -19,6 +19,7 @@ import pytest
 from context_engine.engine import Engine
 from context_engine.review.review_request import Request
 from context_engine.tools.review_arguments import options_of
+from tests.support import preloaded
 from tests.support.engines import cache_for, open_engine
 from tests.support.pull_requests import FILES, NO_ANALYZERS, killed_in_the_middle, pull_request
 
@@ -111,7 +112,7 @@ def _ended(engine: Engine, session: str) -> str:
 def _killed(root: Path, after_s: float, how: str, *, is_named: bool) -> str:
     """Start a review in another process and kill it, once it has named its session or before; the session, if it was named."""
     command = [sys.executable, "-W", "error", "-c", textwrap.dedent(STARTS), str(root), how]
-    with subprocess.Popen(
+    with preloaded.Popen(
         command, cwd=Path(__file__).resolve().parents[2], stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout

@@ -31,6 +31,7 @@ from context_engine.server.origin_check import Guard, Hosts
 from context_engine.server.profiles import Shown
 from context_engine.server.stdio_session import Conversation
 from context_engine.server.stdio_streams import Pipes
+from tests.support import preloaded
 from tests.support.serving import in_thread
 from tests.support.tools_stand_in import StandIn
 from tests.support.trees import tree
@@ -128,7 +129,7 @@ def child(tmp_path: Path) -> Generator[tuple[str, Path, int]]:
     words = ["serve", "--root", str(root), "--http", "0"]
     env = os.environ | {"PYTHONPATH": str(HERE), "XDG_CACHE_HOME": str(tmp_path / "cache")}
     with log.open("wb") as out:
-        process = subprocess.Popen(
+        process = preloaded.Popen(
             [sys.executable, "-c", start + "runpy.run_module('context_engine', run_name='__main__')", *words],
             stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env,
         )  # fmt: skip

@@ -20,7 +20,7 @@ from tests.e2e.wire import Wire
 from tests.security.every_tool import FILES, EveryTool
 from tests.support.trees import commit, repository, tree
 
-SOAK_S = float(os.environ.get("CTX_TEST_SOAK_S", "8"))
+SOAK_S = float(os.environ.get("CTX_TEST_SOAK_S", "3"))
 WARM = 2
 """Rounds until caches, threads and parsers are there."""
 GROWTH_MB_MAX = 60

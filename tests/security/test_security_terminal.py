@@ -21,6 +21,7 @@ from context_engine.cli.app import app
 from context_engine.cli.console import SafeConsole
 from context_engine.cli.terminal import SafeStream, safe_streams
 from context_engine.text.visible_text import one_line, visible
+from tests.support import preloaded
 
 HERE = Path(__file__).resolve().parents[2]
 HOSTILE = (
@@ -145,7 +146,8 @@ def _run(commands: Sequence[list[str]], root: Path, where: Path, stdout: int, en
     argvs.write_text(json.dumps(commands))
     clean = {"HOME": str(where), "XDG_CACHE_HOME": str(where / "cache"), "XDG_CONFIG_HOME": str(where / "config")}
     clean |= {"PYTHONPATH": str(HERE), "TERM": "xterm-256color", "COLUMNS": "100"}
-    return subprocess.Popen(
+    popen = subprocess.Popen if os.isatty(stdout) else preloaded.Popen  # Rich looks for a terminal when it is imported
+    return popen(
         [sys.executable, "-c", CHILD, str(argvs)],
         cwd=root, env=os.environ | clean | (env or {}), stdin=subprocess.DEVNULL, stdout=stdout, stderr=stdout,
     ).wait(300)  # fmt: skip

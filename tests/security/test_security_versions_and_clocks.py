@@ -14,6 +14,7 @@ import apsw
 import pytest
 
 from tests.security.test_security_damage import Workspace, made
+from tests.support import preloaded
 from tests.support.engines import cache_for, open_engine
 
 HERE = Path(__file__).resolve().parents[2]
@@ -142,7 +143,7 @@ def session_of(root: Path, how: str) -> dict[str, Any]:
     git("commit", "-q", "-m", "first")
     (root / CODE).write_text(CODE_TEXT.replace("max(0,", "max(1,"))
     git("commit", "-q", "-am", "second")
-    done = subprocess.run(
+    done = preloaded.run(
         [sys.executable, "-c", JUMPS, str(root), how], env=os.environ | {"PYTHONPATH": str(HERE)},
         capture_output=True, text=True, timeout=200, check=False,
     )  # fmt: skip

@@ -19,6 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from context_engine.embedding.vector_rows import Rows, Space, keys_of, quantised
 from context_engine.errors import InvalidVectors
 from context_engine.semantic.vector_store import HEADER_BYTES, VectorStore
+from tests.support import preloaded
 
 SPACE = Space("feed", 12)
 RECORD_BYTES = 40
@@ -321,7 +322,7 @@ WRITER = """
 
 
 def writer(folder: Path, start: int, stop: int) -> subprocess.Popen[str]:
-    return subprocess.Popen(
+    return preloaded.Popen(
         [sys.executable, "-W", "error", "-c", textwrap.dedent(WRITER), str(folder), str(start), str(stop)],
         cwd=Path(__file__).resolve().parents[2],
         stdout=subprocess.PIPE,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any, cast
@@ -16,7 +17,7 @@ from context_engine.server import http_server, mcp_server
 from context_engine.server.dispatcher import Gate
 from context_engine.server.origin_check import Guard, Hosts
 from context_engine.server.shutdown import Life
-from tests.support.sharing import message, request
+from tests.support.sharing import PATIENCE_S, message, request
 from tests.support.tools_stand_in import StandIn
 
 HEADERS = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2025-06-18"}
@@ -120,15 +121,15 @@ def begun(server: Server, replies: list[Any]) -> threading.Thread:
 
 def test_a_call_under_way_is_answered_though_the_server_is_told_to_end() -> None:
     hold, replies = threading.Event(), []
-    with served(StandIn(hold=hold), drain_s=20) as server:
+    with served(StandIn(hold=hold), drain_s=4 * PATIENCE_S) as server:
         calling = begun(server, replies)
         server.end()
         while is_listening(server):
-            pass
+            time.sleep(0.01)
         assert calling.is_alive()
         hold.set()
-        calling.join(20)
-        server.thread.join(10)
+        calling.join(PATIENCE_S)
+        server.thread.join(PATIENCE_S)
         assert not server.thread.is_alive(), "nobody waits for what is left of the time"
     assert replies[0].status_code == 200
     assert "result" in message(replies[0])
@@ -174,7 +175,7 @@ def test_who_was_let_in_just_before_the_end_is_heard(monkeypatch: pytest.MonkeyP
         httpx2.get(f"{server.base}/health")  # the connection before this one is in
         server.end()
         while is_listening(server):
-            pass
+            time.sleep(0.01)
         early.sendall(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
         reply = early.recv(1000).lower()
     assert reply.startswith(b"http/1.1 200")

@@ -27,6 +27,7 @@ from context_engine.server import bearer_token, http_server, mcp_server
 from context_engine.server.dispatcher import Gate
 from context_engine.server.origin_check import Guard, Hosts
 from context_engine.server.profiles import Shown
+from tests.support import preloaded
 from tests.support.serving import in_thread
 from tests.support.tools_stand_in import StandIn
 from tests.support.trees import tree
@@ -346,7 +347,7 @@ def started(place: Path, *options: str) -> Generator[subprocess.Popen[str]]:
     env |= {"HOME": str(place), "CTX_CACHE_FOLDER": str(place / "cache"), "CTX_WORKERS": "0", "PYTHONWARNINGS": "error"}
     command = [sys.executable, "-m", "context_engine", "serve", *options]
     command += [option for root in roots for option in ("--root", str(root))]
-    with subprocess.Popen(command, env=env, text=True, stdin=subprocess.DEVNULL, stdout=-1, stderr=-1) as process:
+    with preloaded.Popen(command, env=env, text=True, stdin=subprocess.DEVNULL, stdout=-1, stderr=-1) as process:
         try:
             yield process
         finally:
@@ -363,7 +364,7 @@ def test_it_tells_where_it_listens_and_ends_well_with_streams_open(tmp_path: Pat
             async with newer.listen(tools_list_changed=True) as listening:
                 process.send_signal(ending)
                 assert [event async for event in listening] == []  # ended by the server, not broken off
-            assert await anyio.to_thread.run_sync(process.wait, 10) == 0
+            assert await anyio.to_thread.run_sync(process.wait, 60) == 0
 
     with started(tmp_path, "--http", ":0") as process:
         assert process.stderr
@@ -381,7 +382,7 @@ def test_a_port_that_is_taken_ends_it_with_one_line(tmp_path: Path) -> None:
     with http_server.bound("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
         with started(tmp_path, "--http", str(port)) as process:
-            _, told = process.communicate(timeout=20)
+            _, told = process.communicate(timeout=60)
     assert process.returncode == 1
     assert told.count("\n") == 1
     assert f"port {port} of 127.0.0.1 is taken" in told

@@ -25,6 +25,7 @@ from context_engine.index.shared_store import SharedStore
 from context_engine.sharing import qdrant_session, qdrant_store, remote_store
 from context_engine.sharing.qdrant_store import QdrantDepot
 from tests.contracts.test_store import fill, holding, put
+from tests.support import preloaded
 from tests.support.qdrant_shim import REQUEST_BYTES_MAX, Cut, Refused, Shim
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -241,7 +242,7 @@ def test_a_kill_at_any_moment_leaves_a_whole_state(
     fill(machine(address), {"a.py": "version number0", "b.py": "other"})
     for trial in range(int(os.environ.get("CTX_TEST_SHARED_KILLS", "1"))):
         _end_lease(machine(address))
-        with subprocess.Popen(
+        with preloaded.Popen(
             [sys.executable, "-c", KILLED, str(tmp_path / "ci"), address],
             cwd=ROOT,
             stdout=subprocess.PIPE,

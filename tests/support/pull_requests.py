@@ -10,6 +10,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+from tests.support import preloaded
 from tests.support.trees import commit, git, repository, tree
 
 FILES = 40
@@ -68,7 +69,7 @@ def pull_request(root: Path) -> Path:
 
 def killed_in_the_middle(root: Path, **knobs: Any) -> str:
     """Start a review in another process and kill it while it reviews its third unit; the session."""
-    with subprocess.Popen(
+    with preloaded.Popen(
         [sys.executable, "-W", "error", "-c", textwrap.dedent(VICTIM), str(root), json.dumps(knobs)],
         cwd=Path(__file__).resolve().parents[2],
         stdout=subprocess.PIPE,

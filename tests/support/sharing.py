@@ -18,9 +18,10 @@ import httpx2
 
 from context_engine.server.token_file import TokenFile, Wish
 from tests.e2e.conftest import planted
+from tests.support import preloaded
 
 HERE = Path(__file__).resolve().parents[2]
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 OLDER = "2025-06-18"
 MARK = "quokka"
 """Stands in every text of the hidden project, and nowhere else."""
@@ -135,7 +136,7 @@ def worker(place: Place, *options: str, **variables: str) -> Generator[Worker]:
         *roots,
         *options,
     ]
-    with subprocess.Popen(command, env=env, text=True, stdin=-3, stdout=-3, stderr=-1) as process:
+    with preloaded.Popen(command, env=env, text=True, stdin=-3, stdout=-3, stderr=-1) as process:
         try:
             yield Worker(place, process)
         finally:

@@ -661,7 +661,10 @@ def test_a_look_at_some_levels_lists_no_folder_below_them_and_all_above(root: Pa
         ("read_file", {"path": "minified.js", "format": "json"}),
         ("read_file", {"path": "hub.py", "include_deps": True, "format": "text"}),
         ("read_fragment", {"path": "long.py", "keywords": ["return", "def", "part_7"]}),
-        ("read_fragment", {"paths": ["long.py", "big.py", "numbered.txt", "minified.js"], "patterns": ["[a-z]+ \\d"]}),
+        (
+            "read_fragment",
+            {"paths": ["long.py", "big.py", "numbered.txt", "minified.js"], "patterns": ["[a-z]+ \\d+00\\b"]},
+        ),
         ("read_fragment", {"path": "long.py", "symbols": [f"nothing_{number}" for number in range(100)]}),
         ("read_fragment", {"paths": ["numbered.txt", *(f"no/{number}.py" for number in range(19))], "lines": ["1-"]}),
         ("read_fragment", {"paths": ["long.py", "big.py", "till/auth.py"]}),
