@@ -1,42 +1,55 @@
-"""The commands of `ctx plans`: what can be typed. What they do stands in `plans.py`, which is imported when one of them runs."""
+"""`ctx plan`: list, create and read plans, follow their progress, and approve them."""
 
 from __future__ import annotations
 
+import json
+import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import typer
 
 from context_engine.cli import shell_completion
-from context_engine.cli.common_options import AsJson, Root
+from context_engine.cli.common_options import INTERRUPTED, NOTHING_FOUND, AsJson, Root, Yes, command_group
 
-app = typer.Typer(
-    name="plans",
-    help="Plans: what is to be done, how far it is, who said yes.",
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
-)
+if TYPE_CHECKING:
+    from context_engine.cli.console import Cell
+    from context_engine.engine import Engine
+    from context_engine.plans.approval_service import ApprovalOutcome, ApprovalRequest
+    from context_engine.plans.plan_listing import PlanRow
 
-Which = Annotated[
+BAR_CHARS = 10
+REQUEST_PREFIX = "apr_"
+"""The ids of approval requests begin with this."""
+FILES_SHOWN = 8
+STATUS_STYLES = {
+    "executing": "blue", "completed": "green", "failed": "red", "stalled": "red", "damaged": "red",
+    "needs_clarification": "yellow", "approved": "cyan", "archived": "dim", "draft": "dim",
+}  # fmt: skip
+
+app = command_group("plan", "List, create, read and approve plans, and follow their progress.")
+
+PlanName = Annotated[
     str,
     typer.Argument(
         metavar="PLAN",
-        help="Its short name as ctx plans list shows it, its name or its id.",
+        help="The slug that ctx plan list shows, its name or its id.",
         autocompletion=shell_completion.complete_plans,
     ),
 ]
-MaybeWhich = Annotated[
+OptionalPlanName = Annotated[
     str,
     typer.Argument(
         metavar="[PLAN]",
-        help="Its short name, its name or its id; default: the plan that changed last.",
+        help="Its slug, its name or its id; default: the plan that changed last.",
         autocompletion=shell_completion.complete_plans,
     ),
 ]
 
 
 @app.command("list")
-def plans_list(
+def plan_list(
     root: Root = None,
     query: Annotated[str, typer.Option("--query", help="Only plans with these words.")] = "",
     status: Annotated[
@@ -45,120 +58,203 @@ def plans_list(
             "--status", help="ready, executing, completed, ...", autocompletion=shell_completion.complete_plan_statuses
         ),
     ] = "",
-    tag: Annotated[list[str] | None, typer.Option("--tag", help="Must carry this tag; repeatable.")] = None,
+    tag: Annotated[list[str] | None, typer.Option("--tag", help="Must have this tag; repeatable.")] = None,
     sort: Annotated[
-        Literal["updated_at", "created_at", "name", "progress"], typer.Option("--sort", help="By what.")
+        Literal["updated_at", "created_at", "name", "progress"], typer.Option("--sort", help="Sort by this.")
     ] = "updated_at",
-    number: Annotated[int, typer.Option("-n", "--number", min=1, max=200, help="How many.")] = 20,
+    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=200, help="Most plans to list.")] = 20,
     as_json: AsJson = False,
 ) -> None:
-    """List plans with their status and progress, the one that changed last first.
+    """List plans with their status and progress, the most recently changed first.
 
     **Examples**
 
-    - `ctx plans list`
-    - `ctx plans list --status executing`
-    - `ctx plans list --json | jq -r '.plans[].name'`
+    - `ctx plan list`
+    - `ctx plan list --status executing`
+    - `ctx plan list --json | jq -r '.plans[].name'`
     """
-    from context_engine.cli.plans import list_plans
-    from context_engine.plans.plan_listing import PlanQuery
+    from context_engine.cli.call_command import drop_unset, print_reply
+    from context_engine.cli.console import err, format_age, print_note, print_table
+    from context_engine.cli.workspace_root import resolve_root
+    from context_engine.engine import Engine
+    from context_engine.plans.plan_listing import PlanQuery, make_slugs
+    from context_engine.storage import timestamps
 
     order = "asc" if sort == "name" else "desc"
-    wanted = PlanQuery(status.replace(" ", "_"), tuple(tag or ()), query, sort, order, number)
-    raise typer.Exit(list_plans(root, wanted, as_json=as_json))
+    plan_query = PlanQuery(status.replace(" ", "_"), tuple(tag or ()), query, sort, order, limit)
+    with Engine.open(resolve_root(root)) as engine:
+        if as_json:
+            arguments = drop_unset(status=plan_query.status, tags=plan_query.tags, query=query, sort_by=sort)
+            raise typer.Exit(print_reply(engine, "list_plans", arguments | {"limit": limit}))
+        rows, page, now_s = _all_plans(engine), engine.plans.repository.list_page(plan_query), engine.now()
+    if not page.rows:
+        hint = f"{len(rows)} others exist: use fewer filters" if rows else "make one with ctx plan create"
+        err.print(f"[yellow]no plans[/yellow]: {hint}")
+        raise typer.Exit(NOTHING_FOUND)
+    slugs = make_slugs((row.id, row.name) for row in rows)
+    print_table(
+        ("plan", "status", "progress", "steps", "changed", "goal"),
+        [
+            _table_row(row, slugs[row.id], format_age(timestamps.parse_timestamp(row.updated_at), now_s))
+            for row in page.rows
+        ],
+    )
+    if len(page.rows) < page.total:
+        print_note(f"{len(page.rows)} of {page.total:,} plans")
+    _print_warnings(f"{row.id}: {row.problem}" for row in page.rows if row.problem)
 
 
 @app.command("create")
-def plans_create(
-    task: Annotated[str, typer.Argument(help="What to do, in a sentence or as an issue says it.")],
+def plan_create(
+    task: Annotated[str, typer.Argument(help="What to do, in a sentence or as an issue describes it.")],
     root: Root = None,
-    name: Annotated[str, typer.Option("--name", help="What to call it; default: the task.")] = "",
-    tag: Annotated[list[str] | None, typer.Option("--tag", help="To find it by; repeatable.")] = None,
+    name: Annotated[str, typer.Option("--name", help="Name of the plan; default: the task.")] = "",
+    tag: Annotated[list[str] | None, typer.Option("--tag", help="Add this tag; repeatable.")] = None,
     files: Annotated[int, typer.Option("--files", min=1, max=30, help="Likely files to look at.")] = 8,
-    include: Annotated[list[str] | None, typer.Option("--include", help="Only paths like this glob.")] = None,
-    exclude: Annotated[list[str] | None, typer.Option("--exclude", help="No paths like this glob.")] = None,
+    include: Annotated[list[str] | None, typer.Option("--include", help="Only paths that match this glob.")] = None,
+    exclude: Annotated[list[str] | None, typer.Option("--exclude", help="No paths that match this glob.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a plan out of this repository: steps with files, places, tests, risks and questions. Needs no model.
+    """Create a plan from this repository: steps with files, tests, risks and questions. Needs no model.
 
     **Examples**
 
-    - `ctx plans create "Rename hash_password to derive_key"`
-    - `ctx plans create "Retry failed requests" --include 'src/**' --name retries`
+    - `ctx plan create "Rename hash_password to derive_key"`
+    - `ctx plan create "Retry failed requests" --include 'src/**' --name retries`
     """
-    from context_engine.cli.call_command import drop_unset
-    from context_engine.cli.plans import create
+    from context_engine.cli.call_command import call_for_text, drop_unset
+    from context_engine.cli.console import ensure_index, print_markdown, print_note
+    from context_engine.cli.workspace_root import resolve_root
+    from context_engine.engine import Engine
+    from context_engine.plans.plan_listing import make_slugs
+    from context_engine.plans.plan_markdown import render_plan
 
-    told = drop_unset(save_name=name, save_tags=tag, include_paths=include, exclude_paths=exclude)
-    raise typer.Exit(create(root, task, told | {"max_context_files": files}, as_json=as_json))
+    options = drop_unset(save_name=name, save_tags=tag, include_paths=include, exclude_paths=exclude)
+    with Engine.open(resolve_root(root)) as engine:
+        if not ensure_index(engine, "planned"):
+            raise typer.Exit(INTERRUPTED)
+        text = call_for_text(engine, "create_plan", {"task": task, **options, "max_context_files": files})
+        if as_json:
+            print(text)
+            return
+        reply = json.loads(text)
+        loaded = engine.plans.repository.load(reply["persistence"]["plan_id"])
+        slug = make_slugs((row.id, row.name) for row in _all_plans(engine))[loaded.plan.id]
+    print_markdown(render_plan(loaded.plan))
+    _print_warnings(reply.get("warnings", ()))
+    print_note(f"saved as {slug}: ctx plan show {slug} --html plan.html; ctx plan approve {slug}")
 
 
 @app.command("show")
-def plans_show(
-    plan: MaybeWhich = "",
+def plan_show(
+    plan: OptionalPlanName = "",
     root: Root = None,
-    version: Annotated[int | None, typer.Option("--version", min=1, help="Not the newest but this one.")] = None,
+    version: Annotated[int | None, typer.Option("--version", min=1, help="This version instead of the newest.")] = None,
     html: Annotated[
-        Path | None,
-        typer.Option("--html", help="Write it as one HTML file with its Mermaid source; it needs no network."),
+        Path | None, typer.Option("--html", help="Write it as one HTML file with its Mermaid source; needs no network.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show a plan with what is done of it, at the terminal or as one page for the browser.
+    """Show a plan with its progress, at the terminal or as one HTML file.
 
     **Examples**
 
-    - `ctx plans show`
-    - `ctx plans show retries --html plan.html`
-    - `ctx plans show retries --version 2`
+    - `ctx plan show`
+    - `ctx plan show retries --html plan.html`
+    - `ctx plan show retries --version 2`
     """
-    from context_engine.cli.plans import show
+    from context_engine.cli.call_command import drop_unset, print_reply
+    from context_engine.cli.console import print_markdown, print_note
+    from context_engine.cli.workspace_root import resolve_root
+    from context_engine.engine import Engine
+    from context_engine.plans.plan_markdown import render_plan
 
-    raise typer.Exit(show(root, plan, version, html, as_json=as_json))
+    with Engine.open(resolve_root(root)) as engine:
+        plan_id = _resolve_plan(engine, plan)
+        if as_json:
+            raise typer.Exit(print_reply(engine, "load_plan", drop_unset(plan_id=plan_id, version=version)))
+        loaded = engine.plans.repository.load(plan_id, version)
+        drift = engine.plans.repository.drift(loaded.plan)
+        versions, _ = engine.plans.repository.history(plan_id) if html else ((), ())
+    _print_warnings((*loaded.warnings, *drift.warnings))
+    if html:
+        from context_engine.plans.plan_html import render_html
+        from context_engine.repo.file_writer import write_atomic
+
+        data = render_html(loaded.plan, loaded.execution, loaded.approvals, versions).encode()
+        write_atomic(html.expanduser().absolute(), data)
+        print_note(f"{html}: {len(data) // 1000:,} kB, opens in any browser, needs no network")
+        return
+    print_markdown(render_plan(loaded.plan, loaded.execution))
+    changed = _format_paths(drift.files_missing, "gone") + _format_paths(drift.files_changed, "changed")
+    if changed:
+        print_note(f"since the plan was created: {changed}")
 
 
 @app.command("progress")
-def plans_progress(
-    plan: MaybeWhich = "",
+def plan_progress(
+    plan: OptionalPlanName = "",
     root: Root = None,
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Stay until the plan has ended; Ctrl-C leaves.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Follow the plan until it ends; Ctrl-C stops.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show how far a plan is: what is done, running, ready, held up. With `--watch` it follows whoever carries it out.
+    """Show which steps of a plan are done, running, ready or blocked.
 
-    Exit codes with `--watch`: 0 the plan is completed, 1 it failed, 130 left before its end.
+    Exit codes with `--watch`: 0 the plan is completed, 1 it failed, 130 stopped before its end.
 
     **Examples**
 
-    - `ctx plans progress`
-    - `ctx plans progress retries --watch`
+    - `ctx plan progress`
+    - `ctx plan progress retries --watch`
     """
-    from context_engine.cli.plans import progress
+    from context_engine.cli import watch_progress
+    from context_engine.cli.call_command import print_reply
+    from context_engine.cli.workspace_root import resolve_root
+    from context_engine.engine import Engine
 
-    raise typer.Exit(progress(root, plan, watch=watch, as_json=as_json))
+    with Engine.open(resolve_root(root)) as engine:
+        plan_id = _resolve_plan(engine, plan)
+        if as_json:
+            raise typer.Exit(print_reply(engine, "view_progress", {"plan_id": plan_id}))
+        steps = engine.plans.steps
+        if watch:
+            raise typer.Exit(watch_progress.watch(lambda: steps.read_state(plan_id), engine.now))
+        watch_progress.print_progress(steps.read_state(plan_id), engine.now())
 
 
 @app.command("history")
-def plans_history(
-    plan: MaybeWhich = "",
+def plan_history(
+    plan: OptionalPlanName = "",
     root: Root = None,
-    number: Annotated[int, typer.Option("-n", "--number", min=1, max=200, help="How many versions.")] = 20,
+    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=200, help="Most versions to list.")] = 20,
     as_json: AsJson = False,
 ) -> None:
-    """List the versions of a plan: when, by whom, what changed.
+    """List the versions of a plan: when and by whom it was changed, and what changed.
 
     **Examples**
 
-    - `ctx plans history retries`
+    - `ctx plan history retries`
     """
-    from context_engine.cli.plans import history
+    from context_engine.cli.call_command import print_reply
+    from context_engine.cli.console import print_markdown, print_note
+    from context_engine.cli.workspace_root import resolve_root
+    from context_engine.engine import Engine
+    from context_engine.plans.plan_markdown import render_history
 
-    raise typer.Exit(history(root, plan, number, as_json=as_json))
+    with Engine.open(resolve_root(root)) as engine:
+        plan_id = _resolve_plan(engine, plan)
+        if as_json:
+            raise typer.Exit(print_reply(engine, "view_history", {"plan_id": plan_id, "limit": limit}))
+        versions, damages = engine.plans.repository.history(plan_id)
+    print_markdown(render_history(versions[:limit]))
+    if len(versions) > limit:
+        print_note(f"{limit} of {len(versions):,} versions")
+    _print_warnings(damages)
 
 
 @app.command("diff")
-def plans_diff(
-    plan: MaybeWhich = "",
+def plan_diff(
+    plan: OptionalPlanName = "",
     first: Annotated[int | None, typer.Argument(metavar="[FROM]", min=1, help="Default: the one before.")] = None,
     last: Annotated[int | None, typer.Argument(metavar="[TO]", min=1, help="Default: the newest.")] = None,
     root: Root = None,
@@ -168,62 +264,250 @@ def plans_diff(
 
     **Examples**
 
-    - `ctx plans diff`
-    - `ctx plans diff retries 1 3`
+    - `ctx plan diff`
+    - `ctx plan diff retries 1 3`
     """
-    from context_engine.cli.plans import diff
+    from context_engine.cli.call_command import print_reply
+    from context_engine.cli.console import print_markdown
+    from context_engine.cli.workspace_root import resolve_root
+    from context_engine.engine import Engine
+    from context_engine.errors import InvalidArgument
+    from context_engine.plans.plan_diff import compare_plans
+    from context_engine.plans.plan_markdown import render_difference
 
-    raise typer.Exit(diff(root, plan, first, last, as_json=as_json))
+    with Engine.open(resolve_root(root)) as engine:
+        repository, plan_id = engine.plans.repository, _resolve_plan(engine, plan)
+        until = last or repository.load(plan_id).versions[-1]
+        since = first or until - 1
+        if since < 1:
+            raise InvalidArgument(
+                "the plan has only one version, so there is nothing to compare",
+                suggestion="Show it with ctx plan show.",
+            )
+        if as_json:
+            arguments = {"plan_id": plan_id, "from_version": since, "to_version": until}
+            raise typer.Exit(print_reply(engine, "compare_plan_versions", arguments))
+        difference = compare_plans(repository.load(plan_id, since).plan, repository.load(plan_id, until).plan)
+    print_markdown(render_difference(difference))
+
+
+@app.command("archive")
+def plan_archive(plan: PlanName, root: Root = None) -> None:
+    """Archive a plan: all its versions stay readable, old ones are packed into less space.
+
+    **Examples**
+
+    - `ctx plan archive retries`
+    """
+    from context_engine.cli.console import out
+    from context_engine.cli.workspace_root import resolve_root
+    from context_engine.engine import Engine
+
+    with Engine.open(resolve_root(root)) as engine:
+        packed = engine.plans.repository.archive(_resolve_plan(engine, plan), author="user")
+    out.print(f"archived; {packed} older versions were packed")
+
+
+# -- approval ---------------------------------------------------------------------------------------------------------
+
+
+class ApprovalVerdict(NamedTuple):
+    """A decision from the terminal. With `version` it is refused unless that is the newest version of the plan."""
+
+    action: str = "approve"
+    comment: str = ""
+    changes: str = ""
+    steps: tuple[str, ...] = ()
+    version: int | None = None
+    is_confirmed: bool = False
 
 
 @app.command("approve")
-def plans_approve(
+def plan_approve(
     which: Annotated[
         str,
         typer.Argument(
-            metavar="REQUEST|PLAN", help="A request, or a plan.", autocompletion=shell_completion.complete_plans
+            metavar="REQUEST|PLAN",
+            help="An approval request, or a plan.",
+            autocompletion=shell_completion.complete_plans,
         ),
     ],
     root: Root = None,
     step: Annotated[list[str] | None, typer.Option("--step", help="Only this step; repeatable.")] = None,
-    reject: Annotated[bool, typer.Option("--reject", help="Say no.")] = False,
-    changes: Annotated[str, typer.Option("--changes", help="Say what is to be different first.")] = "",
+    reject: Annotated[bool, typer.Option("--reject", help="Reject it.")] = False,
+    changes: Annotated[str, typer.Option("--changes", help="Ask for these changes first.")] = "",
     comment: Annotated[str, typer.Option("--comment", help="Why.")] = "",
     version: Annotated[
-        int | None, typer.Option("--version", min=1, help="Refuse if this is not the newest version any more.")
+        int | None, typer.Option("--version", min=1, help="Refuse if this is no longer the newest version.")
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say yes to a plan, or to steps of it; or no, or not yet. It holds for the version that you see.
+    """Approve a plan or some of its steps, reject it, or ask for changes. The decision covers the version you see.
 
-    At a terminal it is recorded as the word of a person, elsewhere as that of an agent.
+    It is recorded as the decision of a person when stdin is a terminal, otherwise as that of an agent.
 
     **Examples**
 
-    - `ctx plans approve retries`
-    - `ctx plans approve retries --step 2 --step 3`
-    - `ctx plans approve apr_01a2... --reject --comment "not before the release"`
-    - `ctx plans approve retries --changes "keep the old name as an alias"`
+    - `ctx plan approve retries`
+    - `ctx plan approve retries --step 2 --step 3`
+    - `ctx plan approve apr_01a2... --reject --comment "not before the release"`
+    - `ctx plan approve retries --changes "keep the old name as an alias"`
     """
-    from context_engine.cli.plans import ApprovalVerdict, approve
     from context_engine.errors import InvalidArgument
 
     if reject and changes:
-        raise InvalidArgument("--reject and --changes cannot be meant together", suggestion="Leave one of them out.")
-    action = "reject" if reject else "request_modification" if changes else "approve"
-    said = ApprovalVerdict(action, comment, changes, tuple(step or ()), version, yes)
-    raise typer.Exit(approve(root, which, said, as_json=as_json))
+        raise InvalidArgument("--reject and --changes exclude each other", suggestion="Leave one of them out.")
+    action = "approve"
+    if reject or changes:
+        action = "reject" if reject else "request_modification"
+    verdict = ApprovalVerdict(action, comment, changes, tuple(step or ()), version, yes)
+    raise typer.Exit(_decide(root, which, verdict, as_json=as_json))
 
 
-@app.command("archive")
-def plans_archive(plan: Which, root: Root = None) -> None:
-    """Put a plan away that nobody needs at hand: it and all its versions stay readable, old ones take less room.
+def _decide(root: Path | None, which: str, verdict: ApprovalVerdict, *, as_json: bool) -> int:
+    """Decide about an approval request, or about a plan without one; return the exit code.
 
-    **Examples**
-
-    - `ctx plans archive retries`
+    Raises: InvalidArgument when confirmation is needed and stdin is not a terminal.
     """
-    from context_engine.cli.plans import archive
+    from context_engine.cli.console import err
+    from context_engine.cli.workspace_root import resolve_root
+    from context_engine.engine import Engine
+    from context_engine.errors import Conflict, InvalidArgument
+    from context_engine.plans.plan_events import AGENT, PERSON
 
-    raise typer.Exit(archive(root, plan))
+    is_person = sys.stdin.isatty()
+    if not (is_person or verdict.is_confirmed):
+        raise InvalidArgument(
+            "stdin is not a terminal, so no one can confirm this",
+            suggestion="Repeat it with --yes; the decision is recorded as an agent's.",
+        )
+    with Engine.open(resolve_root(root)) as engine:
+        request = _find_request(engine, which, verdict)
+        newest = request.plan.version
+        if verdict.version not in (None, newest):
+            raise Conflict(
+                f"the plan is at version {newest}, not {verdict.version}",
+                suggestion=f"See what changed: ctx plan diff {which} {verdict.version} {newest}.",
+                details={"current": newest},
+            )
+        if not verdict.is_confirmed and not _confirm_action(request, verdict.action):
+            err.print("nothing was decided")
+            return NOTHING_FOUND
+        outcome = engine.plans.approvals.respond(
+            request.approval.id,
+            verdict.action,
+            comment=verdict.comment,
+            modifications=verdict.changes,
+            by=PERSON if is_person else AGENT,
+        )
+    _print_outcome(outcome, as_json=as_json)
+    return 0
+
+
+def _find_request(engine: Engine, which: str, verdict: ApprovalVerdict) -> ApprovalRequest:
+    """Return the request with this id, the pending request of a plan, or a new one.
+
+    Raises: InvalidArgument when several are pending, ApprovalNotFound, PlanNotFound.
+    """
+    from context_engine.errors import InvalidArgument
+
+    approvals = engine.plans.approvals
+    if which.startswith(REQUEST_PREFIX):
+        return approvals.get(which)
+    plan_id = _resolve_plan(engine, which)
+    loaded = engine.plans.repository.load(plan_id)
+    pending = [approval.id for approval in loaded.approvals if approval.status == "pending"]
+    if verdict.steps or not pending:
+        return approvals.request(plan_id, steps=verdict.steps, actor="user")
+    if len(pending) > 1:
+        raise InvalidArgument(
+            f"{len(pending)} requests are pending for this plan: {', '.join(pending)}",
+            suggestion="Name one of them, or the steps: --step 2.",
+            details={"requests": pending},
+        )
+    return approvals.get(pending[0])
+
+
+def _confirm_action(request: ApprovalRequest, action: str) -> bool:
+    """Show what the decision is about, and ask for confirmation."""
+    from context_engine.cli.console import confirm, err, escape_text
+    from context_engine.plans.plan_diff import compute_diffstat
+
+    diffstat = compute_diffstat(request.plan, request.steps, lambda _path: None)
+    files = _format_paths([file.path for file in diffstat.files], f"{diffstat.summary}:")
+    err.print(f"[bold]{escape_text(request.plan.goal)}[/bold], version {request.plan.version}")
+    for step in request.steps:
+        err.print(f"  {request.plan.steps.index(step) + 1}. {escape_text(step.title)}")
+    err.print(f"  {escape_text(files) or 'no files'}".rstrip())
+    for risk in request.plan.risks:
+        err.print(f"  [yellow]risk[/yellow] {escape_text(risk.issue)}")
+    return confirm(f"{action.replace('_', ' ').capitalize()}?")
+
+
+def _print_outcome(outcome: ApprovalOutcome, *, as_json: bool) -> None:
+    from context_engine.cli.console import out
+    from context_engine.tools.plan_tools import approval_row
+    from context_engine.tools.truncate import compact_json
+
+    approval = outcome.approval
+    row = approval_row(approval, outcome.plan)
+    if as_json:
+        print(compact_json({"ok": True, "request": row, "plan_status": outcome.plan_status}))
+        return
+    about = f"steps {', '.join(map(str, row['steps']))}" if "steps" in row else "the whole plan"
+    status = approval.status.replace("_", " ")
+    out.print(f"{status}: {about}, version {approval.plan_version}, by {approval.decided_by}")
+    out.print(f"[dim]the plan is {outcome.plan_status.replace('_', ' ')}[/dim]")
+
+
+# -- helpers ----------------------------------------------------------------------------------------------------------
+
+
+def _table_row(row: PlanRow, slug: str, changed: str) -> list[Cell]:
+    status = (row.status.replace("_", " "), STATUS_STYLES.get(row.status, ""))
+    goal = row.goal or row.name
+    return [(slug, "bold cyan"), status, format_bar(row.progress), str(row.step_count), changed, goal]
+
+
+def format_bar(percentage: float) -> str:
+    """Format a percentage as a bar of ten characters.
+
+    >>> format_bar(0), format_bar(43.2), format_bar(99.9)
+    ('░░░░░░░░░░   0 %', '████░░░░░░  43 %', '█████████░  99 %')
+    """
+    filled = int(percentage * BAR_CHARS / 100)
+    return f"{'█' * filled}{'░' * (BAR_CHARS - filled)} {int(percentage):>3} %"
+
+
+def _format_paths(paths: Sequence[str], label: str) -> str:
+    more = f" and {len(paths) - FILES_SHOWN} more" if len(paths) > FILES_SHOWN else ""
+    return f"{label} {', '.join(paths[:FILES_SHOWN])}{more}  " if paths else ""
+
+
+def _print_warnings(warnings: Iterable[str]) -> None:
+    from context_engine.cli.console import err, escape_text
+
+    for warning in warnings:
+        err.print(f"[yellow]warning:[/yellow] {escape_text(warning)}")
+
+
+def _resolve_plan(engine: Engine, typed: str) -> str:
+    """Return the id of the plan that was typed; by default the most recently changed plan. Raises: PlanNotFound."""
+    from context_engine.errors import PlanNotFound
+    from context_engine.plans.plan_listing import make_slugs, resolve_slug
+
+    rows = _all_plans(engine)
+    if typed:
+        slugs = make_slugs((row.id, row.name) for row in rows)
+        return engine.plans.repository.resolve_id(resolve_slug(typed, slugs, is_begun=True))
+    if not rows:
+        raise PlanNotFound("there is no plan yet", suggestion="Make one with ctx plan create.")
+    return rows[0].id
+
+
+def _all_plans(engine: Engine) -> tuple[PlanRow, ...]:
+    """Return every plan, the most recently changed first."""
+    from context_engine.plans.plan_listing import PlanQuery
+
+    return engine.plans.repository.list_page(PlanQuery(limit=sys.maxsize)).rows

@@ -1,4 +1,4 @@
-"""`ctx plans progress`: how far a plan is, once or for as long as somebody watches."""
+"""`ctx plan progress`: how far a plan is, once or for as long as somebody watches."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ENDED = frozenset({"completed", "failed", "stalled", "archived"})
 """Nothing moves any more unless somebody opens a step again."""
 MINUTE_S, HOUR_S = 60, 3_600
 NOT_DONE = 1
-"""Exit code of a plan that has ended without being done: `ctx plans progress --watch && next`."""
+"""Exit code of a plan that has ended without being done: `ctx plan progress --watch && next`."""
 INTERRUPTED = 130
 AROUND = 6
 """Lines of a screen that are no step: name, bar, head, outlook, the prompt, and one that wraps."""

@@ -140,7 +140,7 @@ class ApprovalService:
         if self._rules.person and by != PERSON:
             raise NeedsApproval(
                 "a person must decide in this workspace (approvals_require_human)",
-                suggestion="Ask the user: in a client that can show questions, or with `ctx plans approve` at a terminal.",
+                suggestion="Ask the user: in a client that can show questions, or with `ctx plan approve` at a terminal.",
                 details={"request_id": request_id},
             )
         plan_id = self._find_plan(request_id)

@@ -162,7 +162,7 @@ def request_approval(
             **_status_row(decided),
         }
     else:
-        told["next"] = "It is pending: respond_approval decides, or a person with `ctx plans approve`."
+        told["next"] = "It is pending: respond_approval decides, or a person with `ctx plan approve`."
     return Reply(format_reply(told))
 
 

@@ -81,7 +81,7 @@ def changed(root: Path, plan_id: str, **told: object) -> None:
 
 
 def test_plans_are_listed_with_how_they_stand(root: Path, ctx: Run) -> None:
-    assert ctx("list") == (1, "", "no plans: make one with ctx plans create\n")
+    assert ctx("list") == (1, "", "no plans: make one with ctx plan create\n")
     kept(root, plan(), plan(goal="Über-Größe"))
     with Engine.open(root) as engine:
         engine.plans.steps.start("money in cents", 1)
@@ -337,7 +337,7 @@ def test_where_nobody_can_be_asked_it_is_an_agent_who_says_yes(root: Path, ctx: 
     (plan_id,) = kept(root, plan())
     code, _, err = ctx("approve", "money")
     assert code == 1
-    assert "nobody can be asked" in err
+    assert "no one can confirm" in err
     assert decisions(root, plan_id) == []
     assert ctx("approve", "money", "--yes")[0] == 0
     assert decisions(root, plan_id) == [("approved", "agent", ())]
@@ -391,7 +391,7 @@ def test_a_plan_that_changed_since_it_was_read_is_not_approved(root: Path, ctx: 
     changed(root, plan_id, goal="Money in whole cents")
     code, _, err = ctx("approve", "money", "--version", 1, "--yes")
     assert code == 1
-    assert "ctx plans diff money 1 2" in err
+    assert "ctx plan diff money 1 2" in err
     assert ctx("approve", "money", "--version", 2, "--yes")[0] == 0
 
 
@@ -404,7 +404,7 @@ def test_a_plan_is_made_out_of_the_repository_and_kept(root: Path, ctx: Run) -> 
     assert "src/auth.py" in out
     assert "src/login.py" in out
     assert "no index of" in err
-    assert "kept as rename-it" in err
+    assert "saved as rename-it" in err
     assert ctx("list", "--tag", "auth")[1].splitlines()[1].startswith("rename-it")
     assert json.loads(ctx("create", "Rename login to enter", "--json")[1])["persistence"]["saved"] is True
 
