@@ -124,7 +124,7 @@ postgres: ## the stores that machines share, with all their trouble, on a real P
 	@CTX_TEST_SHARED_KILLS=20 CTX_TEST_MOVE_KILLS=20 CTX_TEST_TEAM_KILLS=20 CTX_TEST_TEAM_WRITES=12 \
 		$(CHECK) tests -- tests/contracts/test_store.py tests/contracts/test_shared_store.py tests/contracts/test_shared_vectors.py \
 		tests/contracts/test_team_records.py tests/contracts/test_team_reviews.py tests/e2e/test_team.py \
-		tests/index/test_index_migration.py tests/index/test_index_repair.py tests/cli/test_store.py $(ARGS)
+		tests/index/test_index_transfer.py tests/index/test_index_repair.py tests/cli/test_store.py $(ARGS)
 
 qdrant: ## the same on Qdrant's own engine behind HTTP, with 20 kills of the server and of the writer
 	@CTX_TEST_SHARED_KILLS=20 $(CHECK) tests -- tests/sharing/test_qdrant_store.py tests/contracts -k "qdrant" $(ARGS)

@@ -53,10 +53,9 @@ from context_engine.index.build import IndexBuilder
 from context_engine.index.embedded_store import SCHEMA_VERSION, EmbeddedStore
 from context_engine.index.file_roles import ROLES
 from context_engine.index.graph_traversal import GraphTraversal
-from context_engine.index.index_copy import seed
-from context_engine.index.index_migration import has_index, migrate
 from context_engine.index.index_repair import RepairReport, find_problems, repair
 from context_engine.index.index_store import IndexStats
+from context_engine.index.index_transfer import has_index, migrate, seed
 from context_engine.index.live_index import LiveIndex
 from context_engine.index.store_factory import AnyStore, open_store
 from context_engine.index.symbol_graph import ParsedFileCache, SymbolDefinition, SymbolGraph

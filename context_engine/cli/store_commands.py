@@ -1,132 +1,323 @@
-"""The commands of `ctx store`: an index moved to another machine or a database, checked, mended; who lies on a database."""
+"""The commands of `ctx store`: move an index to another machine or database, check and repair it, list what a database stores.
+
+Everything that only one command needs is imported inside it, so that `ctx --help` stays quick.
+"""
 
 from __future__ import annotations
 
+import json
+import time
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from context_engine.cli.common_options import AsJson, Root
 
+if TYPE_CHECKING:
+    from context_engine.index.index_repair import RepairReport
+    from context_engine.index.tenants import Tenant
+
+PROBLEMS_SHOWN_MAX = 20
+COMMIT_CHARS = 10
+_INTERRUPTED = 130
+"""As `context_engine.cli.index_command.INTERRUPTED`, which would import the engine."""
+
 app = typer.Typer(
     name="store",
-    help="The index itself: move it to another machine or a team's database, check it, mend it.",
+    help="Move the index to another machine or a team's database, check it, repair it.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
 )
 
 File = Annotated[Path, typer.Argument(help="The archive.")]
-Store = Annotated[str, typer.Option("--store", help="The database; CTX_STORE_URL when left out.", metavar="ADDRESS")]
+Store = Annotated[str, typer.Option("--store", help="The database. [env: CTX_STORE_URL]", metavar="ADDRESS")]
+
+
+# -- transport ----------------------------------------------------------------------------------------------------
 
 
 @app.command("export")
 def store_export(file: File, root: Root = None) -> None:
-    """Write the index into one file, with checksums: for a machine that shall not build it itself.
+    """Write the index into one file with checksums, for a machine that should not build it itself.
 
-    Where a team shares its index that is the one that this machine sees.
+    Where a team shares its index, the shared one is written, as this machine sees it.
 
     **Examples**
 
     - `ctx store export web.ctx-index`
     """
-    from context_engine.cli.store import export
+    from context_engine.cli.console import run_with_progress
+    from context_engine.cli.workspace_root import resolve_root
+    from context_engine.engine import Engine
+    from context_engine.tools.file_tools import format_size
 
-    raise typer.Exit(export(file, root))
+    target = file.expanduser().absolute()
+    with Engine.open(resolve_root(root)) as engine:
+        manifest = run_with_progress(
+            lambda tell, cancel: engine.export_index(target, progress=tell, cancel=cancel), "export", unit="bytes"
+        )
+    print(
+        f"wrote {manifest.files:,} files, {manifest.chunks:,} chunks, {format_size(manifest.size_bytes)} unpacked: {file}"
+    )
 
 
 @app.command("import")
 def store_import(file: File, root: Root = None) -> None:
-    """Take an exported index for this repository, then read the files that differ from it.
+    """Replace the index of this repository by an exported one, then index the files that differ from it.
 
-    Interrupted, it goes on where it stopped when it is run again. An archive of another version is refused. Where a team shares
-    its index this puts another one in its place for all, which only a machine that shares may do (CTX_STORE_SHARES=1).
+    An interrupted import continues where it stopped. An archive of another version is refused. Where a team shares its index, the
+    import replaces it for everybody, which only a machine that publishes may do (CTX_STORE_SHARES=1).
 
     **Examples**
 
     - `ctx store import web.ctx-index`
     - `ctx store import /ci/web.ctx-index --root ~/src/web`
     """
-    from context_engine.cli.store import take_in
+    from context_engine.cli.console import print_note, run_index, run_with_progress
+    from context_engine.cli.index_command import show_report
+    from context_engine.cli.workspace_root import resolve_root
+    from context_engine.engine import Engine
+    from context_engine.errors import Cancelled
 
-    raise typer.Exit(take_in(file, root))
+    source = file.expanduser().absolute()
+    workspace = resolve_root(root)
+    with Engine.open(workspace) as engine:
+        try:
+            manifest = run_with_progress(
+                lambda tell, cancel: engine.import_index(source, progress=tell, cancel=cancel), "import", unit="bytes"
+            )
+            commit = f" at {manifest.commit[:COMMIT_CHARS]}" if manifest.commit else ""
+            print_note(f"imported {manifest.files:,} files of {manifest.name}{commit}; comparing them with {workspace}")
+            report = run_index(engine)
+        except Cancelled:
+            raise _interrupt(f"ctx store import {file}") from None
+    show_report(workspace, report)
 
 
 @app.command("migrate")
 def store_migrate(
-    address: Annotated[str, typer.Argument(help="A database of a team, or embedded: this machine.")],
+    address: Annotated[str, typer.Argument(help="A team's database, or embedded: this machine.")],
     root: Root = None,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Put it in the place of an index that is there already.")
-    ] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace an index that is there already.")] = False,
 ) -> None:
-    """Put the index into another store.
+    """Copy the index into another store.
 
-    It appears there as a whole or not at all. Interrupted, it goes on where it stopped when it is run again: what has arrived is
-    not sent a second time. Keep passwords out of the address: `~/.pgpass` is read.
+    It appears there as a whole or not at all. An interrupted migration continues where it stopped: what has arrived is not sent a
+    second time. Keep passwords out of the address: `~/.pgpass` is read.
 
     **Examples**
 
     - `ctx store migrate postgresql://ci@db/context`
     - `CTX_STORE_URL=postgresql://ci@db/context ctx store migrate embedded`
     """
-    from context_engine.cli.store import migrate
+    from context_engine.cli.console import print_note, run_with_progress
+    from context_engine.cli.workspace_root import resolve_root
+    from context_engine.engine import Engine
+    from context_engine.errors import Cancelled
 
-    raise typer.Exit(migrate(address, root, replace=replace))
+    with Engine.open(resolve_root(root)) as engine:
+        try:
+            stats = run_with_progress(
+                lambda tell, cancel: engine.move_index(address, replace=replace, progress=tell, cancel=cancel),
+                "move",
+                unit="bytes",
+            )
+        except Cancelled:
+            raise _interrupt("the same command") from None
+    print(f"moved {stats.files:,} files, {stats.chunks:,} chunks")
+    print_note(
+        "set CTX_STORE_URL to that address on every machine that uses it" if "://" in address else "unset CTX_STORE_URL"
+    )
+
+
+def _interrupt(command: str) -> typer.Exit:
+    """Say how to continue; return the end of the command."""
+    from context_engine.cli.console import err, escape_text
+
+    err.print(
+        f"[yellow]interrupted[/yellow]: the index in use did not change; {escape_text(command)} goes on from there"
+    )
+    return typer.Exit(_INTERRUPTED)
+
+
+# -- repair -------------------------------------------------------------------------------------------------------
 
 
 @app.command("check")
 def store_check(
     root: Root = None,
     repair: Annotated[
-        bool, typer.Option("--repair", help="Mend it: from the other side where a team shares it, else from the files.")
+        bool,
+        typer.Option("--repair", help="Repair it: from the other side where a team shares it, else from the files."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Read every byte of the index and say what is wrong. Exit code 1 when something is, and was not repaired.
+    """Read every byte of the index and report the problems. Exit code 1 when there are any that were not repaired.
 
-    Of an index that a team shares the bytes on the database are read as well. What is damaged on this machine is fetched again;
-    what is damaged there is put back by a machine that shares and has it whole; what nobody has is read from the files again.
+    Of a shared index the bytes in the database are read as well. What is damaged on this machine is fetched again; what is damaged
+    in the database is put back by a machine that publishes and has it intact; what neither has is indexed from the files again.
 
     **Examples**
 
     - `ctx store check`
     - `ctx store check --repair`
     """
-    from context_engine.cli.store import check
+    from context_engine.cli.console import run_index, run_with_progress
+    from context_engine.cli.workspace_root import resolve_root
+    from context_engine.engine import Engine
+    from context_engine.errors import Cancelled
+    from context_engine.index.index_repair import RepairReport
 
-    raise typer.Exit(check(root, repair=repair, as_json=as_json))
+    with Engine.open(resolve_root(root)) as engine:
+        try:
+            if repair:
+                result = run_with_progress(
+                    lambda tell, cancel: engine.mend(progress=tell, cancel=cancel), "check", unit="bytes"
+                )
+            else:
+                problems = run_with_progress(
+                    lambda tell, cancel: engine.problems(progress=tell, cancel=cancel), "check", unit="bytes"
+                )
+                result = RepairReport(problems=(), left=tuple(problems))
+            report = run_index(engine) if result.problems else None
+        except Cancelled:
+            raise _interrupt("the same command") from None
+    files_read = result.files_lost
+    if result.is_rebuilt and report is not None:
+        files_read = report.files
+    if as_json:
+        print(json.dumps(_format_json(result, files_read)))
+    else:
+        _show_result(result, files_read)
+    raise typer.Exit(1 if result.left else 0)
+
+
+def _format_json(result: RepairReport, files_read: int) -> dict[str, object]:
+    return {
+        "ok": not result.left,
+        "problems": list(result.problems or result.left),
+        "repaired": bool(result.problems) and not result.left,
+        "files_read": files_read,
+        "fetched": result.fetched,
+        "restored": result.restored,
+    }
+
+
+def _show_result(result: RepairReport, files_read: int) -> None:
+    from context_engine.cli.console import out, print_note
+
+    problems = result.problems or result.left
+    repairs = _list_repairs(result, files_read)
+    for problem in problems[:PROBLEMS_SHOWN_MAX]:
+        out.print(f"  {problem}", markup=False)
+    if len(problems) > PROBLEMS_SHOWN_MAX:
+        out.print(f"  and {len(problems) - PROBLEMS_SHOWN_MAX:,} more", markup=False)
+    if not problems:
+        print("the index is sound")
+    elif not result.problems:
+        print_note("ctx store check --repair repairs it")
+    elif repairs or not result.left:
+        print(f"repaired: {repairs or 'damaged data was dropped; it is made again when it is needed'}")
+    if result.problems and result.left:
+        print_note(
+            "damage in the database is repaired by a machine that publishes: ctx store check --repair with CTX_STORE_SHARES=1"
+        )
+
+
+def _list_repairs(result: RepairReport, files_read: int) -> str:
+    """Return what was done, the cheapest first."""
+    counts = {
+        "segments fetched again": result.fetched,
+        "segments put back on the store": result.restored,
+        "files read again": files_read,
+    }
+    return ", ".join(f"{repair}: {count:,}" for repair, count in counts.items() if count)
+
+
+# -- the repositories of a database -------------------------------------------------------------------------------
 
 
 @app.command("list")
 def store_list(store: Store = "", root: Root = None, as_json: AsJson = False) -> None:
-    """Say which repositories lie on a database, how much they take, and when each was shared last.
+    """List the repositories of a database, their size, and when each was published last.
 
     **Examples**
 
     - `ctx store list`
     - `ctx store list --store postgresql://ci@db/context`
     """
-    from context_engine.cli.store import show_tenants
+    from context_engine.cli.console import print_table
+    from context_engine.index.store_factory import depot
+    from context_engine.index.tenants import list_tenants
 
-    raise typer.Exit(show_tenants(store, root, as_json=as_json))
+    with closing(depot(_choose_address(store, root))) as remote:
+        tenants = list_tenants(remote)
+    if as_json:
+        print(json.dumps([tenant._asdict() for tenant in tenants]))
+    elif tenants:
+        print_table(
+            ("repository", "size", "files", "chunks", "committed", "schema"),
+            [_format_row(tenant) for tenant in tenants],
+        )
+    else:
+        print(f"no repository is stored on {remote.name}")
+
+
+def _format_row(tenant: Tenant) -> Sequence[str]:
+    from context_engine.cli.console import format_age
+    from context_engine.index.embedded_store import SCHEMA_VERSION
+    from context_engine.tools.file_tools import format_size
+
+    counts = ("" if count is None else f"{count:,}" for count in (tenant.files, tenant.chunks))
+    committed = format_age(tenant.committed_at, time.time()) if tenant.committed_at else "not yet complete"
+    other_release = "" if tenant.schema == SCHEMA_VERSION else ", of another release"
+    return tenant.repository, format_size(tenant.bytes), *counts, committed, f"{tenant.schema}{other_release}"
 
 
 @app.command("remove")
 def store_remove(
     repository: Annotated[str, typer.Argument(help="As `ctx store list` names it.")],
     store: Store = "",
-    schema: Annotated[int, typer.Option(help="That of another release, as the list has it; 0: ours.")] = 0,
+    schema: Annotated[int, typer.Option(help="The schema of another release, as in the list; 0: this release.")] = 0,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     root: Root = None,
 ) -> None:
-    """Take the index of a repository off a database, for all who read it there. It needs the right to write.
+    """Remove the index of a repository from a database, for everybody who uses it there. It needs the right to write.
 
     **Examples**
 
     - `ctx store remove github.com/team/app`
     - `ctx store remove github.com/team/app --schema 4 --yes`
     """
-    from context_engine.cli.store import remove_index
+    from context_engine.cli.console import confirm
+    from context_engine.errors import NotConfirmed
+    from context_engine.index.embedded_store import SCHEMA_VERSION
+    from context_engine.index.store_factory import depot
+    from context_engine.index.tenants import remove_tenant
+    from context_engine.sharing.remote_vectors import vector_depot
+    from context_engine.tools.file_tools import format_size
 
-    raise typer.Exit(remove_index(repository, store, root, schema=schema, yes=yes))
+    address = _choose_address(store, root)
+    with closing(depot(address)) as remote, closing(vector_depot(address)) as vectors:
+        if not yes and not confirm(f"Remove the index of {repository} from {remote.name}, for everybody?"):
+            raise NotConfirmed("nothing was removed", suggestion="answer y, or say --yes")
+        freed = remove_tenant(remote, vectors, repository, schema or SCHEMA_VERSION)
+    print(f"removed {repository}, {format_size(freed)}")
+
+
+def _choose_address(address: str, root: Path | None) -> str:
+    """Return the address that was given, else that of the settings. Raises: InvalidArgument where it is not a database."""
+    from context_engine.cli.workspace_root import resolve_root
+    from context_engine.engine import Settings
+    from context_engine.errors import InvalidArgument
+
+    chosen = address or Settings.load(resolve_root(root)).store_url
+    if chosen in ("", "embedded"):
+        raise InvalidArgument(
+            "no database is named",
+            suggestion="say --store postgresql://user@host/database, or set CTX_STORE_URL",
+        )
+    return chosen

@@ -244,7 +244,7 @@ class IndexBuilder:
             removed=[*removed, *(path for outcome in outcomes for path in outcome.vanished)],
             skipped=[row for outcome in outcomes for row in outcome.skipped],
             touched=[row for outcome in outcomes for row in outcome.touched],
-            facts=UNFINISHED,
+            metadata=UNFINISHED,
         )
 
     def _merge(self, writer: AnyWriter, moved: int, segments_max: int, *, anew: bool = False) -> None:

@@ -62,6 +62,7 @@ INDEX_ADVICE = storage_errors.StorageAdvice(
     closed="set CTX_CACHE_FOLDER to a folder you may write to",
     damaged="call reindex_workspace (or `ctx index --force`); the index is only a cache",
 )
+FIRST_GENERATION = "g-000001"
 _IS_GENERATION = re.compile(r"g-\d{6,9}").fullmatch
 _EPOCH = "SELECT value FROM fact WHERE name='epoch'"
 _SCHEMA = """
@@ -195,29 +196,49 @@ class EmbeddedStore:
 
         Raises: StorageBusy when another process writes (after `wait_s` seconds), DiskFull, WriteFailed, StorageCorrupt.
         """
+        with self.lock_writer(wait_s):
+            writer = self._open_writer(rebuild)
+            try:
+                yield writer
+            finally:
+                writer.close()
+
+    @contextmanager
+    def lock_writer(self, wait_s: float = 0.0) -> Generator[None]:
+        """Keep other writers out. Raises: StorageBusy when there is one (after `wait_s` seconds), DiskFull, WriteFailed, StorageCorrupt."""
+        lock = FileLock(self.folder / "writer.lock", timeout=wait_s)
         with translate_disk_errors(self.folder):
             try:
                 self.folder.mkdir(parents=True, exist_ok=True)
             except FileNotFoundError as error:  # what /proc says of a folder that cannot be made in it
                 raise storage_errors.write_failed_error(self.folder, INDEX_ADVICE, str(error.strerror)) from error
-        lock = FileLock(self.folder / "writer.lock", timeout=wait_s)
-        try:
-            with translate_disk_errors(self.folder):
+            try:
                 lock.acquire()
-        except Timeout:
-            raise StorageBusy(
-                "another process is indexing this workspace",
-                suggestion="search as usual; its result appears by itself, or call again in a moment",
-            ) from None
+            except Timeout:
+                raise StorageBusy(
+                    "another process is indexing this workspace",
+                    suggestion="search as usual; its result appears by itself, or call again in a moment",
+                ) from None
+            try:
+                yield
+            finally:
+                lock.release()
+
+    def drop_damaged(self) -> int | None:
+        """Drop damaged segments with their files; return how many files, or None where the index must be rebuilt.
+
+        Only for the holder of `lock_writer`. The next indexing run reads those files again.
+        """
+        self.close()
+        path = self.folder / self.generation()
         try:
-            with translate_disk_errors(self.folder):
-                writer = self._open_writer(rebuild)
-                try:
-                    yield writer
-                finally:
-                    writer.close()
-        finally:
-            lock.release()
+            files = _drop_damaged(path)
+            if not find_problems(path):
+                return files
+        except apsw.Error:
+            pass  # the list of files itself is damaged
+        (self.folder / "CURRENT").unlink(missing_ok=True)
+        return None
 
     def _open_writer(self, rebuild: bool) -> EmbeddedWriter:
         current = self.generation()
@@ -345,7 +366,7 @@ class EmbeddedWriter:
         removed: Iterable[str] = (),
         skipped: Iterable[tuple[str, str, str, int, int]] = (),
         touched: Iterable[tuple[str, int, int]] = (),
-        facts: Mapping[str, Any] | None = None,
+        metadata: Mapping[str, Any] | None = None,
     ) -> None:
         """One commit of everything that belongs together.
 
@@ -370,7 +391,7 @@ class EmbeddedWriter:
             looks = [(size, mtime_ns, path) for path, size, mtime_ns in touched]
             db.executemany("UPDATE file SET size=?, mtime_ns=? WHERE path=?", looks)
             db.executemany("INSERT OR REPLACE INTO touched SELECT segment, number, ?, ? FROM file WHERE path=?", looks)
-            self._end_commit(facts)
+            self._end_commit(metadata)
 
     def _inherit_importance(self, segment: Segment) -> np.ndarray:
         """The importance its files had before: a changed file keeps its rank until ranks are computed again."""
@@ -396,14 +417,14 @@ class EmbeddedWriter:
         )
         self._db.executemany("INSERT INTO file VALUES (?,?,?,?,?,?)", rows)
 
-    def _end_commit(self, facts: Mapping[str, Any] | None) -> None:
-        self._db.executemany("INSERT OR REPLACE INTO fact VALUES (?,?)", list((facts or {}).items()))
+    def _end_commit(self, metadata: Mapping[str, Any] | None) -> None:
+        self._db.executemany("INSERT OR REPLACE INTO fact VALUES (?,?)", list((metadata or {}).items()))
         self._db.execute("UPDATE fact SET value = value + 1 WHERE name = 'epoch'")
 
-    def set_metadata(self, facts: Mapping[str, Any]) -> None:
+    def set_metadata(self, metadata: Mapping[str, Any]) -> None:
         """Keep facts beside the index; readers' snapshots stay as they are."""
         with self._db:
-            self._db.executemany("INSERT OR REPLACE INTO fact VALUES (?,?)", list(facts.items()))
+            self._db.executemany("INSERT OR REPLACE INTO fact VALUES (?,?)", list(metadata.items()))
 
     def snapshot(self) -> Snapshot:
         """What has been committed by now, published or not."""
@@ -469,12 +490,7 @@ class EmbeddedWriter:
         """Put this generation in place of the old one; readers of the old one finish undisturbed."""
         if self.is_published:
             return
-        new = self._folder / "CURRENT.new"
-        with open(new, "w", encoding="ascii") as out:
-            out.write(self.generation)
-            out.flush()
-            os.fsync(out.fileno())
-        os.replace(new, self._folder / "CURRENT")
+        set_current(self._folder, self.generation)
         self.is_published = True
         for path in self._folder.glob("g-*"):
             if path.name != self.generation:
@@ -549,6 +565,16 @@ class _GenerationReader:
             if at < 0 or names.get(path) != int(snapshot.file_base[at]) + number:
                 problems.append(f"{path} is listed in segment {segment} but is not there")
         return problems
+
+
+def set_current(folder: Path, generation: str) -> None:
+    """Replace the name of the generation in use as a whole, so that a reader finds the old one or the new one."""
+    new = folder / "CURRENT.new"
+    with open(new, "w", encoding="ascii") as out:
+        out.write(generation)
+        out.flush()
+        os.fsync(out.fileno())
+    os.replace(new, folder / "CURRENT")
 
 
 def disk_bytes(folder: Path) -> int:
@@ -644,6 +670,29 @@ def _is_usable(path: Path, known: Mapping[int, Segment]) -> bool:
         raise  # the disk is full or closed to us: that is no reason to throw an index away
     except (apsw.Error, FileNotFoundError, NotADirectoryError, StorageCorrupt, LookupError, TypeError, ValueError):
         return False
+
+
+def _drop_damaged(path: Path) -> int:
+    """Drop the damaged segments of a generation from its list of files; return how many files were in them."""
+    db = _connect(path / "index.db", apsw.SQLITE_OPEN_READWRITE)
+    try:
+        with db:
+            numbers = [row[0] for row in _rows(db, "SELECT id FROM segment ORDER BY id")]
+            damaged = [(number,) for number in numbers if segments.find_damage(path / f"{number:06d}.seg")]
+            files = sum(_rows(db, "SELECT count(*) FROM file WHERE segment=?", number)[0][0] for number in damaged)
+            db.executemany("DELETE FROM file WHERE segment=?", damaged)
+            db.executemany("DELETE FROM dead WHERE segment=?", damaged)
+            db.executemany("DELETE FROM touched WHERE segment=?", damaged)
+            db.executemany("DELETE FROM segment WHERE id=?", damaged)
+            db.executemany("INSERT OR REPLACE INTO fact VALUES (?,?)", list(UNFINISHED.items()))
+            db.execute("UPDATE fact SET value = value + 1 WHERE name = 'epoch'")
+    finally:
+        db.close()
+    kept = set(numbers) - {number for (number,) in damaged}
+    for segment in path.glob("*.seg"):
+        if int(segment.stem) not in kept:
+            segment.unlink(missing_ok=True)
+    return files
 
 
 def find_problems(path: Path, looked: Callable[[int], None] = lambda _: None) -> list[str]:

@@ -60,9 +60,9 @@ class Manifest(msgspec.Struct, array_like=True, frozen=True):
         """The segments it is made of."""
         return frozenset(part.name for part in self.segments)
 
-    def with_metadata(self, facts: Mapping[str, Any]) -> Manifest:
-        """With some facts set; no commit."""
-        return msgspec.structs.replace(self, metadata={**self.metadata, **facts})
+    def with_metadata(self, metadata: Mapping[str, Any]) -> Manifest:
+        """With some metadata set; no commit."""
+        return msgspec.structs.replace(self, metadata={**self.metadata, **metadata})
 
     def with_commit(
         self,
@@ -71,7 +71,7 @@ class Manifest(msgspec.Struct, array_like=True, frozen=True):
         dead: Mapping[int, Iterable[int]],
         touched: Mapping[int, Iterable[TouchedState]],
         skipped: Mapping[str, SkippedState],
-        facts: Mapping[str, Any],
+        metadata: Mapping[str, Any],
     ) -> Manifest:
         """The next state: parts added, files of parts dead or touched; `skipped` and `metadata` take the place of the old."""
         parts = [
@@ -82,7 +82,7 @@ class Manifest(msgspec.Struct, array_like=True, frozen=True):
             )
             for part in (*self.segments, *new)
         ]
-        return self._next(parts, skipped=dict(skipped), metadata=dict(facts))
+        return self._next(parts, skipped=dict(skipped), metadata=dict(metadata))
 
     def with_importance(self, values: npt.NDArray[Any]) -> Manifest:
         """The next state: the importance of every file of every part, in their order."""
@@ -98,10 +98,10 @@ class Manifest(msgspec.Struct, array_like=True, frozen=True):
         gone = set(chosen)
         return self._next([*(part for part in self.segments if part.number not in gone), merged])
 
-    def without(self, names: Collection[str], facts: Mapping[str, Any]) -> Manifest:
+    def without(self, names: Collection[str], metadata: Mapping[str, Any]) -> Manifest:
         """The next state: some parts gone, and what is to be known of that."""
         return self._next(
-            [part for part in self.segments if part.name not in names], metadata={**self.metadata, **facts}
+            [part for part in self.segments if part.name not in names], metadata={**self.metadata, **metadata}
         )
 
     def _next(self, parts: Sequence[SegmentRef], **changed: Any) -> Manifest:

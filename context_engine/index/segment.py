@@ -186,6 +186,7 @@ class Segment:
     fields: dict[str, Postings]
     lengths: dict[str, npt.NDArray[np.uint16]]
     static: StaticVectors | None = None
+    path: Path | None = None  # the file it is mapped from, as it was written
 
     @property
     def files(self) -> int:
@@ -209,7 +210,7 @@ class Segment:
         columns = {name: self.file[name].copy() for name in ("size", "mtime_ns")}
         for number, size, mtime_ns in touched:
             columns["size"][number], columns["mtime_ns"][number] = size, mtime_ns
-        return replace(self, file=self.file | columns)
+        return replace(self, file=self.file | columns, path=None)
 
     def chunk_files(self) -> npt.NDArray[np.intp]:
         """The file of each chunk."""
@@ -290,7 +291,7 @@ def load(path: Path, *, bytes_checked_max: int | None = CHECKED_BYTES_MAX) -> Se
     is_checked = bytes_checked_max is None or facts["data_bytes"] <= bytes_checked_max
     if is_checked and facts["crc"] is not None and _checksum(arrays) != facts["crc"]:
         raise _corrupt(path, "its content is damaged")
-    return _gather(tuple(facts["languages"]), facts["static"], arrays)
+    return replace(_gather(tuple(facts["languages"]), facts["static"], arrays), path=path)
 
 
 def _checksum(arrays: dict[str, Array]) -> int:

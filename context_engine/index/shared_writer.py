@@ -150,7 +150,7 @@ class SharedWriter:
         removed: Iterable[str] = (),
         skipped: Iterable[tuple[str, str, str, int, int]] = (),
         touched: Iterable[tuple[str, int, int]] = (),
-        facts: Mapping[str, Any] | None = None,
+        metadata: Mapping[str, Any] | None = None,
     ) -> None:
         """One commit of everything that belongs together.
 
@@ -175,9 +175,9 @@ class SharedWriter:
                 number, file = self._places[path]
                 looks[number].append((file, size, mtime_ns))
         still = {path: kept for path, kept in self._manifest.skipped.items() if path not in gone}
-        told = {**self._manifest.metadata, **(facts or {})}
+        told = {**self._manifest.metadata, **(metadata or {})}
         self._change(
-            self._manifest.with_commit(new, dead=dead, touched=looks, skipped={**still, **kept_out}, facts=told)
+            self._manifest.with_commit(new, dead=dead, touched=looks, skipped={**still, **kept_out}, metadata=told)
         )
 
     def _finish_segment(self, number: int) -> tuple[str, Segment]:
@@ -202,10 +202,10 @@ class SharedWriter:
         size = (self._folder / f"{name}.seg").stat().st_size
         return SegmentRef(number, name, size, segment.files, segment.chunks, weights.tobytes())
 
-    def set_metadata(self, facts: Mapping[str, Any]) -> None:
+    def set_metadata(self, metadata: Mapping[str, Any]) -> None:
         """Keep facts beside the index; readers' snapshots stay as they are."""
-        if facts:
-            self._change(self._manifest.with_metadata(facts))
+        if metadata:
+            self._change(self._manifest.with_metadata(metadata))
 
     def set_importance(self, values: np.ndarray) -> None:
         """The importance of every file of `snapshot()`, in its numbering."""

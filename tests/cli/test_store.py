@@ -136,7 +136,7 @@ def test_damage_of_this_machine_is_told_and_mended_from_the_database(
     assert (looked.exit_code, "damaged on this machine" in looked.stdout) == (1, True)
     assert "ctx store check --repair" in looked.stderr
     mended = ctx("check", "--root", root, "--repair")
-    assert (mended.exit_code, mended.stdout.splitlines()[-1]) == (0, "mended: segments fetched again: 1")
+    assert (mended.exit_code, mended.stdout.splitlines()[-1]) == (0, "repaired: segments fetched again: 1")
     assert ctx("check", "--root", root).stdout == "the index is sound\n"
 
 
@@ -164,7 +164,7 @@ def test_damage_of_the_database_is_mended_by_who_shares(root: Path, monkeypatch:
 
 def test_who_lies_on_a_store_is_listed_and_can_be_removed(root: Path, tmp_path: Path) -> None:
     address = new_database()
-    assert "nothing lies on" in ctx("list", "--store", address).stdout
+    assert "no repository is stored on" in ctx("list", "--store", address).stdout
     ctx("migrate", address, "--root", root)
     (entry,) = json.loads(ctx("list", "--store", address, "--json").stdout)
     assert (entry["repository"], entry["files"], entry["chunks"]) == (str(tmp_path), 2, 2)

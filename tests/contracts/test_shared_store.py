@@ -31,7 +31,7 @@ from context_engine.errors import (
 )
 from context_engine.index import shared_store, store_factory
 from context_engine.index.embedded_store import EmbeddedStore
-from context_engine.index.index_migration import migrate
+from context_engine.index.index_transfer import migrate
 from context_engine.index.shared_store import SharedStore
 from context_engine.index.store_factory import open_store
 from context_engine.model import Progress

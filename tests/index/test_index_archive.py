@@ -155,7 +155,7 @@ def test_a_damaged_member_changes_nothing_and_what_was_whole_is_kept(file: Path,
             with pytest.raises(StorageCorrupt, match=r"damaged at 0\d+\.seg"):
                 engine.import_index(changed(file, each))
         assert answers(engine, QUESTIONS) == before
-        assert [path.name for path in engine.cache_folder.glob("import-*/*")] == ["index.db"]
+        assert [path.name for path in engine.cache_folder.glob("import-*/g-*/*")] == ["index.db"]
         engine.import_index(file)
         assert left(engine) == ["g-000002"]
 
@@ -176,18 +176,21 @@ def test_a_broken_import_goes_on_where_it_stopped(here: Path, there: Path, tmp_p
     with open_engine(there) as engine:
         with pytest.raises(Cancelled):
             engine.import_index(tmp_path / "big", progress=stop_after_two, cancel=cancel)
-        aside = next(engine.cache_folder.glob("import-*"))
+        aside = next(engine.cache_folder.glob("import-*/g-*"))
         kept = {path.name: path.stat().st_mtime_ns for path in aside.iterdir() if path.suffix != ".part"}
         assert set(kept) >= {each.name for each in said.members[:2]}
         assert not (engine.cache_folder / "CURRENT").exists()
-        unpacked = []
-        original = index_archive._unpack
+        opened = []
+        original = zipfile.ZipFile.open
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(index_archive, "_unpack", lambda *args: (unpacked.append(args[1].name), original(*args)))
+            patched.setattr(
+                zipfile.ZipFile, "open", lambda self, name, *args: (opened.append(name), original(self, name, *args))[1]
+            )
             engine.import_index(tmp_path / "big", progress=steps.append)
-        assert set(unpacked) == {each.name for each in said.members} - set(kept)
-        assert [step.done for step in steps] == sorted(step.done for step in steps)
-        assert (steps[-1].done, steps[-1].total) == (said.size_bytes, said.size_bytes)
+        assert set(opened) == {each.name for each in said.members} - set(kept) | {index_archive.MANIFEST}
+        unpacking = [step for step in steps if step.stage == "importing"]
+        assert [step.done for step in unpacking] == sorted(step.done for step in unpacking)
+        assert (unpacking[-1].done, unpacking[-1].total) == (said.size_bytes, said.size_bytes)
         engine.index()
         assert engine.problems() == []
 
@@ -346,7 +349,7 @@ def test_only_the_files_of_a_damaged_segment_are_read_again(pieces: Path, how: s
     with open_engine(pieces) as engine:
         assert engine.problems()
         mended = engine.mend()
-        assert (mended.files_lost, mended.is_anew) == (1, False)
+        assert (mended.files_lost, mended.is_rebuilt) == (1, False)
         report = engine.index()
         assert (report.added, report.unchanged) == (1, 14)
         assert engine.problems() == []
@@ -372,7 +375,7 @@ def test_a_damaged_list_begins_the_index_anew(pieces: Path) -> None:
         each.unlink()
     with open_engine(pieces) as engine:
         assert engine.problems()
-        assert engine.mend().is_anew
+        assert engine.mend().is_rebuilt
         engine.index()
         assert engine.problems() == []
         assert answers(engine, QUESTIONS) == before

@@ -118,7 +118,7 @@ def test_what_nobody_has_is_forgotten_and_the_rest_stays(how: str, team: Team, t
     spoil_here(team.ci, victim.name)
     team.reader.path(victim.name).unlink()
     told = repair(team.ci)
-    assert (told.files_lost, told.restored, told.is_anew) == (1, 0, False)
+    assert (told.files_lost, told.restored, told.is_rebuilt) == (1, 0, False)
     assert f"{how} on the shared store" in told.problems[0] and "on this machine" in told.problems[0]
     for each in team:
         assert (set(each.files()), find_problems(each)) == ({"tiger.py", "lynx.py"}, ())
@@ -187,7 +187,7 @@ def test_a_list_on_the_database_that_cannot_be_read_begins_the_index_anew(tmp_pa
         fill(store, {"a.py": "lion"})
         sql(address, "UPDATE context_engine.manifest SET content = '\\xc1', revision = revision + 1")
         assert "cannot be read" in find_problems(store)[0]
-        assert repair(store).is_anew
+        assert repair(store).is_rebuilt
         with pytest.raises(StorageCorrupt):
             store.snapshot()
         store.clear()

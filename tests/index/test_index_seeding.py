@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import threading
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from context_engine.engine import Engine, Query, Settings
 from context_engine.index import index_job
 from context_engine.index.embedded_store import EmbeddedStore
-from context_engine.index.index_copy import copy_generation, seed
+from context_engine.index.index_transfer import migrate, seed
 from context_engine.repo.worktrees import siblings
 from tests.support.engines import answers, cache_for, indexed, open_engine
 from tests.support.trees import commit, git, repository, tree
@@ -139,7 +140,6 @@ def test_languages_of_their_own_keep_work_trees_apart(first: Path, second: Path,
 def test_a_copy_is_consistent_while_somebody_writes(first: Path, tmp_path: Path) -> None:
     over = threading.Event()
     with indexed(first) as engine:
-        generation = engine.status().generation.partition(".")[0]
 
         def edit() -> None:
             number = 0
@@ -152,14 +152,11 @@ def test_a_copy_is_consistent_while_somebody_writes(first: Path, tmp_path: Path)
         writer.start()
         try:
             for number in range(12):
-                target = tmp_path / f"copy{number}" / "g-000001"
-                names = copy_generation(engine.cache_folder / generation, target)
-                assert {path.name for path in target.glob("*.seg")} == set(names)
-                (target.parent / "CURRENT").write_text("g-000001")
-                store = EmbeddedStore(target.parent)
-                assert store.check() == []
-                assert len(store.files()) == len(FILES)
-                store.close()
+                source, copy = EmbeddedStore(engine.cache_folder), EmbeddedStore(tmp_path / f"copy{number}")
+                with closing(source), closing(copy):
+                    migrate(source, copy)
+                    assert copy.check() == []
+                    assert len(copy.files()) == len(FILES)
         finally:
             over.set()
             writer.join()

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from context_engine.embedding.vector_rows import KEY_BYTES, Rows, Space
 from context_engine.errors import Cancelled, NotIndexed, StorageBusy, StoreUnavailable
 from context_engine.index.embedded_store import SCHEMA_VERSION, EmbeddedStore
-from context_engine.index.index_migration import migrate
+from context_engine.index.index_transfer import migrate
 from context_engine.index.shared_store import SharedStore
 from context_engine.index.tenants import list_tenants, remove_tenant
 from context_engine.model import Progress
@@ -235,7 +235,7 @@ KILLED = """
     from pathlib import Path
     from context_engine.sharing import postgres_store, remote_store
     from context_engine.index.embedded_store import EmbeddedStore
-    from context_engine.index.index_migration import migrate
+    from context_engine.index.index_transfer import migrate
     from tests.contracts.test_shared_store import store_at
     here, there, address, least = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], int(sys.argv[4])
     remote_store.PIECE_BYTES = postgres_store.PIECE_BYTES = 1_000
