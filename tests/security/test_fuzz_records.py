@@ -211,13 +211,13 @@ def test_a_bomb_in_an_archive_is_refused_before_a_byte_is_unpacked(tmp_path: Pat
 @pytest.mark.parametrize(
     ("members", "why"),
     [
-        ([{"name": "../evil.seg", "size": 1, "sha256": "0"}], "names what no index holds"),
-        ([{"name": "/etc/000001.seg", "size": 1, "sha256": "0"}], "names what no index holds"),
-        ([{"name": "000001.seg\n", "size": 1, "sha256": "0"}], "names what no index holds"),
-        ([{"name": "index.db", "size": -1, "sha256": "0"}], "names what no index holds"),
+        ([{"name": "../evil.seg", "size": 1, "sha256": "0"}], "names files that are not part of an index"),
+        ([{"name": "/etc/000001.seg", "size": 1, "sha256": "0"}], "names files that are not part of an index"),
+        ([{"name": "000001.seg\n", "size": 1, "sha256": "0"}], "names files that are not part of an index"),
+        ([{"name": "index.db", "size": -1, "sha256": "0"}], "names files that are not part of an index"),
         ([{"name": "index.db", "size": 1, "sha256": "0"}, {"name": "index.db", "size": 2, "sha256": "0"}], "twice"),
         ([{"name": "index.db", "size": 10**15, "sha256": "0"}], "times its own size"),
-        ([], "names what no index holds"),
+        ([], "names files that are not part of an index"),
     ],
 )
 def test_a_manifest_that_lies_is_refused(members: list[dict[str, Any]], why: str, tmp_path: Path) -> None:
