@@ -36,7 +36,7 @@ from context_engine.repo.staleness_scan import sweep
 from context_engine.repo.walk import walk
 from context_engine.search.filters import Masks
 from context_engine.search.vector_search import cosines
-from context_engine.text.spans import LineSpan, merge
+from context_engine.text.spans import LineSpan, merge_spans
 from context_engine.tools.search_tools import _by_file
 from tests.support.engines import indexed, open_engine
 from tests.support.tools_stand_in import hit
@@ -223,7 +223,7 @@ def a_hundred_snippets_are_widened_and_joined_in_less_than_a_twentieth_of_a_seco
     ]
 
     def cut() -> list[LineSpan]:
-        return merge(widened(each, symbols, lines_max=200)[0] for each in spans)
+        return merge_spans(widened(each, symbols, lines_max=200)[0] for each in spans)
 
     assert len(cut()) == 100
     return Took(least(cut, tries, clock=time.thread_time), 50)

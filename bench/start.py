@@ -29,7 +29,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.measure import ROOT, ms, p50_p95, table
-from context_engine.server.parent_process import look
+from context_engine.server.parent_process import read_process
 
 PARTS = ("start", "calls", "exit")
 FILESYSTEM = ROOT / "build/clients/protocol/node_modules/@modelcontextprotocol/server-filesystem/dist/index.js"
@@ -282,7 +282,7 @@ def killed_client(root: Path, env: Mapping[str, str]) -> float:
         began = time.perf_counter()
         process.kill()
         process.wait()
-        while look(server):
+        while read_process(server):
             time.sleep(0.005)
         return (time.perf_counter() - began) * 1e3
 

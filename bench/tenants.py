@@ -161,21 +161,23 @@ def share(each: Tenant, address: str, cache: Path) -> int:
 @contextmanager
 def serving(roots: Sequence[str], tokens: Path) -> Generator[Any]:
     """What `ctx serve --tokens` puts behind HTTP, over all these repositories: token -> its gate."""
-    from context_engine.server.client_sessions import Visitors
-    from context_engine.server.dispatcher import Gate, silent
+    from context_engine.server.client_sessions import ClientSessions
+    from context_engine.server.dispatcher import ToolDispatcher, discard_line
     from context_engine.server.grants import OWNER
-    from context_engine.server.profiles import Shown
+    from context_engine.server.profiles import ToolSelection
     from context_engine.server.projects import Projects
     from context_engine.server.token_file import TokenFile
 
-    projects = Projects(roots, log=silent, apart=True)
-    gate = Gate(projects.engine, shown=Shown(profiles=("all",)), names=lambda: projects.names)
-    visitors = Visitors(gate, projects)
+    projects = Projects(roots, log=discard_line, isolated=True)
+    gate = ToolDispatcher(
+        projects.engine, selection=ToolSelection(profiles=("all",)), project_names=lambda: projects.names
+    )
+    visitors = ClientSessions(gate, projects)
     file = TokenFile(tokens, now=time.time)
     projects.start()
     try:
         wait_until_ready(projects)
-        yield lambda token: visitors.gate((file.held(token) or _none()) if token else OWNER)
+        yield lambda token: visitors.dispatcher((file.find_grant(token) or _none()) if token else OWNER)
     finally:
         projects.close()
 
@@ -206,13 +208,13 @@ def call(gate: Any, asked: Asked) -> Any:
 
 def holders(known: Sequence[Tenant], tokens: Path, chance: random.Random) -> list[Holder]:
     """A token for each repository, and some that see a few."""
-    from context_engine.server.token_file import TokenFile, Wish
+    from context_engine.server.token_file import TokenFile, TokenRequest
 
     seen = [[each.name] for each in known]
     seen += [sorted(each.name for each in chance.sample(known, min(FEW, len(known) - 1))) for _ in range(FEW_TOKENS)]
     file = TokenFile(tokens, now=time.time)
     return [
-        Holder(file.create(Wish(f"token{number}", "read", names))[1], frozenset(names))
+        Holder(file.create(TokenRequest(f"token{number}", "read", names))[1], frozenset(names))
         for number, names in enumerate(seen)
     ]
 

@@ -107,8 +107,8 @@ from context_engine.search.repo_overview import landmarks
 from context_engine.search.search_service import Standing, answered
 from context_engine.search.searcher import Searcher
 from context_engine.search.text_scanner import Scanner
-from context_engine.secrets import Scrubbed
-from context_engine.secrets.masked_text import MaskedTexts, note_searched
+from context_engine.secrets import KeyedRedaction
+from context_engine.secrets.masked_text import RedactedDocuments, mark_searched
 from context_engine.semantic.embedding_service import Chosen, Embeddings, Shared, World
 from context_engine.settings import Settings
 from context_engine.storage.index_folders import user_cache_folder, user_data_folder, workspace_id
@@ -157,7 +157,7 @@ class Engine:
         self.settings = settings
         self._root = Root(root)
         self._git = Git(root)
-        self._texts = MaskedTexts()
+        self._texts = RedactedDocuments()
         cache = settings.cache_folder or user_cache_folder()
         self._languages = load_languages(root)
         self._grammars = Grammars(cache / "grammars")
@@ -259,9 +259,9 @@ class Engine:
 
         return open_commons(self._team.address, self._team.repository, self.cache_folder)
 
-    def _scrub(self, text: str) -> Scrubbed:
+    def _scrub(self, text: str) -> KeyedRedaction:
         """A text without its secrets, as it may be kept."""
-        return self.reviews.scrubber.scrub(text)
+        return self.reviews.scrubber.redact(text)
 
     @classmethod
     def open(cls, root: str | Path, *, settings: Settings | None = None) -> Engine:
@@ -904,11 +904,11 @@ class Engine:
         rel = self._root.rel(path)
         part = first is not None or last is not None
         source = file_reader.read(self._root, rel, bytes_max=RANGE_BYTES_MAX if part else READ_BYTES_MAX)
-        lines = count(source.text)
+        lines = count_lines(source.text)
         span = _asked_lines(first, last, lines, rel)
         shown = self._texts.of(source.text.encode("utf-8", "replace"), rel)
         text = shown.lines(*span) if part else shown.text
-        note_searched(text)
+        mark_searched(text)
         language = self._languages.detect(rel, source.text[:200].encode())
         return FileText(
             path=rel,

@@ -82,7 +82,7 @@ def paid(wire: Mapping[str, Any]) -> str:
 def profile_texts(profile: str) -> list[str]:
     """What each tool of a profile costs, as text, of those that exist."""
     from context_engine import tools
-    from context_engine.server.profiles import Shown, listed
+    from context_engine.server.profiles import ToolSelection, list_tools
 
     rows = [
         {
@@ -92,7 +92,7 @@ def profile_texts(profile: str) -> list[str]:
         }
         for each in tools.ALL
     ]
-    return [paid(wire) for wire in listed(rows, Shown(profiles=(profile,)))]
+    return [paid(wire) for wire in list_tools(rows, ToolSelection(profiles=(profile,)))]
 
 
 def told(name: str, texts: Sequence[str], budget: int | None = None) -> str:

@@ -68,7 +68,7 @@ def by_words(case: Case) -> Scores:
 
 
 def _terms(code: str) -> list[str]:
-    return [term for group in words.expand(words.words(code)) for term in group]
+    return [term for group in words.expand_words(words.words(code)) for term in group]
 
 
 def by_rows(case: Case, rows: np.ndarray, cut: Callable[[str], np.ndarray]) -> Scores:

@@ -11,8 +11,8 @@ from context_engine import tools
 from context_engine.cli.common_options import INTERRUPTED
 from context_engine.cli.workspace_root import resolve_root
 from context_engine.errors import ContextEngineError, InvalidArgument
-from context_engine.server.dispatcher import Gate, alone
-from context_engine.server.profiles import Shown
+from context_engine.server.dispatcher import ToolDispatcher, single_engine
+from context_engine.server.profiles import ToolSelection
 from context_engine.tools import Call
 
 if TYPE_CHECKING:
@@ -88,9 +88,9 @@ def print_reply(engine: Engine, name: str, arguments: Any) -> int:
     return int(reply.is_error)
 
 
-def build_dispatcher(engine: Engine) -> Gate:
+def build_dispatcher(engine: Engine) -> ToolDispatcher:
     """What a client passes too; at the terminal no tool is hidden."""
-    return Gate(alone(engine), shown=Shown(profiles=("all",)))
+    return ToolDispatcher(single_engine(engine), selection=ToolSelection(profiles=("all",)))
 
 
 def parse_arguments(written: str) -> dict[str, Any]:

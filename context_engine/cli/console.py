@@ -13,8 +13,8 @@ from rich.markup import escape
 from rich.segment import Segment
 
 from context_engine.errors import Cancelled, ContextEngineError
-from context_engine.secrets.masked_text import masked
-from context_engine.text.visible_text import one_line, visible
+from context_engine.secrets.masked_text import redact_file
+from context_engine.text.visible_text import escape_controls, escape_line
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -56,7 +56,7 @@ class SafeConsole(Console):
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Render; the contents of tables and Markdown texts are escaped here."""
         for segment in super().render(renderable, options):
-            text = segment.text if segment.control else visible(segment.text)
+            text = segment.text if segment.control else escape_controls(segment.text)
             yield segment if text == segment.text else Segment(text, segment.style)
 
 
@@ -70,7 +70,7 @@ def escape_text(text: str) -> str:
     >>> escape_text("[red]a\nb")
     '\\[red]a\\u000ab'
     """
-    return escape(one_line(masked(text)))
+    return escape(escape_line(redact_file(text)))
 
 
 def print_error(error: ContextEngineError) -> None:
@@ -146,7 +146,7 @@ def build_table(head: Sequence[str], cells: Iterable[Sequence[Cell]]) -> Table:
 def _split_cell(cell: Cell) -> tuple[str, str]:
     """Return the escaped text of a cell and its style."""
     text, style = cell if isinstance(cell, tuple) else (cell, "")
-    return visible(masked(text)), style
+    return escape_controls(redact_file(text)), style
 
 
 def print_markdown(markdown: str) -> None:

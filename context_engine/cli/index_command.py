@@ -12,7 +12,7 @@ from context_engine.cli.console import err, out, print_rows, run_index, run_with
 from context_engine.cli.workspace_root import find_project, resolve_root
 from context_engine.engine import Engine, Settings
 from context_engine.errors import Cancelled, InvalidArgument, InvalidPath
-from context_engine.text.visible_text import one_line
+from context_engine.text.visible_text import escape_line
 from context_engine.tools.index_tools import count_reasons
 
 if TYPE_CHECKING:
@@ -88,7 +88,8 @@ def show_report(workspace: Path, report: IndexReport) -> None:
     remarkable = [each for each in report.skipped if each.reason not in UNREMARKABLE]
     for each in remarkable[:NAMED_MAX]:
         out.print(
-            f"  {each.reason.replace('_', ' ')}: {one_line(each.path)} {one_line(each.detail)}".rstrip(), markup=False
+            f"  {each.reason.replace('_', ' ')}: {escape_line(each.path)} {escape_line(each.detail)}".rstrip(),
+            markup=False,
         )
     if not report.files:
         err.print("[yellow]nothing to index here[/yellow]: is this the right folder? See ctx index --help")

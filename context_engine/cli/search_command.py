@@ -13,7 +13,7 @@ from context_engine.cli.workspace_root import resolve_root
 from context_engine.engine import Engine
 from context_engine.errors import Cancelled
 from context_engine.model import Hit
-from context_engine.text.visible_text import visible
+from context_engine.text.visible_text import escape_controls
 from context_engine.tools.search_tools import excerpt_hit, main_score_parts, parse_search_arguments
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _show_hit(hit: Hit, asked: SearchOptions) -> None:
 
 
 def _show_code(code: str, language: str, first: int) -> None:
-    text = visible(code)
+    text = escape_controls(code)
     if not out.is_terminal:
         out.print(text, markup=False)
         return

@@ -37,9 +37,9 @@ def build_script(shell: str) -> str:
 
 def complete_tools(incomplete: str) -> Offers:
     """Names of tools, with what they do."""
-    from context_engine.server.protocol_catalogue import read
+    from context_engine.server.protocol_catalogue import read_catalogue
 
-    listed = (row["tool"] for row in read()["tools"])
+    listed = (row["tool"] for row in read_catalogue()["tools"])
     return _starting(incomplete, ((tool["name"], tool["description"].partition(". ")[0]) for tool in listed))
 
 

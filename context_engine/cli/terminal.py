@@ -12,7 +12,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
-from context_engine.text.visible_text import escaped, visible
+from context_engine.text.visible_text import escape_characters, escape_controls
 
 UNENCODABLE = "ctx-escape"
 """The name under which Python's encoders find `_escape_unencodable`."""
@@ -28,7 +28,7 @@ class SafeStream:
 
     def write(self, text: str, /) -> int:
         """Write the visible form of the text."""
-        self.rich_proxied_file.write(visible(text))
+        self.rich_proxied_file.write(escape_controls(text))
         return len(text)
 
     def flush(self) -> None:
@@ -72,4 +72,4 @@ def _escape_unencodable(error: UnicodeError) -> tuple[str, int]:
     r"""Write what an encoding does not have as `\u2026`, which is valid in JSON too."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
-    return escaped(error.object[error.start : error.end]), error.end
+    return escape_characters(error.object[error.start : error.end]), error.end

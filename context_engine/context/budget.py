@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import NamedTuple
 
-from context_engine.text.spans import LineSpan, merge
+from context_engine.text.spans import LineSpan, merge_spans
 
 Count = Callable[[str], int]
 """Tokens of a text: of the tokenizer that reads it, or at most."""
@@ -159,7 +159,7 @@ class Packing:
     def _show(self, taken: Taken) -> None:
         self.taken.append(taken)
         self.room -= taken.price
-        self.shown[taken.file] = merge([*self.shown.get(taken.file, []), taken.span])
+        self.shown[taken.file] = merge_spans([*self.shown.get(taken.file, []), taken.span])
 
     def _price(self, file: int, span: LineSpan | None) -> int:
         """What showing a span would add; without one, what showing anything of a file adds."""
@@ -167,7 +167,7 @@ class Packing:
         head = 0 if shown else price.head
         if span is None:
             return head + SNIPPET_TOKENS
-        if any(each.holds(span) for each in shown):
+        if any(each.contains(span) for each in shown):
             return 0
         new = (number for number in range(span.first, span.last + 1) if not any(_has(each, number) for each in shown))
         frame = 0 if any(each.touches(span) for each in shown) else SNIPPET_TOKENS

@@ -40,7 +40,7 @@ from context_engine.context.related_files import (
 from context_engine.context.widen import symbol_at, widened
 from context_engine.errors import CallError
 from context_engine.model import Definition, FileOutline, Filter, RelPath, TextQuery
-from context_engine.text.spans import LineSpan, merge
+from context_engine.text.spans import LineSpan, merge_spans
 
 EXTRAS_SHARE = 0.25
 """Of the budget, for all that is no code: a question about code is answered by code."""
@@ -421,7 +421,7 @@ class _Kit:
 
     def _file(self, number: int, steps: Sequence[_Step]) -> BundledFile:
         file = self.opened[number]
-        spans = merge(each.span for each in steps if isinstance(each, Taken) and each.file == number)
+        spans = merge_spans(each.span for each in steps if isinstance(each, Taken) and each.file == number)
         related = tuple(
             each.what
             for each in steps

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
-from context_engine.text.lines import count
+from context_engine.text.lines import count_lines
 from context_engine.text.spans import LineSpan
 
 NEAR_MAX = 3
@@ -158,11 +158,11 @@ class _Known:
         span = LineSpan(lines.first, lines.last)
         if self._ground.spans is not None:
             spans = self._ground.spans(lines.path)
-            if not any(each.holds(span) for each in spans):
+            if not any(each.contains(span) for each in spans):
                 there = ", ".join(map(str, spans)) or "none"
                 yield f"lines {span} of {lines.path} are not in the diff, which has {there}"
-        elif (text := self._ground.text(lines.path)) is not None and span.last > count(text):
-            yield f"lines {span} are not in {lines.path}, which has {count(text)}"
+        elif (text := self._ground.text(lines.path)) is not None and span.last > count_lines(text):
+            yield f"lines {span} are not in {lines.path}, which has {count_lines(text)}"
 
     def _about_quote(self, quote: Quote) -> Iterator[str]:
         if _key(quote.text) not in self._keyed(quote.path):

@@ -21,9 +21,9 @@ from typing import Literal, NamedTuple
 
 from context_engine.errors import InvalidArgument, InvalidLineRange
 from context_engine.model import Definition
-from context_engine.text.lines import around
-from context_engine.text.spans import LineSpan, group
-from context_engine.text.token_estimate import estimate
+from context_engine.text.lines import shorten_line
+from context_engine.text.spans import LineSpan, group_spans
+from context_engine.text.token_estimate import estimate_tokens
 
 Kind = Literal["lines", "symbol", "pattern", "keyword"]
 IMPORTANCE: tuple[Kind, ...] = ("lines", "symbol", "pattern", "keyword")
@@ -46,7 +46,7 @@ class Place(NamedTuple):
     @property
     def label(self) -> str:
         """What it was found for, in words."""
-        return f"{self.kind} {around(self.word, 0, LABEL_CHARS_MAX)}"
+        return f"{self.kind} {shorten_line(self.word, 0, LABEL_CHARS_MAX)}"
 
 
 class Fragment(NamedTuple):
@@ -79,7 +79,7 @@ class Body:
 
     def cost(self, line: int) -> int:
         """What a line costs in tokens, its line feed included."""
-        return estimate(self.lines[line - 1] + "\n")
+        return estimate_tokens(self.lines[line - 1] + "\n")
 
 
 # -- what fits --------------------------------------------------------------------------------------------------------
@@ -179,13 +179,15 @@ class _Taking:
         """What was kept, by file and line, joined where it meets."""
         for file in sorted(self.shown):
             kept = [(place, span) for place, span in self.kept if place.file == file]
-            for joined in group([span for _, span in kept]):
+            for joined in group_spans([span for _, span in kept]):
                 yield Fragment(file, joined.span, tuple(kept[number][0] for number in joined.members))
 
 
 def head_cost(place: Place) -> int:
     """What the head of a fragment costs for a place: two line numbers, its label, where exactly it stands."""
-    return estimate(f"@@ {place.span.first}-{place.span.last} · {place.label} {place.span.first}-{place.span.last}\n")
+    return estimate_tokens(
+        f"@@ {place.span.first}-{place.span.last} · {place.label} {place.span.first}-{place.span.last}\n"
+    )
 
 
 # -- where it stands --------------------------------------------------------------------------------------------------
@@ -247,4 +249,4 @@ NEAR_MAX = 3
 def shortened(lines: Sequence[str], places: Iterable[Place], chars_max: int) -> list[str]:
     """The lines with the long ones cut around the most important place on them."""
     columns = {place.span.first: place.column for place in reversed(by_importance(places))}
-    return [around(line, columns.get(number, 1) - 1, chars_max) for number, line in enumerate(lines, 1)]
+    return [shorten_line(line, columns.get(number, 1) - 1, chars_max) for number, line in enumerate(lines, 1)]

@@ -27,7 +27,7 @@ from context_engine.model import (
     TextQuery,
     TreeEntry,
 )
-from context_engine.text.lines import split
+from context_engine.text.lines import split_lines
 from context_engine.text.spans import LineSpan
 from context_engine.text.words import STOP_WORDS, unique, words
 
@@ -283,6 +283,8 @@ def lines_of(file: FoundFile, workspace: Workspace) -> dict[int, str]:
     Raises: FileNotFound, BinaryFile, AccessDenied.
     """
     try:
-        return dict(enumerate(split(workspace.read(file.path).text), 1))
+        return dict(enumerate(split_lines(workspace.read(file.path).text), 1))
     except TooLarge:
-        return {number: line for spot in file.spots for number, line in enumerate(split(spot.text), spot.span.first)}
+        return {
+            number: line for spot in file.spots for number, line in enumerate(split_lines(spot.text), spot.span.first)
+        }

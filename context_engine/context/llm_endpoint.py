@@ -17,7 +17,7 @@ from context_engine.context.proposals import LISTED, NAMED, SINGLE, Schema, is_s
 from context_engine.embedding.http_endpoint import Endpoint, url_of
 from context_engine.embedding.http_retry import Patience, Place, message_in
 from context_engine.errors import ContextEngineError, HostError
-from context_engine.secrets import mask
+from context_engine.secrets import redact
 
 PROVIDER = "assist"
 PATH = "/v1/chat/completions"
@@ -139,15 +139,15 @@ def question(model: str, asked: Sequence[Mapping[str, str]], schema: Schema | No
 def messages(brief: str, schema: Schema, *, in_words: bool = False) -> list[dict[str, str]]:
     """What is said to a model, without secrets; the schema in words where the endpoint cannot hold it to one."""
     form = f"\n\nJSON Schema of the answer:\n{json.dumps(wrapped(schema))}" if in_words else ""
-    return [{"role": "system", "content": ROLE}, {"role": "user", "content": mask(brief + form, "broad").text}]
+    return [{"role": "system", "content": ROLE}, {"role": "user", "content": redact(brief + form, "broad").text}]
 
 
 def repair(said: str, wrong: str) -> list[dict[str, str]]:
     """The model's own words, and what is wrong with them."""
     told = f"That does not hold: {wrong}. Send the whole corrected JSON value, and nothing else."
     return [
-        {"role": "assistant", "content": mask(said[:REPEATED_CHARS_MAX], "broad").text or "(nothing)"},
-        {"role": "user", "content": mask(told, "broad").text},
+        {"role": "assistant", "content": redact(said[:REPEATED_CHARS_MAX], "broad").text or "(nothing)"},
+        {"role": "user", "content": redact(told, "broad").text},
     ]
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from context_engine.context.budget import bound
-from context_engine.secrets import mask
+from context_engine.secrets import redact
 
 TOKENS_MAX = 2_000
 """What a second pass may ask an agent to read: half a screenful of a model's smallest window, and no more than a good task needs."""
@@ -37,8 +37,8 @@ def brief(task: str, parts: Sequence[Part], *, tokens_max: int = TOKENS_MAX) -> 
 
     A task that is too long by itself is cut.
     """
-    shown = [Part(part.title, [mask(line).text for line in part.lines]) for part in parts if part.lines]
-    head = cut(mask(task).text, tokens_max - (bound(MATERIAL) if shown else 0))
+    shown = [Part(part.title, [redact(line).text for line in part.lines]) for part in parts if part.lines]
+    head = cut(redact(task).text, tokens_max - (bound(MATERIAL) if shown else 0))
     counts = _counts(shown, tokens_max - bound(_written(head, shown, [0] * len(shown))))
     while bound(text := _written(head, shown, counts)) > tokens_max and any(counts):
         last = max(number for number, count in enumerate(counts) if count)

@@ -1,6 +1,6 @@
 """PURE. Groups of lines cut to a number of lines and of characters, in the order of the file.
 
->>> within([Group(LineSpan(3, 5), (0,)), Group(LineSpan(8, 9), (1,))], lines_max=4, chars_max=90, chars=lambda line: 10)
+>>> within([SpanGroup(LineSpan(3, 5), (0,)), SpanGroup(LineSpan(8, 9), (1,))], lines_max=4, chars_max=90, chars=lambda line: 10)
 ([Group(span=LineSpan(first=3, last=5), members=(0,)), Group(span=LineSpan(first=8, last=8), members=(1,))], 9)
 """
 
@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from context_engine.text.spans import Group, LineSpan
+from context_engine.text.spans import LineSpan, SpanGroup
 
 
 def within(
-    groups: Iterable[Group],
+    groups: Iterable[SpanGroup],
     *,
     lines_max: int,
     chars_max: int,
     chars: Callable[[int], int],
-    around: Callable[[Group], int] = lambda _: 0,
-) -> tuple[list[Group], int]:
+    around: Callable[[SpanGroup], int] = lambda _: 0,
+) -> tuple[list[SpanGroup], int]:
     """(what fits, the line it ends before; 0 when all fits). `chars` prices a line, `around` what comes with a group."""
-    kept: list[Group] = []
+    kept: list[SpanGroup] = []
     for each in groups:
         stop = each.span.first
         chars_max -= around(each)

@@ -20,8 +20,8 @@ def widened(span: LineSpan, symbols: Sequence[Definition], *, lines_max: int) ->
 
     `lines_max` is what a reader is spared: a class of a thousand lines is not worth it for ten of them.
     """
-    around = [each for each in symbols if each.kind != "section" and each.span.holds(span) and each.span != span]
-    if not around or any(span.holds(each.span) and each.span.lines >= HALF * span.lines for each in symbols):
+    around = [each for each in symbols if each.kind != "section" and each.span.contains(span) and each.span != span]
+    if not around or any(span.contains(each.span) and each.span.lines >= HALF * span.lines for each in symbols):
         return span, ""
     nearest = min(around, key=lambda each: (each.span.lines, each.span, each.qualified))
     return (nearest.span, nearest.qualified) if nearest.span.lines <= lines_max else (span, "")
@@ -29,7 +29,7 @@ def widened(span: LineSpan, symbols: Sequence[Definition], *, lines_max: int) ->
 
 def symbol_at(span: LineSpan, symbols: Sequence[Definition]) -> str:
     """What a span is part of or consists of: the smallest symbol around it, else the first inside; "" for neither."""
-    around = [each for each in symbols if each.span.holds(span)]
+    around = [each for each in symbols if each.span.contains(span)]
     if around:
         return min(around, key=lambda each: (each.span.lines, each.span, each.qualified)).qualified
-    return next((each.qualified for each in symbols if span.holds(each.span)), "")
+    return next((each.qualified for each in symbols if span.contains(each.span)), "")

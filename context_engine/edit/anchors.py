@@ -28,7 +28,7 @@ def anchored(content: Content, spots: Sequence[Spot], edit: Edit) -> list[Spot]:
     """
     kept = list(spots)
     if edit.line_range is not None:
-        kept = [spot for spot in kept if edit.line_range.holds(span_of(content, spot))]
+        kept = [spot for spot in kept if edit.line_range.contains(span_of(content, spot))]
         if not kept:
             raise misplaced(content, spots, f"the anchor's lines {edit.line_range} do not hold the target")
     inside = list(kept)

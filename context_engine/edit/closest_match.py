@@ -16,7 +16,7 @@ from rapidfuzz.distance import Levenshtein
 from context_engine.edit.file_content import Content
 from context_engine.edit.normalized_lines import keys_of
 from context_engine.edit.placeholder import has_placeholder
-from context_engine.text.lines import around
+from context_engine.text.lines import shorten_line
 
 OFTEN = 40
 """A line that stands in a file more often says nothing about where the target is."""
@@ -86,7 +86,7 @@ def _compared(content: Content, lines: list[str], wanted: list[tuple[int, str]],
     if not differing:
         return found
     number, line = differing[0]
-    old, file = (around(text, 0, SHOWN_CHARS) for text in (lines[number], content.shown_lines[line]))
+    old, file = (shorten_line(text, 0, SHOWN_CHARS) for text in (lines[number], content.shown_lines[line]))
     return found._replace(old_line=number + 1, file_line=line + 1, old=old, file=file)
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from context_engine.edit.align import by_lines, turns
 from context_engine.edit.file_content import Content
 from context_engine.edit.model import Patch
-from context_engine.text.lines import around
+from context_engine.text.lines import shorten_line
 
 CONTEXT_LINES = 3
 LINE_CHARS_MAX = 1_000
@@ -123,6 +123,6 @@ def _range(first: int, size: int) -> str:
 
 def _signed(sign: str, lines: Sequence[str]) -> Iterator[str]:
     for line in lines:
-        yield sign + around(line.removesuffix("\n"), 0, LINE_CHARS_MAX)
+        yield sign + shorten_line(line.removesuffix("\n"), 0, LINE_CHARS_MAX)
         if not line.endswith("\n"):
             yield NO_NEWLINE

@@ -20,7 +20,7 @@ from context_engine.errors import (
     StaleFile,
     WrongEncoding,
 )
-from context_engine.text.lines import around
+from context_engine.text.lines import shorten_line
 
 SHOWN_MAX = 10
 """More places than these cost more to read than a longer target costs to write."""
@@ -146,7 +146,7 @@ def _match(content: Content, spot: Spot) -> dict[str, Any]:
     number = content.line_of(spot.start)
     column = spot.start - content.starts[number]
     line = content.shown_lines[number]
-    preview = line if len(line) <= PREVIEW_CHARS else around(line, column, PREVIEW_CHARS - 2)
+    preview = line if len(line) <= PREVIEW_CHARS else shorten_line(line, column, PREVIEW_CHARS - 2)
     return {"line": number + 1, "column": column + 1, "preview": preview}
 
 

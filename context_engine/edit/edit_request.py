@@ -18,8 +18,8 @@ from context_engine.edit.patch import Planned, plan
 from context_engine.edit.symbol_edits import SymbolEdit, resolved
 from context_engine.errors import CallError
 from context_engine.languages import Grammars, Languages
-from context_engine.secrets import masks
-from context_engine.secrets.masked_text import masked
+from context_engine.secrets import count_labels
+from context_engine.secrets.masked_text import redact_file
 from context_engine.text.spans import LineSpan
 
 AROUND_SECRETS = (
@@ -83,8 +83,8 @@ def check_labels(old: str, new: str, file: str, *, are_text: bool = False) -> No
     A label that the file holds as text may be written again, and any where the caller says that they `are_text`; but never
     one that replies show for a secret of this file.
     """
-    if added := masks(new) - masks(old):
-        shown = masks(masked(file)) - masks(file)
+    if added := count_labels(new) - count_labels(old):
+        shown = count_labels(redact_file(file)) - count_labels(file)
         _refuse([label for label in added if label in shown or not (are_text or label in file)])
 
 
@@ -92,7 +92,7 @@ def whole(change: Change, text: str, *, labels_are_text: bool = False) -> Change
     """The change that gives a file this text, unless it would put a label where there was none."""
 
     def plan(data: bytes | None) -> Outcome:
-        if masks(text):
+        if count_labels(text):
             old = content_of(data or b"").text
             check_labels(old, text, old, are_text=labels_are_text)
         return change.plan(data)
@@ -103,7 +103,7 @@ def whole(change: Change, text: str, *, labels_are_text: bool = False) -> Change
 def _check(content: Content, edit: Edit, *, labels_are_text: bool) -> None:
     """Refuse a label that is quoted and not in the file's text, and one that would be added to it."""
     file = content.text
-    _refuse([label for label in masks(edit.target + edit.before + edit.after) if label not in file])
+    _refuse([label for label in count_labels(edit.target + edit.before + edit.after) if label not in file])
     check_labels(edit.target, edit.replacement, file, are_text=labels_are_text)
 
 
@@ -115,7 +115,7 @@ def _refuse(strange: Sequence[str]) -> None:
 
 
 def _masks(edit: Edit) -> Counter[str]:
-    return masks(edit.target + edit.before + edit.after + edit.replacement)
+    return count_labels(edit.target + edit.before + edit.after + edit.replacement)
 
 
 def _at_occurrence(content: Content, edit: Edit, occurrence: int) -> Edit:

@@ -21,7 +21,7 @@ from itertools import accumulate, chain, repeat
 
 from context_engine.edit.normalized_lines import key_of
 from context_engine.errors import BinaryFile, TooLarge, WrongEncoding
-from context_engine.secrets.masked_text import masked
+from context_engine.secrets.masked_text import redact_file
 from context_engine.text import lines
 
 BYTES_MAX = 32 << 20
@@ -70,12 +70,12 @@ class Content:
     @cached_property
     def lines(self) -> list[str]:
         """The lines of `norm` without their line feeds."""
-        return lines.split(self.norm)
+        return lines.split_lines(self.norm)
 
     @cached_property
     def shown_lines(self) -> list[str]:
         """The lines for somebody to see: without the secrets of the whole file."""
-        return lines.split(masked(self.norm))
+        return lines.split_lines(redact_file(self.norm))
 
     @cached_property
     def starts(self) -> list[int]:

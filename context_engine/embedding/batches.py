@@ -21,12 +21,12 @@ def cut(text: str, tokens_max: int) -> str:
     ('abcdefgh', '中文')
     """
     high = tokens_max * token_estimate.CHARS_PER_TOKEN
-    if token_estimate.estimate(text[: high + 1]) <= tokens_max:
+    if token_estimate.estimate_tokens(text[: high + 1]) <= tokens_max:
         return text
     low = tokens_max  # a character is never more than a token
     while low < high:
         middle = (low + high + 1) // 2
-        fits = token_estimate.estimate(text[:middle]) <= tokens_max
+        fits = token_estimate.estimate_tokens(text[:middle]) <= tokens_max
         low, high = (middle, high) if fits else (low, middle - 1)
     return text[:low]
 
@@ -49,7 +49,7 @@ def batches(texts: Sequence[str]) -> Iterator[list[str]]:
     batch: list[str] = []
     cost = 0
     for text in texts:
-        more = token_estimate.estimate(text)
+        more = token_estimate.estimate_tokens(text)
         if batch and (len(batch) == ITEMS_MAX or cost + more > BATCH_TOKENS_MAX):
             yield batch
             batch, cost = [], 0

@@ -165,4 +165,4 @@ def message_in(told: Any) -> str:
 
 def repeatable(text: str) -> str:
     """Somebody else's words, safe to repeat: one line, not long, no secrets."""
-    return " ".join(secrets.mask(text[: 10 * SAID_CHARS_MAX]).text.split())[:SAID_CHARS_MAX]
+    return " ".join(secrets.redact(text[: 10 * SAID_CHARS_MAX]).text.split())[:SAID_CHARS_MAX]

@@ -124,7 +124,7 @@ def sendable(text: str, tokens_max: int) -> str:
     "password = '[masked secret]'"
     """
     sent = encodable(
-        cut(secrets.mask(text, "broad").text, tokens_max)
+        cut(secrets.redact(text, "broad").text, tokens_max)
     )  # in this order: half a key is known to nobody as a key
     return sent if sent.strip() else ""
 

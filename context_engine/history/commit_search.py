@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from context_engine.search.rankers import K1, B
-from context_engine.text.words import expand, query_terms, unique, words
+from context_engine.text.words import expand_words, query_terms, unique, words
 
 Floats = npt.NDArray[np.float64]
 
@@ -24,7 +24,7 @@ class Subjects:
         """Subjects are known by their number from here on."""
         said = [words(subject) for subject in subjects]
         known = unique(word for each in said for word in each)
-        terms = dict(zip(known, expand(known), strict=True))
+        terms = dict(zip(known, expand_words(known), strict=True))
         number: dict[str, int] = {}
         numbers = {word: [number.setdefault(term, len(number)) for term in terms[word]] for word in known}
         spoken = [[term for word in each for term in numbers[word]] for each in said]

@@ -16,7 +16,7 @@ from context_engine.history.commit_facts import Facts, HistoryFile, Listed
 from context_engine.history.git_log import COMMITS_MAX, READ_S, Listing, commits, listing
 from context_engine.model import Commit
 from context_engine.repo.git import Git
-from context_engine.secrets.masked_text import masked
+from context_engine.secrets.masked_text import redact_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Miner:
 
 def _without_secrets(batch: list[Commit]) -> list[Commit]:
     """The commits with the secrets of their subjects masked, as they are kept; none goes over several subjects."""
-    subjects = masked("\n".join(each.subject.replace("\n", " ") for each in batch)).split("\n")
+    subjects = redact_file("\n".join(each.subject.replace("\n", " ") for each in batch)).split("\n")
     return [replace(each, subject=subject) for each, subject in zip(batch, subjects, strict=True)]
 
 

@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from context_engine.index.stored_outline import StoredOutline, StoredSymbol
-from context_engine.text.words import split, unique, words
+from context_engine.text.words import split_identifier, unique, words
 
 RECIPE = 1
 """Raise it when the same file gives other texts: it joins the embedder's fingerprint, so old vectors are left behind whole.
@@ -144,7 +144,7 @@ def _parts(body: str, chars_max: int) -> list[str]:
 
 def _split_names(*names: str) -> str:
     """Names as the words they are made of; one beyond ASCII stays whole, because there capitals mark no words."""
-    parts = ((split(word) if word.isascii() else [word.lower()]) for name in names for word in words(name))
+    parts = ((split_identifier(word) if word.isascii() else [word.lower()]) for name in names for word in words(name))
     return " ".join(part for group in parts for part in group)
 
 

@@ -29,7 +29,7 @@ from context_engine.index.segment import (
     StaticVectors,
     term_hashes,
 )
-from context_engine.text.words import compound, expand, split, words
+from context_engine.text.words import compound_term, expand_words, split_identifier, words
 
 LESSER_WEIGHT = 3
 """Names of at most this weight (variables, fields, keys) can be asked for, but do not say what a file is about."""
@@ -257,7 +257,7 @@ class SegmentBuilder:
         lengths: list[int] = []
         at = 0
         for file, number in enumerate(self._stem.counts):
-            own = {part for word in self._stem.words[at : at + number] for part in split(known[word])}
+            own = {part for word in self._stem.words[at : at + number] for part in split_identifier(known[word])}
             at += number
             pairs += [parts[part] for part in sorted(own)]
             files += [file] * len(own)
@@ -288,7 +288,7 @@ class _Lexicon:
 
     def __init__(self, vocabulary: list[str]) -> None:
         term_id: defaultdict[str, int] = defaultdict(count().__next__)
-        groups = expand(vocabulary)
+        groups = expand_words(vocabulary)
         self._sizes = np.fromiter(map(len, groups), np.int64, len(groups))
         self._starts = np.concatenate([[0], np.cumsum(self._sizes)])
         self._terms = np.fromiter((term_id[term] for group in groups for term in group), np.int64)

@@ -18,9 +18,9 @@ from context_engine.index.segment import term_hashes
 from context_engine.index.snapshot import Snapshot
 from context_engine.index.stored_outline import StoredOutline, decode_outline
 from context_engine.languages import Grammars, Languages, Outline, PathIndex, outline, resolve_import
-from context_engine.secrets.masked_text import MaskedTexts
+from context_engine.secrets.masked_text import RedactedDocuments
 from context_engine.text.spans import LineSpan
-from context_engine.text.words import compound, expand, words
+from context_engine.text.words import compound_term, expand_words, words
 
 FILES_PARSED_MAX = 300
 """Files looked into for one step of a trace; a name that stands in more is too common to follow."""
@@ -73,7 +73,9 @@ class ParsedFileCache:
     signature, comment or line of it shows one. No index stands behind it.
     """
 
-    def __init__(self, languages: Languages, grammars: Grammars, read: Read, texts: MaskedTexts | None = None) -> None:
+    def __init__(
+        self, languages: Languages, grammars: Grammars, read: Read, texts: RedactedDocuments | None = None
+    ) -> None:
         self.languages = languages
         self._grammars = grammars
         self._read = read
@@ -149,7 +151,7 @@ class SymbolGraph:
 
     def near_names(self, name: str, count: int = 5) -> list[str]:
         """Defined names that look like this one."""
-        wanted = compound(name.rpartition(".")[2])
+        wanted = compound_term(name.rpartition(".")[2])
         known = self._all_names()
         near = difflib.get_close_matches(wanted, known, n=count, cutoff=0.6) if len(known) < 50_000 else []
         near += [one for one in known if wanted and wanted in one and one not in near][: count - len(near)]
@@ -160,7 +162,7 @@ class SymbolGraph:
         return spelled
 
     def _files_defining(self, name: str) -> list[int]:
-        folded = compound(name)
+        folded = compound_term(name)
         if any(mark in name for mark in "*?["):
             pattern = name.replace("_", "").lower()
             names = [one for one in self._all_names() if fnmatchcase(one, pattern)]
@@ -226,7 +228,7 @@ class SymbolGraph:
 
     def _files_using(self, name: str) -> list[int]:
         """Files whose words can spell the name, from the postings."""
-        terms = expand([name])[0][-1:] or [compound(name)]
+        terms = expand_words([name])[0][-1:] or [compound_term(name)]
         chunks = self._snapshot.matches("body", term_hashes(terms)).docs
         return np.unique(self._snapshot.chunk_file[chunks]).tolist()
 
@@ -271,7 +273,7 @@ class SymbolGraph:
             names = {parts[-2]}
         if path.endswith(".go") and len(parts) > 1:
             names.add(parts[-2])
-        terms = [term for word in words(" ".join(names)) for term in expand([word])[0][-1:]]
+        terms = [term for word in words(" ".join(names)) for term in expand_words([word])[0][-1:]]
         chunks = self._snapshot.matches("body", term_hashes(terms)).docs
         return [self._snapshot.paths[file] for file in np.unique(self._snapshot.chunk_file[chunks]).tolist()]
 
@@ -295,7 +297,7 @@ def qualified_names(symbols) -> list[str]:
 def _name_fits(name: str, pattern: str) -> bool:
     if any(mark in pattern for mark in "*?["):
         return fnmatchcase(name, pattern) or fnmatchcase(name.lower(), pattern.lower())
-    return name == pattern or compound(name) == compound(pattern)
+    return name == pattern or compound_term(name) == compound_term(pattern)
 
 
 def _owner_fits(qualified: str, owner: str) -> bool:

@@ -22,7 +22,7 @@ from typing import Any, Literal, get_args
 from context_engine.errors import InvalidArgument
 from context_engine.languages.outline_types import SYMBOL_KINDS
 from context_engine.storage.confined_folder import ConfinedFolder, UnsafePathError
-from context_engine.text.safe_regex import linear_pattern
+from context_engine.text.safe_regex import compile_linear
 from context_engine.text.untrusted_data import ParseError, read_toml
 
 Content = Literal["code", "documentation", "data"]
@@ -300,7 +300,7 @@ def compiled(pattern: str, flags: str = "", *, of_bytes: bool = False) -> re.Pat
     """
     written = pattern.encode() if of_bytes else pattern
     if pattern not in _our_patterns():
-        return linear_pattern(written, flags)
+        return compile_linear(written, flags)
     return re.compile(written, sum(re.RegexFlag[flag.upper()] for flag in flags))
 
 

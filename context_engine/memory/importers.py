@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from context_engine.memory.discovery import Discovery, Source, Type, discovered
-from context_engine.text.visible_text import one_line
+from context_engine.text.visible_text import escape_line
 
 CONFIDENCE: Mapping[str, float] = {
     "adr": 0.95,
@@ -191,7 +191,7 @@ def _rules(path: str, text: str, importer: str) -> list[Discovery]:
                 continue
             if importer == "contributing" and (is_step or not _NORMATIVE.search(said)):
                 continue
-            title = part.title or one_line(path.rpartition("/")[2])
+            title = part.title or escape_line(path.rpartition("/")[2])
             found.append(
                 _found("rule", title, _cut(said), "discovery", importer, path=path, line=line, twin=twins[said])
             )
@@ -239,7 +239,7 @@ def _markers(path: str, text: str) -> list[Discovery]:
         said = _COMMENT_END.sub("", match[3]).strip() if match else ""
         if match and len(said.split()) >= MARKER_WORDS_MIN and len(found) < MARKERS_MAX:
             content = f"{match[1]}: {_cut(said)}"
-            title = f"{match[1]} in {one_line(path.rpartition('/')[2])}"
+            title = f"{match[1]} in {escape_line(path.rpartition('/')[2])}"
             found.append(
                 _found("issue", title, content, "discovery", "marker", path=path, line=line, twin=twins[content])
             )

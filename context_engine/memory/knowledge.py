@@ -29,7 +29,7 @@ from context_engine.memory.memory_listing import Standing, unread
 from context_engine.memory.memory_ranking import best, freshness, fused, weighed
 from context_engine.memory.memory_requests import PRIORITIES, QUERY_CHARS, RESULTS_MAX, TYPES, Sought
 from context_engine.memory.memory_similarity import nearness, prepare
-from context_engine.secrets.masked_text import masked
+from context_engine.secrets.masked_text import redact_file
 from context_engine.storage import timestamps
 from context_engine.storage.timestamps import DAY_S, Now
 from context_engine.text.words import query_terms
@@ -340,8 +340,8 @@ def _of_memory(entry: Entry) -> Known:
     return Known(
         id=held.id,
         type=held.type,
-        title=masked(held.title),  # people write these files, too
-        content=masked(held.content),
+        title=redact_file(held.title),  # people write these files, too
+        content=redact_file(held.content),
         source="memory",
         place=entry.path,
         paths=paths,

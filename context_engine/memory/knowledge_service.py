@@ -31,7 +31,7 @@ from context_engine.repo.git import Git
 from context_engine.repo.paths import Root
 from context_engine.search.file_usage import Access
 from context_engine.search.searcher import Searcher
-from context_engine.secrets import mask
+from context_engine.secrets import redact
 from context_engine.sharing.records import Records
 from context_engine.storage.state_folder import FOLDER
 from context_engine.storage.timestamps import Now
@@ -67,7 +67,7 @@ class Surroundings:
     now: Now
     counts_access: bool = True
     tokenizer_file: Path | None = None
-    scrub: Scrub = mask
+    scrub: Scrub = redact
     commons: Commons | None = None
 
 

@@ -86,7 +86,7 @@ class Memories:
         now: Now,
         embed: Embed | None = None,
         chance: Callable[[int], bytes] = os.urandom,
-        scrub: Scrub = mask,
+        scrub: Scrub = redact,
         categories: Sequence[str] = CATEGORIES,
     ) -> None:
         """`shelves` by scope; `project` is always one of them."""

@@ -25,7 +25,7 @@ from context_engine.memory import front_matter
 from context_engine.memory.memory_requests import PRIORITIES, SUBTYPES
 from context_engine.storage import timestamps
 from context_engine.text.ids import uuid8
-from context_engine.text.readable_names import short, slug
+from context_engine.text.readable_names import make_slug, short_id
 
 DERIVED_TITLE_CHARS_MAX = 80
 """Of a title that is taken from the first line of the content."""
@@ -75,7 +75,7 @@ class Memory:
     @property
     def file_name(self) -> str:
         """Where a new one lies below its folder of memories."""
-        return f"{self.category}/{slug(self.title)}--{short(self.id)}.md"
+        return f"{self.category}/{make_slug(self.title)}--{short_id(self.id)}.md"
 
 
 def title_of(content: str) -> str:

@@ -14,7 +14,7 @@ from context_engine.memory.memory_folder import Entry
 from context_engine.memory.memory_requests import PRIORITIES, SORTS, STATUSES, Wanted
 from context_engine.search.text_search import cursor, position
 from context_engine.storage import timestamps
-from context_engine.text.visible_text import one_line
+from context_engine.text.visible_text import escape_line
 
 Status = Literal["active", "stale", "superseded", "expired", "invalid"]
 STAMP_CHARS = 8
@@ -111,7 +111,7 @@ def unread(entries: Iterable[Entry]) -> tuple[str, ...]:
     left = [entry for entry in entries if entry.memory is None]
     if not left:
         return ()
-    shown = ", ".join(f"{one_line(entry.path)} ({entry.problem})" for entry in left[:UNREAD_SHOWN])
+    shown = ", ".join(f"{escape_line(entry.path)} ({entry.problem})" for entry in left[:UNREAD_SHOWN])
     more = f" and {len(left) - UNREAD_SHOWN} more" if len(left) > UNREAD_SHOWN else ""
     return (f"left out, since they cannot be read: {shown}{more}. Repair these files, or take them back from git.",)
 

@@ -471,8 +471,8 @@ def masked_diff(path: str, old: bytes, new: bytes) -> str:
         before, after = content_of(old), content_of(new)
     except CallError:
         return f"--- a/{path}\n+++ b/{path}\n(no text)"
-    content = content_of(masked(before.norm, path).encode("utf-8", "replace"))
-    return unified(path, content, [Patch(0, len(content.text), masked(after.norm, path))], ALL_LINES)
+    content = content_of(redact_file(before.norm, path).encode("utf-8", "replace"))
+    return unified(path, content, [Patch(0, len(content.text), redact_file(after.norm, path))], ALL_LINES)
 
 
 def ready_numbers(plan: Plan, execution: Execution) -> tuple[int, ...]:

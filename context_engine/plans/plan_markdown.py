@@ -209,7 +209,7 @@ def _render_paths(name: str, paths: Sequence[str]) -> str:
 def _render_evidence(step: PlanStep) -> str:
     told = []
     for each in step.evidence[:EVIDENCE_MAX]:
-        path = one_line(each.path)
+        path = escape_line(each.path)
         where = f"`{path}:{each.line}`" if each.line else f"`{path}`" if path else ""
         told.append(
             " ".join(part for part in (where, f"`{each.symbol}`" if each.symbol else "", f"({each.kind})") if part)

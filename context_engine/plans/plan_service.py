@@ -29,7 +29,7 @@ from context_engine.plans.plan_validation import WorkspacePaths
 from context_engine.plans.step_tracking import PlanWorkTree, StepTracker
 from context_engine.repo.git import Git
 from context_engine.repo.paths import Root
-from context_engine.secrets import mask
+from context_engine.secrets import redact
 from context_engine.sharing.versioned_records import Dossiers
 from context_engine.storage.state_folder import FOLDER
 from context_engine.storage.timestamps import Now
@@ -72,7 +72,7 @@ class PlanDependencies(NamedTuple):
     retries_max: int = 3
     lease_hours: float = 0.0
     flush: bool = True
-    scrub: Callable[[str], str] = lambda text: mask(text).text
+    scrub: Callable[[str], str] = lambda text: redact(text).text
     commons: Commons | None = None
 
 

@@ -15,9 +15,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 from context_engine.repo import file_reader
-from context_engine.secrets.masked_text import AROUND_BYTES, WHOLE_BYTES_MAX, MaskedText
+from context_engine.secrets.masked_text import AROUND_BYTES, WHOLE_BYTES_MAX, RedactedDocument
 from context_engine.storage.confined_folder import ConfinedFolder
-from context_engine.text.lines import around
+from context_engine.text.lines import shorten_line
 
 LINE_BYTES = 4_096
 """Read at once: nearly every line ends within it."""
@@ -46,7 +46,7 @@ def lines_at(
     path: str,
     spots: Iterable[Spot],
     chars_max: int,
-    masked: Callable[[bytes], MaskedText] = MaskedText.of,
+    masked: Callable[[bytes], RedactedDocument] = RedactedDocument.of,
 ) -> list[Seen]:
     """The lines at these places of a file beneath the root, each cut to `chars_max` characters around its match.
 
@@ -59,7 +59,7 @@ def lines_at(
 class _Window:
     """A file that is open for reading parts; `_whole` is its text where that is small or had to be recoded."""
 
-    def __init__(self, descriptor: int, masked: Callable[[bytes], MaskedText]) -> None:
+    def __init__(self, descriptor: int, masked: Callable[[bytes], RedactedDocument]) -> None:
         self._descriptor = descriptor
         self._masked = masked
         self._mark_bytes = 0
@@ -81,7 +81,7 @@ class _Window:
         return os.read(self._descriptor, size)
 
     @cached_property
-    def _shown(self) -> MaskedText | None:
+    def _shown(self) -> RedactedDocument | None:
         return None if self._whole is None else self._masked(self._whole)
 
     @property
@@ -126,7 +126,7 @@ def _line(window: _Window, spot: Spot, chars_max: int) -> Seen:
     text = _text(shown if ends else _whole_chars(shown)).removesuffix("\r")
     at = len(_text(head))
     column = at + 1 if not (skipped or hides) else len(_text(window.read(spot.offset, before))) + 1
-    return Seen(around(text, at, chars_max, begins=not skipped, ends=ends), column if spot.column else 0)
+    return Seen(shorten_line(text, at, chars_max, begins=not skipped, ends=ends), column if spot.column else 0)
 
 
 def _whole_chars(raw: bytes) -> bytes:

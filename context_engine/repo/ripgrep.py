@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from context_engine.errors import AccessFailed, BugError, Cancelled, InvalidArgument, SearchTimeout, TooLarge
 from context_engine.repo.executables import find_programs
-from context_engine.text.search_patterns import as_python, closes_too_early
+from context_engine.text.search_patterns import closes_too_early, to_python_pattern
 
 if TYPE_CHECKING:
     import subprocess
@@ -285,7 +285,7 @@ def _next_step(why: str) -> str:
 
 def _for_python(asked: Asked) -> list[str]:
     try:
-        return [as_python(pattern, ignore_case=asked.ignore_case) for pattern in asked.patterns]
+        return [to_python_pattern(pattern, ignore_case=asked.ignore_case) for pattern in asked.patterns]
     except InvalidArgument as error:
         raise refused(asked, error.message) from None
 

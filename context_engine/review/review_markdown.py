@@ -12,7 +12,7 @@ from context_engine.model import Skipped
 from context_engine.review.finding import PRIORITIES, Finding
 from context_engine.review.review_coverage import AnalyzerRun, Coverage
 from context_engine.review.verdict import Reviewed
-from context_engine.text.visible_text import one_line
+from context_engine.text.visible_text import escape_line
 
 SKIPPED_MAX = 20
 """More files than this are counted, not listed."""
@@ -58,7 +58,7 @@ def _factors(factors: Sequence[str]) -> str:
 
 def _finding(finding: Finding) -> str:
     """One finding as a section."""
-    place = f"`{one_line(finding.path)}:{finding.span}`"
+    place = f"`{escape_line(finding.path)}:{finding.span}`"
     lines = [
         f"## {PRIORITIES[finding.priority]} {_inline(finding.title)}",
         f"{place} · {finding.category} · {finding.source} `{finding.rule}` · confidence {finding.confidence:.2f} · `{finding.id}`",
@@ -97,7 +97,7 @@ def _coverage(reviewed: Reviewed) -> Iterator[str]:
 def _files(what: str, files: Sequence[Skipped]) -> Iterator[str]:
     if files:
         more = f" and {len(files) - SKIPPED_MAX} more" if len(files) > SKIPPED_MAX else ""
-        shown = ", ".join(f"`{one_line(each.path)}` ({_inline(each.reason)})" for each in files[:SKIPPED_MAX])
+        shown = ", ".join(f"`{escape_line(each.path)}` ({_inline(each.reason)})" for each in files[:SKIPPED_MAX])
         yield f"- {what}: {shown}{more}."
 
 

@@ -99,7 +99,7 @@ class Reviewing:
         self._heat: tuple[History | None, frozenset[str]] = (None, frozenset())
         folder = world.state or world.root.path / FOLDER
         self.store = ReviewStore(folder, world.commons.reviews() if world.commons else None)
-        self.scrubber = Scrubber(folder, world.read)
+        self.scrubber = Redactor(folder, world.read)
         self.parsers = Parsers(world.languages, world.grammars, self.scrubber.find)
         presence = LivenessLock(folder, uuid.uuid4().hex + (f"@{home_id(folder)}" if world.commons else ""))
         self.second = SecondLooks(self.store, world.now)
@@ -266,11 +266,11 @@ class Reviewing:
 
     def scrub(self, text: str) -> str:
         """A text without secrets, as it is kept and shown to others."""
-        return self.scrubber.scrub(text).text
+        return self.scrubber.redact(text).text
 
     def scrub_parts(self, files: Iterable[ChangedFile]) -> Scrub:
         """What takes secrets out of parts of these files, the lines of a key too."""
-        return self.scrubber.scrub_parts(versions_of(files))
+        return self.scrubber.redact_parts(versions_of(files))
 
     def _importers(self, path: str) -> Sequence[str]:
         try:

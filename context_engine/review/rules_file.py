@@ -8,7 +8,7 @@ from pathspec import GitIgnoreSpec
 
 from context_engine.errors import InvalidArgument
 from context_engine.review.invariants import Pattern, Rulebook, read
-from context_engine.text.safe_regex import linear_pattern
+from context_engine.text.safe_regex import compile_linear
 from context_engine.text.untrusted_data import ParseError, read_yaml
 
 NAMES = (".review-invariants.yml", ".review-invariants.yaml", ".context-engine/review-invariants.yml")
@@ -33,7 +33,7 @@ def compiled(pattern: str, flags: str = "") -> Pattern | str:
     "'(a)\\\\1' is not an RE2 pattern: invalid escape sequence: \\1"
     """
     try:
-        return linear_pattern(pattern, flags)
+        return compile_linear(pattern, flags)
     except ValueError as error:
         return f"{pattern!r} is not an RE2 pattern: {error}"
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from context_engine.context.fact_check import Claim, Ground, Lines, Quote, Rejected, grounded
 from context_engine.review.finding import CATEGORIES, Finding, Suggestion, fingerprint
 from context_engine.text.diff import FileDiff
-from context_engine.text.spans import LineSpan, merge
+from context_engine.text.spans import LineSpan, merge_spans
 
 CONFIDENCE_MAX = 0.85
 """What nobody has confirmed: of findings of good models about one in six is wrong, however sure they sound."""
@@ -93,7 +93,7 @@ def _text(file: FileDiff) -> str:
 
 
 def _spans(file: FileDiff) -> tuple[LineSpan, ...]:
-    return tuple(merge(hunk.new for hunk in file.hunks if hunk.new))
+    return tuple(merge_spans(hunk.new for hunk in file.hunks if hunk.new))
 
 
 def _finding(row: Mapping[str, Any], file: FileDiff, source: str) -> Finding:

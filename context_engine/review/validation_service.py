@@ -17,7 +17,7 @@ from context_engine.review.source_versions import Parsers
 from context_engine.review.validation.content_validation import Scrubbed, World, validated
 from context_engine.review.validation.structured_content import PlanRemark
 from context_engine.review.validation.validation_request import Validated, Wanted
-from context_engine.secrets import Secret
+from context_engine.secrets import DetectedSecret
 
 if TYPE_CHECKING:
     from context_engine.plans.plan_json import PlanFinding
@@ -34,7 +34,7 @@ class House:
     parsers: Parsers
     workspace: Workspace
     paths: Callable[[], PathIndex]
-    find: Callable[[str, str], Sequence[Secret]]
+    find: Callable[[str, str], Sequence[DetectedSecret]]
     scrub: Callable[[str], Scrubbed]
     read_plan: Callable[[object], Iterator[PlanRemark]]
 

@@ -22,7 +22,7 @@ from context_engine.model import CHUNK_KINDS, Chunk, ChunkKind, Hit, Progress
 from context_engine.search.hit_reading import Read, Reader
 from context_engine.search.rankers import View
 from context_engine.search.searcher import Place
-from context_engine.secrets.masked_text import masked
+from context_engine.secrets.masked_text import redact_file
 
 Embed = Callable[[Sequence[str]], npt.NDArray[np.float32]]
 """Passages in, one vector for each out: an embedder's `embed` with its mode chosen."""
@@ -147,9 +147,9 @@ def _row(chunk: Chunk, stamp: str) -> ChunkRow:
     return ChunkRow(
         id=chunk.id,
         kind=chunk.kind,
-        title=masked(chunk.title),
-        text=masked(chunk.text),
-        tags=tuple(masked(tag) for tag in chunk.tags),
+        title=redact_file(chunk.title),
+        text=redact_file(chunk.text),
+        tags=tuple(redact_file(tag) for tag in chunk.tags),
         metadata={
             "source": "markdown" if chunk.kind == "documentation" else "code",
             "file_path": str(chunk.path),

@@ -23,7 +23,7 @@ from context_engine.model import Filter, Query
 from context_engine.search import fuse
 from context_engine.search.rankers import IDF_POWER, K1, B
 from context_engine.search.vector_search import cosines, greatest
-from context_engine.text.words import expand, query_terms, words
+from context_engine.text.words import expand_words, query_terms, words
 
 WEIGHTS: Mapping[str, float] = {"text": 1.0, "title": 0.4, "meaning": 0.75}
 """Words 1 to meaning .75 is what held up for functions by their docstrings; a title weighs what path and names weigh in
@@ -177,7 +177,7 @@ def _count_words(texts: Iterable[str]) -> tuple[Postings, Ints]:
         spoken.extend(map(vocabulary.__getitem__, words(text)))
         sizes.append(len(spoken) - before)
     known: defaultdict[str, int] = defaultdict(count().__next__)
-    groups = [[known[term] for term in group] for group in expand(list(vocabulary))]
+    groups = [[known[term] for term in group] for group in expand_words(list(vocabulary))]
     lengths = np.fromiter(map(len, groups), np.int64, len(groups))
     terms = np.fromiter((term for group in groups for term in group), np.int64)
     numbers = np.frombuffer(spoken, np.int64)

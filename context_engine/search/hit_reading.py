@@ -15,7 +15,7 @@ from context_engine.repo.paths import listed
 from context_engine.search.filters import tags_of
 from context_engine.search.rankers import View
 from context_engine.search.searcher import Place
-from context_engine.secrets.masked_text import MaskedText, MaskedTexts
+from context_engine.secrets.masked_text import RedactedDocument, RedactedDocuments
 from context_engine.text.spans import LineSpan
 
 OUTLINE_LINES_MAX = 200
@@ -30,10 +30,10 @@ class Source:
     size: int
     mtime_ns: int
     path: str = ""
-    texts: MaskedTexts = field(default_factory=MaskedTexts)
+    texts: RedactedDocuments = field(default_factory=RedactedDocuments)
 
     @cached_property
-    def shown(self) -> MaskedText:
+    def shown(self) -> RedactedDocument:
         """Its text for somebody to see."""
         return self.texts.of(self.data, self.path)
 

@@ -14,7 +14,7 @@ from context_engine.index.segment import term_hashes
 from context_engine.index.snapshot import Snapshot
 from context_engine.index.stored_outline import StoredOutline, StoredSymbol, decode_outline
 from context_engine.index.symbol_graph import qualified_names
-from context_engine.text.words import compound
+from context_engine.text.words import compound_term
 
 AFTER_EVERY_NAME = "\U0010ffff"
 """Sorts behind every character a name may hold."""
@@ -42,7 +42,7 @@ class Completer:
         if owner:
             found = self._members(owner, start)
             return found[:limit], len(found)
-        names = self._living(self._beginning_with(compound(start)))
+        names = self._living(self._beginning_with(compound_term(start)))
         found = self._spelled(names[:limit], start)
         return found, len(names) if len(names) > limit else len(found)
 
@@ -81,7 +81,7 @@ class Completer:
         for name, files in zip(names, self._first_files(names), strict=True):
             spellings: list[str] = []
             for file in files:
-                spellings += [each.name for each in self._symbols_of(file) if compound(each.name) == name]
+                spellings += [each.name for each in self._symbols_of(file) if compound_term(each.name) == name]
                 if any(each.startswith(start) for each in spellings):
                     break
             found += [next((each for each in spellings if each.startswith(start)), spellings[0])] if spellings else []
@@ -97,7 +97,7 @@ class Completer:
 
     def _members(self, owner: str, start: str) -> list[str]:
         """Qualified names of what the owner holds, sorted."""
-        chunks = self.snapshot.matches("symbol", term_hashes([compound(owner.rpartition(".")[2])])).docs
+        chunks = self.snapshot.matches("symbol", term_hashes([compound_term(owner.rpartition(".")[2])])).docs
         wanted = f".{owner}.{start}".lower()
         return sorted(
             {

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from context_engine.index.segment import term_hashes
-from context_engine.text.words import STOP_WORDS, compound, query_terms, split, unique, words
+from context_engine.text.words import STOP_WORDS, compound_term, query_terms, split_identifier, unique, words
 
 _SYMBOL = re.compile(r"[\w$]+(?:(?:::|\.|#|->|/)[\w$]+)*(?:\(\))?[?!]?").fullmatch
 _NOT_CODE = (
@@ -41,10 +41,10 @@ class Asked:
         asked = words(text)
         telling = [word for word in asked if word.lower() not in STOP_WORDS] or asked
         stripped = text.strip()
-        symbol = compound(asked[-1]) if asked and _SYMBOL(stripped) else ""
+        symbol = compound_term(asked[-1]) if asked and _SYMBOL(stripped) else ""
         lowered = text.lower()
         return cls(
-            tuple(unique(part for word in telling for part in split(word))),
+            tuple(unique(part for word in telling for part in split_identifier(word))),
             term_hashes(query_terms(text)),
             symbol,
             asked[-1] if symbol else "",
@@ -58,7 +58,7 @@ def _mentioned(telling: list[str]) -> list[tuple[str, float]]:
     found: dict[str, float] = {}
     for word in telling:
         if "_" in word.strip("_") or re.search(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]", word):
-            found[compound(word)] = 1.0
+            found[compound_term(word)] = 1.0
         elif word[:1].isupper() and len(word) > 2:
-            found.setdefault(compound(word), 0.5)
+            found.setdefault(compound_term(word), 0.5)
     return list(found.items())

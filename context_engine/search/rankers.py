@@ -17,7 +17,7 @@ from context_engine.index.snapshot import Matches, Snapshot
 from context_engine.index.stored_outline import StoredOutline, decode_outline
 from context_engine.model import CHUNK_KINDS
 from context_engine.search.parsed_query import Asked
-from context_engine.text.words import compound, stem_all
+from context_engine.text.words import compound_term, stem_all
 
 Floats = npt.NDArray[np.float32]
 
@@ -283,7 +283,7 @@ def _symbols(
         if exactly and not _spells(view, file, doc, asked.spelled):
             value *= OTHER_SPELLING_FACTOR
         stem = snapshot.paths[file].rpartition("/")[2].partition(".")[0]
-        if compound(stem) == name:
+        if compound_term(stem) == name:
             value *= SAME_STEM_FACTOR
         target = whole if asked.symbol else mention
         target[file] = max(target[file], value)

@@ -21,8 +21,8 @@ from context_engine.repo.ripgrep import Asked, Patience, Place, TextEngine
 from context_engine.repo.searchable_files import Lister, Listing
 from context_engine.repo.walk import Entry
 from context_engine.search.text_search import Globs, Marks, defining, finds, in_order, joints, longest_first, spread
-from context_engine.secrets.masked_text import MaskedTexts
-from context_engine.text.search_patterns import fold, literal
+from context_engine.secrets.masked_text import RedactedDocuments
+from context_engine.text.search_patterns import escape_literal, fold_case
 
 OCCURRENCES_BYTES_MAX = 4_000_000
 """Some 50,000 places: taken apart in 50 ms. A pass for each keyword is quicker than more of them."""
@@ -56,13 +56,13 @@ class Scanner:
     """Searches the text of one workspace. Thread-safe. `engine` is asked for when the first search comes."""
 
     def __init__(
-        self, root: Root, lister: Lister, engine: Callable[[], TextEngine], texts: MaskedTexts | None = None
+        self, root: Root, lister: Lister, engine: Callable[[], TextEngine], texts: RedactedDocuments | None = None
     ) -> None:
         """`texts` remembers where the secrets of files are."""
         self._root = root
         self._lister = lister
         self._find_engine = engine
-        self._texts = texts or MaskedTexts()
+        self._texts = texts or RedactedDocuments()
         self._engine: TextEngine | None = None
         self._lock = threading.Lock()
         self._fresh: tuple[TextQuery | None, Mapping[str, Marks]] = (None, {})  # of the last scan, until they are shown
@@ -261,7 +261,7 @@ class Scanner:
 
         None when that is too much for one pass, or when the engine cannot tell.
         """
-        words = query.queries if query.case_sensitive else tuple(map(fold, query.queries))
+        words = query.queries if query.case_sensitive else tuple(map(fold_case, query.queries))
         overlaps = joints(words)
         if len(overlaps) > JOINTS_MAX:
             return None
@@ -308,7 +308,7 @@ class Scanner:
 
 def _asked(query: TextQuery) -> Asked:
     """All queries of a search at once."""
-    patterns = query.queries if query.regex else tuple(map(literal, query.queries))
+    patterns = query.queries if query.regex else tuple(map(escape_literal, query.queries))
     return Asked(patterns, not query.case_sensitive)
 
 

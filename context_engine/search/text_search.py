@@ -18,7 +18,7 @@ from typing import NamedTuple
 from context_engine.errors import InvalidArgument
 from context_engine.model import TextFile, TextPart, TextQuery
 from context_engine.repo.ignore_rules import Placed, Rules, Stack, is_ignored
-from context_engine.text.search_patterns import fold, literal
+from context_engine.text.search_patterns import escape_literal, fold_case
 
 ALTERNATIVES_MAX = 100
 """Globs that one glob with braces may become; more is a slip or an attack."""
@@ -123,7 +123,7 @@ def joints(keywords: Iterable[str]) -> tuple[str, ...]:
 
 def longest_first(keywords: Iterable[str]) -> tuple[str, ...]:
     """The patterns to search for, so that of several at one place the longest is told."""
-    return tuple(literal(word) for word in sorted(keywords, key=lambda word: (-len(word), word)))
+    return tuple(escape_literal(word) for word in sorted(keywords, key=lambda word: (-len(word), word)))
 
 
 def finds(
@@ -133,12 +133,12 @@ def finds(
     seen: dict[str, Marks] = defaultdict(dict)
     tangled: set[str] = set()
     inside: dict[str, list[tuple[int, int]]] = {}
-    wanted = keywords if case_sensitive else [fold(word) for word in keywords]
+    wanted = keywords if case_sensitive else [fold_case(word) for word in keywords]
     known = set(wanted)
     for path, line, column, offset, text in occurrences:
         within = inside.get(text)
         if within is None:
-            plain = text if case_sensitive else fold(text)
+            plain = text if case_sensitive else fold_case(text)
             within = inside[text] = _within(plain, text, wanted) if plain in known else []
         marks = seen[path]
         if not within:
@@ -200,11 +200,11 @@ def ranked(files: Iterable[TextFile], queries: Sequence[str]) -> list[TextFile]:
     A path counts when it holds a query; density is matching lines, of which each further one and each further page of
     the file weighs less.
     """
-    words = [fold(query) for query in queries]
+    words = [fold_case(query) for query in queries]
 
     def place(file: TextFile) -> tuple[int, bool, bool, float, str]:
         distinct = sum(count > 0 for count in file.by_query)
-        in_path = any(word in fold(file.path) for word in words)
+        in_path = any(word in fold_case(file.path) for word in words)
         return -distinct, not file.defines, not in_path, -density(file.lines, file.size_bytes), file.path
 
     return sorted(files, key=place)

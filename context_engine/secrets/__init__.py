@@ -8,33 +8,40 @@ elsewhere is scrubbed by all three. What is taken out is visible and says what i
 """
 
 from context_engine.secrets.redaction import (
-    Found,
-    How,
-    Masked,
-    Scrubbed,
+    KeyedRedaction,
+    RedactedText,
+    Redaction,
+    RedactionOptions,
+    count_labels,
     fingerprint,
-    mask,
-    masks,
-    scrub,
+    redact,
+    redact_keyed,
 )
-from context_engine.secrets.secret_finder import Secret, find
-from context_engine.secrets.secret_rules import Rule, Rules, Tier, builtin, engines, read_rules
+from context_engine.secrets.secret_finder import DetectedSecret, find_secrets
+from context_engine.secrets.secret_rules import (
+    SecretRule,
+    SecretRules,
+    Tier,
+    builtin_rules,
+    describe_engines,
+    read_rules,
+)
 
 __all__ = [
-    "Found",
-    "How",
-    "Masked",
-    "Rule",
-    "Rules",
-    "Scrubbed",
-    "Secret",
+    "DetectedSecret",
+    "KeyedRedaction",
+    "RedactedText",
+    "Redaction",
+    "RedactionOptions",
+    "SecretRule",
+    "SecretRules",
     "Tier",
-    "builtin",
-    "engines",
-    "find",
+    "builtin_rules",
+    "count_labels",
+    "describe_engines",
+    "find_secrets",
     "fingerprint",
-    "mask",
-    "masks",
     "read_rules",
-    "scrub",
+    "redact",
+    "redact_keyed",
 ]

@@ -58,7 +58,7 @@ SETTING = re.compile(
 """What stands before the name on its line where the line is nothing but a setting."""
 
 
-class Given(NamedTuple):
+class Assignment(NamedTuple):
     """A name and its value: where they stand, and how the value is written. A loose one merely comes after the name."""
 
     name: bytes
@@ -72,7 +72,7 @@ class Given(NamedTuple):
     is_loose: bool = False
 
 
-def given(data: bytes, start: int, stop: int) -> Given | None:
+def find_assignment(data: bytes, start: int, stop: int) -> Assignment | None:
     """What is given to the name in which a word stands, if anything is."""
     tail = TAIL.match(data, stop)
     assert tail is not None, "it may be empty"
@@ -80,25 +80,25 @@ def given(data: bytes, start: int, stop: int) -> Given | None:
     if assigned is None:
         return None
     operator = assigned["op"].strip()
-    value = _quoted(data, assigned) if assigned["open"] else _plain(data, start, assigned)
+    value = _quoted_span(data, assigned) if assigned["open"] else _plain_span(data, start, assigned)
     if value is None or (not operator and not assigned["open"] and not _is_option(data, start)):
         return None
-    head = head_of(data, start)
+    head = name_head(data, start)
     first, last = value
     name = head + data[start : tail.end()]
-    return Given(name, head, tail.group(), data[first:last], first, last, operator, bool(assigned["open"]))
+    return Assignment(name, head, tail.group(), data[first:last], first, last, operator, bool(assigned["open"]))
 
 
-def nearby(data: bytes, start: int, stop: int) -> Given | None:
+def find_nearby_value(data: bytes, start: int, stop: int) -> Assignment | None:
     """What comes after the name in which a word stands, however it may belong to it."""
     tail = TAIL.match(data, stop)
     assert tail is not None, "it may be empty"
     match = NEARBY.match(data, tail.end())
     if match is None or not END.match(data, match.end()):
         return None
-    head = head_of(data, start)
+    head = name_head(data, start)
     first, last = match.span("value")
-    return Given(
+    return Assignment(
         head + data[start : tail.end()],
         head,
         tail.group(),
@@ -111,7 +111,7 @@ def nearby(data: bytes, start: int, stop: int) -> Given | None:
     )
 
 
-def head_of(data: bytes, start: int) -> bytes:
+def name_head(data: bytes, start: int) -> bytes:
     """What of a name stands before a place in it."""
     before = data[max(0, start - NAME_CHARS_MAX) : start]
     return before[len(before.rstrip(NAME_CHARS)) :]
@@ -123,7 +123,7 @@ def is_setting(data: bytes, start: int) -> bool:
     return bool(SETTING.search(data[line:start]))
 
 
-def _quoted(data: bytes, assigned: re.Match[bytes]) -> tuple[int, int] | None:
+def _quoted_span(data: bytes, assigned: re.Match[bytes]) -> tuple[int, int] | None:
     """Up to the same quote as the one before it, on the same line."""
     last = LAST_QUOTE.search(assigned["open"])
     assert last is not None, "what opens a value is a quote"
@@ -132,18 +132,23 @@ def _quoted(data: bytes, assigned: re.Match[bytes]) -> tuple[int, int] | None:
     line = data.find(b"\n", start, start + VALUE_CHARS_MAX)
     limit = line if line >= 0 else min(len(data), start + VALUE_CHARS_MAX)
     stop = data.find(mark, start, limit)
-    while stop > start and data[stop - 1 : stop] == b"\\" and not mark.startswith(b"\\") and not _even(data, stop):
+    while (
+        stop > start
+        and data[stop - 1 : stop] == b"\\"
+        and not mark.startswith(b"\\")
+        and not _is_escaped_evenly(data, stop)
+    ):
         stop = data.find(mark, stop + 1, limit)
     return (start, stop) if stop > start else None
 
 
-def _even(data: bytes, stop: int) -> bool:
+def _is_escaped_evenly(data: bytes, stop: int) -> bool:
     """Whether the backslashes before a quote escape each other."""
     before = data[max(0, stop - 20) : stop]
     return (len(before) - len(before.rstrip(b"\\"))) % 2 == 0
 
 
-def _plain(data: bytes, start: int, assigned: re.Match[bytes]) -> tuple[int, int] | None:
+def _plain_span(data: bytes, start: int, assigned: re.Match[bytes]) -> tuple[int, int] | None:
     """Up to a blank or a mark of the language, if nothing makes it an expression."""
     match = PLAIN.match(data, assigned.end())
     if match is None:
@@ -160,4 +165,4 @@ def _plain(data: bytes, start: int, assigned: re.Match[bytes]) -> tuple[int, int
 
 def _is_option(data: bytes, start: int) -> bool:
     """Whether the word stands in an option of a command: `--token abc`."""
-    return head_of(data, start).startswith(b"--")
+    return name_head(data, start).startswith(b"--")

@@ -39,10 +39,10 @@ def whole_blob(data: bytes, start: int, stop: int) -> tuple[int, int]:
     return start, rest.end() if rest else stop
 
 
-def unwrapped(blob: bytes) -> bytes:
+def decode_blob(blob: bytes) -> bytes:
     """The text that a blob holds, or nothing when that is no text.
 
-    >>> unwrapped(b"cGFzc3dvcmQgPSAiVHIwdWI0ZG9yLTIwMjYtVHIwdWI0ZG9yIg==")
+    >>> decode_blob(b"cGFzc3dvcmQgPSAiVHIwdWI0ZG9yLTIwMjYtVHIwdWI0ZG9yIg==")
     b'password = "Tr0ub4dor-2026-Tr0ub4dor"'
     """
     plain = blob.translate(_TO_STANDARD, b"=")

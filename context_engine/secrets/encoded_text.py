@@ -34,7 +34,7 @@ NAME_BYTES = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Decoded:
+class DecodedPart:
     """A decoded part of a text: where each escape is in it, and where that was in the original."""
 
     text: bytes
@@ -54,7 +54,7 @@ class Decoded:
         return self.sources[before - 1][1] + place - self.places[before - 1] - 1
 
 
-def escapes_in(data: bytes) -> list[tuple[int, int]]:
+def find_escapes(data: bytes) -> list[tuple[int, int]]:
     """Return where escapes of signs may be."""
     # Hardly any text has one; a pattern that begins with a fixed letter costs a tenth of the one that knows them all.
     for mark, beginning in _BEGINNINGS:
@@ -70,7 +70,7 @@ _BEGINNINGS = (
 )
 
 
-def decoded(data: bytes, escapes: Iterable[tuple[int, int]]) -> Iterator[Decoded]:
+def decode_parts(data: bytes, escapes: Iterable[tuple[int, int]]) -> Iterator[DecodedPart]:
     """Yield each value with an escape of a sign in it, decoded, with the name before it."""
     signs = [(start, stop, sign) for start, stop in escapes if (sign := _sign(data[start:stop])) is not None]
     first = 0
@@ -86,13 +86,13 @@ def decoded(data: bytes, escapes: Iterable[tuple[int, int]]) -> Iterator[Decoded
         first = last
 
 
-def _part(data: bytes, begin: int, end: int, signs: Sequence[tuple[int, int, bytes]]) -> Decoded:
+def _part(data: bytes, begin: int, end: int, signs: Sequence[tuple[int, int, bytes]]) -> DecodedPart:
     starts = [begin, *(stop for _, stop, _ in signs)]
     pieces = [data[at:start] for at, (start, _, _) in zip(starts, signs, strict=False)]
     places = tuple(length - 1 for length in accumulate(len(piece) + 1 for piece in pieces))
     parts = (part for piece, (_, _, sign) in zip(pieces, signs, strict=True) for part in (piece, sign))
     text = b"".join([*parts, data[starts[-1] : end]])
-    return Decoded(text, begin, places, tuple((start, stop) for start, stop, _ in signs))
+    return DecodedPart(text, begin, places, tuple((start, stop) for start, stop, _ in signs))
 
 
 def _sign(escape: bytes) -> bytes | None:

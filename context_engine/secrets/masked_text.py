@@ -1,7 +1,7 @@
 r"""PURE. A text that is shown in parts: its secrets are found once in all of it, and masked in every part that is cut out.
 
 >>> key = "q8Zt2Lw0Xv5Rb7Nc" + "4Kd9Mf1Hs6Gj"
->>> text = MaskedText.of(f'first\napi_key = "{key}"\nlast'.encode())
+>>> text = RedactedDocument.of(f'first\napi_key = "{key}"\nlast'.encode())
 >>> text.lines(2, 2), text.part(20, 30)
 ('api_key = "[masked secret]"\n', '[masked secret]')
 
@@ -23,8 +23,8 @@ from typing import NamedTuple
 
 from xxhash import xxh3_128_digest
 
-from context_engine.secrets import Masked, Tier, find
-from context_engine.text.lines import cut_out
+from context_engine.secrets import RedactedText, Tier, find_secrets
+from context_engine.text.lines import slice_lines
 
 OF_FILES: Tier = "reply"
 """By which rules the text of a file is masked. A whole reply is searched by strict ones: it holds ids and hashes of ours."""
@@ -44,7 +44,7 @@ SEARCHED_CHARS_MIN = 2_000
 """Searching a shorter text a second time costs less than looking for it in a reply."""
 
 
-class Hidden(NamedTuple):
+class HiddenSpan(NamedTuple):
     """A piece of a secret: bytes of the text, half-open. The pieces of one secret share a number and its label."""
 
     start: int
@@ -53,21 +53,21 @@ class Hidden(NamedTuple):
     label: bytes
 
 
-class MaskedText:
+class RedactedDocument:
     """A text in UTF-8, of which everything that is given out is masked. A large one is searched around each part."""
 
     __slots__ = ("_data", "_hidden", "_path")
 
-    def __init__(self, data: bytes, hidden: tuple[Hidden, ...] | None, path: str = "") -> None:
+    def __init__(self, data: bytes, hidden: tuple[HiddenSpan, ...] | None, path: str = "") -> None:
         """Use `MaskedText.of`, or `MaskedTexts` where the same text comes again."""
         self._data = data
         self._hidden = hidden
         self._path = path
 
     @classmethod
-    def of(cls, data: bytes, path: str = "") -> MaskedText:
+    def of(cls, data: bytes, path: str = "") -> RedactedDocument:
         """A text as it may be shown. `path` says what kind of file it is."""
-        return cls(data, hidden_in(data, path) if len(data) <= WHOLE_BYTES_MAX else None, path)
+        return cls(data, find_hidden_spans(data, path) if len(data) <= WHOLE_BYTES_MAX else None, path)
 
     @property
     def has_secrets(self) -> bool:
@@ -82,7 +82,7 @@ class MaskedText:
     def lines(self, first: int, last: int) -> str:
         """Lines `first` to `last` (1-based, both included), with their line feeds."""
         if not self.has_secrets:
-            return cut_out(self.text, first, last)
+            return slice_lines(self.text, first, last)
         start = _line_start(self._data, first)
         return self.part(start, _line_start(self._data, last - first + 2, start))
 
@@ -99,54 +99,54 @@ class MaskedText:
             at, labelled = min(each.stop, stop), each.secret
         return b"".join([*pieces, self._data[at:stop]]) if pieces else self._data[start:stop]
 
-    def _inside(self, start: int, stop: int) -> list[Hidden]:
+    def _inside(self, start: int, stop: int) -> list[HiddenSpan]:
         """What is hidden in a part; it is noted for the reply that the part is cut out for."""
         if self._hidden is None:
             found = self._around(start, stop)
         else:
             found = [each for each in self._hidden if each.start < stop and each.stop > start]
-        noted = _NOTED.get()
+        noted = _REDACTIONS.get()
         if found and noted is not None:
             for each in found:
                 value = self._data[each.start : each.stop].decode("utf-8", "replace")
                 noted.values[value] = each.label.decode()
         return found
 
-    def _around(self, start: int, stop: int) -> list[Hidden]:
+    def _around(self, start: int, stop: int) -> list[HiddenSpan]:
         """What is hidden in a part of a large text, by what is around it."""
         first = self._data.rfind(b"\n", 0, max(0, start - AROUND_BYTES)) + 1
         first = max(first, start - 2 * AROUND_BYTES, 0)
         window = self._data[first : stop + AROUND_BYTES]
         return [
             each._replace(start=each.start + first, stop=each.stop + first)
-            for each in hidden_in(window, self._path)
+            for each in find_hidden_spans(window, self._path)
             if each.start + first < stop and each.stop + first > start
         ]
 
 
-def masked(text: str, path: str = "") -> str:
+def redact_file(text: str, path: str = "") -> str:
     """A whole text as it may be shown, line by line where it was."""
-    return MaskedText.of(text.encode("utf-8", "replace"), path).text
+    return RedactedDocument.of(text.encode("utf-8", "replace"), path).text
 
 
-class MaskedTexts:
+class RedactedDocuments:
     """Makes masked texts; where the secrets of a text are is worked out once for each content. Thread-safe."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, bytes], tuple[Hidden, ...]] = {}
+        self._known: dict[tuple[str, bytes], tuple[HiddenSpan, ...]] = {}
 
-    def of(self, data: bytes, path: str = "") -> MaskedText:
+    def of(self, data: bytes, path: str = "") -> RedactedDocument:
         """As `MaskedText.of`."""
         if len(data) > WHOLE_BYTES_MAX:
-            return MaskedText(data, None, path)
+            return RedactedDocument(data, None, path)
         key = path, xxh3_128_digest(data)
         hidden = self._known.get(key)
         if hidden is None:
-            hidden = hidden_in(data, path)
+            hidden = find_hidden_spans(data, path)
             if len(self._known) >= KEPT_MAX:
                 self._known.clear()
             self._known[key] = hidden
-        return MaskedText(data, hidden, path)
+        return RedactedDocument(data, hidden, path)
 
 
 def _line_start(data: bytes, number: int, start: int = 0) -> int:
@@ -162,22 +162,22 @@ def _line_start(data: bytes, number: int, start: int = 0) -> int:
 # -- where the secrets are --------------------------------------------------------------------------------------------
 
 
-def hidden_in(data: bytes, path: str = "") -> tuple[Hidden, ...]:
+def find_hidden_spans(data: bytes, path: str = "") -> tuple[HiddenSpan, ...]:
     """The places of the secrets of a text, in order. Bytes that are no UTF-8 are read one by one."""
     try:
         text, width = data.decode("utf-8"), "utf-8"
     except UnicodeDecodeError:
         text, width = data.decode("latin-1"), "latin-1"
-    spans = _spans(text, OF_FILES, path)
+    spans = _find_labeled_parts(text, OF_FILES, path)
     if not spans:
         return ()
-    hidden: list[Hidden] = []
+    hidden: list[HiddenSpan] = []
     chars, size = 0, 0
     for number, (parts, label) in enumerate(spans):
         for start, stop in parts:
             first = size + len(text[chars:start].encode(width))
             chars, size = stop, first + len(text[start:stop].encode(width))
-            hidden.append(Hidden(first, size, number, label.encode()))
+            hidden.append(HiddenSpan(first, size, number, label.encode()))
     return tuple(hidden)
 
 
@@ -185,25 +185,25 @@ _Parts = tuple[tuple[int, int], ...]
 _Span = tuple[_Parts, str]
 
 
-def _spans(text: str, mode: Tier, path: str = "") -> list[_Span]:
+def _find_labeled_parts(text: str, mode: Tier, path: str = "") -> list[_Span]:
     """What goes of a text, and what stands for it; found again in what is left until nothing more is."""
     spans: list[_Span] = []
     shown, origins = text, [(0, 0)]
     for _ in range(ROUNDS_MAX):
-        found = find(shown, mode, path=path)
+        found = find_secrets(shown, mode, path=path)
         if not found:
             break
-        new = [(_origin(origins, each.start), _origin(origins, each.stop), each) for each in found]
+        new = [(_original_place(origins, each.start), _original_place(origins, each.stop), each) for each in found]
         spans = [span for span in spans if not any(a <= span[0][0][0] and span[0][-1][1] <= b for a, b, _ in new)]
         for start, stop, each in new:
             parts = each.parts if origins == [(0, 0)] else ((start, stop),)
             spans.append((parts, f"[masked {each.kind}]"))
         spans.sort()
-        shown, origins = _applied(text, spans)
+        shown, origins = _apply_labels(text, spans)
     return spans
 
 
-def _applied(text: str, spans: Iterable[_Span]) -> tuple[str, list[tuple[int, int]]]:
+def _apply_labels(text: str, spans: Iterable[_Span]) -> tuple[str, list[tuple[int, int]]]:
     """The text with labels, and pairs of a place in it and the place in the text that was there."""
     pieces: list[str] = []
     origins, at, length = [(0, 0)], 0, 0
@@ -217,7 +217,7 @@ def _applied(text: str, spans: Iterable[_Span]) -> tuple[str, list[tuple[int, in
     return "".join([*pieces, text[at:]]), origins
 
 
-def _origin(origins: list[tuple[int, int]], place: int) -> int:
+def _original_place(origins: list[tuple[int, int]], place: int) -> int:
     """The place in the first text of a place in what was made of it."""
     after, before = next(pair for pair in reversed(origins) if pair[0] <= place)
     return before + place - after
@@ -227,64 +227,64 @@ def _origin(origins: list[tuple[int, int]], place: int) -> int:
 
 
 @dataclass(slots=True)
-class Noted:
+class ReplyRedactions:
     """What was masked while a reply was made: each value and its label; and long texts that need no second search."""
 
     values: dict[str, str] = field(default_factory=dict)
     searched: list[str] = field(default_factory=list)
 
 
-_NOTED: ContextVar[Noted | None] = ContextVar("noted", default=None)
+_REDACTIONS: ContextVar[ReplyRedactions | None] = ContextVar("noted", default=None)
 
 
 @contextmanager
-def noting() -> Generator[Noted]:
+def collect_redactions() -> Generator[ReplyRedactions]:
     """Collect what `MaskedText` masks in here."""
-    noted = Noted()
-    token = _NOTED.set(noted)
+    noted = ReplyRedactions()
+    token = _REDACTIONS.set(noted)
     try:
         yield noted
     finally:
-        _NOTED.reset(token)
+        _REDACTIONS.reset(token)
 
 
-def note_searched(text: str) -> None:
+def mark_searched(text: str) -> None:
     """Tell who sends a reply that this part of it came out of a `MaskedText`: searching it again would cost as much again."""
-    if len(text) >= SEARCHED_CHARS_MIN and (noted := _NOTED.get()) is not None:
+    if len(text) >= SEARCHED_CHARS_MIN and (noted := _REDACTIONS.get()) is not None:
         noted.searched.append(text.rstrip("\n"))  # replies often leave out the last line feed
 
 
-def mask_reply(text: str) -> Masked:
+def redact_reply(text: str) -> RedactedText:
     """A whole reply without its secrets, and without further copies of those found in it or noted while it was made.
 
     This is the second net. Long parts that were noted as searched are not searched again where the reply holds them as they are.
     """
-    noted = _NOTED.get() or Noted()
+    noted = _REDACTIONS.get() or ReplyRedactions()
     values = dict(noted.values)
     clean = max((each for each in noted.searched if each in text), key=len, default="")
     before, _, after = text.partition(clean) if clean else ("", "", text)
-    before, after = _searched(before, values), _searched(after, values)
-    shown = without_copies(f"{before}{clean}{after}", values)
+    before, after = _redact_searched(before, values), _redact_searched(after, values)
+    shown = replace_copies(f"{before}{clean}{after}", values)
     labels = set(values.values())
-    return Masked(shown, sum(shown.count(label) for label in labels))
+    return RedactedText(shown, sum(shown.count(label) for label in labels))
 
 
-def _searched(text: str, values: dict[str, str]) -> str:
+def _redact_searched(text: str, values: dict[str, str]) -> str:
     """The text without the secrets that it shows by itself, which come to `values`."""
     if not text:
         return text
-    spans = _spans(text, "strict")
+    spans = _find_labeled_parts(text, "strict")
     for parts, label in spans:
         values |= {text[start:stop]: label for start, stop in parts}
-    return _applied(text, spans)[0] if spans else text
+    return _apply_labels(text, spans)[0] if spans else text
 
 
-def without_copies(text: str, values: Mapping[str, str]) -> str:
+def replace_copies(text: str, values: Mapping[str, str]) -> str:
     """The text without these values, as they are and as JSON writes them."""
     for value, label in sorted(values.items(), key=lambda each: -len(each[0])):
         for form in {value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]}:
             if form in text and _is_telling(form):
-                text = _bounded(form).sub(label.replace("\\", r"\\"), text)
+                text = _copy_pattern(form).sub(label.replace("\\", r"\\"), text)
     return text
 
 
@@ -293,7 +293,7 @@ def _is_telling(value: str) -> bool:
     return len(value) >= COPY_CHARS_MIN and not value.startswith("[masked ") and not value.isalpha()
 
 
-def _bounded(value: str) -> re.Pattern[str]:
+def _copy_pattern(value: str) -> re.Pattern[str]:
     """A pattern for the value; for a short one only as a whole word."""
     if len(value) >= LONG_CHARS:
         return re.compile(re.escape(value))

@@ -10,28 +10,28 @@ from typing import NamedTuple
 
 from context_engine.secrets.heuristics import LABEL
 from context_engine.secrets.pem import Parts
-from context_engine.secrets.secret_rules import Rule
+from context_engine.secrets.secret_rules import SecretRule
 
 
-class Spot(NamedTuple):
+class SecretSpan(NamedTuple):
     """Where a rule found something, in bytes. `parts` are what has to go, where that is not all of it."""
 
     start: int
     stop: int
-    rule: Rule
+    rule: SecretRule
     parts: Parts = ()
 
 
-def settled(data: bytes, found: Sequence[Spot]) -> list[Spot]:
+def merge_overlaps(data: bytes, spans: Sequence[SecretSpan]) -> list[SecretSpan]:
     """One spot for all that overlap: it covers them all and is called what the strongest is: strict first, then the longest.
 
     A label of a former redaction is covered whole or not at all; what is nothing but labels is no secret.
     """
-    if not found:
+    if not spans:
         return []
     labels = [match.span() for match in _LABEL.finditer(data)]
-    kept = sorted((spot for each in found if (spot := _around(data, each, labels))), key=_order)
-    merged: list[Spot] = []
+    kept = sorted((spot for each in spans if (spot := _extend_to_labels(data, each, labels))), key=_order)
+    merged: list[SecretSpan] = []
     for spot in kept:
         if merged and spot.start < merged[-1].stop:
             merged[-1] = _union(merged[-1], spot)
@@ -40,14 +40,14 @@ def settled(data: bytes, found: Sequence[Spot]) -> list[Spot]:
     return merged
 
 
-def _order(spot: Spot) -> tuple[int, int, int]:
+def _order(spot: SecretSpan) -> tuple[int, int, int]:
     return spot.start, spot.stop, spot.rule.rank
 
 
 _LABEL = re.compile(LABEL.pattern.encode())
 
 
-def _around(data: bytes, spot: Spot, labels: Sequence[tuple[int, int]]) -> Spot | None:
+def _extend_to_labels(data: bytes, spot: SecretSpan, labels: Sequence[tuple[int, int]]) -> SecretSpan | None:
     """The spot with the labels whole that it cuts; None when nothing is left beside them."""
     start, stop = _characters(data, spot.start, spot.stop)
     first = bisect_right(labels, start, key=itemgetter(1))
@@ -56,7 +56,7 @@ def _around(data: bytes, spot: Spot, labels: Sequence[tuple[int, int]]) -> Spot 
         return spot._replace(start=start, stop=stop)
     start, stop = min(start, labels[first][0]), max(stop, labels[last - 1][1])
     rest = _LABEL.sub(b"", data[start:stop])
-    return Spot(start, stop, spot.rule) if rest.strip(b" \t\r\n") else None
+    return SecretSpan(start, stop, spot.rule) if rest.strip(b" \t\r\n") else None
 
 
 def _characters(data: bytes, start: int, stop: int) -> tuple[int, int]:
@@ -68,23 +68,23 @@ def _characters(data: bytes, start: int, stop: int) -> tuple[int, int]:
     return start, stop
 
 
-def _union(one: Spot, other: Spot) -> Spot:
+def _union(one: SecretSpan, other: SecretSpan) -> SecretSpan:
     strongest = max(one, other, key=strength)
-    parts = _joined(sorted([*parts_of(one), *parts_of(other)])) if one.parts or other.parts else ()
-    return Spot(one.start, max(one.stop, other.stop), strongest.rule, parts)
+    parts = _merge_parts(sorted([*parts_of(one), *parts_of(other)])) if one.parts or other.parts else ()
+    return SecretSpan(one.start, max(one.stop, other.stop), strongest.rule, parts)
 
 
-def strength(spot: Spot) -> tuple[bool, int, int]:
+def strength(spot: SecretSpan) -> tuple[bool, int, int]:
     """By what the rule of several is chosen."""
     return spot.rule.tier == "strict", spot.stop - spot.start, spot.rule.rank
 
 
-def parts_of(spot: Spot) -> Parts:
+def parts_of(spot: SecretSpan) -> Parts:
     """What has to go of it."""
     return spot.parts or ((spot.start, spot.stop),)
 
 
-def _joined(parts: Sequence[tuple[int, int]]) -> Parts:
+def _merge_parts(parts: Sequence[tuple[int, int]]) -> Parts:
     """Parts that overlap as one."""
     joined: list[tuple[int, int]] = []
     for start, stop in parts:

@@ -11,7 +11,7 @@ Find = Callable[[bytes], Iterable[tuple[int, int, int]]]
 """Number of a word, where it starts, where it stops."""
 
 
-class Words(Generic[T]):
+class WordIndex(Generic[T]):
     """Words and what each stands for: `exact` ones as they are written, `loose` ones whatever their case."""
 
     def __init__(self, exact: Iterable[tuple[str, T]], loose: Iterable[tuple[str, T]]) -> None:
@@ -21,9 +21,9 @@ class Words(Generic[T]):
         for word, one in loose:
             meant[word.encode().lower()][b""].append(one)
         self._meant = [[(written, tuple(ones)) for written, ones in each.items()] for each in meant.values()]
-        self._find = finder(list(meant))
+        self._find = create_finder(list(meant))
 
-    def places(self, data: bytes) -> Iterator[tuple[int, int, Sequence[T]]]:
+    def find_places(self, data: bytes) -> Iterator[tuple[int, int, Sequence[T]]]:
         """Where words stand, and what each stands for; overlapping ones too."""
         meant = self._meant
         for number, start, stop in self._find(data.lower()):
@@ -32,7 +32,7 @@ class Words(Generic[T]):
                     yield start, stop, ones
 
 
-def finder(words: Sequence[bytes]) -> Find:
+def create_finder(words: Sequence[bytes]) -> Find:
     """How to look for all of these words at once: Aho-Corasick, or one word after the other where that is not installed."""
     engine = aho_corasick()
     if engine is None or not words:

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from context_engine.secrets.secret_finder import Secret, find
-from context_engine.secrets.secret_rules import Rules, Tier, builtin
+from context_engine.secrets.secret_finder import DetectedSecret, find_secrets
+from context_engine.secrets.secret_rules import SecretRules, Tier, builtin_rules
 
 ROUNDS_MAX = 8
 """What is taken out can lay bare what was no word before; hardly ever more than once."""
@@ -26,7 +26,7 @@ Replacement = Literal["label", "hash", "fixed"]
 
 
 @dataclass(frozen=True, slots=True)
-class Masked:
+class RedactedText:
     """A text that may leave, and how many secrets it held."""
 
     text: str
@@ -34,31 +34,31 @@ class Masked:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Redaction:
     """A secret that was taken out, where it stood in the text that was given, and what stands for it now."""
 
-    secret: Secret
+    secret: DetectedSecret
     length: int
     fingerprint: str
-    masked: str
+    replacement: str
 
 
 @dataclass(frozen=True, slots=True)
-class Scrubbed:
+class KeyedRedaction:
     """A text that may be kept or sent, and what was taken out of it. `skipped_rules` could not be read."""
 
     text: str
-    found: tuple[Found, ...] = ()
+    redactions: tuple[Redaction, ...] = ()
     skipped_rules: tuple[str, ...] = ()
 
     @property
     def count(self) -> int:
         """How many secrets it held."""
-        return len(self.found)
+        return len(self.redactions)
 
 
 @dataclass(frozen=True, slots=True)
-class How:
+class RedactionOptions:
     """How secrets are taken out. `show` are characters of each that stay, at its start and its end."""
 
     mode: Tier = "broad"
@@ -68,58 +68,71 @@ class How:
     show: tuple[int, int] = (0, 0)
 
 
-def mask(text: str, mode: Tier = "reply", *, path: str = "") -> Masked:
+def redact(text: str, mode: Tier = "reply", *, path: str = "") -> RedactedText:
     """The text with every secret replaced by what it was, `[masked github token]`, and every further copy of it.
 
     `path` says what kind of file the text is of. The same text is masked in the same way on every machine: no key goes into it.
     """
     count = 0
     for _ in range(ROUNDS_MAX):
-        secrets = [(secret, f"[masked {secret.kind}]") for secret in find(text, mode, path=path)]
+        secrets = [(secret, f"[masked {secret.kind}]") for secret in find_secrets(text, mode, path=path)]
         if not secrets:
             break
-        text = replaced(text, secrets)
+        text = replace_secrets(text, secrets)
         count += len(secrets)
-    return Masked(text, count)
+    return RedactedText(text, count)
 
 
-def masks(text: str) -> Counter[str]:
+def count_labels(text: str) -> Counter[str]:
     """What stands in a text as it does where secrets were masked or scrubbed, and how often.
 
     Labels that only look like ours count, too: whoever writes one takes it for ours.
 
-    >>> masks("url: postgres://app:[masked password]@db/app")
+    >>> count_labels("url: postgres://app:[masked password]@db/app")
     Counter({'[masked password]': 1})
-    >>> masks("[REDACTED:x:1] [masked corporate token] [masked array]").total()
+    >>> count_labels("[REDACTED:x:1] [masked corporate token] [masked array]").total()
     2
     """
     if "[masked " not in text and "[REDACTED" not in text:
         return Counter()
-    kinds = {f"[masked {kind}]" for kind in builtin().kinds}
+    kinds = {f"[masked {kind}]" for kind in builtin_rules().kinds}
     labels = [match.group() for match in LABEL_LIKE.finditer(text)]
     return Counter(label for label in labels if label in kinds or INVENTED.search(label))
 
 
-def scrub(text: str, key: bytes, how: How = How(), *, path: str = "", rules: Rules | None = None) -> Scrubbed:
+def redact_keyed(
+    text: str,
+    key: bytes,
+    options: RedactionOptions = RedactionOptions(),
+    *,
+    path: str = "",
+    rules: SecretRules | None = None,
+) -> KeyedRedaction:
     """The text without its secrets; the same secret has the same label wherever the key is the same.
 
     Scrubbing what was scrubbed changes nothing more, and no line moves unless `keep_structure` is off.
     """
-    rules = rules or builtin()
-    found: list[Found] = []
+    rules = rules or builtin_rules()
+    found: list[Redaction] = []
     for _ in range(ROUNDS_MAX):
         secrets = [
-            each for each in find(text, how.mode, path=path, rules=rules) if _value(text, each) not in how.allowed
+            each
+            for each in find_secrets(text, options.mode, path=path, rules=rules)
+            if _value(text, each) not in options.allowed
         ]
         if not secrets:
             break
-        taken = [_taken(text, secret, key, how) for secret in secrets]
-        text = replaced(text, [(each.secret, each.masked) for each in taken], keep_lines=how.keep_structure)
+        taken = [_create_redaction(text, secret, key, options) for secret in secrets]
+        text = replace_secrets(
+            text, [(each.secret, each.replacement) for each in taken], keep_lines=options.keep_structure
+        )
         found += taken
-    return Scrubbed(text, tuple(sorted(found, key=lambda each: (each.secret.line, each.secret.column))), rules.skipped)
+    return KeyedRedaction(
+        text, tuple(sorted(found, key=lambda each: (each.secret.line, each.secret.column))), rules.skipped
+    )
 
 
-def replaced(text: str, secrets: Sequence[tuple[Secret, str]], *, keep_lines: bool = True) -> str:
+def replace_secrets(text: str, secrets: Sequence[tuple[DetectedSecret, str]], *, keep_lines: bool = True) -> str:
     """The text with something else in the place of each secret. They come in order and do not overlap."""
     pieces, at = [], 0
     for secret, instead in secrets:
@@ -134,7 +147,7 @@ def fingerprint(value: str, key: bytes) -> str:
     return hmac.new(key, value.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()[:FINGERPRINT_HEX]
 
 
-def _taken(text: str, secret: Secret, key: bytes, how: How) -> Found:
+def _create_redaction(text: str, secret: DetectedSecret, key: bytes, how: RedactionOptions) -> Redaction:
     value = _value(text, secret)
     told = fingerprint(value, key)
     instead = {
@@ -144,8 +157,8 @@ def _taken(text: str, secret: Secret, key: bytes, how: How) -> Found:
     }[how.replacement]
     first, last = how.show
     shown = value[:first], value[len(value) - last :] if last else ""
-    return Found(secret, len(value), told, f"{shown[0]}{instead}{shown[1]}" if any(shown) else instead)
+    return Redaction(secret, len(value), told, f"{shown[0]}{instead}{shown[1]}" if any(shown) else instead)
 
 
-def _value(text: str, secret: Secret) -> str:
+def _value(text: str, secret: DetectedSecret) -> str:
     return "".join(text[start:stop] for start, stop in secret.parts)

@@ -18,7 +18,7 @@ KEY_BYTES = 32
 """As many as SHA-256 has."""
 
 
-def label_key(folder: Path) -> bytes:
+def load_label_key(folder: Path) -> bytes:
     """The key kept in the state folder of a workspace, made there if there is none.
 
     Where nothing can be written it lasts as long as the caller keeps it.

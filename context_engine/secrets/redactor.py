@@ -13,10 +13,20 @@ from functools import cache
 from pathlib import Path
 
 from context_engine.errors import InvalidArgument
-from context_engine.secrets import How, Rules, Scrubbed, Secret, builtin, find, fingerprint, read_rules, scrub
-from context_engine.secrets.masked_text import without_copies
+from context_engine.secrets import (
+    DetectedSecret,
+    KeyedRedaction,
+    RedactionOptions,
+    SecretRules,
+    builtin_rules,
+    find_secrets,
+    fingerprint,
+    read_rules,
+    redact_keyed,
+)
+from context_engine.secrets.masked_text import replace_copies
 from context_engine.secrets.redaction import LABEL_HEX
-from context_engine.secrets.redaction_key import label_key
+from context_engine.secrets.redaction_key import load_label_key
 
 RULE_FILES = (".gitleaks.toml", "gitleaks.toml", ".context-engine/gitleaks.toml")
 """Where a team keeps its own rules; the first that is there counts."""
@@ -25,7 +35,7 @@ KEPT_S = 1.0
 """A plan or a review has thousands of texts; nobody edits the rules between two of them."""
 
 
-class Scrubber:
+class Redactor:
     """What takes secrets out for one workspace. Thread-safe. `read` gives a file of the workspace, or None."""
 
     def __init__(
@@ -37,14 +47,14 @@ class Scrubber:
         self._lock = threading.Lock()
         self._key_kept: bytes | None = None
         self._source_kept = b""
-        self._rules_kept: Rules | None = None
+        self._rules_kept: SecretRules | None = None
         self._looked_s = 0.0
 
-    def scrub(self, text: str, how: How = How(), *, path: str = "") -> Scrubbed:  # noqa: B008 - a value that cannot change
+    def redact(self, text: str, options: RedactionOptions = RedactionOptions(), *, path: str = "") -> KeyedRedaction:  # noqa: B008 - a value that cannot change
         """The text without its secrets. It is stored nowhere."""
-        return scrub(text, self._key(), how, path=path, rules=self.rules())
+        return redact_keyed(text, self._key(), options, path=path, rules=self.rules())
 
-    def scrub_parts(self, wholes: Iterable[tuple[str, str]]) -> Callable[[str], str]:
+    def redact_parts(self, wholes: Iterable[tuple[str, str]]) -> Callable[[str], str]:
         """What takes secrets out of parts of some texts, each given with its path: a line of a key tells nothing by itself.
 
         The texts are searched when the first part comes.
@@ -52,44 +62,44 @@ class Scrubber:
 
         @cache
         def values() -> Mapping[str, str]:
-            return {value: label for path, text in wholes for value, label in self._values(text, path)}
+            return {value: label for path, text in wholes for value, label in self._labeled_values(text, path)}
 
-        return lambda part: self.scrub(without_copies(part, values())).text if part else part
+        return lambda part: self.redact(replace_copies(part, values())).text if part else part
 
-    def _values(self, text: str, path: str) -> Iterator[tuple[str, str]]:
+    def _labeled_values(self, text: str, path: str) -> Iterator[tuple[str, str]]:
         """The secrets of a text, each with its label; of several lines each by itself."""
-        for each in find(text, path=path, rules=self.rules()):
+        for each in find_secrets(text, path=path, rules=self.rules()):
             value = "".join(text[start:stop] for start, stop in each.parts)
             label = f"[REDACTED:{each.rule}:{self.fingerprint(value)[:LABEL_HEX]}]"
             yield from ((text[start:stop], label) for start, stop in each.parts)
 
-    def find(self, text: str, path: str = "") -> tuple[Secret, ...]:
+    def find(self, text: str, path: str = "") -> tuple[DetectedSecret, ...]:
         """Where the secrets of a text stand, those that somebody declared to be none left out."""
-        return tuple(each for each in find(text, path=path, rules=self.rules()) if not each.is_allowed)
+        return tuple(each for each in find_secrets(text, path=path, rules=self.rules()) if not each.is_allowed)
 
     def fingerprint(self, value: str) -> str:
         """What tells two secrets of this workspace apart and tells nobody else anything."""
         return fingerprint(value, self._key())
 
-    def rules(self) -> Rules:
+    def rules(self) -> SecretRules:
         """Our rules, and those of the workspace as its file was a moment ago; what is wrong with it is named in `skipped`."""
         with self._lock:
             if self._rules_kept is None or self._clock() - self._looked_s > KEPT_S:
-                self._rules_kept = self._looked_up()
+                self._rules_kept = self._load_rules()
             return self._rules_kept
 
-    def renew(self) -> None:
+    def reload_rules(self) -> None:
         """Look at the workspace's file now."""
         with self._lock:
-            self._rules_kept = self._looked_up()
+            self._rules_kept = self._load_rules()
 
-    def _looked_up(self) -> Rules:
+    def _load_rules(self) -> SecretRules:
         name, source = self._source()
         self._looked_s = self._clock()
         if self._rules_kept is not None and source == self._source_kept:
             return self._rules_kept
         self._source_kept = source
-        return builtin().and_also(_read_kindly(source, name)) if source else builtin()
+        return builtin_rules().extend(_read_or_skip(source, name)) if source else builtin_rules()
 
     def _source(self) -> tuple[str, bytes]:
         for name in RULE_FILES:
@@ -101,13 +111,13 @@ class Scrubber:
     def _key(self) -> bytes:
         with self._lock:
             if self._key_kept is None:
-                self._key_kept = label_key(self._folder)
+                self._key_kept = load_label_key(self._folder)
             return self._key_kept
 
 
-def _read_kindly(source: bytes, name: str) -> Rules:
+def _read_or_skip(source: bytes, name: str) -> SecretRules:
     """The rules of a file; one that is no TOML has none and is named, for ours still hold."""
     try:
         return read_rules(source.decode("utf-8", "replace"), name)
     except InvalidArgument as error:
-        return Rules((), (error.message,))
+        return SecretRules((), (error.message,))

@@ -12,8 +12,8 @@ import re
 
 from context_engine.secrets.assignments import is_setting
 from context_engine.secrets.heuristics import CHOSEN_CHARS, is_drawn, is_placeholder
-from context_engine.secrets.secret_rules import Rule
-from context_engine.secrets.verifiers import BY_NAME, Candidate
+from context_engine.secrets.secret_rules import SecretRule
+from context_engine.secrets.verifiers import BY_NAME, SecretCandidate
 
 EXAMPLES = frozenset(("docs", "tests"))
 """Kinds of file whose passwords are mostly made up for the reader."""
@@ -32,7 +32,7 @@ NO_KEY_CHARS_MAX = 120
 """A PEM block that is shorter once decoded has nothing between its first and its last line."""
 
 
-def is_masked_in_replies(candidate: Candidate, rule: Rule) -> bool:
+def is_redacted_in_replies(candidate: SecretCandidate, rule: SecretRule) -> bool:
     """Return whether what a rule has found is masked in replies, which have to stay readable as code."""
     kind, value = candidate.kind, candidate.value
     if kind == "locks":
@@ -40,7 +40,7 @@ def is_masked_in_replies(candidate: Candidate, rule: Rule) -> bool:
     inner = unwrapped_text(value) if rule.place == "name" else ""
     if inner.startswith("-----BEGIN") and (len(inner) < NO_KEY_CHARS_MAX or "CERTIFICATE" in inner[:40]):
         return False
-    if kind in CODE and rule.look in BY_NAME and _is_expression(candidate):
+    if kind in CODE and rule.verifier in BY_NAME and _is_expression(candidate):
         return False
     if kind not in EXAMPLES:
         return True
@@ -51,9 +51,9 @@ def is_masked_in_replies(candidate: Candidate, rule: Rule) -> bool:
     return not inner or inner.startswith("-----") or is_drawn(inner) or any(map(str.isdigit, inner))
 
 
-def _is_expression(candidate: Candidate) -> bool:
+def _is_expression(candidate: SecretCandidate) -> bool:
     """Return whether a value without quotes is a name of the program rather than a value: `key := base64BufferSize`."""
-    told, value = candidate.given, candidate.value
+    told, value = candidate.assignment, candidate.value
     if told is None or told.is_quoted or is_setting(candidate.data, candidate.word_start - len(told.head)):
         return False
     return EXPRESSION.fullmatch(value) is not None and sum(map(str.isdigit, value)) < EXPRESSION_DIGITS_MIN

@@ -13,23 +13,31 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from context_engine.secrets.assignments import NAME_CHARS, Given, given, nearby
-from context_engine.secrets.base64_text import BLOB, BLOB_BYTES_MAX, long_runs, unwrapped, whole_blob
-from context_engine.secrets.encoded_text import decoded, escapes_in
+from context_engine.secrets.assignments import NAME_CHARS, Assignment, find_assignment, find_nearby_value
+from context_engine.secrets.base64_text import BLOB, BLOB_BYTES_MAX, decode_blob, long_runs, whole_blob
+from context_engine.secrets.encoded_text import decode_parts, find_escapes
 from context_engine.secrets.file_kinds import Kind, kind_of
 from context_engine.secrets.heuristics import entropy, is_chosen, is_drawn, is_template
 from context_engine.secrets.high_entropy import is_random_alone
-from context_engine.secrets.overlaps import Spot, parts_of, settled, strength
+from context_engine.secrets.overlaps import SecretSpan, merge_overlaps, parts_of, strength
 from context_engine.secrets.pem import Parts, body_lines, key_lines
-from context_engine.secrets.prefilter import Words, finder
-from context_engine.secrets.reply_rules import is_masked_in_replies
-from context_engine.secrets.secret_rules import Allowance, Rule, Rules, Tier, builtin, compiled, own
+from context_engine.secrets.prefilter import WordIndex, create_finder
+from context_engine.secrets.reply_rules import is_redacted_in_replies
+from context_engine.secrets.secret_rules import (
+    Allowance,
+    SecretRule,
+    SecretRules,
+    Tier,
+    builtin_rules,
+    compile_own,
+    compile_pattern,
+)
 from context_engine.secrets.verifiers import (
     BARE_KEY_CHARS_MIN,
     BY_NAME,
-    LOOKS,
     SECRET_KEYS,
-    Candidate,
+    VERIFIERS,
+    SecretCandidate,
     is_key_of_secrets,
     names_more,
 )
@@ -53,7 +61,7 @@ ALLOWED = (b"gitleaks:allow", b"pragma: allowlist secret")
 
 
 @dataclass(frozen=True, slots=True)
-class Secret:
+class DetectedSecret:
     """A secret and where it stands: characters of the text, half-open, and its line and column from 1.
 
     `is_allowed` says that somebody declared it to be none: a finding is then dropped, while a redaction never asks.
@@ -73,66 +81,68 @@ class Secret:
     parts: tuple[tuple[int, int], ...]
 
 
-def find(text: str, mode: Tier = "broad", *, path: str = "", rules: Rules | None = None) -> tuple[Secret, ...]:
+def find_secrets(
+    text: str, mode: Tier = "broad", *, path: str = "", rules: SecretRules | None = None
+) -> tuple[DetectedSecret, ...]:
     """Find the secrets of a text, in order, none over another, and every further copy of their values.
 
     `path` says what kind of file the text is of.
     """
     data = text.encode("utf-8", "surrogatepass")
-    rules = rules or builtin()
-    found = settled(data, spots(data, mode, rules, path))
+    rules = rules or builtin_rules()
+    found = merge_overlaps(data, find_spans(data, mode, rules, path))
     if not found:
         return ()
     values = {data[spot.start : spot.stop]: spot.rule for spot in reversed(found) if not spot.parts}
-    if copied := list(copies(data, values)):
-        found = settled(data, [*found, *copied])
-    return located(data, found, rules, path)
+    if copied := list(find_copies(data, values)):
+        found = merge_overlaps(data, [*found, *copied])
+    return locate_spans(data, found, rules, path)
 
 
-def spots(data: bytes, mode: Tier, rules: Rules, path: str = "") -> list[Spot]:
+def find_spans(data: bytes, mode: Tier, rules: SecretRules, path: str = "") -> list[SecretSpan]:
     """Everything that a rule takes for a secret, in no order, one over the other."""
-    search = Search(mode, kind_of(path))
-    found = _at_words(data, rules.words(mode), search)
-    if rules.theirs:
-        found += _anywhere(data, rules, path)
+    search = SearchContext(mode, kind_of(path))
+    found = _find_at_words(data, rules.words(mode), search)
+    if rules.user_rules:
+        found += _find_anywhere(data, rules, path)
     if runs := long_runs(data):
-        found += _in_runs(data, runs, rules, search)
-    if escapes := escapes_in(data):
-        found += _decoded(data, escapes, rules, search)
+        found += _find_in_runs(data, runs, rules, search)
+    if escapes := find_escapes(data):
+        found += _find_escaped(data, escapes, rules, search)
     if path:
-        found += _whole_file(data, rules, path)
+        found += _find_whole_file(data, rules, path)
     if mode == "broad":
         for rule in rules.values:
-            found += _assigned(data, rule)
+            found += _find_random_values(data, rule)
     return found
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class SearchContext:
     """By which rules is searched, and in what kind of file."""
 
     mode: Tier
     kind: Kind
 
 
-def _at_words(data: bytes, words: Words[Rule], search: Search) -> list[Spot]:
+def _find_at_words(data: bytes, words: WordIndex[SecretRule], search: SearchContext) -> list[SecretSpan]:
     """What the rules find whose words stand in the text."""
-    found: list[Spot] = []
+    found: list[SecretSpan] = []
     tries: dict[tuple[str, int], int] = {}
-    for start, stop, meant in words.places(data):
+    for start, stop, meant in words.find_places(data):
         if meant[0].place == "name":
-            if may_be_given(data, start, stop, meant, search.kind):
-                found += _given(data, meant, start, stop, search)
+            if may_be_assigned(data, start, stop, meant, search.kind):
+                found += _find_given(data, meant, start, stop, search)
             continue
         if start and data[start - 1] in JOINTS and _is_repeated(tries, meant[0], start):
             continue
         for rule in meant:
             if rule.place == "near":
-                spot = _near(data, rule, start, stop, search)
+                spot = _match_near(data, rule, start, stop, search)
             else:
                 # Hardly any word is the beginning of a secret, and most of the time goes into finding that out.
-                match = own(rule.pattern).match(data, start, start + REACH_BYTES)
-                spot = _started(data, rule, match, stop, search) if match else None
+                match = compile_own(rule.pattern).match(data, start, start + REACH_BYTES)
+                spot = _match_start(data, rule, match, stop, search) if match else None
             if spot is not None:
                 found.append(spot)
     return found
@@ -142,20 +152,25 @@ JOINED_TRIES_MAX, BLOCK_BITS = 32, 12
 """So often in 4 KB the beginning of a token is looked at behind `-` or `_`: a text made of nothing else has no token in it."""
 
 
-def _is_repeated(tries: dict[tuple[str, int], int], rule: Rule, start: int) -> bool:
+def _is_repeated(tries: dict[tuple[str, int], int], rule: SecretRule, start: int) -> bool:
     """Return whether the same beginning was joined to others so often close by that only a hostile text has it."""
     block = rule.id, start >> BLOCK_BITS
     tries[block] = tries.get(block, 0) + 1
     return tries[block] > JOINED_TRIES_MAX
 
 
-def _given(data: bytes, rules: Sequence[Rule], start: int, stop: int, search: Search) -> Iterator[Spot]:
+def _find_given(
+    data: bytes, rules: Sequence[SecretRule], start: int, stop: int, search: SearchContext
+) -> Iterator[SecretSpan]:
     """What is given to a name that has a word of some rules in it."""
-    told, loose = given(data, start, stop), nearby(data, start, stop) if search.mode != "strict" else None
+    told, loose = (
+        find_assignment(data, start, stop),
+        find_nearby_value(data, start, stop) if search.mode != "strict" else None,
+    )
     for rule in rules if told or loose else ():
-        spot = _named(data, rule, start, stop, told, search) if told else None
+        spot = _match_name(data, rule, start, stop, told, search) if told else None
         if spot is None and loose and rule.tier != "strict":
-            spot = _named(data, rule, start, stop, loose, search)
+            spot = _match_name(data, rule, start, stop, loose, search)
         if spot is not None:
             yield spot
 
@@ -169,7 +184,7 @@ AHEAD_BYTES, HEAD_BYTES = 90, 16
 """How far a value is from its name, and how much of a name is looked at."""
 
 
-def may_be_given(data: bytes, start: int, stop: int, rules: Sequence[Rule], kind: Kind) -> bool:
+def may_be_assigned(data: bytes, start: int, stop: int, rules: Sequence[SecretRule], kind: Kind) -> bool:
     """Return whether a word of a name may be followed by a secret: the cheap question before the dear ones, mostly answered no.
 
     Most keys are those of a mapping, most tokens are `tokenize`, and most values have no quote, digit or sign in them.
@@ -182,59 +197,67 @@ def may_be_given(data: bytes, start: int, stop: int, rules: Sequence[Rule], kind
             return False
         return is_key_of_secrets(data[max(0, start - HEAD_BYTES) : start], SECRET_KEYS)
     after = data[stop : stop + 1]
-    return not b"a" <= after <= b"z" or rules[-1].look not in BY_NAME or names_more(data, stop)
+    return not b"a" <= after <= b"z" or rules[-1].verifier not in BY_NAME or names_more(data, stop)
 
 
 # -- one rule at one place --------------------------------------------------------------------------------------------
 
 
-def _started(data: bytes, rule: Rule, match: re.Match[bytes], stop: int, search: Search) -> Spot | None:
+def _match_start(
+    data: bytes, rule: SecretRule, match: re.Match[bytes], stop: int, search: SearchContext
+) -> SecretSpan | None:
     """A secret that begins with the word."""
     start = match.start()
     edge = edge_before(data, start)
-    if not edge or (edge is Edge.JOINED and not rule.joins):
+    if not edge or (edge is WordEdge.JOINED and not rule.joins):
         return None
-    if rule.look == "pem":
+    if rule.verifier == "pem":
         parts = key_lines(data, match.end())
-        return Spot(parts[0][0], parts[-1][1], rule, parts) if parts else None
-    return _looked(data, rule, Candidate(data, start, stop, *match.span(rule.group), match, kind=search.kind), search)
+        return SecretSpan(parts[0][0], parts[-1][1], rule, parts) if parts else None
+    return _verify(
+        data, rule, SecretCandidate(data, start, stop, *match.span(rule.group), match, kind=search.kind), search
+    )
 
 
-def _named(data: bytes, rule: Rule, start: int, stop: int, told: Given, search: Search) -> Spot | None:
+def _match_name(
+    data: bytes, rule: SecretRule, start: int, stop: int, told: Assignment, search: SearchContext
+) -> SecretSpan | None:
     """A secret that is given to a name with the word in it."""
-    match = own(rule.pattern).fullmatch(told.value)
+    match = compile_own(rule.pattern).fullmatch(told.value)
     if match is None:
         return None
     first, last = match.span(rule.group)
-    return _looked(
+    return _verify(
         data,
         rule,
-        Candidate(data, start, stop, told.start + first, told.start + last, match, told, search.kind),
+        SecretCandidate(data, start, stop, told.start + first, told.start + last, match, told, search.kind),
         search,
     )
 
 
-def _near(data: bytes, rule: Rule, start: int, stop: int, search: Search) -> Spot | None:
+def _match_near(data: bytes, rule: SecretRule, start: int, stop: int, search: SearchContext) -> SecretSpan | None:
     """A secret around the word."""
     before, after = NEAR_BYTES
-    match = own(rule.pattern).search(data, max(0, start - before), min(len(data), stop + after))
+    match = compile_own(rule.pattern).search(data, max(0, start - before), min(len(data), stop + after))
     if match is None or not edge_before(data, match.start(rule.group)):
         return None
-    return _looked(data, rule, Candidate(data, start, stop, *match.span(rule.group), match, kind=search.kind), search)
+    return _verify(
+        data, rule, SecretCandidate(data, start, stop, *match.span(rule.group), match, kind=search.kind), search
+    )
 
 
-def _looked(data: bytes, rule: Rule, candidate: Candidate, search: Search) -> Spot | None:
+def _verify(data: bytes, rule: SecretRule, candidate: SecretCandidate, search: SearchContext) -> SecretSpan | None:
     """The candidate, if it is a whole word and survives the second look."""
-    if candidate.given is None:
+    if candidate.assignment is None:
         candidate = _cut_at_joint(candidate, rule)
     start, stop = candidate.start, candidate.stop
-    if start == stop or (candidate.given is None and not _stands_apart(candidate, rule)):
+    if start == stop or (candidate.assignment is None and not _stands_apart(candidate, rule)):
         return None
-    if not LOOKS[rule.look](candidate) or is_template(candidate.value):
+    if not VERIFIERS[rule.verifier](candidate) or is_template(candidate.value):
         return None
-    if search.mode == "reply" and not is_masked_in_replies(candidate, rule):
+    if search.mode == "reply" and not is_redacted_in_replies(candidate, rule):
         return None
-    return Spot(start, stop, rule, _lines(data, start, stop))
+    return SecretSpan(start, stop, rule, _lines(data, start, stop))
 
 
 def _lines(data: bytes, start: int, stop: int) -> Parts:
@@ -247,48 +270,48 @@ def _lines(data: bytes, start: int, stop: int) -> Parts:
 _LINE = re.compile(rb"[^\r\n]+")
 
 
-def _anywhere(data: bytes, rules: Rules, path: str) -> Iterator[Spot]:
+def _find_anywhere(data: bytes, rules: SecretRules, path: str) -> Iterator[SecretSpan]:
     """What the rules of a user find, which say nothing of places."""
     lowered = data.lower()
-    for rule in rules.theirs:
+    for rule in rules.user_rules:
         if rule.words and not any(word.lower().encode() in lowered for word in rule.words):
             continue
-        if rule.path and not compiled(rule.path).search(path.encode()):
+        if rule.path and not compile_pattern(rule.path).search(path.encode()):
             continue
-        for match in compiled(rule.pattern).finditer(data):
+        for match in compile_pattern(rule.pattern).finditer(data):
             start, stop = match.span(rule.group)
             value = data[start:stop].decode("utf-8", "replace")
             if stop > start and entropy(value) >= rule.entropy:
-                yield Spot(start, stop, rule)
+                yield SecretSpan(start, stop, rule)
 
 
 JOINTS_TRIED = 8
 
 
-def _cut_at_joint(candidate: Candidate, rule: Rule) -> Candidate:
+def _cut_at_joint(candidate: SecretCandidate, rule: SecretRule) -> SecretCandidate:
     """Return a token without the beginning of the word behind it: `figd_...-suffix`, of which its pattern may take a part."""
-    if rule.group or not rule.joins or edge_after(candidate.data, candidate.stop) is not Edge.INSIDE:
+    if rule.group or not rule.joins or edge_after(candidate.data, candidate.stop) is not WordEdge.INSIDE:
         return candidate
     stop = candidate.stop
     for _ in range(JOINTS_TRIED):
         stop = max(candidate.data.rfind(joint, candidate.start, stop) for joint in (b"-", b"_"))
         if stop <= candidate.start:
             break
-        if match := own(rule.pattern).fullmatch(candidate.data, candidate.start, stop):
+        if match := compile_own(rule.pattern).fullmatch(candidate.data, candidate.start, stop):
             return candidate._replace(stop=stop, match=match)
     return candidate
 
 
-def _stands_apart(candidate: Candidate, rule: Rule) -> bool:
+def _stands_apart(candidate: SecretCandidate, rule: SecretRule) -> bool:
     """Return whether a match is a word of its own, or is joined to others by `-` or `_` and yet is no word."""
     begin = candidate.word_start if rule.place == "start" else candidate.start
     before, after = edge_before(candidate.data, begin), edge_after(candidate.data, candidate.stop)
-    if before is Edge.FREE and after is Edge.FREE:
+    if before is WordEdge.FREE and after is WordEdge.FREE:
         return True
     return bool(before and after) and rule.joins and any(map(str.isdigit, candidate.value))
 
 
-class Edge(IntEnum):
+class WordEdge(IntEnum):
     """What the character next to a match says of it: inside a word, joined to one by `-` or `_`, or free of it."""
 
     INSIDE = 0
@@ -296,23 +319,23 @@ class Edge(IntEnum):
     FREE = 2
 
 
-def edge_before(data: bytes, start: int) -> Edge:
+def edge_before(data: bytes, start: int) -> WordEdge:
     """Return how a word that starts here is connected to what is before it."""
     if not start or data[start] not in WORD or (data[start - 1] not in WORD and data[start - 1] not in JOINTS):
-        return Edge.FREE
+        return WordEdge.FREE
     if BEFORE.search(data[max(0, start - BEFORE_BYTES) : start]):
-        return Edge.FREE
-    return Edge.JOINED if data[start - 1] in JOINTS else Edge.INSIDE
+        return WordEdge.FREE
+    return WordEdge.JOINED if data[start - 1] in JOINTS else WordEdge.INSIDE
 
 
-def edge_after(data: bytes, stop: int) -> Edge:
+def edge_after(data: bytes, stop: int) -> WordEdge:
     """Return how a word that stops here is connected to what comes after it."""
     after = data[stop : stop + 2]
     if not after or (data[stop - 1] not in WORD and data[stop - 1] not in JOINTS):
-        return Edge.FREE
+        return WordEdge.FREE
     if after[0] not in JOINTS:
-        return Edge.INSIDE if after[0] in WORD else Edge.FREE
-    return Edge.JOINED if after[0] in WORD or after[1:] in _WORD_LETTERS else Edge.FREE
+        return WordEdge.INSIDE if after[0] in WORD else WordEdge.FREE
+    return WordEdge.JOINED if after[0] in WORD or after[1:] in _WORD_LETTERS else WordEdge.FREE
 
 
 # -- wrapped in base64, written in escapes, copied, a file of its own --------------------------------------------------
@@ -321,11 +344,13 @@ def edge_after(data: bytes, stop: int) -> Edge:
 Place = tuple[int, int]
 
 
-def _in_runs(data: bytes, runs: Sequence[Place], rules: Rules, search: Search) -> Iterator[Spot]:
+def _find_in_runs(
+    data: bytes, runs: Sequence[Place], rules: SecretRules, search: SearchContext
+) -> Iterator[SecretSpan]:
     """Lines of keys, and blobs that hold a secret, one level deep: what is wrapped twice is not looked into."""
     for rule in rules.lines:
         for parts in body_lines(data, runs):
-            yield Spot(parts[0][0], parts[-1][1], rule, parts)
+            yield SecretSpan(parts[0][0], parts[-1][1], rule, parts)
     if search.mode == "strict":
         return
     for first, last in runs:
@@ -333,26 +358,28 @@ def _in_runs(data: bytes, runs: Sequence[Place], rules: Rules, search: Search) -
         if blob is None:
             continue
         start, stop = whole_blob(data, *blob.span())
-        inner = unwrapped(data[start : min(stop, start + BLOB_BYTES_MAX)])
-        found = _at_words(inner, rules.wrapped(search.mode), search) if inner else []
+        inner = decode_blob(data[start : min(stop, start + BLOB_BYTES_MAX)])
+        found = _find_at_words(inner, rules.words_in_base64(search.mode), search) if inner else []
         if found:
-            yield Spot(start, stop, max(found, key=strength).rule)
+            yield SecretSpan(start, stop, max(found, key=strength).rule)
 
 
-def _decoded(data: bytes, escapes: Sequence[Place], rules: Rules, search: Search) -> Iterator[Spot]:
+def _find_escaped(
+    data: bytes, escapes: Sequence[Place], rules: SecretRules, search: SearchContext
+) -> Iterator[SecretSpan]:
     """Secrets of the strict tier with escapes in them, where these stand in the text."""
-    for text in decoded(data, escapes):
-        for spot in _at_words(text.text, rules.strict, search):
+    for text in decode_parts(data, escapes):
+        for spot in _find_at_words(text.text, rules.strict, search):
             for start, stop in parts_of(spot):
-                yield Spot(*text.original(start, stop), spot.rule)
+                yield SecretSpan(*text.original(start, stop), spot.rule)
 
 
-def _whole_file(data: bytes, rules: Rules, path: str) -> Iterator[Spot]:
+def _find_whole_file(data: bytes, rules: SecretRules, path: str) -> Iterator[SecretSpan]:
     """The key that is all there is in a file whose name says so."""
     for rule in rules.files:
-        match = own(rule.pattern).fullmatch(data) if path.lower().endswith(rule.words) else None
+        match = compile_own(rule.pattern).fullmatch(data) if path.lower().endswith(rule.words) else None
         if match and is_drawn(match[rule.group].decode("ascii", "replace")):
-            yield Spot(*match.span(rule.group), rule)
+            yield SecretSpan(*match.span(rule.group), rule)
 
 
 COPY_CHARS_MIN, COPY_CHARS_FREE = 8, 16
@@ -360,12 +387,12 @@ COPY_CHARS_MIN, COPY_CHARS_FREE = 8, 16
 COPIED_VALUES_MAX = 1_000
 
 
-def copies(data: bytes, values: Mapping[bytes, Rule]) -> Iterator[Spot]:
+def find_copies(data: bytes, values: Mapping[bytes, SecretRule]) -> Iterator[SecretSpan]:
     """Every place of the values, which were found to be secrets; of short ones where they are words of their own."""
     sought = [value for value in values if len(value) >= COPY_CHARS_MIN and is_worth_copying(value)][:COPIED_VALUES_MAX]
-    for number, start, stop in finder(sought)(data) if sought else ():
+    for number, start, stop in create_finder(sought)(data) if sought else ():
         if len(sought[number]) >= COPY_CHARS_FREE or (edge_before(data, start) and edge_after(data, stop)):
-            yield Spot(start, stop, values[sought[number]])
+            yield SecretSpan(start, stop, values[sought[number]])
 
 
 def is_worth_copying(value: bytes) -> bool:
@@ -378,15 +405,15 @@ def is_worth_copying(value: bytes) -> bool:
 # -- any name at all --------------------------------------------------------------------------------------------------
 
 
-def _assigned(data: bytes, rule: Rule) -> Iterator[Spot]:
+def _find_random_values(data: bytes, rule: SecretRule) -> Iterator[SecretSpan]:
     """Values random beyond doubt that are given to a name which does not say that they are a checksum or an id."""
-    for match in compiled(rule.pattern).finditer(data):
+    for match in compile_pattern(rule.pattern).finditer(data):
         start, stop = match.span(1)
         value = match[1]
         if len(value.translate(None, _DIGITS)) <= len(value) - DIGITS_OF_VALUE_MIN and is_random_alone(
             data, start, stop
         ):
-            yield Spot(start, stop, rule)
+            yield SecretSpan(start, stop, rule)
 
 
 _DIGITS = b"0123456789"
@@ -397,9 +424,11 @@ DIGITS_OF_VALUE_MIN = 2
 # -- from spots to secrets --------------------------------------------------------------------------------------------
 
 
-def located(data: bytes, found: Sequence[Spot], rules: Rules, path: str = "") -> tuple[Secret, ...]:
+def locate_spans(
+    data: bytes, found: Sequence[SecretSpan], rules: SecretRules, path: str = ""
+) -> tuple[DetectedSecret, ...]:
     """The spots as secrets of the text: characters instead of bytes, lines and columns. Each byte is looked at once."""
-    told: list[Secret] = []
+    told: list[DetectedSecret] = []
     at, chars, line, line_chars = 0, 0, 1, 0
     for spot in found:
         if lines := data.count(b"\n", at, spot.start):
@@ -415,8 +444,8 @@ def located(data: bytes, found: Sequence[Spot], rules: Rules, path: str = "") ->
     return tuple(told)
 
 
-def _secret(rule: Rule, parts: Parts, line: int, column: int, *, is_allowed: bool) -> Secret:
-    return Secret(
+def _secret(rule: SecretRule, parts: Parts, line: int, column: int, *, is_allowed: bool) -> DetectedSecret:
+    return DetectedSecret(
         rule=rule.id,
         title=rule.title,
         kind=rule.kind,
@@ -438,7 +467,7 @@ def _length(data: bytes) -> int:
 # -- what somebody declared to be none --------------------------------------------------------------------------------
 
 
-def _is_allowed(data: bytes, spot: Spot, rules: Rules, path: str) -> bool:
+def _is_allowed(data: bytes, spot: SecretSpan, rules: SecretRules, path: str) -> bool:
     """Whether a comment on its line, or an allowlist of the user, says that this is no secret."""
     before = data[max(0, spot.start - LINE_BYTES) : spot.start].rpartition(b"\n")[2]
     after = data[spot.stop : spot.stop + LINE_BYTES].partition(b"\n")[0]
@@ -449,12 +478,12 @@ def _is_allowed(data: bytes, spot: Spot, rules: Rules, path: str) -> bool:
     return any(_covers(each, spot.rule, value, line, path) for each in (*spot.rule.allowances, *rules.allowances))
 
 
-def _covers(allowance: Allowance, rule: Rule, value: bytes, line: bytes, path: str) -> bool:
+def _covers(allowance: Allowance, rule: SecretRule, value: bytes, line: bytes, path: str) -> bool:
     if allowance.rules and rule.id not in allowance.rules:
         return False
     target = line if allowance.target == "line" else value
     return (
-        any(compiled(pattern).search(target) for pattern in allowance.patterns)
+        any(compile_pattern(pattern).search(target) for pattern in allowance.patterns)
         or any(word.encode() in value.lower() for word in allowance.stop_words)
-        or bool(path and any(compiled(pattern).search(path.encode()) for pattern in allowance.paths))
+        or bool(path and any(compile_pattern(pattern).search(path.encode()) for pattern in allowance.paths))
     )

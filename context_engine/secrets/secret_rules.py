@@ -15,8 +15,8 @@ from importlib import resources
 from typing import Any, Literal, Protocol
 
 from context_engine.errors import InvalidArgument
-from context_engine.secrets.prefilter import Words, aho_corasick
-from context_engine.text.safe_regex import linear_pattern, re2
+from context_engine.secrets.prefilter import WordIndex, aho_corasick
+from context_engine.text.safe_regex import compile_linear, load_re2
 from context_engine.text.untrusted_data import ParseError, read_toml
 
 Tier = Literal["strict", "reply", "broad"]
@@ -31,7 +31,7 @@ USER_PATTERN_CHARS_MAX = 2_000
 """The longest pattern of a known rule file has 700."""
 
 
-class Pattern(Protocol):
+class CompiledPattern(Protocol):
     """A compiled pattern over bytes, of RE2 or of `re`."""
 
     @property
@@ -60,7 +60,7 @@ class Allowance:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class SecretRule:
     """One kind of secret: words one of which must occur, a pattern, and a second look at what it found.
 
     `rank` is its place in the file: what comes later knows more, and gives its name to what several rules find.
@@ -77,7 +77,7 @@ class Rule:
     kind: str = ""
     group: int = 0
     entropy: float = 0.0
-    look: str = ""
+    verifier: str = ""
     rank: int = 0
     path: str = ""
     joins: bool = True
@@ -87,17 +87,17 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Rules:
+class SecretRules:
     """What is searched for. `skipped` names what could not be read; `allowances` hold for every rule."""
 
-    rules: tuple[Rule, ...]
+    rules: tuple[SecretRule, ...]
     skipped: tuple[str, ...] = ()
     allowances: tuple[Allowance, ...] = ()
     off: frozenset[str] = field(default_factory=frozenset)
 
-    def and_also(self, more: Rules) -> Rules:
+    def extend(self, more: SecretRules) -> SecretRules:
         """These rules and those of a user. Nothing of ours is switched off where secrets are taken out."""
-        return Rules(
+        return SecretRules(
             (*self.rules, *more.rules),
             (*self.skipped, *more.skipped),
             (*self.allowances, *more.allowances),
@@ -105,50 +105,50 @@ class Rules:
         )
 
     @cached_property
-    def by_id(self) -> Mapping[str, Rule]:
+    def by_id(self) -> Mapping[str, SecretRule]:
         """Each rule by its id."""
         return {rule.id: rule for rule in self.rules}
 
     @cached_property
-    def values(self) -> tuple[Rule, ...]:
+    def values(self) -> tuple[SecretRule, ...]:
         """Those that go by a value alone, whatever its name is."""
         return tuple(rule for rule in self.rules if rule.place == "any name")
 
     @cached_property
-    def lines(self) -> tuple[Rule, ...]:
+    def lines(self) -> tuple[SecretRule, ...]:
         """Those that go by the shape of whole lines."""
         return tuple(rule for rule in self.rules if rule.place == "line")
 
     @cached_property
-    def theirs(self) -> tuple[Rule, ...]:
+    def user_rules(self) -> tuple[SecretRule, ...]:
         """Those of a user, which name no place."""
         return tuple(rule for rule in self.rules if rule.place == "anywhere")
 
     @cached_property
-    def files(self) -> tuple[Rule, ...]:
+    def files(self) -> tuple[SecretRule, ...]:
         """Those that go by the name of a file."""
         return tuple(rule for rule in self.rules if rule.place == "file")
 
     @cached_property
-    def strict(self) -> Words[Rule]:
+    def strict(self) -> WordIndex[SecretRule]:
         """Where words of strict rules stand."""
-        return _placed(rule for rule in self.rules if rule.tier == "strict")
+        return _index_words(rule for rule in self.rules if rule.tier == "strict")
 
     @cached_property
-    def reply(self) -> Words[Rule]:
+    def reply(self) -> WordIndex[SecretRule]:
         """Where words of the rules stand by which replies are masked."""
-        return _placed(rule for rule in self.rules if rule.tier != "broad")
+        return _index_words(rule for rule in self.rules if rule.tier != "broad")
 
     @cached_property
-    def broad(self) -> Words[Rule]:
+    def broad(self) -> WordIndex[SecretRule]:
         """Where words of any rule stand."""
-        return _placed(self.rules)
+        return _index_words(self.rules)
 
-    def words(self, mode: Tier) -> Words[Rule]:
+    def words(self, mode: Tier) -> WordIndex[SecretRule]:
         """Return where words of the rules of a tier, and of stricter ones, stand."""
         return self.strict if mode == "strict" else self.reply if mode == "reply" else self.broad
 
-    def wrapped(self, mode: Tier) -> Words[Rule]:
+    def words_in_base64(self, mode: Tier) -> WordIndex[SecretRule]:
         """Return what is looked for in base64: in replies tokens alone, of which nothing else can be the text."""
         return self.broad if mode == "broad" else self.strict
 
@@ -158,22 +158,24 @@ class Rules:
         return frozenset(rule.kind for rule in self.rules)
 
 
-def _placed(rules: Iterable[Rule]) -> Words[Rule]:
+def _index_words(rules: Iterable[SecretRule]) -> WordIndex[SecretRule]:
     rules = tuple(rules)
     exact = [(word, rule) for rule in rules if rule.place in ("start", "near") for word in rule.words]
     loose = [(word, rule) for rule in rules if rule.place == "name" for word in rule.words]
-    return Words(exact, loose)
+    return WordIndex(exact, loose)
 
 
 @lru_cache(maxsize=1)
-def builtin() -> Rules:
+def builtin_rules() -> SecretRules:
     """The rules that this package brings along."""
     text = (resources.files("context_engine.secrets") / "rules" / "secrets.toml").read_text("utf-8")
-    return Rules(tuple(_own(row, rank) for rank, row in enumerate(read_toml(text, is_ours=True)["rules"])))
+    return SecretRules(
+        tuple(_builtin_rule(row, rank) for rank, row in enumerate(read_toml(text, is_ours=True)["rules"]))
+    )
 
 
-def _own(row: Mapping[str, Any], rank: int) -> Rule:
-    return Rule(
+def _builtin_rule(row: Mapping[str, Any], rank: int) -> SecretRule:
+    return SecretRule(
         id=row["id"],
         title=row["description"],
         pattern=row["regex"],
@@ -184,7 +186,7 @@ def _own(row: Mapping[str, Any], rank: int) -> Rule:
         kind=row.get("kind", row["id"].replace("-", " ")),
         group=row.get("secretGroup", 0),
         entropy=row.get("entropy", 0.0),
-        look=row.get("look", ""),
+        verifier=row.get("look", ""),
         rank=rank,
         joins=row.get("joins", True),
         examples=tuple(row["examples"]),
@@ -195,7 +197,7 @@ def _own(row: Mapping[str, Any], rank: int) -> Rule:
 # -- a user's rules ---------------------------------------------------------------------------------------------------
 
 
-def read_rules(text: str, name: str) -> Rules:
+def read_rules(text: str, name: str) -> SecretRules:
     """The rules of a `gitleaks.toml`. Raises: InvalidArgument when it is no TOML; a rule that cannot be read is skipped."""
     try:
         told = read_toml(text)
@@ -205,30 +207,30 @@ def read_rules(text: str, name: str) -> Rules:
     for number, row in enumerate(_tables(told.get("rules")), 1):
         label = str(row.get("id") or f"rule {number}")
         try:
-            rules.append(_theirs(row, label))
+            rules.append(_user_rule(row, label))
         except (re.error, ValueError, TypeError) as error:
             skipped.append(f"{name}: {label}: {error}")
     extend = told.get("extend")
     off = extend.get("disabledRules", ()) if isinstance(extend, Mapping) else ()
-    return Rules(tuple(rules), tuple(skipped), _allowances(told), frozenset(map(str, off)))
+    return SecretRules(tuple(rules), tuple(skipped), _allowances(told), frozenset(map(str, off)))
 
 
-def _theirs(row: Mapping[str, Any], label: str) -> Rule:
+def _user_rule(row: Mapping[str, Any], label: str) -> SecretRule:
     """One rule of a user. Raises: ValueError, TypeError or re.error for what cannot be run."""
     pattern = row.get("regex", "")
     if not isinstance(pattern, str) or not pattern:
         raise ValueError("it has no regex")
-    if re2() is None:
+    if load_re2() is None:
         raise ValueError("google-re2 is not installed")
     if len(pattern) > USER_PATTERN_CHARS_MAX:
         raise ValueError(f"its regex is longer than {USER_PATTERN_CHARS_MAX:,} characters")
-    groups = compiled(pattern).groups
+    groups = compile_pattern(pattern).groups
     group = int(row.get("secretGroup", 1 if groups else 0))
     if not 0 <= group <= groups:
         raise ValueError(f"its secretGroup is {group}, its regex has {groups} groups")
     path = str(row.get("path", ""))
-    compiled(path)
-    return Rule(
+    compile_pattern(path)
+    return SecretRule(
         id=label,
         title=str(row.get("description") or label),
         pattern=pattern,
@@ -270,17 +272,17 @@ def _runnable(value: Any) -> tuple[str, ...]:
 
 def _compiles(pattern: str) -> bool:
     try:
-        compiled(pattern)
+        compile_pattern(pattern)
     except (re.error, ValueError):
         return False
-    return re2() is not None
+    return load_re2() is not None
 
 
 # -- patterns ---------------------------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=1024)
-def own(pattern: str) -> re.Pattern[bytes]:
+def compile_own(pattern: str) -> re.Pattern[bytes]:
     """A pattern of ours. It is tried only at places where a word stands, and reads a bounded number of characters from there.
 
     So `re` is as safe as RE2, and ten times as fast to compile and to call.
@@ -289,11 +291,11 @@ def own(pattern: str) -> re.Pattern[bytes]:
 
 
 @lru_cache(maxsize=1024)
-def compiled(pattern: str) -> Pattern:
+def compile_pattern(pattern: str) -> CompiledPattern:
     """A pattern that runs over a whole text, by RE2; where that is missing, by `re`, which runs ours alone. Raises: ValueError."""
-    return linear_pattern(pattern.encode()) if re2() else re.compile(pattern.encode())
+    return compile_linear(pattern.encode()) if load_re2() else re.compile(pattern.encode())
 
 
-def engines() -> dict[str, str]:
+def describe_engines() -> dict[str, str]:
     """What looks for patterns and for words on this machine."""
-    return {"patterns": "re2" if re2() else "re", "words": "aho-corasick" if aho_corasick() else "one by one"}
+    return {"patterns": "re2" if load_re2() else "re", "words": "aho-corasick" if aho_corasick() else "one by one"}

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from context_engine.secrets.assignments import Given, is_setting
+from context_engine.secrets.assignments import Assignment, is_setting
 from context_engine.secrets.file_kinds import Kind
 from context_engine.secrets.heuristics import (
     DIGITS_MIN,
@@ -24,7 +24,7 @@ from context_engine.secrets.heuristics import (
 )
 
 
-class Candidate(NamedTuple):
+class SecretCandidate(NamedTuple):
     """What a rule found: where its word stands, where the value stands, and what it is given to, if it is."""
 
     data: bytes
@@ -33,7 +33,7 @@ class Candidate(NamedTuple):
     start: int
     stop: int
     match: re.Match[bytes]
-    given: Given | None = None
+    assignment: Assignment | None = None
     kind: Kind = "unknown"
 
     @property
@@ -45,28 +45,28 @@ class Candidate(NamedTuple):
 # -- what its own shape shows -----------------------------------------------------------------------------------------
 
 
-def shaped(candidate: Candidate) -> bool:
+def is_not_placeholder(candidate: SecretCandidate) -> bool:
     """Anything but a placeholder."""
     return not is_placeholder(candidate.value)
 
 
-def mixed(candidate: Candidate) -> bool:
+def has_digit_and_letter(candidate: SecretCandidate) -> bool:
     """As `shaped`, with at least one digit and one letter: a word has none."""
     value = candidate.value
-    return shaped(candidate) and any(map(str.isdigit, value)) and any(map(str.isalpha, value))
+    return is_not_placeholder(candidate) and any(map(str.isdigit, value)) and any(map(str.isalpha, value))
 
 
-def bearer(candidate: Candidate) -> bool:
+def is_bearer_token(candidate: SecretCandidate) -> bool:
     """A token after `Bearer`, if it is the value of an Authorization header and looks like no word."""
     before = candidate.data[max(0, candidate.start - 40) : candidate.start].lower()
-    return b"authorization" in before and mixed(candidate)
+    return b"authorization" in before and has_digit_and_letter(candidate)
 
 
 NOWHERE = re.compile(rb"(?:[\w-]{1,63}\.){0,4}(?:example\.(?:com|org|net|edu)|[\w-]{1,63}\.(?:example|invalid))\b")
 """Hosts that are kept for examples (RFC 2606)."""
 
 
-def address(candidate: Candidate) -> bool:
+def is_address_password(candidate: SecretCandidate) -> bool:
     """The password in `scheme://user:password@host`, unless it only shows where one goes, or the host does."""
     if NOWHERE.match(candidate.data, candidate.stop + 1):
         return False
@@ -75,7 +75,7 @@ def address(candidate: Candidate) -> bool:
     return not (password == user or STAND_IN.fullmatch(letters) or len(set(password)) < 3 or "example" in letters)
 
 
-def basic(candidate: Candidate) -> bool:
+def is_basic_login(candidate: SecretCandidate) -> bool:
     """What `user:password` is written as in a header or a settings file of Docker and npm."""
     try:
         inner = base64.b64decode(candidate.value + "=" * (-len(candidate.value) % 4), validate=True)
@@ -98,9 +98,9 @@ STRICT_CHARS = range(16, 8193)
 STRICT_VALUE = re.compile(r"""[^\s"'`\\${}<>()\[\]]+""")
 
 
-def assigned(candidate: Candidate) -> bool:
+def is_assigned_secret(candidate: SecretCandidate) -> bool:
     """A random value in quotes, given to a name such as `password` or `api_key`: next to never wrong."""
-    told, value = candidate.given, candidate.value
+    told, value = candidate.assignment, candidate.value
     if told is None or not told.is_quoted or told.operator not in STRICT_OPERATORS or len(value) not in STRICT_CHARS:
         return False
     if told.tail.lower() not in STRICT_TAILS or not _is_secret_key(candidate, told, KEYS):
@@ -110,7 +110,7 @@ def assigned(candidate: Candidate) -> bool:
     return STRICT_VALUE.fullmatch(value) is not None and is_random(value)
 
 
-def _is_secret_key(candidate: Candidate, told: Given, keys: tuple[bytes, ...]) -> bool:
+def _is_secret_key(candidate: SecretCandidate, told: Assignment, keys: tuple[bytes, ...]) -> bool:
     word = candidate.data[candidate.word_start : candidate.word_stop].lower()
     return word != b"key" or is_key_of_secrets(told.head, keys)
 
@@ -203,9 +203,9 @@ SECRET_KEYS = (
 BARE_KEY_CHARS_MIN = 20
 
 
-def secret(candidate: Candidate) -> bool:
+def is_named_secret(candidate: SecretCandidate) -> bool:
     """A value that looks drawn, given to a name that speaks of secrets; for a mere `key` it must be random beyond doubt."""
-    told, value = candidate.given, candidate.value
+    told, value = candidate.assignment, candidate.value
     if told is None or not names_a_secret(told) or not is_literal(told) or told.operator in COMPARED:
         return False
     if "&" in value and "=" in value:  # the query of an address
@@ -226,9 +226,9 @@ ESCAPED = re.compile(r"""\\(["'\\/])""")
 """Signs of a password as JSON writes them."""
 
 
-def password(candidate: Candidate) -> bool:
+def is_named_password(candidate: SecretCandidate) -> bool:
     """A value that somebody may have chosen, given to a password: in quotes, or in a line that is a setting."""
-    told = candidate.given
+    told = candidate.assignment
     if told is None or told.is_loose or not names_a_secret(told):
         return False
     if told.operator in UNLIKELY and not _is_element(candidate, told) and not _is_definition(candidate, told):
@@ -239,7 +239,7 @@ def password(candidate: Candidate) -> bool:
     return is_chosen(value) or (candidate.kind == "settings" and is_password_of_letters(value))
 
 
-def _is_setting(candidate: Candidate, told: Given) -> bool:
+def _is_setting(candidate: SecretCandidate, told: Assignment) -> bool:
     """Return whether a value without quotes is a setting: on a line of its own, in an address, a command or an element."""
     data, start = candidate.data, candidate.word_start - len(told.head)
     if is_setting(data, start) or data[start - 1 : start] in PARAMETERS or _is_element(candidate, told):
@@ -248,7 +248,7 @@ def _is_setting(candidate: Candidate, told: Given) -> bool:
     return is_close and (told.head.startswith(b"--") or candidate.kind == "settings")
 
 
-def _is_element(candidate: Candidate, told: Given) -> bool:
+def _is_element(candidate: SecretCandidate, told: Assignment) -> bool:
     """Return whether a value is all that is in an element of XML: `<password>value</password>`."""
     return told.operator == b">" and candidate.data.startswith(b"</", told.stop)
 
@@ -258,7 +258,7 @@ DEFINITION = re.compile(
 )
 
 
-def _is_definition(candidate: Candidate, told: Given) -> bool:
+def _is_definition(candidate: SecretCandidate, told: Assignment) -> bool:
     """Return whether a name and a value are the arguments of what defines a setting: `define('DB_PASSWORD', 'value')`."""
     start = candidate.word_start - len(told.head)
     return (
@@ -272,9 +272,9 @@ CONNECTION = re.compile(
 CONNECTION_CHARS = 200
 
 
-def connection(candidate: Candidate) -> bool:
+def is_connection_password(candidate: SecretCandidate) -> bool:
     """The password of a connection string: `Server=db;User Id=app;Password=...`, `host=db user=app password=...`."""
-    told, start = candidate.given, candidate.word_start
+    told, start = candidate.assignment, candidate.word_start
     if told is None or told.operator != b"=" or candidate.data[start - 1 : start] not in (b";", b" ", b",", b'"'):
         return False
     before = candidate.data[max(0, start - CONNECTION_CHARS) : start]
@@ -286,9 +286,9 @@ HASH_CHARS = (40, 64)
 """As long are the checksums that lock files give to the names of packages."""
 
 
-def provided(candidate: Candidate) -> bool:
+def is_provider_key(candidate: SecretCandidate) -> bool:
     """A value of the shape that a provider gives its keys, given to a name with the provider in it."""
-    told, value = candidate.given, candidate.value
+    told, value = candidate.assignment, candidate.value
     if told is None or is_placeholder(value) or not any(map(str.isdigit, value)) or not is_literal(told):
         return False
     if told.is_loose and not is_certain(told, value):
@@ -296,47 +296,47 @@ def provided(candidate: Candidate) -> bool:
     return len(value) not in HASH_CHARS or SECRET_WORD.search(told.name) is not None
 
 
-def named_service(candidate: Candidate) -> bool:
+def is_service_key(candidate: SecretCandidate) -> bool:
     """The same where the provider has no shape of its own: the name must speak of a secret, the value must look drawn."""
-    told = candidate.given
+    told = candidate.assignment
     if told is None or not SECRET_WORD.search(told.name) or b"signature" in told.name.lower() or not is_literal(told):
         return False
     return is_certain(told, candidate.value)
 
 
-def drawn(candidate: Candidate) -> bool:
+def looks_drawn(candidate: SecretCandidate) -> bool:
     """A value that looks drawn, where its surroundings have said enough."""
     return is_drawn_or_id(candidate.value)
 
 
-def wrapped_or_drawn(candidate: Candidate) -> bool:
+def is_registry_login(candidate: SecretCandidate) -> bool:
     """What a package registry is logged in with."""
-    told = candidate.given
-    return told is not None and names_a_secret(told) and (drawn(candidate) or basic(candidate))
+    told = candidate.assignment
+    return told is not None and names_a_secret(told) and (looks_drawn(candidate) or is_basic_login(candidate))
 
 
-def chosen(candidate: Candidate) -> bool:
+def is_chosen_password(candidate: SecretCandidate) -> bool:
     """A password, where its surroundings have said enough."""
     return is_chosen(candidate.value)
 
 
-def stated(candidate: Candidate) -> bool:
+def is_stated_password(candidate: SecretCandidate) -> bool:
     """Any password but a placeholder, where its surroundings leave no doubt that it is one."""
     return is_chosen(candidate.value) or is_password_of_letters(candidate.value)
 
 
-def hashed(candidate: Candidate) -> bool:
+def is_password_hash(candidate: SecretCandidate) -> bool:
     """What a password is checked by, behind the name of its user: `admin:$2y$10$...`."""
     before = candidate.data[max(0, candidate.start - 2) : candidate.start]
-    return len(before) == 2 and before[1:] == b":" and before[:1].isalnum() and shaped(candidate)
+    return len(before) == 2 and before[1:] == b":" and before[:1].isalnum() and is_not_placeholder(candidate)
 
 
-def anything(candidate: Candidate) -> bool:
+def is_nonempty(candidate: SecretCandidate) -> bool:
     """Whatever the pattern has found."""
     return bool(candidate.value)
 
 
-def names_a_secret(told: Given) -> bool:
+def names_a_secret(told: Assignment) -> bool:
     """Whether the whole name is still one of a secret: neither its place nor its size, and nothing that everybody may see."""
     return TAIL.fullmatch(told.tail) is not None and not told.head.lower().rstrip(b"_-. ").endswith(NO_SECRET)
 
@@ -346,7 +346,7 @@ LOOSE_BITS_MIN = 3.2
 """Sixteen random hex digits have so much nearly always, words hardly ever with so many digits among them."""
 
 
-def is_certain(told: Given, value: str) -> bool:
+def is_certain(told: Assignment, value: str) -> bool:
     """Whether a value looks drawn enough for the way in which it belongs to its name."""
     if not told.is_loose:
         return is_drawn_or_id(value)
@@ -366,7 +366,7 @@ PATH = re.compile(
 )
 
 
-def is_literal(told: Given) -> bool:
+def is_literal(told: Assignment) -> bool:
     """Whether the value is written down there: no path, and without quotes no expression."""
     if PATH.match(told.value):
         return False
@@ -375,23 +375,23 @@ def is_literal(told: Given) -> bool:
     return any(is_drawn(part) for part in told.value.decode().split("."))
 
 
-LOOKS: Mapping[str, Callable[[Candidate], bool]] = {
-    "": shaped,
-    "mixed": mixed,
-    "bearer": bearer,
-    "address": address,
-    "basic": basic,
-    "assigned": assigned,
-    "secret": secret,
-    "password": password,
-    "connection": connection,
-    "provided": provided,
-    "named service": named_service,
-    "drawn": drawn,
-    "drawn or wrapped": wrapped_or_drawn,
-    "chosen": chosen,
-    "stated": stated,
-    "hashed": hashed,
-    "anything": anything,
+VERIFIERS: Mapping[str, Callable[[SecretCandidate], bool]] = {
+    "": is_not_placeholder,
+    "mixed": has_digit_and_letter,
+    "bearer": is_bearer_token,
+    "address": is_address_password,
+    "basic": is_basic_login,
+    "assigned": is_assigned_secret,
+    "secret": is_named_secret,
+    "password": is_named_password,
+    "connection": is_connection_password,
+    "provided": is_provider_key,
+    "named service": is_service_key,
+    "drawn": looks_drawn,
+    "drawn or wrapped": is_registry_login,
+    "chosen": is_chosen_password,
+    "stated": is_stated_password,
+    "hashed": is_password_hash,
+    "anything": is_nonempty,
 }
 """By the names that rules call them."""

@@ -18,24 +18,24 @@ from typing import Any
 from context_engine.errors import HostError
 from context_engine.storage.timestamps import Now, format_timestamp
 
-KEPT = ("token", "role", "event", "method", "tool", "via", "project", "status", "from", "ok", "error", "ms")
+LINE_FIELDS = ("token", "role", "event", "method", "tool", "via", "project", "status", "from", "ok", "error", "ms")
 """What a line may hold, in this order; nothing else that the log tells gets into it."""
 STDERR = "-"
 
 Log = Callable[[dict[str, Any]], None]
 
 
-def audited(line: Mapping[str, Any], at_s: float) -> str:
+def format_audit_line(line: Mapping[str, Any], at_s: float) -> str:
     """One line of the audit log.
 
-    >>> audited({"event": "call", "tool": "trace", "ok": False, "error": "NOT_INDEXED", "text": "secret"}, 0.0)
+    >>> format_audit_line({"event": "call", "tool": "trace", "ok": False, "error": "NOT_INDEXED", "text": "secret"}, 0.0)
     '{"at":"1970-01-01T00:00:00.000Z","event":"call","tool":"trace","ok":false,"error":"NOT_INDEXED"}'
     """
     told = {"at": format_timestamp(at_s)} | {key: line[key] for key in KEPT if key in line}
     return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
 
 
-class Audit:
+class AuditLog:
     """An audit log in a file, or on stderr. Thread-safe. What cannot be written is said on stderr; the calls go on."""
 
     def __init__(self, place: str, *, now: Now) -> None:
@@ -53,7 +53,7 @@ class Audit:
 
     def write(self, line: Mapping[str, Any]) -> None:
         """Keep a line."""
-        told = audited(line, self._now()) + "\n"
+        told = format_audit_line(line, self._now()) + "\n"
         if self._file is None:
             sys.stderr.write(told)
             return

@@ -18,9 +18,9 @@ from typing import Any
 
 from context_engine.errors import ContextEngineError
 from context_engine.server.grants import Grant
-from context_engine.server.logging_bridge import Repeats
-from context_engine.server.origin_check import OPEN_PATHS, Refusal
-from context_engine.server.rate_limits import Limits
+from context_engine.server.logging_bridge import RepeatFilter
+from context_engine.server.origin_check import OPEN_PATHS, HttpRefusal
+from context_engine.server.rate_limits import RateLimiter
 from context_engine.server.token_file import TokenFile
 
 REQUESTS_A_CALL = 6
@@ -28,7 +28,7 @@ REQUESTS_A_CALL = 6
 HOW = "Send the header `Authorization: Bearer <token>`; whoever runs this server makes one with `ctx token create`."
 
 
-class Doorman:
+class Authenticator:
     """Lets in who shows a token of the file. Thread-safe. `log` hears of each that is not let in."""
 
     def __init__(
@@ -43,11 +43,11 @@ class Doorman:
         self._log = log
         self._now = now
         self._clock = clock
-        self._rates: dict[Grant, Limits] = {}
+        self._rates: dict[Grant, RateLimiter] = {}
         self._lock = threading.Lock()
-        self._repeats = Repeats()
+        self._repeats = RepeatFilter()
 
-    def who(self, path: str, headers: Mapping[str, str], address: str = "") -> Grant | Refusal | None:
+    def authenticate(self, path: str, headers: Mapping[str, str], address: str = "") -> Grant | HttpRefusal | None:
         """Whose request this is, or why it is refused; None for a path that is open to everybody.
 
         `address` is where it comes from, for the log.
@@ -55,52 +55,56 @@ class Doorman:
         if path in OPEN_PATHS:
             return None
         try:
-            grant = self._tokens.held(_shown(headers))
+            grant = self._tokens.find_grant(_bearer_token(headers))
         except ContextEngineError as error:
             self._log({"event": "tokens", "ok": False, "error": error.as_dict()})
-            return Refusal(503, "The tokens of this server cannot be read; its log says why.")
-        refusal = self._unknown(headers) if grant is None else self._over(grant) or self._too_many(grant)
+            return HttpRefusal(503, "The tokens of this server cannot be read; its log says why.")
+        refusal = (
+            self._refuse_unknown(headers)
+            if grant is None
+            else self._refuse_expired(grant) or self._refuse_excess(grant)
+        )
         if refusal is None:
             return grant
-        self._note(refusal, path, grant.name if grant else "", address)
+        self._log_refusal(refusal, path, grant.name if grant else "", address)
         return refusal
 
-    def _note(self, refusal: Refusal, path: str, token: str, address: str) -> None:
+    def _log_refusal(self, refusal: HttpRefusal, path: str, token: str, address: str) -> None:
         """Log a refusal; of many from one place some are left out, and counted."""
-        left_out = self._repeats.take((refusal.status, token, address), self._clock())
+        left_out = self._repeats.admit((refusal.status, token, address), self._clock())
         if left_out is None:
             return
         line: dict[str, Any] = {"event": "refused", "ok": False, "status": refusal.status, "path": path[:100]}
         more = {"token": token, "from": address, "left_out": left_out}
         self._log(line | {key: value for key, value in more.items() if value})
 
-    def _unknown(self, headers: Mapping[str, str]) -> Refusal:
-        return _unauthorized(HOW, "invalid_token" if "authorization" in headers else "")
+    def _refuse_unknown(self, headers: Mapping[str, str]) -> HttpRefusal:
+        return _unauthorized_refusal(HOW, "invalid_token" if "authorization" in headers else "")
 
-    def _over(self, grant: Grant) -> Refusal | None:
+    def _refuse_expired(self, grant: Grant) -> HttpRefusal | None:
         """Only who holds the token hears that it was one."""
-        if not grant.is_over(self._now()):
+        if not grant.is_expired(self._now()):
             return None
-        return _unauthorized(f"This token has expired. {HOW}", "invalid_token")
+        return _unauthorized_refusal(f"This token has expired. {HOW}", "invalid_token")
 
-    def _too_many(self, grant: Grant) -> Refusal | None:
+    def _refuse_excess(self, grant: Grant) -> HttpRefusal | None:
         if not grant.per_minute:
             return None
         with self._lock:
             rate = grant.per_minute * REQUESTS_A_CALL
-            limits = self._rates.setdefault(grant, Limits({grant.id: rate}, burst_minutes=1))
+            limits = self._rates.setdefault(grant, RateLimiter({grant.id: rate}, burst_minutes=1))
             wait_s = math.ceil(limits.wait_s(grant.id, self._clock()))
         if not wait_s:
             return None
-        return Refusal(429, f"Too many requests with this token. Wait {wait_s} s.", {"retry-after": str(wait_s)})
+        return HttpRefusal(429, f"Too many requests with this token. Wait {wait_s} s.", {"retry-after": str(wait_s)})
 
 
-def _shown(headers: Mapping[str, str]) -> str:
+def _bearer_token(headers: Mapping[str, str]) -> str:
     """The bearer token in the headers; empty when there is none."""
     scheme, _, given = headers.get("authorization", "").partition(" ")
     return given.strip() if scheme.lower() == "bearer" else ""
 
 
-def _unauthorized(text: str, error: str) -> Refusal:
+def _unauthorized_refusal(text: str, error: str) -> HttpRefusal:
     why = f', error="{error}"' if error else ""
-    return Refusal(401, text, {"www-authenticate": f'Bearer realm="ctx"{why}'})
+    return HttpRefusal(401, text, {"www-authenticate": f'Bearer realm="ctx"{why}'})

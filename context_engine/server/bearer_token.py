@@ -23,37 +23,37 @@ OTHERS_MAY = 0o077
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class BearerToken:
     """What clients must show, and where a person finds it; an empty value asks for nothing."""
 
     value: str
-    place: str
+    location: str
 
 
-def chosen(*, given: str | None, file: str | None, is_loopback: bool) -> Token:
+def choose_token(*, given: str | None, file: str | None, is_loopback: bool) -> BearerToken:
     """The token to ask for: the one given, the one in the file, ours for whom others can reach, else none.
 
     Raises: InvalidArgument for one too short or in no file, AccessFailed, HostError.
     """
     if given:
-        return Token(_checked(given, "CTX_HTTP_TOKEN"), "in the variable CTX_HTTP_TOKEN")
+        return BearerToken(_check_token(given, "CTX_HTTP_TOKEN"), "in the variable CTX_HTTP_TOKEN")
     if file:
-        return Token(_checked(_read(Path(file).expanduser()), file), f"in {file}")
+        return BearerToken(_check_token(_read_token(Path(file).expanduser()), file), f"in {file}")
     if is_loopback:
-        return Token("", "not asked for: only this machine can reach the server")
-    own = own_file()
+        return BearerToken("", "not asked for: only this machine can reach the server")
+    own = default_bearer_file()
     if not own.exists():
-        _make(own)
+        _create_file(own)
     _refuse_shared(own)
-    return Token(_checked(_read(own), str(own)), f"in {own}")
+    return BearerToken(_check_token(_read_token(own), str(own)), f"in {own}")
 
 
-def own_file() -> Path:
+def default_bearer_file() -> Path:
     """Where our own token lies on this system."""
     return Path(platformdirs.user_config_dir("context-engine", appauthor=False)) / "http-token"
 
 
-def _make(path: Path) -> None:
+def _create_file(path: Path) -> None:
     """A new token that only this user can read; one that another server made meanwhile stays."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -69,7 +69,7 @@ def _make(path: Path) -> None:
         ) from error
 
 
-def _read(path: Path) -> str:
+def _read_token(path: Path) -> str:
     try:
         with path.open("rb") as source:
             return source.read(BYTES_MAX).decode("utf-8", "replace").strip()
@@ -94,7 +94,7 @@ def _refuse_shared(path: Path) -> None:
         )
 
 
-def _checked(value: str, place: str) -> str:
+def _check_token(value: str, place: str) -> str:
     if len(value) < CHARS_MIN or not value.isascii() or not value.isprintable() or " " in value:
         raise InvalidArgument(
             f"the token in {place} is no token",

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from context_engine.server.profiles import listed
+from context_engine.server.profiles import list_tools
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
     from typing import Any
 
-    from context_engine.server.profiles import Shown
+    from context_engine.server.profiles import ToolSelection
 
 META = "io.modelcontextprotocol/"
 PROTOCOL_VERSION = f"{META}protocolVersion"
@@ -56,27 +56,27 @@ OF_ONE_PROJECT = ("prompts/list", "resources/list", "resources/templates/list")
 ASKING = {"legacy": {"_meta?": META_OF_LEGACY}, "modern": {"_meta": META_OF_MODERN}}
 
 
-class Front:
+class BootstrapResponder:
     """One connection, until `hand_over`. Not thread-safe: whoever holds it takes turns."""
 
-    def __init__(self, catalogue: Mapping[str, Any], shown: Shown, *, private: str) -> None:
+    def __init__(self, catalogue: Mapping[str, Any], selection: ToolSelection, *, private: str) -> None:
         """`catalogue` as `catalogue.read` gives it; `private` begins the ids of replays and is known to nobody else."""
         self._catalogue = catalogue
-        self._shown = shown
+        self._selection = selection
         self._private = private
-        self._era = ""
+        self._protocol = ""
         self._is_initialized = False
         self._waiting: list[dict[str, Any]] = []
         self._replays = 0
 
-    def hear(self, message: dict[str, Any]) -> dict[str, Any] | None:
+    def respond(self, message: dict[str, Any]) -> dict[str, Any] | None:
         """The reply, where it is certain; what the library has to see is kept for it."""
         if "method" not in message or "id" not in message:
-            if not self._withdrawn(message):
+            if not self._withdraw(message):
                 self._waiting.append(message)
             return None
-        opens = not self._era
-        self._era = self._era or _era_opened_by(message)
+        opens = not self._protocol
+        self._protocol = self._protocol or _opened_protocol(message)
         result = self._result(message["method"], message.get("params") or {})
         if result is None:
             self._waiting.append(message)
@@ -96,46 +96,46 @@ class Front:
         waiting, self._waiting = self._waiting, []
         return waiting
 
-    def is_known(self, reply_id: Any) -> bool:
+    def is_repeat(self, reply_id: Any) -> bool:
         """Whether the client has had this reply of the library already, from here."""
         return isinstance(reply_id, str) and reply_id.startswith(f"{self._private}-")
 
     def _result(self, method: str, params: Mapping[str, Any]) -> dict[str, Any] | None:
         """The result of a request, or None where the library has to give it."""
         if method == "initialize":
-            return self._initialized(params)
-        template = self._catalogue[self._era]["results"].get(method)
-        if template is None or not self._may_ask(method, params):
+            return self._initialize_result(params)
+        template = self._catalogue[self._protocol]["results"].get(method)
+        if template is None or not self._has_plain_result(method, params):
             return None
-        return {**template, "tools": list(self._tools())} if method == "tools/list" else dict(template)
+        return {**template, "tools": list(self._listed_tools())} if method == "tools/list" else dict(template)
 
-    def _initialized(self, params: Mapping[str, Any]) -> dict[str, Any] | None:
+    def _initialize_result(self, params: Mapping[str, Any]) -> dict[str, Any] | None:
         """The answer to the opening of the older era: the version that was asked for, else the newest of that era."""
         era = self._catalogue["legacy"]
-        if self._era != "legacy" or not fits(params, OPENING):
+        if self._protocol != "legacy" or not matches_shape(params, OPENING):
             return None
         self._is_initialized = True
         asked = params["protocolVersion"]
         version = asked if asked in era["versions"] else era["versions"][-1]
         return {**era["results"]["initialize"], "protocolVersion": version}
 
-    def _may_ask(self, method: str, params: Mapping[str, Any]) -> bool:
+    def _has_plain_result(self, method: str, params: Mapping[str, Any]) -> bool:
         """Whether the library would answer this connection, and these parameters, with the plain result."""
-        if not fits(params, ASKING[self._era]) or params.get("cursor") is not None:
+        if not matches_shape(params, ASKING[self._protocol]) or params.get("cursor") is not None:
             return False
-        if method in OF_ONE_PROJECT and len(self._shown.projects) > 1:
+        if method in OF_ONE_PROJECT and len(self._selection.projects) > 1:
             return False
-        if self._era == "modern":
+        if self._protocol == "modern":
             return params["_meta"][PROTOCOL_VERSION] in self._catalogue["modern"]["versions"]
         return (self._is_initialized or method == "ping") and not _has_envelope(params)
 
-    def _tools(self) -> Iterator[dict[str, Any]]:
+    def _listed_tools(self) -> Iterator[dict[str, Any]]:
         """The tools that are shown, with the keys of their schemas in the order of the era."""
-        order = self._catalogue[self._era]["schema_order"]
-        for tool in listed(self._catalogue["tools"], self._shown):
-            yield {**tool, "inputSchema": in_order(tool["inputSchema"], order)}
+        order = self._catalogue[self._protocol]["schema_order"]
+        for tool in list_tools(self._catalogue["tools"], self._selection):
+            yield {**tool, "inputSchema": order_keys(tool["inputSchema"], order)}
 
-    def _withdrawn(self, message: Mapping[str, Any]) -> bool:
+    def _withdraw(self, message: Mapping[str, Any]) -> bool:
         """Whether this takes back a request that waits: both are forgotten, since nobody expects a reply any more."""
         if message.get("method") != "notifications/cancelled":
             return False
@@ -148,39 +148,39 @@ class Front:
         return False
 
 
-def fits(value: Any, shape: Any) -> bool:
+def matches_shape(value: Any, shape: Any) -> bool:
     """Whether a JSON value has a shape as those above.
 
-    >>> fits({"name": "x", "version": "1", "more": None}, WHO), fits({"name": "x"}, WHO), fits(True, int)
+    >>> matches_shape({"name": "x", "version": "1", "more": None}, WHO), matches_shape({"name": "x"}, WHO), matches_shape(True, int)
     (True, False, False)
     """
     if isinstance(shape, dict):
-        return isinstance(value, dict) and all(_has(value, key, each, shape) for key, each in shape.items())
+        return isinstance(value, dict) and all(_matches_key(value, key, each, shape) for key, each in shape.items())
     if isinstance(shape, list):
-        return isinstance(value, list) and all(fits(each, shape[0]) for each in value)
+        return isinstance(value, list) and all(matches_shape(each, shape[0]) for each in value)
     if isinstance(shape, tuple):
-        return any(fits(value, one) if isinstance(one, type) else value == one for one in shape)
+        return any(matches_shape(value, one) if isinstance(one, type) else value == one for one in shape)
     return type(value) is shape
 
 
-def in_order(keys: Mapping[str, Any], order: Sequence[str]) -> dict[str, Any]:
+def order_keys(keys: Mapping[str, Any], order: Sequence[str]) -> dict[str, Any]:
     """The same, with those of `order` first.
 
-    >>> in_order({"type": 1, "more": 2, "required": 3}, ("required", "type"))
+    >>> order_keys({"type": 1, "more": 2, "required": 3}, ("required", "type"))
     {'required': 3, 'type': 1, 'more': 2}
     """
     return {key: keys[key] for key in order if key in keys} | dict(keys)
 
 
-def _has(value: Mapping[str, Any], key: Any, shape: Any, whole: Mapping[Any, Any]) -> bool:
+def _matches_key(value: Mapping[str, Any], key: Any, shape: Any, whole: Mapping[Any, Any]) -> bool:
     """One line of a shape."""
     if key is ...:
-        return all(fits(each, shape) for name, each in value.items() if name not in whole)
+        return all(matches_shape(each, shape) for name, each in value.items() if name not in whole)
     name = key.removesuffix("?")
-    return fits(value[name], shape) if name in value else key != name
+    return matches_shape(value[name], shape) if name in value else key != name
 
 
-def _era_opened_by(request: Mapping[str, Any]) -> str:
+def _opened_protocol(request: Mapping[str, Any]) -> str:
     """The first request decides: one that says its protocol version itself is of the newer era."""
     opens_modern = request["method"] != "initialize" and _has_envelope(request.get("params") or {})
     return "modern" if opens_modern else "legacy"

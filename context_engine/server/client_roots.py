@@ -22,7 +22,7 @@ from context_engine.errors import InvalidArgument
 from context_engine.repo.workspace_roots import uri_to_path
 from context_engine.server.projects import Projects
 
-FIRST_OF_NEWER_ERA = "2026-07-28"
+FIRST_MODERN_VERSION = "2026-07-28"
 KEY = "roots"
 """Under which a client of the newer era answers."""
 PATIENCE_S = 3.0
@@ -31,48 +31,48 @@ TURN = "x-codex-turn-metadata"
 """One client tells its folders with every call instead, under this key of `_meta`."""
 
 
-async def asked(
+async def settle_projects(
     context: ServerRequestContext[Any], answers: Mapping[str, Any] | None, projects: Projects | None
 ) -> types.InputRequiredResult | None:
     """Settle the projects, or give what the client must answer first. `answers` are the request's input responses."""
     if projects is None or projects.is_settled:
         return None
     capabilities = context.session.client_capabilities
-    told: list[str] = []
+    roots: list[str] = []
     if capabilities is not None and capabilities.roots is not None:
-        if context.protocol_version < FIRST_OF_NEWER_ERA:
-            told = await _listed(context)
+        if context.protocol_version < FIRST_MODERN_VERSION:
+            roots = await _request_roots(context)
         elif answers is None or KEY not in answers:
             return types.InputRequiredResult(input_requests={KEY: types.ListRootsRequest()})
         else:
-            told = _paths(answers[KEY])
-    await anyio.to_thread.run_sync(lambda: projects.settle(told=told, workspaces=workspaces_of(context.meta)))
+            roots = _root_paths(answers[KEY])
+    await anyio.to_thread.run_sync(lambda: projects.settle(roots=roots, workspaces=workspaces_in_meta(context.meta)))
     return None
 
 
-async def forgotten(projects: Projects, context: ServerRequestContext[Any], params: Any) -> None:  # noqa: ARG001 - a handler
+async def forget_roots(projects: Projects, context: ServerRequestContext[Any], params: Any) -> None:  # noqa: ARG001 - a handler
     """The client's folders changed: its next call is asked for them again."""
     projects.unsettle()
 
 
-async def _listed(context: ServerRequestContext[Any]) -> list[str]:
+async def _request_roots(context: ServerRequestContext[Any]) -> list[str]:
     """The roots of a client of the older era; none when it does not answer."""
     riding = ServerMessageMetadata(related_request_id=context.request_id)  # on the stream of the call, which is open
     with anyio.move_on_after(PATIENCE_S):
         try:
             request = types.ListRootsRequest()
-            return _paths(await context.session.send_request(request, types.ListRootsResult, metadata=riding))
+            return _root_paths(await context.session.send_request(request, types.ListRootsResult, metadata=riding))
         except MCPError:
             pass  # it declared what it cannot do
     return []
 
 
-def _paths(answer: Any) -> list[str]:
+def _root_paths(answer: Any) -> list[str]:
     """Roots as paths; what is no folder of this machine is passed over."""
-    return list(_named(str(root.uri) for root in getattr(answer, "roots", None) or ()))
+    return list(_uri_paths(str(root.uri) for root in getattr(answer, "roots", None) or ()))
 
 
-def _named(uris: Iterable[str]) -> Iterable[str]:
+def _uri_paths(uris: Iterable[str]) -> Iterable[str]:
     for uri in uris:
         try:
             yield uri_to_path(uri, windows=os.name == "nt")
@@ -80,12 +80,12 @@ def _named(uris: Iterable[str]) -> Iterable[str]:
             continue
 
 
-def workspaces_of(meta: Mapping[str, Any] | None) -> list[str]:
+def workspaces_in_meta(meta: Mapping[str, Any] | None) -> list[str]:
     """The folders that a call's `_meta` mentions, in either spelling: a mapping by path, or a list.
 
-    >>> workspaces_of({"x-codex-turn-metadata": {"workspaces": {"/work/web": {"latest_git_commit_hash": "1a"}}}})
+    >>> workspaces_in_meta({"x-codex-turn-metadata": {"workspaces": {"/work/web": {"latest_git_commit_hash": "1a"}}}})
     ['/work/web']
-    >>> workspaces_of({"x-codex-turn-metadata": '{"workspaces": ["/a"]}'}), workspaces_of(None)
+    >>> workspaces_in_meta({"x-codex-turn-metadata": '{"workspaces": ["/a"]}'}), workspaces_in_meta(None)
     (['/a'], [])
     """
     turn = (meta or {}).get(TURN)

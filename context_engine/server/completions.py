@@ -9,7 +9,7 @@ import mcp_types as types
 
 from context_engine.errors import InvalidArgument
 from context_engine.server import prompt_templates, resources
-from context_engine.server.dispatcher import Gate
+from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.server.prompt_templates import Completes
 from context_engine.tools.arguments import suggest_nearest
 
@@ -23,11 +23,13 @@ TYPED_CHARS_MAX = 1_000
 """No path or name is longer."""
 
 
-def completed(gate: Gate, params: types.CompleteRequestParams, projects: Sequence[str]) -> types.Completion:
+def complete_argument(
+    dispatcher: ToolDispatcher, params: types.CompleteRequestParams, projects: Sequence[str]
+) -> types.Completion:
     """What the argument may become, at most 100, and how many there are. Raises: InvalidArgument."""
     given = (params.context.arguments if params.context else None) or {}
     typed = params.argument.value[:TYPED_CHARS_MAX]
-    match _kind(params, projects):
+    match _completion_kind(params, projects):
         case "":
             values: Sequence[str] = ()
             total = 0
@@ -35,13 +37,13 @@ def completed(gate: Gate, params: types.CompleteRequestParams, projects: Sequenc
             values = [name for name in projects if name.lower().startswith(typed.lower())]
             total = len(values)
         case kind:
-            values, total = _known(gate.engine(given.get("project", "")), kind, typed)
+            values, total = _find_names(dispatcher.engine(given.get("project", "")), kind, typed)
     return types.Completion(
-        values=[gate.mask(value, SENDER) for value in values], total=total, has_more=total > len(values)
+        values=[dispatcher.redact(value, SENDER) for value in values], total=total, has_more=total > len(values)
     )
 
 
-def _known(engine: Engine, kind: Completes, typed: str) -> tuple[Sequence[str], int]:
+def _find_names(engine: Engine, kind: Completes, typed: str) -> tuple[Sequence[str], int]:
     """The names of a kind that the index knows."""
     if kind == "names":
         kind = "places" if "/" in typed else "symbols"
@@ -50,9 +52,9 @@ def _known(engine: Engine, kind: Completes, typed: str) -> tuple[Sequence[str], 
     return engine.complete_path(typed, limit=VALUES_MAX, folders=kind == "places")
 
 
-def _kind(params: types.CompleteRequestParams, projects: Sequence[str]) -> Completes:
+def _completion_kind(params: types.CompleteRequestParams, projects: Sequence[str]) -> Completes:
     """What the argument is completed with. Raises: InvalidArgument for a prompt, template or argument there is not."""
-    kinds = _kinds(params.ref, projects)
+    kinds = _completion_kinds(params.ref, projects)
     name = params.argument.name
     if name not in kinds:
         raise InvalidArgument(
@@ -62,16 +64,16 @@ def _kind(params: types.CompleteRequestParams, projects: Sequence[str]) -> Compl
     return kinds[name]
 
 
-def _kinds(
+def _completion_kinds(
     ref: types.PromptReference | types.ResourceTemplateReference, projects: Sequence[str]
 ) -> Mapping[str, Completes]:
     """The arguments of a prompt, or of the template of files."""
     if isinstance(ref, types.PromptReference):
         return {
             each.name: each.completes
-            for each in prompt_templates.arguments_of(prompt_templates.named(ref.name), projects)
+            for each in prompt_templates.template_arguments(prompt_templates.find_prompt(ref.name), projects)
         }
-    known = resources.template(projects).uri_template
+    known = resources.file_template(projects).uri_template
     if ref.uri != known:
         raise InvalidArgument(f"there is no resource template {ref.uri}", suggestion=f"There is {known}.")
     return {"path": "files"} if len(projects) < 2 else {"path": "files", "project": "projects"}

@@ -61,10 +61,10 @@ FULL = _reply("503 Service Unavailable", "Too many connections are open, and all
 LATE = _reply("408 Request Timeout", "The request did not come whole in time.")
 
 
-def most_connections(descriptors: int | None = None) -> int:
+def connection_limit(descriptors: int | None = None) -> int:
     """Return how many connections may be open, of a process that may have so many descriptors; by default this one.
 
-    >>> most_connections(256), most_connections(1_000_000)
+    >>> connection_limit(256), connection_limit(1_000_000)
     (128, 1000)
     """
     if descriptors is None:
@@ -85,8 +85,8 @@ def _descriptors() -> int:
 class Connections:
     """All connections of one server, and which of them wait for their clients, the longest wait first. For one event loop."""
 
-    def __init__(self, most: int | None = None) -> None:
-        self.most = most_connections() if most is None else most
+    def __init__(self, limit: int | None = None) -> None:
+        self.limit = connection_limit() if limit is None else limit
         self._all: set[Connection] = set()
         self._waiting: dict[Connection, None] = {}
         self._closing: set[Connection] = set()
@@ -96,7 +96,7 @@ class Connections:
 
     def admit(self, connection: Connection) -> bool:
         """Count a connection, if need be in place of one that waits; False where all are being answered."""
-        if len(self) >= self.most and not self.relieve():
+        if len(self) >= self.limit and not self.close_longest_waiting():
             return False
         self._all.add(connection)
         self.wait(connection)
@@ -118,7 +118,7 @@ class Connections:
         self._closing.discard(connection)
         self._all.discard(connection)
 
-    def relieve(self) -> bool:
+    def close_longest_waiting(self) -> bool:
         """Close the connection that has waited longest for its client; False where none waits."""
         longest = next(iter(self._waiting), None)
         if longest is None:
@@ -128,15 +128,15 @@ class Connections:
         longest.transport.abort()
         return True
 
-    def survive_full(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    def handle_loop_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """Handle an error that asyncio reports: where no descriptor is left, one is taken from a connection that waits."""
         error = context.get("exception")
         if isinstance(error, OSError) and error.errno in NO_ROOM:
-            self.relieve()
+            self.close_longest_waiting()
         loop.default_exception_handler(context)
 
 
-class Head(h11.Connection):
+class HeadParser(h11.Connection):
     """h11, which sees only heads of the plain form. `refusal` says why the last one was not taken, and with which status."""
 
     def __init__(self) -> None:
@@ -145,16 +145,16 @@ class Head(h11.Connection):
 
     def next_event(self) -> Any:
         """Return h11's next event. Raises: RemoteProtocolError, also for a head that h11 would take."""
-        if self.their_state is h11.IDLE and (trouble := head_trouble(self.trailing_data[0])):
+        if self.their_state is h11.IDLE and (trouble := find_head_problem(self.trailing_data[0])):
             self.refusal = trouble
             raise h11.RemoteProtocolError(trouble[1], error_status_hint=trouble[0])
         return super().next_event()
 
 
-def head_trouble(data: bytes) -> tuple[int, str] | None:
+def find_head_problem(data: bytes) -> tuple[int, str] | None:
     r"""Return status and text of the refusal of what begins like a head, whole or not; None where nothing is wrong with it.
 
-    >>> head_trouble(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"), head_trouble(b"GET / HTTP/1.1\nHost: a\n\n")
+    >>> find_head_problem(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"), find_head_problem(b"GET / HTTP/1.1\nHost: a\n\n")
     (None, (400, 'Lines of a request end with CR and LF.'))
     """
     end = _HEAD_END.search(data)
@@ -192,7 +192,7 @@ class Connection(H11Protocol):
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
-        self.conn: Head = Head()
+        self.conn: HeadParser = HeadParser()
         self._among = among
         self._awaited: str = ""
         self._deadline: asyncio.TimerHandle | None = None
@@ -275,6 +275,6 @@ class Connection(H11Protocol):
         self.transport.close()
 
 
-def protocol(among: Connections) -> Any:
+def protocol_factory(among: Connections) -> Any:
     """Return what makes the connections of a server, as uvicorn's `http` takes it."""
     return partial(Connection, among)

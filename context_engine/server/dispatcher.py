@@ -1,7 +1,7 @@
 """What every tool call passes, over MCP or from the terminal: admit, run, tell errors, mask, measure, write one line.
 
 A call is admitted when its tool is not switched off, was not called too often, and nobody has cancelled it. `call_tool`
-is opened here, so that what it reaches passes the same checks under its own name. The gate knows nothing of the protocol.
+is opened here, so that what it reaches passes the same checks under its own name. The dispatcher knows nothing of the protocol.
 """
 
 from __future__ import annotations
@@ -27,13 +27,19 @@ from context_engine.errors import (
     RateLimited,
     TooLarge,
 )
-from context_engine.secrets import Masked
-from context_engine.secrets.masked_text import mask_reply, noting
-from context_engine.server.grants import OWNER, Grant, forbids, needed_for
+from context_engine.secrets import RedactedText
+from context_engine.secrets.masked_text import collect_redactions, redact_reply
+from context_engine.server.grants import OWNER, Grant, forbids, required_role
 from context_engine.server.metrics import Metrics
-from context_engine.server.profiles import ACROSS, EVERY, PROFILES, Shown, refusal
-from context_engine.server.rate_limits import Limits, longest_s, rates
-from context_engine.text.visible_text import visible
+from context_engine.server.profiles import (
+    EVERY_PROJECT,
+    MULTI_PROJECT_TOOLS,
+    PROFILES,
+    ToolSelection,
+    find_forbidding_option,
+)
+from context_engine.server.rate_limits import RateLimiter, parse_rates, slow_after_s
+from context_engine.text.visible_text import escape_controls
 from context_engine.tools import Call, Reply, Tool
 from context_engine.tools.arguments import parse_json_text, to_snake_case
 from context_engine.tools.tool_catalogue import ASK_MANIFEST, call_tool, resolve_call
@@ -59,7 +65,7 @@ PATH_ARGUMENTS = frozenset({"path", "file_path", "root_path"})
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CallResult:
     """What to send, and the error behind it when there was one."""
 
     reply: Reply
@@ -67,7 +73,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ResolvedCall:
     """A call taken apart: the tool that is meant, on which project; `via` is the tool it came through, if any."""
 
     tool: Tool
@@ -77,34 +83,34 @@ class Asked:
     via: str = ""
 
 
-def silent(line: dict[str, Any]) -> None:
+def discard_line(line: dict[str, Any]) -> None:
     """A log that keeps nothing: for the terminal, where the reply itself tells all."""
 
 
-def to_stderr(line: dict[str, Any]) -> None:
+def log_to_stderr(line: dict[str, Any]) -> None:
     """A log that writes one JSON object a line to stderr, in one piece, since threads share it."""
-    sys.stderr.write(visible(json.dumps(line, ensure_ascii=False)) + "\n")
+    sys.stderr.write(escape_controls(json.dumps(line, ensure_ascii=False)) + "\n")
     sys.stderr.flush()
 
 
-def failures_to_stderr(line: dict[str, Any]) -> None:
+def log_failures_to_stderr(line: dict[str, Any]) -> None:
     """A log that keeps only what went wrong, or took too long."""
     if not line.get("ok") or line.get("slow"):
-        to_stderr(line)
+        log_to_stderr(line)
 
 
 LOGS: dict[str, Log] = {
-    "debug": to_stderr,
-    "info": to_stderr,
-    "warning": failures_to_stderr,
-    "error": failures_to_stderr,
-    "off": silent,
+    "debug": log_to_stderr,
+    "info": log_to_stderr,
+    "warning": log_failures_to_stderr,
+    "error": log_failures_to_stderr,
+    "off": discard_line,
 }
 """The log of each `log_level`."""
 
 
-def alone(engine: Engine) -> Callable[[str], Engine]:
-    """The engines of a gate to one workspace: its name may be given, another one is refused."""
+def single_engine(engine: Engine) -> Callable[[str], Engine]:
+    """The engines of a dispatcher to one workspace: its name may be given, another one is refused."""
 
     def named(project: str) -> Engine:
         if project not in ("", engine.root.name):
@@ -118,7 +124,7 @@ def alone(engine: Engine) -> Callable[[str], Engine]:
     return named
 
 
-class Gate:
+class ToolDispatcher:
     """The door to the tools. Thread-safe. `engine` gives the Engine of a project ("": the only one), or raises why not.
 
     `limits` are those of the settings unless they are handed in; `mask` sees every outgoing text; `chunks` gives the folder
@@ -130,80 +136,80 @@ class Gate:
         self,
         engine: Callable[[str], Engine],
         *,
-        shown: Shown = Shown(),  # noqa: B008 - a value that cannot change
-        log: Log = silent,
-        limits: Limits | None = None,
-        mask: Callable[[str], Masked] = mask_reply,
+        selection: ToolSelection = ToolSelection(),  # noqa: B008 - a value that cannot change
+        log: Log = discard_line,
+        limits: RateLimiter | None = None,
+        redact: Callable[[str], RedactedText] = redact_reply,
         chunks: Callable[[], ServedChunks] | None = None,
         clock: Callable[[], float] = time.monotonic,
         grant: Grant = OWNER,
         metrics: Metrics | None = None,
-        names: Callable[[], Sequence[str]] = tuple,
+        project_names: Callable[[], Sequence[str]] = tuple,
     ) -> None:
         self.metrics = metrics or Metrics()
-        self.shown = shown
+        self.selection = selection
         self.log = log
         self.grant = grant
-        self._pace = Limits({grant.name: grant.per_minute}, burst_minutes=1)
+        self._pace = RateLimiter({grant.name: grant.per_minute}, burst_minutes=1)
         self._engine = engine
-        self._names = names
+        self._names = project_names
         self._across: Across | None = None
         self._limits = limits
-        self._mask = mask
+        self._mask = redact
         self._chunks = chunks
         self._clock = clock
         self._lock = threading.Lock()
         self._chars_max = REPLY_CHARS_MAX
-        self._listed = frozenset(each.name for each in tools.ALL if shown.lists(each.name))
-        self.off: Mapping[str, str] = {
-            each.name: option for each in tools.ALL if (option := self._option_against(each, each.name))
+        self._listed = frozenset(each.name for each in tools.ALL if selection.lists(each.name))
+        self.forbidden: Mapping[str, str] = {
+            each.name: option for each in tools.ALL if (option := self._find_forbidding_option(each, each.name))
         }
 
-    def beside(
+    def for_grant(
         self,
         engine: Callable[[str], Engine],
         grant: Grant,
         *,
         log: Log,
         metrics: Metrics,
-        names: Callable[[], Sequence[str]] = tuple,
-    ) -> Gate:
-        """A gate of the same server for the holder of a token: with the projects, role, rates, log and counts of his own.
+        project_names: Callable[[], Sequence[str]] = tuple,
+    ) -> ToolDispatcher:
+        """A dispatcher of the same server for the holder of a token: with the projects, role, rates, log and counts of his own.
 
         The folder of chunk files belongs to no project, so it is there for those alone from whom no project is hidden.
         """
-        return Gate(
+        return ToolDispatcher(
             engine,
-            shown=self.shown,
+            selection=self.selection,
             log=log,
-            mask=self._mask,
+            redact=self._mask,
             chunks=self._chunks if grant.sees_all else None,
             clock=self._clock,
             grant=grant,
             metrics=metrics,
-            names=names,
+            project_names=project_names,
         )
 
-    def call(self, name: str, arguments: Any, call: Call) -> Outcome:
+    def call(self, name: str, arguments: Any, call: Call) -> CallResult:
         """Run one call to its end. Never raises for what a tool or its caller did wrong."""
-        with noting():
+        with collect_redactions():
             return self._call(name, arguments, call)
 
-    def _call(self, name: str, arguments: Any, call: Call) -> Outcome:
+    def _call(self, name: str, arguments: Any, call: Call) -> CallResult:
         started = self._clock()
         asked = None
         try:
-            asked = taken_apart(name, arguments)
-            outcome = Outcome(self._run(asked, call))
+            asked = parse_call(name, arguments)
+            outcome = CallResult(self._run(asked, call))
         except ContextEngineError as error:
-            outcome = _failed(error, asked.tool if asked else None)
+            outcome = _error_result(error, asked.tool if asked else None)
         except Exception as error:  # noqa: BLE001 - the server must outlive a bug in any tool, and say so
-            outcome = self._bug(asked, name, error)
+            outcome = self._report_bug(asked, name, error)
         try:
-            outcome = self._sent(outcome, _counted_as(asked, name))
+            outcome = self._finish_reply(outcome, _metric_name(asked, name))
         except Exception:  # noqa: BLE001 - what cannot be masked must not leave
-            outcome = self._withheld(_counted_as(asked, name))
-        self._tell(outcome, asked, _counted_as(asked, name), self._clock() - started)
+            outcome = self._withhold_reply(_metric_name(asked, name))
+        self._record_call(outcome, asked, _metric_name(asked, name), self._clock() - started)
         return outcome
 
     def engine(self, project: str = "") -> Engine:
@@ -212,19 +218,21 @@ class Gate:
         with self._lock:
             self._chars_max = engine.settings.result_chars_max
             if self._limits is None:
-                self._limits = self._stated_limits(engine.settings)
+                self._limits = self._limits_from_settings(engine.settings)
         return engine
 
-    def _asked_of(self, asked: Asked) -> Engine | Across:
+    def _target_of(self, asked: ResolvedCall) -> Engine | Across:
         """What a call is put to: the project it names, or all of them where it names none and can be asked of several."""
-        names = self._names() if asked.tool.name in ACROSS and asked.project in ("", EVERY) else ()
+        names = self._names() if asked.tool.name in MULTI_PROJECT_TOOLS and asked.project in ("", EVERY_PROJECT) else ()
         if len(names) < 2:
-            engine = self.engine("" if asked.project == EVERY and asked.tool.name in ACROSS else asked.project)
+            engine = self.engine(
+                "" if asked.project == EVERY_PROJECT and asked.tool.name in MULTI_PROJECT_TOOLS else asked.project
+            )
             _refuse_clone(engine, asked.tool)
             return engine
-        return self._together(names)
+        return self._open_together(names)
 
-    def _together(self, names: Sequence[str]) -> Across:
+    def _open_together(self, names: Sequence[str]) -> Across:
         """The projects asked as one; those that do not open are told in its answers. Raises: when none of them opens."""
         from context_engine.multi_repo import Across
 
@@ -243,53 +251,57 @@ class Gate:
                 self._across = Across(engines, absent)
             return self._across
 
-    def _stated_limits(self, settings: Settings) -> Limits:
-        stated = rates(settings.rate_limits_per_minute)
+    def _limits_from_settings(self, settings: Settings) -> RateLimiter:
+        stated = parse_rates(settings.rate_limits_per_minute)
         for name in sorted(stated.keys() - {*PROFILES["all"], *(each.name for each in tools.ALL)}):
             self.log({"event": "settings", "ok": False, "why": f"rate_limits_per_minute: no tool is called {name}"})
-        return Limits(stated, burst_minutes=settings.rate_burst_minutes)
+        return RateLimiter(stated, burst_minutes=settings.rate_burst_minutes)
 
-    def mask(self, text: str, sender: str = "(other)") -> str:
+    def redact(self, text: str, sender: str = "(other)") -> str:
         """A text as it may leave: secrets masked and counted, and no lone surrogates, which no client could decode."""
-        return self._masked(text, sender).text
+        return self._redact_and_count(text, sender).text
 
-    def _masked(self, text: str, sender: str) -> Masked:
+    def _redact_and_count(self, text: str, sender: str) -> RedactedText:
         masked = self._mask(text.encode("utf-8", "replace").decode("utf-8"))
         if masked.count:
-            self.metrics.add_masked(sender, masked.count)
+            self.metrics.add_redacted(sender, masked.count)
         return masked
 
-    def _run(self, asked: Asked, call: Call) -> Reply:
+    def _run(self, asked: ResolvedCall, call: Call) -> Reply:
         """The call itself, if it is admitted. Raises: ContextEngineError, and whatever a bug raises."""
         self._refuse_switched_off(asked)
         self._refuse_role(asked.tool)
         if call.cancel.is_set():
             raise Cancelled("cancelled before it began")
         self._refuse_token_too_often()
-        asked = _with_project_of_path(asked, self._names())
-        engine = self._asked_of(asked)
+        asked = _infer_project_from_path(asked, self._names())
+        engine = self._target_of(asked)
         self._refuse_too_often(asked.tool.name)
-        known = replace(call, metrics=self.metrics.rows, chunks=self._chunks, listed=self._listed, disabled=self.off)
+        known = replace(
+            call, metrics=self.metrics.rows, chunks=self._chunks, listed=self._listed, disabled=self.forbidden
+        )
         return asked.tool.call(engine, asked.arguments, known)
 
-    def _refuse_switched_off(self, asked: Asked) -> None:
+    def _refuse_switched_off(self, asked: ResolvedCall) -> None:
         for name in (asked.tool.name, asked.name, asked.via):
-            if option := refusal(self.shown, name, asked.tool.touches, destructive=asked.tool.hints.destructive):
+            if option := find_forbidding_option(
+                self.selection, name, asked.tool.touches, destructive=asked.tool.hints.destructive
+            ):
                 raise AccessDenied(
                     f"{name} is switched off: the server was started with {option}",
                     suggestion=ASK_MANIFEST,
                     details={"tool": name, "option": option},
                 )
 
-    def _option_against(self, tool: Tool, name: str) -> str:
+    def _find_forbidding_option(self, tool: Tool, name: str) -> str:
         """What switches a tool off: an option of the server, or the role of who calls."""
         destructive = tool.hints.destructive
-        option = refusal(self.shown, name, tool.touches, destructive=destructive)
+        option = find_forbidding_option(self.selection, name, tool.touches, destructive=destructive)
         beyond = forbids(self.grant.role, tool.touches, destructive=destructive)
         return option or (f"the role {self.grant.role}" if beyond else "")
 
     def _refuse_role(self, tool: Tool) -> None:
-        needed = needed_for(tool.touches, destructive=tool.hints.destructive)
+        needed = required_role(tool.touches, destructive=tool.hints.destructive)
         if forbids(self.grant.role, tool.touches, destructive=tool.hints.destructive):
             raise AccessDenied(
                 f"{tool.name} needs a token of the role {needed}, and this one is of the role {self.grant.role}",
@@ -301,7 +313,7 @@ class Gate:
         with self._lock:
             wait_s = self._pace.wait_s(self.grant.name, self._clock())
         if wait_s:
-            raise _too_often("this token", self.grant.per_minute, wait_s, {"token": self.grant.name})
+            raise _rate_limit_error("this token", self.grant.per_minute, wait_s, {"token": self.grant.name})
 
     def _refuse_too_often(self, tool: str) -> None:
         limits = self._limits
@@ -309,31 +321,31 @@ class Gate:
         with self._lock:
             wait_s = limits.wait_s(tool, self._clock())
         if wait_s:
-            raise _too_often(tool, limits.per_minute[tool], wait_s, {"tool": tool})
+            raise _rate_limit_error(tool, limits.per_minute[tool], wait_s, {"tool": tool})
 
-    def _bug(self, asked: Asked | None, name: str, error: Exception) -> Outcome:
-        tool = _counted_as(asked, name)
-        self.log({"event": "bug", "tool": tool, "trace": self.mask(traceback.format_exc(), tool)})
+    def _report_bug(self, asked: ResolvedCall | None, name: str, error: Exception) -> CallResult:
+        tool = _metric_name(asked, name)
+        self.log({"event": "bug", "tool": tool, "trace": self.redact(traceback.format_exc(), tool)})
         bug = BugError(
             f"{tool} failed: {type(error).__name__}: {error}",
             suggestion=REPORT,
         )
-        return _failed(bug, asked.tool if asked else None)
+        return _error_result(bug, asked.tool if asked else None)
 
-    def _sent(self, outcome: Outcome, sender: str) -> Outcome:
+    def _finish_reply(self, outcome: CallResult, sender: str) -> CallResult:
         """The outcome as it leaves: masked, and inside the limit of a reply."""
         error = outcome.error
-        text = _with_count(self._masked(outcome.reply.text, sender))
+        text = _append_count(self._redact_and_count(outcome.reply.text, sender))
         if reply_size(text) <= self._chars_max:
-            return Outcome(replace(outcome.reply, text=text), error)
-        error = self._shortened(error, sender) if error else _too_large(reply_size(text), self._chars_max)
-        return Outcome(Reply(self.mask(tools.failure(error).text, sender), is_error=True), error)
+            return CallResult(replace(outcome.reply, text=text), error)
+        error = self._shorten_error(error, sender) if error else _too_large_error(reply_size(text), self._chars_max)
+        return CallResult(Reply(self.redact(tools.failure(error).text, sender), is_error=True), error)
 
-    def _shortened(self, error: ContextEngineError, sender: str) -> ContextEngineError:
+    def _shorten_error(self, error: ContextEngineError, sender: str) -> ContextEngineError:
         """The same error with less to say: of many failures what failed and why, as far as they fit. Masked, then cut."""
 
         def cut(text: str) -> str:
-            return self.mask(text, sender)[:MESSAGE_CHARS_MAX]
+            return self.redact(text, sender)[:MESSAGE_CHARS_MAX]
 
         kept = ("edit", "path", "code", "message")
         failed = [{key: row[key] for key in kept if key in row} for row in error.details.get("failed", ())]
@@ -342,19 +354,19 @@ class Gate:
         details = {"failed": failed[:count]} if count else {}
         return type(error)(cut(error.message), suggestion=cut(error.suggestion), details=details)
 
-    def _withheld(self, tool: str) -> Outcome:
+    def _withhold_reply(self, tool: str) -> CallResult:
         error = sys.exception()
         trace = "".join(
             traceback.format_tb(error.__traceback__ if error else None)
         )  # without its message, which is as unsearched
         self.log({"event": "bug", "tool": tool, "trace": trace})
         bug = BugError("the reply is held back: it could not be searched for secrets", suggestion=REPORT)
-        return Outcome(tools.failure(bug), bug)
+        return CallResult(tools.failure(bug), bug)
 
-    def _tell(self, outcome: Outcome, asked: Asked | None, tool: str, took_s: float) -> None:
+    def _record_call(self, outcome: CallResult, asked: ResolvedCall | None, tool: str, took_s: float) -> None:
         """Count the call and write its line."""
         code = outcome.error.code if outcome.error else ""
-        slow = bool(asked) and took_s > longest_s(tool, with_dependencies=_with_dependencies(asked.arguments))
+        slow = bool(asked) and took_s > slow_after_s(tool, with_dependencies=_asks_for_dependencies(asked.arguments))
         self.metrics.add(tool, took_s * 1000, code, slow=slow)
         line: dict[str, Any] = {"event": "call", "tool": tool, "ms": round(took_s * 1000, 2), "ok": not code}
         line["chars"] = len(outcome.reply.text)
@@ -362,18 +374,18 @@ class Gate:
         self.log(line | {key: value for key, value in told.items() if value})
 
 
-def taken_apart(name: str, arguments: Any) -> Asked:
+def parse_call(name: str, arguments: Any) -> ResolvedCall:
     """Which tool is meant, on which project, with what arguments. Raises: UnknownTool, InvalidArgument."""
     tool = tools.find(name)
-    given, project = _without_project(arguments)
+    given, project = _split_project(arguments)
     if tool is not call_tool:
-        return Asked(tool, name, given, project)
+        return ResolvedCall(tool, name, given, project)
     inner, given = resolve_call(given)
-    given, own = _without_project(given)
-    return Asked(inner, inner.name, given, own or project, via=tool.name)
+    given, own = _split_project(given)
+    return ResolvedCall(inner, inner.name, given, own or project, via=tool.name)
 
 
-def _without_project(arguments: Any) -> tuple[Any, str]:
+def _split_project(arguments: Any) -> tuple[Any, str]:
     """The arguments without `project`, which no tool takes itself, and the project."""
     arguments = parse_json_text(arguments) if isinstance(arguments, str) else arguments
     if not isinstance(arguments, Mapping) or "project" not in arguments:
@@ -384,10 +396,10 @@ def _without_project(arguments: Any) -> tuple[Any, str]:
     return {key: value for key, value in arguments.items() if key != "project"}, project or ""
 
 
-def _with_project_of_path(asked: Asked, names: Sequence[str]) -> Asked:
+def _infer_project_from_path(asked: ResolvedCall, names: Sequence[str]) -> ResolvedCall:
     """Where a path begins with the name of a project, as answers over several write it, that is the project meant."""
     given = asked.arguments
-    if asked.project or len(names) < 2 or asked.tool.name in ACROSS or not isinstance(given, Mapping):
+    if asked.project or len(names) < 2 or asked.tool.name in MULTI_PROJECT_TOOLS or not isinstance(given, Mapping):
         return asked
     for key, value in given.items():
         name, between, rest = value.partition(":") if isinstance(value, str) else ("", "", "")
@@ -406,7 +418,7 @@ def _refuse_clone(engine: Engine, tool: Tool) -> None:
         )
 
 
-def _with_dependencies(arguments: Any) -> bool:
+def _asks_for_dependencies(arguments: Any) -> bool:
     """Whether a call that reads a file asks for what the file imports."""
     given = arguments if isinstance(arguments, Mapping) else {}
     return any(
@@ -414,7 +426,7 @@ def _with_dependencies(arguments: Any) -> bool:
     )
 
 
-def _too_often(what: str, per_minute: int, wait_s: float, details: Mapping[str, Any]) -> RateLimited:
+def _rate_limit_error(what: str, per_minute: int, wait_s: float, details: Mapping[str, Any]) -> RateLimited:
     """What was called too often, and when it may be called again."""
     retry_after_s = math.ceil(wait_s)
     return RateLimited(
@@ -424,7 +436,7 @@ def _too_often(what: str, per_minute: int, wait_s: float, details: Mapping[str, 
     )
 
 
-def _counted_as(asked: Asked | None, name: str) -> str:
+def _metric_name(asked: ResolvedCall | None, name: str) -> str:
     """The tool's own name; whatever else a client sends is counted as one, so that metrics cannot grow without end."""
     if asked:
         return asked.tool.name
@@ -434,7 +446,7 @@ def _counted_as(asked: Asked | None, name: str) -> str:
         return "(unknown)"
 
 
-def _with_count(masked: Masked) -> str:
+def _append_count(masked: RedactedText) -> str:
     """The text, and how many secrets are masked in it, where JSON stays JSON."""
     if not masked.count:
         return masked.text
@@ -443,15 +455,15 @@ def _with_count(masked: Masked) -> str:
     return f"{masked.text}\n… {format_count(masked.count, 'secret')} masked"
 
 
-def _failed(error: ContextEngineError, tool: Tool | None) -> Outcome:
+def _error_result(error: ContextEngineError, tool: Tool | None) -> CallResult:
     """The outcome of an error; where another call of the same tool would fail too, with a tool that takes another way."""
     if tool and tool.instead and not isinstance(error, CallError):
         suggestion = f"{error.suggestion} Meanwhile {tool.instead} finds things another way.".strip()
         error = type(error)(error.message, suggestion=suggestion, details=error.details)
-    return Outcome(tools.failure(error, tool.error_fields if tool else {}), error)
+    return CallResult(tools.failure(error, tool.error_fields if tool else {}), error)
 
 
-def _too_large(chars: int, chars_max: int) -> TooLarge:
+def _too_large_error(chars: int, chars_max: int) -> TooLarge:
     """Tools keep the limit themselves; a reply that did not is refused rather than cut by a client in silence."""
     return TooLarge(
         f"the reply has {chars:,} characters, at most {chars_max:,} are sent",

@@ -24,7 +24,7 @@ from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
 from context_engine.errors import Cancelled
-from context_engine.server.client_roots import FIRST_OF_NEWER_ERA
+from context_engine.server.client_roots import FIRST_MODERN_VERSION
 from context_engine.tools.tool_questions import UserAnswer, UserQuestion, no_answer
 
 PATIENCE_S = 120.0
@@ -32,10 +32,10 @@ PATIENCE_S = 120.0
 KEY_CHARS = 16
 
 Ask = Callable[[UserQuestion], UserAnswer | None]
-Mask = Callable[[str], str]
+Redact = Callable[[str], str]
 
 
-class Unanswered(BaseException):
+class ClientInputRequired(BaseException):
     """A question that only the next call can answer. No `Exception`: nothing on its way may take it for a failure."""
 
     def __init__(self, question: UserQuestion, required: types.InputRequiredResult) -> None:
@@ -43,13 +43,13 @@ class Unanswered(BaseException):
         self.required = required
 
 
-def asker(context: ServerRequestContext[Any], params: types.CallToolRequestParams, mask: Mask) -> Ask:
+def create_asker(context: ServerRequestContext[Any], params: types.CallToolRequestParams, redact: Redact) -> Ask:
     """How the tools of one call ask. `mask` sees what is asked before it leaves."""
     if not _shows_forms(context.session.client_capabilities):
         return no_answer
-    if context.protocol_version < FIRST_OF_NEWER_ERA:
-        return partial(_asked_now, context, mask)
-    return partial(_asked_next, _answers(params.input_responses, params.request_state), mask)
+    if context.protocol_version < FIRST_MODERN_VERSION:
+        return partial(_ask_now, context, redact)
+    return partial(_ask_by_reply, _collect_answers(params.input_responses, params.request_state), redact)
 
 
 def _shows_forms(capabilities: types.ClientCapabilities | None) -> bool:
@@ -61,16 +61,16 @@ def _shows_forms(capabilities: types.ClientCapabilities | None) -> bool:
 # -- the older era ----------------------------------------------------------------------------------------------------
 
 
-def _asked_now(context: ServerRequestContext[Any], mask: Mask, question: UserQuestion) -> UserAnswer | None:
+def _ask_now(context: ServerRequestContext[Any], redact: Redact, question: UserQuestion) -> UserAnswer | None:
     """In a worker thread: the answer, once it is there. Raises: Cancelled."""
     try:
-        return anyio.from_thread.run(_elicited, context, mask, question)
+        return anyio.from_thread.run(_elicit, context, redact, question)
     except (asyncio.CancelledError, concurrent.futures.CancelledError):  # it depends on who cancelled
         raise Cancelled("cancelled while a question was open") from None
 
 
-async def _elicited(context: ServerRequestContext[Any], mask: Mask, question: UserQuestion) -> UserAnswer | None:
-    params = _form(question, mask)
+async def _elicit(context: ServerRequestContext[Any], redact: Redact, question: UserQuestion) -> UserAnswer | None:
+    params = _form_params(question, redact)
     with anyio.move_on_after(PATIENCE_S):
         try:
             told = await context.session.elicit_form(params.message, params.requested_schema, context.request_id)
@@ -83,28 +83,30 @@ async def _elicited(context: ServerRequestContext[Any], mask: Mask, question: Us
 # -- the newer era ----------------------------------------------------------------------------------------------------
 
 
-def _asked_next(answers: Mapping[str, Mapping[str, Any]], mask: Mask, question: UserQuestion) -> UserAnswer | None:
+def _ask_by_reply(
+    answers: Mapping[str, Mapping[str, Any]], redact: Redact, question: UserQuestion
+) -> UserAnswer | None:
     """The answer that came with the call. Raises: Unanswered when none did."""
-    key = _key(question)
+    key = _question_key(question)
     if key in answers:
         return question.read_answer(answers[key]["action"], answers[key]["content"])
-    request = types.ElicitRequest(params=_form(question, mask))
+    request = types.ElicitRequest(params=_form_params(question, redact))
     state = json.dumps(answers) if answers else None
-    raise Unanswered(question, types.InputRequiredResult(input_requests={key: request}, request_state=state))
+    raise ClientInputRequired(question, types.InputRequiredResult(input_requests={key: request}, request_state=state))
 
 
-def _answers(told: Mapping[str, Any] | None, before: str | None) -> dict[str, dict[str, Any]]:
+def _collect_answers(told: Mapping[str, Any] | None, before: str | None) -> dict[str, dict[str, Any]]:
     """Every answer so far, by its question: those of this round, and those that were sealed in rounds before."""
     new = {key: each for key, each in (told or {}).items() if isinstance(each, types.ElicitResult)}
     known = json.loads(before) if before else {}
     return known | {key: {"action": each.action, "content": each.content} for key, each in new.items()}
 
 
-def _key(question: UserQuestion) -> str:
+def _question_key(question: UserQuestion) -> str:
     """Names a question by its words: an answer to another one is none."""
     words = json.dumps(asdict(question), sort_keys=True)
     return f"ask_{sha256(words.encode()).hexdigest()[:KEY_CHARS]}"
 
 
-def _form(question: UserQuestion, mask: Mask) -> types.ElicitRequestFormParams:
-    return types.ElicitRequestFormParams(message=mask(question.text), requested_schema=question.form)
+def _form_params(question: UserQuestion, redact: Redact) -> types.ElicitRequestFormParams:
+    return types.ElicitRequestFormParams(message=redact(question.text), requested_schema=question.form)

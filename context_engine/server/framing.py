@@ -1,7 +1,7 @@
 r"""PURE. Bytes in, JSON-RPC messages out: cut at newlines, read as JSON, refused with an error reply where they are neither.
 
->>> cutter = Cutter(bytes_max=100)
->>> [heard(line).message for line in cutter.feed(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\r\n\n{"jso')]
+>>> framer = LineFramer(bytes_max=100)
+>>> [parse_line(line).message for line in framer.feed(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\r\n\n{"jso')]
 [{'jsonrpc': '2.0', 'id': 1, 'method': 'ping'}, None]
 
 What is refused is answered, by its id where it has one: a client that waits for a reply gets one.
@@ -32,11 +32,11 @@ NUMBER_CHARS_MAX = 100
 TOO_LONG = b"\n"
 """Stands for a line over the limit; no line holds a newline."""
 
-Heard = namedtuple("Heard", "message refusal")  # noqa: PYI024 - annotations need `typing`
+ParsedLine = namedtuple("ParsedLine", "message error")  # noqa: PYI024 - annotations need `typing`
 """A message as a dict, or the reply that refuses it, or neither: a blank line."""
 
 
-class Cutter:
+class LineFramer:
     """Cuts a stream of bytes into lines; one that grows over `bytes_max` is thrown away as it comes."""
 
     def __init__(self, bytes_max: int) -> None:
@@ -65,59 +65,59 @@ class Cutter:
         self._parts = [*self._parts, part] if self._bytes <= self._bytes_max else []
 
 
-def heard(line: bytes, *, bytes_max: int = 0) -> Heard:
+def parse_line(line: bytes, *, bytes_max: int = 0) -> ParsedLine:
     """What one line says. Bytes that are no UTF-8 become U+FFFD, so that a request among them still has its id.
 
-    >>> heard(b"{").refusal["error"]["code"], heard(b'{"jsonrpc":"2.0","id":7}').refusal["id"]
+    >>> parse_line(b"{").error["error"]["code"], parse_line(b'{"jsonrpc":"2.0","id":7}').error["id"]
     (-32700, 7)
     """
     if line == TOO_LONG:
-        return Heard(None, refusal(INVALID_REQUEST, f"a message has at most {bytes_max:,} bytes"))
+        return ParsedLine(None, error_reply(INVALID_REQUEST, f"a message has at most {bytes_max:,} bytes"))
     text = line.decode("utf-8", "replace").lstrip("\ufeff")  # some shells begin a pipe with a byte order mark
     if not text.strip():
-        return Heard(None, None)
+        return ParsedLine(None, None)
     try:
-        message = parsed(text)
+        message = parse_json(text)
     except (ValueError, RecursionError) as error:
-        return Heard(None, refusal(PARSE_ERROR, f"this line is no JSON: {error}"[:300]))
+        return ParsedLine(None, error_reply(PARSE_ERROR, f"this line is no JSON: {error}"[:300]))
     if "\\ud" in text.lower() and not _is_text(json.dumps(message, ensure_ascii=False)):
-        return Heard(None, refusal(INVALID_REQUEST, "half a surrogate pair is no character", message))
-    if trouble := _trouble(message):
-        return Heard(None, refusal(INVALID_REQUEST, trouble, message))
-    return Heard(message, None)
+        return ParsedLine(None, error_reply(INVALID_REQUEST, "half a surrogate pair is no character", message))
+    if trouble := _find_problem(message):
+        return ParsedLine(None, error_reply(INVALID_REQUEST, trouble, message))
+    return ParsedLine(message, None)
 
 
-def refusal(code: int, what: str, message: Any = None) -> dict[str, Any]:
+def error_reply(code: int, what: str, message: Any = None) -> dict[str, Any]:
     """An error reply, with the id of what it refuses when that has one."""
     given = message.get("id") if isinstance(message, dict) else None
     return {"jsonrpc": "2.0", "id": given if _is_id(given) else None, "error": {"code": code, "message": what}}
 
 
-def repeated(message: dict[str, Any]) -> dict[str, Any]:
+def duplicate_id_reply(message: dict[str, Any]) -> dict[str, Any]:
     """The reply to a request whose id is that of one under way: two replies of one id could not be told apart.
 
-    >>> repeated({"jsonrpc": "2.0", "id": 7, "method": "ping"})["error"]["message"]
+    >>> duplicate_id_reply({"jsonrpc": "2.0", "id": 7, "method": "ping"})["error"]["message"]
     'a request with the id 7 is under way: give each request an id of its own'
     """
     shown = json.dumps(message["id"], ensure_ascii=False)[:ID_CHARS_SHOWN]
-    return refusal(
+    return error_reply(
         INVALID_REQUEST, f"a request with the id {shown} is under way: give each request an id of its own", message
     )
 
 
-def parsed(text: str) -> Any:
+def parse_json(text: str) -> Any:
     """Return the value of a JSON text within the bounds above, each name of an object once. Raises: ValueError.
 
-    >>> parsed('{"a": 1, "a": 2}')
+    >>> parse_json('{"a": 1, "a": 2}')
     Traceback (most recent call last):
     ValueError: the name 'a' is given twice
     """
     value = json.loads(
         text,
         object_pairs_hook=_object_reader(),
-        parse_constant=_no_json,
-        parse_float=_finite,
-        parse_int=_whole,
+        parse_constant=_refuse_constant,
+        parse_float=_parse_float,
+        parse_int=_parse_int,
     )
     if text.count("{") + text.count("[") > DEPTH_MAX:
         _check_depth(value)
@@ -135,13 +135,13 @@ def _object_reader() -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
             raise ValueError(f"a message has at most {NAMES_MAX:,} names")
         made = dict(pairs)
         if len(made) < len(pairs):
-            raise ValueError(f"the name {_twice(pairs)[:40]!r} is given twice")
+            raise ValueError(f"the name {_first_duplicate(pairs)[:40]!r} is given twice")
         return made
 
     return read
 
 
-def _twice(pairs: list[tuple[str, Any]]) -> str:
+def _first_duplicate(pairs: list[tuple[str, Any]]) -> str:
     """The first name that comes a second time."""
     seen: set[str] = set()
     for name, _ in pairs:
@@ -165,12 +165,12 @@ def _inside(value: Any) -> Any:
     return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
-def _whole(digits: str) -> int:
+def _parse_int(digits: str) -> int:
     _check_length(digits)
     return int(digits)
 
 
-def _finite(digits: str) -> float:
+def _parse_float(digits: str) -> float:
     _check_length(digits)
     number = float(digits)
     if abs(number) == float("inf"):
@@ -183,7 +183,7 @@ def _check_length(digits: str) -> None:
         raise ValueError(f"a number has at most {NUMBER_CHARS_MAX} characters")
 
 
-def _trouble(message: Any) -> str:
+def _find_problem(message: Any) -> str:
     """Why a JSON value is no message; empty when it is one."""
     if isinstance(message, list):
         return "batches are not supported: send each message as a line of its own"
@@ -216,5 +216,5 @@ def _is_text(value: str) -> bool:
     return True
 
 
-def _no_json(name: str) -> NoReturn:
+def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON number")

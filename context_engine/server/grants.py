@@ -6,7 +6,7 @@ empties the index and reads everybody's metrics. A project that a grant does not
 >>> grant = Grant("1f", "ci", "read", ("web", "/src/api"))
 >>> grant.sees("web", "/src/web"), grant.sees("api", "/src/api"), grant.sees("till", "/src/till")
 (True, True, False)
->>> needed_for("files", destructive=True), forbids("read", "files", destructive=True), forbids("admin", "files", destructive=True)
+>>> required_role("files", destructive=True), forbids("read", "files", destructive=True), forbids("admin", "files", destructive=True)
 ('write', True, False)
 """
 
@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 ROLES = ("read", "write", "admin")
-EVERY = "*"
+EVERY_PROJECT = "*"
 """In place of projects: all of them, those of tomorrow included."""
 
 
@@ -36,25 +36,25 @@ class Grant:
     @property
     def sees_all(self) -> bool:
         """Whether no project is hidden from it."""
-        return EVERY in self.projects
+        return EVERY_PROJECT in self.projects
 
     def sees(self, name: str, path: str) -> bool:
         """Whether a project of that name, at that path, exists for it. Letter by letter: no pattern, no folder above."""
         return self.sees_all or name in self.projects or path in self.projects
 
-    def is_over(self, now_s: float) -> bool:
+    def is_expired(self, now_s: float) -> bool:
         """Whether its time has passed."""
         return self.expires_s is not None and now_s >= self.expires_s
 
 
-OWNER = Grant("", "owner", "admin", (EVERY,))
+OWNER = Grant("", "owner", "admin", (EVERY_PROJECT,))
 """Who comes to a server that asks for one token for all, or for none."""
 
 
-def needed_for(touches: str, *, destructive: bool) -> str:
+def required_role(touches: str, *, destructive: bool) -> str:
     """The least role that may use a tool. `call_tool` itself touches nothing: what it reaches is judged for itself.
 
-    >>> [needed_for(touches, destructive=touches == "index") for touches in ("nothing", "anything", "records", "index")]
+    >>> [required_role(touches, destructive=touches == "index") for touches in ("nothing", "anything", "records", "index")]
     ['read', 'read', 'write', 'admin']
     """
     if touches in ("nothing", "anything"):
@@ -64,4 +64,4 @@ def needed_for(touches: str, *, destructive: bool) -> str:
 
 def forbids(role: str, touches: str, *, destructive: bool) -> bool:
     """Whether a tool is beyond a role."""
-    return ROLES.index(role) < ROLES.index(needed_for(touches, destructive=destructive))
+    return ROLES.index(role) < ROLES.index(required_role(touches, destructive=destructive))

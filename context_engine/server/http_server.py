@@ -1,7 +1,7 @@
 """`ctx serve --http`: streamable HTTP for any number of clients, with /health, /ready and /metrics beside it.
 
 It listens on this machine only unless told otherwise, and then asks for a token; the guard stands before every path, and
-behind it a team's doorman. Both eras of the protocol are served at /mcp: the newer one without sessions, the older one with
+behind it a shared's authenticator. Both eras of the protocol are served at /mcp: the newer one without sessions, the older one with
 sessions that end when idle, or without where several servers stand side by side.
 """
 
@@ -35,15 +35,15 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from context_engine.errors import ContextEngineError, HostError, InvalidArgument
 from context_engine.server import bearer_token, connections, logging_bridge, mcp_server, prometheus
 from context_engine.server.client_sessions import SCOPE_KEY
-from context_engine.server.dispatcher import Gate
+from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.server.grants import Grant
-from context_engine.server.message_checks import SESSIONS_MAX, MessageMiddleware, Sessions
-from context_engine.server.origin_check import Guard, Hosts, Refusal
+from context_engine.server.message_checks import SESSIONS_MAX, MessageMiddleware, SessionLimiter
+from context_engine.server.origin_check import AllowedHosts, HttpRefusal, RequestGuard
 from context_engine.server.projects import Projects
-from context_engine.server.serve_options import Options
+from context_engine.server.serve_options import ServeOptions
 from context_engine.server.server_identity import VERSION
-from context_engine.server.shared_server import Team
-from context_engine.server.shutdown import Life, wait_forever
+from context_engine.server.shared_server import SharedServer
+from context_engine.server.shutdown import ShutdownCoordinator, wait_forever
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
@@ -77,49 +77,60 @@ _TROUBLE = {
 }
 
 
-def serve(options: Options, projects: Projects, gate: Gate, life: Life, *, team: Team | None = None) -> None:
-    """Listen, tell where in one line on stderr, serve until a signal ends the process. A `team` brings its own tokens.
+def serve_http(
+    options: ServeOptions,
+    projects: Projects,
+    dispatcher: ToolDispatcher,
+    shutdown: ShutdownCoordinator,
+    *,
+    shared: SharedServer | None = None,
+) -> None:
+    """Listen, tell where in one line on stderr, serve until a signal ends the process. A `shared` brings its own tokens.
 
     Raises: InvalidArgument, HostError before anything is served, with the next step.
     """
-    host, port = address(options.http or "")
-    drain_s, notice_s = seconds_of("--drain", options.drain, DRAIN_S), seconds_of("--notice", options.notice, 0.0)
-    hosts = Hosts(host, tuple(options.http_hosts))
+    host, port = parse_address(options.http or "")
+    drain_s, notice_s = parse_seconds("--drain", options.drain, DRAIN_S), parse_seconds("--notice", options.notice, 0.0)
+    hosts = AllowedHosts(host, tuple(options.http_hosts))
     asked_for = (
-        bearer_token.Token("", team.place)
-        if team
-        else bearer_token.chosen(given=options.http_token, file=options.token_file, is_loopback=hosts.is_loopback)
+        bearer_token.BearerToken("", shared.token_location)
+        if shared
+        else bearer_token.choose_token(given=options.http_token, file=options.token_file, is_loopback=hosts.is_loopback)
     )
-    listening = bound(host, port)
-    logging_bridge.take(gate.log)
+    listening = bind_socket(host, port)
+    logging_bridge.install_bridge(dispatcher.log)
     projects.settle()  # clients come and go and share these projects: none of them is asked for its own
     projects.start()
-    print(f"ctx: serving {url(listening)} (token {asked_for.place})", file=sys.stderr, flush=True)  # noqa: T201
+    print(f"ctx: serving {endpoint_url(listening)} (token {asked_for.location})", file=sys.stderr, flush=True)  # noqa: T201
     names = projects.names if len(projects.names) > 1 else ()
-    server = mcp_server.build(
-        gate, shown=options.shown._replace(projects=names), projects=projects, life=life, team=team
+    server = mcp_server.build_server(
+        dispatcher,
+        selection=options.shown._replace(projects=names),
+        projects=projects,
+        shutdown=shutdown,
+        shared=shared,
     )
-    guarded = application(
-        *(server, gate, projects, Guard(hosts, asked_for.value)),
-        life=life,
-        team=team,
+    guarded = create_application(
+        *(server, dispatcher, projects, RequestGuard(hosts, asked_for.value)),
+        shutdown=shutdown,
+        shared=shared,
         stateless=bool(options.stateless),
     )
-    hosting = hosted(guarded, server, life=life, drain_s=drain_s, notice_s=notice_s)
+    hosting = create_http_server(guarded, server, shutdown=shutdown, timeout_s=drain_s, delay_s=notice_s)
     if hangup := getattr(signal, "SIGHUP", None):
         signal.signal(hangup, hosting.handle_exit)  # uvicorn takes the others itself
     hosting.run(sockets=[listening])
-    life.leave()
+    shutdown.shut_down()
     wait_forever()  # a signal came first and is ending the process
 
 
 # -- where --------------------------------------------------------------------------------------------------------
 
 
-def address(text: str) -> tuple[str, int]:
+def parse_address(text: str) -> tuple[str, int]:
     """`[HOST:]PORT` as host and port; without a host this machine only.
 
-    >>> address("8000"), address(":0"), address("0.0.0.0:80"), address("[::1]:8000")
+    >>> parse_address("8000"), parse_address(":0"), parse_address("0.0.0.0:80"), parse_address("[::1]:8000")
     (('127.0.0.1', 8000), ('127.0.0.1', 0), ('0.0.0.0', 80), ('::1', 8000))
 
     Raises: InvalidArgument.
@@ -133,10 +144,10 @@ def address(text: str) -> tuple[str, int]:
     return "127.0.0.1" if host == "localhost" else host, int(found["port"])
 
 
-def seconds_of(option: str, text: str | None, unsaid: float) -> float:
+def parse_seconds(option: str, text: str | None, unsaid: float) -> float:
     """How long something may take at the end. Raises: InvalidArgument.
 
-    >>> seconds_of("--drain", None, 0.6), seconds_of("--drain", "20", 0.6)
+    >>> parse_seconds("--drain", None, 0.6), parse_seconds("--drain", "20", 0.6)
     (0.6, 20.0)
     """
     try:
@@ -150,7 +161,7 @@ def seconds_of(option: str, text: str | None, unsaid: float) -> float:
     return seconds
 
 
-def bound(host: str, port: int) -> socket.socket:
+def bind_socket(host: str, port: int) -> socket.socket:
     """A listening socket. Raises: HostError, naming the port and the next step."""
     try:
         family, *_, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
@@ -165,7 +176,7 @@ def bound(host: str, port: int) -> socket.socket:
         raise HostError(f"port {port} of {host} {what}", suggestion=next_step) from error
 
 
-def url(listening: socket.socket) -> str:
+def endpoint_url(listening: socket.socket) -> str:
     """Where clients find the protocol."""
     host, port = listening.getsockname()[:2]
     return f"http://{f'[{host}]' if ':' in host else host}:{port}{PATH}"
@@ -174,31 +185,35 @@ def url(listening: socket.socket) -> str:
 # -- what ---------------------------------------------------------------------------------------------------------
 
 
-def application(
+def create_application(
     server: mcp_server.Server[Any],
-    gate: Gate,
+    dispatcher: ToolDispatcher,
     projects: Projects,
-    guard: Guard,
+    guard: RequestGuard,
     *,
-    life: Life | None = None,
-    team: Team | None = None,
+    shutdown: ShutdownCoordinator | None = None,
+    shared: SharedServer | None = None,
     stateless: bool = False,
 ) -> ASGIApp:
-    """The four paths - the protocol, health, ready, metrics - with the guard before them, and a team's doorman.
+    """The four paths - the protocol, health, ready, metrics - with the guard before them, and a shared's authenticator.
 
-    Until its reply is out a request is a call of `life`, so that nobody is cut off in the middle when the server ends.
+    Until its reply is out a request is a call of `shutdown`, so that nobody is cut off in the middle when the server ends.
     """
-    life = life or Life(lambda: None)
+    shutdown = shutdown or ShutdownCoordinator(lambda: None)
 
     def health(_: Request) -> Response:
-        return _health(projects)
+        return _health_response(projects)
 
     def ready(_: Request) -> Response:
-        return _ready(projects, life)
+        return _readiness_response(projects, shutdown)
 
     def metrics(request: Request) -> Response:
-        rows = team.visitors.rows(request.scope[SCOPE_KEY]) if team else {}
-        page = prometheus.told_by_role(rows, VERSION) if team else prometheus.told(gate.metrics.rows(), VERSION)
+        rows = shared.sessions.metrics_by_role(request.scope[SCOPE_KEY]) if shared else {}
+        page = (
+            prometheus.format_metrics_by_role(rows, VERSION)
+            if shared
+            else prometheus.format_metrics(dispatcher.metrics.rows(), VERSION)
+        )
         return Response(page, media_type=prometheus.CONTENT_TYPE)
 
     paths = server.streamable_http_app(
@@ -211,12 +226,12 @@ def application(
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         custom_starlette_routes=[Route("/health", health), Route("/ready", ready), Route("/metrics", metrics)],
     )
-    sessions = None if stateless else Sessions(server.session_manager)
+    sessions = None if stateless else SessionLimiter(server.session_manager)
     checked = MessageMiddleware(paths, path=PATH, bytes_max=BODY_BYTES_MAX, sessions=sessions)
-    return _Guarded(checked, guard, team, life)
+    return _GuardedApp(checked, guard, shared, shutdown)
 
 
-def _health(projects: Projects) -> Response:
+def _health_response(projects: Projects) -> Response:
     """That we live, our version, and how many projects are in which state; no name and no path, since anybody may ask."""
     try:
         told = {"status": "ok", "version": VERSION, "projects": dict(Counter(projects.states().values()))}
@@ -225,25 +240,25 @@ def _health(projects: Projects) -> Response:
     return Response(json.dumps(told), 200 if told["status"] == "ok" else 503, media_type="application/json")
 
 
-def _ready(projects: Projects, life: Life) -> Response:
+def _readiness_response(projects: Projects, shutdown: ShutdownCoordinator) -> Response:
     """Whether requests should be sent here: nothing is opening any more, and something that is open can answer.
 
     No name, no path, no address: anybody may ask. A proxy that asks is also who finds out that a store is back.
     """
     try:
-        counts, engines = Counter(projects.states().values()), projects.opened()
+        counts, engines = Counter(projects.states().values()), projects.open_engines()
     except ContextEngineError:
         counts, engines = Counter(), []
-    reached = {_reached(each) for each in engines}
+    reached = {_describe_store_problem(each) for each in engines}
     is_lost = reached == {STORE_AWAY}
-    is_ready = bool(counts["open"]) and not counts["opening"] and not is_lost and not life.is_ending
+    is_ready = bool(counts["open"]) and not counts["opening"] and not is_lost and not shutdown.is_ending
     told: dict[str, Any] = {"ready": is_ready, "projects": dict(counts)}
     if troubles := sorted(reached - {""}):
         told["reason" if is_lost else "warning"] = "; ".join(troubles)
     return Response(json.dumps(told), 200 if is_ready else 503, media_type="application/json")
 
 
-def _reached(engine: Engine) -> str:
+def _describe_store_problem(engine: Engine) -> str:
     """What is to be said of the store that a project shares with others: nothing when it answers."""
     has_index = engine.has_index()  # asks the store, which then knows its problem
     if not engine.store_problem:
@@ -251,45 +266,51 @@ def _reached(engine: Engine) -> str:
     return STORE_KEPT if has_index else STORE_AWAY
 
 
-class _Guarded:
-    """An application that answers only those whom the guard lets pass, and the doorman of a team where there is one."""
+class _GuardedApp:
+    """An application that answers only those whom the guard lets pass, and the authenticator of a shared where there is one."""
 
-    def __init__(self, app: ASGIApp, guard: Guard, team: Team | None, life: Life) -> None:
+    def __init__(
+        self, app: ASGIApp, guard: RequestGuard, shared: SharedServer | None, shutdown: ShutdownCoordinator
+    ) -> None:
         self._app = app
         self._guard = guard
-        self._team = team
-        self._life = life
+        self._shared = shared
+        self._shutdown = shutdown
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The application's answer, or the refusal."""
-        with self._life.running(threading.Event()) if _is_answered(scope) else nullcontext():
+        with self._shutdown.track(threading.Event()) if _ends_by_itself(scope) else nullcontext():
             await self._answer(scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        who = self._who(scope["path"], Headers(scope=scope), _address(scope)) if scope["type"] == "http" else None
-        if isinstance(who, Refusal):
+        who = (
+            self._authenticate(scope["path"], Headers(scope=scope), _client_address(scope))
+            if scope["type"] == "http"
+            else None
+        )
+        if isinstance(who, HttpRefusal):
             await Response(who.text + "\n", who.status, who.headers, "text/plain")(scope, receive, send)
         else:
-            await self._app({**scope, **_identity(who)} if who else scope, receive, send)
+            await self._app({**scope, **_identity_scope(who)} if who else scope, receive, send)
 
-    def _who(self, path: str, headers: Headers, address: str) -> Grant | Refusal | None:
-        refusal = self._guard.refusal(path, headers)
-        return refusal or (self._team.doorman.who(path, headers, address) if self._team else None)
+    def _authenticate(self, path: str, headers: Headers, address: str) -> Grant | HttpRefusal | None:
+        refusal = self._guard.find_refusal(path, headers)
+        return refusal or (self._shared.authenticator.authenticate(path, headers, address) if self._shared else None)
 
 
-def _is_answered(scope: Scope) -> bool:
+def _ends_by_itself(scope: Scope) -> bool:
     """Whether a request comes to an end by itself: not one that opens a stream for whatever may happen some day."""
     if scope["type"] != "http" or scope["method"] == "GET":
         return False
     return Headers(scope=scope).get("mcp-method") != "subscriptions/listen"
 
 
-def _address(scope: Scope) -> str:
+def _client_address(scope: Scope) -> str:
     """Where a request comes from: what a proxy says, if it is one that uvicorn was told to believe, else its other end."""
     return (scope.get("client") or ("",))[0][:100]
 
 
-def _identity(grant: Grant) -> dict[str, Any]:
+def _identity_scope(grant: Grant) -> dict[str, Any]:
     """What a request carries from here on: its grant, and for the library whose sessions are whose."""
     known = AccessToken(token="", client_id=grant.id, scopes=[grant.role])  # the token itself stays outside
     return {SCOPE_KEY: grant, "user": AuthenticatedUser(known)}
@@ -298,15 +319,15 @@ def _identity(grant: Grant) -> dict[str, Any]:
 # -- how ----------------------------------------------------------------------------------------------------------
 
 
-def hosted(
+def create_http_server(
     guarded: ASGIApp,
     server: mcp_server.Server[Any],
     *,
-    life: Life | None = None,
-    drain_s: float = DRAIN_S,
-    notice_s: float = 0.0,
+    shutdown: ShutdownCoordinator | None = None,
+    timeout_s: float = DRAIN_S,
+    delay_s: float = 0.0,
 ) -> uvicorn.Server:
-    """What serves the application on a socket until SIGINT or SIGTERM, and then finishes the calls of a `life`.
+    """What serves the application on a socket until SIGINT or SIGTERM, and then finishes the calls of a `shutdown`.
 
     For `notice_s` /ready says so; nobody new is let in; what runs has `drain_s`; then open streams are cut off.
     """
@@ -314,7 +335,7 @@ def hosted(
     config = uvicorn.Config(
         guarded,
         # h11 is always there; a faster parser would serve clients that send a request a second no better
-        http=connections.protocol(among),
+        http=connections.protocol_factory(among),
         ws="none",
         lifespan="on",
         log_config=None,
@@ -322,22 +343,22 @@ def hosted(
         server_header=False,
         backlog=ACCEPTED_AT_ONCE,
         timeout_keep_alive=connections.KEEP_ALIVE_S,
-        timeout_graceful_shutdown=drain_s + SENT_S,  # ty: ignore[invalid-argument-type] - parts of a second work as well
+        timeout_graceful_shutdown=timeout_s + SENT_S,  # ty: ignore[invalid-argument-type] - parts of a second work as well
     )
     entry = server.get_request_handler("subscriptions/listen")
     assert entry is not None
     assert isinstance(entry.handler, ListenHandler)
-    return _Server(config, entry.handler, life, drain_s, notice_s, among)
+    return _GracefulServer(config, entry.handler, shutdown, timeout_s, delay_s, among)
 
 
-class _Server(uvicorn.Server):
+class _GracefulServer(uvicorn.Server):
     """uvicorn, which knows nothing of our streams, and waits for ever for a task that does not end."""
 
     def __init__(
         self,
         config: uvicorn.Config,
         streams: ListenHandler,
-        life: Life | None,
+        shutdown: ShutdownCoordinator | None,
         drain_s: float,
         notice_s: float,
         among: connections.Connections,
@@ -345,60 +366,60 @@ class _Server(uvicorn.Server):
         super().__init__(config)
         self._connections = among
         self._streams = streams
-        self._life = life
+        self._shutdown = shutdown
         self._drain_s = drain_s
         self._notice_s = notice_s
         AppStatus.disable_automatic_graceful_drain()  # it would cut off each reply that comes as a stream, at the signal
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, with room for many who wait to be accepted, and for days on which no descriptor is left."""
-        asyncio.get_running_loop().set_exception_handler(self._connections.survive_full)
+        asyncio.get_running_loop().set_exception_handler(self._connections.handle_loop_error)
         await super().startup(sockets)
         for each in sockets or ():
             each.listen(BACKLOG)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Tell those who listen that it is over, then as ever; but nobody waits for a stream on which no call is answered."""
-        if self._life:
-            await self._give_notice(self._life)
-        await self._hear_the_last()
+        if self._shutdown:
+            await self._announce_shutdown(self._shutdown)
+        await self._accept_pending()
         self._streams.close()
-        cutting = asyncio.create_task(self._cut_off())
+        cutting = asyncio.create_task(self._cancel_requests())
         await super().shutdown(sockets)
         cutting.cancel()
 
-    async def _give_notice(self, life: Life) -> None:
+    async def _announce_shutdown(self, shutdown: ShutdownCoordinator) -> None:
         """For a while tell who asks that it will end, and serve on; from then on there is a limit to everything."""
-        life.announce_end()
+        shutdown.announce()
         await asyncio.sleep(self._notice_s)
-        patience = threading.Timer(self._drain_s + SENT_S + WINDING_UP_S, life.leave)
+        patience = threading.Timer(self._drain_s + SENT_S + WINDING_UP_S, shutdown.shut_down)
         patience.daemon = True
         patience.start()
 
-    async def _hear_the_last(self) -> None:
+    async def _accept_pending(self) -> None:
         """Let nobody in any more, and hear those who are: uvicorn hangs up on whoever has not said anything yet."""
         self.server_state.default_headers.append((b"connection", b"close"))
         loop = asyncio.get_running_loop()
-        for connection in [each for server in self.servers for each in _closed(server)]:
-            await loop.connect_accepted_socket(self._protocol, connection)
+        for connection in [each for server in self.servers for each in _stop_listening(server)]:
+            await loop.connect_accepted_socket(self._create_protocol, connection)
         await asyncio.sleep(LET_IN_S)
 
-    def _protocol(self) -> asyncio.Protocol:
+    def _create_protocol(self) -> asyncio.Protocol:
         """What uvicorn makes for each connection."""
         made: Any = self.config.http_protocol_class
         return made(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
 
-    async def _cut_off(self) -> None:
+    async def _cancel_requests(self) -> None:
         """Once the last call is answered, or its time is over: end what is still connected."""
-        if self._life is None:
+        if self._shutdown is None:
             return
-        await asyncio.to_thread(self._life.wait_until_idle, self._drain_s)
+        await asyncio.to_thread(self._shutdown.wait_until_idle, self._drain_s)
         await asyncio.sleep(SENT_S)
         for task in list(self.server_state.tasks):
             task.cancel()
 
 
-def _closed(server: asyncio.Server) -> Iterator[socket.socket]:
+def _stop_listening(server: asyncio.Server) -> Iterator[socket.socket]:
     """Stop listening; those who stood at the door, whom the system would turn away although it has let them in."""
     listening = [each.dup() for each in server.sockets]
     server.close()

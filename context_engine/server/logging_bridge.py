@@ -21,11 +21,11 @@ KINDS_MAX = 1_000
 """Kinds that are counted apart; further ones are counted as one, so that no client can make the table grow."""
 
 
-class Repeats:
+class RepeatFilter:
     """Which lines of a log are kept: the first few of each kind in a minute. Thread-safe.
 
-    >>> repeats = Repeats(lines_max=1)
-    >>> [repeats.take("refused", now_s) for now_s in (0.0, 1.0, 2.0, 61.0)]
+    >>> repeats = RepeatFilter(lines_max=1)
+    >>> [repeats.admit("refused", now_s) for now_s in (0.0, 1.0, 2.0, 61.0)]
     [0, None, None, 2]
     """
 
@@ -34,7 +34,7 @@ class Repeats:
         self._lock = threading.Lock()
         self._kinds: dict[Hashable, tuple[float, int, int]] = {}  # when its window began, lines in it, lines left out
 
-    def take(self, kind: Hashable, now_s: float) -> int | None:
+    def admit(self, kind: Hashable, now_s: float) -> int | None:
         """Return how many lines of this kind were left out before this one; None when it is to be left out itself."""
         with self._lock:
             if kind not in self._kinds and len(self._kinds) >= KINDS_MAX:
@@ -56,18 +56,18 @@ class Repeats:
                 del self._kinds[kind]
 
 
-class Records(logging.Handler):
+class LoggingBridge(logging.Handler):
     """A handler that hands warnings and worse on."""
 
     def __init__(self, log: Callable[[dict[str, Any]], None], *, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(logging.WARNING)
         self._log = log
         self._clock = clock
-        self._repeats = Repeats()
+        self._repeats = RepeatFilter()
 
     def emit(self, record: logging.LogRecord) -> None:
         """One line; a crash is told by its name. Of those of one place in the code some are left out, and counted."""
-        left_out = self._repeats.take((record.pathname, record.lineno), self._clock())
+        left_out = self._repeats.admit((record.pathname, record.lineno), self._clock())
         if left_out is None:
             return
         crash = record.exc_info[1] if record.exc_info else None
@@ -76,6 +76,6 @@ class Records(logging.Handler):
         self._log(line | ({"left_out": left_out} if left_out else {}))
 
 
-def take(log: Callable[[dict[str, Any]], None]) -> None:
+def install_bridge(log: Callable[[dict[str, Any]], None]) -> None:
     """From here on nothing of a library reaches stderr but through the log. Call once, at the start of a server."""
-    logging.basicConfig(handlers=[Records(log)], level=logging.WARNING, force=True)
+    logging.basicConfig(handlers=[LoggingBridge(log)], level=logging.WARNING, force=True)

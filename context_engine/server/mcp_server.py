@@ -26,17 +26,17 @@ from pydantic import ValidationError
 from context_engine import tools
 from context_engine.errors import BugError, CallError, ContextEngineError, FileNotFound, UnknownTool
 from context_engine.server import completions, profiles, prompt_templates, resources
-from context_engine.server.client_roots import asked, forgotten
-from context_engine.server.client_sessions import SCOPE_KEY, Visitors
-from context_engine.server.dispatcher import Gate, Outcome
-from context_engine.server.elicitation import Unanswered, asker
+from context_engine.server.client_roots import forget_roots, settle_projects
+from context_engine.server.client_sessions import SCOPE_KEY, ClientSessions
+from context_engine.server.dispatcher import CallResult, ToolDispatcher
+from context_engine.server.elicitation import ClientInputRequired, create_asker
 from context_engine.server.grants import Grant
-from context_engine.server.profiles import Shown
+from context_engine.server.profiles import ToolSelection
 from context_engine.server.projects import Projects
 from context_engine.server.server_identity import INSTRUCTIONS, NAME, TITLE, VERSION
-from context_engine.server.shared_server import Team
-from context_engine.server.shutdown import Life
-from context_engine.server.worker_threads import Threads
+from context_engine.server.shared_server import SharedServer
+from context_engine.server.shutdown import ShutdownCoordinator
+from context_engine.server.worker_threads import WorkerThreads
 from context_engine.tools import Tool
 
 LIST_TTL_MS = 3_600_000
@@ -55,26 +55,26 @@ RESOURCE_NOT_FOUND = -32002
 Context = ServerRequestContext[Any]
 
 
-def build(
-    gate: Gate,
+def build_server(
+    dispatcher: ToolDispatcher,
     *,
-    shown: Shown | None = None,
+    selection: ToolSelection | None = None,
     projects: Projects | None = None,
-    life: Life | None = None,
-    team: Team | None = None,
+    shutdown: ShutdownCoordinator | None = None,
+    shared: SharedServer | None = None,
 ) -> Server[Any]:
-    """A protocol server over the gate, with no stream yet. `shown` says which tools are listed; the gate's own by default.
+    """A protocol server over the dispatcher, with no stream yet. `shown` says which tools are listed; the dispatcher's own by default.
 
-    With a `team` each request is answered as its token sees the server, and one that came without a grant not at all.
+    With a `shared` each request is answered as its token sees the server, and one that came without a grant not at all.
     """
-    doors = Doors(gate, shown or gate.shown, team.visitors if team else None)
-    answers = _Answers(doors, projects, Threads(life or Life(lambda: None)))
+    views = ServerViews(dispatcher, selection or dispatcher.selection, shared.sessions if shared else None)
+    answers = _RequestHandlers(views, projects, WorkerThreads(shutdown or ShutdownCoordinator(lambda: None)))
     server: Server[Any] = Server(
         NAME,
         version=VERSION,
         title=TITLE,
         instructions=INSTRUCTIONS,
-        cache_hints=dict.fromkeys(LISTS, CacheHint(LIST_TTL_MS, "private" if team else "public")),
+        cache_hints=dict.fromkeys(LISTS, CacheHint(LIST_TTL_MS, "private" if shared else "public")),
         get_tool_input_schema=_schema_of,
         on_list_tools=answers.list_tools,
         on_call_tool=answers.call_tool,
@@ -87,22 +87,22 @@ def build(
         on_subscriptions_listen=ListenHandler(InMemorySubscriptionBus()),
     )
     server.add_request_handler("server/discover", types.RequestParams, partial(_discover, server))
-    server.middleware.append(RequestStateBoundary(_sealing(team), default_audience=NAME))
-    server.middleware.append(partial(_crashes_told, gate))
-    if team:
-        server.middleware.append(partial(_reads_told, doors))
+    server.middleware.append(RequestStateBoundary(_state_security(shared), default_audience=NAME))
+    server.middleware.append(partial(_log_crashes, dispatcher))
+    if shared:
+        server.middleware.append(partial(_log_reads, views))
     if projects is not None:
         server.add_notification_handler(
-            "notifications/roots/list_changed", types.NotificationParams, partial(forgotten, projects)
+            "notifications/roots/list_changed", types.NotificationParams, partial(forget_roots, projects)
         )
     return server
 
 
-def _sealing(team: Team | None) -> RequestStateSecurity:
-    """How what a client carries from one round of a call to the next is sealed: for this process, or for a team's servers."""
-    if team is None:
+def _state_security(shared: SharedServer | None) -> RequestStateSecurity:
+    """How what a client carries from one round of a call to the next is sealed: for this process, or for a shared's servers."""
+    if shared is None:
         return RequestStateSecurity.ephemeral()
-    return RequestStateSecurity(keys=[team.sealing_key], bind_principal=lambda context: grant_of(context).id)
+    return RequestStateSecurity(keys=[shared.sealing_key], bind_principal=lambda context: grant_of(context).id)
 
 
 async def _discover(server: Server[Any], _: Context, __: types.RequestParams) -> types.DiscoverResult:
@@ -120,18 +120,18 @@ async def _discover(server: Server[Any], _: Context, __: types.RequestParams) ->
 # -- tools as the protocol shows them -----------------------------------------------------------------------------
 
 
-def rows() -> list[dict[str, Any]]:
+def tool_rows() -> list[dict[str, Any]]:
     """Every tool in the order of the catalogue, as `profiles.listed` takes them."""
-    return [row(tool) for tool in tools.ALL]
+    return [tool_row(tool) for tool in tools.ALL]
 
 
-def row(tool: Tool) -> dict[str, Any]:
+def tool_row(tool: Tool) -> dict[str, Any]:
     """One tool: as on the wire, what it may change, and its other names."""
-    wire = listed(tool).model_dump(mode="json", by_alias=True, exclude_none=True)
+    wire = wire_tool(tool).model_dump(mode="json", by_alias=True, exclude_none=True)
     return {"tool": wire, "touches": tool.touches, "aliases": list(tool.aliases)}
 
 
-def listed(tool: Tool) -> types.Tool:
+def wire_tool(tool: Tool) -> types.Tool:
     """A tool as `tools/list` shows it."""
     hints = tool.hints
     title = tool.name.replace("_", " ").capitalize()
@@ -151,7 +151,7 @@ def listed(tool: Tool) -> types.Tool:
     )
 
 
-def told(outcome: Outcome) -> types.CallToolResult:
+def tool_result(outcome: CallResult) -> types.CallToolResult:
     """One text block. Unknown tools and what a seed calls malformed are errors of the protocol, all others are replies."""
     error = outcome.error
     if error and tools.is_malformed(error):
@@ -160,14 +160,18 @@ def told(outcome: Outcome) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(type="text", text=reply.text)], is_error=reply.is_error)
 
 
-async def called(
-    gate: Gate, threads: Threads, context: Context, params: types.CallToolRequestParams, name: str = ""
+async def call_tool(
+    dispatcher: ToolDispatcher,
+    threads: WorkerThreads,
+    context: Context,
+    params: types.CallToolRequestParams,
+    name: str = "",
 ) -> types.CallToolResult | types.InputRequiredResult:
     """What a call comes to: its reply, or what the client must ask somebody first. `name` is ours for the tool."""
-    work = partial(gate.call, name or params.name, params.arguments)
+    work = partial(dispatcher.call, name or params.name, params.arguments)
     try:
-        return told(await threads.run(context, work, ask=asker(context, params, gate.mask)))
-    except Unanswered as unanswered:
+        return tool_result(await threads.run(context, work, ask=create_asker(context, params, dispatcher.redact)))
+    except ClientInputRequired as unanswered:
         return unanswered.required
 
 
@@ -183,44 +187,46 @@ def _schema_of(name: str) -> Mapping[str, Any] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
-    """The server as one of those who ask sees it: a gate, the names of several projects, the tools that are listed."""
+class ServerView:
+    """The server as one of those who ask sees it: a dispatcher, the names of several projects, the tools that are listed."""
 
-    gate: Gate
-    named: tuple[str, ...]
+    dispatcher: ToolDispatcher
+    projects: tuple[str, ...]
     tools: list[types.Tool]
 
     @property
-    def shown(self) -> frozenset[str]:
+    def listed_names(self) -> frozenset[str]:
         """The names of the listed tools."""
         return frozenset(tool.name for tool in self.tools)
 
 
-class Doors:
-    """The doors of one server: one for everybody, or one for each grant where a team shares it. Thread-safe."""
+class ServerViews:
+    """The views of one server: one for everybody, or one for each grant where a shared shares it. Thread-safe."""
 
-    def __init__(self, gate: Gate, shown: Shown, visitors: Visitors | None = None) -> None:
+    def __init__(
+        self, dispatcher: ToolDispatcher, shown: ToolSelection, sessions: ClientSessions | None = None
+    ) -> None:
         self._shown = shown
-        self._visitors = visitors
-        self._everybody = _door(gate, shown)
-        self._known: dict[tuple[Grant, tuple[str, ...]], Door] = {}
+        self._sessions = sessions
+        self._everybody = _create_view(dispatcher, shown)
+        self._known: dict[tuple[Grant, tuple[str, ...]], ServerView] = {}
 
-    def of(self, context: Context) -> Door:
-        """The door of a request. Raises: BugError where a request of a team's server came past the doorman."""
-        if self._visitors is None:
+    def for_request(self, context: Context) -> ServerView:
+        """The view of a request. Raises: BugError where a request of a shared's server came past the authenticator."""
+        if self._sessions is None:
             return self._everybody
         grant = grant_of(context)
-        names = self._visitors.seen(grant).names
+        names = self._sessions.projects_of(grant).names
         if (grant, names) not in self._known:
             shown = self._shown._replace(projects=names if len(names) > 1 else ())
-            self._known[grant, names] = _door(self._visitors.gate(grant), shown)
+            self._known[grant, names] = _create_view(self._sessions.dispatcher(grant), shown)
         return self._known[grant, names]
 
 
-def _door(gate: Gate, shown: Shown) -> Door:
-    allowed = [each for each in rows() if each["tool"]["name"] not in gate.off]
-    listed = [types.Tool.model_validate(wire) for wire in profiles.listed(allowed, shown)]
-    return Door(gate, tuple(shown.projects), listed)
+def _create_view(dispatcher: ToolDispatcher, shown: ToolSelection) -> ServerView:
+    allowed = [each for each in tool_rows() if each["tool"]["name"] not in dispatcher.forbidden]
+    listed = [types.Tool.model_validate(wire) for wire in profiles.list_tools(allowed, shown)]
+    return ServerView(dispatcher, tuple(shown.projects), listed)
 
 
 def grant_of(context: Context) -> Grant:
@@ -231,95 +237,101 @@ def grant_of(context: Context) -> Grant:
     return grant
 
 
-class _Answers:
+class _RequestHandlers:
     """What the server answers to each method."""
 
-    def __init__(self, doors: Doors, projects: Projects | None, threads: Threads) -> None:
-        self._doors = doors
+    def __init__(self, views: ServerViews, projects: Projects | None, threads: WorkerThreads) -> None:
+        self._views = views
         self._projects = projects
         self._threads = threads
 
     async def list_tools(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        _one_page(params)
-        return types.ListToolsResult(tools=self._doors.of(context).tools)
+        _check_cursor(params)
+        return types.ListToolsResult(tools=self._views.for_request(context).tools)
 
     async def call_tool(
         self, context: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
-        if (more := await asked(context, params.input_responses, self._projects)) is not None:
+        if (more := await settle_projects(context, params.input_responses, self._projects)) is not None:
             return more
-        return await called(self._doors.of(context).gate, self._threads, context, params)
+        return await call_tool(self._views.for_request(context).dispatcher, self._threads, context, params)
 
     async def list_resources(
         self, context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        _one_page(params)
-        return types.ListResourcesResult(resources=resources.listed(self._doors.of(context).named))
+        _check_cursor(params)
+        return types.ListResourcesResult(resources=resources.list_resources(self._views.for_request(context).projects))
 
     async def list_templates(
         self, context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
-        _one_page(params)
-        return types.ListResourceTemplatesResult(resource_templates=[resources.template(self._doors.of(context).named)])
+        _check_cursor(params)
+        return types.ListResourceTemplatesResult(
+            resource_templates=[resources.file_template(self._views.for_request(context).projects)]
+        )
 
     async def read_resource(
         self, context: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult | types.InputRequiredResult:
-        if (more := await asked(context, params.input_responses, self._projects)) is not None:
+        if (more := await settle_projects(context, params.input_responses, self._projects)) is not None:
             return more
-        gate, uri = self._doors.of(context).gate, str(params.uri)
+        dispatcher, uri = self._views.for_request(context).dispatcher, str(params.uri)
         try:
-            content = await self._threads.run(context, partial(resources.read, gate, uri))
+            content = await self._threads.run(context, partial(resources.read_resource, dispatcher, uri))
         except FileNotFound as error:
-            raise _refusal(gate, error, _not_found_code(context), uri=uri) from None
+            raise _protocol_error(dispatcher, error, _not_found_code(context), uri=uri) from None
         except ContextEngineError as error:
-            raise _refusal(gate, error, uri=uri) from None
+            raise _protocol_error(dispatcher, error, uri=uri) from None
         text = types.TextResourceContents(uri=uri, mime_type=content.mime_type, text=content.text)
         return types.ReadResourceResult(contents=[text])
 
     async def list_prompts(
         self, context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListPromptsResult:
-        _one_page(params)
-        return types.ListPromptsResult(prompts=prompt_templates.listed(self._doors.of(context).named))
+        _check_cursor(params)
+        return types.ListPromptsResult(prompts=prompt_templates.list_prompts(self._views.for_request(context).projects))
 
     async def get_prompt(
         self, context: Context, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult | types.InputRequiredResult:
-        if (more := await asked(context, params.input_responses, self._projects)) is not None:
+        if (more := await settle_projects(context, params.input_responses, self._projects)) is not None:
             return more
-        door = self._doors.of(context)
+        view = self._views.for_request(context)
         write = partial(
-            prompt_templates.written,
-            door.gate,
+            prompt_templates.render_prompt,
+            view.dispatcher,
             params.name,
             params.arguments or {},
-            shown=door.shown,
-            projects=door.named,
+            listed=view.listed_names,
+            projects=view.projects,
         )
         try:
             text = await self._threads.run(context, lambda _: write())
         except ContextEngineError as error:
-            raise _refusal(door.gate, error) from None
+            raise _protocol_error(view.dispatcher, error) from None
         message = types.PromptMessage(role="user", content=types.TextContent(type="text", text=text))
-        return types.GetPromptResult(description=prompt_templates.named(params.name).says, messages=[message])
+        return types.GetPromptResult(
+            description=prompt_templates.find_prompt(params.name).description, messages=[message]
+        )
 
     async def complete(self, context: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
-        door = self._doors.of(context)
-        find = partial(completions.completed, door.gate, params, door.named)
+        view = self._views.for_request(context)
+        find = partial(completions.complete_argument, view.dispatcher, params, view.projects)
         try:
             return types.CompleteResult(completion=await self._threads.run(context, lambda _: find()))
         except ContextEngineError as error:
-            raise _refusal(door.gate, error) from None
+            raise _protocol_error(view.dispatcher, error) from None
 
 
-def _refusal(gate: Gate, error: ContextEngineError, code: int | None = None, **details: str) -> MCPError:
+def _protocol_error(
+    dispatcher: ToolDispatcher, error: ContextEngineError, code: int | None = None, **details: str
+) -> MCPError:
     """An error of ours where the protocol has no reply for it: whose fault it is decides the code."""
     whose = types.INVALID_PARAMS if isinstance(error, CallError) else types.INTERNAL_ERROR
-    return MCPError(code or whose, gate.mask(_sentence(error)), details | {"code": error.code})
+    return MCPError(code or whose, dispatcher.redact(_sentence(error)), details | {"code": error.code})
 
 
-def _one_page(params: types.PaginatedRequestParams | None) -> None:
+def _check_cursor(params: types.PaginatedRequestParams | None) -> None:
     """Every list of ours has one page, so a cursor is none of ours."""
     if params is not None and params.cursor:
         raise MCPError(types.INVALID_PARAMS, "unknown cursor: the list has one page")
@@ -333,7 +345,7 @@ def _sentence(error: ContextEngineError) -> str:
     return f"{error.message}. {error.suggestion}".strip()
 
 
-async def _reads_told(doors: Doors, ctx: Context, call_next: CallNext) -> HandlerResult:
+async def _log_reads(views: ServerViews, ctx: Context, call_next: CallNext) -> HandlerResult:
     """Middleware: what is read other than by a tool leaves a line of the audit log as well."""
     if ctx.method not in READS:
         return await call_next(ctx)
@@ -344,26 +356,31 @@ async def _reads_told(doors: Doors, ctx: Context, call_next: CallNext) -> Handle
         failure = str((error.error.data or {}).get("code", error.error.code))
         raise
     finally:
-        line = {"event": "read", "method": ctx.method, "project": project_in(ctx.method, ctx.params), "ok": not failure}
+        line = {
+            "event": "read",
+            "method": ctx.method,
+            "project": requested_project(ctx.method, ctx.params),
+            "ok": not failure,
+        }
         took = {"ms": round((time.perf_counter() - started) * 1000, 2)}
-        doors.of(ctx).gate.log(line | ({"error": failure} if failure else {}) | took)
+        views.for_request(ctx).dispatcher.log(line | ({"error": failure} if failure else {}) | took)
 
 
-def project_in(method: str, params: Mapping[str, Any] | None) -> str:
+def requested_project(method: str, params: Mapping[str, Any] | None) -> str:
     """The project that a request names where it is no call of a tool; empty when it names none.
 
-    >>> project_in("resources/read", {"uri": "ctx://status?project=web"}), project_in("prompts/get", {"name": "find"})
+    >>> requested_project("resources/read", {"uri": "ctx://status?project=web"}), requested_project("prompts/get", {"name": "find"})
     ('web', '')
     """
     given = params or {}
     if method == "resources/read":
-        return resources.project_in(str(given.get("uri", "")))
+        return resources.project_in_uri(str(given.get("uri", "")))
     holder = given.get("context") if method == "completion/complete" else given
     named = holder.get("arguments") if isinstance(holder, Mapping) else None
     return str(named.get("project", "")) if isinstance(named, Mapping) else ""
 
 
-async def _crashes_told(gate: Gate, ctx: Context, call_next: CallNext) -> HandlerResult:
+async def _log_crashes(dispatcher: ToolDispatcher, ctx: Context, call_next: CallNext) -> HandlerResult:
     """Middleware: what no handler foresaw is one line of the log, and to the client an error without our insides."""
     try:
         return await call_next(ctx)
@@ -372,7 +389,7 @@ async def _crashes_told(gate: Gate, ctx: Context, call_next: CallNext) -> Handle
     except Exception as crash:  # noqa: BLE001 - the server must outlive a defect in any handler, and say so
         last = traceback.extract_tb(crash.__traceback__)[-1]
         at = f"{last.filename}:{last.lineno} in {last.name}"
-        gate.log({"event": "crash", "method": ctx.method, "ok": False, "error": repr(crash), "at": at})
+        dispatcher.log({"event": "crash", "method": ctx.method, "ok": False, "error": repr(crash), "at": at})
         raise MCPError(
             types.INTERNAL_ERROR, f"{ctx.method} failed; this is a defect of ours, told in the log on stderr"
         ) from None

@@ -16,7 +16,7 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from context_engine.server.framing import INVALID_REQUEST, heard, refusal, repeated
+from context_engine.server.framing import INVALID_REQUEST, duplicate_id_reply, error_reply, parse_line
 
 SESSIONS_MAX = 500
 """Sessions of the older era at once; each holds some 50 KB and a task. Agents open one and keep it."""
@@ -25,7 +25,7 @@ SESSIONS_A_TOKEN_MAX = 100
 SESSION_HEADER = "mcp-session-id"
 
 
-class Sessions:
+class SessionLimiter:
     """The sessions of a server: where a token has as many as it may have, its longest unused one ends for a new one.
 
     Its client is told that it is over (404), and opens another, as the protocol wants. Where the server is full, the token
@@ -71,7 +71,7 @@ class Sessions:
 class MessageMiddleware:
     """Hands on what is one message whose id is not under way; answers the rest."""
 
-    def __init__(self, app: ASGIApp, *, path: str, bytes_max: int, sessions: Sessions | None = None) -> None:
+    def __init__(self, app: ASGIApp, *, path: str, bytes_max: int, sessions: SessionLimiter | None = None) -> None:
         """`path` is where the protocol is served; `sessions` where there are some."""
         self._app = app
         self._path = path
@@ -88,11 +88,11 @@ class MessageMiddleware:
         if body is None:
             await Response("Payload too large\n", 413, media_type="text/plain")(scope, receive, send)
             return
-        message, trouble = heard(body) if body.strip() else (None, None)
+        message, trouble = parse_line(body) if body.strip() else (None, None)
         if trouble:
-            await _refused(trouble)(scope, receive, send)
+            await _error_response(trouble)(scope, receive, send)
             return
-        await self._hand_on(message or {}, scope, _replayed(body, receive), send)
+        await self._hand_on(message or {}, scope, _replay_body(body, receive), send)
 
     async def _hand_on(self, message: dict[str, Any], scope: Scope, receive: Receive, send: Send) -> None:
         """Let a message be answered, unless its id is under way or there is no room for the session that it opens."""
@@ -100,14 +100,14 @@ class MessageMiddleware:
         opens = session is None and message.get("method") == "initialize"
         if opens and self._sessions and not await self._sessions.make_room(scope):
             text = "too many sessions are open, and a request of each is under way: end one, or try again later"
-            await _refused(refusal(INVALID_REQUEST, text, message), 503)(scope, receive, send)
+            await _error_response(error_reply(INVALID_REQUEST, text, message), 503)(scope, receive, send)
             return
         if session is None or "method" not in message or "id" not in message:
             await self._app(scope, receive, send)
             return
         name = (session, str(message["id"]))  # the library keeps them as texts: 7 and "7" are one to it
         if name in self._under_way:
-            await _refused(repeated(message))(scope, receive, send)
+            await _error_response(duplicate_id_reply(message))(scope, receive, send)
             return
         self._under_way.add(name)
         try:
@@ -134,7 +134,7 @@ class MessageMiddleware:
                 return b"".join(parts)
 
 
-def _replayed(body: bytes, receive: Receive) -> Receive:
+def _replay_body(body: bytes, receive: Receive) -> Receive:
     """A receive that gives the body once more, whole, and then what comes behind it."""
     left: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
@@ -144,5 +144,5 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
     return replay
 
 
-def _refused(reply: dict[str, Any], status: int = 400) -> Response:
+def _error_response(reply: dict[str, Any], status: int = 400) -> Response:
     return Response(json.dumps(reply), status, media_type="application/json")

@@ -26,7 +26,7 @@ SHARES = (50, 95, 99)
 
 
 @dataclass(slots=True)
-class _Row:
+class _ToolCounts:
     """One tool."""
 
     calls: int = 0
@@ -45,7 +45,7 @@ class Metrics:
     def __init__(self, within: Metrics | None = None) -> None:
         self._lock = threading.Lock()
         self._within = within
-        self._rows: dict[str, _Row] = {}
+        self._rows: dict[str, _ToolCounts] = {}
 
     def add(self, tool: str, ms: float, error: str = "", *, slow: bool = False) -> None:
         """Count one call of a tool; `error` is its code, empty when all went well."""
@@ -53,7 +53,7 @@ class Metrics:
             self._within.add(tool, ms, error, slow=slow)
         bucket = int(math.log(max(ms, LEAST_MS) / LEAST_MS, STEP))
         with self._lock:
-            row = self._rows.setdefault(tool, _Row())
+            row = self._rows.setdefault(tool, _ToolCounts())
             row.calls += 1
             row.ok += not error
             row.slow += slow
@@ -62,21 +62,21 @@ class Metrics:
             row.buckets[min(bucket, BUCKETS - 1)] += 1
             row.longest_ms = max(row.longest_ms, ms)
 
-    def add_masked(self, tool: str, count: int) -> None:
+    def add_redacted(self, tool: str, count: int) -> None:
         """Count secrets that were masked in what a tool, or something else that speaks, sent out."""
         if self._within is not None:
-            self._within.add_masked(tool, count)
+            self._within.add_redacted(tool, count)
         with self._lock:
-            self._rows.setdefault(tool, _Row()).masked += count
+            self._rows.setdefault(tool, _ToolCounts()).masked += count
 
     def rows(self) -> dict[str, dict[str, Any]]:
         """Tool -> its counts, errors by code, and p50, p95 and p99 in milliseconds; most called first."""
         with self._lock:
             ordered = sorted(self._rows.items(), key=lambda pair: (-pair[1].calls, pair[0]))
-            return {tool: _told(row) for tool, row in ordered}
+            return {tool: _format_row(row) for tool, row in ordered}
 
 
-def _told(row: _Row) -> dict[str, Any]:
+def _format_row(row: _ToolCounts) -> dict[str, Any]:
     """The row as it is shown; counts of what should not happen only when it did."""
     told: dict[str, Any] = {"calls": row.calls, "ok": row.ok}
     if row.errors:
@@ -86,7 +86,7 @@ def _told(row: _Row) -> dict[str, Any]:
     return told | {"total_ms": round(row.total_ms, 2)} | {f"p{each}_ms": _quantile(row, each / 100) for each in SHARES}
 
 
-def _quantile(row: _Row, share: float) -> float:
+def _quantile(row: _ToolCounts, share: float) -> float:
     """The middle of the bucket in which that share of the calls is reached, never above the longest call."""
     wanted, seen = share * row.calls, 0
     for number, count in enumerate(row.buckets):

@@ -4,10 +4,10 @@ A page in a browser can reach a server on this machine by a name of its own that
 request carries that name in `Host`, and the page in `Origin`; a client that is no browser sends no `Origin`. A page may
 ask the server that it came from, by name and port, and no other.
 
->>> guard = Guard(Hosts("127.0.0.1"), token="s3cret")
->>> guard.refusal("/mcp", {"host": "evil.example:8000"}).status, guard.refusal("/mcp", {"host": "localhost:8000"}).status
+>>> guard = RequestGuard(AllowedHosts("127.0.0.1"), token="s3cret")
+>>> guard.find_refusal("/mcp", {"host": "evil.example:8000"}).status, guard.find_refusal("/mcp", {"host": "localhost:8000"}).status
 (421, 401)
->>> guard.refusal("/mcp", {"host": "localhost:8000", "authorization": "Bearer s3cret"}) is None
+>>> guard.find_refusal("/mcp", {"host": "localhost:8000", "authorization": "Bearer s3cret"}) is None
 True
 """
 
@@ -29,7 +29,7 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class HttpRefusal:
     """An HTTP answer instead of the one that was asked for; `headers` besides the usual ones."""
 
     status: int
@@ -38,7 +38,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Hosts:
+class AllowedHosts:
     """The names a server may be called by: those of this machine, the address it is bound to, and those it was given."""
 
     bound: str
@@ -47,17 +47,20 @@ class Hosts:
     @property
     def is_loopback(self) -> bool:
         """Whether only this machine can reach it."""
-        return self.bound == "localhost" or _is(self.bound, "is_loopback")
+        return self.bound == "localhost" or _has_ip_property(self.bound, "is_loopback")
 
     def allows(self, host: str) -> bool:
         """Whether a `Host` header, port and all, names this server.
 
         Bound to every address, any address in figures is one of its own: no name server can be made to lie about it.
         """
-        name = name_of(host)
+        name = host_name(host)
         if name in {*NAMES_OF_THIS_MACHINE, self.bound.lower(), *(each.lower() for each in self.others)}:
             return True
-        return bool(name) and (_is(name, "is_loopback") or (_is(self.bound, "is_unspecified") and _is(name, "version")))
+        return bool(name) and (
+            _has_ip_property(name, "is_loopback")
+            or (_has_ip_property(self.bound, "is_unspecified") and _has_ip_property(name, "version"))
+        )
 
     def allows_origin(self, origin: str, host: str) -> bool:
         """Whether an `Origin` header names a page of this server itself: at the name and port of `Host`, or a name it was given.
@@ -68,42 +71,42 @@ class Hosts:
         if page is None:
             return False
         port = DEFAULT_PORTS[page[1].lower()]
-        is_same = (name_of(page[2]), port_of(page[2], port)) == (name_of(host), port_of(host, port))
-        return name_of(page[2]) in {each.lower() for each in self.others} or (is_same and self.allows(host))
+        is_same = (host_name(page[2]), host_port(page[2], port)) == (host_name(host), host_port(host, port))
+        return host_name(page[2]) in {each.lower() for each in self.others} or (is_same and self.allows(host))
 
 
 @dataclass(frozen=True, slots=True)
-class Guard:
+class RequestGuard:
     """The door of one server; an empty `token` asks for none."""
 
-    hosts: Hosts
+    hosts: AllowedHosts
     token: str = ""
 
-    def refusal(self, path: str, headers: Mapping[str, str]) -> Refusal | None:
+    def find_refusal(self, path: str, headers: Mapping[str, str]) -> HttpRefusal | None:
         """Why a request is not served, or None. Header names are in lower case."""
         if not self.hosts.allows(headers.get("host", "")):
-            return Refusal(421, "This server is not called by that name; --http-host adds one.")
+            return HttpRefusal(421, "This server is not called by that name; --http-host adds one.")
         if "origin" in headers and not self.hosts.allows_origin(headers["origin"], headers["host"]):
-            return Refusal(403, "Pages of other origins may not use this server.")
-        if not self.token or path in OPEN_PATHS or self._is_shown(headers.get("authorization", "")):
+            return HttpRefusal(403, "Pages of other origins may not use this server.")
+        if not self.token or path in OPEN_PATHS or self._has_token(headers.get("authorization", "")):
             return None
         given = ', error="invalid_token"' if "authorization" in headers else ""
         text = (
             "Send the header `Authorization: Bearer <token>`; `ctx serve --http` said at its start where the token is."
         )
-        return Refusal(401, text, {"www-authenticate": f'Bearer realm="ctx"{given}'})
+        return HttpRefusal(401, text, {"www-authenticate": f'Bearer realm="ctx"{given}'})
 
-    def _is_shown(self, authorization: str) -> bool:
+    def _has_token(self, authorization: str) -> bool:
         """Whether the header carries our token; the time it takes to see that tells nothing of where they differ."""
         scheme, _, given = authorization.partition(" ")
         same = hmac.compare_digest(given.strip().encode("utf-8", "replace"), self.token.encode())
         return scheme.lower() == "bearer" and same
 
 
-def name_of(host: str) -> str:
+def host_name(host: str) -> str:
     """The name in a `Host` header in its plainest spelling; empty when it is none.
 
-    >>> name_of("LOCALHOST.:8000"), name_of("[0:0:0:0:0:0:0:1]:80"), name_of("a@b"), name_of("")
+    >>> host_name("LOCALHOST.:8000"), host_name("[0:0:0:0:0:0:0:1]:80"), host_name("a@b"), host_name("")
     ('localhost', '::1', '', '')
     """
     found = _HOST.fullmatch(host)
@@ -117,17 +120,17 @@ def name_of(host: str) -> str:
         return ""
 
 
-def port_of(host: str, default: int) -> int:
+def host_port(host: str, default: int) -> int:
     """The port in a `Host` header, or the default of its scheme.
 
-    >>> port_of("[::1]:8000", 80), port_of("localhost", 443)
+    >>> host_port("[::1]:8000", 80), host_port("localhost", 443)
     (8000, 443)
     """
     after = host.rpartition("]")[2].rpartition(":")[2] if ":" in host.rpartition("]")[2] else ""
     return int(after) if after.isdecimal() else default
 
 
-def _is(address: str, what: str) -> bool:
+def _has_ip_property(address: str, what: str) -> bool:
     """What the library says of an address in figures; nothing of a name."""
     try:
         return bool(getattr(ipaddress.ip_address(address), what))

@@ -1,7 +1,7 @@
 """`ctx serve --otel`: spans of the calls for OpenTelemetry, sent to where its own variables (`OTEL_...`) say. Off by default.
 
 The protocol library makes a span of each message, under the trace that the client names. Here they get an exporter, and what
-only the gate knows: the tool that ran, its project, its error, whose token it was. Neither arguments nor texts are in them.
+only the dispatcher knows: the tool that ran, its project, its error, whose token it was. Neither arguments nor texts are in them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
     from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
-TOLD = ("tool", "via", "project", "token", "role", "error", "ms", "chars")
+SPAN_FIELDS = ("tool", "via", "project", "token", "role", "error", "ms", "chars")
 """What of a line of the log a span takes over."""
 OF_THE_LIBRARY = frozenset(
     "mcp.method.name mcp.protocol.version jsonrpc.request.id gen_ai.operation.name gen_ai.tool.name gen_ai.prompt.name "
@@ -30,7 +30,7 @@ FLUSH_MS = 400
 Log = Callable[[dict[str, Any]], None]
 
 
-class Spans:
+class TraceExporter:
     """An exporter of spans, at work until it is closed."""
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class Spans:
             ) from None
         named = {"service.name": os.environ.get("OTEL_SERVICE_NAME", NAME), "service.version": VERSION}
         self._provider = TracerProvider(resource=Resource.create(named))
-        self._provider.add_span_processor(BatchSpanProcessor(_bare_only(OTLPSpanExporter())))
+        self._provider.add_span_processor(BatchSpanProcessor(_strip_exported(OTLPSpanExporter())))
         trace.set_tracer_provider(self._provider)
 
     def close(self) -> None:
@@ -56,39 +56,39 @@ class Spans:
         self._provider.force_flush(FLUSH_MS)
 
 
-def noted(log: Log) -> Log:
+def add_span_attributes(log: Log) -> Log:
     """A log that also tells the span of the call that it is about."""
     from opentelemetry.trace import get_current_span
 
     def tell(line: dict[str, Any]) -> None:
         if line.get("event") in ("call", "read"):
-            get_current_span().set_attributes(attributes(line))
+            get_current_span().set_attributes(span_attributes(line))
         log(line)
 
     return tell
 
 
-def attributes(line: Mapping[str, Any]) -> dict[str, Any]:
+def span_attributes(line: Mapping[str, Any]) -> dict[str, Any]:
     """What a span is told of a line of the log.
 
-    >>> attributes({"event": "call", "tool": "trace", "ok": False, "error": "NOT_INDEXED", "trace": "..."})
+    >>> span_attributes({"event": "call", "tool": "trace", "ok": False, "error": "NOT_INDEXED", "trace": "..."})
     {'ctx.tool': 'trace', 'ctx.error': 'NOT_INDEXED'}
     """
-    return {f"ctx.{key}": line[key] for key in TOLD if key in line}
+    return {f"ctx.{key}": line[key] for key in SPAN_FIELDS if key in line}
 
 
-def _bare_only(exporter: SpanExporter) -> SpanExporter:
+def _strip_exported(exporter: SpanExporter) -> SpanExporter:
     """The same exporter, to which nothing comes but bare spans."""
     send = exporter.export
 
     def send_bare(spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        return send([bare(span) for span in spans])
+        return send([strip_span(span) for span in spans])
 
     exporter.export = send_bare
     return exporter
 
 
-def bare(span: ReadableSpan) -> ReadableSpan:
+def strip_span(span: ReadableSpan) -> ReadableSpan:
     """A span as it may leave: the words of an error name files and arguments, so that its code is all that is told of it."""
     from opentelemetry.sdk.trace import ReadableSpan
     from opentelemetry.trace import Status

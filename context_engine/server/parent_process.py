@@ -14,7 +14,7 @@ from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 
-Process = namedtuple("Process", "pid parent started arguments")  # noqa: PYI024 - annotations need `typing`
+ProcessInfo = namedtuple("ProcessInfo", "pid parent started arguments")  # noqa: PYI024 - annotations need `typing`
 """`started` is whatever the system says, only to be compared; `arguments` its command line."""
 
 EVERY_S = 1.0
@@ -39,7 +39,7 @@ PS_WORDS_MIN = 8
 """State, parent, a date of five words, and a command."""
 
 
-def nearest(ancestors: Iterable[Process]) -> Process | None:
+def find_client(ancestors: Iterable[ProcessInfo]) -> ProcessInfo | None:
     """The first that is no wrapper; None when there is none below the first process of the system."""
     return next((one for one in ancestors if one.pid > 1 and not is_wrapper(one.arguments)), None)
 
@@ -52,7 +52,7 @@ def is_wrapper(arguments: Sequence[str]) -> bool:
     >>> is_wrapper(["python3.12", "-m", "pipx", "run"]), is_wrapper(["python3", "agent.py"])
     (True, False)
     """
-    words = [_program(word) for word in arguments]
+    words = [_program_name(word) for word in arguments]
     if not words or words[0].lstrip("-") in (*SHELLS, *LAUNCHERS):
         return True
     if words[0] not in INTERPRETERS and not words[0].startswith("python3."):
@@ -61,25 +61,25 @@ def is_wrapper(arguments: Sequence[str]) -> bool:
     return script in LAUNCHERS
 
 
-def ancestors(pid: int) -> Iterator[Process]:
+def list_ancestors(pid: int) -> Iterator[ProcessInfo]:
     """The parent of a process, its parent, and so on, as far as this user may look."""
-    one = look(pid)
+    one = read_process(pid)
     for _ in range(ANCESTORS_MAX):
         if one is None or one.parent < 1:
             return
-        one = look(one.parent)
+        one = read_process(one.parent)
         if one is not None:
             yield one
 
 
-def look(pid: int) -> Process | None:
+def read_process(pid: int) -> ProcessInfo | None:
     """A process as it is now; None when there is none, or when the system does not say."""
     if os.path.isdir("/proc/self"):
-        return _look_in_proc(pid)
-    return _look_with_ps(pid) if os.name == "posix" else None
+        return _read_proc(pid)
+    return _read_ps(pid) if os.name == "posix" else None
 
 
-class Watch:
+class ParentWatcher:
     """Calls `gone`, once, when whoever started this process does not live any more."""
 
     def __init__(self, gone: Callable[[], None]) -> None:
@@ -93,18 +93,18 @@ class Watch:
         threading.Thread(target=self._watch, name="parent", daemon=True).start()
 
     def _watch(self) -> None:
-        watched = nearest(ancestors(os.getpid()))
+        watched = find_client(list_ancestors(os.getpid()))
         if watched is None:
             return
         self._woken.wait(EVERY_S)  # what follows imports something, and the first reply comes before
-        _ask_for_hint()
-        while (now := look(watched.pid)) is not None and now.started == watched.started:
+        _request_death_signal()
+        while (now := read_process(watched.pid)) is not None and now.started == watched.started:
             self._woken.wait(EVERY_S)
             self._woken.clear()
         self._gone()
 
 
-def _ask_for_hint() -> None:
+def _request_death_signal() -> None:
     """Let Linux send a signal when our parent ends. It also sends it when only the thread that started us does.
 
     So the signal says no more than "look now", and it is one that is ignored where nobody listens.
@@ -117,7 +117,7 @@ def _ask_for_hint() -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(getattr(signal, HINT)))
 
 
-def _look_in_proc(pid: int) -> Process | None:
+def _read_proc(pid: int) -> ProcessInfo | None:
     """From the files of Linux."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
@@ -127,10 +127,10 @@ def _look_in_proc(pid: int) -> Process | None:
     except OSError:
         return None
     state, parent, started = status[0], int(status[1]), status[19].decode()
-    return None if state in DEAD else Process(pid, parent, started, arguments)
+    return None if state in DEAD else ProcessInfo(pid, parent, started, arguments)
 
 
-def _look_with_ps(pid: int) -> Process | None:
+def _read_ps(pid: int) -> ProcessInfo | None:
     """From the command that every Unix has."""
     import subprocess  # some milliseconds, and only where there is no /proc
 
@@ -147,13 +147,13 @@ def _look_with_ps(pid: int) -> Process | None:
     words = told.split()
     if len(words) < PS_WORDS_MIN or words[0][:1].encode() in DEAD:
         return None
-    return Process(pid, int(words[1]), " ".join(words[2:7]), tuple(words[7:]))
+    return ProcessInfo(pid, int(words[1]), " ".join(words[2:7]), tuple(words[7:]))
 
 
-def _program(word: str) -> str:
+def _program_name(word: str) -> str:
     r"""The name of a program without folder and suffix.
 
-    >>> _program("/usr/bin/env"), _program(r"C:\x\UVX.EXE")
+    >>> _program_name("/usr/bin/env"), _program_name(r"C:\x\UVX.EXE")
     ('env', 'uvx')
     """
     return word.replace("\\", "/").rpartition("/")[2].lower().removesuffix(".exe")

@@ -1,7 +1,7 @@
 """PURE. Which tools a client is shown: profiles that add up, single tools, what is left out, read-only.
 
 A client pays for every listed tool in each request, so the default lists a few. What is not listed can still be called,
-by its name or through `call_tool`; what is left out or would write under read-only is refused by the gate.
+by its name or through `call_tool`; what is left out or would write under read-only is refused by the dispatcher.
 
 Nothing is imported here but what every interpreter has loaded already: the answer to the first request waits for it.
 """
@@ -58,101 +58,101 @@ PROFILES: Mapping[str, tuple[str, ...]] = {
 """Profile -> the tools it lists. Tools of a later release have their place already and are listed once they exist."""
 
 
-ACROSS = frozenset(
+MULTI_PROJECT_TOOLS = frozenset(
     ("codebase_retrieval", "semantic_search", "search_files", "find_symbol", "get_context_for_prompt", "context_search")
 )
 """The tools that can be asked of several projects at once; of the others a call must say which one is meant."""
-EVERY = "*"
+EVERY_PROJECT = "*"
 """In place of a project's name: all of them."""
 
-OPTIONS = namedtuple(  # noqa: PYI024 - no annotations: see above
-    "OPTIONS", "profiles tools exclude read_only projects", defaults=(("core",), (), (), False, ())
+_ToolSelectionFields = namedtuple(  # noqa: PYI024 - no annotations: see above
+    "_ToolSelectionFields", "profiles tools exclude read_only projects", defaults=(("core",), (), (), False, ())
 )
 
 
-class Shown(OPTIONS):
+class ToolSelection(_ToolSelectionFields):
     """How the server was started: `tools` are listed besides those of the profiles, `exclude` goes before both.
 
     `projects` are the names of the open projects; a single one needs no name.
 
-    >>> Shown(read_only=True)
-    Shown(profiles=('core',), tools=(), exclude=(), read_only=True, projects=())
+    >>> ToolSelection(read_only=True)
+    ToolSelection(profiles=('core',), tools=(), exclude=(), read_only=True, projects=())
     """
 
     __slots__ = ()
 
-    def names(self, name: str) -> bool:
+    def mentions(self, name: str) -> bool:
         """Whether a profile or `--tools` says this name."""
         said = name in self.tools or any(name in PROFILES[profile] for profile in self.profiles)
         return said and name not in self.exclude
 
     def lists(self, name: str) -> bool:
         """Whether the tool of this name is listed. `all` lists those it does not know, too."""
-        return self.names(name) or ("all" in self.profiles and name not in self.exclude)
+        return self.mentions(name) or ("all" in self.profiles and name not in self.exclude)
 
 
-def listed(rows: Iterable[Mapping[str, Any]], shown: Shown) -> list[dict[str, Any]]:
+def list_tools(rows: Iterable[Mapping[str, Any]], selection: ToolSelection) -> list[dict[str, Any]]:
     """The tools of `tools/list`, in the order of the rows; a name of another tool comes right after it.
 
     A row is `{"tool": <as on the wire>, "touches": <what it may change>, "aliases": [<other names>]}`.
     """
-    told = []
+    tools = []
     for row in rows:
         wire = dict(row["tool"])
-        if refusal(shown, wire["name"], str(row["touches"]), destructive=_destructive(wire)):
+        if find_forbidding_option(selection, wire["name"], str(row["touches"]), destructive=_is_destructive(wire)):
             continue
-        told += [wire] if shown.lists(wire["name"]) else []
-        told += [_also(wire, alias) for alias in row.get("aliases", ()) if shown.names(alias)]
-    return [_with_project(wire, shown.projects) for wire in told]
+        tools += [wire] if selection.lists(wire["name"]) else []
+        tools += [_alias_tool(wire, alias) for alias in row.get("aliases", ()) if selection.mentions(alias)]
+    return [_add_project_parameter(wire, selection.projects) for wire in tools]
 
 
-def refusal(shown: Shown, name: str, touches: str, *, destructive: bool) -> str:
+def find_forbidding_option(selection: ToolSelection, name: str, touches: str, *, destructive: bool) -> str:
     """The option that forbids a tool, or nothing. Rebuilding the index is no writing; deleting it is.
 
-    >>> refusal(Shown(read_only=True), "write_file", "files", destructive=True)
+    >>> find_forbidding_option(ToolSelection(read_only=True), "write_file", "files", destructive=True)
     '--read-only'
     """
-    if name in shown.exclude:
+    if name in selection.exclude:
         return "--exclude-tools"
     writes = touches in ("files", "records") or (touches == "index" and destructive)
-    return "--read-only" if shown.read_only and writes else ""
+    return "--read-only" if selection.read_only and writes else ""
 
 
-def problem(shown: Shown) -> str:
+def find_unknown_name(selection: ToolSelection) -> str:
     """What is wrong with the names of profiles and tools, with the nearest right one; nothing when all are known.
 
-    >>> problem(Shown(profiles=("coer",)))
+    >>> find_unknown_name(ToolSelection(profiles=("coer",)))
     'no profile is called coer; did you mean core?'
     """
-    for name in shown.profiles:
+    for name in selection.profiles:
         if name not in PROFILES:
-            return _unknown("profile", name, tuple(PROFILES))
-    for name in (*shown.tools, *shown.exclude):
+            return _describe_unknown("profile", name, tuple(PROFILES))
+    for name in (*selection.tools, *selection.exclude):
         if name not in PROFILES["all"] and name not in ALIASES:
-            return _unknown("tool", name, (*PROFILES["all"], *ALIASES))
+            return _describe_unknown("tool", name, (*PROFILES["all"], *ALIASES))
     return ""
 
 
-def _destructive(wire: Mapping[str, Any]) -> bool:
+def _is_destructive(wire: Mapping[str, Any]) -> bool:
     annotations = wire.get("annotations")
     return isinstance(annotations, Mapping) and bool(annotations.get("destructiveHint"))
 
 
-def _also(wire: Mapping[str, Any], alias: str) -> dict[str, Any]:
+def _alias_tool(wire: Mapping[str, Any], alias: str) -> dict[str, Any]:
     """The same tool under another name; what it does in detail stands with the first one."""
     first_sentence = wire["description"].split(". ")[0].rstrip(".")
     return {**wire, "name": alias, "description": f"{first_sentence}. The same as {wire['name']}."}
 
 
-def _with_project(wire: dict[str, Any], projects: Sequence[str]) -> dict[str, Any]:
+def _add_project_parameter(wire: dict[str, Any], projects: Sequence[str]) -> dict[str, Any]:
     """With a parameter that names the project, where there are several: which one is meant cannot be guessed."""
     schema = wire["inputSchema"]
     if len(projects) < 2 or not isinstance(schema, Mapping):
         return wire
-    across = wire["name"] in ACROSS
+    across = wire["name"] in MULTI_PROJECT_TOOLS
     which = {
         "type": "string",
-        "enum": [*projects, EVERY] if across else list(projects),
+        "enum": [*projects, EVERY_PROJECT] if across else list(projects),
         "description": "Which project; none: all." if across else "Which project.",
     }
     required = [*schema.get("required", ())] if across else ["project", *schema.get("required", ())]
@@ -162,7 +162,7 @@ def _with_project(wire: dict[str, Any], projects: Sequence[str]) -> dict[str, An
     }
 
 
-def _unknown(noun: str, name: str, known: Sequence[str]) -> str:
+def _describe_unknown(noun: str, name: str, known: Sequence[str]) -> str:
     import difflib  # only a start that fails pays for it
 
     close = difflib.get_close_matches(name, known, 1, 0.6)

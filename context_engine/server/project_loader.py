@@ -20,16 +20,16 @@ READ_AFTER_S = 5.0
 """Loading a model takes a second of work, which the first answers can do without."""
 
 
-class Opening:
+class ProjectLoader:
     """An Engine that is, or will be, open. `start` returns at once; `engine` waits for the outcome."""
 
     def __init__(
-        self, root: str | Path, *, log: Callable[[dict[str, Any]], None], follow: bool = True, apart: bool = False
+        self, root: str | Path, *, log: Callable[[dict[str, Any]], None], follow: bool = True, isolated: bool = False
     ) -> None:
         self.root = root
         self._log = log
         self._follow = follow
-        self._apart = apart
+        self._apart = isolated
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._asked = threading.Event()
@@ -54,7 +54,7 @@ class Opening:
         return self._engine
 
     @property
-    def opened(self) -> Engine | None:
+    def open_engine(self) -> Engine | None:
         """The Engine once it is open; waits for nothing."""
         return self._engine
 
@@ -74,15 +74,15 @@ class Opening:
         try:
             from context_engine.engine import Engine
 
-            engine = Engine.open(self.root, settings=_of_its_own(self.root) if self._apart else None)
+            engine = Engine.open(self.root, settings=_isolated_settings(self.root) if self._apart else None)
             if self._follow:
                 engine.index_in_background()  # before any call sees the Engine: it then answers "being built"
                 engine.start_model(READ_AFTER_S)
                 engine.start_learning(READ_AFTER_S)
         except ContextEngineError as error:
-            self._failed(error)
+            self._fail(error)
         except Exception as error:  # noqa: BLE001 - a thread has no caller; the next call hears of it
-            self._failed(BugError(f"the workspace did not open: {type(error).__name__}: {error}"))
+            self._fail(BugError(f"the workspace did not open: {type(error).__name__}: {error}"))
         else:
             self._engine = engine
             mended = {"mended": list(engine.mended)} if engine.mended else {}
@@ -91,7 +91,7 @@ class Opening:
             if self._follow and engine.settings.watch:
                 threading.Thread(target=self._watch, args=(engine,), name="watching", daemon=True).start()
 
-    def _failed(self, error: ContextEngineError) -> None:
+    def _fail(self, error: ContextEngineError) -> None:
         self._error = error
         self._log({"event": "open", "root": str(self.root), "ok": False, "error": error.as_dict()})
 
@@ -103,7 +103,7 @@ class Opening:
             self._log({"event": "watch", "ok": False, "error": error.as_dict()})
 
 
-def _of_its_own(root: str | Path) -> Settings:
+def _isolated_settings(root: str | Path) -> Settings:
     """The settings of a workspace, with the memories of its users in a folder that no other workspace reads.
 
     Raises: UnsuitableRoot, FileNotFound, InvalidArgument.

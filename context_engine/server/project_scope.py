@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from context_engine.errors import ContextEngineError, UnsuitableRoot
-from context_engine.server.projects import Projects, path_of
+from context_engine.server.projects import Projects, find_project_path
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
@@ -21,7 +21,7 @@ Sees = Callable[[str, str], bool]
 """Whether a project of this name, at this path, exists for whoever asks."""
 
 
-class Seen:
+class ScopedProjects:
     """The projects of a server as one token sees them. Thread-safe."""
 
     def __init__(self, projects: Projects, sees: Sees) -> None:
@@ -29,33 +29,33 @@ class Seen:
         self._sees = sees
 
     @property
-    def chosen(self) -> dict[str, str]:
+    def paths_by_name(self) -> dict[str, str]:
         """Name -> path of the projects that exist here, the default first."""
-        return {name: path for name, path in self._projects.chosen.items() if self._sees(name, path)}
+        return {name: path for name, path in self._projects.paths_by_name.items() if self._sees(name, path)}
 
     @property
     def names(self) -> tuple[str, ...]:
         """What the `project` argument may be."""
-        return tuple(self.chosen)
+        return tuple(self.paths_by_name)
 
     def engine(self, project: str = "") -> Engine:
         """The Engine of a project, as `Projects.engine` gives it. Raises: as that, over the projects that exist here."""
         return self._projects.engine(self._path(project))
 
-    def named(self, project: str) -> str:
+    def name_of(self, project: str) -> str:
         """The name of the project that a call means; empty when there is none such here."""
         try:
             path = self._path(project)
         except ContextEngineError:
             return ""
-        return next((name for name, each in self.chosen.items() if each == path), "")
+        return next((name for name, each in self.paths_by_name.items() if each == path), "")
 
     def _path(self, project: str) -> str:
         """The folder that is meant."""
-        chosen = self.chosen
+        chosen = self.paths_by_name
         if not chosen:
             raise UnsuitableRoot(
                 "no project is open to this token",
                 suggestion="Ask who runs the server for a token of a project: ctx token create NAME --project PROJECT.",
             )
-        return path_of(chosen, project)
+        return find_project_path(chosen, project)

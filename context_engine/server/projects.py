@@ -17,27 +17,27 @@ from typing import TYPE_CHECKING, Any
 
 from context_engine.errors import CallError, InvalidArgument, UnsuitableRoot
 from context_engine.repo import workspace_roots
-from context_engine.server.project_loader import Opening
+from context_engine.server.project_loader import ProjectLoader
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
 
-NOT_CALLED: Mapping[str, str] = MappingProxyType({})
+NO_NAMES: Mapping[str, str] = MappingProxyType({})
 CLIENT_VARIABLE = "CLAUDE_PROJECT_DIR"
 """Set by one client for the servers that it starts; the others say it over the protocol."""
 
 
-def named_at_start(asked: Sequence[str], env: Mapping[str, str]) -> tuple[str, ...]:
+def initial_folders(asked: Sequence[str], env: Mapping[str, str]) -> tuple[str, ...]:
     """The folders that are certain before a client says a word: options (or their twin `CTX_ROOT`), then its variable.
 
-    >>> named_at_start([], {"CLAUDE_PROJECT_DIR": "/work/web"}), named_at_start(["/a", "/b", "/a"], {})
+    >>> initial_folders([], {"CLAUDE_PROJECT_DIR": "/work/web"}), initial_folders(["/a", "/b", "/a"], {})
     (('/work/web',), ('/a', '/b'))
     """
     named = list(asked) or [env.get(CLIENT_VARIABLE, "")]
     return tuple(dict.fromkeys(workspace_roots.real(each) for each in named if each.strip()))
 
 
-def of_workspace(workspace: str) -> dict[str, str]:
+def workspace_folders(workspace: str) -> dict[str, str]:
     """Path -> name of the repositories that the user has put into a workspace and that are there.
 
     Raises: InvalidArgument (no such workspace), FileNotFound (none of its repositories is there), AccessFailed.
@@ -49,21 +49,21 @@ def of_workspace(workspace: str) -> dict[str, str]:
     return {workspace_roots.real(path): name for name, path in members.items()}
 
 
-def names_of(paths: Sequence[str], called: Mapping[str, str] = NOT_CALLED) -> dict[str, str]:
+def name_folders(paths: Sequence[str], given_names: Mapping[str, str] = NO_NAMES) -> dict[str, str]:
     """A short name for each folder, with as much of its path as tells it from the others; name -> path, in order.
 
     `called` are names, by path, that somebody has given.
 
-    >>> names_of(["/src/web", "/src/api"])
+    >>> name_folders(["/src/web", "/src/api"])
     {'web': '/src/web', 'api': '/src/api'}
-    >>> names_of(["/a/web", "/b/web", "/web"])
+    >>> name_folders(["/a/web", "/b/web", "/web"])
     {'a/web': '/a/web', 'b/web': '/b/web', '/web': '/web'}
     """
     parts = {path: path.replace("\\", "/").rstrip("/").split("/") for path in paths}
     named: dict[str, str] = {}
     for path in paths:
-        if path in called:
-            named[called[path]] = path
+        if path in given_names:
+            named[given_names[path]] = path
             continue
         depth = 1
         while depth < len(parts[path]) and any(
@@ -89,30 +89,30 @@ class Projects:
         here: str = "",
         log: Callable[[dict[str, Any]], None],
         follow: bool = True,
-        apart: bool = False,
-        called: Mapping[str, str] = NOT_CALLED,
+        isolated: bool = False,
+        given_names: Mapping[str, str] = NO_NAMES,
     ) -> None:
         self._named = tuple(named)
         self._here = here
         self._log = log
         self._follow = follow
-        self._apart = apart
+        self._apart = isolated
         self._lock = threading.Lock()
-        self._openings: dict[str, Opening] = {}
+        self._loaders: dict[str, ProjectLoader] = {}
         self._served: set[str] = set()
-        self._chosen = names_of(self._named, called)
+        self._paths_by_name = name_folders(self._named, given_names)
         self._settled = bool(self._named)
         self._closed = False
 
     @property
     def names(self) -> tuple[str, ...]:
         """What the `project` argument may be, the default first."""
-        return tuple(self._chosen)
+        return tuple(self._paths_by_name)
 
     @property
-    def chosen(self) -> dict[str, str]:
+    def paths_by_name(self) -> dict[str, str]:
         """Name -> path of the projects, the default first."""
-        return dict(self._chosen)
+        return dict(self._paths_by_name)
 
     @property
     def is_settled(self) -> bool:
@@ -122,10 +122,10 @@ class Projects:
     def start(self) -> None:
         """Open what is certain, and what is likely, without waiting."""
         with self._lock:
-            for path in self._chosen.values() or self._around_here():
-                self._opening(path).start()
+            for path in self._paths_by_name.values() or self._around_here():
+                self._loader(path).start()
 
-    def settle(self, *, told: Iterable[str] = (), workspaces: Iterable[str] = ()) -> None:
+    def settle(self, *, roots: Iterable[str] = (), workspaces: Iterable[str] = ()) -> None:
         """Take what the client told: the roots it told, else the workspaces it mentioned, else the project around here.
 
         Folders that cannot be a workspace (`/`, the home folder, what does not exist) are passed over.
@@ -133,13 +133,13 @@ class Projects:
         with self._lock:
             if self._settled:
                 return
-            found = _usable(told) or _usable(workspaces) or self._around_here()
-            self._chosen = names_of(found)
+            found = _usable_folders(roots) or _usable_folders(workspaces) or self._around_here()
+            self._paths_by_name = name_folders(found)
             self._settled = True
-            for path in [path for path in self._openings if path not in found and path not in self._served]:
-                threading.Thread(target=self._openings.pop(path).close, name="closing", daemon=True).start()
+            for path in [path for path in self._loaders if path not in found and path not in self._served]:
+                threading.Thread(target=self._loaders.pop(path).close, name="closing", daemon=True).start()
             for path in found:
-                self._opening(path).start()
+                self._loader(path).start()
         self._log({"event": "roots", "ok": bool(found), "roots": list(found)})
 
     def unsettle(self) -> None:
@@ -155,45 +155,45 @@ class Projects:
         self.settle()
         with self._lock:
             path = self._path_of(project)
-            opening = self._opening(path)
+            opening = self._loader(path)
             self._served.add(path)
         return opening.engine()
 
     def states(self) -> dict[str, str]:
         """Project -> `opening`, `open` or `failed`."""
         with self._lock:
-            return {name: self._opening(path).state for name, path in self._chosen.items()}
+            return {name: self._loader(path).state for name, path in self._paths_by_name.items()}
 
-    def opened(self) -> list[Engine]:
+    def open_engines(self) -> list[Engine]:
         """The Engines that are open by now; waits for none."""
         with self._lock:
-            engines = [self._opening(path).opened for path in self._chosen.values()]
+            engines = [self._loader(path).open_engine for path in self._paths_by_name.values()]
         return [engine for engine in engines if engine is not None]
 
     def close(self) -> None:
         """Close every Engine; a later `engine` raises."""
         with self._lock:
             self._closed = True
-            openings = list(self._openings.values())
+            openings = list(self._loaders.values())
         for each in openings:
             each.close()
 
-    def _opening(self, path: str) -> Opening:
+    def _loader(self, path: str) -> ProjectLoader:
         """The opening of a folder, made when it is new. The lock is held."""
         if self._closed:
             raise CallError("the server is ending", suggestion="Start it again.")
-        if path not in self._openings:
-            self._openings[path] = Opening(path, log=self._log, follow=self._follow, apart=self._apart)
-        return self._openings[path]
+        if path not in self._loaders:
+            self._loaders[path] = ProjectLoader(path, log=self._log, follow=self._follow, isolated=self._apart)
+        return self._loaders[path]
 
     def _path_of(self, project: str) -> str:
         """The folder that is meant."""
-        if not self._chosen:
+        if not self._paths_by_name:
             raise UnsuitableRoot(
                 f"no project is open: the client named no folder, and {self._here or 'this process'} is in no project",
                 suggestion="Give the server --root PATH in the client's settings, or set CTX_ROOT.",
             )
-        return path_of(self._chosen, project)
+        return find_project_path(self._paths_by_name, project)
 
     def _around_here(self) -> list[str]:
         """The project that this process was started in, if it was."""
@@ -201,31 +201,31 @@ class Projects:
         return [str(found)] if found else []
 
 
-def path_of(chosen: Mapping[str, str], project: str) -> str:
+def find_project_path(paths_by_name: Mapping[str, str], project: str) -> str:
     """The folder of a project, by its name or path, among those that are there; the only one when none is named.
 
     Raises: InvalidArgument, which names those that are there.
     """
-    listed = ", ".join(chosen)
+    listed = ", ".join(paths_by_name)
     if not project:
-        if len(chosen) == 1:
-            return next(iter(chosen.values()))
+        if len(paths_by_name) == 1:
+            return next(iter(paths_by_name.values()))
         raise InvalidArgument(
-            f"{len(chosen)} projects are open and the call does not say which",
+            f"{len(paths_by_name)} projects are open and the call does not say which",
             suggestion=f"Give project: one of {listed}.",
-            details={"argument": "project", "projects": tuple(chosen)},
+            details={"argument": "project", "projects": tuple(paths_by_name)},
         )
-    path = chosen.get(project) or _real(project)
-    if path not in chosen.values():
+    path = paths_by_name.get(project) or _real_path(project)
+    if path not in paths_by_name.values():
         raise InvalidArgument(
             f"no open project is called {project!r}",
-            suggestion=f"There {'is' if len(chosen) == 1 else 'are'} {listed}.",
-            details={"argument": "project", "projects": tuple(chosen)},
+            suggestion=f"There {'is' if len(paths_by_name) == 1 else 'are'} {listed}.",
+            details={"argument": "project", "projects": tuple(paths_by_name)},
         )
     return path
 
 
-def _real(path: str) -> str:
+def _real_path(path: str) -> str:
     """The real path; nothing for a text that no path can be."""
     try:
         return workspace_roots.real(path)
@@ -233,7 +233,7 @@ def _real(path: str) -> str:
         return ""
 
 
-def _usable(folders: Iterable[str]) -> list[str]:
+def _usable_folders(folders: Iterable[str]) -> list[str]:
     """The real paths of those that can be a workspace."""
     found: dict[str, None] = {}
     for folder in folders:

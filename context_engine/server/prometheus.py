@@ -1,7 +1,7 @@
 """PURE. The metrics as Prometheus reads them: one text, a line a value, durations in seconds.
 
 >>> rows = {"trace": {"calls": 2, "ok": 1, "errors": {"SYMBOL_NOT_FOUND": 1}, "p50_ms": 3.5, "total_ms": 7.0}}
->>> print(told(rows, "1.0"))  # doctest: +ELLIPSIS
+>>> print(format_metrics(rows, "1.0"))  # doctest: +ELLIPSIS
 # HELP ctx_build_info The running version.
 # TYPE ctx_build_info gauge
 ctx_build_info{version="1.0"} 1
@@ -35,12 +35,12 @@ Row = tuple[Mapping[str, str], Mapping[str, Any]]
 Value = tuple[str, Mapping[str, str], float]
 
 
-def told(rows: Rows, version: str) -> str:
+def format_metrics(rows: Rows, version: str) -> str:
     """The rows of `Metrics` in the text format, ending in a newline."""
     return _page([({"tool": tool}, row) for tool, row in rows.items()], version)
 
 
-def told_by_role(roles: Mapping[str, Rows], version: str) -> str:
+def format_metrics_by_role(roles: Mapping[str, Rows], version: str) -> str:
     """The same for a shared server: each value says the role of the tokens that it is about."""
     return _page(
         [({"tool": tool, "role": role}, row) for role, rows in roles.items() for tool, row in rows.items()], version
@@ -75,9 +75,9 @@ def _metric(name: str, meaning: str, kind: str, values: Iterable[Value]) -> Iter
     yield f"# HELP {name} {meaning}"
     yield f"# TYPE {name} {kind}"
     for suffix, labels, value in values:
-        told = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels.items())
+        told = ",".join(f'{label}="{_escape_label(text)}"' for label, text in labels.items())
         yield f"{name}{suffix}{{{told}}} {value:.10g}"
 
 
-def _escaped(text: str) -> str:
+def _escape_label(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

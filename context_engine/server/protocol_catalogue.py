@@ -23,13 +23,13 @@ LISTS = ("tools/list", "prompts/list", "resources/list", "resources/templates/li
 """What clients ask for before they begin. All but the first are the same for every start with one project."""
 
 
-def read() -> dict[str, Any]:
+def read_catalogue() -> dict[str, Any]:
     """The rows of all tools; for each era its versions, the results it gives, and its order of a schema's keys."""
     with open(FILE, encoding="utf-8") as file:  # `importlib.resources` would take longer than all else here
         return json.load(file)
 
 
-def made() -> dict[str, Any]:
+def build_catalogue() -> dict[str, Any]:
     """The same from the server itself, asked once in each era."""
     from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
@@ -40,15 +40,17 @@ def made() -> dict[str, Any]:
     meta = {"protocolVersion": MODERN_PROTOCOL_VERSIONS[-1], "clientInfo": WHO, "clientCapabilities": {}}
     envelope = {"_meta": {f"io.modelcontextprotocol/{key}": value for key, value in meta.items()}}
     return {
-        "tools": _in_wire_order([mcp_server.row(tool) for tool in tools.ALL], MODERN_PROTOCOL_VERSIONS[-1]),
-        "legacy": _era(
+        "tools": _in_wire_order([mcp_server.tool_row(tool) for tool in tools.ALL], MODERN_PROTOCOL_VERSIONS[-1]),
+        "legacy": _build_protocol(
             HANDSHAKE_PROTOCOL_VERSIONS, {"initialize": opening, "ping": {}, **{each: {} for each in LISTS}}
         ),
-        "modern": _era(MODERN_PROTOCOL_VERSIONS, {"server/discover": envelope, **dict.fromkeys(LISTS, envelope)}),
+        "modern": _build_protocol(
+            MODERN_PROTOCOL_VERSIONS, {"server/discover": envelope, **dict.fromkeys(LISTS, envelope)}
+        ),
     }
 
 
-def told(catalogue: Mapping[str, Any]) -> str:
+def format_catalogue(catalogue: Mapping[str, Any]) -> str:
     """The text of the file: one line a tool, so that a change of one is a difference that can be read."""
     tools = ",\n".join(json.dumps(row, ensure_ascii=False) for row in catalogue["tools"])
     eras = {era: catalogue[era] for era in ("legacy", "modern")}
@@ -57,7 +59,7 @@ def told(catalogue: Mapping[str, Any]) -> str:
 
 def main(argv: Sequence[str]) -> int:
     """Write the file, or check it; the exit code."""
-    now = told(made())
+    now = format_catalogue(build_catalogue())
     if list(argv) == ["--write"]:
         with open(FILE, "w", encoding="utf-8") as file:
             file.write(now)
@@ -71,24 +73,24 @@ def main(argv: Sequence[str]) -> int:
     return 0 if is_current else 1
 
 
-def _era(versions: Sequence[str], requests: Mapping[str, Any]) -> dict[str, Any]:
+def _build_protocol(versions: Sequence[str], requests: Mapping[str, Any]) -> dict[str, Any]:
     """What the front must know of one era; the tools of `tools/list` are put in when somebody asks."""
-    results = dict(zip(requests, _asked(requests), strict=True))
+    results = dict(zip(requests, _request_results(requests), strict=True))
     results["tools/list"]["tools"] = []
     return {"versions": list(versions), "results": results, "schema_order": _schema_order(versions[-1])}
 
 
-def _asked(requests: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _request_results(requests: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The results of some requests, method -> parameters, of a new connection to the live server."""
     import anyio
     import mcp_types as types
     from mcp.shared.message import SessionMessage
 
     from context_engine.server import mcp_server
-    from context_engine.server.dispatcher import Gate
+    from context_engine.server.dispatcher import ToolDispatcher
     from context_engine.server.projects import Projects
 
-    server = mcp_server.build(Gate(Projects((), log=lambda _: None).engine))
+    server = mcp_server.build_server(ToolDispatcher(Projects((), log=lambda _: None).engine))
 
     async def converse() -> list[dict[str, Any]]:
         to_server, from_client = anyio.create_memory_object_stream[SessionMessage | Exception]()

@@ -3,7 +3,7 @@
 Each limited tool has a bucket. It holds some minutes' worth of calls, each call takes one out, and it fills again at the
 tool's rate: an agent may read 150 files in a minute of honest work, a loop that never ends is stopped.
 
->>> limits = Limits({"read_file": 60}, burst_minutes=1)
+>>> limits = RateLimiter({"read_file": 60}, burst_minutes=1)
 >>> [limits.wait_s("read_file", now_s=0.0) for _ in range(61)][-2:]
 [0.0, 1.0]
 >>> limits.wait_s("read_file", now_s=1.0), limits.wait_s("trace", now_s=1.0)
@@ -30,7 +30,7 @@ LONGEST_WITH_DEPENDENCIES_S = 2.0
 
 
 @dataclass(slots=True)
-class Bucket:
+class CallBucket:
     """The calls that are left for one tool, as of `since_s`."""
 
     per_minute: int
@@ -48,13 +48,13 @@ class Bucket:
         return 0.0
 
 
-class Limits:
+class RateLimiter:
     """The buckets of all limited tools; a rate of 0 and a burst of 0 minutes mean no limit. Not thread-safe."""
 
     def __init__(self, per_minute: Mapping[str, int], *, burst_minutes: float) -> None:
         self.per_minute = {tool: rate for tool, rate in per_minute.items() if rate and burst_minutes}
         self._burst_minutes = burst_minutes
-        self._buckets: dict[str, Bucket] = {}
+        self._buckets: dict[str, CallBucket] = {}
 
     def wait_s(self, tool: str, now_s: float) -> float:
         """0 when the call may go ahead, which is then counted; else how many seconds to wait."""
@@ -62,20 +62,20 @@ class Limits:
         if rate is None:
             return 0.0
         size = max(1.0, rate * self._burst_minutes)
-        return self._buckets.setdefault(tool, Bucket(rate, size, size, now_s)).wait_s(now_s)
+        return self._buckets.setdefault(tool, CallBucket(rate, size, size, now_s)).wait_s(now_s)
 
 
-def rates(stated: str) -> dict[str, int]:
+def parse_rates(stated: str) -> dict[str, int]:
     """The limits that the settings state, over those of `CALLS_PER_MINUTE`.
 
-    >>> rates("read_file=0, trace=20")
+    >>> parse_rates("read_file=0, trace=20")
     {'context_search': 30, 'read_file': 0, 'grep_codebase': 60, 'trace': 20}
     """
     pairs = (pair.partition("=") for pair in stated.replace(" ", "").split(",") if pair)
     return {**CALLS_PER_MINUTE, **{tool: int(rate) for tool, _, rate in pairs}}
 
 
-def longest_s(tool: str, *, with_dependencies: bool) -> float:
+def slow_after_s(tool: str, *, with_dependencies: bool) -> float:
     """How many seconds a call may take before it is reported as slow."""
     if tool == "read_file" and with_dependencies:
         return LONGEST_WITH_DEPENDENCIES_S

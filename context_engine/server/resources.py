@@ -19,8 +19,8 @@ from urllib.parse import quote, unquote
 import mcp_types as types
 
 from context_engine.errors import AccessDenied, FileNotFound
-from context_engine.secrets.masked_text import noting
-from context_engine.server.dispatcher import Gate
+from context_engine.secrets.masked_text import collect_redactions
+from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.tools import Call
 from context_engine.tools.rules_page import render_rules_page
 
@@ -46,18 +46,18 @@ MIME_TYPES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class ResourceContent:
     """One resource, read."""
 
     mime_type: str
     text: str
 
 
-def listed(projects: Sequence[str]) -> list[types.Resource]:
+def list_resources(projects: Sequence[str]) -> list[types.Resource]:
     """The resources with an address of their own: a status for each project where there are several, and the metrics."""
     return [
-        *(_status(project) for project in (projects if len(projects) > 1 else ("",))),
-        *(_rules(project) for project in (projects if len(projects) > 1 else ("",))),
+        *(_status_resource(project) for project in (projects if len(projects) > 1 else ("",))),
+        *(_rules_resource(project) for project in (projects if len(projects) > 1 else ("",))),
         types.Resource(
             uri=METRICS,
             name="metrics",
@@ -68,7 +68,7 @@ def listed(projects: Sequence[str]) -> list[types.Resource]:
     ]
 
 
-def template(projects: Sequence[str]) -> types.ResourceTemplate:
+def file_template(projects: Sequence[str]) -> types.ResourceTemplate:
     """The address of any file of the workspace."""
     return types.ResourceTemplate(
         uri_template=FILE + "{+path}" + ("{?project}" if len(projects) > 1 else ""),
@@ -78,32 +78,34 @@ def template(projects: Sequence[str]) -> types.ResourceTemplate:
     )
 
 
-def read(gate: Gate, uri: str, call: Call) -> Content:
+def read_resource(dispatcher: ToolDispatcher, uri: str, call: Call) -> ResourceContent:
     """What stands at an address, masked.
 
     Raises: FileNotFound where there is nothing, and why it must not or cannot be read.
     """
-    address, project = uri.rpartition(WHICH)[0] if WHICH in uri else uri, project_in(uri)
+    address, project = uri.rpartition(WHICH)[0] if WHICH in uri else uri, project_in_uri(uri)
     if address == STATUS:
-        return _told(gate, project, call)
+        return _read_status(dispatcher, project, call)
     if address == RULES:
-        engine = gate.engine(project)
-        with noting():
+        engine = dispatcher.engine(project)
+        with collect_redactions():
             page = render_rules_page(engine, chars_max=engine.settings.result_chars_max)
-            return Content(MIME_TYPES["markdown"], gate.mask(page, SENDER))
+            return ResourceContent(MIME_TYPES["markdown"], dispatcher.redact(page, SENDER))
     if uri == METRICS:
-        return Content(JSON, gate.mask(json.dumps(gate.metrics.rows(), ensure_ascii=False), SENDER))
+        return ResourceContent(
+            JSON, dispatcher.redact(json.dumps(dispatcher.metrics.rows(), ensure_ascii=False), SENDER)
+        )
     if address.startswith(FILE):
-        return _file(gate, unquote(address.removeprefix(FILE)), project)
+        return _read_file(dispatcher, unquote(address.removeprefix(FILE)), project)
     raise FileNotFound(
         f"there is no resource {uri}", suggestion=f"There are {STATUS}, {RULES}, {METRICS} and {FILE}path/of/a/file."
     )
 
 
-def project_in(uri: str) -> str:
+def project_in_uri(uri: str) -> str:
     """The project that an address names; empty when it names none.
 
-    >>> project_in("ctx://file/a.py?project=a%2Fweb"), project_in("ctx://status")
+    >>> project_in_uri("ctx://file/a.py?project=a%2Fweb"), project_in_uri("ctx://status")
     ('a/web', '')
     """
     return unquote(uri.rpartition(WHICH)[2]) if WHICH in uri else ""
@@ -118,24 +120,24 @@ def mime_type(language: str) -> str:
     return MIME_TYPES.get(language, f"text/x-{language}")
 
 
-def _told(gate: Gate, project: str, call: Call) -> Content:
+def _read_status(dispatcher: ToolDispatcher, project: str, call: Call) -> ResourceContent:
     """What the tool says: counted, limited and masked as its calls are."""
-    outcome = gate.call("index_status", {"project": project} if project else {}, call)
+    outcome = dispatcher.call("index_status", {"project": project} if project else {}, call)
     if outcome.error:
         raise outcome.error
-    return Content(JSON, outcome.reply.text)
+    return ResourceContent(JSON, outcome.reply.text)
 
 
-def _file(gate: Gate, path: str, project: str) -> Content:
+def _read_file(dispatcher: ToolDispatcher, path: str, project: str) -> ResourceContent:
     """Who switched the reading of files off did not mean this way of it to stay open."""
-    if "read_file" in gate.shown.exclude:
+    if "read_file" in dispatcher.selection.exclude:
         raise AccessDenied("files are not read out: read_file is switched off with --exclude-tools")
-    with noting():
-        read = gate.engine(project).read(path)
-        return Content(mime_type(read.language), gate.mask(read.text, SENDER))
+    with collect_redactions():
+        read = dispatcher.engine(project).read(path)
+        return ResourceContent(mime_type(read.language), dispatcher.redact(read.text, SENDER))
 
 
-def _rules(project: str) -> types.Resource:
+def _rules_resource(project: str) -> types.Resource:
     return types.Resource(
         uri=RULES + (WHICH + quote(project, safe="") if project else ""),
         name=f"rules of {project}" if project else "rules",
@@ -145,7 +147,7 @@ def _rules(project: str) -> types.Resource:
     )
 
 
-def _status(project: str) -> types.Resource:
+def _status_resource(project: str) -> types.Resource:
     return types.Resource(
         uri=STATUS + (WHICH + quote(project, safe="") if project else ""),
         name=f"status of {project}" if project else "status",

@@ -12,11 +12,11 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 
 from context_engine.server import protocol_catalogue, stdio_streams
-from context_engine.server.bootstrap import Front
-from context_engine.server.parent_process import Watch
-from context_engine.server.serve_options import Options, parse
-from context_engine.server.shutdown import Life, wait_forever
-from context_engine.server.stdio_session import Conversation
+from context_engine.server.bootstrap import BootstrapResponder
+from context_engine.server.parent_process import ParentWatcher
+from context_engine.server.serve_options import ServeOptions, parse_options
+from context_engine.server.shutdown import ShutdownCoordinator, wait_forever
+from context_engine.server.stdio_session import StdioSession
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
@@ -35,25 +35,25 @@ LOG_S = 0.1
 
 def main(argv: Sequence[str], env: Mapping[str, str]) -> int:
     """Serve as the command line says; the exit code, where the process does not end by itself."""
-    options = parse(argv, env)
+    options = parse_options(argv, env)
     if options.workspace:
-        options, trouble = with_workspace(options)
+        options, trouble = add_workspace(options)
         if trouble:
             sys.stderr.write(trouble)
             return 1
-    if options.chunks_dir and (trouble := chunks_trouble(options.chunks_dir)):
+    if options.chunks_dir and (trouble := find_chunks_problem(options.chunks_dir)):
         sys.stderr.write(trouble)
         return 1
     if options.http:
-        return _over_http(options, env)
-    Stdio(options, env).serve()
+        return _serve_http(options, env)
+    StdioServer(options, env).serve()
     return 0
 
 
-class Stdio:
+class StdioServer:
     """One client over stdin and stdout."""
 
-    def __init__(self, options: Options, env: Mapping[str, str]) -> None:
+    def __init__(self, options: ServeOptions, env: Mapping[str, str]) -> None:
         self._options = options._replace(shown=options.shown._replace(projects=project_names(options, env)))
         self._env = env
         self._projects: Projects | None = None
@@ -64,19 +64,19 @@ class Stdio:
 
     def serve(self) -> None:
         """Until the client leaves, or whoever started us; ends the process."""
-        self.life.leave_on_signals()
-        Watch(self.life.leave).start()
+        self.shutdown.shut_down_on_signals()
+        ParentWatcher(self.shutdown.shut_down).start()
         threading.Thread(target=self._listen, name="listening", daemon=True).start()
-        threading.Thread(target=self._work, name="serving", daemon=True).start()
+        threading.Thread(target=self._run, name="serving", daemon=True).start()
         wait_forever()
 
     def _listen(self) -> None:
-        self.conversation.listen()
-        self.life.leave()
+        self.session.read_messages()
+        self.shutdown.shut_down()
 
-    def _work(self) -> None:
+    def _run(self) -> None:
         """Everything that needs more than the standard library, behind the first reply."""
-        self.conversation.began.wait(QUIET_S)
+        self.session.has_replied.wait(QUIET_S)
         sys.setswitchinterval(TURN_S)
         try:
             self._converse()
@@ -84,61 +84,63 @@ class Stdio:
             import traceback
 
             traceback.print_exc()
-            self.life.leave(1)
+            self.shutdown.shut_down(1)
 
     def _converse(self) -> None:
         import anyio
 
         from context_engine.server import logging_bridge, mcp_server
 
-        projects, gate, chunks = opened(self._options, self._env, failed=self._refuse)
-        logging_bridge.take(gate.log)
+        projects, dispatcher, chunks = open_projects(self._options, self._env, failed=self._refuse)
+        logging_bridge.install_bridge(dispatcher.log)
         self._projects, self._chunks = projects, chunks
         if chunks:
             chunks.start()
-        server = mcp_server.build(gate, shown=self._options.shown, projects=projects, life=self.life)
+        server = mcp_server.build_server(
+            dispatcher, selection=self._options.shown, projects=projects, shutdown=self.shutdown
+        )
 
         async def converse() -> None:
-            await self.conversation.converse(server, began=projects.start)
+            await self.session.run(server, began=projects.start)
 
         anyio.run(converse)
 
     def _refuse(self, error: ContextEngineError) -> None:
         """End, because what the command line asks for cannot be served."""
-        sys.stderr.write(_refusal(error))
-        self.life.leave_in_thread(1)
+        sys.stderr.write(_format_error(error))
+        self.shutdown.shut_down_in_thread(1)
 
     def _close(self) -> None:
         for each in (self._projects, self._chunks):
             if each is not None:
                 each.close()
-        self.conversation.close()
-        if isinstance(sys.stderr, stdio_streams.Log):
+        self.session.close()
+        if isinstance(sys.stderr, stdio_streams.LogStream):
             sys.stderr.end(LOG_S)
 
 
-def project_names(options: Options, env: Mapping[str, str]) -> tuple[str, ...]:
+def project_names(options: ServeOptions, env: Mapping[str, str]) -> tuple[str, ...]:
     """The names of the projects, where more than one was named: they stand in the tools' schemas."""
     if len(options.roots) < 2:
         return ()
-    from context_engine.server.projects import named_at_start, names_of
+    from context_engine.server.projects import initial_folders, name_folders
 
-    return tuple(names_of(named_at_start(options.roots, env), dict(options.called)))
+    return tuple(name_folders(initial_folders(options.roots, env), dict(options.called)))
 
 
-def with_workspace(options: Options) -> tuple[Options, str]:
+def add_workspace(options: ServeOptions) -> tuple[ServeOptions, str]:
     """With the repositories of the workspace among the roots, under the names they have there; or why not, in a line."""
     from context_engine.errors import ContextEngineError
-    from context_engine.server.projects import of_workspace
+    from context_engine.server.projects import workspace_folders
 
     try:
-        called = of_workspace(options.workspace)
+        called = workspace_folders(options.workspace)
     except ContextEngineError as error:
-        return options, _refusal(error)
+        return options, _format_error(error)
     return options._replace(roots=(*options.roots, *called), called=tuple(called.items())), ""
 
 
-def chunks_trouble(named: str) -> str:
+def find_chunks_problem(named: str) -> str:
     """Why a folder of chunk files cannot be served, in a line; empty when it is there."""
     from context_engine.errors import ContextEngineError
     from context_engine.server.chunk_server import choose_folder
@@ -146,12 +148,12 @@ def chunks_trouble(named: str) -> str:
     try:
         choose_folder(named)
     except ContextEngineError as error:
-        return _refusal(error)
+        return _format_error(error)
     return ""
 
 
-def opened(
-    options: Options,
+def open_projects(
+    options: ServeOptions,
     env: Mapping[str, str],
     *,
     failed: Callable[[ContextEngineError], None] = lambda _: None,
@@ -162,21 +164,21 @@ def opened(
     `failed` hears why chunks cannot be served; `apart` as `Projects` takes it.
     """
     from context_engine.errors import ContextEngineError
-    from context_engine.server.dispatcher import LOGS, Gate
-    from context_engine.server.projects import Projects, named_at_start
+    from context_engine.server.dispatcher import LOGS, ToolDispatcher
+    from context_engine.server.projects import Projects, initial_folders
     from context_engine.settings import Settings
 
-    named = named_at_start(options.roots, env)
+    named = initial_folders(options.roots, env)
     try:
         settings = Settings.load(named[0] if named else os.getcwd(), env)
     except ContextEngineError:
         settings = Settings()  # opening the workspace meets the same error, and tells it to the client with each call
     log = LOGS[settings.log_level]
     if options.otel:
-        from context_engine.server.otel_spans import noted
+        from context_engine.server.otel_spans import add_span_attributes
 
-        log = noted(log)
-    projects = Projects(named, here=os.getcwd(), log=log, called=dict(options.called), apart=apart)
+        log = add_span_attributes(log)
+    projects = Projects(named, here=os.getcwd(), log=log, given_names=dict(options.called), isolated=isolated)
     chunks = None
     if options.chunks_dir:
         from context_engine.server.chunk_server import ChunkFolderLoader, choose_folder
@@ -187,42 +189,42 @@ def opened(
     return projects, gate, chunks
 
 
-def _over_http(options: Options, env: Mapping[str, str]) -> int:
+def _serve_http(options: ServeOptions, env: Mapping[str, str]) -> int:
     """Any number of clients, until a signal."""
     from context_engine.errors import ContextEngineError
 
     try:
-        _listening(options, env)
+        _listen(options, env)
     except ContextEngineError as error:
-        sys.stderr.write(_refusal(error))
+        sys.stderr.write(_format_error(error))
         return 1
     return 0
 
 
-def _listening(options: Options, env: Mapping[str, str]) -> None:
+def _listen(options: ServeOptions, env: Mapping[str, str]) -> None:
     """Serve over HTTP until a signal ends the process. Raises: whatever keeps it from starting, with the next step."""
     from context_engine.server import http_server
-    from context_engine.server.otel_spans import Spans
-    from context_engine.server.shared_server import is_shared, team_of
+    from context_engine.server.otel_spans import TraceExporter
+    from context_engine.server.shared_server import create_shared_server, is_shared
 
     shared = is_shared(options)
-    spans = Spans() if options.otel else None
-    projects, gate, chunks = opened(options, env, apart=shared)
+    spans = TraceExporter() if options.otel else None
+    projects, dispatcher, chunks = open_projects(options, env, isolated=shared)
 
     def close() -> None:
         for each in (projects, chunks, spans):
             if each:
                 each.close()
 
-    life = Life(close)
-    life.leave_on_signals()
+    shutdown = ShutdownCoordinator(close)
+    shutdown.shut_down_on_signals()
     if chunks:
         chunks.start()
         chunks.wait()
     http_server.serve(options, projects, gate, life, team=team_of(options, gate, projects) if shared else None)
 
 
-def _refusal(error: ContextEngineError) -> str:
-    from context_engine.text.visible_text import one_line
+def _format_error(error: ContextEngineError) -> str:
+    from context_engine.text.visible_text import escape_line
 
-    return f"ctx serve: {one_line(error.message)}. {one_line(error.suggestion)}\n"
+    return f"ctx serve: {escape_line(error.message)}. {escape_line(error.suggestion)}\n"

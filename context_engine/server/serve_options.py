@@ -1,6 +1,6 @@
 """The options of `ctx serve`: one table, from which parsing, help and environment twins are made. Stdlib only.
 
->>> options = parse(["--root", "/src/web", "--profile", "core,plan"], {"CTX_READ_ONLY": "1"})
+>>> options = parse_options(["--root", "/src/web", "--profile", "core,plan"], {"CTX_READ_ONLY": "1"})
 >>> options.roots, options.shown.profiles, options.shown.read_only
 (('/src/web',), ('core', 'plan'), True)
 
@@ -14,68 +14,70 @@ import os
 from collections import namedtuple
 from collections.abc import Iterable, Mapping, Sequence
 
-from context_engine.server.profiles import PROFILES, Shown, problem
+from context_engine.server.profiles import PROFILES, ToolSelection, find_unknown_name
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-Option = namedtuple("Option", "name kind twin metavar meaning")  # noqa: PYI024 - annotations need `typing`
+ServeOption = namedtuple("ServeOption", "name kind twin metavar meaning")  # noqa: PYI024 - annotations need `typing`
 """`kind`: `paths` (repeatable; the twin holds them as PATH does), `names` (comma list, repeatable), `text`, `flag`."""
 
 OPTIONS = (
-    Option(
+    ServeOption(
         *("root", "paths", "CTX_ROOT", "PATH"),
         "A project to serve; repeatable. Default: the folders the client works in, else the project around this folder.",
     ),
-    Option(
+    ServeOption(
         *("workspace", "text", "CTX_WORKSPACE", "NAME"),
         "Serve all repositories of a workspace (ctx workspace), searched together where a call names no project.",
     ),
-    Option(
+    ServeOption(
         "profile", "names", "CTX_PROFILE", "NAMES", f"Which tools are listed: {', '.join(PROFILES)} (default core)."
     ),
-    Option("tools", "names", "CTX_TOOLS", "NAMES", "List these tools; alone: only these, with --profile: these too."),
-    Option("exclude-tools", "names", "CTX_EXCLUDE_TOOLS", "NAMES", "Neither list nor run these tools."),
-    Option("read-only", "flag", "CTX_READ_ONLY", "", "Refuse every tool that writes files or records."),
-    Option(
+    ServeOption(
+        "tools", "names", "CTX_TOOLS", "NAMES", "List these tools; alone: only these, with --profile: these too."
+    ),
+    ServeOption("exclude-tools", "names", "CTX_EXCLUDE_TOOLS", "NAMES", "Neither list nor run these tools."),
+    ServeOption("read-only", "flag", "CTX_READ_ONLY", "", "Refuse every tool that writes files or records."),
+    ServeOption(
         *("chunks-dir", "text", "CTX_CHUNKS_DIR", "PATH"),
         "Answer cortex_search from this folder of chunk files (ctx chunk export), followed while it changes.",
     ),
-    Option(
+    ServeOption(
         *("http", "text", "CTX_HTTP", "[HOST:]PORT"),
         "Serve streamable HTTP instead of stdio; the host is 127.0.0.1 unless you name one.",
     ),
-    Option(
+    ServeOption(
         *("token-file", "text", "CTX_HTTP_TOKEN_FILE", "PATH"),
         "With --http: the file that holds the bearer token. CTX_HTTP_TOKEN holds the token itself.",
     ),
-    Option(
+    ServeOption(
         *("http-host", "names", "CTX_HTTP_HOSTS", "NAMES"),
         "With --http: further names this server is reached by, behind a proxy.",
     ),
-    Option(
+    ServeOption(
         *("tokens", "text", "CTX_HTTP_TOKENS", "PATH"),
         "With --http, for a team: the file of tokens that ctx token makes; each has a role and the projects it may see.",
     ),
-    Option(
+    ServeOption(
         *("audit-log", "text", "CTX_AUDIT_LOG", "PATH"),
         "With --tokens: a line for each call, of who called what; - is stderr. Default: the log.",
     ),
-    Option(
+    ServeOption(
         *("stateless", "flag", "CTX_HTTP_STATELESS", ""),
         "With --http: keep no sessions, so that any of several servers can answer any request.",
     ),
-    Option(
+    ServeOption(
         *("drain", "text", "CTX_HTTP_DRAIN_S", "SECONDS"),
         "With --http: how long calls under way may take when the server is told to end (default 0.6).",
     ),
-    Option(
+    ServeOption(
         *("notice", "text", "CTX_HTTP_NOTICE_S", "SECONDS"),
         "With --http: how long before it lets nobody in /ready says that the server will end (default 0), so that a proxy "
         "which asks for that sends nobody to a closed door.",
     ),
-    Option(
+    ServeOption(
         *("otel", "flag", "CTX_OTEL", ""),
         "With --http: send spans of the calls to where OpenTelemetry's own variables say. Needs the extra otel.",
     ),
@@ -85,8 +87,8 @@ VARIABLES = (*(option.twin for option in OPTIONS), TOKEN_VARIABLE)
 """Every environment variable that is read here."""
 YES, NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
 
-Options = namedtuple(  # noqa: PYI024 - as above
-    "Options",
+ServeOptions = namedtuple(  # noqa: PYI024 - as above
+    "ServeOptions",
     "roots shown chunks_dir http token_file http_hosts http_token tokens audit_log stateless drain otel workspace called notice",
     defaults=(None, None, False, None, False, None, (), None),
 )
@@ -96,7 +98,7 @@ Options = namedtuple(  # noqa: PYI024 - as above
 """
 
 
-def parse(argv: Sequence[str], env: Mapping[str, str]) -> Options:
+def parse_options(argv: Sequence[str], env: Mapping[str, str]) -> ServeOptions:
     """Read the command line, and the environment for what it leaves open.
 
     Raises: SystemExit, 0 after --help, 2 when something cannot be understood.
@@ -104,14 +106,14 @@ def parse(argv: Sequence[str], env: Mapping[str, str]) -> Options:
     parser = _parser()
     given, rest = parser.parse_known_args(list(argv))
     if rest:
-        parser.error(_unknown(rest[0]))
-    said = {option.name: _said(parser, option, vars(given)[option.name], env) for option in OPTIONS}
+        parser.error(_describe_unknown(rest[0]))
+    said = {option.name: _option_value(parser, option, vars(given)[option.name], env) for option in OPTIONS}
     tools = said["tools"] or ()
     profiles = said["profile"] or (() if tools else ("core",))
-    shown = Shown(profiles, tools, said["exclude-tools"] or (), said["read-only"] or False)
-    if trouble := problem(shown):
+    shown = ToolSelection(profiles, tools, said["exclude-tools"] or (), said["read-only"] or False)
+    if trouble := find_unknown_name(shown):
         parser.error(trouble)
-    return Options(
+    return ServeOptions(
         said["root"] or (),
         shown,
         said["chunks-dir"],
@@ -163,16 +165,16 @@ def _parser() -> _Parser:
     return parser
 
 
-def _said(parser: _Parser, option: Option, given: Any, env: Mapping[str, str]) -> Any:
+def _option_value(parser: _Parser, option: ServeOption, given: Any, env: Mapping[str, str]) -> Any:
     """The value of one option: from the command line, else from its twin, else None."""
-    twin = env.get(option.twin, "").strip()
+    from_variable = env.get(option.twin, "").strip()
     if option.kind == "flag":
-        return given or _flag(parser, option, twin)
+        return given or _flag(parser, option, from_variable)
     if option.kind == "text":
-        return given or twin or None
+        return given or from_variable or None
     if option.kind == "paths":
-        return tuple(given or (path for path in twin.split(os.pathsep) if path.strip())) or None
-    return tuple(_names(given or [twin])) or None
+        return tuple(given or (path for path in from_variable.split(os.pathsep) if path.strip())) or None
+    return tuple(_names(given or [from_variable])) or None
 
 
 def _names(texts: Iterable[str]) -> Iterable[str]:
@@ -184,13 +186,13 @@ def _names(texts: Iterable[str]) -> Iterable[str]:
     return dict.fromkeys(word for text in texts for each in text.split(",") if (word := each.strip()))
 
 
-def _flag(parser: _Parser, option: Option, twin: str) -> bool:
+def _flag(parser: _Parser, option: ServeOption, twin: str) -> bool:
     if twin.lower() not in (*YES, *NO):
         parser.error(f"{option.twin} is {twin!r}; it is 1 or 0")
     return twin.lower() in YES
 
 
-def _unknown(word: str) -> str:
+def _describe_unknown(word: str) -> str:
     import difflib  # only a start that fails pays for it
 
     names = [f"--{option.name}" for option in OPTIONS]

@@ -1,4 +1,4 @@
-"""A server that a team shares, put together: its tokens, who lets their holders in, their gates, the audit log.
+"""A server that a team shares, put together: its tokens, who lets their holders in, their dispatchers, the audit log.
 
 There is a team where `--tokens` names a file, or where `ctx token create` made one and no single token was given.
 """
@@ -10,31 +10,31 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from context_engine.errors import InvalidArgument
-from context_engine.server.audit_log import Audit
-from context_engine.server.authentication import Doorman
-from context_engine.server.client_sessions import Visitors
-from context_engine.server.dispatcher import Gate, Log
-from context_engine.server.otel_spans import noted
+from context_engine.server.audit_log import AuditLog
+from context_engine.server.authentication import Authenticator
+from context_engine.server.client_sessions import ClientSessions
+from context_engine.server.dispatcher import Log, ToolDispatcher
+from context_engine.server.otel_spans import add_span_attributes
 from context_engine.server.projects import Projects
-from context_engine.server.serve_options import Options
-from context_engine.server.token_file import TokenFile, own_file
+from context_engine.server.serve_options import ServeOptions
+from context_engine.server.token_file import TokenFile, default_token_file
 
 
 @dataclass(frozen=True, slots=True)
-class Team:
+class SharedServer:
     """What stands between a shared server and those who come.
 
     Under `sealing_key` its processes seal what a client carries for them from one request to the next; `place` says in words
     where the tokens are.
     """
 
-    visitors: Visitors
-    doorman: Doorman
+    sessions: ClientSessions
+    authenticator: Authenticator
     sealing_key: bytes
-    place: str
+    token_location: str
 
 
-def is_shared(options: Options) -> bool:
+def is_shared(options: ServeOptions) -> bool:
     """Whether tokens of a team are asked for. Raises: InvalidArgument for options that exclude each other."""
     single = "CTX_HTTP_TOKEN" if options.http_token else "--token-file" if options.token_file else ""
     if options.tokens and single:
@@ -42,7 +42,7 @@ def is_shared(options: Options) -> bool:
             f"--tokens and {single} exclude each other",
             suggestion="A token of the role admin for every project does what a single token does.",
         )
-    shared = bool(options.http and (options.tokens or (not single and own_file().exists())))
+    shared = bool(options.http and (options.tokens or (not single and default_token_file().exists())))
     if options.audit_log and not shared:
         raise InvalidArgument(
             "--audit-log is for a server that a team shares", suggestion="Make tokens first: ctx token create NAME."
@@ -50,20 +50,20 @@ def is_shared(options: Options) -> bool:
     return shared
 
 
-def team_of(options: Options, gate: Gate, projects: Projects) -> Team:
+def create_shared_server(options: ServeOptions, dispatcher: ToolDispatcher, projects: Projects) -> SharedServer:
     """The team of a server. Raises: HostError, StorageCorrupt, AccessFailed, InvalidArgument, each with the next step."""
-    path = Path(options.tokens).expanduser().absolute() if options.tokens else own_file()
+    path = Path(options.tokens).expanduser().absolute() if options.tokens else default_token_file()
     tokens = TokenFile(path, now=time.time)
     key = tokens.sealing_key()
-    visitors = Visitors(gate, projects, audit=_audit(options))
+    sessions = ClientSessions(dispatcher, projects, audit=_open_audit_log(options))
     count = len(tokens.page().tokens)
     place = f"one of the {count} in {path}" if count else f"in {path}, which has none yet: ctx token create NAME"
-    return Team(visitors, Doorman(tokens, log=visitors.refused), key, place)
+    return SharedServer(sessions, Authenticator(tokens, log=sessions.log_refusal), key, place)
 
 
-def _audit(options: Options) -> Log | None:
+def _open_audit_log(options: ServeOptions) -> Log | None:
     """The audit log that was asked for; spans hear of its lines as they do of those of the log."""
     if not options.audit_log:
         return None
-    audit = Audit(options.audit_log, now=time.time).write
-    return noted(audit) if options.otel else audit
+    audit = AuditLog(options.audit_log, now=time.time).write
+    return add_span_attributes(audit) if options.otel else audit

@@ -19,7 +19,7 @@ SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
 """Those that ask a process to end; no system has all of them."""
 
 
-class Life:
+class ShutdownCoordinator:
     """The calls that are running, and one way out. Thread-safe.
 
     `finish(seconds)` waits until what was asked is answered; `close` gives back what is open.
@@ -35,7 +35,7 @@ class Life:
         """Whether it was told to end: it still answers, and nobody should be sent here any more."""
 
     @contextmanager
-    def running(self, cancel: threading.Event) -> Generator[None]:
+    def track(self, cancel: threading.Event) -> Generator[None]:
         """Around a call: it is waited for at the end, and cancelled."""
         with self._changed:
             self._running.add(cancel)
@@ -53,21 +53,21 @@ class Life:
         with self._changed:
             return self._changed.wait_for(lambda: not self._running, seconds)
 
-    def announce_end(self) -> None:
+    def announce(self) -> None:
         """Say that it is about to end, to whoever asks whether it is ready."""
         self.is_ending = True
 
-    def leave_on_signals(self) -> None:
+    def shut_down_on_signals(self) -> None:
         """SIGINT, SIGTERM and their like end the process cleanly, also while nothing happens."""
         for name in SIGNALS:
             if number := getattr(signal, name, None):
-                signal.signal(number, lambda *_: self.leave_in_thread())
+                signal.signal(number, lambda *_: self.shut_down_in_thread())
 
-    def leave_in_thread(self, status: int = 0) -> None:
+    def shut_down_in_thread(self, status: int = 0) -> None:
         """For those who must not wait, such as a signal handler: it may have interrupted whoever holds a lock."""
-        threading.Thread(target=self.leave, args=(status,), name="leaving", daemon=True).start()
+        threading.Thread(target=self.shut_down, args=(status,), name="leaving", daemon=True).start()
 
-    def leave(self, status: int = 0) -> None:
+    def shut_down(self, status: int = 0) -> None:
         """Finish, cancel, close, exit, each for a bounded time. Returns at once when somebody leaves already."""
         with self._changed:
             if self._leaving:

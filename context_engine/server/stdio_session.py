@@ -17,8 +17,8 @@ from collections.abc import Callable
 from functools import partial
 from operator import eq
 
-from context_engine.server.framing import Cutter, heard, repeated
-from context_engine.server.stdio_streams import Outlet, Pipes, chunks, has_hung_up
+from context_engine.server.framing import LineFramer, duplicate_id_reply, parse_line
+from context_engine.server.stdio_streams import StdioPipes, StreamWriter, has_hung_up, read_chunks
 
 TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
     from mcp.shared.message import SessionMessage
 
-    from context_engine.server.bootstrap import Front
+    from context_engine.server.bootstrap import BootstrapResponder
 
 LINE_BYTES_MAX = 16_000_000
 """A file of some megabytes fits, escaped; more is no call but an accident, and is refused without being kept."""
@@ -43,47 +43,49 @@ ENDLESS = "subscriptions/listen"
 """A request whose answer comes when the connection ends: nothing waits for it."""
 
 
-class Conversation:
+class StdioSession:
     """Thread-safe. `gone` is called when the client cannot be answered any more."""
 
-    def __init__(self, pipes: Pipes, front: Front, *, gone: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, pipes: StdioPipes, bootstrap: BootstrapResponder, *, gone: Callable[[], None] = lambda: None
+    ) -> None:
         self._incoming = pipes.incoming
-        self._front: Front = front
-        self._out = Outlet(pipes.outgoing, bytes_max=REPLIES_BYTES_MAX, gone=gone)
+        self._bootstrap: BootstrapResponder = bootstrap
+        self._out = StreamWriter(pipes.outgoing, bytes_max=REPLIES_BYTES_MAX, gone=gone)
         self._changed = threading.Condition()
         self._unanswered: list[tuple[str | int, str]] = []  # id and method
         self._hand_on: Callable[[dict[str, Any]], object] | None = None
 
     @property
-    def began(self) -> threading.Event:
+    def has_replied(self) -> threading.Event:
         """Set when the first reply is out."""
-        return self._out.began
+        return self._out.has_written
 
-    def listen(self) -> None:
+    def read_messages(self) -> None:
         """Hear the client until its end of the pipe is closed, or nobody is there any more."""
-        cutter = Cutter(LINE_BYTES_MAX)
-        for chunk in chunks(self._incoming):
+        cutter = LineFramer(LINE_BYTES_MAX)
+        for chunk in read_chunks(self._incoming):
             for line in cutter.feed(chunk):
                 if not self._has_room():
                     return
-                self.hear(line)
-        self.hear(cutter.rest())
+                self.receive(line)
+        self.receive(cutter.rest())
 
-    def hear(self, line: bytes) -> None:
+    def receive(self, line: bytes) -> None:
         """One line of the client."""
-        message, refusal = heard(line, bytes_max=LINE_BYTES_MAX)
+        message, refusal = parse_line(line, bytes_max=LINE_BYTES_MAX)
         if refusal:
-            self._tell(refusal)
+            self._send_reply(refusal)
         elif message:
             with self._changed:
                 if self._is_under_way(message):
-                    self._tell(repeated(message))
+                    self._send_reply(duplicate_id_reply(message))
                     return
-                self._note(message)
-                reply = self._hand_on(message) if self._hand_on else self._front.hear(message)
+                self._track_request(message)
+                reply = self._hand_on(message) if self._hand_on else self._bootstrap.respond(message)
                 if isinstance(reply, dict):
                     self._settle(partial(eq, reply["id"]))
-                    self._tell(reply)
+                    self._send_reply(reply)
 
     def finish(self, seconds: float) -> None:
         """Wait, so long at most, until every request is answered and the answers are out, if anybody reads them."""
@@ -97,7 +99,7 @@ class Conversation:
         """End the thread that writes; what is not out by now is dropped."""
         self._out.close()
 
-    async def converse(self, server: Server[Any], *, began: Callable[[], None] = lambda: None) -> None:
+    async def run(self, server: Server[Any], *, began: Callable[[], None] = lambda: None) -> None:
         """Be the transport of the library's server. Calls `began` when it has been handed all that waited."""
         import asyncio
 
@@ -116,7 +118,7 @@ class Conversation:
 
     # -- hearing --
 
-    def _note(self, message: dict[str, Any]) -> None:
+    def _track_request(self, message: dict[str, Any]) -> None:
         """Keep count of who waits for an answer. The lock is held."""
         if "method" not in message:
             return
@@ -153,10 +155,10 @@ class Conversation:
         return True
 
     def _is_full(self) -> bool:
-        under_way = len(self._unanswered) + self._front.waiting
+        under_way = len(self._unanswered) + self._bootstrap.waiting
         return under_way >= UNANSWERED_MAX or self._out.is_full
 
-    def _tell(self, reply: dict[str, Any]) -> None:
+    def _send_reply(self, reply: dict[str, Any]) -> None:
         self._out.put(json.dumps(reply, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
 
     # -- the library --
@@ -164,7 +166,7 @@ class Conversation:
     def _hand_over(self, waiting: asyncio.Queue[dict[str, Any]], loop: asyncio.AbstractEventLoop) -> None:
         """All that waits, and from now on every message as it is heard."""
         with self._changed:
-            for message in self._front.hand_over():
+            for message in self._bootstrap.hand_over():
                 waiting.put_nowait(message)
             self._hand_on = partial(loop.call_soon_threadsafe, waiting.put_nowait)
 
@@ -193,7 +195,7 @@ class Conversation:
         async for said in from_server:
             message = said.message
             reply_id = None if hasattr(message, "method") else getattr(message, "id", None)
-            if reply_id is not None and self._front.is_known(reply_id):
+            if reply_id is not None and self._bootstrap.is_repeat(reply_id):
                 continue
             if self._out.is_full:
                 await to_thread.run_sync(self._out.wait_for_room, abandon_on_cancel=True)

@@ -14,7 +14,7 @@ import threading
 from collections import deque, namedtuple
 from collections.abc import Callable, Iterator
 
-Pipes = namedtuple("Pipes", "incoming outgoing")  # noqa: PYI024 - annotations need `typing`, slow to import
+StdioPipes = namedtuple("StdioPipes", "incoming outgoing")  # noqa: PYI024 - annotations need `typing`, slow to import
 """The descriptors on which the client is heard and answered."""
 READ_BYTES = 65_536
 """What a pipe holds on Linux: more never comes at once."""
@@ -24,7 +24,7 @@ JOIN_S = 0.1
 """How long a closed outlet waits for its thread: a write that the other side does not take cannot be interrupted."""
 
 
-def claim() -> Pipes:
+def claim_stdio() -> StdioPipes:
     """Take stdin and stdout for the protocol. Call once, first."""
     incoming, outgoing = _duplicate(0), _duplicate(1)
     nothing = os.open(os.devnull, os.O_RDWR)
@@ -36,11 +36,11 @@ def claim() -> Pipes:
         os.dup2(nothing, 2)
     os.close(nothing)
     sys.stdin = io.StringIO()
-    sys.stdout = sys.stderr = Log(Outlet(2, bytes_max=LOG_BYTES_MAX))
-    return Pipes(incoming, outgoing)
+    sys.stdout = sys.stderr = LogStream(StreamWriter(2, bytes_max=LOG_BYTES_MAX))
+    return StdioPipes(incoming, outgoing)
 
 
-def chunks(descriptor: int) -> Iterator[bytes]:
+def read_chunks(descriptor: int) -> Iterator[bytes]:
     """What comes in, as it comes, until the other side closes or is gone."""
     while True:
         try:
@@ -61,7 +61,7 @@ def has_hung_up(descriptor: int) -> bool:
     return any(event & ~select.POLLNVAL for _, event in poll.poll(0))
 
 
-class Outlet:
+class StreamWriter:
     """The only thread that writes to a pipe, terminal or file: a message is one write. Thread-safe.
 
     The thread writes through its own duplicate of the descriptor. No other code knows its number, and the thread closes
@@ -76,7 +76,7 @@ class Outlet:
         self._bytes = 0
         self._changed = threading.Condition()
         self._is_over = False
-        self.began = threading.Event()
+        self.has_written = threading.Event()
         """Set when the first message is out."""
         self._thread = threading.Thread(target=self._run, args=(_duplicate(descriptor),), name="writing", daemon=True)
         self._thread.start()
@@ -121,7 +121,7 @@ class Outlet:
         try:
             while (message := self._next()) is not None:
                 _write_whole(descriptor, message)
-                self.began.set()
+                self.has_written.set()
                 self._count_out(message)
         except OSError:
             self._end()
@@ -156,14 +156,14 @@ def _write_whole(descriptor: int, message: bytes) -> None:
         rest = rest[os.write(descriptor, rest) :]
 
 
-class Log(io.TextIOBase):
+class LogStream(io.TextIOBase):
     """What stderr becomes: lines go to an outlet, and are dropped rather than waited for when nobody reads them.
 
     ``print`` writes a line and its end apart. Each thread's text is held until its line ends, or until it is flushed, so
     that lines are handed over, or dropped, whole.
     """
 
-    def __init__(self, outlet: Outlet) -> None:
+    def __init__(self, outlet: StreamWriter) -> None:
         self._outlet = outlet
         self._begun = threading.local()
 

@@ -50,7 +50,7 @@ _SHOWN = re.compile(rf"{MARK}_([0-9a-f]{{{2 * ID_BYTES}}})_([A-Za-z0-9_-]{{43}})
 Stamp = tuple[int, int, int]
 
 
-class Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class TokenRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the file keeps of one token."""
 
     id: str
@@ -69,16 +69,16 @@ class Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return Grant(self.id, self.name, self.role, self.projects, over, self.per_minute)
 
 
-class Page(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class TokenPage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The whole file. `key` is for the hashes, and for what servers side by side seal for each other."""
 
     format: int
     key: str
-    tokens: tuple[Kept, ...] = ()
+    tokens: tuple[TokenRecord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class TokenRequest:
     """A token to be made."""
 
     name: str
@@ -89,15 +89,15 @@ class Wish:
 
 
 @dataclass(slots=True)
-class _Read:
+class _FileCache:
     """The file as it was when it was last read."""
 
     stamp: Stamp | None = None
-    page: Page | None = None
-    by_id: dict[str, Kept] = field(default_factory=dict)
+    page: TokenPage | None = None
+    by_id: dict[str, TokenRecord] = field(default_factory=dict)
 
 
-def own_file() -> Path:
+def default_token_file() -> Path:
     """Where the tokens lie when nobody names a file."""
     return Path(platformdirs.user_config_dir("context-engine", appauthor=False)) / "tokens.json"
 
@@ -108,14 +108,14 @@ class TokenFile:
     def __init__(self, path: Path, *, now: Now) -> None:
         """Nothing is read yet."""
         self.path = path
-        self._forbidden = OTHERS_READ if path == own_file() else OTHERS_WRITE
+        self._forbidden = OTHERS_READ if path == default_token_file() else OTHERS_WRITE
         self._now = now
-        self._read = _Read()
+        self._read = _FileCache()
         self._lock = threading.Lock()
 
     # -- for a person -----------------------------------------------------------------------------------------------
 
-    def create(self, wish: Wish) -> tuple[Grant, str]:
+    def create(self, wish: TokenRequest) -> tuple[Grant, str]:
         """A new token: what it allows, and the token itself, which is not kept.
 
         Raises: InvalidArgument, Conflict (the name is taken), and as `page`.
@@ -123,22 +123,24 @@ class TokenFile:
         _check(wish, self._now())
         token_id, secret = secrets.token_hex(ID_BYTES), secrets.token_urlsafe(SECRET_BYTES)
 
-        def with_one_more(page: Page) -> Page:
+        def with_one_more(page: TokenPage) -> TokenPage:
             if any(each.name == wish.name for each in page.tokens):
                 raise Conflict(
                     f"there is a token called {wish.name} already",
                     suggestion=f"Choose another name, or revoke it first: ctx token revoke {wish.name}.",
                 )
-            return msgspec.structs.replace(page, tokens=(*page.tokens, self._kept(wish, token_id, secret, page.key)))
+            return msgspec.structs.replace(
+                page, tokens=(*page.tokens, self._create_record(wish, token_id, secret, page.key))
+            )
 
         page = self._change(with_one_more)
         return page.tokens[-1].grant, f"{MARK}_{token_id}_{secret}"
 
     def revoke(self, name: str) -> Grant:
         """Forget a token. Raises: InvalidArgument when there is none of that name, and as `page`."""
-        gone: list[Kept] = []
+        gone: list[TokenRecord] = []
 
-        def without(page: Page) -> Page:
+        def without(page: TokenPage) -> TokenPage:
             gone.extend(each for each in page.tokens if each.name == name)
             return msgspec.structs.replace(page, tokens=tuple(each for each in page.tokens if each.name != name))
 
@@ -147,17 +149,17 @@ class TokenFile:
             raise InvalidArgument(f"no token is called {name}", suggestion="See ctx token list.")
         return gone[0].grant
 
-    def page(self) -> Page:
+    def page(self) -> TokenPage:
         """The file; an empty one where there is none.
 
         Raises: StorageCorrupt, AccessFailed, HostError (others could change it, or read our own).
         """
         with self._lock:
-            return self._current().page or Page(FORMAT, "")
+            return self._current().page or TokenPage(FORMAT, "")
 
     # -- for a server -----------------------------------------------------------------------------------------------
 
-    def held(self, shown: str) -> Grant | None:
+    def find_grant(self, shown: str) -> Grant | None:
         """What the token that somebody shows allows, expired or not; None when it is none of ours. Raises: as `page`.
 
         It takes as long for an id that is not there as for a secret that is not right.
@@ -180,8 +182,8 @@ class TokenFile:
 
     # -- the file ---------------------------------------------------------------------------------------------------
 
-    def _kept(self, wish: Wish, token_id: str, secret: str, key: str) -> Kept:
-        return Kept(
+    def _create_record(self, wish: TokenRequest, token_id: str, secret: str, key: str) -> TokenRecord:
+        return TokenRecord(
             id=token_id,
             name=wish.name,
             role=wish.role,
@@ -192,13 +194,13 @@ class TokenFile:
             per_minute=wish.per_minute,
         )
 
-    def _current(self) -> _Read:
+    def _current(self) -> _FileCache:
         """The file as it is now; read only when it is another one than before. The lock is held."""
         stamp = self._stamp()
         if stamp != self._read.stamp:
-            self._read = _Read()  # what cannot be read lets nobody in, whatever it said before
-            page = self._parsed() if stamp else None
-            self._read = _Read(stamp, page, {each.id: each for each in page.tokens} if page else {})
+            self._read = _FileCache()  # what cannot be read lets nobody in, whatever it said before
+            page = self._parse_file() if stamp else None
+            self._read = _FileCache(stamp, page, {each.id: each for each in page.tokens} if page else {})
         return self._read
 
     def _stamp(self) -> Stamp | None:
@@ -208,7 +210,7 @@ class TokenFile:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise self._closed(error) from error
+            raise self._access_error(error) from error
         if os.name == "posix" and facts.st_mode & self._forbidden:
             raise HostError(
                 f"other users can {'read' if self._forbidden == OTHERS_READ else 'change'} the tokens in {self.path}",
@@ -216,23 +218,25 @@ class TokenFile:
             )
         return facts.st_mtime_ns, facts.st_size, facts.st_ino
 
-    def _parsed(self) -> Page:
+    def _parse_file(self) -> TokenPage:
         try:
             with self.path.open("rb") as source:
-                page = msgspec.json.decode(source.read(FILE_BYTES_MAX), type=Page)
+                page = msgspec.json.decode(source.read(FILE_BYTES_MAX), type=TokenPage)
         except OSError as error:
-            raise self._closed(error) from error
+            raise self._access_error(error) from error
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise self._damaged(str(error)) from error
+            raise self._damage_error(str(error)) from error
         if page.format != FORMAT:
-            raise self._damaged(f"it is of the format {page.format}, and this release reads {FORMAT}")
+            raise self._damage_error(f"it is of the format {page.format}, and this release reads {FORMAT}")
         if not re.fullmatch(rf"[0-9a-f]{{{2 * KEY_BYTES}}}", page.key) or any(
             each.role not in ROLES for each in page.tokens
         ):
-            raise self._damaged("it has no key, or a role that there is not")
+            raise self._damage_error("it has no key, or a role that there is not")
         return page
 
-    def _change(self, change: Callable[[Page], Page], *, wanted: Callable[[], bool] = lambda: True) -> Page:
+    def _change(
+        self, change: Callable[[TokenPage], TokenPage], *, wanted: Callable[[], bool] = lambda: True
+    ) -> TokenPage:
         """Read, change, replace: nobody else in between, and no reader ever sees a part."""
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -259,13 +263,13 @@ class TokenFile:
                 out.write(data)
                 out.flush()
                 os.fsync(out.fileno())
-                self._hand_over(out.fileno())
+                self._copy_owner(out.fileno())
             beside.replace(self.path)
         finally:
             with suppress(FileNotFoundError):
                 beside.unlink()
 
-    def _hand_over(self, descriptor: int) -> None:
+    def _copy_owner(self, descriptor: int) -> None:
         """Give the new file to whom the old one belonged: the server may be another user than who makes tokens for it."""
         if os.name != "posix":
             return
@@ -275,13 +279,13 @@ class TokenFile:
                 os.fchown(descriptor, before.st_uid, before.st_gid)
                 os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
 
-    def _closed(self, error: OSError) -> AccessFailed:
+    def _access_error(self, error: OSError) -> AccessFailed:
         return AccessFailed(
             f"the tokens in {self.path} cannot be read: {error.strerror or error}",
             suggestion="Let the user that runs the server read the file.",
         )
 
-    def _damaged(self, why: str) -> StorageCorrupt:
+    def _damage_error(self, why: str) -> StorageCorrupt:
         return StorageCorrupt(
             f"the tokens in {self.path} cannot be taken: {why}",
             suggestion="Bring back a copy of the file, or delete it and make the tokens anew.",
@@ -294,7 +298,7 @@ def _digest(secret: str, token_id: str, key: str) -> str:
     return hashlib.blake2b(secret.encode(), key=bytes.fromhex(key), salt=salt, person=b"ctx token").hexdigest()
 
 
-def _check(wish: Wish, now_s: float) -> None:
+def _check(wish: TokenRequest, now_s: float) -> None:
     """Raises: InvalidArgument for what no token can be."""
     if not _NAME.fullmatch(wish.name):
         raise InvalidArgument(
@@ -306,7 +310,7 @@ def _check(wish: Wish, now_s: float) -> None:
     if not wish.projects or not all(each.strip() for each in wish.projects):
         raise InvalidArgument(
             "a token must name the projects that it may see",
-            suggestion=f"--project NAME, as often as needed, or --project '{EVERY}' for every project.",
+            suggestion=f"--project NAME, as often as needed, or --project '{EVERY_PROJECT}' for every project.",
         )
     if wish.expires_s is not None and wish.expires_s <= now_s:
         raise InvalidArgument("the token would be expired already", suggestion="--expires 90d, a date, or never.")

@@ -1,4 +1,4 @@
-"""Our tools in somebody else's MCP server: listed after its own, called by the same names, through a gate of their own.
+"""Our tools in somebody else's MCP server: listed after its own, called by the same names, through a dispatcher of their own.
 
     engine = Engine.open(".")
     server = MCPServer("house-tools")           # or the low-level Server
@@ -23,11 +23,11 @@ from mcp_types.version import LATEST_MODERN_VERSION
 
 from context_engine.errors import InvalidArgument
 from context_engine.server import profiles
-from context_engine.server.dispatcher import Gate, alone
-from context_engine.server.mcp_server import called, rows
-from context_engine.server.profiles import Shown
-from context_engine.server.shutdown import Life
-from context_engine.server.worker_threads import Threads
+from context_engine.server.dispatcher import ToolDispatcher, single_engine
+from context_engine.server.mcp_server import call_tool, tool_rows
+from context_engine.server.profiles import ToolSelection
+from context_engine.server.shutdown import ShutdownCoordinator
+from context_engine.server.worker_threads import WorkerThreads
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
@@ -42,28 +42,28 @@ def register_tools(
 
     Raises: InvalidArgument for an unknown profile, and when the server has tools of these names already.
     """
-    shown = Shown(profiles=tuple(part.strip() for part in profile.split(",")))
-    if trouble := profiles.problem(shown):
+    shown = ToolSelection(profiles=tuple(part.strip() for part in profile.split(",")))
+    if trouble := profiles.find_unknown_name(shown):
         raise InvalidArgument(trouble)
     host = server._lowlevel_server if isinstance(server, MCPServer) else server  # no public name yet (mcp 2.3)
-    both = _Both(host, Gate(alone(engine), shown=shown), prefix)
+    both = _CombinedTools(host, ToolDispatcher(single_engine(engine), selection=shown), prefix)
     host.add_request_handler("tools/list", types.PaginatedRequestParams, both.list_tools)
     host.add_request_handler("tools/call", types.CallToolRequestParams, both.call_tool)
     return tuple(both.names)
 
 
-class _Both:
+class _CombinedTools:
     """The tools of a server and ours, as one list."""
 
-    def __init__(self, host: Server[Any], gate: Gate, prefix: str) -> None:
-        self._their_list = _handler(host, "tools/list")
-        self._their_call = _handler(host, "tools/call")
-        self._gate = gate
-        self._threads = Threads(Life(lambda: None))
-        wires = profiles.listed(rows(), gate.shown)
+    def __init__(self, host: Server[Any], dispatcher: ToolDispatcher, prefix: str) -> None:
+        self._their_list = _find_handler(host, "tools/list")
+        self._their_call = _find_handler(host, "tools/call")
+        self._dispatcher = dispatcher
+        self._threads = WorkerThreads(ShutdownCoordinator(lambda: None))
+        wires = profiles.list_tools(tool_rows(), dispatcher.selection)
         self.names = {prefix + wire["name"]: wire["name"] for wire in wires}
         self._tools = [types.Tool.model_validate(wire | {"name": prefix + wire["name"]}) for wire in wires]
-        if clashing := self._clashing(_names_without_client(self._their_list)):
+        if clashing := self._clashing(_list_names(self._their_list)):
             raise InvalidArgument(
                 f"the server has tools of these names already: {', '.join(clashing)}",
                 suggestion='Give ours a prefix: register_tools(server, engine, prefix="ctx_").',
@@ -74,7 +74,7 @@ class _Both:
         self, context: ServerRequestContext[Any], params: types.PaginatedRequestParams
     ) -> types.ListToolsResult:
         """Their pages, with ours on the last one."""
-        theirs = await _page(self._their_list, context, params)
+        theirs = await _list_page(self._their_list, context, params)
         if clashing := self._clashing(tool.name for tool in theirs.tools):
             raise MCPError(types.INTERNAL_ERROR, f"two tools each are called {', '.join(clashing)}: use a prefix")
         if theirs.next_cursor:
@@ -82,9 +82,9 @@ class _Both:
         return theirs.model_copy(update={"tools": [*theirs.tools, *self._tools]})
 
     async def call_tool(self, context: ServerRequestContext[Any], params: types.CallToolRequestParams) -> HandlerResult:
-        """Ours through the gate, the others as before."""
+        """Ours through the dispatcher, the others as before."""
         if name := self.names.get(params.name):
-            return await called(self._gate, self._threads, context, params, name)
+            return await call_tool(self._dispatcher, self._threads, context, params, name)
         if self._their_call is None:
             raise MCPError(types.INVALID_PARAMS, f"no tool is called {params.name!r}")
         return await self._their_call(context, params)
@@ -93,12 +93,12 @@ class _Both:
         return sorted(self.names.keys() & set(theirs))
 
 
-def _handler(host: Server[Any], method: str) -> RequestHandler[Any, Any] | None:
+def _find_handler(host: Server[Any], method: str) -> RequestHandler[Any, Any] | None:
     entry = host.get_request_handler(method)
     return entry.handler if entry else None
 
 
-async def _page(
+async def _list_page(
     handler: RequestHandler[Any, Any] | None,
     context: ServerRequestContext[Any],
     params: types.PaginatedRequestParams,
@@ -110,7 +110,7 @@ async def _page(
     return cast("types.ListToolsResult", result)
 
 
-def _names_without_client(handler: RequestHandler[Any, Any] | None) -> list[str]:
+def _list_names(handler: RequestHandler[Any, Any] | None) -> list[str]:
     """The tools a server lists when nobody is connected; none if it cannot say, and then the first listing tells."""
     context = ServerRequestContext(
         session=cast("Any", None), lifespan_context={}, protocol_version=LATEST_MODERN_VERSION, method="tools/list"
@@ -119,7 +119,7 @@ def _names_without_client(handler: RequestHandler[Any, Any] | None) -> list[str]
     async def every_page() -> list[str]:
         names, params = [], types.PaginatedRequestParams()
         while True:
-            page = await _page(handler, context, params)
+            page = await _list_page(handler, context, params)
             names += [tool.name for tool in page.tools]
             if not page.next_cursor:
                 return names

@@ -14,11 +14,11 @@ import anyio
 import anyio.to_thread
 from mcp.server.context import ServerRequestContext
 
-from context_engine.server.call_progress import EVERY_S, Ticker
+from context_engine.server.call_progress import EVERY_S, ProgressTicker
 from context_engine.server.client_sessions import SCOPE_KEY
-from context_engine.server.elicitation import Ask, Unanswered
+from context_engine.server.elicitation import Ask, ClientInputRequired
 from context_engine.server.grants import OWNER
-from context_engine.server.shutdown import Life
+from context_engine.server.shutdown import ShutdownCoordinator
 from context_engine.tools import Call
 from context_engine.tools.tool_questions import no_answer
 
@@ -31,11 +31,11 @@ SESSION_CHARS = 12
 Result = TypeVar("Result")
 
 
-class Threads:
+class WorkerThreads:
     """The threads of one server. What runs in them is waited for, and cancelled, when the process ends."""
 
-    def __init__(self, life: Life) -> None:
-        self._life = life
+    def __init__(self, shutdown: ShutdownCoordinator) -> None:
+        self._shutdown = shutdown
         self._limiter = anyio.CapacityLimiter(AT_ONCE)
         self._pipe = uuid4().hex[:SESSION_CHARS]
 
@@ -53,15 +53,15 @@ class Threads:
             session=self._session(context),
             ask=ask,
         )
-        failure: Exception | Unanswered | None = None
+        failure: Exception | ClientInputRequired | None = None
         try:
             async with anyio.create_task_group() as side:
-                side.start_soon(_tell_progress, context, newest)
+                side.start_soon(_send_progress, context, newest)
                 try:
                     result = await anyio.to_thread.run_sync(
-                        partial(self._alive, work, call), abandon_on_cancel=True, limiter=self._limiter
+                        partial(self._run_tracked, work, call), abandon_on_cancel=True, limiter=self._limiter
                     )
-                except (Exception, Unanswered) as error:  # noqa: BLE001 - handed on below; the group would wrap it
+                except (Exception, ClientInputRequired) as error:  # noqa: BLE001 - handed on below; the group would wrap it
                     failure = error
                 side.cancel_scope.cancel()
         finally:
@@ -82,14 +82,14 @@ class Threads:
         shown = f"{grant.id}{context.request.headers.get(SESSION_HEADER, '')}"
         return sha256(shown.encode()).hexdigest()[:SESSION_CHARS] if shown else ""
 
-    def _alive(self, work: Callable[[Call], Result], call: Call) -> Result:
-        with self._life.running(call.cancel):
+    def _run_tracked(self, work: Callable[[Call], Result], call: Call) -> Result:
+        with self._shutdown.track(call.cancel):
             return work(call)
 
 
-async def _tell_progress(context: ServerRequestContext[Any], newest: list[Any]) -> None:
+async def _send_progress(context: ServerRequestContext[Any], newest: list[Any]) -> None:
     """Until cancelled: send what the ticker lets pass."""
-    ticker = Ticker(time.monotonic())
+    ticker = ProgressTicker(time.monotonic())
     while True:
         await anyio.sleep(EVERY_S)
         if told := ticker.tick(time.monotonic(), newest[0] if newest else None):

@@ -16,7 +16,7 @@ def uuid7(ms: int, chance: bytes) -> str:
     """
     first, rest = int.from_bytes(chance[:2], "big"), int.from_bytes(chance[2:CHANCE_BYTES], "big")
     bits = (ms & 0xFFFF_FFFF_FFFF) << 80 | 7 << 76 | (first & 0xFFF) << 64 | 2 << 62 | rest & 0x3FFF_FFFF_FFFF_FFFF
-    return _dashed(bits)
+    return _format_uuid(bits)
 
 
 def uuid8(*facts: str) -> str:
@@ -27,9 +27,9 @@ def uuid8(*facts: str) -> str:
     """
     digest = hashlib.blake2b("\0".join(facts).encode("utf-8", "surrogatepass"), digest_size=16).digest()
     bits = int.from_bytes(digest, "big") & ~(0xF << 76 | 0x3 << 62)
-    return _dashed(bits | 8 << 76 | 2 << 62)
+    return _format_uuid(bits | 8 << 76 | 2 << 62)
 
 
-def _dashed(bits: int) -> str:
+def _format_uuid(bits: int) -> str:
     digits = f"{bits:032x}"
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))

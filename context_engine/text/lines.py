@@ -6,28 +6,28 @@
 from __future__ import annotations
 
 
-def count(text: str) -> int:
+def count_lines(text: str) -> int:
     r"""How many lines a text has; a last line without a line feed counts.
 
-    >>> count(""), count("a"), count("a\n"), count("a\n\fb\nc")
+    >>> count_lines(""), count_lines("a"), count_lines("a\n"), count_lines("a\n\fb\nc")
     (0, 1, 1, 3)
     """
     return text.count("\n") + (bool(text) and not text.endswith("\n"))
 
 
-def split(text: str) -> list[str]:
+def split_lines(text: str) -> list[str]:
     r"""The lines without their line feeds, as many as `count` counts.
 
-    >>> split("a\r\n\nb\n"), split("a\n\n"), split("")
+    >>> split_lines("a\r\n\nb\n"), split_lines("a\n\n"), split_lines("")
     (['a\r', '', 'b'], ['a', ''], [])
     """
     return text.removesuffix("\n").split("\n") if text else []
 
 
-def cut_out(text: str, first: int, last: int) -> str:
+def slice_lines(text: str, first: int, last: int) -> str:
     r"""Lines `first` to `last` (1-based, both included) with their line feeds.
 
-    >>> cut_out("a\r\nb\x0cc\nd", 2, 2), cut_out("a\nb", 2, 9)
+    >>> slice_lines("a\r\nb\x0cc\nd", 2, 2), slice_lines("a\nb", 2, 9)
     ('b\x0cc\n', 'b')
     """
     lines = text.split("\n")
@@ -35,12 +35,12 @@ def cut_out(text: str, first: int, last: int) -> str:
     return part + "\n" if last < len(lines) else part
 
 
-def around(line: str, at: int, chars_max: int, *, begins: bool = True, ends: bool = True) -> str:
+def shorten_line(line: str, at: int, chars_max: int, *, begins: bool = True, ends: bool = True) -> str:
     """A line cut to `chars_max` characters around the one at index `at`, with dots where it went on.
 
     `begins`, `ends`: whether the text holds the beginning and the end of its line.
 
-    >>> around("0123456789", 5, 4), around("0123456789", 0, 4), around("0123", 2, 4)
+    >>> shorten_line("0123456789", 5, 4), shorten_line("0123456789", 0, 4), shorten_line("0123", 2, 4)
     ('…4567…', '0123…', '0123')
     """
     start = max(0, min(at - chars_max // 4, len(line) - chars_max))

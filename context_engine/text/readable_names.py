@@ -12,24 +12,24 @@ ENDING_CHARS_MIN = 4
 """Of an id, before its end is taken for it."""
 
 
-def short(name: str) -> str:
+def short_id(name: str) -> str:
     """The last eight digits of an id, which are chance: the first ones are the same for a minute.
 
-    >>> short("mem_017f22e2-79b0-7cc3-98c4-dc0c0c07398f")
+    >>> short_id("mem_017f22e2-79b0-7cc3-98c4-dc0c0c07398f")
     '0c07398f'
     """
     return name[-8:]
 
 
-def ending(typed: str, ids: Iterable[str]) -> list[str]:
+def ids_ending_with(typed: str, ids: Iterable[str]) -> list[str]:
     """The ids that end like this, if it is long enough to mean one."""
     return [each for each in ids if each.endswith(typed)] if len(typed) >= ENDING_CHARS_MIN else []
 
 
-def slug(title: str, otherwise: str = "memory") -> str:
+def make_slug(title: str, otherwise: str = "memory") -> str:
     """A title as a part of a file name: lower-case letters, digits and dashes; `otherwise` where it has none.
 
-    >>> slug("../../x"), slug("Use UTF-8, always!"), slug("Größe: 10 µm"), slug("?"), slug("日本語", "")
+    >>> make_slug("../../x"), make_slug("Use UTF-8, always!"), make_slug("Größe: 10 µm"), make_slug("?"), make_slug("日本語", "")
     ('x', 'use-utf-8-always', 'grosse-10-m', 'memory', '')
     """
     plain = unicodedata.normalize("NFKD", title.replace("ß", "ss")).encode("ascii", "ignore").decode("ascii").lower()

@@ -3,9 +3,9 @@ r"""PURE. Patterns that a stranger may have written, run by RE2: time grows with
 Python's `re` may take years for thirty characters, so it runs our own patterns only (tests/security/test_security_patterns.py).
 RE2 knows no look-around and no back-references; a pattern that needs them is refused with RE2's reason.
 
->>> linear_pattern("(a+)+$").search("a" * 40 + "!") is None
+>>> compile_linear("(a+)+$").search("a" * 40 + "!") is None
 True
->>> linear_pattern(r"(a)\1")
+>>> compile_linear(r"(a)\1")
 Traceback (most recent call last):
 ValueError: invalid escape sequence: \1
 """
@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any
 
 
-def re2() -> Any:
+def load_re2() -> Any:
     """Return the module of RE2, or None where it is not installed."""
     try:
         import re2
@@ -24,9 +24,9 @@ def re2() -> Any:
     return re2
 
 
-def linear_pattern(pattern: str | bytes, flags: str = "") -> Any:
+def compile_linear(pattern: str | bytes, flags: str = "") -> Any:
     """Return a compiled pattern with the methods of one of `re`; `flags` are letters out of `ims`. Raises: ValueError."""
-    engine = re2()
+    engine = load_re2()
     if engine is None:
         raise ValueError("google-re2 is not installed")
     options = engine.Options()

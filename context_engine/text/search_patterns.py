@@ -4,9 +4,9 @@ The contract is the syntax of Rust's `regex`, one line at a time, as ripgrep has
 Python's `re` so that it finds the same lines, or says why it cannot: what one engine would answer and the other not is
 refused, never guessed.
 
->>> literal("a.b*")
+>>> escape_literal("a.b*")
 'a\\.b\\*'
->>> as_python(r"^\d+$")
+>>> to_python_pattern(r"^\d+$")
 '(?<![^\\r])(?:[\\d]+)(?![^\\r])'
 """
 
@@ -51,10 +51,10 @@ _REPEAT_MAX = 1_000
 _LINE_ENDS = "a search goes line by line, so a pattern holds no line end"
 
 
-def literal(text: str) -> str:
+def escape_literal(text: str) -> str:
     r"""Plain text as a pattern of Rust's syntax.
 
-    >>> literal("a-b"), literal("\0")
+    >>> escape_literal("a-b"), escape_literal("\0")
     ('a-b', '\\x00')
     """
     return "".join(f"\\{char}" if char in _META else "\\x00" if char == "\0" else char for char in text)
@@ -74,18 +74,18 @@ def closes_too_early(pattern: str) -> bool:
     return False
 
 
-def fold(text: str) -> str:
+def fold_case(text: str) -> str:
     """The text as a search sees it that does not look at case: each character folded on its own, as Unicode's simple folding.
 
-    >>> fold("Straẞe"), fold("ÅſK") == "åsk"
+    >>> fold_case("Straẞe"), fold_case("ÅſK") == "åsk"
     ('straße', True)
     """
-    return text.lower() if text.isascii() else "".join(map(_folded, text))
+    return text.lower() if text.isascii() else "".join(map(_fold_character, text))
 
 
-def as_python(pattern: str, *, ignore_case: bool = False) -> str:
+def to_python_pattern(pattern: str, *, ignore_case: bool = False) -> str:
     """The pattern for Python's `re`, to be searched in one line without its end. Raises: InvalidArgument, with the reason."""
-    reader = _Reader(pattern, ignore_case)
+    reader = _PatternTranslator(pattern, ignore_case)
     written = reader.alternatives(depth=0)
     try:
         re.compile(written)
@@ -94,14 +94,14 @@ def as_python(pattern: str, *, ignore_case: bool = False) -> str:
     return written
 
 
-def _folded(char: str) -> str:
+def _fold_character(char: str) -> str:
     for one in (char.casefold(), char.lower()):
         if len(one) == 1:
             return one
     return char
 
 
-def _joined(atoms: list[str]) -> str:
+def _join_atoms(atoms: list[str]) -> str:
     """The atoms one after the other; neighbours that both look at no case become one, which Python searches faster."""
     written = [""]
     for atom in atoms:
@@ -112,7 +112,7 @@ def _joined(atoms: list[str]) -> str:
     return "".join(written)
 
 
-class _Reader:
+class _PatternTranslator:
     """One pass over a pattern; what it has read of a group stands in `atoms`, each as Python writes it."""
 
     _DEPTH_MAX = 90  # Python's own compiler recurses too
@@ -130,7 +130,7 @@ class _Reader:
         while (char := self._peek()) and char != ")":
             if char == "|":
                 self._at += 1
-                branches.append(_joined(atoms))
+                branches.append(_join_atoms(atoms))
                 atoms = []
             elif char in "*+?{":
                 self._repeat(atoms)
@@ -141,7 +141,7 @@ class _Reader:
         if (depth == 0) != (char == ""):
             raise InvalidArgument("unopened group" if depth == 0 else "unclosed group")
         self._ignore_case = outside  # a flag holds to the end of its group
-        return "|".join([*branches, _joined(atoms)])
+        return "|".join([*branches, _join_atoms(atoms)])
 
     def _peek(self) -> str:
         return self._pattern[self._at : self._at + 1]
@@ -191,12 +191,12 @@ class _Reader:
         if char == "$":
             return r"(?![^\r])"
         if char == "[":
-            return self._cased(self._class())
+            return self._add_case_flag(self._class())
         if char == "\\":
-            return self._escaped()
+            return self._escape()
         return self._char(char)
 
-    def _escaped(self) -> str:
+    def _escape(self) -> str:
         """What a backslash begins, outside of a class."""
         char = self._peek()
         if char in ("b", "B") and not self._pattern.startswith("b{", self._at):
@@ -239,9 +239,13 @@ class _Reader:
             raise InvalidArgument(_LINE_ENDS)
         if self._ignore_case and char in "iI":
             return "[iI]"  # to Python the Turkish letters are an i as well
-        return self._cased(re.escape(char)) if self._ignore_case and char.lower() != char.upper() else re.escape(char)
+        return (
+            self._add_case_flag(re.escape(char))
+            if self._ignore_case and char.lower() != char.upper()
+            else re.escape(char)
+        )
 
-    def _cased(self, written: str) -> str:
+    def _add_case_flag(self, written: str) -> str:
         return f"(?i:{written})" if self._ignore_case else written
 
     # -- classes --

@@ -2,7 +2,7 @@
 
 Lines are 1-based and both ends are included. This module never sees a file.
 
->>> merge([LineSpan(10, 15), LineSpan(12, 18), LineSpan(50, 55), LineSpan(52, 60)], context=3)
+>>> merge_spans([LineSpan(10, 15), LineSpan(12, 18), LineSpan(50, 55), LineSpan(52, 60)], context=3)
 [LineSpan(first=7, last=21), LineSpan(first=47, last=63)]
 """
 
@@ -44,24 +44,24 @@ class LineSpan(NamedTuple):
         """Whether the two overlap or stand next to each other with no line between."""
         return self.first <= other.last + 1 and other.first <= self.last + 1
 
-    def holds(self, other: LineSpan) -> bool:
+    def contains(self, other: LineSpan) -> bool:
         """Whether `other` lies inside this span."""
         return self.first <= other.first and other.last <= self.last
 
 
-class Group(NamedTuple):
+class SpanGroup(NamedTuple):
     """Spans that became one, and which they were: their places in the given list, in line order."""
 
     span: LineSpan
     members: tuple[int, ...]
 
 
-def group(spans: Sequence[LineSpan], *, context: int = 0, last_line: int | None = None) -> list[Group]:
+def group_spans(spans: Sequence[LineSpan], *, context: int = 0, last_line: int | None = None) -> list[SpanGroup]:
     """Widen each span by `context` lines, then join those that overlap or touch; sorted.
 
     With `last_line`, groups end where the file does, and a span that lies behind its end belongs to none.
 
-    >>> group([LineSpan(50, 55), LineSpan(3, 4), LineSpan(1, 1)], context=1, last_line=52)
+    >>> group_spans([LineSpan(50, 55), LineSpan(3, 4), LineSpan(1, 1)], context=1, last_line=52)
     [Group(span=LineSpan(first=1, last=5), members=(2, 1)), Group(span=LineSpan(first=49, last=52), members=(0,))]
     """
     end = max((span.last for span in spans), default=0) + context if last_line is None else last_line
@@ -76,9 +76,9 @@ def group(spans: Sequence[LineSpan], *, context: int = 0, last_line: int | None 
             joined[-1] = LineSpan(before.first, max(before.last, span.last)), members
         else:
             joined.append((span, [number]))
-    return [Group(span, tuple(members)) for span, members in joined]
+    return [SpanGroup(span, tuple(members)) for span, members in joined]
 
 
-def merge(spans: Iterable[LineSpan], *, context: int = 0) -> list[LineSpan]:
+def merge_spans(spans: Iterable[LineSpan], *, context: int = 0) -> list[LineSpan]:
     """The spans of `group`, when nobody asks which became one."""
-    return [each.span for each in group(list(spans), context=context)]
+    return [each.span for each in group_spans(list(spans), context=context)]

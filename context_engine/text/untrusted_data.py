@@ -86,7 +86,7 @@ def read_yaml(
 def read_toml(source: str | bytes, *, bytes_max: int = TOML_BYTES_MAX, is_ours: bool = False) -> dict[str, Any]:
     """Return the table of a TOML text; one of this package (`is_ours`) need not be held to bounds. Raises: ParseError."""
     _check_size(source, bytes_max)
-    text = _text(source, "TOML").replace("\r\n", "\n")
+    text = _decode_text(source, "TOML").replace("\r\n", "\n")
     if not is_ours:
         _check_toml_shape(text)
     try:
@@ -104,7 +104,7 @@ def read_toml(source: str | bytes, *, bytes_max: int = TOML_BYTES_MAX, is_ours: 
 def read_json(source: str | bytes, *, bytes_max: int = BYTES_MAX, has_constants: bool = False) -> Any:
     """Return the value of a JSON text. NaN and Infinity are refused unless `has_constants`. Raises: ParseError."""
     _check_size(source, bytes_max)
-    text = _text(source, "JSON")
+    text = _decode_text(source, "JSON")
     constant = None if has_constants else _refuse_constant
     try:
         read = json.loads(text, parse_constant=constant, object_pairs_hook=_without_repeats)
@@ -129,7 +129,7 @@ def _check_size(source: str | bytes, bytes_max: int) -> None:
         raise ParseError(f"it has {len(source):,} bytes, and at most {bytes_max:,} are read")
 
 
-def _text(source: str | bytes, name: str) -> str:
+def _decode_text(source: str | bytes, name: str) -> str:
     if isinstance(source, bytes):
         try:
             source = source.decode("utf-8")
@@ -219,7 +219,7 @@ _MERGE = _CORE + "merge"
 
 
 @dataclass(slots=True)
-class _Node:
+class _YamlNode:
     """A collection that is being read: its items so far, flat for a mapping; `size` counts nodes with aliases expanded."""
 
     is_mapping: bool
@@ -240,7 +240,7 @@ class _YamlBuilder:
         self._last_wins = last_wins
         self._nodes_max = nodes_max
         self._nodes = 0
-        self._open: list[_Node] = []
+        self._open: list[_YamlNode] = []
         self._anchors: dict[str, tuple[Any, int]] = {}
         self._aliases = 0
         self._documents = 0
@@ -284,7 +284,7 @@ class _YamlBuilder:
         self._count(1, line)
         if event.anchor is not None:
             self._anchors.pop(event.anchor, None)
-        self._open.append(_Node(is_mapping, line, event.anchor))
+        self._open.append(_YamlNode(is_mapping, line, event.anchor))
 
     def _end(self) -> None:
         node = self._open.pop()
@@ -320,13 +320,13 @@ class _YamlBuilder:
         node.items.append(value)
         node.size += size
 
-    def _mapping(self, node: _Node) -> dict[Any, Any]:
+    def _mapping(self, node: _YamlNode) -> dict[Any, Any]:
         """The mapping of a node: its own keys before those it merges, each key once."""
         own: dict[Any, Any] = {}
         merged: list[dict[Any, Any]] = []
         for key, value, line, is_merge in zip(node.items[::2], node.items[1::2], node.lines, node.merges, strict=True):
             if is_merge:
-                merged += _merged(value, line)
+                merged += _merge_mappings(value, line)
                 continue
             if isinstance(key, dict | list):
                 raise ParseError("a key is a list or a mapping", line)
@@ -339,7 +339,7 @@ class _YamlBuilder:
         return found | own if found else own
 
 
-def _merged(value: Any, line: int) -> Iterator[dict[Any, Any]]:
+def _merge_mappings(value: Any, line: int) -> Iterator[dict[Any, Any]]:
     """The mappings behind `<<`, which is one or a list of them."""
     for each in value if isinstance(value, list) else [value]:
         if not isinstance(each, dict):
@@ -370,14 +370,14 @@ def _scalar_value(tag: str, text: str, line: int) -> Any:
     if len(text) > NUMBER_CHARS_MAX:
         raise ParseError(f"a number has more than {NUMBER_CHARS_MAX} characters", line)
     try:
-        return _constructed(tag, kind, text)
+        return _construct_scalar(tag, kind, text)
     except (ValueError, KeyError, AttributeError, OverflowError, IndexError):
         if kind == "timestamp":
             return text
         raise ParseError(f"{text[:40]!r} is not a value of the type {kind}", line) from None
 
 
-def _constructed(tag: str, kind: str, text: str) -> Any:
+def _construct_scalar(tag: str, kind: str, text: str) -> Any:
     """The value as YAML's own safe constructor makes it."""
     from yaml import ScalarNode
     from yaml.constructor import SafeConstructor

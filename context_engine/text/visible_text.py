@@ -2,7 +2,7 @@ r"""PURE. Control characters made visible: a text or a name that strangers wrote
 
 Each one becomes the escape that JSON has for it: in a JSON text it is the same value as before, elsewhere it can be read.
 
->>> visible("a\x1b[31m b\tc\r\n"), visible("x \u202e y"), one_line("a\nb\tc")
+>>> escape_controls("a\x1b[31m b\tc\r\n"), escape_controls("x \u202e y"), escape_line("a\nb\tc")
 ('a\\u001b[31m b\tc\n', 'x \\u202e y', 'a\\u000ab\tc')
 """
 
@@ -27,22 +27,22 @@ _ASCII = re.compile(r"[\n\t\x20-\x7e]*")
 _UNSAFE_NAME = re.compile(rf"(?!{_JOINS}|\t){_ALL}")
 
 
-def visible(text: str) -> str:
+def escape_controls(text: str) -> str:
     """Return the text with every control, format and surrogate character as its escape; line breaks and tabs stay."""
     if text.isprintable() or _ASCII.fullmatch(text) or text.replace("\n", " ").replace("\t", " ").isprintable():
         return text  # each look takes microseconds a page, the pattern below a hundred times that
-    return _UNSAFE.sub(lambda found: escaped(found.group()), text.replace("\r\n", "\n"))
+    return _UNSAFE.sub(lambda found: escape_characters(found.group()), text.replace("\r\n", "\n"))
 
 
-def one_line(name: str) -> str:
+def escape_line(name: str) -> str:
     """Return a name with line breaks escaped too: it can neither end its line nor begin another one."""
-    return _UNSAFE_NAME.sub(lambda found: escaped(found.group()), name) if not name.isprintable() else name
+    return _UNSAFE_NAME.sub(lambda found: escape_characters(found.group()), name) if not name.isprintable() else name
 
 
-def escaped(text: str) -> str:
+def escape_characters(text: str) -> str:
     r"""Return each character as JSON escapes it, those beyond 16 bits as two.
 
-    >>> escaped("\x9b\U000e0041")
+    >>> escape_characters("\x9b\U000e0041")
     '\\u009b\\udb40\\udc41'
     """
     units = text.encode("utf-16-be", "surrogatepass")

@@ -3,7 +3,7 @@
 A *word* is a run of letters, digits and underscores as it stands in the text; a *term* is what is indexed.
 This module holds no state and no vocabulary.
 
->>> terms("getHTTPResponse_v2")
+>>> word_terms("getHTTPResponse_v2")
 ['get', 'http', 'respons', 'v', '2', 'gethttpresponsev2']
 >>> query_terms("How are the connections pooled?")
 ['connect', 'pool']
@@ -25,13 +25,13 @@ _parts_or_break = re.compile(_PART + r"|\n").findall
 __all__ = [
     "STOP_WORDS",
     "WORD_CHARS_MAX",
-    "compound",
-    "expand",
+    "compound_term",
+    "expand_words",
     "query_terms",
-    "split",
+    "split_identifier",
     "stem_all",
-    "terms",
     "unique",
+    "word_terms",
     "words",
 ]
 
@@ -51,30 +51,30 @@ def stem_all(parts: Sequence[str]) -> list[str]:
     return Stemmer.Stemmer("english", 0).stemWords(parts)
 
 
-def split(word: str) -> list[str]:
+def split_identifier(word: str) -> list[str]:
     """The parts of an identifier, lower case, unstemmed.
 
-    >>> split("XMLHttpRequest"), split("snake_case_2")
+    >>> split_identifier("XMLHttpRequest"), split_identifier("snake_case_2")
     (['xml', 'http', 'request'], ['snake', 'case', '2'])
     """
     return [part.lower() for part in _parts(word)]
 
 
-def compound(word: str) -> str:
+def compound_term(word: str) -> str:
     """The identifier as one term: case and underscores do not count (`getFile` = `get_file`).
 
-    >>> compound("get_file"), compound("getFile"), compound("__init__")
+    >>> compound_term("get_file"), compound_term("getFile"), compound_term("__init__")
     ('getfile', 'getfile', 'init')
     """
     return word.replace("_", "").lower()
 
 
-def terms(word: str) -> list[str]:
+def word_terms(word: str) -> list[str]:
     """What one word is indexed under: its stemmed parts, and the whole when it has several."""
-    return expand([word])[0]
+    return expand_words([word])[0]
 
 
-def expand(unique_words: Sequence[str]) -> list[list[str]]:
+def expand_words(unique_words: Sequence[str]) -> list[list[str]]:
     """`terms` of many words at once: one regex pass and one stemming pass for all of them."""
     short = [word if len(word) <= WORD_CHARS_MAX else "" for word in unique_words]
     joined = "\n".join(short)
@@ -93,7 +93,7 @@ def expand(unique_words: Sequence[str]) -> list[list[str]]:
     grouped.append(group)
     for word, group in zip(unique_words, grouped, strict=False):
         if len(group) > 1:
-            group.append(compound(word))
+            group.append(compound_term(word))
     return grouped[: len(unique_words)]
 
 
@@ -101,7 +101,7 @@ def query_terms(text: str) -> list[str]:
     """The terms of a query, each once, in order; stop words dropped unless nothing else is left."""
     asked = words(text)
     telling = [word for word in asked if word.lower() not in STOP_WORDS] or asked
-    return unique(term for group in expand(telling) for term in group)
+    return unique(term for group in expand_words(telling) for term in group)
 
 
 def unique(items: Iterable[str]) -> list[str]:

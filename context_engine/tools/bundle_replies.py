@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from context_engine.context.project_knowledge import REPOSITORY_WORDS
-from context_engine.text.visible_text import one_line
+from context_engine.text.visible_text import escape_line
 from context_engine.tools.truncate import compact_json, drop_empty, format_count
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def render_bundle_markdown(bundle: Bundle, told: ReplyMeta) -> str:
     parts += [_section(each) for each in bundle.files]
     parts += _bullet_section(f"Remembered, {REPOSITORY_WORDS}", (_memory_line(each) for each in bundle.remembered))
     parts += _bullet_section("Named sources, not fetched", (_source_line(*each) for each in bundle.external))
-    parts += _bullet_section("Facts", map(one_line, bundle.hints))
+    parts += _bullet_section("Facts", map(escape_line, bundle.hints))
     left_out = " · ".join(
         f"{key.replace('_', ' ')}: {value if isinstance(value, int) else ', '.join(value)}"
         for key, value in _left_out(bundle.left_out).items()
@@ -76,7 +76,7 @@ def _summary(bundle: Bundle) -> str:
     first = bundle.files[0]
     symbol = first.snippets[0].symbol if len(first.snippets) == 1 else ""
     places = sum(len(each.snippets) for each in bundle.files)
-    where = f"{one_line(first.path)}{f' ({symbol})' if symbol else ''}"
+    where = f"{escape_line(first.path)}{f' ({symbol})' if symbol else ''}"
     return f"{format_count(places, 'place')} in {format_count(len(bundle.files), 'file')}; begin with {where}"
 
 
@@ -139,8 +139,8 @@ def _left_out(left_out: LeftOut) -> Mapping[str, Any]:
 
 
 def _section(file: BundledFile) -> str:
-    head = f"## {one_line(file.path)} · {file.relevance}{f' · {file.summary}' if file.summary else ''}"
-    related = [f"- {one_line(each.path)}: {one_line(each.why)}" for each in file.related]
+    head = f"## {escape_line(file.path)} · {file.relevance}{f' · {file.summary}' if file.summary else ''}"
+    related = [f"- {escape_line(each.path)}: {escape_line(each.why)}" for each in file.related]
     return "\n\n".join([head, *(_block(each, file.language) for each in file.snippets), *_lines(related)])
 
 
@@ -171,8 +171,8 @@ def _lines(rows: list[str]) -> list[str]:
 
 
 def _memory_line(one: Remembered) -> str:
-    title = f"{one_line(one.title)}: " if one.title and one.title not in one.content else ""
-    return f"{one.type} {one.id} ({one_line(one.place)}): {title}{one.content}"
+    title = f"{escape_line(one.title)}: " if one.title and one.title not in one.content else ""
+    return f"{one.type} {one.id} ({escape_line(one.place)}): {title}{one.content}"
 
 
 def _source_line(address: str, files: tuple[str, ...]) -> str:

@@ -11,8 +11,8 @@ from context_engine.context.refinement import ASSISTS, Climbed
 from context_engine.context.resolve_references import Reference
 from context_engine.context.rewrite_validation import Reworded, reworded, wanted
 from context_engine.model import Filter
-from context_engine.secrets import mask
-from context_engine.text.lines import around
+from context_engine.secrets import redact
+from context_engine.text.lines import shorten_line
 from context_engine.tools.arguments import (
     BooleanArg,
     ChoiceArg,
@@ -77,11 +77,11 @@ def get_context_for_prompt(
     chars_max, count = engine.settings.result_chars_max, engine.team().count
     write = render_bundle_json if format == "json" else render_bundle_markdown
     told = ReplyMeta(
-        around(query, 0, int(token_budget * QUERY_SHARE * CHARS_PER_TOKEN)), token_budget, token_budget, MS_MAX
+        shorten_line(query, 0, int(token_budget * QUERY_SHARE * CHARS_PER_TOKEN)), token_budget, token_budget, MS_MAX
     )
 
     def excess(made: Bundle) -> int:
-        text = mask(write(made, told)).text
+        text = redact(write(made, told)).text
         return max(count(text) - token_budget, -(-(reply_size(text) - chars_max) // CHARS_PER_TOKEN))
 
     step = _step(engine, plan_id) if plan_id else None
@@ -99,7 +99,7 @@ def get_context_for_prompt(
     )
     best = bundle(wish, engine, engine.team(), excess)
     engine.showed(file.path for file in best.files)
-    tokens = count(mask(write(best, told)).text)
+    tokens = count(redact(write(best, told)).text)
     ms = min(MS_MAX, round((time.perf_counter() - began) * 1_000))
     return Reply(write(best, told._replace(tokens=tokens, ms=ms)))
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from context_engine.edit.model import Fuzzy, Placement
 from context_engine.errors import CallError, InvalidArgument
-from context_engine.secrets.masked_text import masked
-from context_engine.text.lines import split
+from context_engine.secrets.masked_text import redact_file
+from context_engine.text.lines import split_lines
 from context_engine.text.spans import LineSpan
-from context_engine.text.visible_text import one_line
+from context_engine.text.visible_text import escape_line
 from context_engine.tools.arguments import BooleanArg, IntegerArg, TextArg
 from context_engine.tools.edit_arguments import (
     AnchorArg,
@@ -195,7 +195,7 @@ def _format_edits(receipt: "Receipt", syntax: Sequence[str]) -> str:
 def _line(*parts: "str | Receipt") -> str:
     """What is not empty, in one line; of a receipt how to undo it."""
     told = [
-        one_line(part) if isinstance(part, str) else f"undo {part.undo_id}" if part.undo_id else "" for part in parts
+        escape_line(part) if isinstance(part, str) else f"undo {part.undo_id}" if part.undo_id else "" for part in parts
     ]
     return " · ".join(filter(None, told))
 
@@ -229,7 +229,7 @@ def _notes(receipt: "Receipt") -> Iterator[str]:
     several = len(receipt.files) > 1
     for file in receipt.files:
         for each in getattr(file.planned, "warnings", ()):
-            yield f"note: {f'{one_line(file.path)}: ' if several else ''}{each}"
+            yield f"note: {f'{escape_line(file.path)}: ' if several else ''}{each}"
     for each in receipt.warnings:
         yield f"note: {each}"
 
@@ -251,7 +251,7 @@ def masked_diff(planned: "Planned", path: str) -> str:
     """A unified diff in which the secrets of the whole file are masked: a diff shows parts that tell nothing by themselves."""
     hidden: dict[str, str] = {}
     for text in _texts(planned):
-        shown = masked(text, path)
+        shown = redact_file(text, path)
         if shown != text:
             hidden |= {a: b for a, b in zip(text.split("\n"), shown.split("\n"), strict=True) if a != b}
     diff = planned.preview(path)
@@ -305,7 +305,7 @@ def _match(place: Placement) -> dict[str, Any]:
 
 def _preview(planned: "Planned", path: str) -> dict[str, Any]:
     """The changed lines with those around them, before and after; `lineRange` are the lines of `before`."""
-    before, after = (split(masked(text, path)) for text in _texts(planned))
+    before, after = (split_lines(redact_file(text, path)) for text in _texts(planned))
     first = max(1, planned.placements[0].span.first - PREVIEW_CONTEXT)
     last = min(len(before), planned.placements[-1].span.last + PREVIEW_CONTEXT)
     grown = len(after) - len(before)
@@ -342,7 +342,7 @@ def _run_turns(verb: str, turn: "Callable[[], Receipt]", steps: int) -> Iterator
 
 
 def _format_turn(verb: str, receipt: "Receipt") -> str:
-    rows = [f"{one_line(file.path)} · {_sha(file)}" for file in receipt.files]
+    rows = [f"{escape_line(file.path)} · {_sha(file)}" for file in receipt.files]
     return "\n".join([f"{verb}: edit {receipt.undo_id}", *rows])
 
 

@@ -12,7 +12,7 @@ import re
 from bisect import bisect_right
 from itertools import accumulate
 
-from context_engine.text.lines import around
+from context_engine.text.lines import shorten_line
 
 COMMENT_MARKS = ("#", "//", "/*", "*", "--", '"""')
 DEFINING_WORTH = 3.0
@@ -78,7 +78,7 @@ def clip_line(line: str, chars_max: int, query: str = "") -> str:
         return line
     lowered = line.lower()
     at = min((found for stem in _stems(query) if (found := lowered.find(stem)) >= 0), default=0)
-    return around(line, at, chars_max)
+    return shorten_line(line, at, chars_max)
 
 
 def _worth(text: str, query: str) -> list[float]:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.errors import CallError, TooLarge
-from context_engine.text.lines import split
-from context_engine.text.visible_text import one_line
+from context_engine.text.lines import split_lines
+from context_engine.text.visible_text import escape_line
 from context_engine.tools.arguments import BooleanArg, ChoiceArg, IntegerArg, TextArg
 from context_engine.tools.excerpt import clip_line
 from context_engine.tools.imported_files import fit_dependencies
@@ -69,12 +69,12 @@ def list_directory(
     entries = engine.list_directory(path or ".", depth=depth, max_items=max_items, include_hidden=include_hidden)
     if not entries:
         return Reply(
-            f"{one_line(path)} · empty (ignored{'' if include_hidden else ' and hidden'} files are not listed)"
+            f"{escape_line(path)} · empty (ignored{'' if include_hidden else ' and hidden'} files are not listed)"
         )
     rows = draw_tree(entries, sizes=sizes)
     count = count_fitting(rows, chars_max=engine.settings.result_chars_max - NOTE_CHARS)
     shown = sum(not entry.hidden_items for entry in entries[:count])
-    lines = [f"{one_line(path)} · depth {depth} · {format_count(shown, 'item')}", *rows[:count]]
+    lines = [f"{escape_line(path)} · depth {depth} · {format_count(shown, 'item')}", *rows[:count]]
     if count < len(rows):
         lines.append(f"… {format_count(len(rows) - count, 'more line')}: list a folder of it, or lower depth.")
     return Reply("\n".join(lines))
@@ -111,8 +111,8 @@ def _label(entry: "TreeEntry", *, sizes: bool) -> str:
     if entry.hidden_items:
         return f"... {entry.hidden_items:,} more"
     if entry.is_folder:
-        return f"{one_line(entry.name.rstrip('/'))}/"
-    name = one_line(entry.name)
+        return f"{escape_line(entry.name.rstrip('/'))}/"
+    name = escape_line(entry.name)
     return f"{name} ({entry.note or format_size(entry.size_bytes)})" if sizes else name
 
 
@@ -139,7 +139,7 @@ def _problems(outline: "FileOutline") -> list[str]:
 def _file_text(engine: "Engine", read: "FileText", imported: Sequence[str], notes: Sequence[str]) -> str:
     """Header, then whole lines, then what it imports; what does not fit is named with the line to go on from."""
     room = engine.settings.result_chars_max - NOTE_CHARS - len(read.path) - sum(map(reply_size, notes))
-    lines = split(read.text)
+    lines = split_lines(read.text)
     count = count_fitting(lines, chars_max=room)
     first, last = read.span
     note = ""
@@ -150,7 +150,7 @@ def _file_text(engine: "Engine", read: "FileText", imported: Sequence[str], note
         note += f"\n… {format_count(len(lines) - count, 'more line')} did not fit: read_file with start_line {first + count}"
     until = first + count - 1 if count < len(lines) else last
     shown = f"lines {first}-{until} of {read.lines}" if read.lines else "empty"
-    head = f"{one_line(read.path)} · {shown} · {read.language or 'text'} · sha256 {read.sha256[:SHA_CHARS]}"
+    head = f"{escape_line(read.path)} · {shown} · {read.language or 'text'} · sha256 {read.sha256[:SHA_CHARS]}"
     text = "\n".join([head, *lines[:count]]) + note
     told, left = fit_dependencies(engine, imported, room - reply_size(text), lambda each: reply_size(each.block) + 1)
     return "\n".join(
@@ -176,7 +176,7 @@ def _content(read: "FileText", room: int) -> dict[str, Any]:
     """A file's text as JSON within the room; when it is cut, the line to go on from."""
     if reply_size(compact_json(read.text)) <= room:
         return {"content": read.text}
-    lines = split(read.text)
+    lines = split_lines(read.text)
     count = count_fitting((compact_json(line) for line in lines), chars_max=room, between=0)
     if count:
         return {"content": "\n".join([*lines[:count], ""]), "nextLine": read.span.first + count}

@@ -22,10 +22,10 @@ from context_engine.context.fragments import (
 from context_engine.context.regions import within
 from context_engine.errors import ContextEngineError, InvalidArgument, InvalidLineRange, TooLarge
 from context_engine.model import TextPart, TextQuery
-from context_engine.text.lines import around, split
-from context_engine.text.spans import Group, LineSpan, group
-from context_engine.text.token_estimate import CHARS_PER_TOKEN, estimate
-from context_engine.text.visible_text import one_line
+from context_engine.text.lines import shorten_line, split_lines
+from context_engine.text.spans import LineSpan, SpanGroup, group_spans
+from context_engine.text.token_estimate import CHARS_PER_TOKEN, estimate_tokens
+from context_engine.text.visible_text import escape_line
 from context_engine.tools.arguments import IntegerArg, LineRangesArg, TextArg, TextListArg
 from context_engine.tools.excerpt import clip_line
 from context_engine.tools.file_tools import AROUND, SHA_CHARS
@@ -102,11 +102,11 @@ def read_regions(
     An answer that was cut names nextLine, the line to ask for next.
     """
     read = engine.read(file_path, first=1)
-    lines = split(read.text)
+    lines = split_lines(read.text)
     if wrong := [each for each in regions if not 1 <= each.first <= min(each.last, len(lines))]:
         raise _no_such_lines(read, wrong[0])
     engine.saw(read.path, read.sha256, session=call.session, kind="fragment")
-    groups = group(regions, context=context_lines, last_line=len(lines))
+    groups = group_spans(regions, context=context_lines, last_line=len(lines))
     room = engine.settings.result_chars_max - NOTE_CHARS - len(read.path)
     kept, next_line = within(
         groups,
@@ -152,7 +152,7 @@ def _open_files(engine: "Engine", names: Iterable[str], *, with_symbols: bool) -
         except ContextEngineError as error:  # one file that cannot be read must not hide the others
             refused.append(error)
         else:
-            files[read.path] = _FragmentFile(read, split(read.text), symbols)
+            files[read.path] = _FragmentFile(read, split_lines(read.text), symbols)
     if not files:
         raise refused[0]
     return list(files.values()), _refusals(refused)
@@ -214,7 +214,7 @@ def _keywords(files: Sequence[_FragmentFile], word: str) -> list[Place]:
 
 
 def _body(file: _FragmentFile, places: Iterable[Place]) -> Body:
-    return Body(shortened(file.lines, places, LINE_CHARS_MAX), estimate(file.read.path) + HEAD_TOKENS)
+    return Body(shortened(file.lines, places, LINE_CHARS_MAX), estimate_tokens(file.read.path) + HEAD_TOKENS)
 
 
 def _page(files: Sequence[_FragmentFile], bodies: Sequence[Body], taken: Chosen) -> Iterator[str]:
@@ -231,7 +231,7 @@ def _page(files: Sequence[_FragmentFile], bodies: Sequence[Body], taken: Chosen)
 def _head(file: _FragmentFile, fragments: Sequence[Fragment]) -> str:
     shown = sum(each.span.lines for each in fragments)
     counts = f"{format_count(len(fragments), 'fragment')}, {shown:,} of {format_count(len(file.lines), 'line')}"
-    return f"{one_line(file.read.path)} · {counts} · {file.read.language} · sha256 {file.read.sha256[:SHA_CHARS]}"
+    return f"{escape_line(file.read.path)} · {counts} · {file.read.language} · sha256 {file.read.sha256[:SHA_CHARS]}"
 
 
 def _format_reasons(places: Iterable[Place]) -> list[str]:
@@ -252,10 +252,10 @@ def _notes(files: Sequence[_FragmentFile], taken: Chosen) -> Iterator[str]:
     """What was found and is not shown, and how to get it."""
     if taken.cut:
         path, rest = files[taken.cut.file].read.path, LineSpan(taken.next_line, taken.cut.span.last)
-        yield f'… {taken.cut.label} was cut: the rest of it is lines "{rest}" of {one_line(path)}'
+        yield f'… {taken.cut.label} was cut: the rest of it is lines "{rest}" of {escape_line(path)}'
     if taken.dropped:
         left = [
-            f"{one_line(file.read.path)}: {name}"
+            f"{escape_line(file.read.path)}: {name}"
             for number, file in enumerate(files)
             for name in _format_reasons(place for place in taken.dropped if place.file == number)
         ]
@@ -270,7 +270,7 @@ def _absent(
 ) -> Iterator[str]:
     """What was asked for and is not there; the first few with what to ask instead."""
     if missing:
-        told = [f"{kind} {around(word, 0, LABEL_CHARS_MAX)}" for kind, word in missing]
+        told = [f"{kind} {shorten_line(word, 0, LABEL_CHARS_MAX)}" for kind, word in missing]
         for number, (kind, word) in enumerate(missing[:ADVISED_MAX]):
             told[number] += _instead(kind, word, files)
         yield f"not found: {_join_capped(told, 200)}"
@@ -281,12 +281,10 @@ def _absent(
 def _instead(kind: Kind, word: str, files: Sequence[_FragmentFile]) -> str:
     """What a caller can do about something that was not found."""
     if kind == "lines":
-        return (
-            f" ({', '.join(f'{one_line(file.read.path)} has {len(file.lines):,}' for file in files[:LINES_NAMED_MAX])})"
-        )
+        return f" ({', '.join(f'{escape_line(file.read.path)} has {len(file.lines):,}' for file in files[:LINES_NAMED_MAX])})"
     if kind == "pattern":
         other = [file.read.path for file in files if not file.read.encoding.startswith("utf")]
-        return f" (in {', '.join(map(one_line, other))}, which is no Unicode, among its ASCII only)" if other else ""
+        return f" (in {', '.join(map(escape_line, other))}, which is no Unicode, among its ASCII only)" if other else ""
     if kind == "symbol":
         near = near_symbols((each for file in files for each in file.symbols), word)
         return f" (near: {', '.join(near)})" if near else " (find_symbol looks into all files)"
@@ -315,14 +313,14 @@ def _outlines(engine: "Engine", names: Sequence[str], max_tokens: int | None) ->
     texts = [format_outline(each, share + NOTE_CHARS) for each in files]
     count = count_fitting(texts, chars_max=chars_max - NOTES_CHARS // 2)
     ask = "… these are outlines: ask for symbols, lines, keywords or patterns"
-    left = [f"not shown: {one_line(each.path)}" for each in files[count:]] + _refusals(refused)
+    left = [f"not shown: {escape_line(each.path)}" for each in files[count:]] + _refusals(refused)
     return "\n".join([*texts[:count], *([_join_capped(left, 400)] if left else []), ask])
 
 
 # -- read_regions -----------------------------------------------------------------------------------------------------
 
 
-def _region(each: Group, asked: Sequence[LineSpan], content: str) -> dict[str, Any]:
+def _region(each: SpanGroup, asked: Sequence[LineSpan], content: str) -> dict[str, Any]:
     """One region in the words of seed 000, with the ranges that made it."""
     origins = [{"start": asked[number].first, "end": asked[number].last} for number in each.members]
     return {"start": each.span.first, "end": each.span.last, "content": content, "originalRanges": origins}
@@ -333,7 +331,7 @@ def _content(lines: Sequence[str], span: LineSpan) -> str:
     return "\n".join(lines[span.first - 1 : span.last]).removesuffix("\r")
 
 
-def _one_line(lines: Sequence[str], each: Group, asked: Sequence[LineSpan], room: int) -> dict[str, Any]:
+def _one_line(lines: Sequence[str], each: SpanGroup, asked: Sequence[LineSpan], room: int) -> dict[str, Any]:
     """The first line of a region when it alone is over the limit: its beginning, and how long it is."""
     first, line = each.span.first, lines[each.span.first - 1]
     one = each._replace(span=LineSpan(first, first))
@@ -347,7 +345,7 @@ def _one_line(lines: Sequence[str], each: Group, asked: Sequence[LineSpan], room
     return _region(one, asked, shown) | told
 
 
-def _describe_truncation(groups: Sequence[Group], next_line: int) -> dict[str, Any]:
+def _describe_truncation(groups: Sequence[SpanGroup], next_line: int) -> dict[str, Any]:
     """That the answer was cut, and where to go on."""
     left = [each for each in groups if each.span.last >= next_line]
     if not left:

@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal
 
 from context_engine.errors import ContextEngineError
-from context_engine.text.visible_text import one_line
+from context_engine.text.visible_text import escape_line
 from context_engine.tools.search_tools import format_outline
 from context_engine.tools.truncate import NOTE_CHARS
 
@@ -42,9 +42,9 @@ class Dependency:
     def block(self) -> str:
         """For reading."""
         if self.detail == "omitted":
-            return f"@@ import {one_line(self.path)} · {self.text}"
+            return f"@@ import {escape_line(self.path)} · {self.text}"
         how = " · signatures" if self.detail == "signatures" else ""
-        return f"@@ import {one_line(self.path)}{how}\n{self.text}"
+        return f"@@ import {escape_line(self.path)}{how}\n{self.text}"
 
 
 def fit_dependencies(

@@ -23,7 +23,7 @@ from context_engine.memory.memory_requests import (
     Sought,
     Wanted,
 )
-from context_engine.secrets.masked_text import masked
+from context_engine.secrets.masked_text import redact_file
 from context_engine.tools.arguments import BooleanArg, ChoiceArg, FractionArg, IntegerArg, TextArg, TextListArg
 from context_engine.tools.tool import Call, Reply, tool
 from context_engine.tools.truncate import compact_json, cut_to_size, drop_empty, take_fitting_rows
@@ -298,7 +298,7 @@ _ALWAYS = ("id", "type", "content", "module", "session", "date", "score", "sourc
 
 
 def _excerpt(content: str) -> str:
-    plain = " ".join(masked(content).split())
+    plain = " ".join(redact_file(content).split())
     return plain if len(plain) <= EXCERPT_CHARS else cut_to_size(plain, EXCERPT_CHARS - 1) + "…"
 
 

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 from context_engine.errors import TooLarge
-from context_engine.secrets import Found, How, engines
+from context_engine.secrets import Redaction, RedactionOptions, describe_engines
 from context_engine.tools.arguments import BooleanArg, ChoiceArg, IntegerArg, TextArg, TextListArg
 from context_engine.tools.edit_arguments import ContentArg
 from context_engine.tools.tool import Call, Reply, tool
 from context_engine.tools.truncate import compact_json, reply_size, take_fitting_rows
 
 if TYPE_CHECKING:
-    from context_engine.secrets.redactor import Scrubber
+    from context_engine.secrets.redactor import Redactor
     from context_engine.settings import Settings
 
 
@@ -34,7 +34,7 @@ class HasScrubber(Protocol):
     """What takes secrets out."""
 
     @property
-    def scrubber(self) -> "Scrubber":
+    def scrubber(self) -> "Redactor":
         """With the key and the rules of the workspace."""
         ...
 
@@ -68,16 +68,16 @@ def scrub_secrets(
     """Find secrets in a text and replace them: API keys, tokens, passwords, private keys. Lines stay in place."""
     _check_size(content)
     scrubber = engine.reviews.scrubber
-    scrubber.renew()
+    scrubber.reload_rules()
     started = time.perf_counter()
-    how = How(
+    how = RedactionOptions(
         mode="strict" if mode == "strict" else "broad",
         replacement="hash" if replacement == "hash" else "fixed" if replacement == "fixed" else "label",
         keep_structure=keep_structure,
         allowed=frozenset(allowlist),
         show=(show_start, show_end),
     )
-    scrubbed = scrubber.scrub(content, how, path=path)
+    scrubbed = scrubber.redact(content, how, path=path)
     took_ms = round((time.perf_counter() - started) * 1000, 2)
     head = {
         "ok": True,
@@ -86,9 +86,9 @@ def scrub_secrets(
         "mode": mode,
         "processing_time_ms": took_ms,
         "skipped_rules": list(scrubbed.skipped_rules),
-        "meta": {"engines": engines()},
+        "meta": {"engines": describe_engines()},
     }
-    rows = [_row(each) for each in scrubbed.found] if return_locations else []
+    rows = [_row(each) for each in scrubbed.redactions] if return_locations else []
     return Reply(_fitting(head, rows, scrubbed.text, engine.settings.result_chars_max))
 
 
@@ -102,7 +102,7 @@ def _check_size(content: str) -> None:
         )
 
 
-def _row(found: Found) -> dict[str, Any]:
+def _row(found: Redaction) -> dict[str, Any]:
     secret = found.secret
     return {
         "type": secret.title,
@@ -112,7 +112,7 @@ def _row(found: Found) -> dict[str, Any]:
         "column": secret.column,
         "length": found.length,
         "fingerprint": found.fingerprint,
-        "masked": found.masked,
+        "masked": found.replacement,
     }
 
 

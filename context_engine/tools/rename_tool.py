@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
-from context_engine.text.visible_text import one_line
+from context_engine.text.visible_text import escape_line
 from context_engine.tools.arguments import BooleanArg, TextArg
 from context_engine.tools.excerpt import clip_line
 from context_engine.tools.tool import Call, Reply, tool
@@ -40,7 +40,7 @@ def _format_renaming(found: "Renaming", receipt: "Receipt | None", chars_max: in
     files = len({place.path for place in found.certain})
     sure = f"{format_count(len(found.certain), 'sure place')} in {format_count(files, 'file')}"
     done = f"renamed · undo {receipt.undo_id}" if receipt else "dry run: nothing was written"
-    head = f"{found.kind} {found.symbol} ({one_line(found.path)}:{found.line}) -> {found.new_name} · {sure} · {done}"
+    head = f"{found.kind} {found.symbol} ({escape_line(found.path)}:{found.line}) -> {found.new_name} · {sure} · {done}"
     unsure = list(_rows(found.uncertain))
     heading = [
         f"{format_count(len(found.uncertain), 'place')} not sure, left as {'it is' if len(unsure) == 1 else 'they are'}:"
@@ -56,7 +56,7 @@ def _format_renaming(found: "Renaming", receipt: "Receipt | None", chars_max: in
 def _rows(places: "Sequence[Place]") -> Iterator[str]:
     for place in places:
         why = f"{place.why} | " if place.why else ""
-        yield f"{one_line(place.path)}:{place.line}:{place.column} {why}{clip_line(place.text.strip(), LINE_CHARS_MAX)}"
+        yield f"{escape_line(place.path)}:{place.line}:{place.column} {why}{clip_line(place.text.strip(), LINE_CHARS_MAX)}"
 
 
 def _ending(found: "Renaming", receipt: "Receipt | None") -> Iterator[str]:

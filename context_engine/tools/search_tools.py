@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from context_engine.errors import InvalidArgument
 from context_engine.model import CHUNK_KINDS, ChunkKind, Filter, Hit, Query
 from context_engine.text.spans import LineSpan
-from context_engine.text.visible_text import one_line
+from context_engine.text.visible_text import escape_line
 from context_engine.tools.arguments import ENDLESS, ChoiceArg, FractionArg, IntegerArg, TextArg, TextListArg, bind
 from context_engine.tools.chunk_replies import format_chunk_answer
 from context_engine.tools.excerpt import clip_line, cut_excerpt, first_line
@@ -348,7 +348,7 @@ def _by_file(hits: Sequence[Hit]) -> list[list[Hit]]:
 
 def _section(hits: Sequence[Hit], query: str, *, deep: bool) -> str:
     """One file of the Markdown answer."""
-    parts = [f"## {one_line(hits[0].chunk.path)}" + (" (edited since indexed)" if hits[0].stale else "")]
+    parts = [f"## {escape_line(hits[0].chunk.path)}" + (" (edited since indexed)" if hits[0].stale else "")]
     for hit in hits:
         row = _row(hit, query, "rich" if deep else "balanced")
         fence = "`" * max(3, _longest_ticks(row["content"]) + 1)
@@ -364,7 +364,7 @@ def _longest_ticks(text: str) -> int:
 
 
 def _definition_text(each: "Definition") -> str:
-    head = f"{one_line(each.path)}:{_span(each.span)} {each.kind} {each.qualified}"
+    head = f"{escape_line(each.path)}:{_span(each.span)} {each.kind} {each.qualified}"
     rest = [clip_line(line, LINE_CHARS_MAX) for line in (each.signature, each.doc) if line]
     return "\n    ".join([head, *rest])
 
@@ -372,7 +372,7 @@ def _definition_text(each: "Definition") -> str:
 def _edge_text(edge: "Edge") -> str:
     indent = "  " * (edge.depth - 1)
     evidence = clip_line(edge.evidence.strip(), LINE_CHARS_MAX)
-    return f"{indent}{one_line(edge.path)}:{edge.line} {edge.source} -> {edge.target} | {evidence}"
+    return f"{indent}{escape_line(edge.path)}:{edge.line} {edge.source} -> {edge.target} | {evidence}"
 
 
 def _signature(each: "Definition") -> str:
@@ -380,7 +380,7 @@ def _signature(each: "Definition") -> str:
 
 
 def _headline(*parts: str) -> str:
-    return " · ".join(one_line(part) for part in parts if part)
+    return " · ".join(escape_line(part) for part in parts if part)
 
 
 def _span(span: tuple[int, int]) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from context_engine.errors import InvalidArgument
 from context_engine.model import RelPath, Scan, TextFile, TextLine, TextPart, TextQuery
 from context_engine.search.text_search import by_keywords, cursor, page, position, ranked, stamp
-from context_engine.text.visible_text import one_line
+from context_engine.text.visible_text import escape_line
 from context_engine.tools.arguments import BooleanArg, IntegerArg, TextArg, TextListArg
 from context_engine.tools.tool import Call, Reply, tool
 from context_engine.tools.truncate import (
@@ -202,9 +202,9 @@ def _search_text(
 def _block(part: TextPart, total: int, lines: Sequence[TextLine], room: int) -> tuple[list[str], int]:
     """One file's lines as far as they fit, and how many matches they are."""
     if not lines:
-        return [f"{one_line(part.path)} · changed since it was counted"], part.take
+        return [f"{escape_line(part.path)} · changed since it was counted"], part.take
     of_all = f"{part.take:,} of {format_count(total, 'match', 'matches')}" if part.take < total else ""
-    block, matches = [f"{one_line(part.path)}{' · ' if of_all else ''}{of_all}"], 0
+    block, matches = [f"{escape_line(part.path)}{' · ' if of_all else ''}{of_all}"], 0
     room -= reply_size(block[0]) + 1
     for line in lines:
         written = f"{line.number}{':' if line.column else '-'}{line.text}"

@@ -12,8 +12,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from context_engine.text.token_estimate import estimate
-from context_engine.text.visible_text import visible
+from context_engine.text.token_estimate import estimate_tokens
+from context_engine.text.visible_text import escape_controls
 
 NOTE_CHARS = 600
 """Kept free of every limit for the lines that say what was left out and how to get it."""
@@ -24,7 +24,7 @@ CHARS_OF_BYTES = (36_000, 47_000)
 
 def compact_json(value: Any) -> str:
     """JSON without spaces; letters as they are, since an escape costs an agent six tokens; marks of direction escaped."""
-    return visible(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+    return escape_controls(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
 def drop_empty(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def count_fitting(items: Iterable[str], *, chars_max: int, tokens_max: int = 0, 
     chars = tokens = count = 0
     for item in items:
         chars += reply_size(item) + between
-        tokens += estimate(item) if tokens_max else 0
+        tokens += estimate_tokens(item) if tokens_max else 0
         if chars > chars_max or (tokens_max and tokens > tokens_max):
             break
         count += 1

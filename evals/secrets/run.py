@@ -25,7 +25,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from context_engine.secrets import How, builtin, find, scrub
+from context_engine.secrets import RedactionOptions, builtin_rules, find_secrets, redact_keyed
 from context_engine.secrets.file_kinds import kind_of
 from evals.secrets.writings import written
 from tests.support.secret_examples import drawn
@@ -171,7 +171,7 @@ def repositories(name: str, folders: Sequence[Path], *, show: bool) -> None:
         one = Repository()
         for path, text in texts_of(folder):
             size = len(text.encode("utf-8", "replace"))
-            found = find(text, "reply", path=path)
+            found = find_secrets(text, "reply", path=path)
             alarms = [each for each in found if each.rule not in KEYS]
             is_code = kind_of(path) == "code"
             one.add(Repository(size, len(alarms), len(found) - len(alarms), size * is_code, len(alarms) * is_code))
@@ -218,17 +218,17 @@ def read(files: Iterable[File], look: Find) -> Tally:
 
 def in_broad(text: str, path: str) -> list[str]:
     """What we take out of texts that are kept or sent."""
-    return [text[each.start : each.stop] for each in find(text, path=path)]
+    return [text[each.start : each.stop] for each in find_secrets(text, path=path)]
 
 
 def in_replies(text: str, path: str) -> list[str]:
     """What we mask in replies."""
-    return [text[start:stop] for each in find(text, "reply", path=path) for start, stop in each.parts]
+    return [text[start:stop] for each in find_secrets(text, "reply", path=path) for start, stop in each.parts]
 
 
 def in_strict(text: str, path: str) -> list[str]:
     """What a shape of its own gives away: all that replies were masked by up to version 0.1."""
-    return [text[each.start : each.stop] for each in find(text, "strict", path=path)]
+    return [text[each.start : each.stop] for each in find_secrets(text, "strict", path=path)]
 
 
 OURS = {"ours, broad": in_broad, "ours, replies": in_replies, "ours, strict": in_strict}
@@ -262,7 +262,7 @@ def formats(each: Mapping[str, SecretFormat]) -> Iterator[Case]:
 
 def examples() -> Iterator[Case]:
     """The examples of our rules, drawn anew, and what of each must go."""
-    for rule in builtin().rules:
+    for rule in builtin_rules().rules:
         for example in rule.examples:
             for draw in range(DRAWS):
                 told = drawn(example, f"eval {draw}")
@@ -275,7 +275,11 @@ def told(name: str, reader: str, cases: Sequence[Case], look: Find) -> str:
     for text, secret, path in cases:
         secrets = look(text, path)
         found += bool(secrets)
-        left = without(text, secrets) if look is not in_broad else scrub(text, b"eval", How(), path=path).text
+        left = (
+            without(text, secrets)
+            if look is not in_broad
+            else redact_keyed(text, b"eval", RedactionOptions(), path=path).text
+        )
         half = len(secret) // 2 if len(secret) >= HALVED_CHARS_MIN else len(secret)
         leaked += secret[:half] in left or secret[-half:] in left
     return f"| {name} | {reader} | {len(cases)} | {found / len(cases):.3f} | {leaked / len(cases):.3f} |"

@@ -27,7 +27,7 @@ from context_engine.languages.strip_comments import code_only
 from context_engine.review.source_versions import Parsers
 from context_engine.review.validation.content_validation import World, validated
 from context_engine.review.validation.validation_request import Validated, Wanted
-from context_engine.secrets import mask
+from context_engine.secrets import redact
 from context_engine.storage.index_folders import user_cache_folder
 
 LANGUAGES = ("python", "go", "java", "javascript", "typescript", "rust", "php", "csharp", "ruby", "c", "json", "yaml")
@@ -207,7 +207,7 @@ def starts(code: str) -> list[int]:
 def world_of() -> World:
     """Parsers, and nobody who knows a workspace."""
     parsers = Parsers(Languages.builtin(), Grammars(user_cache_folder() / "grammars"))
-    return World(parsers, find=lambda _text, _path: (), scrub=mask)
+    return World(parsers, find=lambda _text, _path: (), scrub=redact)
 
 
 def look(text: str, path: str, world: World) -> Validated:

@@ -14,7 +14,7 @@ from context_engine.cli import app, shell_completion
 from context_engine.context.project_knowledge import REPOSITORY_WORDS
 from context_engine.engine import Engine
 from context_engine.memory.memory_requests import CATEGORIES
-from context_engine.text.readable_names import short
+from context_engine.text.readable_names import short_id
 from tests.support.engines import cache_for
 from tests.support.trees import tree
 
@@ -86,7 +86,7 @@ def test_a_memory_is_written_down_listed_and_shown(root: Path, ctx: Run) -> None
     assert code == 0
     assert out.splitlines() == [
         "id        category   status  changed   what",
-        f"{short(memory)}  decisions  active  just now  ! {MONEY}",
+        f"{short_id(memory)}  decisions  active  just now  ! {MONEY}",
     ]
     shown = ctx("memory", "show", short(memory))[1]
     assert shown.startswith(f"{MONEY}\n")

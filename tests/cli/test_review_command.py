@@ -12,7 +12,7 @@ import yaml
 
 from context_engine.cli import app
 from context_engine.cli.review_command import FOUND
-from context_engine.text.lines import count
+from context_engine.text.lines import count_lines
 from tests.support.engines import cache_for
 from tests.support.trees import commit, git, repository, tree
 
@@ -142,4 +142,4 @@ def test_the_hook_for_pre_commit_is_a_command_that_works(
     tree(root, {"src/a.py": WORSE})
     git(root, "add", "--all")
     assert ctx(monkeypatch, *command[2:]) == FOUND
-    assert count(capsys.readouterr().out) > 0
+    assert count_lines(capsys.readouterr().out) > 0

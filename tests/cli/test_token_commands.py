@@ -30,7 +30,7 @@ def test_a_token_is_printed_once_and_works(file: Path) -> None:
     token = made.stdout.strip()
     assert made.stdout == f"{token}\n"
     assert "ann may write in web, api until " in made.stderr
-    grant = TokenFile(file, now=time.time).held(token)
+    grant = TokenFile(file, now=time.time).find_grant(token)
     assert grant is not None
     assert (grant.name, grant.role, grant.projects, grant.per_minute) == ("ann", "write", ("web", "api"), 60)
     assert grant.expires_s == pytest.approx(time.time() + 90 * 86_400, abs=60), (
@@ -53,7 +53,7 @@ def test_the_list_says_which_tokens_are_over(file: Path) -> None:
 def test_a_revoked_token_is_gone(file: Path) -> None:
     token = ctx(file, "create", "ci", "--project", "web").stdout.strip()
     assert ctx(file, "revoke", "ci").stdout == "ci is revoked\n"
-    assert TokenFile(file, now=time.time).held(token) is None
+    assert TokenFile(file, now=time.time).find_grant(token) is None
     assert isinstance(ctx(file, "revoke", "ci").exception, InvalidArgument)
 
 

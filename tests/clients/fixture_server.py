@@ -17,8 +17,8 @@ import mcp_types as types
 from mcp.server.lowlevel import Server
 
 from context_engine.server import http_server, mcp_server
-from context_engine.server.dispatcher import Gate, to_stderr
-from context_engine.server.origin_check import Guard, Hosts
+from context_engine.server.dispatcher import ToolDispatcher, log_to_stderr
+from context_engine.server.origin_check import AllowedHosts, RequestGuard
 from context_engine.server.projects import Projects
 from tests.clients import fixtures
 from tests.clients.fixtures import Context
@@ -28,14 +28,14 @@ Ours = Callable[[Context, Any], Awaitable[Any]]
 
 def main(root: Path) -> None:
     """Serve on a free port of loopback, as `ctx serve --http` does."""
-    projects = Projects((str(root),), log=to_stderr, follow=False)
-    gate = Gate(projects.engine, log=to_stderr)
+    projects = Projects((str(root),), log=log_to_stderr, follow=False)
+    gate = ToolDispatcher(projects.engine, log=log_to_stderr)
     projects.start()
-    server = furnished(mcp_server.build(gate, projects=projects))
-    app = http_server.application(server, gate, projects, Guard(Hosts("127.0.0.1"), token=""))
-    listening = http_server.bound("127.0.0.1", 0)
-    print(http_server.url(listening), flush=True)
-    http_server.hosted(app, server).run(sockets=[listening])
+    server = furnished(mcp_server.build_server(gate, projects=projects))
+    app = http_server.create_application(server, gate, projects, RequestGuard(AllowedHosts("127.0.0.1"), token=""))
+    listening = http_server.bind_socket("127.0.0.1", 0)
+    print(http_server.endpoint_url(listening), flush=True)
+    http_server.create_http_server(app, server).run(sockets=[listening])
     projects.close()
 
 

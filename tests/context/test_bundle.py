@@ -301,7 +301,7 @@ def test_a_span_is_only_ever_widened_and_never_beyond_the_limit(
     span: LineSpan, others: list[LineSpan], most: int
 ) -> None:
     wide, name = widened(span, [symbol(str(n), *each) for n, each in enumerate(others)], lines_max=most)
-    assert wide.holds(span) and (wide == span) == (not name)
+    assert wide.contains(span) and (wide == span) == (not name)
     assert wide == span or (wide in others and wide.lines <= most)
 
 

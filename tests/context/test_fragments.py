@@ -24,9 +24,9 @@ from context_engine.context.fragments import (
 from context_engine.context.regions import within
 from context_engine.errors import InvalidArgument, InvalidLineRange
 from context_engine.model import Definition, RelPath
-from context_engine.text.lines import around
-from context_engine.text.spans import LineSpan, group
-from context_engine.text.token_estimate import estimate
+from context_engine.text.lines import shorten_line
+from context_engine.text.spans import LineSpan, group_spans
+from context_engine.text.token_estimate import estimate_tokens
 
 spans = st.tuples(st.integers(1, 9), st.integers(0, 4)).map(lambda pair: LineSpan(pair[0], sum(pair)))
 places = st.builds(Place, st.sampled_from(IMPORTANCE), st.sampled_from("ab"), st.integers(0, 1), spans)
@@ -99,7 +99,7 @@ def test_the_budget_is_kept_unless_a_single_line_is_already_over_it(
     cost = sum(files[file].head for file in {each.file for each in told})
     cost += sum(files[each.file].cost(line) for each in told for line in lines_of(each.span))
     heads = [f"@@ {each.span} · {' · '.join(f'{one.label} {one.span}' for one in each.places)}\n" for each in told]
-    cost += sum(estimate(head) for head in heads)
+    cost += sum(estimate_tokens(head) for head in heads)
     assert cost <= tokens or sum(each.span.lines for each in told) == 1
 
 
@@ -236,7 +236,7 @@ def test_a_misspelled_symbol_has_near_names() -> None:
 @given(st.text("abc", max_size=20), st.integers(0, 19), st.integers(1, 9))
 def test_a_cut_line_keeps_its_limit_and_the_character_it_is_cut_around(line: str, at: int, chars_max: int) -> None:
     marked = f"{line[:at]}X{line[at:]}"
-    cut = around(marked, marked.index("X"), chars_max)
+    cut = shorten_line(marked, marked.index("X"), chars_max)
     assert "X" in cut
     assert cut.strip("…") in marked
     assert len(cut.strip("…")) == min(len(marked), chars_max)
@@ -258,7 +258,7 @@ def test_a_long_line_is_cut_around_what_matters_most_on_it() -> None:
 def test_regions_are_cut_from_the_end_and_the_next_line_is_named(
     asked: list[LineSpan], lines_max: int, chars_max: int
 ) -> None:
-    groups = group(asked, last_line=13)
+    groups = group_spans(asked, last_line=13)
     wanted = [line for each in groups for line in range(each.span.first, each.span.last + 1)]
     kept, next_line = within(groups, lines_max=lines_max, chars_max=chars_max, chars=lambda _: 5)
     got = [line for each in kept for line in range(each.span.first, each.span.last + 1)]

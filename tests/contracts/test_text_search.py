@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from context_engine.errors import Cancelled, InvalidArgument, SearchTimeout
 from context_engine.repo.ripgrep import Asked, Patience, PythonGrep, Ripgrep, TextEngine, batches, found_rg
-from context_engine.text.search_patterns import literal
+from context_engine.text.search_patterns import escape_literal
 from tests.support.trees import ordinary_user, tree
 
 ENGINES: dict[str, Callable[[Path], TextEngine]] = {
@@ -75,7 +75,7 @@ def test_a_text_is_found_on_the_lines_that_hold_it(
     with tempfile.TemporaryDirectory() as folder:
         root = tree(Path(folder), {f"f{n}": end.join([*lines, ""] if ended else lines) for n, (lines, end, ended) in enumerate(sources)})  # fmt: skip
         for engine in (each(root) for each in ENGINES.values()):
-            found = counts(engine, sorted(wanted), literal(word), ignore_case=ignore_case)
+            found = counts(engine, sorted(wanted), escape_literal(word), ignore_case=ignore_case)
             assert found == {path: count for path, count in wanted.items() if count}, engine.name
 
 
@@ -179,7 +179,7 @@ def test_a_pattern_is_never_an_option_or_a_command(
     make: Callable[[Path], TextEngine], tmp_path: Path, pattern: str
 ) -> None:
     engine = make(tree(tmp_path, {"a": f"{pattern}\nother\n"}))
-    assert counts(engine, ["a"], literal(pattern)) == {"a": 1}
+    assert counts(engine, ["a"], escape_literal(pattern)) == {"a": 1}
     assert [each.name for each in tmp_path.iterdir()] == ["a"]
 
 

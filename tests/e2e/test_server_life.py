@@ -17,8 +17,8 @@ import pytest
 
 from context_engine import __version__, tools
 from context_engine.server import mcp_server
-from context_engine.server.parent_process import look
-from context_engine.server.profiles import Shown, listed
+from context_engine.server.parent_process import read_process
+from context_engine.server.profiles import ToolSelection, list_tools
 from context_engine.server.stdio_session import LINE_BYTES_MAX
 from tests.e2e.conftest import planted
 from tests.e2e.test_agent_session import told, wait_for
@@ -27,7 +27,7 @@ from tests.support import preloaded
 
 ENDED_S = 60.0
 """Two seconds are what we promise and bench/start.py measures; a machine that runs other tests beside gets more."""
-LISTED = [tool["name"] for tool in listed(mcp_server.rows(), Shown())]
+LISTED = [tool["name"] for tool in list_tools(mcp_server.tool_rows(), ToolSelection())]
 SERVE = [sys.executable, "-m", "context_engine", "serve"]
 
 
@@ -243,7 +243,7 @@ def test_the_watcher_ends_with_the_server(repository: Path) -> None:
         wait_for(lambda: told(wire, "index_status")["watcher"] == "running", PATIENCE_S)
         server = wire.process.pid
         assert wire.end() == 0
-        assert look(server) is None
+        assert read_process(server) is None
 
 
 @POSIX
@@ -282,10 +282,10 @@ def test_the_process_ends_when_its_client_is_killed_and_the_input_stays_open(
         started = int(client.stdout.readline())
         assert "open" in client.stdout.readline()
         server = started if not wrapper else child_of(started)
-        assert look(server)
+        assert read_process(server)
         client.kill()
         client.wait()
-        wait_for(lambda: look(server) is None, PATIENCE_S)
+        wait_for(lambda: read_process(server) is None, PATIENCE_S)
 
 
 def child_of(pid: int) -> int:
@@ -297,7 +297,7 @@ def child_of(pid: int) -> int:
 def children_of(pid: int) -> list[int]:
     every = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
     pairs = [tuple(map(int, row.split())) for row in every.splitlines()]
-    return [child for child, parent in pairs if parent == pid and look(child)]
+    return [child for child, parent in pairs if parent == pid and read_process(child)]
 
 
 @POSIX
@@ -312,7 +312,7 @@ def test_no_process_of_ours_outlives_a_server_that_is_killed(tmp_path: Path) -> 
         assert len(workers) == 2
         wire.process.kill()
         wire.process.wait()
-        wait_for(lambda: not any(look(worker) for worker in workers), PATIENCE_S)
+        wait_for(lambda: not any(read_process(worker) for worker in workers), PATIENCE_S)
 
 
 # -- what goes out ------------------------------------------------------------------------------------------------

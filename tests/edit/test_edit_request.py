@@ -11,7 +11,7 @@ from context_engine.edit.file_edit import written
 from context_engine.edit.model import Edit
 from context_engine.edit.symbol_edits import SymbolEdit
 from context_engine.errors import CallError, InvalidEdit, MultipleMatches, NoMatch
-from context_engine.secrets import builtin, mask, masks
+from context_engine.secrets import builtin_rules, count_labels, redact
 from tests.support.engines import GRAMMARS, LANGUAGES
 
 MASK = "[masked password]"
@@ -115,10 +115,10 @@ def test_a_whole_file_may_hold_labels_that_it_held() -> None:
 
 
 def test_every_kind_of_mask_is_known() -> None:
-    kinds = builtin().kinds
-    assert masks(" ".join(f"[masked {kind}]" for kind in kinds)).keys() == {f"[masked {kind}]" for kind in kinds}
-    assert not masks("[masked ball], [masked], masked password")
-    assert masks(mask("postgres://app:Tr0ub4dor@db/app, password = 'aB3dE5gH7jK9mN1pQ3'").text).total() == 2
+    kinds = builtin_rules().kinds
+    assert count_labels(" ".join(f"[masked {kind}]" for kind in kinds)).keys() == {f"[masked {kind}]" for kind in kinds}
+    assert not count_labels("[masked ball], [masked], masked password")
+    assert count_labels(redact("postgres://app:Tr0ub4dor@db/app, password = 'aB3dE5gH7jK9mN1pQ3'").text).total() == 2
 
 
 @given(st.lists(st.sampled_from(["a", MASK, "[masked secret]", "\n"]), max_size=8))

@@ -32,8 +32,8 @@ def test_a_batch_is_within_its_bounds_unless_one_text_alone_is_larger(sizes: lis
 def test_a_cut_text_is_the_longest_beginning_that_fits(text: str, tokens_max: int) -> None:
     short = cut(text, tokens_max)
     assert text.startswith(short)
-    assert token_estimate.estimate(short) <= tokens_max
-    assert short == text or token_estimate.estimate(text[: len(short) + 1]) > tokens_max
+    assert token_estimate.estimate_tokens(short) <= tokens_max
+    assert short == text or token_estimate.estimate_tokens(text[: len(short) + 1]) > tokens_max
 
 
 @given(st.text(st.characters(), max_size=20))

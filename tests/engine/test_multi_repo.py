@@ -13,9 +13,9 @@ from context_engine import tools
 from context_engine.engine import Engine, Filter, Query, TextQuery
 from context_engine.errors import FileNotFound, InvalidPath, NotIndexed
 from context_engine.multi_repo import Across
-from context_engine.server.dispatcher import Gate
-from context_engine.server.profiles import ACROSS, Shown, listed
-from context_engine.server.projects import path_of
+from context_engine.server.dispatcher import ToolDispatcher
+from context_engine.server.profiles import MULTI_PROJECT_TOOLS, ToolSelection, list_tools
+from context_engine.server.projects import find_project_path
 from context_engine.tools import Call
 from tests.support.engines import indexed, open_engine
 from tests.support.trees import tree
@@ -182,34 +182,38 @@ def test_a_file_is_read_by_the_name_that_answers_give_it(both: dict[str, Engine]
 
 
 @pytest.fixture
-def gate(both: dict[str, Engine]) -> Gate:
+def gate(both: dict[str, Engine]) -> ToolDispatcher:
     names = {name: f"/{name}" for name in both}
-    return Gate(lambda project: both[path_of(names, project)[1:]], shown=Shown(("all",)), names=lambda: tuple(both))
+    return ToolDispatcher(
+        lambda project: both[find_project_path(names, project)[1:]],
+        selection=ToolSelection(("all",)),
+        project_names=lambda: tuple(both),
+    )
 
 
-def asked(gate: Gate, name: str, **arguments: object) -> str:
+def asked(gate: ToolDispatcher, name: str, **arguments: object) -> str:
     return gate.call(name, arguments, Call()).reply.text
 
 
 @pytest.mark.parametrize("project", [{}, {"project": "*"}, {"project": ""}])
-def test_a_question_without_a_project_is_put_to_all(gate: Gate, project: dict[str, str]) -> None:
+def test_a_question_without_a_project_is_put_to_all(gate: ToolDispatcher, project: dict[str, str]) -> None:
     rows = json.loads(asked(gate, "codebase_retrieval", query="shop", **project))["results"]
     assert {row["project"] for row in rows} == {"web", "api"}
 
 
-def test_a_question_with_a_project_is_put_to_that_one(gate: Gate) -> None:
+def test_a_question_with_a_project_is_put_to_that_one(gate: ToolDispatcher) -> None:
     rows = json.loads(asked(gate, "codebase_retrieval", query="shop", project="web"))["results"]
     assert rows
     assert not any("project" in row for row in rows)
 
 
-def test_a_path_of_an_answer_can_be_read_without_naming_the_project_again(gate: Gate) -> None:
+def test_a_path_of_an_answer_can_be_read_without_naming_the_project_again(gate: ToolDispatcher) -> None:
     assert "def login" in asked(gate, "read_file", path="api:src/auth.py")
     assert "INVALID_ARGUMENT" in asked(gate, "read_file", path="src/auth.py")
     assert "INVALID_ARGUMENT" in asked(gate, "read_file", path="other:src/auth.py")
 
 
-def test_what_is_not_for_several_still_wants_a_project(gate: Gate) -> None:
+def test_what_is_not_for_several_still_wants_a_project(gate: ToolDispatcher) -> None:
     for name in ("index_status", "list_directory", "trace"):
         assert "does not say which" in asked(gate, name, **({"symbol": "total"} if name == "trace" else {}))
         assert "no open project" in asked(gate, name, project="*", **({"symbol": "total"} if name == "trace" else {}))
@@ -218,7 +222,7 @@ def test_what_is_not_for_several_still_wants_a_project(gate: Gate) -> None:
 def test_nothing_is_written_into_a_clone(tmp_path: Path) -> None:
     root = tree(tmp_path / "kept" / "clones" / "lib-1", WEB)
     with open_engine(root, cache_folder=tmp_path / "kept") as engine:
-        gate = Gate(lambda _: engine, shown=Shown(("all",)))
+        gate = ToolDispatcher(lambda _: engine, selection=ToolSelection(("all",)))
         for name, arguments in (
             ("write_file", {"path": "x.py", "contents": "1"}),
             ("add_memory", {"category": "facts", "content": "A fact about it."}),
@@ -231,8 +235,10 @@ def test_nothing_is_written_into_a_clone(tmp_path: Path) -> None:
 def test_the_lists_say_which_tools_need_no_project() -> None:
     rows = [{"tool": {"name": each.name, "description": each.description, "inputSchema": each.listed_schema, "annotations": {}},
              "touches": each.touches} for each in tools.ALL]  # fmt: skip
-    shown = {wire["name"]: wire["inputSchema"] for wire in listed(rows, Shown(("all",), projects=("web", "api")))}
+    shown = {
+        wire["name"]: wire["inputSchema"] for wire in list_tools(rows, ToolSelection(("all",), projects=("web", "api")))
+    }
     for name, schema in shown.items():
-        assert ("project" in schema.get("required", ())) == (name not in ACROSS)
-        assert ("*" in schema["properties"]["project"]["enum"]) == (name in ACROSS)
-    assert frozenset(shown) >= ACROSS
+        assert ("project" in schema.get("required", ())) == (name not in MULTI_PROJECT_TOOLS)
+        assert ("*" in schema["properties"]["project"]["enum"]) == (name in MULTI_PROJECT_TOOLS)
+    assert frozenset(shown) >= MULTI_PROJECT_TOOLS

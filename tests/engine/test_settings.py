@@ -9,7 +9,7 @@ import platformdirs
 import pytest
 
 from context_engine.errors import InvalidArgument
-from context_engine.server.rate_limits import CALLS_PER_MINUTE, rates
+from context_engine.server.rate_limits import CALLS_PER_MINUTE, parse_rates
 from context_engine.settings import Settings, knobs
 
 
@@ -135,7 +135,7 @@ def test_rate_limits_are_pairs_of_a_tool_and_a_number(
 ) -> None:
     users_own(tmp_path, monkeypatch, json.dumps({"rate_limits_per_minute": stated}))
     loaded = Settings.load(tmp_path, env={}).rate_limits_per_minute
-    assert rates(loaded) == {**CALLS_PER_MINUTE, **({"read_file": 300, "trace": 0} if stated else {})}
+    assert parse_rates(loaded) == {**CALLS_PER_MINUTE, **({"read_file": 300, "trace": 0} if stated else {})}
 
 
 @pytest.mark.parametrize(

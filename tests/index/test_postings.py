@@ -15,7 +15,7 @@ from context_engine.index.embedding_text import ChunkEmbeddingText
 from context_engine.index.postings import LESSER_WEIGHT, IndexedFile, SegmentBuilder
 from context_engine.index.segment import CHUNK_FIELDS, FILE_FIELDS, LENGTH_FIELDS, Segment, term_hashes
 from context_engine.index.snapshot import Snapshot
-from context_engine.text.words import compound, split, terms, words
+from context_engine.text.words import compound_term, split_identifier, word_terms, words
 
 WORDS = ["pool", "getUser", "get_user", "users", "x1", "Zoo"]
 texts = st.lists(st.sampled_from(WORDS), max_size=4).map(" ".join)
@@ -73,7 +73,7 @@ def by_hand(files: list[IndexedFile]) -> tuple[dict[str, Counts], dict[str, list
     lengths: dict[str, list[int]] = {name: [] for name in ("body", *LENGTH_FIELDS)}
 
     def document(field: str, number: int, held: list[str]) -> None:
-        found = Counter(term for word in held for term in terms(word))
+        found = Counter(term for word in held for term in word_terms(word))
         for term, count in found.items():
             counts[field][term][number] = count
         lengths[field].append(found.total())
@@ -86,7 +86,7 @@ def by_hand(files: list[IndexedFile]) -> tuple[dict[str, Counts], dict[str, list
         document("doc", number, words(file.doc))
         stem = file.path.rpartition("/")[2]
         stem = stem.partition(".")[0] or stem
-        parts = {part for word in words(stem) for part in split(word)}
+        parts = {part for word in words(stem) for part in split_identifier(word)}
         for part in parts:
             counts["stem"][part][number] = 1
         lengths["stem"].append(len(parts))
@@ -96,7 +96,7 @@ def by_hand(files: list[IndexedFile]) -> tuple[dict[str, Counts], dict[str, list
                 counts["tag"][tag][chunk] = 1
             for name, weight, line in file.names:
                 if line == piece.first:
-                    held = counts["symbol"][compound(name)]
+                    held = counts["symbol"][compound_term(name)]
                     held[chunk] = max(weight, held.get(chunk, 0))
             chunk += 1
     return counts, lengths
@@ -116,7 +116,9 @@ def read_back(segment: Segment, field: str, known: list[str]) -> Counts:
 
 def all_terms() -> list[str]:
     spelled = [*WORDS, "a", "py", "src", "ts", "x", "env", "zoo", "auth", "web api", "inline", ".env"]
-    return sorted({term for word in spelled for term in (word, *terms(word), *split(word), compound(word))})
+    return sorted(
+        {term for word in spelled for term in (word, *word_terms(word), *split_identifier(word), compound_term(word))}
+    )
 
 
 @given(indexed_files())

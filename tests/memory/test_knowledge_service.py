@@ -20,8 +20,8 @@ from context_engine.errors import PlanNotFound
 from context_engine.plans.model import Plan, PlanStep
 from context_engine.search.file_usage import BOOST_MAX
 from context_engine.server import mcp_server, prompt_templates
-from context_engine.server.dispatcher import Gate, alone
-from context_engine.server.profiles import Shown
+from context_engine.server.dispatcher import ToolDispatcher, single_engine
+from context_engine.server.profiles import ToolSelection
 from tests.support.engines import cache_for, found, indexed, open_engine
 from tests.support.trees import commit, git, repository, tree
 
@@ -189,7 +189,7 @@ def test_a_client_pulls_rules_and_decisions_at_the_start_of_work(engine: Engine)
     ask(engine, "add_memory", category="preferences", content="Use tabs in Makefiles.", priority="critical")
 
     async def body() -> None:
-        async with Client(mcp_server.build(Gate(alone(engine)))) as client:
+        async with Client(mcp_server.build_server(ToolDispatcher(single_engine(engine)))) as client:
             (content,) = (await client.read_resource("ctx://rules")).contents
             assert isinstance(content, types.TextResourceContents)
             rules, decisions = content.text.split("## Decisions")
@@ -200,14 +200,18 @@ def test_a_client_pulls_rules_and_decisions_at_the_start_of_work(engine: Engine)
             assert "never as floats" in decisions
 
     anyio.run(body)
-    gate = Gate(alone(engine))
-    text = prompt_templates.written(gate, "begin", {"task": "round it"}, shown=frozenset(), projects=Shown().projects)
+    gate = ToolDispatcher(single_engine(engine))
+    text = prompt_templates.render_prompt(
+        gate, "begin", {"task": "round it"}, listed=frozenset(), projects=ToolSelection().projects
+    )
     assert "Every amount is rounded half to even." in text
 
 
 def test_where_nothing_is_known_the_page_says_how_to_begin(tmp_path: Path) -> None:
     with indexed(tree(tmp_path / "w", {"a.py": "x = 1\n"})) as engine:
-        text = prompt_templates.written(Gate(alone(engine)), "begin", {}, shown=frozenset(), projects=())
+        text = prompt_templates.render_prompt(
+            ToolDispatcher(single_engine(engine)), "begin", {}, listed=frozenset(), projects=()
+        )
         assert "No rule and no decision is known yet." in text
         assert "add_memory" in text
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from context_engine.memory.memory_file import Link, Memory, parsed, rewritten, title_of, written
 from context_engine.storage import timestamps
 from context_engine.text.ids import CHANCE_BYTES, uuid7
-from context_engine.text.readable_names import SLUG_CHARS_MAX, short, slug
+from context_engine.text.readable_names import SLUG_CHARS_MAX, make_slug, short_id
 
 PLAIN = st.text(st.characters(exclude_categories=("Cs", "Cc")), max_size=30).map(lambda text: " ".join(text.split()))
 WORDS = PLAIN.filter(bool).filter(lambda text: text not in ("null", "~"))
@@ -116,9 +116,9 @@ def test_a_title_is_the_first_line_cut_at_a_word() -> None:
 @example("a/b\\c\0d")
 @example("con")
 def test_a_slug_is_a_plain_part_of_a_file_name(title: str) -> None:
-    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", slug(title))
-    assert len(slug(title)) <= SLUG_CHARS_MAX
-    assert slug(slug(title)) == slug(title)
+    assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", make_slug(title))
+    assert len(make_slug(title)) <= SLUG_CHARS_MAX
+    assert make_slug(make_slug(title)) == make_slug(title)
 
 
 @given(st.integers(0, 2**48 - 1), st.integers(0, 2**48 - 1), st.binary(min_size=CHANCE_BYTES, max_size=CHANCE_BYTES))
@@ -131,4 +131,4 @@ def test_ids_sort_by_the_time_they_were_made_at(one: int, other: int, chance: by
 
 
 def test_ids_of_one_millisecond_have_different_short_names() -> None:
-    assert len({short(uuid7(1, os.urandom(CHANCE_BYTES))) for _ in range(1_000)}) == 1_000
+    assert len({short_id(uuid7(1, os.urandom(CHANCE_BYTES))) for _ in range(1_000)}) == 1_000

@@ -100,7 +100,7 @@ def test_a_new_release_reaches_every_document_and_nothing_else_in_it_changes(nam
 
 
 def test_the_desktop_extension_lists_the_tools_that_a_client_is_shown() -> None:
-    shown = [tool.name for tool in tools.ALL if serve_options.parse([], {}).shown.lists(tool.name)]
+    shown = [tool.name for tool in tools.ALL if serve_options.parse_options([], {}).shown.lists(tool.name)]
     assert shown
     assert [tool["name"] for tool in document("mcpb/manifest.json")["tools"]] == shown
 
@@ -118,7 +118,9 @@ def test_the_registry_entry_starts_a_script_that_the_package_has() -> None:
         assert package["identifier"] in PROJECT["scripts"], "uvx runs the script named like the package"
         first, *named = package["packageArguments"]
         assert first["value"] == "serve"
-        assert serve_options.parse([word for one in named for word in (one["name"], "/src")], {}).roots == ("/src",)
+        assert serve_options.parse_options([word for one in named for word in (one["name"], "/src")], {}).roots == (
+            "/src",
+        )
 
 
 def test_both_scripts_are_the_same_program() -> None:
@@ -130,7 +132,7 @@ def test_the_desktop_extension_serves_the_folder_that_was_chosen() -> None:
     words = manifest["server"]["mcp_config"]["args"]
     serve = words[words.index("ctx") + 1 :]
     assert serve[0] == "serve"
-    assert serve_options.parse(serve[1:], {}).roots == ("${user_config.project}",)
+    assert serve_options.parse_options(serve[1:], {}).roots == ("${user_config.project}",)
     assert manifest["user_config"]["project"]["required"] is True
     assert (ROOT / manifest["server"]["entry_point"]).is_file()
 
@@ -150,7 +152,7 @@ def test_the_plugin_starts_the_server_and_is_listed_in_the_marketplace() -> None
     server = document("claude-plugin/.mcp.json")["mcpServers"]["ctx"]
     assert server["command"] in PROJECT["scripts"]
     assert server["args"][0] == "serve"
-    serve_options.parse(server["args"][1:], {})
+    serve_options.parse_options(server["args"][1:], {})
     [listed] = document(".claude-plugin/marketplace.json")["plugins"]
     assert (PACKAGING / listed["source"]).is_dir()
     assert listed["name"] == document("claude-plugin/.claude-plugin/plugin.json")["name"]
@@ -171,7 +173,7 @@ def test_the_skill_knows_which_tools_an_agent_sees_at_once() -> None:
     for page, seen in ((listed, True), (hidden, False)):
         named = [tool.name for tool in tools.ALL if f"`{tool.name}` |" in page]
         assert named
-        assert [name for name in named if serve_options.parse([], {}).shown.lists(name) is not seen] == []
+        assert [name for name in named if serve_options.parse_options([], {}).shown.lists(name) is not seen] == []
 
 
 def examples(page: Path) -> list[tuple[str, dict[str, Any]]]:
@@ -223,7 +225,7 @@ def test_the_container_serves_the_mounted_folder_and_is_not_root() -> None:
     environment = dict(pair.split("=", 1) for line in instructions("ENV") for pair in line.split())
     [entry] = instructions("ENTRYPOINT")
     assert json.loads(entry) == ["ctx", "serve"]
-    assert serve_options.parse([], environment).roots == ("/workspace",)
+    assert serve_options.parse_options([], environment).roots == ("/workspace",)
     assert instructions("USER") == ["1000:1000"]
 
 

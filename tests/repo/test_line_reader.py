@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from context_engine.repo.line_reader import LINE_BYTES, Seen, Spot, lines_at
 from context_engine.storage.confined_folder import ConfinedFolder
-from context_engine.text.lines import around
+from context_engine.text.lines import shorten_line
 from tests.support.trees import tree
 
 
@@ -102,6 +102,6 @@ def test_a_place_behind_the_end_is_an_empty_line(tmp_path: Path) -> None:
 
 @given(st.text("ab", max_size=40), st.integers(0, 40), st.integers(1, 20))
 def test_the_cut_holds_the_place_it_was_made_around(text: str, at: int, chars_max: int) -> None:
-    shown = around(text, at, chars_max)
+    shown = shorten_line(text, at, chars_max)
     assert len(shown.strip("…")) == min(len(text), chars_max)
     assert shown.strip("…") in text

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from context_engine import tools
 from context_engine.cli.app import app
 from context_engine.server import mcp_server
-from context_engine.server.dispatcher import Gate
-from context_engine.server.profiles import Shown
+from context_engine.server.dispatcher import ToolDispatcher
+from context_engine.server.profiles import ToolSelection
 from context_engine.tools.arguments import TextArg
 from context_engine.tools.tool import Call, Reply, tool
 from tests.requirements.test_promises import ROOT
@@ -40,9 +40,9 @@ def grown(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_one_registered_function_is_listed_checked_and_called_over_the_protocol(grown: None) -> None:
     async def body() -> None:
-        everything = Shown(profiles=("all",))
-        gate = Gate(lambda _: Grown(), shown=everything)  # ty: ignore[invalid-argument-type] - a stand-in
-        async with Client(mcp_server.build(gate, shown=everything)) as client:
+        everything = ToolSelection(profiles=("all",))
+        gate = ToolDispatcher(lambda _: Grown(), selection=everything)  # ty: ignore[invalid-argument-type] - a stand-in
+        async with Client(mcp_server.build_server(gate, selection=everything)) as client:
             shown = (await client.list_tools()).tools[-1]
             assert (shown.name, shown.input_schema["required"]) == ("shout", ["word"])
             assert shown.description == "Show a word in capital letters, so that everybody can read it."

@@ -25,7 +25,7 @@ from context_engine.review.review_request import Request
 from context_engine.review.review_store import Checkpoint, ReviewStore, Session, Unit
 from context_engine.review.reviewer import Reviewer
 from context_engine.review.source_versions import Parsers
-from context_engine.secrets import mask
+from context_engine.secrets import redact
 from context_engine.text.spans import LineSpan
 from tests.support.engines import GRAMMARS, LANGUAGES
 from tests.support.trees import commit, git, repository, tree
@@ -51,8 +51,8 @@ def means(root: Path, **other: Any) -> Any:
         "surroundings": lambda _commit: Surroundings(PARSERS),
         "ties": lambda _paths: (),
         "excludes": lambda options: options.exclude_patterns.__contains__,
-        "scrub": lambda text: mask(text).text,
-        "scrub_parts": lambda _files: lambda text: mask(text).text,
+        "scrub": lambda text: redact(text).text,
+        "scrub_parts": lambda _files: lambda text: redact(text).text,
     }
     return SimpleNamespace(**parts | other)
 

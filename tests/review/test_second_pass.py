@@ -32,7 +32,7 @@ from context_engine.review.second_pass import (
 from context_engine.review.second_pass_findings import CONFIDENCE_MAX, SCHEMA, joined, likeness, says_the_same, standing
 from context_engine.review.source_versions import ChangedFile, Parsers
 from context_engine.review.verdict import Filtered, Reviewed, judged
-from context_engine.secrets import mask
+from context_engine.secrets import redact
 from context_engine.text.diff import parsed
 from context_engine.text.spans import LineSpan
 from tests.support.engines import GRAMMARS, LANGUAGES
@@ -110,7 +110,7 @@ def reviewed(*findings: Finding, **options: Any) -> Reviewed:
 
 def kept(*findings: Finding, **options: Any) -> Kept:
     said = reviewed(*findings, **options)
-    return first_look(said, Options(**options), CHANGED, lambda text: mask(text).text, ["Money is counted in cents."])
+    return first_look(said, Options(**options), CHANGED, lambda text: redact(text).text, ["Money is counted in cents."])
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from context_engine.review.validation.mermaid_syntax import mermaid_faults
 from context_engine.review.validation.remark import Remark, added, ids
 from context_engine.review.validation.structured_content import PlanRemark
 from context_engine.review.validation.validation_request import KINDS, Validated, Wanted
-from context_engine.secrets import find, mask
+from context_engine.secrets import find_secrets, redact
 from tests.support.engines import GRAMMARS, LANGUAGES
 
 FILES = {"src/app.py": "def login():\n    return 1\n", "src/util.ts": "export const a = 1\n"}
@@ -35,8 +35,8 @@ def read_plan(value: Any) -> list[PlanRemark]:
 
 WORLD = World(
     parsers=Parsers(LANGUAGES, GRAMMARS),
-    find=lambda text, path: find(text, path=path),
-    scrub=mask,
+    find=lambda text, path: find_secrets(text, path=path),
+    scrub=redact,
     read_plan=read_plan,
     ground=lambda: Ground(has_path=FILES.__contains__, text=FILES.get),
     paths=lambda: PathIndex(FILES),

@@ -13,7 +13,16 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.secrets import How, Tier, builtin, find, fingerprint, mask, masks, scrub
+from context_engine.secrets import (
+    RedactionOptions,
+    Tier,
+    builtin_rules,
+    count_labels,
+    find_secrets,
+    fingerprint,
+    redact,
+    redact_keyed,
+)
 from tests.support.secret_examples import drawn
 
 KEY = b"one workspace, thirty-two bytes "
@@ -50,7 +59,7 @@ LABEL = re.compile(r"\[REDACTED:([a-z0-9-]+):([0-9a-f]{6})\]")
 )
 def test_a_secret_goes_however_it_is_written(text: str, secret: str) -> None:
     assert secret in text
-    scrubbed = scrub(text, KEY)
+    scrubbed = redact_keyed(text, KEY)
     assert secret not in scrubbed.text
     assert scrubbed.count == 1
     assert LABEL.search(scrubbed.text)
@@ -79,22 +88,22 @@ def test_a_secret_goes_however_it_is_written(text: str, secret: str) -> None:
     ],
 )
 def test_what_only_looks_like_a_secret_stays(text: str) -> None:
-    assert scrub(text, KEY).text == text
+    assert redact_keyed(text, KEY).text == text
 
 
 def test_a_secret_wrapped_in_base64_goes_and_one_wrapped_twice_is_not_looked_for() -> None:
     once = base64.b64encode(f'{{"user": "app", "token": "{TOKEN}"}}'.encode()).decode()
     twice = base64.b64encode(once.encode()).decode()
-    assert scrub(f"data: {once}\n", KEY).text == f"data: {scrub(once, KEY).text}\n"
-    assert once not in scrub(once, KEY).text
-    assert scrub(f"data: {twice}", KEY).text == f"data: {twice}"
+    assert redact_keyed(f"data: {once}\n", KEY).text == f"data: {redact_keyed(once, KEY).text}\n"
+    assert once not in redact_keyed(once, KEY).text
+    assert redact_keyed(f"data: {twice}", KEY).text == f"data: {twice}"
     plain = base64.b64encode(b"a text of more than forty letters that holds no secret at all").decode()
-    assert scrub(plain, KEY).text == plain
+    assert redact_keyed(plain, KEY).text == plain
 
 
 def test_of_rules_that_overlap_one_label_is_left_and_it_covers_them_all() -> None:
     text = f'api_token = "{TOKEN}-and-the-rest-9x8y7z"'
-    scrubbed = scrub(text, KEY)
+    scrubbed = redact_keyed(text, KEY)
     assert LABEL.sub("_", scrubbed.text) == 'api_token = "_"'
     assert scrubbed.count == 1
 
@@ -103,45 +112,47 @@ def test_of_rules_that_overlap_one_label_is_left_and_it_covers_them_all() -> Non
 
 
 def test_the_same_secret_has_the_same_label_where_the_key_is_the_same() -> None:
-    text = scrub(f"{TOKEN}\n{SECOND}\n{TOKEN}\n", KEY).text
+    text = redact_keyed(f"{TOKEN}\n{SECOND}\n{TOKEN}\n", KEY).text
     first, second, third = LABEL.findall(text)
     assert (first[0], first) == ("github-token", third)
     assert first != second
-    assert scrub(TOKEN, KEY).text != scrub(TOKEN, OTHER).text
+    assert redact_keyed(TOKEN, KEY).text != redact_keyed(TOKEN, OTHER).text
     assert fingerprint(TOKEN, KEY).startswith(first[1])
 
 
 @pytest.mark.parametrize(
     ("how", "shape"),
     [
-        (How(replacement="label"), r"\[REDACTED:github-token:[0-9a-f]{6}\]"),
-        (How(replacement="hash"), r"\[REDACTED:[0-9a-f]{12}\]"),
-        (How(replacement="fixed"), r"\[REDACTED\]"),
-        (How(show=(4, 0)), r"ghp_\[REDACTED:github-token:[0-9a-f]{6}\]"),
+        (RedactionOptions(replacement="label"), r"\[REDACTED:github-token:[0-9a-f]{6}\]"),
+        (RedactionOptions(replacement="hash"), r"\[REDACTED:[0-9a-f]{12}\]"),
+        (RedactionOptions(replacement="fixed"), r"\[REDACTED\]"),
+        (RedactionOptions(show=(4, 0)), r"ghp_\[REDACTED:github-token:[0-9a-f]{6}\]"),
     ],
 )
-def test_how_a_secret_is_replaced_can_be_chosen(how: How, shape: str) -> None:
-    scrubbed = scrub(f"x {TOKEN} y", KEY, how)
+def test_how_a_secret_is_replaced_can_be_chosen(how: RedactionOptions, shape: str) -> None:
+    scrubbed = redact_keyed(f"x {TOKEN} y", KEY, how)
     assert re.fullmatch(f"x {shape} y", scrubbed.text)
-    assert scrub(scrubbed.text, KEY, how).text == scrubbed.text
-    assert masks(scrubbed.text).total() == 1
+    assert redact_keyed(scrubbed.text, KEY, how).text == scrubbed.text
+    assert count_labels(scrubbed.text).total() == 1
 
 
 def test_a_value_of_the_allowlist_stays_and_another_one_goes() -> None:
-    scrubbed = scrub(f"{TOKEN} {SECOND}", KEY, How(allowed=frozenset({TOKEN})))
+    scrubbed = redact_keyed(f"{TOKEN} {SECOND}", KEY, RedactionOptions(allowed=frozenset({TOKEN})))
     assert scrubbed.text.startswith(f"{TOKEN} [REDACTED")
     assert scrubbed.count == 1
 
 
 def test_strict_scrubbing_leaves_what_only_its_surroundings_give_away() -> None:
     text = f'password = "hunter2-is-long"\n{TOKEN}'
-    assert scrub(text, KEY, How(mode="strict")).text.startswith('password = "hunter2-is-long"\n[REDACTED')
-    assert scrub(text, KEY).count == 2
+    assert redact_keyed(text, KEY, RedactionOptions(mode="strict")).text.startswith(
+        'password = "hunter2-is-long"\n[REDACTED'
+    )
+    assert redact_keyed(text, KEY).count == 2
 
 
 def test_the_lines_of_a_private_key_stay_unless_nobody_wants_them() -> None:
     text = f"before\n{PEM}\nafter"
-    kept, joined = scrub(text, KEY).text, scrub(text, KEY, How(keep_structure=False)).text
+    kept, joined = redact_keyed(text, KEY).text, redact_keyed(text, KEY, RedactionOptions(keep_structure=False)).text
     assert kept.split("\n")[3:] == ["", "", *text.split("\n")[-2:]]
     assert kept.count("\n") == text.count("\n")
     assert joined.count("\n") == text.count("\n") - 2
@@ -153,23 +164,23 @@ def test_the_lines_of_a_private_key_stay_unless_nobody_wants_them() -> None:
 @pytest.mark.parametrize("before", ["", "é😀 = ", "\n\n  x: ", "a\r\nü "])
 def test_places_are_told_in_characters_and_lines_of_the_text(before: str) -> None:
     text = f"{before}{TOKEN}\nafter"
-    (secret,) = find(text, "strict")
+    (secret,) = find_secrets(text, "strict")
     assert text[secret.start : secret.stop] == TOKEN
     lines = text.split("\n")
     assert lines[secret.line - 1][secret.column - 1 :].startswith(TOKEN)
-    (found,) = scrub(text, KEY).found
+    (found,) = redact_keyed(text, KEY).redactions
     assert (found.secret.line, found.secret.column, found.length) == (secret.line, secret.column, len(TOKEN))
 
 
 def test_what_was_masked_and_what_was_scrubbed_is_known_again() -> None:
-    assert masks(mask(TOKEN).text) == {"[masked github token]": 1}
-    assert masks(scrub(f"{TOKEN} {TOKEN}", KEY).text).total() == 2
-    assert masks("[masked ball] [REDACTED] [REDACTED by the court] [redacted:x:123456]") == {"[REDACTED]": 1}
+    assert count_labels(redact(TOKEN).text) == {"[masked github token]": 1}
+    assert count_labels(redact_keyed(f"{TOKEN} {TOKEN}", KEY).text).total() == 2
+    assert count_labels("[masked ball] [REDACTED] [REDACTED by the court] [redacted:x:123456]") == {"[REDACTED]": 1}
 
 
 # -- laws -------------------------------------------------------------------------------------------------------------
 
-RULES = builtin().rules
+RULES = builtin_rules().rules
 SECRETS = st.builds(
     lambda number, seed: drawn(RULES[number].examples[0], str(seed)).text,
     st.integers(0, len(RULES) - 1),
@@ -210,35 +221,35 @@ MODES: st.SearchStrategy[Tier] = st.sampled_from(["strict", "broad"])
 
 @given(TEXTS, MODES)
 def test_scrubbing_twice_changes_nothing_more(text: str, mode: Tier) -> None:
-    once = scrub(text, KEY, How(mode=mode)).text
-    again = scrub(once, KEY, How(mode=mode))
+    once = redact_keyed(text, KEY, RedactionOptions(mode=mode)).text
+    again = redact_keyed(once, KEY, RedactionOptions(mode=mode))
     assert again.text == once
     assert again.count == 0
 
 
 @given(TEXTS, MODES)
 def test_scrubbing_keeps_every_line_in_its_place(text: str, mode: Tier) -> None:
-    assert scrub(text, KEY, How(mode=mode)).text.count("\n") == text.count("\n")
+    assert redact_keyed(text, KEY, RedactionOptions(mode=mode)).text.count("\n") == text.count("\n")
 
 
 @given(TEXTS)
 def test_json_stays_json_with_the_same_shape(text: str) -> None:
     told = {"content": text, "more": [text, 1]}
-    scrubbed = json.loads(scrub(json.dumps(told), KEY).text)
+    scrubbed = json.loads(redact_keyed(json.dumps(told), KEY).text)
     assert (set(scrubbed), len(scrubbed["more"]), scrubbed["more"][1]) == (set(told), 2, 1)
 
 
 @given(st.lists(SECRETS.filter(lambda each: each.isprintable()), min_size=1, max_size=4))
 def test_settings_files_stay_what_they_are(secrets: list[str]) -> None:
     as_toml = "".join(f"key{number} = {json.dumps(each)}\n" for number, each in enumerate(secrets))
-    assert len(tomllib.loads(scrub(as_toml, KEY).text)) == len(secrets)
+    assert len(tomllib.loads(redact_keyed(as_toml, KEY).text)) == len(secrets)
     as_yaml = "".join(f"key{number}: {json.dumps(each)}\n" for number, each in enumerate(secrets))
-    assert len(yaml.safe_load(scrub(as_yaml, KEY).text)) == len(secrets)
+    assert len(yaml.safe_load(redact_keyed(as_yaml, KEY).text)) == len(secrets)
 
 
 @given(TEXTS)
 def test_what_is_found_lies_in_order_and_apart(text: str) -> None:
-    found = find(text)
+    found = find_secrets(text)
     assert all(0 <= each.start < each.stop <= len(text) for each in found)
     assert all(before.stop <= after.start for before, after in pairwise(found))
     assert all(each.parts[0][0] == each.start and each.parts[-1][1] == each.stop for each in found)
@@ -246,13 +257,13 @@ def test_what_is_found_lies_in_order_and_apart(text: str) -> None:
 
 @given(TEXTS)
 def test_what_strict_rules_find_broad_ones_find_too(text: str) -> None:
-    strict, broad = find(text, "strict"), find(text, "broad")
+    strict, broad = find_secrets(text, "strict"), find_secrets(text, "broad")
     assert all(any(one.start <= each.start and each.stop <= one.stop for one in broad) for each in strict)
 
 
 @pytest.mark.parametrize("letter", ["a", "A", "0", "-", "_", "=", "/", ":", " ", "\n", '"', "\\", "é", "$", "["])
 def test_a_million_times_one_letter_is_read_at_once(letter: str) -> None:
-    assert scrub(letter * 1_000_000, KEY).count == 0
+    assert redact_keyed(letter * 1_000_000, KEY).count == 0
 
 
 @pytest.mark.parametrize(
@@ -274,4 +285,4 @@ def test_a_million_times_one_letter_is_read_at_once(letter: str) -> None:
 def test_hostile_text_is_read_in_linear_time(piece: str) -> None:
     # Quadratic work on fifty thousand characters would take minutes, where the linear one takes a moment.
     text = piece * (50_000 // len(piece))
-    assert scrub(text, KEY).text.count("\n") == text.count("\n")
+    assert redact_keyed(text, KEY).text.count("\n") == text.count("\n")

@@ -8,18 +8,18 @@ import sys
 import pytest
 
 from context_engine.errors import InvalidArgument
-from context_engine.secrets import Rule, builtin, find, mask, read_rules, scrub
-from context_engine.secrets.secret_rules import PLACES, compiled
-from context_engine.secrets.verifiers import LOOKS
+from context_engine.secrets import SecretRule, builtin_rules, find_secrets, read_rules, redact, redact_keyed
+from context_engine.secrets.secret_rules import PLACES, compile_pattern
+from context_engine.secrets.verifiers import VERIFIERS
 from tests.support.secret_examples import DRAWN, drawn
 
-RULES = builtin().rules
+RULES = builtin_rules().rules
 KEY = b"a key of thirty-two bytes, right"
 DRAWS = 5
 
 
-def found_in(text: str, rule: Rule) -> set[str]:
-    return {secret.rule for secret in find(text, path=rule.words[0] if rule.place == "file" else "")}
+def found_in(text: str, rule: SecretRule) -> set[str]:
+    return {secret.rule for secret in find_secrets(text, path=rule.words[0] if rule.place == "file" else "")}
 
 
 # -- our rules --------------------------------------------------------------------------------------------------------
@@ -31,27 +31,27 @@ def test_a_rule_is_whole_with_examples_and_counter_examples_beside_it() -> None:
         assert all((rule.title, rule.examples, rule.counter_examples)), rule.id
         assert rule.place in PLACES[:-1], rule.id
         assert bool(rule.words) == (rule.place not in ("any name", "line")), rule.id
-        assert rule.look in LOOKS or rule.look == "pem", rule.id
+        assert rule.verifier in VERIFIERS or rule.verifier == "pem", rule.id
         assert 0 <= rule.group <= re.compile(rule.pattern).groups, rule.id
 
 
 def test_ids_are_given_once() -> None:
-    assert len(builtin().by_id) == len(RULES)
+    assert len(builtin_rules().by_id) == len(RULES)
     assert len(RULES) >= 200
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
-def test_a_rule_finds_its_examples(rule: Rule) -> None:
+def test_a_rule_finds_its_examples(rule: SecretRule) -> None:
     for example in rule.examples:
         texts = [drawn(example, f"{draw}").text for draw in range(DRAWS)]
         assert sum(bool(found_in(text, rule)) for text in texts) == DRAWS, example
         assert any(rule.id in found_in(text, rule) for text in texts) or _is_covered(rule, texts), example
 
 
-def _is_covered(rule: Rule, texts: list[str]) -> bool:
+def _is_covered(rule: SecretRule, texts: list[str]) -> bool:
     """Whether a stronger rule takes the place of this one in every text: a span has one name."""
     others = {each for text in texts for each in found_in(text, rule)}
-    return any(builtin().by_id[other].tier == "strict" or rule.tier != "strict" for other in others)
+    return any(builtin_rules().by_id[other].tier == "strict" or rule.tier != "strict" for other in others)
 
 
 def test_no_example_is_missed_and_nothing_of_it_leaks() -> None:
@@ -60,7 +60,7 @@ def test_no_example_is_missed_and_nothing_of_it_leaks() -> None:
         for example in rule.examples:
             for draw in range(DRAWS):
                 told = drawn(example, f"again {draw}")
-                scrubbed = scrub(told.text, KEY, path=rule.words[0] if rule.place == "file" else "")
+                scrubbed = redact_keyed(told.text, KEY, path=rule.words[0] if rule.place == "file" else "")
                 total += 1
                 missed += [told.text] if not scrubbed.count else []
                 leaked += [told.text] if scrubbed.count and told.parts[-1] in scrubbed.text else []
@@ -70,7 +70,7 @@ def test_no_example_is_missed_and_nothing_of_it_leaks() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
-def test_no_rule_finds_a_counter_example(rule: Rule) -> None:
+def test_no_rule_finds_a_counter_example(rule: SecretRule) -> None:
     for example in rule.counter_examples:
         text = drawn(example, "counter").text
         assert found_in(text, rule) == set(), text
@@ -79,7 +79,7 @@ def test_no_rule_finds_a_counter_example(rule: Rule) -> None:
 def test_replies_are_masked_by_the_rules_of_two_tiers_with_their_kind() -> None:
     for rule in RULES:
         path = rule.words[0] if rule.place == "file" else ""
-        masked = [mask(drawn(rule.examples[0], f"{draw}").text, path=path) for draw in range(DRAWS)]
+        masked = [redact(drawn(rule.examples[0], f"{draw}").text, path=path) for draw in range(DRAWS)]
         # Without digits a value is a word.
         assert rule.tier == "broad" or sum(each.count > 0 for each in masked) >= DRAWS - 2, rule.id
         assert all(each.count == each.text.count("[masked ") for each in masked), rule.id
@@ -95,14 +95,14 @@ def test_no_example_holds_a_key_itself() -> None:
 def test_without_an_engine_the_same_is_found(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [drawn(rule.examples[0], "engine").text for rule in RULES[::5]]
     text = "\n".join(texts)
-    expected = [(secret.rule, secret.start, secret.stop) for secret in find(text)]
+    expected = [(secret.rule, secret.start, secret.stop) for secret in find_secrets(text)]
     monkeypatch.setitem(sys.modules, missing, None)
-    compiled.cache_clear()
-    again = type(builtin())(RULES)
+    compile_pattern.cache_clear()
+    again = type(builtin_rules())(RULES)
     try:
-        assert [(secret.rule, secret.start, secret.stop) for secret in find(text, rules=again)] == expected
+        assert [(secret.rule, secret.start, secret.stop) for secret in find_secrets(text, rules=again)] == expected
     finally:
-        compiled.cache_clear()
+        compile_pattern.cache_clear()
     assert len(expected) >= len(texts) - 2
 
 
@@ -147,30 +147,30 @@ regexes = ['''not a secret''']
 
 
 def test_rules_of_a_user_are_found_beside_ours() -> None:
-    rules = builtin().and_also(read_rules(THEIRS, "gitleaks.toml"))
+    rules = builtin_rules().extend(read_rules(THEIRS, "gitleaks.toml"))
     text = 'a = 1\nACME_KEY = "acme-4f5g6h7j8k9l"\n'
-    (secret,) = find(text, rules=rules)
+    (secret,) = find_secrets(text, rules=rules)
     assert (secret.rule, secret.title, secret.line, text[secret.start : secret.stop]) == (
         "acme",
         "Acme key",
         2,
         "acme-4f5g6h7j8k9l",
     )
-    assert "acme-4f5g" not in scrub(text, KEY, rules=rules).text
-    assert find('ACME_KEY = "acme-aaaaaaaaaaaa"', rules=rules) == ()  # too little entropy
+    assert "acme-4f5g" not in redact_keyed(text, KEY, rules=rules).text
+    assert find_secrets('ACME_KEY = "acme-aaaaaaaaaaaa"', rules=rules) == ()  # too little entropy
 
 
 def test_a_pattern_that_cannot_be_run_is_skipped_and_named() -> None:
     rules = read_rules(THEIRS, "gitleaks.toml")
     assert [rule.id for rule in rules.rules] == ["acme", "in-settings"]
     assert [said.split(": ")[1] for said in rules.skipped] == ["broken", "empty"]
-    assert scrub("x", KEY, rules=rules).skipped_rules == rules.skipped
+    assert redact_keyed("x", KEY, rules=rules).skipped_rules == rules.skipped
 
 
 def test_a_rule_with_a_path_holds_for_these_files_only() -> None:
     rules = read_rules(THEIRS, "gitleaks.toml")
-    assert [each.rule for each in find("pin:123456", path="a/b.conf", rules=rules)] == ["in-settings"]
-    assert find("pin:123456", path="a/b.py", rules=rules) == ()
+    assert [each.rule for each in find_secrets("pin:123456", path="a/b.conf", rules=rules)] == ["in-settings"]
+    assert find_secrets("pin:123456", path="a/b.py", rules=rules) == ()
 
 
 @pytest.mark.parametrize(
@@ -188,22 +188,22 @@ def test_a_rule_with_a_path_holds_for_these_files_only() -> None:
 def test_what_somebody_declared_to_be_none_is_marked_in_findings_and_redacted_all_the_same(
     line: str, path: str, is_allowed: bool
 ) -> None:
-    rules = builtin().and_also(read_rules(THEIRS, "gitleaks.toml"))
-    (secret,) = find(line, path=path, rules=rules)
+    rules = builtin_rules().extend(read_rules(THEIRS, "gitleaks.toml"))
+    (secret,) = find_secrets(line, path=path, rules=rules)
     assert secret.is_allowed is is_allowed
-    assert "acme-" not in scrub(line, KEY, path=path, rules=rules).text
+    assert "acme-" not in redact_keyed(line, KEY, path=path, rules=rules).text
 
 
 def test_a_rule_that_a_user_switched_off_is_marked_and_still_redacted() -> None:
-    rules = builtin().and_also(read_rules(THEIRS, "gitleaks.toml"))
+    rules = builtin_rules().extend(read_rules(THEIRS, "gitleaks.toml"))
     token = drawn("ghp_<w36>", "off").text
-    assert [secret.is_allowed for secret in find(token, rules=rules)] == [True]
-    assert token not in scrub(token, KEY, rules=rules).text
+    assert [secret.is_allowed for secret in find_secrets(token, rules=rules)] == [True]
+    assert token not in redact_keyed(token, KEY, rules=rules).text
 
 
 @pytest.mark.parametrize("text", ["rules = 3", "[[rules]]\nid = 3\nregex = ['a']\n", "allowlist = 'x'\nextend = 4\n"])
 def test_what_is_wrong_in_a_file_is_skipped_and_the_rest_is_searched_for(text: str) -> None:
-    assert find("a", rules=read_rules(text, "gitleaks.toml")) == ()
+    assert find_secrets("a", rules=read_rules(text, "gitleaks.toml")) == ()
 
 
 def test_a_file_that_is_no_toml_is_refused_by_its_name() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.secrets import mask
+from context_engine.secrets import redact
 
 BODY = "q8Zt2Lw0Xv5Rb7Nc4Md9Kf1Hs6Jg3Pa0Ty8We2Ru5Io7Bn4V"
 """48 letters and digits. Keys are put together here, so that no scanner takes this file for a leak."""
@@ -40,7 +40,7 @@ def pem(kind: str = "RSA ", *, head: str = "", lines: list[str] | None = None, e
 @pytest.mark.parametrize("around", SURROUNDED)
 @pytest.mark.parametrize(("kind", "key"), EACH)
 def test_a_key_of_known_shape_is_masked_and_says_its_kind(kind: str, key: str, around: str) -> None:
-    masked = mask(around.format(key))
+    masked = redact(around.format(key))
     assert masked.text == around.format(f"[masked {kind}]")
     assert masked.count == 1
 
@@ -48,15 +48,15 @@ def test_a_key_of_known_shape_is_masked_and_says_its_kind(kind: str, key: str, a
 @pytest.mark.parametrize(("kind", "key"), EACH)
 def test_a_key_inside_json_is_masked_and_the_json_stays_json(kind: str, key: str) -> None:
     said = {"content": f'first\n{key}\n\t{key}\n"{key}"'}
-    masked = mask(json.dumps(said))
+    masked = redact(json.dumps(said))
     assert masked.count == 3
     assert json.loads(masked.text) == {"content": said["content"].replace(key, f"[masked {kind}]")}
 
 
 @pytest.mark.parametrize(("kind", "key"), EACH)
 def test_a_key_in_the_middle_of_a_longer_word_is_something_else(kind: str, key: str) -> None:
-    assert mask(f"abc{key}").count == 0, kind
-    assert mask(f"7{key}").count == 0, kind
+    assert redact(f"abc{key}").count == 0, kind
+    assert redact(f"7{key}").count == 0, kind
 
 
 # -- private keys -----------------------------------------------------------------------------------------------------
@@ -64,7 +64,7 @@ def test_a_key_in_the_middle_of_a_longer_word_is_something_else(kind: str, key: 
 
 @pytest.mark.parametrize("kind", ["RSA ", "", "EC ", "OPENSSH ", "ENCRYPTED "])
 def test_a_private_key_is_masked_between_its_first_and_last_line(kind: str) -> None:
-    masked = mask(f"before\n{pem(kind)}\nafter")
+    masked = redact(f"before\n{pem(kind)}\nafter")
     first, last = f"-----BEGIN {kind}PRIVATE KEY-----", f"-----END {kind}PRIVATE KEY-----"
     assert masked.text.split("\n") == ["before", first, "[masked private key]", "", "", last, "after"]
     assert masked.count == 1
@@ -72,13 +72,13 @@ def test_a_private_key_is_masked_between_its_first_and_last_line(kind: str) -> N
 
 def test_a_private_key_with_a_passphrase_keeps_only_its_headers() -> None:
     headers = "Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0123456789ABCDEF\n\n"
-    masked = mask(pem(head=headers))
+    masked = redact(pem(head=headers))
     assert masked.text.split("\n")[1:-1] == [*headers.split("\n")[:3], "[masked private key]", "", ""]
 
 
 def test_a_private_key_written_into_a_program_is_masked_and_the_program_stays() -> None:
     code = "KEY = (" + "".join(f'\n    "{line}\\n"' for line in pem().split("\n")) + "\n)"
-    masked = mask(code)
+    masked = redact(code)
     assert masked.text.split("\n")[2:4] == ['    "[masked private key]\\n"', '    "\\n"']
     assert masked.text.count('"') == code.count('"')
     assert not any(line in masked.text for line in PEM_LINES)
@@ -86,7 +86,7 @@ def test_a_private_key_written_into_a_program_is_masked_and_the_program_stays() 
 
 def test_a_private_key_in_json_keeps_its_lines() -> None:
     said = {"content": f"a\n{pem()}\nb", "more": "-----END of story"}
-    masked = mask(json.dumps(said))
+    masked = redact(json.dumps(said))
     told = json.loads(masked.text)
     assert PEM_LINES[1] not in masked.text
     assert told["content"].count("\n") == said["content"].count("\n")
@@ -95,7 +95,7 @@ def test_a_private_key_in_json_keeps_its_lines() -> None:
 
 
 def test_a_private_key_whose_end_was_cut_off_is_masked_as_far_as_it_goes() -> None:
-    masked = mask(pem(end=False) + "\n… 3 more lines did not fit")
+    masked = redact(pem(end=False) + "\n… 3 more lines did not fit")
     assert masked.text.split("\n")[1:] == ["[masked private key]", "", "", "… 3 more lines did not fit"]
 
 
@@ -113,7 +113,7 @@ def test_a_private_key_whose_end_was_cut_off_is_masked_as_far_as_it_goes() -> No
     ],
 )
 def test_code_that_speaks_of_keys_and_public_ones_stay(code: str) -> None:
-    assert mask(code).text == code
+    assert redact(code).text == code
 
 
 # -- headers, addresses, assignments ----------------------------------------------------------------------------------
@@ -139,8 +139,8 @@ def test_code_that_speaks_of_keys_and_public_ones_stay(code: str) -> None:
     ],
 )
 def test_a_secret_that_its_place_gives_away_is_masked(text: str, shown: str) -> None:
-    assert mask(text).text == shown
-    assert json.loads(mask(json.dumps([text])).text) == [shown]
+    assert redact(text).text == shown
+    assert json.loads(redact(json.dumps([text])).text) == [shown]
 
 
 @pytest.mark.parametrize(
@@ -187,14 +187,14 @@ def test_a_secret_that_its_place_gives_away_is_masked(text: str, shown: str) -> 
     ],
 )
 def test_what_only_looks_like_a_secret_stays(text: str) -> None:
-    masked = mask(text)
+    masked = redact(text)
     assert masked.text == text
     assert masked.count == 0
 
 
 def test_a_text_without_anchors_is_answered_as_it_is() -> None:
     text = "def login(user):\n    return check(user)\n" * 100
-    assert mask(text).text is text
+    assert redact(text).text is text
 
 
 # -- laws -------------------------------------------------------------------------------------------------------------
@@ -242,26 +242,26 @@ TEXTS = st.lists(PIECES, max_size=14).map("".join) | st.text(max_size=60)
 
 @given(TEXTS)
 def test_masking_twice_changes_nothing_more(text: str) -> None:
-    once = mask(text).text
-    assert mask(once).text == once
-    assert mask(once).count == 0
+    once = redact(text).text
+    assert redact(once).text == once
+    assert redact(once).count == 0
 
 
 @given(TEXTS)
 def test_masking_keeps_every_line_in_its_place(text: str) -> None:
-    assert mask(text).text.count("\n") == text.count("\n")
+    assert redact(text).text.count("\n") == text.count("\n")
 
 
 @given(TEXTS)
 def test_json_stays_json_with_the_same_lines_inside(text: str) -> None:
-    told = json.loads(mask(json.dumps({"content": text})).text)
+    told = json.loads(redact(json.dumps({"content": text})).text)
     assert set(told) == {"content"}
     assert told["content"].count("\n") == text.count("\n")
 
 
 @given(TEXTS)
 def test_the_count_is_zero_exactly_when_nothing_changed(text: str) -> None:
-    assert (mask(text).count == 0) == (mask(text).text == text)
+    assert (redact(text).count == 0) == (redact(text).text == text)
 
 
 @pytest.mark.parametrize(
@@ -291,4 +291,4 @@ def test_the_count_is_zero_exactly_when_nothing_changed(text: str) -> None:
 def test_hostile_text_is_read_in_linear_time(piece: str) -> None:
     # Quadratic work on a hundred thousand characters would take minutes, where the linear one takes a moment.
     text = piece * (100_000 // len(piece))
-    assert mask(text).text.count("\n") == text.count("\n")
+    assert redact(text).text.count("\n") == text.count("\n")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from context_engine import tools
-from context_engine.server.dispatcher import Gate
+from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.tools import Call
 
 CODE = "shop/orders.py"
@@ -70,7 +70,7 @@ Caller = Callable[[str, dict[str, Any]], tuple[str, bool]]
 """Calls a tool with arguments; the text of the reply, and whether it is an error."""
 
 
-def through(gate: Gate) -> Caller:
+def through(gate: ToolDispatcher) -> Caller:
     """A caller in this process."""
 
     def call(tool: str, arguments: dict[str, Any]) -> tuple[str, bool]:

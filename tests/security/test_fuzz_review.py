@@ -27,7 +27,7 @@ from context_engine.review.reviewer import Reviewer
 from context_engine.review.validation.content_validation import validated
 from context_engine.review.validation.mermaid_syntax import mermaid_faults
 from context_engine.review.validation.validation_request import KINDS, Wanted
-from context_engine.secrets import find, mask
+from context_engine.secrets import find_secrets, redact
 from context_engine.text.diff import parsed as read_diff
 from context_engine.text.diff_patching import applied, hunks_only, reverted
 from tests.plans.test_mermaid import LINE, shape
@@ -181,8 +181,8 @@ def test_secrets() -> None:
     seeds = [key, f"k = {key!r}\n", 'password = "x"\ntoken: "y"\nhttps://u:p@h/\n']
 
     def read(text: str) -> None:
-        find(text)
-        mask(text)
+        find_secrets(text)
+        redact(text)
 
     fuzz("secrets", mutated(seeds, ["-----BEGIN RSA PRIVATE KEY-----", "\\n", "Proc-Type: 4,ENCRYPTED\n"]), read)
 

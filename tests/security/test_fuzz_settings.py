@@ -19,7 +19,7 @@ from context_engine.review.checks.dependency_checks import dependencies
 from context_engine.review.rules_file import rulebook
 from context_engine.review.source_versions import Source
 from context_engine.review.validation.line_width import line_length
-from context_engine.secrets import find, read_rules
+from context_engine.secrets import find_secrets, read_rules
 from context_engine.settings import Settings
 from context_engine.text.untrusted_data import ParseError, read_json, read_toml, read_yaml
 from tests.security.fuzzing import as_bytes, fuzz, mutated
@@ -118,7 +118,7 @@ def test_gitleaks_rules() -> None:
     fuzz(
         "gitleaks rules",
         mutated(seeds, ["(a+)+$", "(a|aa)+$", "nan", "inf"]),
-        lambda rules: find(text, rules=read_rules(rules, "g.toml")),
+        lambda rules: find_secrets(text, rules=read_rules(rules, "g.toml")),
     )
 
 

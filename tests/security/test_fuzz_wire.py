@@ -19,10 +19,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as some
 
 from context_engine.server import connections, protocol_catalogue
-from context_engine.server.bootstrap import Front
-from context_engine.server.profiles import Shown
-from context_engine.server.stdio_session import Conversation
-from context_engine.server.stdio_streams import Pipes
+from context_engine.server.bootstrap import BootstrapResponder
+from context_engine.server.profiles import ToolSelection
+from context_engine.server.stdio_session import StdioSession
+from context_engine.server.stdio_streams import StdioPipes
 from tests.security.test_security_http import HEAD, OPENING, PATIENCE_S, POSTED, all_of, place, serving
 
 FUZZ_S = float(os.environ.get("CTX_TEST_FUZZ_S", "0"))
@@ -201,7 +201,10 @@ def test_any_message_over_http_gets_a_reply_in_json_and_no_error_of_ours(
 def test_any_line_over_stdio_gets_at_most_one_reply_and_the_next_one_its_own() -> None:
     reading, writing = os.pipe()
     nothing = os.open(os.devnull, os.O_RDONLY)
-    conversation = Conversation(Pipes(nothing, writing), Front(protocol_catalogue.read(), Shown(), private="p"))
+    conversation = StdioSession(
+        StdioPipes(nothing, writing),
+        BootstrapResponder(protocol_catalogue.read_catalogue(), ToolSelection(), private="p"),
+    )
     conversation._hand_on = lambda message: {"jsonrpc": "2.0", "id": message.get("id"), "result": {}}
     ping = json.dumps({"jsonrpc": "2.0", "id": "our own", "method": "ping"}).encode()
     rest = b""
@@ -220,8 +223,8 @@ def test_any_line_over_stdio_gets_at_most_one_reply_and_the_next_one_its_own() -
     @QUICK
     @given(messages() | some.binary(max_size=40))
     def check(line: bytes) -> None:
-        conversation.hear(line)
-        conversation.hear(ping)
+        conversation.receive(line)
+        conversation.receive(ping)
         replies = heard_back()
         assert len(replies) <= 2
         assert all(each["jsonrpc"] == "2.0" and ("error" in each) != ("result" in each) for each in replies)

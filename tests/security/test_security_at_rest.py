@@ -15,7 +15,7 @@ import pytest
 
 from context_engine.cli.call_command import build_dispatcher
 from context_engine.engine import Engine
-from context_engine.server.dispatcher import Gate
+from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.tools import Call
 from tests.support.engines import cache_for, indexed
 from tests.support.secret_examples import drawn
@@ -40,7 +40,7 @@ class Kept:
     """A workspace, the door to its tools, and every secret that went in."""
 
     engine: Engine
-    gate: Gate
+    gate: ToolDispatcher
     folder: Path
     numbers: Iterator[int] = field(default_factory=itertools.count)
     secrets: list[str] = field(default_factory=list)

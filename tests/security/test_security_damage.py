@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from context_engine.engine import Engine
-from context_engine.server.dispatcher import Gate, alone
-from context_engine.server.profiles import Shown
+from context_engine.server.dispatcher import ToolDispatcher, single_engine
+from context_engine.server.profiles import ToolSelection
 from context_engine.storage.event_log import EventLog
 from context_engine.storage.state_folder import StateFolder
 from context_engine.tools import Call
@@ -45,7 +45,7 @@ class Workspace:
         log: list[dict[str, Any]] = []
         began = time.monotonic()
         reply = (
-            Gate(alone(engine), shown=Shown(profiles=("all",)), log=log.append)
+            ToolDispatcher(single_engine(engine), selection=ToolSelection(profiles=("all",)), log=log.append)
             .call(tool, arguments, Call(session="s"))
             .reply
         )

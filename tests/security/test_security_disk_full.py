@@ -24,8 +24,8 @@ os.environ |= {"HOME": str(place), "XDG_CACHE_HOME": str(place / "cache"), "XDG_
 root = place / "work"
 from tests.security.every_tool import CODE, CODE_TEXT, FILES, PLAN, EveryTool, through, _first
 from context_engine.engine import Engine
-from context_engine.server.dispatcher import Gate, alone
-from context_engine.server.profiles import Shown
+from context_engine.server.dispatcher import ToolDispatcher, single_engine
+from context_engine.server.profiles import ToolSelection
 from context_engine.settings import Settings
 from context_engine.cli.app import run
 
@@ -45,7 +45,7 @@ def gate(engine):
     lines = []
     def log(line):
         lines.append(line)
-    return Gate(alone(engine), shown=Shown(profiles=("all",)), log=log), lines
+    return ToolDispatcher(single_engine(engine), selection=ToolSelection(profiles=("all",)), log=log), lines
 
 told = {"replies": [], "bugs": [], "cli": []}
 READS = (

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from context_engine.server.dispatcher import Gate, alone
-from context_engine.server.profiles import Shown
+from context_engine.server.dispatcher import ToolDispatcher, single_engine
+from context_engine.server.profiles import ToolSelection
 from tests.security.every_tool import CODE, FILES, EveryTool, Replied, through
 from tests.security.traps import Traps, embedded_repository, hostile_repository
 from tests.support.engines import open_engine
@@ -133,7 +133,9 @@ def used(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     hostile = MAKERS[request.param](folder)
     before = fingerprint(hostile.outside)
     with hostile.traps.armed() if hostile.traps else nullcontext(), open_engine(hostile.root) as engine:
-        session = EveryTool(through(Gate(alone(engine), shown=Shown(profiles=("all",)))), hostile.extra).run()
+        session = EveryTool(
+            through(ToolDispatcher(single_engine(engine), selection=ToolSelection(profiles=("all",)))), hostile.extra
+        ).run()
     return Used(hostile, session, before)
 
 

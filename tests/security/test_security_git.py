@@ -23,8 +23,8 @@ from context_engine.repo import cloning, subprocess_runner
 from context_engine.repo.executables import find_program, safe_path
 from context_engine.repo.git import Git
 from context_engine.repo.walk import walk
-from context_engine.server.dispatcher import Gate, alone
-from context_engine.server.profiles import Shown
+from context_engine.server.dispatcher import ToolDispatcher, single_engine
+from context_engine.server.profiles import ToolSelection
 from context_engine.tools import Call
 from tests.security.traps import CODE, Traps, embedded_repository, hostile_repository, springs
 from tests.support.engines import indexed
@@ -62,7 +62,7 @@ CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
 def outcomes(root: Path, *, calls: tuple[tuple[str, dict[str, Any]], ...] = CALLS) -> dict[str, Mapping[str, Any]]:
     """What each call says; all of them on one engine."""
     with indexed(root, flush=False) as engine:
-        gate = Gate(alone(engine), shown=Shown(profiles=("all",)))
+        gate = ToolDispatcher(single_engine(engine), selection=ToolSelection(profiles=("all",)))
         return {f"{name} {arguments}": vars_of(gate.call(name, arguments, Call())) for name, arguments in calls}
 
 

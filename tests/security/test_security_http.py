@@ -22,9 +22,9 @@ import httpx2
 import pytest
 
 from context_engine.server import connections, http_server, mcp_server, message_checks
-from context_engine.server.authentication import Doorman
-from context_engine.server.bootstrap import Front
-from context_engine.server.dispatcher import Gate
+from context_engine.server.authentication import Authenticator
+from context_engine.server.bootstrap import BootstrapResponder
+from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.server.framing import INVALID_REQUEST, PARSE_ERROR
 from context_engine.server.logging_bridge import LINES_MAX, Records
 from context_engine.server.origin_check import Guard, Hosts
@@ -58,10 +58,12 @@ class Open:
 @contextmanager
 def serving(engine: StandIn | None = None, *, wrap: Callable[[Any], Any] = lambda app: app) -> Generator[str]:
     """A server in a thread; its base address."""
-    gate = Gate(lambda _: engine or StandIn(), shown=Shown(profiles=("all",)))  # ty: ignore[invalid-argument-type]
-    server = mcp_server.build(gate)
-    application = http_server.application(server, gate, cast("Any", Open()), Guard(Hosts("127.0.0.1")))
-    with in_thread(http_server.hosted(wrap(application), server)) as base:
+    gate = ToolDispatcher(lambda _: engine or StandIn(), selection=ToolSelection(profiles=("all",)))  # ty: ignore[invalid-argument-type]
+    server = mcp_server.build_server(gate)
+    application = http_server.create_application(
+        server, gate, cast("Any", Open()), RequestGuard(AllowedHosts("127.0.0.1"))
+    )
+    with in_thread(http_server.create_http_server(wrap(application), server)) as base:
         yield base
 
 
@@ -219,7 +221,7 @@ def test_bytes_that_keep_dripping_do_not_lengthen_the_time(base: str, monkeypatc
 
 def test_where_no_more_may_be_open_the_longest_wait_makes_room() -> None:
     closed = []
-    among = connections.Connections(most=3)
+    among = connections.Connections(limit=3)
     made: list[Any] = [_Waiting(number, closed) for number in range(5)]
     assert all(among.admit(each) for each in made[:3])
     among.answer(made[0])
@@ -324,8 +326,8 @@ def test_the_second_of_two_requests_at_once_is_looked_at_as_well(base: str) -> N
     ],
 )
 def test_a_page_may_ask_only_the_server_that_it_came_from(origin: str, host: str, allowed: bool) -> None:
-    guard = Guard(Hosts("127.0.0.1", others=("ctx.example",)))
-    refusal = guard.refusal("/mcp", {"host": host, "origin": origin})
+    guard = RequestGuard(AllowedHosts("127.0.0.1", others=("ctx.example",)))
+    refusal = guard.find_refusal("/mcp", {"host": host, "origin": origin})
     assert (refusal is None) is allowed
 
 
@@ -373,7 +375,7 @@ def test_a_quarter_of_a_million_names_are_refused_at_once(base: str, era: dict[s
 
 
 def test_more_arguments_than_any_tool_takes_are_refused_with_what_it_takes() -> None:
-    gate = Gate(lambda _: StandIn())  # ty: ignore[invalid-argument-type]
+    gate = ToolDispatcher(lambda _: StandIn())  # ty: ignore[invalid-argument-type]
     from context_engine.tools import Call
 
     outcome = gate.call("trace", {f"n{number}": 1 for number in range(201)}, Call())
@@ -434,13 +436,13 @@ def test_in_the_newer_era_each_post_is_a_conversation_of_its_own_and_both_are_an
 def test_over_stdio_a_second_request_with_the_id_of_one_under_way_gets_an_error() -> None:
     reading, writing = os.pipe()
     nothing = os.open(os.devnull, os.O_RDONLY)
-    conversation = Conversation(Pipes(nothing, writing), Front({}, Shown(), private="p"))
+    conversation = StdioSession(StdioPipes(nothing, writing), BootstrapResponder({}, ToolSelection(), private="p"))
     kept: list[Any] = []
     conversation._hand_on = kept.append
     call = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "trace", "arguments": {}}}
     try:
         for ident in (7, 7, 8):
-            conversation.hear(json.dumps(call | {"id": ident}).encode())
+            conversation.receive(json.dumps(call | {"id": ident}).encode())
         assert select.select([reading], [], [], PATIENCE_S)[0], "no reply came"
         reply = json.loads(os.read(reading, 10_000))
         assert (reply["id"], reply["error"]["code"]) == (7, INVALID_REQUEST)
@@ -516,7 +518,7 @@ def test_ten_thousand_warnings_of_a_library_are_a_few_lines_and_a_number() -> No
     lines: list[dict[str, Any]] = []
     now = [0.0]
     logger = logging.Logger("library")
-    logger.addHandler(Records(lines.append, clock=lambda: now[0]))
+    logger.addHandler(LoggingBridge(lines.append, clock=lambda: now[0]))
     for moment in (0.0, 61.0):
         now[0] = moment
         for number in range(10_000):
@@ -532,10 +534,10 @@ def test_refusals_of_one_client_are_a_few_lines_and_those_of_another_are_still_s
         def held(self, _: str) -> None:
             return None
 
-    doorman = Doorman(cast("Any", Nobody()), log=lines.append, clock=lambda: 0.0)
+    doorman = Authenticator(cast("Any", Nobody()), log=lines.append, clock=lambda: 0.0)
     for _ in range(5_000):
-        assert doorman.who("/mcp", {}, "192.0.2.1")
-    assert doorman.who("/mcp", {}, "192.0.2.2")
+        assert doorman.authenticate("/mcp", {}, "192.0.2.1")
+    assert doorman.authenticate("/mcp", {}, "192.0.2.2")
     assert [each["from"] for each in lines] == ["192.0.2.1"] * LINES_MAX + ["192.0.2.2"]
 
 

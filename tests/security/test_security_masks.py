@@ -19,10 +19,10 @@ from context_engine.cli.search_command import SearchOptions, search
 from context_engine.engine import Engine
 from context_engine.errors import InvalidArgument
 from context_engine.model import Query, TextPart, TextQuery
-from context_engine.secrets import builtin
-from context_engine.secrets.masked_text import hidden_in
+from context_engine.secrets import builtin_rules
+from context_engine.secrets.masked_text import find_hidden_spans
 from context_engine.server import prompt_templates, resources
-from context_engine.server.dispatcher import Gate
+from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.tools import Call
 from tests.support.engines import indexed
 from tests.support.secret_examples import drawn
@@ -69,7 +69,7 @@ def pieces_of(text: str) -> frozenset[str]:
     """Everything that would be a leak: the parts of its secrets, a dozen characters each."""
     data = text.encode()
     found: set[str] = set()
-    for each in hidden_in(data):
+    for each in find_hidden_spans(data):
         value = data[each.start : each.stop].decode()
         found |= {value[at : at + PIECE_CHARS] for at in range(max(1, len(value) - PIECE_CHARS + 1))}
     return frozenset(found)
@@ -78,7 +78,7 @@ def pieces_of(text: str) -> frozenset[str]:
 def kept_files() -> Iterator[Kept]:
     """A file for each kind of secret that replies mask."""
     secrets = [("private key", pem(1))]
-    for rule in builtin().rules:
+    for rule in builtin_rules().rules:
         if rule.tier == "strict":
             secrets += [(rule.id, drawn(rule.examples[0], "masks").text)]
     for number, (kind, secret) in enumerate(secrets[:KINDS]):
@@ -91,7 +91,7 @@ class Zoo:
     """A workspace full of secrets, and the door to its tools."""
 
     engine: Engine
-    gate: Gate
+    gate: ToolDispatcher
     files: tuple[Kept, ...]
     folder: Path
 
@@ -166,7 +166,7 @@ def test_what_reads_a_file_or_a_part_of_it_shows_no_secret(zoo: Zoo) -> None:
             zoo.said("read_fragment", path=each.path, keywords=["zebra"], context=1),
             zoo.said("read_fragment", path=each.path, symbols=["feed_zebra"], max_tokens=60),
             zoo.said("read_regions", file_path=each.path, regions=[{"start": 4, "end": 4}, {"start": 6, "end": last}]),
-            resources.read(zoo.gate, f"ctx://file/{each.path}", Call()).text,
+            resources.read_resource(zoo.gate, f"ctx://file/{each.path}", Call()).text,
         ]
         assert [zoo.leaks(reply, (each,)) for reply in replies] == [[]] * len(replies), each.kind
 
@@ -191,7 +191,7 @@ def test_bundles_and_prompts_show_no_secret(zoo: Zoo) -> None:
             zoo.said("get_context_for_prompt", query=question, max_files=GROUP, include_paths=[f"group{group}/**"]),
             zoo.said("get_context_for_prompt", query=question, max_files=GROUP, format="markdown", token_budget=900),
             zoo.said("enhance_prompt", prompt=question),
-            prompt_templates.written(zoo.gate, "find", {"what": question}, shown=frozenset(), projects=()),
+            prompt_templates.render_prompt(zoo.gate, "find", {"what": question}, listed=frozenset(), projects=()),
         ]
         assert [zoo.leaks(reply) for reply in replies] == [[]] * len(replies)
 
@@ -301,7 +301,7 @@ def test_an_error_that_is_too_long_is_masked_before_it_is_cut(cut: Zoo) -> None:
         def fail(_: str, failed: InvalidArgument = failed) -> Engine:
             raise failed
 
-        reply = Gate(fail).call("index_status", {}, Call()).reply.text
+        reply = ToolDispatcher(fail).call("index_status", {}, Call()).reply.text
         assert token[:PIECE_CHARS] not in reply
 
 

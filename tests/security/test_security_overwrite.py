@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from context_engine.engine import Engine
-from context_engine.server.dispatcher import Gate, alone
+from context_engine.server.dispatcher import ToolDispatcher, single_engine
 from context_engine.tools import Call
 from tests.support.engines import open_engine
 
@@ -19,7 +19,7 @@ class Session:
     """One client's calls."""
 
     def __init__(self, engine: Engine) -> None:
-        self._gate = Gate(alone(engine))
+        self._gate = ToolDispatcher(single_engine(engine))
 
     def __call__(self, tool: str, session: str = "me", **arguments: Any) -> str:
         return self._gate.call(tool, arguments, Call(session=session)).reply.text

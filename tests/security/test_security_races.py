@@ -22,8 +22,8 @@ import pytest
 
 from context_engine.engine import Engine
 from context_engine.repo import ripgrep
-from context_engine.server.dispatcher import Gate, alone
-from context_engine.server.profiles import Shown
+from context_engine.server.dispatcher import ToolDispatcher, single_engine
+from context_engine.server.profiles import ToolSelection
 from context_engine.storage import confined_folder
 from context_engine.storage.confined_folder import TEMPORARY_PREFIX
 from context_engine.tools import Call
@@ -118,7 +118,10 @@ def calls(path: str, folder: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def race(engine: Engine, asked: Iterator[tuple[str, dict[str, Any]]]) -> tuple[Counter[str], list[str]]:
     """Make the calls. Returns how many were answered and refused by tool, and replies that show the outside, or a crash."""
-    gate, racer = Gate(alone(engine), shown=Shown(profiles=("all",))), Call(session="racer")
+    gate, racer = (
+        ToolDispatcher(single_engine(engine), selection=ToolSelection(profiles=("all",))),
+        Call(session="racer"),
+    )
     counts: Counter[str] = Counter()
     shown = []
     for tool, arguments in asked:

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.secrets import How, mask, masks, scrub
+from context_engine.secrets import RedactionOptions, count_labels, redact, redact_keyed
 from tests.support.secret_examples import drawn
 from tests.support.secret_formats import PLACE_FORMATS, TOKEN_FORMATS
 
@@ -54,9 +54,9 @@ def test_a_token_with_a_prefix_of_its_own_is_masked_whatever_is_joined_to_it(nam
     for before, after in product(BEFORE, AFTER):
         token, _ = TOKEN_FORMATS[name].draw(before + after)
         text = f"first\n{before}{token}{after}\nlast"
-        assert mask(text).text.startswith(f"first\n{before}[masked "), (before, after)
-        assert token not in mask(text).text, (before, after)
-        assert token not in scrub(text, KEY).text, (before, after)
+        assert redact(text).text.startswith(f"first\n{before}[masked "), (before, after)
+        assert token not in redact(text).text, (before, after)
+        assert token not in redact_keyed(text, KEY).text, (before, after)
 
 
 # -- keys without their first line ------------------------------------------------------------------------------------
@@ -65,31 +65,31 @@ def test_a_token_with_a_prefix_of_its_own_is_masked_whatever_is_joined_to_it(nam
 @pytest.mark.parametrize("lead", ["", "    ", "3-", "12: ", "+", "-", "k.pem-7-", '    "', "# "])
 def test_lines_of_a_key_are_masked_without_its_first_line(lead: str) -> None:
     text = "\n".join(f"{lead}{line}" for line in PEM[2:-1])
-    masked = mask(text).text
+    masked = redact(text).text
     assert not any(line in masked for line in PEM[2:-1])
     assert masked.count("\n") == text.count("\n")
 
 
 @pytest.mark.parametrize("lead", ["", "    ", "3-", "+"])
 def test_one_line_of_a_key_alone_is_masked(lead: str) -> None:
-    assert mask(f"zebra\n{lead}{PEM[2]}\nzebra").text == f"zebra\n{lead}[masked key data]\nzebra"
+    assert redact(f"zebra\n{lead}{PEM[2]}\nzebra").text == f"zebra\n{lead}[masked key data]\nzebra"
 
 
 def test_lines_of_a_key_in_a_string_with_escapes_are_masked_without_its_first_line() -> None:
-    masked = mask('"private_key": "' + "\\n".join(PEM[2:-1]) + '\\n"').text
+    masked = redact('"private_key": "' + "\\n".join(PEM[2:-1]) + '\\n"').text
     assert not any(line in masked for line in PEM[2:-1])
 
 
 @pytest.mark.parametrize("what", ["CERTIFICATE", "PUBLIC KEY", "PGP PUBLIC KEY BLOCK"])
 def test_what_its_first_or_its_last_line_calls_public_is_shown(what: str) -> None:
     body = PEM[1:-1]
-    assert mask("\n".join([f"-----BEGIN {what}-----", *body])).count == 0
-    assert mask("\n".join([*body, f"-----END {what}-----"])).count == 0
+    assert redact("\n".join([f"-----BEGIN {what}-----", *body])).count == 0
+    assert redact("\n".join([*body, f"-----END {what}-----"])).count == 0
 
 
 def test_a_key_behind_a_certificate_in_one_file_is_masked() -> None:
     text = "\n".join(["-----BEGIN CERTIFICATE-----", PEM[1], PEM[2], "-----END CERTIFICATE-----", *PEM])
-    assert mask(text).text.split("\n")[:6] == [*text.split("\n")[:5], "[masked private key]"]
+    assert redact(text).text.split("\n")[:6] == [*text.split("\n")[:5], "[masked private key]"]
 
 
 # -- formats times contexts -------------------------------------------------------------------------------------------
@@ -142,8 +142,8 @@ def test_a_token_is_masked_in_every_language(name: str) -> None:
     for writing in WRITINGS.values():
         token, _ = TOKEN_FORMATS[name].draw(writing)
         text = writing.format(token)
-        assert not is_left(token, mask(text).text), text
-        assert not is_left(token, scrub(text, KEY).text), text
+        assert not is_left(token, redact(text).text), text
+        assert not is_left(token, redact_keyed(text, KEY).text), text
 
 
 NEEDS_PATH = {"rails master key"}
@@ -160,9 +160,9 @@ def test_a_secret_is_masked_in_the_file_where_it_is_written_down(name: str, is_p
         text, secret = form.draw(f"{name} {draw}")
         texts = (text, f"first\n{text}\nlast\n", text.replace("\n", "\r\n"))
         for surrounded in texts[:1] if name in NEEDS_PATH else texts:
-            masked = mask(surrounded, path=path)
+            masked = redact(surrounded, path=path)
             assert not is_left(secret, masked.text), surrounded
-            assert not is_left(secret, scrub(surrounded, KEY, path=path).text), surrounded
+            assert not is_left(secret, redact_keyed(surrounded, KEY, path=path).text), surrounded
             assert masked.text.count("\n") == surrounded.count("\n")
 
 
@@ -171,7 +171,7 @@ def test_a_secret_inside_a_string_of_json_is_masked(name: str) -> None:
     if name in NEEDS_PATH:
         pytest.skip("nothing but the name of its file says that it is a secret")
     text, secret = PLACE_FORMATS[name].draw("json")
-    masked = mask(json.dumps({"content": text})).text
+    masked = redact(json.dumps({"content": text})).text
     assert not is_left(secret, json.loads(masked)["content"])
 
 
@@ -183,14 +183,14 @@ def test_a_token_is_masked_in_every_form_that_hides_its_letters(name: str) -> No
             continue
         escaped = escape(token)
         for text in (f'x = "{escaped}"', f"a {escaped} b", f"?v={escaped}&w=1"):
-            assert not is_left(escaped, mask(text).text), (form, text)
-            assert not is_left(escaped, scrub(text, KEY).text), (form, text)
+            assert not is_left(escaped, redact(text).text), (form, text)
+            assert not is_left(escaped, redact_keyed(text, KEY).text), (form, text)
 
 
 def test_an_address_with_a_password_is_masked_when_it_is_part_of_another_one() -> None:
     text, secret = PLACE_FORMATS["password in an address"].draw("part")
     for escaped in (quote(text, safe=""), html.escape(text).replace("@", "&#64;"), text.replace("/", "\\u002f")):
-        assert secret not in mask(f"next={escaped}").text
+        assert secret not in redact(f"next={escaped}").text
 
 
 # -- copies -----------------------------------------------------------------------------------------------------------
@@ -201,7 +201,7 @@ def test_an_address_with_a_password_is_masked_when_it_is_part_of_another_one() -
 )
 def test_every_further_copy_of_a_value_is_masked(name: str) -> None:
     text, secret = PLACE_FORMATS[name].draw("copy")
-    masked = mask(f"log: tried {secret} and [{secret}]\n{text}\ncheck({secret})\n")
+    masked = redact(f"log: tried {secret} and [{secret}]\n{text}\ncheck({secret})\n")
     assert secret not in masked.text
     assert masked.count == 4
 
@@ -209,13 +209,13 @@ def test_every_further_copy_of_a_value_is_masked(name: str) -> None:
 @pytest.mark.parametrize("word", ["password", "wordpress", "correcthorse", "12345678", "admin"])
 def test_a_word_that_is_also_a_password_is_masked_where_it_is_one_and_nowhere_else(word: str) -> None:
     text = f"user: x\nthe {word} of the page\npassword: {word}\n"
-    assert f"the {word} of the page" in mask(text, path="a.yml").text
+    assert f"the {word} of the page" in redact(text, path="a.yml").text
 
 
 def test_a_value_of_eight_thousand_letters_is_masked_whole() -> None:
     long = drawn("<w7900>", "long").text
     for text in (f'client_secret = "{long}"', f"API_TOKEN={long}\n", f'{{"access_token": "{long}"}}'):
-        assert len(mask(text).text) < 100, text[:40]
+        assert len(redact(text).text) < 100, text[:40]
 
 
 # -- laws -------------------------------------------------------------------------------------------------------------
@@ -231,19 +231,21 @@ TEXTS = st.lists(PIECES | FILLING, max_size=7).map("".join)
 
 @given(TEXTS, PATHS)
 def test_masking_twice_changes_nothing_more_and_moves_no_line(text: str, path: str) -> None:
-    once = mask(text, path=path)
-    assert mask(once.text, path=path).text == once.text
+    once = redact(text, path=path)
+    assert redact(once.text, path=path).text == once.text
     assert once.text.count("\n") == text.count("\n")
     assert (once.count == 0) == (once.text == text)
 
 
 @given(TEXTS, PATHS)
 def test_labels_of_the_same_secret_are_the_same_and_known_again(text: str, path: str) -> None:
-    scrubbed = scrub(text, KEY, How(), path=path)
-    assert scrub(text, KEY, How(), path=path).text == scrubbed.text
-    assert scrub(scrubbed.text, KEY, How(), path=path).text == scrubbed.text
-    labels = {found.masked for found in scrubbed.found}
-    assert all(label in labels or label.startswith("[REDACTED") or label in text for label in masks(scrubbed.text))
+    scrubbed = redact_keyed(text, KEY, RedactionOptions(), path=path)
+    assert redact_keyed(text, KEY, RedactionOptions(), path=path).text == scrubbed.text
+    assert redact_keyed(scrubbed.text, KEY, RedactionOptions(), path=path).text == scrubbed.text
+    labels = {found.replacement for found in scrubbed.redactions}
+    assert all(
+        label in labels or label.startswith("[REDACTED") or label in text for label in count_labels(scrubbed.text)
+    )
 
 
 # -- hostile texts ----------------------------------------------------------------------------------------------------
@@ -298,5 +300,5 @@ def test_a_hostile_text_is_read_in_linear_time(piece: str) -> None:
     # Quadratic work on so many characters takes minutes; the bound leaves room for a machine that is busy with others.
     text = piece * (HOSTILE_BYTES // len(piece))
     began = time.process_time()
-    mask(text)
+    redact(text)
     assert time.process_time() - began < HOSTILE_S

@@ -17,7 +17,7 @@ from context_engine.cli.index_command import index
 from context_engine.cli.status_command import status
 from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError, InvalidArgument
-from context_engine.server.project_loader import Opening
+from context_engine.server.project_loader import ProjectLoader
 from context_engine.settings import Settings, knobs
 from tests.security.test_security_untrusted import ALIAS_BOMB, MERGE_BOMB
 
@@ -118,7 +118,7 @@ def test_ignored_settings_are_shown_by_index_status_doctor_and_the_log(
     ]
     assert len(found) == 1
     logged: list[dict[str, object]] = []
-    opening = Opening(root, log=lambda row: logged.append(dict(row)), follow=False)
+    opening = ProjectLoader(root, log=lambda row: logged.append(dict(row)), follow=False)
     opening.engine()
     opening.close()
     assert [row.get("ignored_settings") for row in logged if row["event"] == "open"] == [["flush"]]

@@ -25,7 +25,7 @@ import pytest
 from context_engine.edit.journal import Journal, Op
 from context_engine.errors import ContextEngineError, InvalidArgument, StorageCorrupt
 from context_engine.review.review_store import ReviewStore
-from context_engine.server.dispatcher import Gate, alone
+from context_engine.server.dispatcher import ToolDispatcher, single_engine
 from context_engine.sharing.records import Records
 from context_engine.sharing.versioned_records import Dossiers
 from context_engine.storage import database
@@ -124,7 +124,7 @@ class Session:
     def run(self) -> dict[str, tuple[str, str, str]]:
         told: dict[str, tuple[str, str, str]] = {}
         with open_engine(self.root, flush=False) as engine:
-            caller = through(Gate(alone(engine)))
+            caller = through(ToolDispatcher(single_engine(engine)))
 
             def call(tool: str, **arguments: Any) -> str:
                 text, is_error = caller(tool, arguments)

@@ -233,22 +233,22 @@ def test_an_ascii_terminal_gets_escapes_and_no_traceback(hostile: Path, tmp_path
 
 @given(st.text())
 def test_visible_text_has_no_control_character_and_is_the_same_in_json(text: str) -> None:
-    shown = visible(text)
+    shown = escape_controls(text)
     joined = re.compile(r"(?<=[^\x00-\x7f\u200c\u200d])[\u200c\u200d](?=[^\x00-\x7f\u200c\u200d])")
     assert not [char for char in joined.sub("", shown) if _steers(char)]
-    assert len(one_line(text).splitlines()) <= 1
+    assert len(escape_line(text).splitlines()) <= 1
     packed = json.dumps(text, ensure_ascii=False)
-    assert json.loads(visible(packed)) == text
-    assert visible(shown) == shown
+    assert json.loads(escape_controls(packed)) == text
+    assert escape_controls(shown) == shown
 
 
 @pytest.mark.parametrize("text", ["ümlaut 日本\n\tx", "می\u200cخواهم", "👩\u200d💻", r"C:\u001b"])
 def test_texts_that_people_write_are_left_alone(text: str) -> None:
-    assert visible(text) == text
+    assert escape_controls(text) == text
 
 
 def test_a_joiner_between_ascii_letters_is_shown() -> None:
-    assert visible("pay\u200dload") == r"pay\u200dload"
+    assert escape_controls("pay\u200dload") == r"pay\u200dload"
 
 
 def test_rich_is_given_nothing_but_visible_text(capsys: pytest.CaptureFixture[str]) -> None:

@@ -88,8 +88,8 @@ YEAR_S = 365 * 86_400
 time.time = lambda: real() + years[0] * YEAR_S
 time.time_ns = lambda: real_ns() + years[0] * YEAR_S * 10**9
 
-from context_engine.server.dispatcher import Gate, alone
-from context_engine.server.profiles import Shown
+from context_engine.server.dispatcher import ToolDispatcher, single_engine
+from context_engine.server.profiles import ToolSelection
 from tests.support.engines import open_engine
 from tests.security.every_tool import EveryTool, through
 
@@ -101,7 +101,7 @@ def log(line):
         bugs.append(str(line))
 
 with open_engine(Path(sys.argv[1])) as engine:
-    call = through(Gate(alone(engine), shown=Shown(profiles=("all",)), log=log))
+    call = through(ToolDispatcher(single_engine(engine), selection=ToolSelection(profiles=("all",)), log=log))
 
     def jumping(tool, arguments):
         if chance:
@@ -115,7 +115,7 @@ with open_engine(Path(sys.argv[1])) as engine:
     session.call("add_memory", content="Orders belong to users.", category="facts")
     session.call("undo_edit", list=True)
 with open_engine(Path(sys.argv[1])) as engine:
-    call = through(Gate(alone(engine), shown=Shown(profiles=("all",)), log=log))
+    call = through(ToolDispatcher(single_engine(engine), selection=ToolSelection(profiles=("all",)), log=log))
     kept = EveryTool(jumping)
     listed = json.loads(kept.call("list_memories", status="all"))
     plans = json.loads(kept.call("list_plans"))

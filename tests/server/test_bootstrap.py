@@ -23,11 +23,11 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSI
 
 from context_engine import tools
 from context_engine.server import mcp_server, protocol_catalogue, server_identity
-from context_engine.server.bootstrap import Front
-from context_engine.server.dispatcher import Gate
-from context_engine.server.profiles import PROFILES, Shown
-from context_engine.server.stdio_session import Conversation
-from context_engine.server.stdio_streams import Pipes
+from context_engine.server.bootstrap import BootstrapResponder
+from context_engine.server.dispatcher import ToolDispatcher
+from context_engine.server.profiles import PROFILES, ToolSelection
+from context_engine.server.stdio_session import StdioSession
+from context_engine.server.stdio_streams import StdioPipes
 from tests.support.tools_stand_in import StandIn
 
 Message = dict[str, Any]
@@ -38,17 +38,17 @@ PATIENCE_S = 60.0
 
 @cache
 def written() -> dict[str, Any]:
-    return protocol_catalogue.read()
+    return protocol_catalogue.read_catalogue()
 
 
-def front(shown: Shown | None = None) -> Front:
-    return Front(written(), shown or Shown(), private="private")
+def front(shown: ToolSelection | None = None) -> BootstrapResponder:
+    return BootstrapResponder(written(), shown or ToolSelection(), private="private")
 
 
-def server(shown: Shown | None = None) -> Server[Any]:
-    chosen = shown or Shown()
+def server(shown: ToolSelection | None = None) -> Server[Any]:
+    chosen = shown or ToolSelection()
     engine: Any = StandIn()
-    return mcp_server.build(Gate(lambda _="": engine, shown=chosen), shown=chosen)
+    return mcp_server.build_server(ToolDispatcher(lambda _="": engine, selection=chosen), selection=chosen)
 
 
 def request(method: str, params: Any = None, ident: Any = 1) -> Message:
@@ -79,11 +79,11 @@ def cancelled(ident: Any) -> Message:
 class Client:
     """Speaks to a `Conversation` and collects every line it gets."""
 
-    def __init__(self, shown: Shown | None = None) -> None:
+    def __init__(self, shown: ToolSelection | None = None) -> None:
         incoming, self.to_server = os.pipe()
         self.from_server, outgoing = os.pipe()
         self.closing = [incoming, self.to_server, self.from_server]
-        self.conversation = Conversation(Pipes(incoming, outgoing), front(shown))
+        self.conversation = StdioSession(StdioPipes(incoming, outgoing), front(shown))
         self.lines: list[str] = []
         self.arrived = threading.Condition()
         threading.Thread(target=self.read, daemon=True).start()
@@ -97,14 +97,14 @@ class Client:
                 self.arrived.notify_all()
 
     def say(self, message: Message) -> None:
-        self.conversation.hear(json.dumps(message).encode())
+        self.conversation.receive(json.dumps(message).encode())
 
     def wait_for(self, count: int) -> None:
         with self.arrived:
             assert self.arrived.wait_for(lambda: len(self.lines) >= count, PATIENCE_S), (count, self.lines)
 
 
-def lines_of(messages: Sequence[Message], before: int, shown: Shown | None = None) -> list[str]:
+def lines_of(messages: Sequence[Message], before: int, shown: ToolSelection | None = None) -> list[str]:
     """What a client reads that says all this, when the hand-over comes after the first `before` of its messages."""
     client = Client(shown)
     asked = [message["id"] for message in messages if "id" in message and "method" in message]
@@ -120,7 +120,7 @@ def lines_of(messages: Sequence[Message], before: int, shown: Shown | None = Non
         nonlocal tasks
         async with anyio.create_task_group() as tasks:
             handed_over = anyio.Event()
-            tasks.start_soon(lambda: client.conversation.converse(server(shown), began=handed_over.set))
+            tasks.start_soon(lambda: client.conversation.run(server(shown), began=handed_over.set))
             await handed_over.wait()
             await rest()
 
@@ -132,17 +132,17 @@ def lines_of(messages: Sequence[Message], before: int, shown: Shown | None = Non
     return client.lines
 
 
-def alone(messages: Sequence[Message], shown: Shown | None = None) -> list[str]:
+def alone(messages: Sequence[Message], shown: ToolSelection | None = None) -> list[str]:
     """What the library says without any front."""
     return lines_of(messages, 0, shown)
 
 
-def fronted(message: Message, after: Sequence[Message] = (), shown: Shown | None = None) -> str | None:
+def fronted(message: Message, after: Sequence[Message] = (), shown: ToolSelection | None = None) -> str | None:
     """What the front says to the last of some messages, as it goes over the wire."""
     one = front(shown)
     for earlier in after:
-        one.hear(copy.deepcopy(earlier))
-    reply = one.hear(message)
+        one.respond(copy.deepcopy(earlier))
+    reply = one.respond(message)
     return None if reply is None else json.dumps(reply, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -150,9 +150,9 @@ def fronted(message: Message, after: Sequence[Message] = (), shown: Shown | None
 
 
 def test_the_catalogue_is_what_the_library_says_now() -> None:
-    assert protocol_catalogue.told(protocol_catalogue.made()) == Path(protocol_catalogue.FILE).read_text(
-        encoding="utf-8"
-    ), "run `make docs`"
+    assert protocol_catalogue.format_catalogue(protocol_catalogue.build_catalogue()) == Path(
+        protocol_catalogue.FILE
+    ).read_text(encoding="utf-8"), "run `make docs`"
 
 
 def test_the_catalogue_holds_every_tool_in_order() -> None:
@@ -161,29 +161,29 @@ def test_the_catalogue_holds_every_tool_in_order() -> None:
 
 
 SHOWN = {
-    "core": Shown(),
-    "all": Shown(("all",)),
-    "seeds": Shown(("seeds",)),
-    "read-only": Shown(tuple(PROFILES), read_only=True),
-    "two projects": Shown(("all",), projects=("web", "api")),
-    "single tools": Shown((), ("trace", "get_file"), exclude=("trace",)),
+    "core": ToolSelection(),
+    "all": ToolSelection(("all",)),
+    "seeds": ToolSelection(("seeds",)),
+    "read-only": ToolSelection(tuple(PROFILES), read_only=True),
+    "two projects": ToolSelection(("all",), projects=("web", "api")),
+    "single tools": ToolSelection((), ("trace", "get_file"), exclude=("trace",)),
 }
 
 
-def answered_lists(shown: Shown) -> list[str]:
+def answered_lists(shown: ToolSelection) -> list[str]:
     """Those that the front answers: with several projects only the tools, as the other lists name the projects then."""
     return list(protocol_catalogue.LISTS[: 1 if shown.projects else None])
 
 
 def test_lists_that_name_the_projects_wait_for_the_library() -> None:
-    two = Shown(projects=("web", "api"))
+    two = ToolSelection(projects=("web", "api"))
     for method in protocol_catalogue.LISTS[1:]:
         assert fronted(request(method, ident=2), [opening(ident=1), INITIALIZED], two) is None
 
 
 @pytest.mark.parametrize("shown", SHOWN.values(), ids=SHOWN)
 @pytest.mark.parametrize("version", [*HANDSHAKE_PROTOCOL_VERSIONS, "2026-07-28", "1999-01-01", ""])
-def test_the_older_era_gets_the_bytes_of_the_library(version: str, shown: Shown) -> None:
+def test_the_older_era_gets_the_bytes_of_the_library(version: str, shown: ToolSelection) -> None:
     lists = [request(method, {}, ident=method) for method in answered_lists(shown)]
     said = [opening(version), INITIALIZED, request("ping", ident="a"), *lists]
     by_front = [fronted(message, said[:at], shown) for at, message in enumerate(said)]
@@ -192,7 +192,7 @@ def test_the_older_era_gets_the_bytes_of_the_library(version: str, shown: Shown)
 
 @pytest.mark.parametrize("shown", SHOWN.values(), ids=SHOWN)
 @pytest.mark.parametrize("version", MODERN_PROTOCOL_VERSIONS)
-def test_the_newer_era_gets_the_bytes_of_the_library(version: str, shown: Shown) -> None:
+def test_the_newer_era_gets_the_bytes_of_the_library(version: str, shown: ToolSelection) -> None:
     meta = {"io.modelcontextprotocol/protocolVersion": version}
     lists = [enveloped(method, number, meta=meta) for number, method in enumerate(answered_lists(shown), 2)]
     said = [enveloped("server/discover", meta=meta), *lists]
@@ -339,11 +339,11 @@ def test_each_request_is_answered_once_or_withdrawn_and_the_library_sees_them_in
     said: list[Message], before: int
 ) -> None:
     one, peer = front(), Peer()
-    early = [one.hear(message) for message in said[:before]]
+    early = [one.respond(message) for message in said[:before]]
     replies = [reply for reply in early if reply]
     kept = one.hand_over()
     replies += [
-        reply for message in kept + said[before:] if (reply := peer.hear(message)) and not one.is_known(reply["id"])
+        reply for message in kept + said[before:] if (reply := peer.hear(message)) and not one.is_repeat(reply["id"])
     ]
     withdrawn = withdrawn_before(said[:before], early)
     asked = [message["id"] for at, message in enumerate(said) if "id" in message and at not in withdrawn]
@@ -376,25 +376,25 @@ def without_id(message: Message) -> Message:
 def test_a_request_that_is_cancelled_while_it_waits_never_reaches_the_library() -> None:
     one = front()
     for message in (opening(), request("tools/call", {"name": "trace"}, 7), cancelled("7"), request("x", ident=8)):
-        one.hear(message)
+        one.respond(message)
     assert [message.get("method") for message in one.hand_over()] == ["initialize", "x"]
 
 
 def test_of_two_requests_with_one_id_the_newer_is_taken_back() -> None:
     one = front()
     for message in (opening(), request("first", ident=7), request("second", ident=7), cancelled(7)):
-        one.hear(message)
+        one.respond(message)
     assert [message.get("method") for message in one.hand_over()] == ["initialize", "first"]
 
 
 def test_only_the_opening_is_replayed_and_its_id_is_nobody_elses() -> None:
     one = front()
     for message in (opening(ident=1), INITIALIZED, request("tools/list", ident=2), request("ping", ident=3)):
-        one.hear(message)
+        one.respond(message)
     replayed, initialized = one.hand_over()
     assert (replayed["method"], initialized) == ("initialize", INITIALIZED)
-    assert one.is_known(replayed["id"])
-    assert not any(one.is_known(ident) for ident in (1, "1", 2, "private", None))
+    assert one.is_repeat(replayed["id"])
+    assert not any(one.is_repeat(ident) for ident in (1, "1", 2, "private", None))
 
 
 # -- the start ----------------------------------------------------------------------------------------------------

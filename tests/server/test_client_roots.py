@@ -16,8 +16,8 @@ import pytest
 from mcp import Client
 
 from context_engine.server import mcp_server
-from context_engine.server.client_roots import workspaces_of
-from context_engine.server.dispatcher import Gate
+from context_engine.server.client_roots import workspaces_in_meta
+from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.server.projects import Projects
 
 ERAS = pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
@@ -50,13 +50,13 @@ class Asked:
 
 @asynccontextmanager
 async def connected(projects: Projects, era: str, folders: Asked | None = None) -> AsyncGenerator[Client]:
-    gate = Gate(projects.engine)
+    gate = ToolDispatcher(projects.engine)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter(
                 "ignore"
             )  # the callback is deprecated with the newer era; clients of the older have it
-            client = Client(mcp_server.build(gate, projects=projects), mode=era, list_roots_callback=folders)
+            client = Client(mcp_server.build_server(gate, projects=projects), mode=era, list_roots_callback=folders)
         async with client:
             yield client
     finally:
@@ -186,4 +186,4 @@ def test_folders_in_the_meta_of_a_call_count_where_there_are_no_roots(work: Path
     ],
 )
 def test_meta_that_says_something_else_names_no_folder(meta: Any) -> None:
-    assert workspaces_of(meta) == []
+    assert workspaces_in_meta(meta) == []

@@ -13,20 +13,20 @@ from hypothesis import strategies as st
 
 from context_engine import tools
 from context_engine.errors import InvalidArgument, StorageCorrupt, UnsuitableRoot
-from context_engine.secrets import Masked
-from context_engine.server.dispatcher import LOGS, Gate, alone
+from context_engine.secrets import RedactedText
+from context_engine.server.dispatcher import LOGS, ToolDispatcher, single_engine
 from context_engine.server.metrics import Metrics
-from context_engine.server.profiles import Shown
-from context_engine.server.rate_limits import Limits
+from context_engine.server.profiles import ToolSelection
+from context_engine.server.rate_limits import RateLimiter
 from context_engine.settings import Settings
 from context_engine.tools import Call, Reply, Tool
 from context_engine.tools.arguments import Parameter, TextArg
 from tests.support.tools_stand_in import StandIn, hit
 
 
-def gate(engine: StandIn, **seams: Any) -> tuple[Gate, list[dict[str, Any]]]:
+def gate(engine: StandIn, **seams: Any) -> tuple[ToolDispatcher, list[dict[str, Any]]]:
     lines: list[dict[str, Any]] = []
-    return Gate(lambda _: engine, log=lines.append, **seams), lines  # ty: ignore[invalid-argument-type] - a stand-in
+    return ToolDispatcher(lambda _: engine, log=lines.append, **seams), lines  # ty: ignore[invalid-argument-type] - a stand-in
 
 
 def code(outcome: Any) -> str:
@@ -83,12 +83,12 @@ def test_a_workspace_that_cannot_be_opened_is_an_error_of_each_call() -> None:
     def unopened(project: str) -> Any:
         raise UnsuitableRoot("/ is no workspace", suggestion="Start with --root.")
 
-    outcome = Gate(unopened).call("index_status", {}, Call())
+    outcome = ToolDispatcher(unopened).call("index_status", {}, Call())
     assert json.loads(outcome.reply.text)["error"]["suggestion"] == "Start with --root."
 
 
 def test_a_reply_over_the_limit_is_refused_rather_than_sent() -> None:
-    door, _ = gate(StandIn(), mask=lambda text: Masked(text * 1_000, 0))
+    door, _ = gate(StandIn(), redact=lambda text: RedactedText(text * 1_000, 0))
     outcome = door.call("list_directory", {}, Call())
     assert outcome.error is not None
     assert outcome.error.code == "TOO_LARGE"
@@ -179,7 +179,7 @@ def test_call_tool_without_a_gate_reaches_the_same_tool() -> None:
 
 
 def test_the_manifest_says_which_tools_are_hidden_and_which_are_switched_off() -> None:
-    door, _ = gate(StandIn(), shown=Shown(read_only=True, exclude=("semantic_search",)))
+    door, _ = gate(StandIn(), selection=ToolSelection(read_only=True, exclude=("semantic_search",)))
     lines = door.call("tool_manifest", {}, Call()).reply.text.split("\n")
     rows = {line.split(" ")[0]: line for line in lines[1:]}
     assert "hidden: reach those with call_tool" in lines[0]
@@ -198,7 +198,7 @@ def test_the_manifest_says_which_tools_are_hidden_and_which_are_switched_off() -
 
 @pytest.mark.parametrize("through", [False, True])
 def test_read_only_refuses_what_writes_by_whatever_way(through: bool) -> None:
-    door, _ = gate(StandIn(), shown=Shown(read_only=True))
+    door, _ = gate(StandIn(), selection=ToolSelection(read_only=True))
     asked = ("call_tool", {"name": "clear_index", "arguments": {"confirm": True}}) if through else ("clear_index", {})
     refused = error(door.call(*asked, Call()))
     assert refused["code"] == "ACCESS_DENIED"
@@ -209,7 +209,7 @@ def test_read_only_refuses_what_writes_by_whatever_way(through: bool) -> None:
 def test_read_only_refuses_every_tool_that_touches_files_or_records(monkeypatch: pytest.MonkeyPatch) -> None:
     writing = [made_tool(f"write_{touches}", touches) for touches in ("files", "records")]
     monkeypatch.setattr(tools, "ALL", (*tools.ALL, *writing))
-    door, _ = gate(StandIn(), shown=Shown(read_only=True))
+    door, _ = gate(StandIn(), selection=ToolSelection(read_only=True))
     assert [code(door.call(each.name, {"path": "x"}, Call())) for each in writing] == ["ACCESS_DENIED"] * 2
     free, _ = gate(StandIn())
     assert [free.call(each.name, {"path": "x"}, Call()).reply.text for each in writing] == ["done", "done"]
@@ -221,19 +221,19 @@ def made_tool(name: str, touches: Any) -> Tool:
 
 @pytest.mark.parametrize("name", ["read_file", "get_file"])
 def test_an_excluded_tool_is_refused_by_all_its_names(name: str) -> None:
-    door, _ = gate(StandIn(), shown=Shown(exclude=("read_file",)))
+    door, _ = gate(StandIn(), selection=ToolSelection(exclude=("read_file",)))
     refused = error(door.call(name, {"path": "src/auth.py"}, Call()))
     assert (refused["code"], refused["details"]["option"]) == ("ACCESS_DENIED", "--exclude-tools")
 
 
 def test_without_call_tool_nothing_is_reached_through_it() -> None:
-    door, _ = gate(StandIn(), shown=Shown(exclude=("call_tool",)))
+    door, _ = gate(StandIn(), selection=ToolSelection(exclude=("call_tool",)))
     assert error(door.call("call_tool", {"name": "trace"}, Call()))["details"]["tool"] == "call_tool"
     assert not door.call("trace", {"symbol": "login"}, Call()).reply.is_error
 
 
 def test_a_tool_that_is_not_listed_works_all_the_same() -> None:
-    door, _ = gate(StandIn(), shown=Shown(profiles=(), tools=("read_file",)))
+    door, _ = gate(StandIn(), selection=ToolSelection(profiles=(), tools=("read_file",)))
     assert not door.call("trace", {"symbol": "login"}, Call()).reply.is_error
 
 
@@ -293,7 +293,7 @@ def test_a_limit_for_a_tool_that_does_not_exist_is_told_once() -> None:
 
 
 def test_the_name_it_is_called_by_does_not_change_its_limit() -> None:
-    door, _ = gate(StandIn(), limits=Limits({"read_file": 1}, burst_minutes=3), clock=Clock())
+    door, _ = gate(StandIn(), limits=RateLimiter({"read_file": 1}, burst_minutes=3), clock=Clock())
     path = {"path": "src/auth.py"}
     calls: list[tuple[str, dict[str, Any]]] = [
         ("read_file", path), ("get_file", path), ("call_tool", {"name": "read_file", "arguments": path}),
@@ -377,7 +377,7 @@ def test_reading_tools_run_side_by_side() -> None:
 def test_the_project_is_taken_out_of_the_arguments_and_chooses_the_engine() -> None:
     lines: list[dict[str, Any]] = []
     engines: dict[str, Any] = {"": StandIn(text="none"), "api": StandIn(text="of api"), "web": StandIn(text="of web")}
-    door = Gate(engines.__getitem__, log=lines.append)
+    door = ToolDispatcher(engines.__getitem__, log=lines.append)
     read = {"path": "a.py", "project": "web"}
     assert "of web" in door.call("read_file", read, Call()).reply.text
     assert lines[-1]["project"] == "web"
@@ -390,7 +390,7 @@ def test_the_project_is_taken_out_of_the_arguments_and_chooses_the_engine() -> N
 
 def test_one_project_may_be_named_and_no_other() -> None:
     engine: Any = StandIn()
-    door = Gate(alone(engine))
+    door = ToolDispatcher(single_engine(engine))
     assert not door.call("read_file", {"path": "a.py", "project": engine.root.name}, Call()).reply.is_error
     refused = error(door.call("read_file", {"path": "a.py", "project": "other"}, Call()))
     assert refused["details"]["valid"] == [engine.root.name]
@@ -411,14 +411,14 @@ def test_whatever_leaves_passes_the_mask_errors_too() -> None:
     ]
     assert not any(SECRET in outcome.reply.text for outcome in said)
     assert all("[masked github token]" in outcome.reply.text for outcome in said)
-    assert door.mask(SECRET) == "[masked github token]"
+    assert door.redact(SECRET) == "[masked github token]"
 
 
 def test_what_the_mask_cannot_read_is_held_back() -> None:
-    def broken(text: str) -> Masked:
+    def broken(text: str) -> RedactedText:
         raise RecursionError("too deep")
 
-    door, lines = gate(StandIn(text="hunter2"), mask=broken)
+    door, lines = gate(StandIn(text="hunter2"), redact=broken)
     outcome = door.call("read_file", {"path": "a.py"}, Call())
     assert outcome.reply.is_error
     assert error(outcome)["code"] == "INTERNAL"
@@ -456,7 +456,7 @@ KEYS = sorted(
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gate]:
+def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolDispatcher]:
     from context_engine.engine import Engine
 
     place = tmp_path_factory.mktemp("asked")
@@ -468,7 +468,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gate]:
     settings = Settings(cache_folder=place / "cache", workers=0, watch=False, rate_burst_minutes=0)
     with Engine.open(root, settings=settings) as engine:
         engine.index()
-        yield Gate(alone(engine))
+        yield ToolDispatcher(single_engine(engine))
 
 
 def holds(outcome: Any) -> None:
@@ -486,13 +486,15 @@ def holds(outcome: Any) -> None:
     st.sampled_from(NAMES) | st.text(max_size=12),
     ANYTHING | st.dictionaries(st.sampled_from(KEYS), ANYTHING, max_size=5),
 )
-def test_any_call_at_all_ends_in_a_reply(real: Gate, name: str, arguments: Any) -> None:
+def test_any_call_at_all_ends_in_a_reply(real: ToolDispatcher, name: str, arguments: Any) -> None:
     holds(real.call(name, arguments, Call()))
 
 
 @given(st.sampled_from(NAMES).flatmap(lambda name: st.tuples(st.just(name), st.dictionaries(
     st.sampled_from([each.name for each in tools.find(name).parameters]), ANYTHING, max_size=4))))  # fmt: skip
-def test_any_value_for_the_arguments_of_a_tool_ends_in_a_reply(real: Gate, asked: tuple[str, dict[str, Any]]) -> None:
+def test_any_value_for_the_arguments_of_a_tool_ends_in_a_reply(
+    real: ToolDispatcher, asked: tuple[str, dict[str, Any]]
+) -> None:
     holds(real.call(*asked, Call()))
     holds(real.call("call_tool", {"name": asked[0], "arguments": asked[1]}, Call()))
 
@@ -516,7 +518,7 @@ def test_any_value_for_the_arguments_of_a_tool_ends_in_a_reply(real: Gate, asked
     ],
 )
 def test_what_is_promised_as_json_is_one_json_object_of_its_shape(
-    real: Gate, tool: str, arguments: dict[str, Any], keys: set[str]
+    real: ToolDispatcher, tool: str, arguments: dict[str, Any], keys: set[str]
 ) -> None:
     reply = real.call(tool, arguments, Call()).reply
     assert not reply.is_error
@@ -534,7 +536,7 @@ HUGE: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("tool", tools.ALL, ids=lambda each: each.name)
-def test_no_argument_of_any_tool_takes_something_huge(real: Gate, tool: Tool) -> None:
+def test_no_argument_of_any_tool_takes_something_huge(real: ToolDispatcher, tool: Tool) -> None:
     deep: Any = "x"
     for _ in range(5_000):
         deep = [deep]

@@ -34,7 +34,7 @@ class States:
     def states(self) -> Mapping[str, str]:
         return self._states
 
-    def opened(self) -> list[Any]:
+    def open_engines(self) -> list[Any]:
         return []
 
 
@@ -42,17 +42,17 @@ class Server:
     """A server in a thread of this process, told to end as a signal would tell it."""
 
     def __init__(self, engine: StandIn, drain_s: float, states: States, notice_s: float = 0.0) -> None:
-        gate = Gate(lambda _: engine)  # ty: ignore[invalid-argument-type] - a stand-in
-        self.life = Life(lambda: None)
-        server = mcp_server.build(gate, life=self.life)
-        application = http_server.application(
-            server, gate, cast("Any", states), Guard(Hosts("127.0.0.1")), life=self.life
+        gate = ToolDispatcher(lambda _: engine)  # ty: ignore[invalid-argument-type] - a stand-in
+        self.life = ShutdownCoordinator(lambda: None)
+        server = mcp_server.build_server(gate, shutdown=self.life)
+        application = http_server.create_application(
+            server, gate, cast("Any", states), RequestGuard(AllowedHosts("127.0.0.1")), shutdown=self.life
         )
-        self._hosted = http_server.hosted(
-            application, server, life=cast("Any", Quiet(self.life)), drain_s=drain_s, notice_s=notice_s
+        self._hosted = http_server.create_http_server(
+            application, server, shutdown=cast("Any", Quiet(self.life)), timeout_s=drain_s, delay_s=notice_s
         )
-        listening = http_server.bound("127.0.0.1", 0)
-        self.base = http_server.url(listening).removesuffix("/mcp")
+        listening = http_server.bind_socket("127.0.0.1", 0)
+        self.base = http_server.endpoint_url(listening).removesuffix("/mcp")
         self.thread = threading.Thread(target=self._hosted.run, kwargs={"sockets": [listening]})
         self.thread.start()
 
@@ -63,11 +63,11 @@ class Server:
 class Quiet:
     """A life that cannot end this process."""
 
-    def __init__(self, life: Life) -> None:
+    def __init__(self, life: ShutdownCoordinator) -> None:
         self.wait_until_idle = life.wait_until_idle
-        self.announce_end = life.announce_end
+        self.announce = life.announce
 
-    def leave(self) -> None:
+    def shut_down(self) -> None:
         """Not here."""
 
 
@@ -201,4 +201,4 @@ def test_a_server_is_ready_once_all_that_will_open_is_open(states: dict[str, str
 @pytest.mark.parametrize("text", ["soon", "-1", "", "nan", "inf", "1e9"])
 def test_what_is_no_time_to_drain_is_refused(text: str) -> None:
     with pytest.raises(InvalidArgument, match="is no time"):
-        http_server.seconds_of("--drain", text, 0.6)
+        http_server.parse_seconds("--drain", text, 0.6)

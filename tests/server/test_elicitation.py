@@ -18,7 +18,7 @@ from mcp.shared.exceptions import MCPError
 from context_engine import tools
 from context_engine.errors import Cancelled
 from context_engine.server import elicitation, mcp_server
-from context_engine.server.dispatcher import Gate
+from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.tools import Call, Reply
 from context_engine.tools.tool import tool
 from context_engine.tools.tool_questions import UserAnswer, UserQuestion, no_answer
@@ -67,8 +67,8 @@ def asking(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Asking]:
 @asynccontextmanager
 async def connected(era: str, person: ElicitationFnT | None) -> AsyncGenerator[Client]:
     engine: Any = StandIn()
-    gate = Gate(lambda _: engine)
-    async with Client(mcp_server.build(gate), mode=era, elicitation_callback=person) as client:
+    gate = ToolDispatcher(lambda _: engine)
+    async with Client(mcp_server.build_server(gate), mode=era, elicitation_callback=person) as client:
         yield client
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from context_engine.server.framing import INVALID_REQUEST, PARSE_ERROR, TOO_LONG, Cutter, heard
+from context_engine.server.framing import INVALID_REQUEST, PARSE_ERROR, TOO_LONG, LineFramer, parse_line
 
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 ANY_JSON = some.recursive(
@@ -22,7 +22,7 @@ ANY_JSON = some.recursive(
 
 @given(some.binary(max_size=60), some.lists(some.integers(0, 60), max_size=6))
 def test_lines_are_the_same_however_the_pipe_cuts_them(stream: bytes, cuts: list[int]) -> None:
-    cutter = Cutter(bytes_max=1_000)
+    cutter = LineFramer(bytes_max=1_000)
     edges = sorted({0, *cuts, len(stream)})
     lines = [line for start, stop in pairwise(edges) for line in cutter.feed(stream[start:stop])]
     assert [*lines, cutter.rest()] == stream.split(b"\n")
@@ -30,7 +30,7 @@ def test_lines_are_the_same_however_the_pipe_cuts_them(stream: bytes, cuts: list
 
 @given(some.integers(1, 9), some.integers(1, 40), some.integers(1, 9))
 def test_a_line_over_the_limit_is_not_kept_and_the_next_one_is_heard(most: int, over: int, step: int) -> None:
-    cutter = Cutter(bytes_max=most)
+    cutter = LineFramer(bytes_max=most)
     stream = b"x" * (most + over) + b"\nok"[: most + 1] + b"\n"
     lines: list[bytes] = []
     for start in range(0, len(stream), step):
@@ -40,27 +40,27 @@ def test_a_line_over_the_limit_is_not_kept_and_the_next_one_is_heard(most: int, 
 
 
 def test_a_line_over_the_limit_is_refused_with_the_limit() -> None:
-    refused = heard(TOO_LONG, bytes_max=16_000_000).refusal
+    refused = parse_line(TOO_LONG, bytes_max=16_000_000).error
     assert refused["error"] == {"code": INVALID_REQUEST, "message": "a message has at most 16,000,000 bytes"}
 
 
 @pytest.mark.parametrize("ending", ["", "\r", " \t"])
 @pytest.mark.parametrize("beginning", ["", "\ufeff", "  "])
 def test_a_message_is_heard_whatever_white_stands_around_it(beginning: str, ending: str) -> None:
-    assert heard(f"{beginning}{json.dumps(PING)}{ending}".encode()).message == PING
+    assert parse_line(f"{beginning}{json.dumps(PING)}{ending}".encode()).message == PING
 
 
 @pytest.mark.parametrize("line", [b"", b"\r", b"   ", b"\xef\xbb\xbf"])
 def test_a_blank_line_says_nothing(line: bytes) -> None:
-    assert heard(line) == (None, None)
+    assert parse_line(line) == (None, None)
 
 
 def test_half_a_character_is_refused_by_the_id_of_its_request() -> None:
-    message, refused = heard(b'{"jsonrpc":"2.0","id":7,"method":"ping","params":{"half":"\\ud83d"}}')
+    message, refused = parse_line(b'{"jsonrpc":"2.0","id":7,"method":"ping","params":{"half":"\\ud83d"}}')
     assert message is None
     assert (refused["id"], refused["error"]["code"]) == (7, INVALID_REQUEST)
-    assert heard(b'{"jsonrpc":"2.0","id":"\\ud83d","method":"ping"}').refusal["id"] is None
-    assert heard(b'{"jsonrpc":"2.0","id":7,"method":"ping","params":{"whole":"\\ud83d\\ude00"}}').message
+    assert parse_line(b'{"jsonrpc":"2.0","id":"\\ud83d","method":"ping"}').error["id"] is None
+    assert parse_line(b'{"jsonrpc":"2.0","id":7,"method":"ping","params":{"whole":"\\ud83d\\ude00"}}').message
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_half_a_character_is_refused_by_the_id_of_its_request() -> None:
     ],
 )
 def test_what_is_no_json_is_a_parse_error_with_a_null_id(line: bytes) -> None:
-    message, refused = heard(line)
+    message, refused = parse_line(line)
     assert message is None
     assert (refused["id"], refused["error"]["code"]) == (None, PARSE_ERROR)
     json.dumps(refused, ensure_ascii=False).encode()
@@ -96,10 +96,10 @@ def test_what_is_no_json_is_a_parse_error_with_a_null_id(line: bytes) -> None:
     ],
 )
 def test_json_that_is_no_message_is_refused_by_its_id_where_it_has_one(message: Any, reply_id: Any, word: str) -> None:
-    heard_of = heard(json.dumps(message).encode())
+    heard_of = parse_line(json.dumps(message).encode())
     assert heard_of.message is None
-    assert (heard_of.refusal["id"], heard_of.refusal["error"]["code"]) == (reply_id, INVALID_REQUEST)
-    assert word in heard_of.refusal["error"]["message"]
+    assert (heard_of.error["id"], heard_of.error["error"]["code"]) == (reply_id, INVALID_REQUEST)
+    assert word in heard_of.error["error"]["message"]
 
 
 @pytest.mark.parametrize(
@@ -115,20 +115,20 @@ def test_json_that_is_no_message_is_refused_by_its_id_where_it_has_one(message: 
     ],
 )
 def test_every_kind_of_message_is_heard_as_it_was_said(message: dict[str, Any]) -> None:
-    assert heard(json.dumps(message).encode()) == (message, None)
+    assert parse_line(json.dumps(message).encode()) == (message, None)
 
 
 def test_bytes_that_are_no_utf_8_do_not_cost_a_request_its_reply() -> None:
-    message = heard(b'{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"caf\xe9"}}').message
+    message = parse_line(b'{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"caf\xe9"}}').message
     assert (message["id"], message["params"]["name"]) == (4, "caf\ufffd")
 
 
 @given(ANY_JSON)
 def test_any_json_is_a_message_or_is_refused_never_both_never_neither(value: Any) -> None:
-    message, refused = heard(json.dumps(value).encode())
+    message, refused = parse_line(json.dumps(value).encode())
     assert (message is None) != (refused is None)
 
 
 @given(some.binary(max_size=40))
 def test_no_bytes_break_it(line: bytes) -> None:
-    heard(line)
+    parse_line(line)

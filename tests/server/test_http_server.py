@@ -48,10 +48,12 @@ class Open:
 @contextmanager
 def serving(engine: StandIn | None = None, *, token: str = "", host: str = "127.0.0.1") -> Generator[str]:
     """A server in a thread; its base address. `host` is what it believes to be bound to."""
-    gate = Gate(lambda _: engine or StandIn(), shown=Shown(profiles=("all",)))  # ty: ignore[invalid-argument-type]
-    server = mcp_server.build(gate)
-    application = http_server.application(server, gate, cast("Any", Open()), Guard(Hosts(host), token))
-    with in_thread(http_server.hosted(application, server)) as base:
+    gate = ToolDispatcher(lambda _: engine or StandIn(), selection=ToolSelection(profiles=("all",)))  # ty: ignore[invalid-argument-type]
+    server = mcp_server.build_server(gate)
+    application = http_server.create_application(
+        server, gate, cast("Any", Open()), RequestGuard(AllowedHosts(host), token)
+    )
+    with in_thread(http_server.create_http_server(application, server)) as base:
         yield base
 
 
@@ -216,12 +218,12 @@ def test_health_needs_no_token_and_tells_no_name_and_no_path(closed: str) -> Non
 
 
 def test_bound_to_every_address_it_is_called_by_figures_or_by_its_own_names() -> None:
-    everywhere = Hosts("0.0.0.0", others=("ctx.internal",))
+    everywhere = AllowedHosts("0.0.0.0", others=("ctx.internal",))
     assert all(everywhere.allows(host) for host in ("192.168.1.7:8000", "[fe80::1]", "localhost", "CTX.internal:443"))
     assert not any(everywhere.allows(host) for host in ("evil.example", "", "192.168.1.7.evil.example", "1.2.3.4 x"))
-    assert not Hosts("127.0.0.1").allows("192.168.1.7")
+    assert not AllowedHosts("127.0.0.1").allows("192.168.1.7")
     assert [
-        Hosts(host).is_loopback for host in ("127.0.0.1", "::1", "127.9.9.9", "0.0.0.0", "::", "10.0.0.1", "box")
+        AllowedHosts(host).is_loopback for host in ("127.0.0.1", "::1", "127.9.9.9", "0.0.0.0", "::", "10.0.0.1", "box")
     ] == [
         *(True, True, True),
         *(False, False, False, False),
@@ -273,38 +275,38 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_whom_others_can_reach_asks_for_a_token_that_is_made_once_and_is_its_users_alone(config: Path) -> None:
-    first = bearer_token.chosen(given=None, file=None, is_loopback=False)
-    assert first.value == bearer_token.chosen(given=None, file=None, is_loopback=False).value
+    first = bearer_token.choose_token(given=None, file=None, is_loopback=False)
+    assert first.value == bearer_token.choose_token(given=None, file=None, is_loopback=False).value
     assert len(first.value) >= 43
-    assert first.value not in first.place
-    assert str(bearer_token.own_file()) in first.place
-    assert bearer_token.own_file().stat().st_mode & 0o777 == 0o600
-    assert bearer_token.own_file().is_relative_to(config)
+    assert first.value not in first.location
+    assert str(bearer_token.default_bearer_file()) in first.location
+    assert bearer_token.default_bearer_file().stat().st_mode & 0o777 == 0o600
+    assert bearer_token.default_bearer_file().is_relative_to(config)
 
 
 def test_only_this_machine_is_trusted_without_a_token(config: Path) -> None:
-    assert bearer_token.chosen(given=None, file=None, is_loopback=True).value == ""
-    assert bearer_token.chosen(given=TOKEN, file=None, is_loopback=True).value == TOKEN
-    assert not bearer_token.own_file().exists()
+    assert bearer_token.choose_token(given=None, file=None, is_loopback=True).value == ""
+    assert bearer_token.choose_token(given=TOKEN, file=None, is_loopback=True).value == TOKEN
+    assert not bearer_token.default_bearer_file().exists()
 
 
 def test_a_file_that_was_named_is_read_and_what_is_no_token_is_refused(config: Path) -> None:
     file = config / "secret"
     file.write_text(TOKEN + "\n")
-    assert bearer_token.chosen(given=None, file=str(file), is_loopback=False).value == TOKEN
+    assert bearer_token.choose_token(given=None, file=str(file), is_loopback=False).value == TOKEN
     for text in ("", "short", "two words in the file", "é" * 20):
         file.write_text(text)
         with pytest.raises(InvalidArgument):
-            bearer_token.chosen(given=None, file=str(file), is_loopback=False)
+            bearer_token.choose_token(given=None, file=str(file), is_loopback=False)
     with pytest.raises(InvalidArgument, match="no token file"):
-        bearer_token.chosen(given=None, file=str(config / "nothing"), is_loopback=True)
+        bearer_token.choose_token(given=None, file=str(config / "nothing"), is_loopback=True)
 
 
 def test_our_own_token_that_others_can_read_is_not_used(config: Path) -> None:
-    bearer_token.chosen(given=None, file=None, is_loopback=False)
-    bearer_token.own_file().chmod(0o644)
+    bearer_token.choose_token(given=None, file=None, is_loopback=False)
+    bearer_token.default_bearer_file().chmod(0o644)
     with pytest.raises(HostError, match="other users can read") as caught:
-        bearer_token.chosen(given=None, file=None, is_loopback=False)
+        bearer_token.choose_token(given=None, file=None, is_loopback=False)
     assert "Delete the file" in caught.value.suggestion
 
 
@@ -314,26 +316,26 @@ def test_our_own_token_that_others_can_read_is_not_used(config: Path) -> None:
 @pytest.mark.parametrize("text", ["", "x", "70000", "localhost:", "a:b:1", "[::1", "::1", "1.2.3.4:-1", "http://x:1"])
 def test_what_is_no_address_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(InvalidArgument) as caught:
-        http_server.address(text)
+        http_server.parse_address(text)
     assert "127.0.0.1:8000" in caught.value.suggestion
 
 
 def test_a_port_that_is_taken_is_named_with_the_next_step() -> None:
-    with http_server.bound("127.0.0.1", 0) as taken:
+    with http_server.bind_socket("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(HostError, match=f"port {port} of 127.0.0.1 is taken") as caught:
-            http_server.bound("127.0.0.1", port)
+            http_server.bind_socket("127.0.0.1", port)
     assert "another port, or 0" in caught.value.suggestion
 
 
 def test_it_listens_on_the_newer_internet_protocol_too() -> None:
     try:
-        listening = http_server.bound("::1", 0)
+        listening = http_server.bind_socket("::1", 0)
     except HostError:
         pytest.skip("this machine has no IPv6")
     with listening:
         assert listening.family == socket.AF_INET6
-        assert http_server.url(listening).startswith("http://[::1]:")
+        assert http_server.endpoint_url(listening).startswith("http://[::1]:")
 
 
 # -- the whole of it ----------------------------------------------------------------------------------------------
@@ -379,7 +381,7 @@ def test_it_tells_where_it_listens_and_ends_well_with_streams_open(tmp_path: Pat
 
 
 def test_a_port_that_is_taken_ends_it_with_one_line(tmp_path: Path) -> None:
-    with http_server.bound("127.0.0.1", 0) as taken:
+    with http_server.bind_socket("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
         with started(tmp_path, "--http", str(port)) as process:
             _, told = process.communicate(timeout=60)

@@ -17,21 +17,21 @@ from mcp.shared.exceptions import MCPError
 from context_engine import __version__, tools
 from context_engine.model import Progress
 from context_engine.server import mcp_server
-from context_engine.server.dispatcher import Gate
-from context_engine.server.profiles import Shown
+from context_engine.server.dispatcher import ToolDispatcher
+from context_engine.server.profiles import ToolSelection
 from tests.support.tools_stand_in import LOGIN, StandIn
 
-EVERYTHING = Shown(profiles=("all",))
+EVERYTHING = ToolSelection(profiles=("all",))
 ERAS = pytest.mark.parametrize("era", ["legacy", "2026-07-28", "auto"])
 
 
-def gate_to(engine: Any, shown: Shown = EVERYTHING, **seams: Any) -> Gate:
-    return Gate(lambda _: engine, shown=shown, **seams)
+def gate_to(engine: Any, selection: ToolSelection = EVERYTHING, **seams: Any) -> ToolDispatcher:
+    return ToolDispatcher(lambda _: engine, selection=selection, **seams)
 
 
 @asynccontextmanager
 async def connected(engine: StandIn, era: str = "auto", **seams: Any) -> AsyncGenerator[Client]:
-    async with Client(mcp_server.build(gate_to(engine, **seams)), mode=era) as client:
+    async with Client(mcp_server.build_server(gate_to(engine, **seams)), mode=era) as client:
         yield client
 
 
@@ -63,7 +63,7 @@ def test_a_client_sees_the_catalogue_in_order_with_all_four_hints(era: str) -> N
 @ERAS
 def test_tools_carry_the_hints_by_which_one_client_keeps_and_measures_them(era: str) -> None:
     async def body() -> None:
-        async with connected(StandIn(), era, shown=Shown()) as client:
+        async with connected(StandIn(), era, selection=ToolSelection()) as client:
             listed = (await client.list_tools()).tools
         loaded = [each.name for each in listed if each.meta and each.meta.get("anthropic/alwaysLoad")]
         assert 3 <= len(loaded) <= 5
@@ -75,7 +75,7 @@ def test_tools_carry_the_hints_by_which_one_client_keeps_and_measures_them(era: 
 @ERAS
 def test_a_profile_lists_few_tools_and_the_others_can_still_be_called(era: str) -> None:
     async def body() -> None:
-        async with connected(StandIn(), era, shown=Shown(profiles=(), tools=("find_symbol",))) as client:
+        async with connected(StandIn(), era, selection=ToolSelection(profiles=(), tools=("find_symbol",))) as client:
             assert [each.name for each in (await client.list_tools()).tools] == ["find_symbol"]
             assert not (await client.call_tool("codebase_retrieval", {"query": "q"})).is_error
 
@@ -87,7 +87,7 @@ def test_every_tool_is_reached_by_its_name_and_through_call_tool(era: str) -> No
     query = {"cortex_search": {"query": "q"}}  # without one it is an error of the protocol, as its document wants
 
     async def body() -> None:
-        async with connected(StandIn(), era, shown=Shown()) as client:
+        async with connected(StandIn(), era, selection=ToolSelection()) as client:
             for tool in tools.ALL:
                 given = query.get(tool.name, {})
                 direct = await client.call_tool(tool.name, given)
@@ -341,7 +341,7 @@ def test_nobody_is_told_that_a_list_may_change(era: str) -> None:
 
 def test_a_client_may_listen_for_changes_and_hears_that_nothing_changes() -> None:
     async def body() -> None:
-        server = mcp_server.build(gate_to(StandIn()))
+        server = mcp_server.build_server(gate_to(StandIn()))
         entry = server.get_request_handler("subscriptions/listen")
         assert entry
         async with Client(server, mode="2026-07-28") as client, client.listen(tools_list_changed=True) as listening:

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from context_engine.server import parent_process
-from context_engine.server.parent_process import Process, ancestors, is_wrapper, look, nearest
+from context_engine.server.parent_process import ProcessInfo, find_client, is_wrapper, list_ancestors, read_process
 
 WRAPPERS = (
     *("/bin/sh -c ctx", "-bash", "env A=1 ctx", "/usr/bin/uv run ctx", "uvx ctx", "timeout 9 ctx", "sudo ctx"),
@@ -39,22 +39,22 @@ def test_a_client_is_no_wrapper_whatever_runs_it(line: str) -> None:
     assert not is_wrapper(line.split())
 
 
-def chain(lines: list[str]) -> Iterator[Process]:
+def chain(lines: list[str]) -> Iterator[ProcessInfo]:
     """Ancestors with these command lines, nearest first, below the first process of the system."""
-    yield from (Process(100 - at, 99 - at, str(at), tuple(line.split())) for at, line in enumerate(lines))
-    yield Process(1, 0, "0", ("init",))
+    yield from (ProcessInfo(100 - at, 99 - at, str(at), tuple(line.split())) for at, line in enumerate(lines))
+    yield ProcessInfo(1, 0, "0", ("init",))
 
 
 @given(some.lists(some.sampled_from(WRAPPERS), max_size=4), some.lists(some.sampled_from(CLIENTS), max_size=2))
 def test_the_first_behind_all_wrappers_is_watched_and_never_the_first_of_the_system(
     wrappers: list[str], clients: list[str]
 ) -> None:
-    found = nearest(chain([*wrappers, *clients]))
+    found = find_client(chain([*wrappers, *clients]))
     assert (found.arguments if found else None) == (tuple(clients[0].split()) if clients else None)
 
 
 def test_our_own_ancestors_begin_with_our_parent_and_end() -> None:
-    told = list(ancestors(os.getpid()))
+    told = list(list_ancestors(os.getpid()))
     assert told[0].pid == os.getppid()
     assert [one.pid for one in told[1:]] == [one.parent for one in told[:-1]]
 
@@ -62,33 +62,33 @@ def test_our_own_ancestors_begin_with_our_parent_and_end() -> None:
 def test_a_process_that_has_ended_is_not_there_also_while_nobody_has_noticed() -> None:
     child = subprocess.Popen([sys.executable, "-c", ""], stdin=subprocess.DEVNULL)
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # ended, and still in the table as a zombie
-    assert look(child.pid) is None
+    assert read_process(child.pid) is None
     child.wait()
-    assert look(child.pid) is None
+    assert read_process(child.pid) is None
 
 
 @pytest.mark.skipif(not shutil.which("ps") or not Path("/proc/self").is_dir(), reason="compares ps with /proc")
 def test_ps_says_the_same_as_proc() -> None:
-    here, there = parent_process._look_in_proc(os.getppid()), parent_process._look_with_ps(os.getppid())
+    here, there = parent_process._read_proc(os.getppid()), parent_process._read_ps(os.getppid())
     assert here
     assert there
     assert (here.pid, here.parent) == (there.pid, there.parent)
     assert " ".join(here.arguments).split()[0] == there.arguments[0]
-    assert parent_process._look_with_ps(2**22 + 1) is None
+    assert parent_process._read_ps(2**22 + 1) is None
 
 
 @pytest.mark.parametrize("tell", ["polling", "hint"])
 def test_the_end_of_whoever_started_us_is_told_once(tell: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parent_process, "EVERY_S", 0.01 if tell == "polling" else 3600.0)
-    monkeypatch.setattr(parent_process, "_ask_for_hint", lambda: None)
+    monkeypatch.setattr(parent_process, "_request_death_signal", lambda: None)
     client = subprocess.Popen(["sleep", "60"], stdin=subprocess.DEVNULL)
-    while not (watched := look(client.pid)) or not watched.arguments:
+    while not (watched := read_process(client.pid)) or not watched.arguments:
         pass  # it is forked, but has not become `sleep` yet
-    monkeypatch.setattr(parent_process, "ancestors", lambda _: iter([watched]))
+    monkeypatch.setattr(parent_process, "list_ancestors", lambda _: iter([watched]))
     told = threading.Event()
     before = signal.getsignal(signal.SIGURG)
     try:
-        parent_process.Watch(told.set).start()
+        parent_process.ParentWatcher(told.set).start()
         os.kill(os.getpid(), signal.SIGURG)  # a hint while the client lives: nothing happens
         assert not told.wait(0.1)
         client.kill()

@@ -13,7 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine import tools
-from context_engine.server.profiles import ALIASES, PROFILES, Shown, listed, problem, refusal
+from context_engine.server.profiles import (
+    ALIASES,
+    PROFILES,
+    ToolSelection,
+    find_forbidding_option,
+    find_unknown_name,
+    list_tools,
+)
 from scripts import tokens
 from tests.requirements.promises import PROMISES
 
@@ -40,7 +47,7 @@ CATALOGUE = [
 
 
 def names(**options: Any) -> list[str]:
-    return [each["name"] for each in listed(CATALOGUE, Shown(**options))]
+    return [each["name"] for each in list_tools(CATALOGUE, ToolSelection(**options))]
 
 
 # -- what the profiles hold -------------------------------------------------------------------------------------------
@@ -62,8 +69,11 @@ def test_every_profile_names_each_tool_once_and_only_known_ones() -> None:
 
 def test_a_tool_that_no_profile_knows_is_in_all_until_it_has_its_place() -> None:
     new = [*CATALOGUE, row("rename_symbol", aliases=("rename",))]
-    assert [each["name"] for each in listed(new, Shown(profiles=("all",)))][-2:] == ["call_tool", "rename_symbol"]
-    assert "rename_symbol" not in [each["name"] for each in listed(new, Shown())]
+    assert [each["name"] for each in list_tools(new, ToolSelection(profiles=("all",)))][-2:] == [
+        "call_tool",
+        "rename_symbol",
+    ]
+    assert "rename_symbol" not in [each["name"] for each in list_tools(new, ToolSelection())]
 
 
 def test_edit_and_code_add_to_core() -> None:
@@ -98,7 +108,7 @@ def test_a_second_name_is_listed_only_where_it_is_asked_for() -> None:
     assert "get_file" not in names(profiles=("all",))
     assert names(profiles=("seeds",))[:2] == ["read_file", "get_file"]
     assert "get_file" not in names(profiles=("seeds",), exclude=("get_file",))
-    again = listed(CATALOGUE, Shown(profiles=("seeds",)))[1]
+    again = list_tools(CATALOGUE, ToolSelection(profiles=("seeds",)))[1]
     assert again["description"] == "Do read_file. The same as read_file."
     assert again["inputSchema"] == CATALOGUE[0]["tool"]["inputSchema"]
 
@@ -108,16 +118,16 @@ def test_read_only_lists_nothing_that_writes_but_lets_the_index_be_rebuilt() -> 
 
 
 def test_with_several_projects_every_tool_must_be_told_which() -> None:
-    several = listed(CATALOGUE, Shown(projects=("api", "web")))
+    several = list_tools(CATALOGUE, ToolSelection(projects=("api", "web")))
     for each in several:
         assert each["inputSchema"]["properties"]["project"]["enum"] == ["api", "web"]
         assert each["inputSchema"]["required"] == ["project", "path"]
-    assert listed(CATALOGUE, Shown(projects=("api",))) == listed(CATALOGUE, Shown())
+    assert list_tools(CATALOGUE, ToolSelection(projects=("api",))) == list_tools(CATALOGUE, ToolSelection())
     assert "project" not in CATALOGUE[0]["tool"]["inputSchema"]["properties"], "the catalogue itself stays as it is"
 
 
 SHOWN = st.builds(
-    Shown,
+    ToolSelection,
     st.lists(st.sampled_from(sorted(PROFILES)), max_size=3).map(tuple),
     st.lists(st.sampled_from(PROFILES["all"]), max_size=3).map(tuple),
     st.lists(st.sampled_from(PROFILES["all"]), max_size=3).map(tuple),
@@ -126,31 +136,34 @@ SHOWN = st.builds(
 
 
 @given(SHOWN)
-def test_what_is_listed_is_wanted_and_never_refused(shown: Shown) -> None:
+def test_what_is_listed_is_wanted_and_never_refused(shown: ToolSelection) -> None:
     rows = {each["tool"]["name"]: each for each in CATALOGUE}
-    found = [each["name"] for each in listed(CATALOGUE, shown)]
+    found = [each["name"] for each in list_tools(CATALOGUE, shown)]
     kept = [name for name in found if name in rows]
     assert kept == [name for name in rows if name in found], "in the order of the catalogue"
     for name in kept:
         assert name in shown.tools or any(name in PROFILES[profile] for profile in shown.profiles)
         destructive = rows[name]["tool"]["annotations"]["destructiveHint"]
-        assert not refusal(shown, name, rows[name]["touches"], destructive=destructive)
+        assert not find_forbidding_option(shown, name, rows[name]["touches"], destructive=destructive)
 
 
 @pytest.mark.parametrize(
     ("shown", "says"),
     [
-        (Shown(), ""),
-        (Shown(profiles=("core", "plan"), tools=("get_file",), exclude=("edit_file",)), ""),
-        (Shown(profiles=("core", "coding")), "no profile is called coding; did you mean code?"),
-        (Shown(profiles=("everything",)), "no profile is called everything; there are core, edit, code, plan, review"),
-        (Shown(tools=("read_fil",)), "no tool is called read_fil; did you mean read_file?"),
-        (Shown(exclude=("call-tool",)), "no tool is called call-tool; did you mean call_tool?"),
+        (ToolSelection(), ""),
+        (ToolSelection(profiles=("core", "plan"), tools=("get_file",), exclude=("edit_file",)), ""),
+        (ToolSelection(profiles=("core", "coding")), "no profile is called coding; did you mean code?"),
+        (
+            ToolSelection(profiles=("everything",)),
+            "no profile is called everything; there are core, edit, code, plan, review",
+        ),
+        (ToolSelection(tools=("read_fil",)), "no tool is called read_fil; did you mean read_file?"),
+        (ToolSelection(exclude=("call-tool",)), "no tool is called call-tool; did you mean call_tool?"),
     ],
 )
-def test_an_unknown_name_is_told_with_the_nearest(shown: Shown, says: str) -> None:
-    assert problem(shown).startswith(says)
-    assert bool(problem(shown)) == bool(says)
+def test_an_unknown_name_is_told_with_the_nearest(shown: ToolSelection, says: str) -> None:
+    assert find_unknown_name(shown).startswith(says)
+    assert bool(find_unknown_name(shown)) == bool(says)
 
 
 def test_the_front_can_read_profiles_without_loading_anything_heavy() -> None:

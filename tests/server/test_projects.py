@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.errors import CallError, InvalidArgument, UnsuitableRoot
-from context_engine.server.projects import Projects, named_at_start, names_of
+from context_engine.server.projects import Projects, initial_folders, name_folders
 
 PARTS = st.lists(st.sampled_from(["a", "b", "web"]), min_size=1, max_size=4)
 
@@ -34,9 +34,9 @@ def made(*named: Path, here: Path | str = "") -> Projects:
 
 def test_options_come_before_the_variable_of_a_client(work: Path) -> None:
     env = {"CLAUDE_PROJECT_DIR": str(work / "api")}
-    assert named_at_start([str(work / "web")], env) == (str(work / "web"),)
-    assert named_at_start([], env) == (str(work / "api"),)
-    assert named_at_start([], {}) == ()
+    assert initial_folders([str(work / "web")], env) == (str(work / "web"),)
+    assert initial_folders([], env) == (str(work / "api"),)
+    assert initial_folders([], {}) == ()
 
 
 def test_one_named_project_answers_calls_that_name_none(work: Path) -> None:
@@ -49,7 +49,7 @@ def test_one_named_project_answers_calls_that_name_none(work: Path) -> None:
 def test_what_the_client_tells_does_not_move_a_named_project(work: Path) -> None:
     projects = made(work / "web")
     assert projects.is_settled
-    projects.settle(told=[str(work / "api")])
+    projects.settle(roots=[str(work / "api")])
     projects.unsettle()
     assert projects.is_settled
     assert projects.names == ("web",)
@@ -64,14 +64,14 @@ def test_roots_come_before_workspaces_and_both_before_the_place_of_the_process(w
         return projects.names
 
     web, api = str(work / "web"), str(work / "api")
-    assert settled(told=[web], workspaces=[api]) == ("web",)
+    assert settled(roots=[web], workspaces=[api]) == ("web",)
     assert settled(workspaces=[api]) == ("api",)
     assert settled() == ("old",)
 
 
 def test_roots_that_cannot_be_a_workspace_are_passed_over(work: Path) -> None:
     projects = made(here=work / "old")
-    projects.settle(told=["/", str(work / "home"), str(work / "gone"), str(work / "web" / "pyproject.toml")])
+    projects.settle(roots=["/", str(work / "home"), str(work / "gone"), str(work / "web" / "pyproject.toml")])
     assert projects.names == ("old",)
     projects.close()
 
@@ -107,16 +107,16 @@ def test_several_projects_want_to_be_named(work: Path) -> None:
 
 def test_the_same_folder_by_another_name_is_one_project(work: Path) -> None:
     (work / "link").symlink_to(work / "web")
-    assert named_at_start([str(work / "link"), str(work / "web")], {}) == (str(work / "web"),)
+    assert initial_folders([str(work / "link"), str(work / "web")], {}) == (str(work / "web"),)
 
 
 def test_a_changed_client_is_asked_again_and_open_engines_stay(work: Path) -> None:
     projects = made(here=work / "old")
-    projects.settle(told=[str(work / "web")])
+    projects.settle(roots=[str(work / "web")])
     web = projects.engine()
     projects.unsettle()
     assert not projects.is_settled
-    projects.settle(told=[str(work / "api"), str(work / "web")])
+    projects.settle(roots=[str(work / "api"), str(work / "web")])
     assert projects.engine("web") is web
     assert projects.engine("api").root == work / "api"
     projects.close()
@@ -152,6 +152,6 @@ def test_many_threads_get_the_same_engine(work: Path) -> None:
 
 @given(st.lists(PARTS.map(lambda parts: "/" + "/".join(parts)), min_size=1, max_size=5, unique=True))
 def test_names_are_apart_and_end_the_path_they_stand_for(paths: list[str]) -> None:
-    named = names_of(paths)
+    named = name_folders(paths)
     assert list(named.values()) == paths
     assert all(path.endswith(name) for name, path in named.items())

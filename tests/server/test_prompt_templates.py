@@ -17,9 +17,9 @@ from mcp.shared.exceptions import MCPError
 from context_engine import tools
 from context_engine.engine import Engine
 from context_engine.server import mcp_server, prompt_templates
-from context_engine.server.dispatcher import Gate, alone
-from context_engine.server.profiles import PROFILES, Shown
-from context_engine.text.token_estimate import estimate
+from context_engine.server.dispatcher import ToolDispatcher, single_engine
+from context_engine.server.profiles import PROFILES, ToolSelection
+from context_engine.text.token_estimate import estimate_tokens
 from context_engine.tools import Call
 from tests.support.engines import indexed, open_engine
 from tests.support.trees import tree
@@ -54,17 +54,21 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Generator[Engine]:
 
 
 @asynccontextmanager
-async def connected(engine: Engine, era: str = "legacy", shown: Shown | None = None) -> AsyncGenerator[Client]:
-    async with Client(mcp_server.build(Gate(alone(engine), shown=shown or Shown())), mode=era) as client:
+async def connected(engine: Engine, era: str = "legacy", shown: ToolSelection | None = None) -> AsyncGenerator[Client]:
+    async with Client(
+        mcp_server.build_server(ToolDispatcher(single_engine(engine), selection=shown or ToolSelection())), mode=era
+    ) as client:
         yield client
 
 
-def text_of(engine: Engine, name: str, given: dict[str, str], shown: Shown | None = None) -> str:
-    gate = Gate(alone(engine), shown=shown or Shown())
-    return prompt_templates.written(gate, name, given, shown=listed_by(gate.shown), projects=gate.shown.projects)
+def text_of(engine: Engine, name: str, given: dict[str, str], shown: ToolSelection | None = None) -> str:
+    gate = ToolDispatcher(single_engine(engine), selection=shown or ToolSelection())
+    return prompt_templates.render_prompt(
+        gate, name, given, listed=listed_by(gate.selection), projects=gate.selection.projects
+    )
 
 
-def listed_by(shown: Shown) -> frozenset[str]:
+def listed_by(shown: ToolSelection) -> frozenset[str]:
     return frozenset(tool.name for tool in tools.ALL if shown.lists(tool.name))
 
 
@@ -97,7 +101,7 @@ def test_a_client_sees_the_prompts_and_gets_their_text(engine: Engine, era: str)
 @pytest.mark.parametrize(("name", "given"), EVERY_WAY)
 @pytest.mark.parametrize("profile", ["core", "all"])
 def test_every_call_a_prompt_spells_is_one_that_works(engine: Engine, name: str, given: dict, profile: str) -> None:
-    shown = Shown(profiles=(profile,))
+    shown = ToolSelection(profiles=(profile,))
     listed = listed_by(shown)
     spelled = calls_in(text_of(engine, name, given, shown))
     assert spelled
@@ -108,13 +112,13 @@ def test_every_call_a_prompt_spells_is_one_that_works(engine: Engine, name: str,
             continue  # a blank that the agent fills in
         if "add_memory" in (tool, arguments.get("name")):
             inside["dry_run"] = True
-        outcome = Gate(alone(engine)).call(tool, arguments, Call())
+        outcome = ToolDispatcher(single_engine(engine)).call(tool, arguments, Call())
         assert outcome.error is None or outcome.error.code == "SYMBOL_NOT_FOUND", outcome.reply.text
 
 
 @pytest.mark.parametrize(("name", "given"), EVERY_WAY)
 def test_a_prompt_costs_at_most_600_tokens(engine: Engine, name: str, given: dict[str, str]) -> None:
-    assert estimate(text_of(engine, name, given)) <= 600
+    assert estimate_tokens(text_of(engine, name, given)) <= 600
 
 
 @pytest.mark.parametrize(("name", "given"), EVERY_WAY)
@@ -150,7 +154,7 @@ def test_without_an_index_a_prompt_says_so_and_claims_nothing(tmp_path: Path, na
 
 def test_a_tool_that_is_switched_off_is_not_asked_for(engine: Engine) -> None:
     assert "trace" in text_of(engine, "find", {"what": "Session"})
-    assert "trace" not in text_of(engine, "find", {"what": "Session"}, Shown(exclude=("trace",)))
+    assert "trace" not in text_of(engine, "find", {"what": "Session"}, ToolSelection(exclude=("trace",)))
 
 
 def test_secrets_in_an_argument_do_not_come_back(engine: Engine) -> None:
@@ -182,13 +186,13 @@ def test_a_wrong_prompt_or_argument_is_refused_with_the_right_one(
 
 
 def test_with_several_projects_a_prompt_asks_which_and_spells_it_in_every_call(engine: Engine) -> None:
-    shown = Shown(projects=("web", "api"))
-    gate = Gate(lambda _: engine, shown=shown)
-    listed = prompt_templates.listed(shown.projects)
+    shown = ToolSelection(projects=("web", "api"))
+    gate = ToolDispatcher(lambda _: engine, selection=shown)
+    listed = prompt_templates.list_prompts(shown.projects)
     assert all(each.arguments and each.arguments[-1].name == "project" for each in listed)
     assert all(each.arguments and each.arguments[-1].required for each in listed)
-    text = prompt_templates.written(
-        gate, "find", {"what": "Session", "project": "api"}, shown=listed_by(shown), projects=shown.projects
+    text = prompt_templates.render_prompt(
+        gate, "find", {"what": "Session", "project": "api"}, listed=listed_by(shown), projects=shown.projects
     )
     for _, arguments in calls_in(text):
         assert arguments.get("arguments", arguments)["project"] == "api"
@@ -268,7 +272,10 @@ def test_with_several_projects_their_names_are_completed_and_decide_what_else_is
 
     async def body() -> None:
         several = types.ResourceTemplateReference(uri="ctx://file/{+path}{?project}")
-        async with Client(mcp_server.build(Gate(named, shown=Shown(projects=("web", "api")))), mode="legacy") as client:
+        async with Client(
+            mcp_server.build_server(ToolDispatcher(named, selection=ToolSelection(projects=("web", "api")))),
+            mode="legacy",
+        ) as client:
             found = await client.complete(several, {"name": "project", "value": "A"})
             assert found.completion.values == ["api"]
             await client.complete(several, {"name": "path", "value": "t"}, {"project": "web"})

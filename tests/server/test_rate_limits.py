@@ -6,27 +6,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.server.rate_limits import CALLS_PER_MINUTE, Limits, longest_s, rates
+from context_engine.server.rate_limits import CALLS_PER_MINUTE, RateLimiter, parse_rates, slow_after_s
 
 
-def admitted(limits: Limits, tool: str, calls: int, *, now_s: float = 0.0) -> int:
+def admitted(limits: RateLimiter, tool: str, calls: int, *, now_s: float = 0.0) -> int:
     return sum(limits.wait_s(tool, now_s) == 0 for _ in range(calls))
 
 
 @pytest.mark.parametrize(("tool", "per_minute"), [("context_search", 30), ("read_file", 100), ("grep_codebase", 60)])
 def test_a_tool_may_be_called_as_often_as_its_document_says_times_the_burst(tool: str, per_minute: int) -> None:
-    limits = Limits(CALLS_PER_MINUTE, burst_minutes=5)
+    limits = RateLimiter(CALLS_PER_MINUTE, burst_minutes=5)
     assert admitted(limits, tool, 10_000) == 5 * per_minute
     assert admitted(limits, tool, 10_000, now_s=60.0) == per_minute
 
 
 def test_an_agent_that_reads_150_files_a_minute_is_not_stopped_for_eight_minutes() -> None:
-    limits = Limits(CALLS_PER_MINUTE, burst_minutes=5)
+    limits = RateLimiter(CALLS_PER_MINUTE, burst_minutes=5)
     assert [admitted(limits, "read_file", 150, now_s=60.0 * minute) for minute in range(8)] == [150] * 8
 
 
 def test_the_wait_that_is_told_is_long_enough_and_not_too_long() -> None:
-    limits = Limits({"trace": 20}, burst_minutes=1)
+    limits = RateLimiter({"trace": 20}, burst_minutes=1)
     assert admitted(limits, "trace", 20) == 20
     assert limits.wait_s("trace", 0.0) == 3.0
     assert limits.wait_s("trace", 2.9) > 0
@@ -34,29 +34,31 @@ def test_the_wait_that_is_told_is_long_enough_and_not_too_long() -> None:
 
 
 def test_waiting_longer_than_it_takes_to_fill_gives_no_more_than_a_full_bucket() -> None:
-    limits = Limits({"trace": 20}, burst_minutes=1)
+    limits = RateLimiter({"trace": 20}, burst_minutes=1)
     assert admitted(limits, "trace", 100) == 20
     assert admitted(limits, "trace", 100, now_s=86_400.0) == 20
 
 
 def test_tools_do_not_share_a_bucket() -> None:
-    limits = Limits({"read_file": 1, "trace": 1}, burst_minutes=1)
+    limits = RateLimiter({"read_file": 1, "trace": 1}, burst_minutes=1)
     assert admitted(limits, "read_file", 5) == 1
     assert admitted(limits, "trace", 5) == 1
 
 
-@pytest.mark.parametrize("limits", [Limits({"trace": 0}, burst_minutes=5), Limits({"trace": 9}, burst_minutes=0)])
-def test_zero_is_no_limit(limits: Limits) -> None:
+@pytest.mark.parametrize(
+    "limits", [RateLimiter({"trace": 0}, burst_minutes=5), RateLimiter({"trace": 9}, burst_minutes=0)]
+)
+def test_zero_is_no_limit(limits: RateLimiter) -> None:
     assert admitted(limits, "trace", 1_000) == 1_000
 
 
 def test_what_has_no_rate_has_no_limit() -> None:
-    assert admitted(Limits(CALLS_PER_MINUTE, burst_minutes=5), "codebase_retrieval", 1_000) == 1_000
+    assert admitted(RateLimiter(CALLS_PER_MINUTE, burst_minutes=5), "codebase_retrieval", 1_000) == 1_000
 
 
 def test_the_settings_add_to_the_built_in_rates() -> None:
-    assert rates("") == dict(CALLS_PER_MINUTE)
-    assert rates(" read_file = 0,trace=7") == {**CALLS_PER_MINUTE, "read_file": 0, "trace": 7}
+    assert parse_rates("") == dict(CALLS_PER_MINUTE)
+    assert parse_rates(" read_file = 0,trace=7") == {**CALLS_PER_MINUTE, "read_file": 0, "trace": 7}
 
 
 @given(
@@ -67,7 +69,7 @@ def test_the_settings_add_to_the_built_in_rates() -> None:
 def test_no_stretch_of_time_sees_more_calls_than_the_bucket_and_its_rate(
     per_minute: int, burst_minutes: int, moments: list[float]
 ) -> None:
-    limits = Limits({"trace": per_minute}, burst_minutes=burst_minutes)
+    limits = RateLimiter({"trace": per_minute}, burst_minutes=burst_minutes)
     passed = [now_s for now_s in moments if limits.wait_s("trace", now_s) == 0]
     for first in range(len(passed)):
         for last in range(first, len(passed)):
@@ -77,7 +79,7 @@ def test_no_stretch_of_time_sees_more_calls_than_the_bucket_and_its_rate(
 
 @given(st.integers(1, 500), st.integers(1, 9), st.floats(0, 1e6))
 def test_whoever_waits_as_long_as_told_is_admitted(per_minute: int, burst_minutes: int, now_s: float) -> None:
-    limits = Limits({"trace": per_minute}, burst_minutes=burst_minutes)
+    limits = RateLimiter({"trace": per_minute}, burst_minutes=burst_minutes)
     assert admitted(limits, "trace", 5_000, now_s=now_s) == per_minute * burst_minutes
     wait_s = limits.wait_s("trace", now_s)
     assert 0 < wait_s <= 60 / per_minute
@@ -92,4 +94,4 @@ def test_whoever_waits_as_long_as_told_is_admitted(per_minute: int, burst_minute
     ],
 )  # fmt: skip
 def test_each_tool_has_the_maximum_time_of_its_document(tool: str, with_dependencies: bool, most_s: float) -> None:
-    assert longest_s(tool, with_dependencies=with_dependencies) == most_s
+    assert slow_after_s(tool, with_dependencies=with_dependencies) == most_s

@@ -40,7 +40,7 @@ class Opened(States):
         super().__init__({f"till{number}": "open" for number in range(len(engines))})
         self._engines = engines
 
-    def opened(self) -> list[Any]:
+    def open_engines(self) -> list[Any]:
         return list(self._engines)
 
 

@@ -16,8 +16,8 @@ from mcp.shared.exceptions import MCPError
 from context_engine.engine import Engine
 from context_engine.errors import InvalidArgument
 from context_engine.server import mcp_server, resources
-from context_engine.server.dispatcher import Gate, alone
-from context_engine.server.profiles import Shown
+from context_engine.server.dispatcher import ToolDispatcher, single_engine
+from context_engine.server.profiles import ToolSelection
 from tests.support.engines import indexed
 from tests.support.trees import tree
 
@@ -40,8 +40,10 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Generator[Engine]:
 
 
 @asynccontextmanager
-async def connected(engine: Engine, era: str, shown: Shown | None = None) -> AsyncGenerator[Client]:
-    async with Client(mcp_server.build(Gate(alone(engine), shown=shown or Shown())), mode=era) as client:
+async def connected(engine: Engine, era: str, shown: ToolSelection | None = None) -> AsyncGenerator[Client]:
+    async with Client(
+        mcp_server.build_server(ToolDispatcher(single_engine(engine), selection=shown or ToolSelection())), mode=era
+    ) as client:
         yield client
 
 
@@ -154,7 +156,7 @@ def test_files_are_read_under_the_rules_and_limits_of_the_tools(engine: Engine, 
 
 def test_who_switched_read_file_off_has_closed_this_way_too(engine: Engine) -> None:
     async def body() -> None:
-        async with connected(engine, "legacy", Shown(exclude=("read_file",))) as client:
+        async with connected(engine, "legacy", ToolSelection(exclude=("read_file",))) as client:
             with pytest.raises(MCPError) as caught:
                 await client.read_resource("ctx://file/src/app.py")
             assert caught.value.data["code"] == "ACCESS_DENIED"
@@ -173,8 +175,8 @@ def test_with_several_projects_the_address_says_which(engine: Engine) -> None:
         return engine
 
     async def body() -> None:
-        gate = Gate(named, shown=Shown(projects=("web", "a/b")))
-        async with Client(mcp_server.build(gate), mode="legacy") as client:
+        gate = ToolDispatcher(named, selection=ToolSelection(projects=("web", "a/b")))
+        async with Client(mcp_server.build_server(gate), mode="legacy") as client:
             listed = [each.uri for each in (await client.list_resources()).resources]
             assert listed == [
                 *("ctx://status?project=web", "ctx://status?project=a%2Fb"),

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from context_engine.server.profiles import Shown
-from context_engine.server.serve_options import OPTIONS, VARIABLES, Options, help_text, parse
+from context_engine.server.profiles import ToolSelection
+from context_engine.server.serve_options import OPTIONS, VARIABLES, ServeOptions, help_text, parse_options
 from context_engine.settings import NOT_KNOBS, knobs
 
 SAID = {
@@ -42,31 +42,31 @@ SAID = {
 
 
 def test_nothing_said_is_the_core_profile_over_stdio() -> None:
-    assert parse([], {}) == Options((), Shown(), None, None, None, (), None)
+    assert parse_options([], {}) == ServeOptions((), ToolSelection(), None, None, None, (), None)
 
 
 @pytest.mark.parametrize("name", [option.name for option in OPTIONS])
 def test_an_option_and_its_twin_say_the_same(name: str) -> None:
     argv, twin, asked, value = SAID[name]
     (variable,) = [option.twin for option in OPTIONS if option.name == name]
-    assert asked(parse(argv, {})) == value
-    assert asked(parse([], {variable: twin})) == value
-    assert asked(parse([], {variable: " "})) == asked(parse([], {}))
+    assert asked(parse_options(argv, {})) == value
+    assert asked(parse_options([], {variable: twin})) == value
+    assert asked(parse_options([], {variable: " "})) == asked(parse_options([], {}))
 
 
 def test_an_option_wins_over_its_twin() -> None:
     env = {"CTX_ROOT": "/elsewhere", "CTX_PROFILE": "all", "CTX_HTTP": "1"}
-    asked = parse(["--root", "/here", "--profile", "edit", "--http", "2"], env)
+    asked = parse_options(["--root", "/here", "--profile", "edit", "--http", "2"], env)
     assert (asked.roots, asked.shown.profiles, asked.http) == (("/here",), ("edit",), "2")
 
 
 def test_tools_alone_are_the_only_ones_and_add_to_a_profile_that_is_named() -> None:
-    assert parse(["--tools", "trace"], {}).shown == Shown((), ("trace",))
-    assert parse(["--tools", "trace", "--profile", "core"], {}).shown == Shown(("core",), ("trace",))
+    assert parse_options(["--tools", "trace"], {}).shown == ToolSelection((), ("trace",))
+    assert parse_options(["--tools", "trace", "--profile", "core"], {}).shown == ToolSelection(("core",), ("trace",))
 
 
 def test_the_token_itself_is_never_an_option() -> None:
-    assert parse([], {"CTX_HTTP_TOKEN": "s3cret"}).http_token == "s3cret"
+    assert parse_options([], {"CTX_HTTP_TOKEN": "s3cret"}).http_token == "s3cret"
     assert "CTX_HTTP_TOKEN holds" in help_text()
     assert "--token " not in help_text()
 
@@ -91,7 +91,7 @@ def test_what_is_not_understood_is_one_line_and_exit_code_2(
     argv: list[str], env: dict[str, str], words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as leaving:
-        parse(argv, env)
+        parse_options(argv, env)
     told = capsys.readouterr()
     assert leaving.value.code == 2
     assert told.out == ""

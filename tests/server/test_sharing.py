@@ -19,13 +19,13 @@ from mcp.client.streamable_http import streamable_http_client
 from context_engine import tools
 from context_engine.errors import ContextEngineError, HostError, InvalidArgument
 from context_engine.server import http_server, mcp_server
-from context_engine.server.dispatcher import Gate
+from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.server.grants import Grant
 from context_engine.server.metrics import Metrics
-from context_engine.server.origin_check import Guard, Hosts
-from context_engine.server.serve_options import parse
-from context_engine.server.shared_server import Team, is_shared, team_of
-from context_engine.server.token_file import TokenFile, Wish
+from context_engine.server.origin_check import AllowedHosts, RequestGuard
+from context_engine.server.serve_options import parse_options
+from context_engine.server.shared_server import SharedServer, create_shared_server, is_shared
+from context_engine.server.token_file import TokenFile, TokenRequest
 from context_engine.tools import Call, Reply
 from context_engine.tools.tool import tool
 from context_engine.tools.tool_questions import UserQuestion
@@ -40,10 +40,10 @@ FIRST, SECOND = UserQuestion("Approve?", ("yes", "no")), UserQuestion("Sure?", (
 class Projects:
     """Two projects that are open."""
 
-    chosen: Mapping[str, str] = {"till": "/src/till", "web": "/src/web"}
+    paths_by_name: Mapping[str, str] = {"till": "/src/till", "web": "/src/web"}
 
     def states(self) -> dict[str, str]:
-        return dict.fromkeys(self.chosen, "open")
+        return dict.fromkeys(self.paths_by_name, "open")
 
     def engine(self, project: str) -> Any:
         return StandIn()
@@ -55,25 +55,25 @@ def tokens(tmp_path: Path) -> TokenFile:
 
 
 def created(tokens: TokenFile, name: str, role: str = "write", *projects: str) -> str:
-    return tokens.create(Wish(name, role, projects or ("till",)))[1]
+    return tokens.create(TokenRequest(name, role, projects or ("till",)))[1]
 
 
-def team(tokens: TokenFile) -> Team:
+def team(tokens: TokenFile) -> SharedServer:
     projects = cast("Any", Projects())
-    gate = Gate(projects.engine)
-    return team_of(parse(["--http", "0", "--tokens", str(tokens.path)], {}), gate, projects)
+    gate = ToolDispatcher(projects.engine)
+    return create_shared_server(parse_options(["--http", "0", "--tokens", str(tokens.path)], {}), gate, projects)
 
 
 @contextmanager
 def serving(tokens: TokenFile, *, stateless: bool = False) -> Generator[str]:
     """A server of a team; its base address."""
     projects = cast("Any", Projects())
-    gate, shared = Gate(projects.engine), team(tokens)
-    server = mcp_server.build(gate, team=shared)
-    guarded = http_server.application(
-        server, gate, projects, Guard(Hosts("127.0.0.1")), team=shared, stateless=stateless
+    gate, shared = ToolDispatcher(projects.engine), team(tokens)
+    server = mcp_server.build_server(gate, shared=shared)
+    guarded = http_server.create_application(
+        server, gate, projects, RequestGuard(AllowedHosts("127.0.0.1")), shared=shared, stateless=stateless
     )
-    with in_thread(http_server.hosted(guarded, server)) as base:
+    with in_thread(http_server.create_http_server(guarded, server)) as base:
         yield base
 
 
@@ -150,7 +150,7 @@ def test_an_answer_may_come_to_another_process_than_the_question_left(tokens: To
 
 def test_a_server_without_a_grant_answers_nothing(tokens: TokenFile) -> None:
     """Should a request ever come past the doorman, nobody's view is not everybody's."""
-    server = mcp_server.build(Gate(lambda _: StandIn()), team=team(tokens))  # ty: ignore[invalid-argument-type] - a stand-in
+    server = mcp_server.build_server(ToolDispatcher(lambda _: StandIn()), shared=team(tokens))  # ty: ignore[invalid-argument-type] - a stand-in
 
     async def body() -> None:
         async with Client(server, mode="legacy") as client:
@@ -162,27 +162,29 @@ def test_a_server_without_a_grant_answers_nothing(tokens: TokenFile) -> None:
 
 
 def test_chunk_files_belong_to_no_project_so_only_who_sees_all_is_answered_from_them() -> None:
-    gate = Gate(lambda _: StandIn(), chunks=lambda: cast("Any", "chunks"))  # ty: ignore[invalid-argument-type]
+    gate = ToolDispatcher(lambda _: StandIn(), chunks=lambda: cast("Any", "chunks"))  # ty: ignore[invalid-argument-type]
 
-    def beside(*projects: str) -> Gate:
+    def beside(*projects: str) -> ToolDispatcher:
         grant = Grant("1", "ann", "admin", projects)
-        return gate.beside(gate.engine, grant, log=lambda _: None, metrics=Metrics())
+        return gate.for_grant(gate.engine, grant, log=lambda _: None, metrics=Metrics())
 
     assert beside("*")._chunks is not None
     assert beside("till", "web")._chunks is None
 
 
 def test_sessions_of_two_tokens_are_two(tokens: TokenFile) -> None:
-    visitors = team(tokens).visitors
+    visitors = team(tokens).sessions
     ann, bob = (Grant(name, name, "read", ("till",)) for name in ("ann", "bob"))
-    assert visitors.gate(ann) is visitors.gate(ann)
-    assert visitors.gate(ann) is not visitors.gate(bob)
-    visitors.gate(ann).call("index_status", {}, Call())
-    assert visitors.gate(bob).metrics.rows() == {}
-    assert visitors.rows(bob) == {"read": {}}
-    everybody = visitors.rows(Grant("ops", "ops", "admin", ("*",)))
+    assert visitors.dispatcher(ann) is visitors.dispatcher(ann)
+    assert visitors.dispatcher(ann) is not visitors.dispatcher(bob)
+    visitors.dispatcher(ann).call("index_status", {}, Call())
+    assert visitors.dispatcher(bob).metrics.rows() == {}
+    assert visitors.metrics_by_role(bob) == {"read": {}}
+    everybody = visitors.metrics_by_role(Grant("ops", "ops", "admin", ("*",)))
     assert everybody["read"]["index_status"]["calls"] == 1
-    assert visitors.rows(Grant("lead", "lead", "admin", ("till",))) == {"admin": {}}, "an admin of some sees no other's"
+    assert visitors.metrics_by_role(Grant("lead", "lead", "admin", ("till",))) == {"admin": {}}, (
+        "an admin of some sees no other's"
+    )
 
 
 # -- the options ------------------------------------------------------------------------------------------------------
@@ -190,12 +192,12 @@ def test_sessions_of_two_tokens_are_two(tokens: TokenFile) -> None:
 
 def test_a_file_of_tokens_and_a_single_token_exclude_each_other(tmp_path: Path) -> None:
     given = ["--http", "0", "--tokens", str(tmp_path / "t")]
-    assert is_shared(parse(given, {}))
+    assert is_shared(parse_options(given, {}))
     for env in ({"CTX_HTTP_TOKEN": "x" * 20}, {"CTX_HTTP_TOKEN_FILE": "/t"}):
         with pytest.raises(InvalidArgument, match="exclude each other"):
-            is_shared(parse(given, env))
+            is_shared(parse_options(given, env))
     with pytest.raises(InvalidArgument, match="--audit-log"):
-        is_shared(parse(["--http", "0", "--audit-log", "-"], {}))
+        is_shared(parse_options(["--http", "0", "--audit-log", "-"], {}))
 
 
 def test_the_tokens_that_were_made_without_naming_a_file_are_asked_for(
@@ -203,21 +205,23 @@ def test_the_tokens_that_were_made_without_naming_a_file_are_asked_for(
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert not is_shared(parse(["--http", "0"], {}))
-    from context_engine.server.token_file import own_file
+    assert not is_shared(parse_options(["--http", "0"], {}))
+    from context_engine.server.token_file import default_token_file
 
-    created(TokenFile(own_file(), now=lambda: 0.0), "ann")
-    assert is_shared(parse(["--http", "0"], {}))
-    assert not is_shared(parse(["--http", "0"], {"CTX_HTTP_TOKEN": "x" * 20}))
-    assert not is_shared(parse([], {})), "over stdio nobody else can come"
+    created(TokenFile(default_token_file(), now=lambda: 0.0), "ann")
+    assert is_shared(parse_options(["--http", "0"], {}))
+    assert not is_shared(parse_options(["--http", "0"], {"CTX_HTTP_TOKEN": "x" * 20}))
+    assert not is_shared(parse_options([], {})), "over stdio nobody else can come"
 
 
 def test_an_audit_log_that_cannot_be_written_keeps_the_server_from_starting(tokens: TokenFile, tmp_path: Path) -> None:
     created(tokens, "ann")
-    options = parse(["--http", "0", "--tokens", str(tokens.path), "--audit-log", str(tmp_path / "no" / "log")], {})
+    options = parse_options(
+        ["--http", "0", "--tokens", str(tokens.path), "--audit-log", str(tmp_path / "no" / "log")], {}
+    )
     projects = cast("Any", Projects())
     with pytest.raises(HostError, match="audit log cannot be written"):
-        team_of(options, Gate(projects.engine), projects)
+        create_shared_server(options, ToolDispatcher(projects.engine), projects)
 
 
 def test_tokens_that_cannot_be_read_keep_the_server_from_starting(tokens: TokenFile) -> None:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from context_engine.server.stdio_streams import Log, Outlet, chunks, has_hung_up
+from context_engine.server.stdio_streams import LogStream, StreamWriter, has_hung_up, read_chunks
 
 PATIENCE_S = 60.0
 PIPE_BYTES = 1 << 20
@@ -40,9 +40,11 @@ def pipe() -> Generator[Pipe]:
 
 
 @contextmanager
-def writing_to(descriptor: int, *, bytes_max: int = 100, gone: Callable[[], None] = lambda: None) -> Generator[Outlet]:
+def writing_to(
+    descriptor: int, *, bytes_max: int = 100, gone: Callable[[], None] = lambda: None
+) -> Generator[StreamWriter]:
     """An outlet that is closed with its block."""
-    outlet = Outlet(descriptor, bytes_max=bytes_max, gone=gone)
+    outlet = StreamWriter(descriptor, bytes_max=bytes_max, gone=gone)
     try:
         yield outlet
     finally:
@@ -59,7 +61,7 @@ def test_messages_come_out_whole_and_in_order(pipe: Pipe) -> None:
             got += os.read(pipe.reading, 65_536)
         putting.join()
         assert got == wanted
-        assert outlet.began.is_set()
+        assert outlet.has_written.is_set()
 
 
 def test_nobody_waits_to_put_and_who_asks_for_room_waits_until_it_is_read(pipe: Pipe) -> None:
@@ -108,7 +110,7 @@ def test_a_reader_that_has_gone_is_told_once_and_nobody_waits_for_it(pipe: Pipe)
 
 def test_log_lines_that_nobody_reads_are_dropped_and_the_writer_goes_on(pipe: Pipe) -> None:
     with writing_to(pipe.writing, bytes_max=1_000) as outlet:
-        log = Log(outlet)
+        log = LogStream(outlet)
         for _ in range(5_000):
             print("a line of the log with half a pair \udce9 in it", file=log, flush=True)
         assert outlet.is_full
@@ -140,24 +142,24 @@ def test_nothing_is_written_to_a_number_that_was_closed_and_given_to_another_pip
 
 
 def test_a_closed_outlet_has_ended_its_thread_and_given_its_duplicate_back(pipe: Pipe) -> None:
-    outlet = Outlet(pipe.writing, bytes_max=100)
+    outlet = StreamWriter(pipe.writing, bytes_max=100)
     outlet.put(b"said")
     assert outlet.close(PATIENCE_S)
     assert outlet.close()
     outlet.put(b"too late")
     assert not outlet.is_full
     pipe.close(pipe.writing)
-    assert list(chunks(pipe.reading)) == [b"said"]  # and then the end: no duplicate is open any more
+    assert list(read_chunks(pipe.reading)) == [b"said"]  # and then the end: no duplicate is open any more
 
 
 def test_a_writer_that_is_blocked_keeps_its_own_number_until_the_reader_takes_what_is_left(pipe: Pipe) -> None:
-    outlet = Outlet(pipe.writing, bytes_max=100)
+    outlet = StreamWriter(pipe.writing, bytes_max=100)
     outlet.put(b"x" * PIPE_BYTES)
     outlet.put(b"dropped when it is closed")
     assert select.select([pipe.reading], [], [], PATIENCE_S)[0]
     assert not outlet.close()
     pipe.close(pipe.writing)
-    assert b"".join(chunks(pipe.reading)) == b"x" * PIPE_BYTES
+    assert b"".join(read_chunks(pipe.reading)) == b"x" * PIPE_BYTES
     assert outlet.close()
 
 
@@ -172,7 +174,7 @@ def test_who_has_hung_up_is_seen_also_behind_what_is_still_to_be_read(pair: str)
     assert not has_hung_up(reading)
     os.close(writing)
     assert has_hung_up(reading)
-    assert list(chunks(reading)) == [b"not read yet"]
+    assert list(read_chunks(reading)) == [b"not read yet"]
     os.close(reading)
 
 

@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.errors import AccessFailed, Conflict, HostError, InvalidArgument, StorageCorrupt
-from context_engine.server.authentication import REQUESTS_A_CALL, Doorman
+from context_engine.server.authentication import REQUESTS_A_CALL, Authenticator
 from context_engine.server.grants import OWNER, ROLES, Grant, forbids
-from context_engine.server.origin_check import Refusal
-from context_engine.server.token_file import TokenFile, Wish, own_file
+from context_engine.server.origin_check import HttpRefusal
+from context_engine.server.token_file import TokenFile, TokenRequest, default_token_file
 from context_engine.tools import ALL
 
 NOW_S = 1_800_000_000.0
-READING = Wish("ci", "read", ["web"])
+READING = TokenRequest("ci", "read", ["web"])
 
 
 @pytest.fixture
@@ -37,13 +37,13 @@ def other(tokens: TokenFile) -> TokenFile:
 
 def test_a_token_is_recognised_and_nothing_in_the_file_can_be_shown_in_its_place(tokens: TokenFile) -> None:
     grant, token = tokens.create(READING)
-    assert tokens.held(token) == grant == Grant(grant.id, "ci", "read", ("web",))
+    assert tokens.find_grant(token) == grant == Grant(grant.id, "ci", "read", ("web",))
     text = tokens.path.read_text()
     assert token not in text
     assert token.split("_", 2)[2] not in text
     row = json.loads(text)["tokens"][0]
     for kept in (row["digest"], f"ctx_{row['id']}_{row['digest']}", f"ctx_{row['id']}_{row['digest'][:43]}"):
-        assert tokens.held(kept) is None
+        assert tokens.find_grant(kept) is None
 
 
 def test_only_its_user_can_read_the_file(tokens: TokenFile) -> None:
@@ -54,12 +54,12 @@ def test_only_its_user_can_read_the_file(tokens: TokenFile) -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="no owners and modes")
 def test_a_file_that_the_server_was_allowed_to_read_stays_readable_to_it_when_tokens_change(tokens: TokenFile) -> None:
-    tokens.create(Wish("first", "read", ["web"]))
+    tokens.create(TokenRequest("first", "read", ["web"]))
     tokens.path.chmod(0o640)
     is_root = os.geteuid() == 0
     if is_root:
         os.chown(tokens.path, 1000, 1000)
-    tokens.create(Wish("second", "read", ["web"]))
+    tokens.create(TokenRequest("second", "read", ["web"]))
     facts = tokens.path.stat()
     assert facts.st_mode & 0o777 == 0o640
     assert facts.st_uid == (1000 if is_root else os.geteuid())
@@ -69,7 +69,7 @@ def test_the_same_secret_is_kept_differently_under_another_id_and_in_another_fil
     one, two = (TokenFile(tmp_path / name, now=lambda: NOW_S) for name in ("a", "b"))
     _, token = one.create(READING)
     two.create(READING)
-    assert two.held(token) is None
+    assert two.find_grant(token) is None
 
 
 @given(st.data())
@@ -80,10 +80,10 @@ def test_what_differs_from_a_token_in_anything_is_none(
     _, token = tokens.create(READING)
     place = data.draw(st.integers(0, len(token) - 1))
     letter = data.draw(st.sampled_from("0aA_-é ").filter(lambda letter: letter != token[place]))
-    assert tokens.held(token[:place] + letter + token[place + 1 :]) is None
-    assert tokens.held(token[:place]) is None
-    assert tokens.held(token + letter) is None
-    assert tokens.held(token) is not None
+    assert tokens.find_grant(token[:place] + letter + token[place + 1 :]) is None
+    assert tokens.find_grant(token[:place]) is None
+    assert tokens.find_grant(token + letter) is None
+    assert tokens.find_grant(token) is not None
 
 
 def test_servers_with_one_file_have_one_sealing_key_and_others_another(tokens: TokenFile, tmp_path: Path) -> None:
@@ -100,17 +100,17 @@ def test_servers_with_one_file_have_one_sealing_key_and_others_another(tokens: T
 def test_what_one_process_makes_or_revokes_another_knows_at_once(tokens: TokenFile) -> None:
     server = other(tokens)
     _, first = tokens.create(READING)
-    assert server.held(first) is not None
-    _, second = tokens.create(Wish("ann", "write", ["*"]))
-    assert server.held(second) is not None
+    assert server.find_grant(first) is not None
+    _, second = tokens.create(TokenRequest("ann", "write", ["*"]))
+    assert server.find_grant(second) is not None
     tokens.revoke("ci")
-    assert server.held(first) is None
-    assert server.held(second) is not None
+    assert server.find_grant(first) is None
+    assert server.find_grant(second) is not None
 
 
 def test_tokens_made_at_once_are_all_kept(tokens: TokenFile) -> None:
     made = [
-        threading.Thread(target=other(tokens).create, args=(Wish(f"t{number}", "read", ["web"]),))
+        threading.Thread(target=other(tokens).create, args=(TokenRequest(f"t{number}", "read", ["web"]),))
         for number in range(8)
     ]
     for each in made:
@@ -132,18 +132,18 @@ def test_a_name_is_given_once_and_one_that_is_not_there_cannot_be_revoked(tokens
 @pytest.mark.parametrize(
     "wish",
     [
-        Wish("", "read", ["web"]),
-        Wish("two words", "read", ["web"]),
-        Wish('"}', "read", ["web"]),
-        Wish("n" * 65, "read", ["web"]),
-        Wish("ci", "root", ["web"]),
-        Wish("ci", "read", []),
-        Wish("ci", "read", [" "]),
-        Wish("ci", "read", ["web"], expires_s=NOW_S),
-        Wish("ci", "read", ["web"], per_minute=-1),
+        TokenRequest("", "read", ["web"]),
+        TokenRequest("two words", "read", ["web"]),
+        TokenRequest('"}', "read", ["web"]),
+        TokenRequest("n" * 65, "read", ["web"]),
+        TokenRequest("ci", "root", ["web"]),
+        TokenRequest("ci", "read", []),
+        TokenRequest("ci", "read", [" "]),
+        TokenRequest("ci", "read", ["web"], expires_s=NOW_S),
+        TokenRequest("ci", "read", ["web"], per_minute=-1),
     ],
 )
-def test_what_no_token_can_be_is_refused_with_the_next_step(tokens: TokenFile, wish: Wish) -> None:
+def test_what_no_token_can_be_is_refused_with_the_next_step(tokens: TokenFile, wish: TokenRequest) -> None:
     with pytest.raises(InvalidArgument) as caught:
         tokens.create(wish)
     assert caught.value.suggestion
@@ -168,41 +168,41 @@ def test_what_no_token_can_be_is_refused_with_the_next_step(tokens: TokenFile, w
 def test_a_damaged_file_lets_nobody_in_until_it_is_mended(tokens: TokenFile, damage) -> None:
     _, token = tokens.create(READING)
     sound = tokens.path.read_text()
-    assert tokens.held(token) is not None
+    assert tokens.find_grant(token) is not None
     tokens.path.write_text(damage(sound))
     with pytest.raises(StorageCorrupt) as caught:
-        tokens.held(token)
+        tokens.find_grant(token)
     assert "make the tokens anew" in caught.value.suggestion
     with pytest.raises(StorageCorrupt):
-        tokens.create(Wish("ann", "read", ["web"]))
+        tokens.create(TokenRequest("ann", "read", ["web"]))
     assert tokens.path.read_text() == damage(sound), "what cannot be read is not written over"
     tokens.path.write_text(sound)
-    assert tokens.held(token) is not None
+    assert tokens.find_grant(token) is not None
 
 
 def test_a_file_that_is_gone_lets_nobody_in(tokens: TokenFile) -> None:
     _, token = tokens.create(READING)
     tokens.path.unlink()
-    assert tokens.held(token) is None
+    assert tokens.find_grant(token) is None
 
 
 def test_a_file_that_others_could_change_is_not_believed(tokens: TokenFile) -> None:
     _, token = tokens.create(READING)
     tokens.path.chmod(0o644)
-    assert tokens.held(token) is not None, "a named file is its owner's business: it holds hashes only"
+    assert tokens.find_grant(token) is not None, "a named file is its owner's business: it holds hashes only"
     tokens.path.chmod(0o666)
     with pytest.raises(HostError, match="other users can change"):
-        other(tokens).held(token)
+        other(tokens).find_grant(token)
 
 
 def test_our_own_file_is_not_believed_once_others_can_read_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
-    tokens = TokenFile(own_file(), now=lambda: NOW_S)
+    tokens = TokenFile(default_token_file(), now=lambda: NOW_S)
     _, token = tokens.create(READING)
     tokens.path.chmod(0o640)
     with pytest.raises(HostError, match="other users can read") as caught:
-        tokens.held(token)
+        tokens.find_grant(token)
     assert "chmod 600" in caught.value.suggestion
 
 
@@ -214,10 +214,10 @@ def test_a_folder_in_the_place_of_the_file_is_an_error_with_the_next_step(tmp_pa
 # -- the doorman ------------------------------------------------------------------------------------------------------
 
 
-def door(tokens: TokenFile, now_s: float = NOW_S) -> tuple[Doorman, list[dict], list[float]]:
+def door(tokens: TokenFile, now_s: float = NOW_S) -> tuple[Authenticator, list[dict], list[float]]:
     lines: list[dict] = []
     time_s = [0.0]
-    return Doorman(tokens, log=lines.append, now=lambda: now_s, clock=lambda: time_s[0]), lines, time_s
+    return Authenticator(tokens, log=lines.append, now=lambda: now_s, clock=lambda: time_s[0]), lines, time_s
 
 
 def shown(token: str) -> dict[str, str]:
@@ -227,51 +227,51 @@ def shown(token: str) -> dict[str, str]:
 def test_who_shows_a_token_is_known_and_who_shows_none_is_told_how(tokens: TokenFile) -> None:
     grant, token = tokens.create(READING)
     doorman, lines, _ = door(tokens)
-    assert doorman.who("/mcp", shown(token)) == grant
-    assert doorman.who("/mcp", {"authorization": f"bearer  {token} "}) == grant
+    assert doorman.authenticate("/mcp", shown(token)) == grant
+    assert doorman.authenticate("/mcp", {"authorization": f"bearer  {token} "}) == grant
     assert lines == []
     for headers in ({}, shown("x"), {"authorization": token}, {"authorization": f"Basic {token}"}):
-        refused = doorman.who("/metrics", headers)
-        assert isinstance(refused, Refusal)
+        refused = doorman.authenticate("/metrics", headers)
+        assert isinstance(refused, HttpRefusal)
         assert refused.status == 401
         assert ("invalid_token" in refused.headers["www-authenticate"]) == bool(headers)
     assert {line["event"] for line in lines} == {"refused"}
-    assert doorman.who("/health", {}) is None
+    assert doorman.authenticate("/health", {}) is None
 
 
 def test_an_expired_token_is_told_so_to_its_holder_and_to_nobody_else(tokens: TokenFile) -> None:
-    grant, token = tokens.create(Wish("ci", "read", ["web"], expires_s=NOW_S + 60))
-    assert door(tokens, NOW_S + 59)[0].who("/mcp", shown(token)) == grant
+    grant, token = tokens.create(TokenRequest("ci", "read", ["web"], expires_s=NOW_S + 60))
+    assert door(tokens, NOW_S + 59)[0].authenticate("/mcp", shown(token)) == grant
     doorman, lines, _ = door(tokens, NOW_S + 60)
-    refused = doorman.who("/mcp", shown(token))
-    assert isinstance(refused, Refusal)
+    refused = doorman.authenticate("/mcp", shown(token))
+    assert isinstance(refused, HttpRefusal)
     assert (refused.status, "expired" in refused.text) == (401, True)
     assert lines[-1]["token"] == "ci"
-    guessed = doorman.who("/mcp", shown(token[:-1] + ("A" if token[-1] != "A" else "B")))
-    assert isinstance(guessed, Refusal)
+    guessed = doorman.authenticate("/mcp", shown(token[:-1] + ("A" if token[-1] != "A" else "B")))
+    assert isinstance(guessed, HttpRefusal)
     assert "expired" not in guessed.text
 
 
 def test_too_many_requests_are_told_when_to_come_again_and_others_are_not_held_up(tokens: TokenFile) -> None:
-    slow, token = tokens.create(Wish("slow", "read", ["web"], per_minute=1))
+    slow, token = tokens.create(TokenRequest("slow", "read", ["web"], per_minute=1))
     free, unlimited = tokens.create(READING)
     doorman, _, time_s = door(tokens)
     for _ in range(REQUESTS_A_CALL):
-        assert doorman.who("/mcp", shown(token)) == slow
-    refused = doorman.who("/mcp", shown(token))
-    assert isinstance(refused, Refusal)
+        assert doorman.authenticate("/mcp", shown(token)) == slow
+    refused = doorman.authenticate("/mcp", shown(token))
+    assert isinstance(refused, HttpRefusal)
     assert (refused.status, refused.headers["retry-after"]) == (429, "10")
-    assert doorman.who("/mcp", shown(unlimited)) == free
+    assert doorman.authenticate("/mcp", shown(unlimited)) == free
     time_s[0] = 10.0
-    assert doorman.who("/mcp", shown(token)) == slow
+    assert doorman.authenticate("/mcp", shown(token)) == slow
 
 
 def test_tokens_that_cannot_be_read_are_no_open_door(tokens: TokenFile) -> None:
     _, token = tokens.create(READING)
     doorman, lines, _ = door(tokens)
     tokens.path.write_text("{")
-    refused = doorman.who("/mcp", shown(token))
-    assert isinstance(refused, Refusal)
+    refused = doorman.authenticate("/mcp", shown(token))
+    assert isinstance(refused, HttpRefusal)
     assert refused.status == 503
     assert str(tokens.path) not in refused.text, "who is not let in learns nothing of the machine"
     assert lines[0]["error"]["code"] == "STORAGE_CORRUPT"

@@ -10,7 +10,7 @@ import anyio.to_thread
 from mcp import Client
 
 from context_engine.server import mcp_server
-from context_engine.server.dispatcher import Gate
+from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.server.worker_threads import AT_ONCE
 from tests.support.tools_stand_in import StandIn
 
@@ -39,7 +39,7 @@ def test_a_call_that_is_cancelled_while_it_waits_for_a_thread_is_never_run() -> 
             await anyio.to_thread.run_sync(engine.held.acquire)
 
     async def body() -> None:
-        async with Client(mcp_server.build(Gate(lambda _: engine))) as client:
+        async with Client(mcp_server.build_server(ToolDispatcher(lambda _: engine))) as client:
             async with anyio.create_task_group() as side:
                 for _ in range(AT_ONCE):
                     side.start_soon(client.call_tool, "codebase_retrieval", {"query": "hold"})

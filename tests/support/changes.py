@@ -11,11 +11,11 @@ from pathlib import Path
 from context_engine.review.checks.check import Example
 from context_engine.review.review_context import Surroundings
 from context_engine.review.source_versions import ChangedFile, Parsers
-from context_engine.secrets import find
+from context_engine.secrets import find_secrets
 from context_engine.text.diff import parsed
 from tests.support.engines import GRAMMARS, LANGUAGES
 
-PARSERS = Parsers(LANGUAGES, GRAMMARS, lambda text, path: find(text, path=path))
+PARSERS = Parsers(LANGUAGES, GRAMMARS, lambda text, path: find_secrets(text, path=path))
 IDENTITY = {
     "GIT_AUTHOR_NAME": "A",
     "GIT_AUTHOR_EMAIL": "a@b.c",

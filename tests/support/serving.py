@@ -13,11 +13,11 @@ from context_engine.server import http_server
 @contextmanager
 def in_thread(hosted: Any) -> Generator[str]:
     """Serve on a free port until the block ends, by when the thread must have ended; the base address."""
-    listening = http_server.bound("127.0.0.1", 0)
+    listening = http_server.bind_socket("127.0.0.1", 0)
     thread = threading.Thread(target=hosted.run, kwargs={"sockets": [listening]})
     thread.start()
     try:
-        yield http_server.url(listening).removesuffix("/mcp")
+        yield http_server.endpoint_url(listening).removesuffix("/mcp")
     finally:
         hosted.should_exit = True
         thread.join(60)

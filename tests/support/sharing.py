@@ -16,7 +16,7 @@ from typing import Any
 
 import httpx2
 
-from context_engine.server.token_file import TokenFile, Wish
+from context_engine.server.token_file import TokenFile, TokenRequest
 from tests.e2e.conftest import planted
 from tests.support import preloaded
 
@@ -60,10 +60,10 @@ def place(folder: Path) -> Place:
     (folder / "till" / "linked").symlink_to(folder / HIDDEN)
     tokens = TokenFile(folder / "tokens.json", now=time.time)
     wishes = [
-        Wish("reader", "read", ["till"]),
-        Wish("writer", "write", ["till", "web"]),
-        Wish("admin", "admin", ["*"]),
-        Wish("slow", "read", ["till"], per_minute=2),
+        TokenRequest("reader", "read", ["till"]),
+        TokenRequest("writer", "write", ["till", "web"]),
+        TokenRequest("admin", "admin", ["*"]),
+        TokenRequest("slow", "read", ["till"], per_minute=2),
     ]
     return Place(folder, {wish.name: tokens.create(wish)[1] for wish in wishes})
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.errors import InvalidArgument
-from context_engine.text.search_patterns import as_python, closes_too_early, fold, literal
+from context_engine.text.search_patterns import closes_too_early, escape_literal, fold_case, to_python_pattern
 
 
 @given(
@@ -17,7 +17,7 @@ from context_engine.text.search_patterns import as_python, closes_too_early, fol
     st.text(max_size=3),
 )
 def test_a_text_is_found_where_it_stands_and_nowhere_else(text: str, before: str) -> None:
-    pattern = re.compile(as_python(literal(text)))
+    pattern = re.compile(to_python_pattern(escape_literal(text)))
     assert pattern.search(f"{before}{text}")
     for other in ("", before):
         assert bool(pattern.search(other)) == (text in other)
@@ -25,9 +25,9 @@ def test_a_text_is_found_where_it_stands_and_nowhere_else(text: str, before: str
 
 @given(st.text(max_size=20))
 def test_folding_keeps_every_character_in_its_place(text: str) -> None:
-    assert len(fold(text)) == len(text)
-    assert fold(fold(text)) == fold(text)
-    assert [fold(char) for char in text] == list(fold(text))
+    assert len(fold_case(text)) == len(text)
+    assert fold_case(fold_case(text)) == fold_case(text)
+    assert [fold_case(char) for char in text] == list(fold_case(text))
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_folding_keeps_every_character_in_its_place(text: str) -> None:
     ],
 )
 def test_a_pattern_means_in_python_what_it_means_in_rust(pattern: str, found: list[str], not_found: list[str]) -> None:
-    written = re.compile(as_python(pattern))
+    written = re.compile(to_python_pattern(pattern))
     assert [text for text in found if not written.search(text)] == []
     assert [text for text in not_found if written.search(text)] == []
 
@@ -71,13 +71,13 @@ def test_a_pattern_means_in_python_what_it_means_in_rust(pattern: str, found: li
 )  # fmt: skip
 def test_what_cannot_be_promised_is_refused_with_the_reason(pattern: str, why: str) -> None:
     with pytest.raises(InvalidArgument, match=why):
-        as_python(pattern)
+        to_python_pattern(pattern)
 
 
 @given(st.text("ab()[]\\^$*+?{}|.-:!<=Pi1,&", max_size=12), st.booleans())
 def test_whatever_is_sent_is_rewritten_or_refused(pattern: str, ignore_case: bool) -> None:
     try:
-        written = as_python(pattern, ignore_case=ignore_case)
+        written = to_python_pattern(pattern, ignore_case=ignore_case)
     except InvalidArgument:
         return
     re.compile(written)

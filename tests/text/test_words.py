@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from context_engine.text.words import (
     STOP_WORDS,
     WORD_CHARS_MAX,
-    compound,
-    expand,
+    compound_term,
+    expand_words,
     query_terms,
-    split,
-    terms,
+    split_identifier,
     unique,
+    word_terms,
     words,
 )
 
@@ -54,44 +54,44 @@ def by_eye(word: str) -> list[str]:
     ],
 )
 def test_an_identifier_is_split_where_a_reader_would(word: str, parts: list[str]) -> None:
-    assert split(word) == parts
+    assert split_identifier(word) == parts
 
 
 @given(st.text("abXY_12", min_size=1, max_size=9))
 def test_ascii_identifiers_split_as_by_eye(word: str) -> None:
-    assert split(word) == by_eye(word)
+    assert split_identifier(word) == by_eye(word)
 
 
 @given(identifiers)
 def test_no_character_but_underscores_is_lost(word: str) -> None:
-    assert "".join(split(word)) == compound(word)
+    assert "".join(split_identifier(word)) == compound_term(word)
 
 
 @given(st.lists(identifiers | st.text(max_size=6), max_size=8))
 @example(["two\nlines", "plain"])
 @example(["a" * (WORD_CHARS_MAX + 1), "plain"])
 def test_many_words_at_once_are_the_same_as_one_by_one(many: list[str]) -> None:
-    assert expand(many) == [terms(word) for word in many]
+    assert expand_words(many) == [word_terms(word) for word in many]
 
 
 @given(identifiers)
 def test_the_whole_is_a_term_as_soon_as_there_are_parts(word: str) -> None:
-    parts = split(word)
-    assert terms(word)[len(parts) :] == ([compound(word)] if len(parts) > 1 else [])
+    parts = split_identifier(word)
+    assert word_terms(word)[len(parts) :] == ([compound_term(word)] if len(parts) > 1 else [])
 
 
 @given(st.text("abcdeXY", min_size=1, max_size=4), st.text("abcde", min_size=1, max_size=4))
 def test_camel_case_and_snake_case_of_a_name_are_one_term(first: str, second: str) -> None:
-    assert compound(f"{first}_{second}") == compound(f"{first}{second.capitalize()}")
+    assert compound_term(f"{first}_{second}") == compound_term(f"{first}{second.capitalize()}")
 
 
 def test_words_of_one_stem_are_one_term() -> None:
-    assert terms("connection") == terms("connected") == terms("connections") == ["connect"]
+    assert word_terms("connection") == word_terms("connected") == word_terms("connections") == ["connect"]
 
 
 def test_data_is_not_taken_for_a_word() -> None:
-    assert terms("x" * (WORD_CHARS_MAX + 1)) == []
-    assert terms("x" * WORD_CHARS_MAX) != []
+    assert word_terms("x" * (WORD_CHARS_MAX + 1)) == []
+    assert word_terms("x" * WORD_CHARS_MAX) != []
 
 
 @given(st.text(st.characters(codec="ascii")) | st.text())
@@ -112,7 +112,7 @@ def test_a_query_holds_each_term_once(asked: list[str]) -> None:
     found = query_terms(" ".join(asked))
     assert len(found) == len(set(found))
     telling = [word for word in asked if word not in STOP_WORDS] or asked
-    assert set(found) == {term for word in telling for term in terms(word)}
+    assert set(found) == {term for word in telling for term in word_terms(word)}
 
 
 @given(st.lists(st.sampled_from("abc")))

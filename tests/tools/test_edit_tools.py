@@ -29,9 +29,9 @@ from context_engine.errors import (
     WriteFailed,
 )
 from context_engine.repo import file_writer
-from context_engine.server.dispatcher import Gate, alone
-from context_engine.server.profiles import Shown
-from context_engine.server.project_loader import Opening
+from context_engine.server.dispatcher import ToolDispatcher, single_engine
+from context_engine.server.profiles import ToolSelection
+from context_engine.server.project_loader import ProjectLoader
 from context_engine.tools import Call, Reply
 from tests.edit.test_transaction import Died, breaking
 from tests.support.engines import cache_for, found, indexed, open_engine
@@ -88,7 +88,11 @@ def told(engine: Engine, name: str, /, **arguments: Any) -> dict[str, Any]:
 
 def sent(engine: Engine, name: str, /, **arguments: Any) -> Reply:
     """As a client gets it: refusals are replies."""
-    return Gate(alone(engine), shown=Shown(profiles=("all",))).call(name, arguments, Call()).reply
+    return (
+        ToolDispatcher(single_engine(engine), selection=ToolSelection(profiles=("all",)))
+        .call(name, arguments, Call())
+        .reply
+    )
 
 
 def replaced(engine: Engine, old: str, new: str, path: str = "shop.py", **more: Any) -> dict[str, Any]:
@@ -486,7 +490,7 @@ def test_a_call_that_is_not_whole_says_what_is_missing(engine: Engine, arguments
 
 
 def test_a_read_only_server_neither_lists_nor_runs_what_writes(engine: Engine) -> None:
-    gate = Gate(alone(engine), shown=Shown(profiles=("all",), read_only=True))
+    gate = ToolDispatcher(single_engine(engine), selection=ToolSelection(profiles=("all",), read_only=True))
     for name in ("edit_file", "write_file", "safe_replace", "undo_edit"):
         for called, given in ((name, {}), ("call_tool", {"name": name, "arguments": {}})):
             error = gate.call(called, given, Call()).error
@@ -803,7 +807,7 @@ def test_what_a_killed_server_left_half_written_is_mended_and_told_when_the_next
     assert "def x" in (root / "shop.py").read_text(), "it died between the two"
     monkeypatch.setenv("CTX_CACHE_FOLDER", str(cache_for(root)))
     log: list[dict[str, Any]] = []
-    opening = Opening(root, log=log.append, follow=False)
+    opening = ProjectLoader(root, log=log.append, follow=False)
     opening.engine()
     opening.close()
     assert (root / "shop.py").read_text() == SHOP

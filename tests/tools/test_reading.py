@@ -23,7 +23,7 @@ from context_engine.errors import (
 )
 from context_engine.index import symbol_graph
 from context_engine.repo.walk import look
-from context_engine.text.token_estimate import estimate
+from context_engine.text.token_estimate import estimate_tokens
 from tests.e2e.conftest import FILES
 from tests.support.engines import indexed, open_engine
 from tests.support.trees import tree
@@ -125,7 +125,7 @@ def test_each_purpose_has_a_tool_of_its_own() -> None:
 def test_a_part_of_a_file_costs_a_fraction_of_the_file(engine: Engine) -> None:
     part = text(engine, "read_fragment", path="long.py", symbols=["part_700"], context=0)
     assert "def part_700(a, b):\n    return 700" in part
-    assert estimate(part) < estimate(LONG) / 100
+    assert estimate_tokens(part) < estimate_tokens(LONG) / 100
 
 
 def test_what_is_found_first_is_read_second(engine: Engine) -> None:
@@ -444,7 +444,7 @@ def test_over_the_budget_the_least_important_is_dropped_and_named(engine: Engine
     assert [head.split(" · ")[1] for head in heads(reply)] == ["lines 13-14", "symbol login 20-23"]
     fragments, _, note = reply.partition("\n… ")
     assert note == "no room for till/auth.py: keyword hashlib 3, 10 - ask for those lines, or raise max_tokens"
-    assert estimate(fragments) <= 110
+    assert estimate_tokens(fragments) <= 110
 
 
 def test_a_symbol_over_the_budget_is_cut_and_says_where_it_goes_on(engine: Engine) -> None:

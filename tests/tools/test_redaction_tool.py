@@ -11,7 +11,7 @@ import pytest
 
 from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError, InvalidArgument, TooLarge
-from context_engine.secrets.redactor import Scrubber
+from context_engine.secrets.redactor import Redactor
 from context_engine.settings import Settings
 from context_engine.tools.memory_tools import add_memory
 from context_engine.tools.redaction_tool import scrub_secrets
@@ -167,8 +167,8 @@ def test_the_rules_of_a_workspace_are_not_read_for_each_of_many_texts(tmp_path: 
         reads.append(path)
         return THEIRS.encode() if path == "gitleaks.toml" and len(reads) > 3 else None
 
-    scrubber = Scrubber(tmp_path, read, clock=lambda: moment[0])
-    assert [scrubber.scrub("acme-4f5g6h7j8k9l").count for _ in range(3)] == [0, 0, 0]
+    scrubber = Redactor(tmp_path, read, clock=lambda: moment[0])
+    assert [scrubber.redact("acme-4f5g6h7j8k9l").count for _ in range(3)] == [0, 0, 0]
     assert len(reads) == 3
     moment[0] = 1.5
-    assert scrubber.scrub("acme-4f5g6h7j8k9l").count == 1
+    assert scrubber.redact("acme-4f5g6h7j8k9l").count == 1

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from context_engine.context.gather import Workspace
     from context_engine.languages import Language, PathIndex
     from context_engine.review.source_versions import Parsers
-    from context_engine.secrets import Secret
+    from context_engine.secrets import DetectedSecret
 
 DATA: Mapping[str, Callable[[str], tuple[Fault, ...] | str]] = {
     "json": json_faults,
@@ -77,7 +77,7 @@ class World:
     """Who is asked: parsers, whoever takes secrets out of a text, and what knows plans and the workspace; None knows nothing."""
 
     parsers: Parsers
-    find: Callable[[str, str], Sequence[Secret]]
+    find: Callable[[str, str], Sequence[DetectedSecret]]
     scrub: Callable[[str], Scrubbed]
     read_plan: ReadPlan | None = None
     ground: Callable[[], Ground] | None = None

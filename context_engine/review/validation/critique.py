@@ -12,7 +12,7 @@ from context_engine.context.fact_check import Claim, Ground, Lines, Quote, Rejec
 from context_engine.context.refinement import SecondPass
 from context_engine.context.refinement_prompt import Part, brief
 from context_engine.review.validation.remark import Remark
-from context_engine.text.lines import count, split
+from context_engine.text.lines import count_lines, split_lines
 
 REMARKS_MAX = 30
 CATEGORIES = ("correctness", "completeness", "security", "clarity")
@@ -58,7 +58,7 @@ class Stands(NamedTuple):
 def second_pass(content: str, kind: str, path: str, remarks: Sequence[Remark]) -> SecondPass:
     """What somebody is asked; `content` is without its secrets."""
     known = [f"line {each.line}: {each.message}" for each in remarks if each.line]
-    lines = [f"{number}: {line}" for number, line in enumerate(split(content), 1)]
+    lines = [f"{number}: {line}" for number, line in enumerate(split_lines(content), 1)]
     asked = brief(_TASK, [Part("Known already", known[:10]), Part(f"Content ({path or kind})", lines)])
     again = {"content": SAME_CONTENT, "content_type": kind, "file_path": path}
     return SecondPass("validate_content", asked, SCHEMA, again, draft="findings", is_stored=False)
@@ -102,7 +102,7 @@ def _remark(row: Mapping[str, Any], content: str) -> Remark:
 
 def _anchored(line: int, quote: str, content: str) -> int:
     """The line nearest to the one that is named on which the quote begins; the named one when it stands on none."""
-    lines = split(content)
+    lines = split_lines(content)
     wanted = " ".join(quote.split("\n")[0].split())
     found = [number for number, each in enumerate(lines, 1) if wanted and wanted in " ".join(each.split())]
-    return min(found, key=lambda number: (abs(number - line), number), default=min(line, count(content)))
+    return min(found, key=lambda number: (abs(number - line), number), default=min(line, count_lines(content)))

@@ -8,7 +8,7 @@ from typing import Any
 from context_engine.context.proposals import PROBLEM_CHARS_MAX, place
 from context_engine.errors import InvalidArgument
 from context_engine.review.validation.remark import Remark
-from context_engine.text.safe_regex import linear_pattern
+from context_engine.text.safe_regex import compile_linear
 
 Schema = Mapping[str, Any]
 Search = Callable[[str, str], bool]
@@ -74,7 +74,7 @@ def _searching(skipped: dict[str, None]) -> Search:
     def search(pattern: str, text: str) -> bool:
         if pattern not in compiled and pattern not in skipped:
             try:
-                compiled[pattern] = linear_pattern(pattern)
+                compiled[pattern] = compile_linear(pattern)
             except ValueError:
                 skipped[pattern] = None
         return pattern in skipped or compiled[pattern].search(text) is not None
