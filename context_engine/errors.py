@@ -1,39 +1,88 @@
-"""Every error this product raises on purpose, as one tree, by who must act.
+"""All errors that this product raises on purpose, as one tree grouped by who must act.
 
-`CallError`: the caller asked for something that cannot be done as asked; another call can.
-`HostError`: the machine is in the way (disk full, permission, a broken cache); a person can mend it.
-`BugError`: we are wrong; there is nothing the caller can do but report it.
+`CallError`: the call cannot be answered as it is; a different call can.
+`HostError`: the machine is in the way (disk full, permission, a broken cache); a person can repair it.
+`BugError`: the product is wrong; the caller can only report it.
 
-One place (`server/dispatcher.py`, or `ctx` for the terminal) turns them into replies. Nothing below it prints.
+`server/dispatcher.py` and the command line turn errors into replies. Nothing below them prints.
 
->>> error = FileNotFound("no file src/mian.py", suggestion="did you mean src/main.py?", details={"path": "src/mian.py"})
+An error names the calls that help as `NextStep` values, and each surface writes them in its own words: an MCP reply names
+the tool, the terminal names the command.
+
+>>> error = PlanNotFound("there is no plan 'retry'", next_steps=NextStep("list_plans", "to see all plans"))
 >>> error.code, error.retryable, isinstance(error, CallError)
-('FILE_NOT_FOUND', False, True)
+('PLAN_NOT_FOUND', False, True)
+>>> error.suggestion
+'Call list_plans to see all plans.'
+>>> error.format_suggestion(lambda step: f"Run ctx plan list {step.purpose}.")
+'Run ctx plan list to see all plans.'
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple
+
+NO_ARGUMENTS: Mapping[str, Any] = MappingProxyType({})
+
+
+class NextStep(NamedTuple):
+    """A tool call that helps after an error.
+
+    `purpose` completes the sentence "Call TOOL ...". `arguments` are those that the step depends on.
+    """
+
+    tool: str
+    purpose: str = ""
+    arguments: Mapping[str, Any] = NO_ARGUMENTS
+
+    def format_for_agent(self) -> str:
+        """Return the step as a sentence for an MCP client.
+
+        >>> NextStep("undo_edit", "to see what can be undone", {"list": True}).format_for_agent()
+        'Call undo_edit with list=true to see what can be undone.'
+        """
+        pairs = ", ".join(f"{name}={_format_value(value)}" for name, value in self.arguments.items())
+        words = ("Call", self.tool, f"with {pairs}" if pairs else "", self.purpose)
+        return " ".join(filter(None, words)) + "."
 
 
 class ContextEngineError(Exception):
-    """What all our errors share: a stable `code`, a sentence, the next step, and facts for a program.
+    """The base of all errors: a stable `code`, a message, the next step, and details for programs.
 
-    `code` is what goes over the wire; `retryable` says whether the same call may succeed later, unchanged.
+    `code` is sent to clients. `retryable` says whether the same call may succeed later, unchanged.
     """
 
     code: ClassVar[str] = "ERROR"
     retryable: ClassVar[bool] = False
 
-    def __init__(self, message: str, *, suggestion: str = "", details: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        suggestion: str = "",
+        next_steps: NextStep | Sequence[NextStep] = (),
+        details: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Keep the parts. `suggestion` is advice that reads the same on every surface; `next_steps` are calls."""
         super().__init__(message)
         self.message = message
-        self.suggestion = suggestion
+        self.advice = suggestion
+        self.next_steps = (next_steps,) if isinstance(next_steps, NextStep) else tuple(next_steps)
         self.details = dict(details or {})
 
+    @property
+    def suggestion(self) -> str:
+        """What to do next, in the words of an MCP client."""
+        return self.format_suggestion(NextStep.format_for_agent)
+
+    def format_suggestion(self, format_step: Callable[[NextStep], str]) -> str:
+        """Return the advice and each next step, in the words that `format_step` gives it."""
+        return " ".join(filter(None, [self.advice, *map(format_step, self.next_steps)]))
+
     def as_dict(self) -> dict[str, Any]:
-        """The error object of the tool contract: `{code, message, suggestion, retryable, details}`."""
+        """Return the error object of the tool contract: `{code, message, suggestion, retryable, details}`."""
         return {
             "code": self.code,
             "message": self.message,
@@ -43,7 +92,12 @@ class ContextEngineError(Exception):
         }
 
 
-# -- the caller can mend it ---------------------------------------------------------------------------------------
+def _format_value(value: Any) -> str:
+    """Return a value as a JSON client writes it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+# -- errors that the caller can correct ----------------------------------------------------------------------------
 
 
 class CallError(ContextEngineError):
@@ -65,37 +119,37 @@ class InvalidPath(CallError):
 
 
 class AccessDenied(CallError):
-    """Must not be done here: reading out secrets, keys or git internals, or calling a tool that is switched off."""
+    """Not allowed here: reading secrets, keys or git internals, or calling a tool that is switched off."""
 
     code = "ACCESS_DENIED"
 
 
 class FileNotFound(CallError):
-    """No such file or folder."""
+    """The file or folder does not exist."""
 
     code = "FILE_NOT_FOUND"
 
 
 class BinaryFile(CallError):
-    """The file holds no text."""
+    """The file is binary."""
 
     code = "BINARY_FILE"
 
 
 class TooLarge(CallError):
-    """The file or the answer is over its limit; a part of it can be asked for."""
+    """The file or the answer exceeds its limit; the caller can ask for a part of it."""
 
     code = "TOO_LARGE"
 
 
 class StaleFile(CallError):
-    """The file is no longer what the caller takes it for: it changed since it was read, planned on or written."""
+    """The file changed since it was read, planned on or written."""
 
     code = "STALE_FILE"
 
 
 class InvalidEdit(CallError):
-    """The edit cannot be meant as it is: an empty target, a placeholder for code, characters that no file holds."""
+    """The edit is malformed: an empty target, a placeholder for code, characters that a file cannot contain."""
 
     code = "INVALID_EDIT"
 
@@ -113,7 +167,7 @@ class NoMatch(CallError):
 
 
 class MultipleMatches(CallError):
-    """The target of an edit stands in several places that fit equally well."""
+    """The target of an edit occurs in several places that match equally well."""
 
     code = "MULTIPLE_MATCHES"
 
@@ -125,19 +179,19 @@ class AnchorFailed(CallError):
 
 
 class FuzzyUnsafe(CallError):
-    """A place comes near, but what would have to be written there is not certain."""
+    """A similar place exists, but the edit that it would need is not certain."""
 
     code = "FUZZY_UNSAFE"
 
 
 class Conflict(CallError):
-    """Two things exclude each other: edits of the same lines, or a call and what somebody else did before it."""
+    """Two changes exclude each other: edits of the same lines, or a call and an earlier change by someone else."""
 
     code = "CONFLICT"
 
 
 class WrongEncoding(CallError):
-    """The file is in an encoding that the edit cannot be written in, or in none that can be kept byte for byte."""
+    """The encoding of the file is unknown, or cannot represent the edit."""
 
     code = "ENCODING"
 
@@ -149,7 +203,7 @@ class InvalidLineRange(CallError):
 
 
 class SymbolNotFound(CallError):
-    """No definition of that name is indexed."""
+    """The index has no definition of that name."""
 
     code = "SYMBOL_NOT_FOUND"
 
@@ -161,7 +215,7 @@ class MemoryNotFound(CallError):
 
 
 class PlanNotFound(CallError):
-    """No plan has that id or name, or it has no such version."""
+    """No plan has that id or name, or the plan has no such version."""
 
     code = "PLAN_NOT_FOUND"
 
@@ -173,19 +227,19 @@ class ApprovalNotFound(CallError):
 
 
 class NeedsApproval(CallError):
-    """It may only be done once somebody has approved of it, or a person must be the one to say so."""
+    """The action needs an approval first, or the confirmation of a person."""
 
     code = "NEEDS_APPROVAL"
 
 
 class ReviewNotFound(CallError):
-    """No review, and no session of one, has that id; or it is so old that it is gone."""
+    """No review session has that id, or it was old and has been removed."""
 
     code = "REVIEW_NOT_FOUND"
 
 
 class ReviewBusy(CallError):
-    """As many reviews are running as one process takes on at once."""
+    """The process already runs its maximum number of reviews."""
 
     code = "REVIEW_BUSY"
     retryable = True
@@ -204,25 +258,25 @@ class NotConfirmed(CallError):
 
 
 class PreconditionFailed(CallError):
-    """The call makes sense, but not in the state that things are in: nothing is staged, a step waits for another one."""
+    """The call is valid, but not in the present state: nothing is staged, a step waits for another one."""
 
     code = "PRECONDITION_FAILED"
 
 
 class InvalidPlan(CallError):
-    """The plan contradicts itself or the workspace: a uid given twice, a file to change that is not there."""
+    """The plan contradicts itself or the workspace: a duplicate uid, a file to change that does not exist."""
 
     code = "INVALID_PLAN"
 
 
 class Cycle(CallError):
-    """Steps of a plan wait for each other in a circle, which the details name."""
+    """Steps of a plan depend on each other in a cycle, which the details name."""
 
     code = "CYCLE"
 
 
 class DanglingDependency(CallError):
-    """A step waits for one that the plan does not have."""
+    """A step depends on one that the plan does not have."""
 
     code = "DANGLING_DEPENDENCY"
 
@@ -235,38 +289,38 @@ class NotIndexed(CallError):
 
 
 class UnsuitableRoot(CallError):
-    """The folder must not be taken for a workspace: `/`, the home folder, or a folder with no project in it."""
+    """The folder cannot be a workspace: `/`, the home folder, or a folder without a project."""
 
     code = "UNSUITABLE_ROOT"
 
 
 class RateLimited(CallError):
-    """A tool was called more often than its rate allows; `retry_after_s` in the details says how long to wait."""
+    """A tool was called more often than its rate allows; `retry_after_s` in the details is the time to wait."""
 
     code = "RATE_LIMITED"
     retryable = True
 
 
 class SearchTimeout(CallError):
-    """A text search took too long and was stopped; a narrower one may not."""
+    """A text search took too long and was stopped; a narrower search may finish."""
 
     code = "SEARCH_TIMEOUT"
 
 
 class DiffInvalid(CallError):
-    """The text is no unified diff, or contradicts itself."""
+    """The text is not a unified diff, or contradicts itself."""
 
     code = "DIFF_INVALID"
 
 
 class DiffTruncated(CallError):
-    """The diff ends, or goes on with something else, before a hunk has all the lines that its header announces."""
+    """A hunk of the diff has fewer lines than its header announces."""
 
     code = "DIFF_TRUNCATED"
 
 
 class DiffCombinedUnsupported(CallError):
-    """A combined diff (`diff --cc`, `@@@`) compares with several parents at once, and says not which line is new to whom."""
+    """The diff is a combined one (`diff --cc`, `@@@`), which compares a file with several parents at once."""
 
     code = "DIFF_COMBINED_UNSUPPORTED"
 
@@ -284,7 +338,7 @@ class Cancelled(CallError):
     retryable = True
 
 
-# -- a person at the machine can mend it --------------------------------------------------------------------------
+# -- errors that a person at the machine can repair ----------------------------------------------------------------
 
 
 class HostError(ContextEngineError):
@@ -301,19 +355,19 @@ class AccessFailed(HostError):
 
 
 class DiskFull(HostError):
-    """No room left where the index or a record is written."""
+    """The disk with the index or the records is full."""
 
     code = "DISK_FULL"
 
 
 class WriteFailed(HostError):
-    """A file could not be written: closed, read-only, or no room on the disk. It is as it was."""
+    """A file could not be written (locked, read-only, disk full) and is unchanged."""
 
     code = "WRITE_FAILED"
 
 
 class StorageCorrupt(HostError):
-    """A file of ours is damaged, or something else is in its place: a link, a pipe, a database of others."""
+    """A file of the product is damaged, or something else is in its place: a link, a pipe, another database."""
 
     code = "STORAGE_CORRUPT"
     retryable = False
@@ -326,56 +380,56 @@ class StorageBusy(HostError):
 
 
 class StoreUnavailable(HostError):
-    """The shared store does not answer now."""
+    """The shared store does not answer at the moment."""
 
     code = "STORE_UNAVAILABLE"
 
 
 class StoreUnusable(HostError):
-    """The shared store cannot serve as it is: laid out by another version, no right to write, an address of no kind we know."""
+    """The shared store cannot be used: another layout version, no permission to write, or an unknown kind of address."""
 
     code = "STORE_UNUSABLE"
     retryable = False
 
 
 class EmbedderFailed(HostError):
-    """An embedding endpoint does not deliver now: no answer in time, too many requests, an error of its own."""
+    """An embedding endpoint failed: it timed out, limited the rate, or reported an error."""
 
     code = "EMBEDDER_FAILED"
 
 
 class EmbedderUnusable(HostError):
-    """An embedder cannot serve as it is configured: unknown, key refused, no such model, vectors of another size."""
+    """An embedder is misconfigured: an unknown kind, a rejected key, an unknown model, or another vector size."""
 
     code = "EMBEDDER_UNUSABLE"
     retryable = False
 
 
 class InvalidVectors(HostError):
-    """Vectors do not fit where they are to be kept or compared: another size, another model, or not finite."""
+    """Vectors cannot be stored or compared: another size, another model, or not finite."""
 
     code = "INVALID_VECTORS"
     retryable = False
 
 
 class GitUnavailable(HostError):
-    """What was asked needs git and a repository, and one of them is not there."""
+    """The call needs git and a repository, and one of them is missing."""
 
     code = "GIT_UNAVAILABLE"
     retryable = False
 
 
 class UnsupportedHost(HostError):
-    """Something that must be installed is not there, or too old."""
+    """A required program or package is missing, or too old."""
 
     code = "UNSUPPORTED_HOST"
     retryable = False
 
 
-# -- we must mend it ----------------------------------------------------------------------------------------------
+# -- errors of the product ------------------------------------------------------------------------------------------
 
 
 class BugError(ContextEngineError):
-    """We are wrong; please report it."""
+    """The product has a defect; please report it."""
 
     code = "INTERNAL"
