@@ -114,7 +114,7 @@ from context_engine.settings import Settings
 from context_engine.storage.index_folders import user_cache_folder, user_data_folder, workspace_id
 from context_engine.storage.state_folder import FOLDER
 from context_engine.storage.timestamps import make_clock
-from context_engine.text.lines import count
+from context_engine.text.lines import count_lines
 from context_engine.text.spans import LineSpan
 
 if TYPE_CHECKING:
@@ -734,7 +734,7 @@ class Engine:
         source = file_reader.read(self._root, rel, bytes_max=RANGE_BYTES_MAX)
         language = self._languages.detect(rel, source.text[:200].encode())
         parsed = self._parses.parse(rel)
-        lines = count(source.text)
+        lines = count_lines(source.text)
         if parsed is None or language is None:
             return FileOutline(rel, language.name if language else "text", lines, (), (), ())
         symbols = []

@@ -50,7 +50,7 @@ class SafeConsole(Console):
 
     def print(self, *objects: Any, **options: Any) -> None:
         """Print; texts are escaped before Rich measures them."""
-        escaped = [visible(value) if isinstance(value, str) else value for value in objects]
+        escaped = [escape_controls(value) if isinstance(value, str) else value for value in objects]
         super().print(*escaped, **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
@@ -103,7 +103,7 @@ def confirm(question: str) -> bool:
 
 def print_rows(pairs: Iterable[tuple[str, str]]) -> None:
     """Print a line for each name and value: aligned, and wrapped only on a terminal. Empty values are left out."""
-    rows = [(name, one_line(masked(value))) for name, value in pairs if value]
+    rows = [(name, escape_line(redact_file(value))) for name, value in pairs if value]
     if not out.is_terminal:
         width = max((len(name) for name, _ in rows), default=0)
         for name, value in rows:
@@ -151,7 +151,7 @@ def _split_cell(cell: Cell) -> tuple[str, str]:
 
 def print_markdown(markdown: str) -> None:
     """Print Markdown: rendered on a terminal, unchanged in a pipe."""
-    text = visible(masked(markdown))
+    text = escape_controls(redact_file(markdown))
     if not out.is_terminal:
         print(text, end="" if text.endswith("\n") else "\n")
         return

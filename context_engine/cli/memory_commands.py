@@ -215,7 +215,7 @@ def memory_add(
     from context_engine.cli.workspace_root import resolve_root
     from context_engine.engine import Engine
     from context_engine.memory.memory_requests import Draft
-    from context_engine.text.readable_names import short
+    from context_engine.text.readable_names import short_id
     from context_engine.tools.truncate import compact_json
 
     draft = Draft(
@@ -229,7 +229,7 @@ def memory_add(
         row = {"id": added.id, "path": added.path, "action": added.action, "redactions": added.redactions}
         print(compact_json({"ok": True} | row | {"warnings": list(added.warnings)}))
         return
-    out.print(f"{added.action}: [bold cyan]{short(added.id)}[/bold cyan]  {escape_text(added.path)}")
+    out.print(f"{added.action}: [bold cyan]{short_id(added.id)}[/bold cyan]  {escape_text(added.path)}")
     _print_warnings(added)
 
 
@@ -346,10 +346,10 @@ def _find_memory(engine: Engine, name: str) -> Entry:
     Raises: MemoryNotFound, InvalidArgument when several ids end like that.
     """
     from context_engine.errors import InvalidArgument
-    from context_engine.text.readable_names import ending
+    from context_engine.text.readable_names import ids_ending_with
 
     ids = [entry.memory.id for entry in engine.memories.entries() if entry.memory]
-    found = [name] if name in ids else ending(name, ids)
+    found = [name] if name in ids else ids_ending_with(name, ids)
     if len(found) > 1:
         raise InvalidArgument(
             f"{len(found)} memories end with {name!r}", suggestion=f"Write more: {', '.join(found[:3])}."
@@ -368,7 +368,7 @@ def _read_content(content: str) -> str:
 def _table_row(row: Row, now_s: float) -> list[Cell]:
     from context_engine.cli.console import format_age
     from context_engine.storage import timestamps
-    from context_engine.text.readable_names import short
+    from context_engine.text.readable_names import short_id
 
     memory, standing = row.entry.memory, row.standing
     status: Cell = (standing.status, STATUS_STYLES[standing.status])
@@ -376,7 +376,7 @@ def _table_row(row: Row, now_s: float) -> list[Cell]:
         return [("-", "dim"), "", status, "", f"{row.entry.path}: {standing.why}"]
     why = f" ({standing.why})" if standing.why else ""
     return [
-        (short(memory.id), "bold cyan"),
+        (short_id(memory.id), "bold cyan"),
         memory.category,
         status,
         format_age(timestamps.parse_timestamp(memory.updated_at), now_s),
@@ -387,12 +387,12 @@ def _table_row(row: Row, now_s: float) -> list[Cell]:
 def _print_result(result: Result) -> None:
     """Print a line with type and source, then the content."""
     from context_engine.cli.console import escape_text, out
-    from context_engine.text.visible_text import one_line
+    from context_engine.text.visible_text import escape_line
 
     known = result.known
-    title = "" if known.title in known.content else one_line(known.title)
+    title = "" if known.title in known.content else escape_line(known.title)
     stale = f"  [yellow]{result.status}: {escape_text(result.why)}[/yellow]" if result.why else ""
-    place = f"[bold]{escape_text(one_line(known.place))}[/bold]"
+    place = f"[bold]{escape_text(escape_line(known.place))}[/bold]"
     head = f"[{TYPE_STYLES.get(known.type, 'bold')}]{known.type}[/] {place}  {escape_text(title)}"
     out.print(head.rstrip() + stale)
     for line in known.content.strip().splitlines():
@@ -426,8 +426,8 @@ def _print_warnings(added: Added) -> None:
 
 
 def _describe_similar(similar: Similar) -> str:
-    from context_engine.text.readable_names import short
+    from context_engine.text.readable_names import short_id
 
     memory = similar.entry.memory
-    title = f"{short(memory.id)} {memory.title}" if memory else similar.entry.path
+    title = f"{short_id(memory.id)} {memory.title}" if memory else similar.entry.path
     return f"{title} ({similar.why})" if similar.why else title

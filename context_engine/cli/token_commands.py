@@ -13,7 +13,7 @@ from context_engine.cli.common_options import AsJson, command_group
 
 if TYPE_CHECKING:
     from context_engine.cli.console import Cell
-    from context_engine.server.token_file import Kept, TokenFile
+    from context_engine.server.token_file import TokenFile, TokenRecord
 
 NEVER = "never"
 UNITS_S = {"h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
@@ -56,11 +56,11 @@ def token_create(
     import time
 
     from context_engine.cli.console import print_note
-    from context_engine.server.token_file import Wish
+    from context_engine.server.token_file import TokenRequest
     from context_engine.storage.timestamps import format_timestamp
 
     projects = [_resolve_project(value) for value in project or []]
-    wish = Wish(name, role, projects, parse_expiry(expires, time.time()), per_minute)
+    wish = TokenRequest(name, role, projects, parse_expiry(expires, time.time()), per_minute)
     grant, token = _open_tokens(tokens).create(wish)
     print(token)  # the only line on stdout, so that a script can read it
     until = f"until {format_timestamp(grant.expires_s)}" if grant.expires_s is not None else "without an end"
@@ -126,9 +126,9 @@ def parse_expiry(text: str, now_s: float) -> float | None:
 def _open_tokens(file: Path | None) -> TokenFile:
     import time
 
-    from context_engine.server.token_file import TokenFile, own_file
+    from context_engine.server.token_file import TokenFile, default_token_file
 
-    return TokenFile(file.expanduser().absolute() if file else own_file(), now=time.time)
+    return TokenFile(file.expanduser().absolute() if file else default_token_file(), now=time.time)
 
 
 def _resolve_project(project: str) -> str:
@@ -142,14 +142,14 @@ def _format_projects(projects: Sequence[str]) -> str:
     return "every project" if "*" in projects else ", ".join(projects)
 
 
-def _table_row(token: Kept, now_s: float) -> list[Cell]:
+def _table_row(token: TokenRecord, now_s: float) -> list[Cell]:
     until: Cell = token.expires or NEVER
-    if token.grant.is_over(now_s):
+    if token.grant.is_expired(now_s):
         until = (f"{token.expires} (expired)", "red")
     return [token.name, token.role, _format_projects(token.projects), str(token.per_minute or "any"), until]
 
 
-def _json_row(token: Kept, now_s: float) -> dict[str, object]:
+def _json_row(token: TokenRecord, now_s: float) -> dict[str, object]:
     """Return a token as a program reads it, without its hash."""
     return {
         "name": token.name,
@@ -158,5 +158,5 @@ def _json_row(token: Kept, now_s: float) -> dict[str, object]:
         "per_minute": token.per_minute,
         "made": token.made,
         "expires": token.expires,
-        "expired": token.grant.is_over(now_s),
+        "expired": token.grant.is_expired(now_s),
     }

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from context_engine.engine import Engine
     from context_engine.repo.repositories import Repositories
     from context_engine.repo.repository_registry import Member
-    from context_engine.server.dispatcher import Gate
+    from context_engine.server.dispatcher import ToolDispatcher
 
 COMMIT_CHARS = 10
 ERROR_CHARS_MAX = 400
@@ -166,9 +166,9 @@ def _update_member(repositories: Repositories, member: Member) -> bool:
 
 def _print_member_error(member: Member, message: str) -> None:
     from context_engine.cli.console import err, escape_text
-    from context_engine.text.lines import around
+    from context_engine.text.lines import shorten_line
 
-    err.print(f"[red]error:[/red] {escape_text(member.name)}: {escape_text(around(message, 0, ERROR_CHARS_MAX))}")
+    err.print(f"[red]error:[/red] {escape_text(member.name)}: {escape_text(shorten_line(message, 0, ERROR_CHARS_MAX))}")
 
 
 # -- also for `ctx search` and `ctx call` ----------------------------------------------------------------------------
@@ -184,18 +184,18 @@ def open_workspace(workspace: str) -> Generator[dict[str, Engine]]:
         yield {name: stack.enter_context(Engine.open(root)) for name, root in roots.items()}
 
 
-def build_workspace_dispatcher(engines: Mapping[str, Engine]) -> Gate:
+def build_workspace_dispatcher(engines: Mapping[str, Engine]) -> ToolDispatcher:
     """Build the dispatcher of a server with these projects; at the terminal no tool is hidden."""
-    from context_engine.server.dispatcher import Gate
-    from context_engine.server.profiles import Shown
-    from context_engine.server.projects import path_of
+    from context_engine.server.dispatcher import ToolDispatcher
+    from context_engine.server.profiles import ToolSelection
+    from context_engine.server.projects import find_project_path
 
     names = {str(engine.root): name for name, engine in engines.items()}
     roots = {name: root for root, name in names.items()}
-    return Gate(
-        lambda project: engines[names[path_of(roots, project)]],
-        shown=Shown(profiles=("all",)),
-        names=lambda: tuple(engines),
+    return ToolDispatcher(
+        lambda project: engines[names[find_project_path(roots, project)]],
+        selection=ToolSelection(profiles=("all",)),
+        project_names=lambda: tuple(engines),
     )
 
 

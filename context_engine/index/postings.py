@@ -231,7 +231,7 @@ class SegmentBuilder:
             fields[name], field_lengths[name] = lexicon.postings(pairs)
         fields["stem"], field_lengths["stem"] = self._stems()
         names, chunks, weights = self._symbols
-        fields["symbol"] = self._build_named([compound(name) for name in names], chunks, weights)
+        fields["symbol"] = self._build_named([compound_term(name) for name in names], chunks, weights)
         fields["tag"] = self._build_named(*self._tags, [1] * len(self._tags[0]))
         chunk = {name: np.array(self._chunk[name], CHUNK_COLUMNS[name]) for name in self._chunk}
         chunk["length"], chunk["key"] = lengths.astype(np.uint32), np.concatenate(self._chunk_keys)

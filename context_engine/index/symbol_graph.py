@@ -79,7 +79,7 @@ class ParsedFileCache:
         self.languages = languages
         self._grammars = grammars
         self._read = read
-        self._texts = texts or MaskedTexts()
+        self._texts = texts or RedactedDocuments()
         self._kept: dict[str, tuple[bytes, ParsedFile | None]] = {}
 
     def parse(self, path: str) -> ParsedFile | None:
@@ -158,7 +158,7 @@ class SymbolGraph:
         spelled = []
         for one in near[:count]:
             for file in self._files_defining(one)[:1]:
-                spelled += [d.name for d in self._definitions_in(file) if compound(d.name) == one][:1]
+                spelled += [d.name for d in self._definitions_in(file) if compound_term(d.name) == one][:1]
         return spelled
 
     def _files_defining(self, name: str) -> list[int]:

@@ -26,7 +26,7 @@ from context_engine.memory.memory_listing import Listed, Standing
 from context_engine.memory.memory_ranking import fused
 from context_engine.memory.memory_requests import CATEGORIES, CONTENT_CHARS_MAX, ON_SIMILAR, Draft, Revision, Wanted
 from context_engine.memory.memory_similarity import Embed, nearness
-from context_engine.secrets import mask
+from context_engine.secrets import redact
 from context_engine.storage.timestamps import Now, format_timestamp
 from context_engine.text.ids import CHANCE_BYTES, uuid7
 from context_engine.text.words import query_terms

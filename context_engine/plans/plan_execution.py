@@ -33,7 +33,7 @@ from context_engine.plans.step_tracking import CompletionReport, StepCaller, Ste
 from context_engine.repo import ruff_program
 from context_engine.repo.executables import find_program
 from context_engine.repo.subprocess_runner import bare, run, spared, tail
-from context_engine.secrets.masked_text import MaskedText, masked
+from context_engine.secrets.masked_text import RedactedDocument, redact_file
 
 if TYPE_CHECKING:
     from context_engine.edit.edit_request import Want
@@ -170,7 +170,7 @@ class ChangeVerifier:
         environment = spared(os.environ)
         ran = run(words, self._root, limit_s=COMMAND_S, environment=environment, merged=True, cancel=cancel)
         ended = f"it {ran.problem}" if ran.problem else f"it ended with {ran.exit}"
-        said = tail(MaskedText.of(ran.out).text, TAIL_CHARS_MAX).strip()
+        said = tail(RedactedDocument.of(ran.out).text, TAIL_CHARS_MAX).strip()
         return VerificationCheck("tests", command, ran.exit == 0, f"{ended}\n{said}".strip())
 
 

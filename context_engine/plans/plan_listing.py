@@ -13,7 +13,7 @@ import msgspec
 from context_engine.errors import InvalidArgument
 from context_engine.plans.plan_events import PlanStatus
 from context_engine.search.text_search import cursor, position
-from context_engine.text.readable_names import ending, short, slug
+from context_engine.text.readable_names import ids_ending_with, make_slug, short_id
 
 SORTS = ("updated_at", "created_at", "name", "progress")
 ORDERS = ("desc", "asc")
@@ -129,12 +129,12 @@ def make_slugs(named: Iterable[tuple[str, str]]) -> dict[str, str]:
     """
     rows = [(plan_id, _slug_words(name)) for plan_id, name in named]
     taken = Counter(words for _, words in rows)
-    return {each: words if words and taken[words] == 1 else short(each) for each, words in rows}
+    return {each: words if words and taken[words] == 1 else short_id(each) for each, words in rows}
 
 
 def _slug_words(name: str) -> str:
     """The first words of a name, joined by dashes."""
-    whole = slug(name, "")
+    whole = make_slug(name, "")
     return whole if len(whole) <= CHARS_MAX else whole[: CHARS_MAX + 1].rpartition("-")[0] or whole[:CHARS_MAX]
 
 
@@ -150,5 +150,5 @@ def resolve_slug(typed: str, by_id: Mapping[str, str], *, is_begun: bool = False
     found = [each for each, handle in by_id.items() if typed in (handle, each)]
     if is_begun and typed:
         found = found or [each for each, handle in by_id.items() if handle.startswith(typed)]
-    found = found or ending(typed, by_id)
+    found = found or ids_ending_with(typed, by_id)
     return found[0] if len(found) == 1 else typed

@@ -10,7 +10,7 @@ from context_engine.plans.model import Plan, PlanStep, format_effort, step_numbe
 from context_engine.plans.plan_diff import STEP_ORDER, FieldChange, PlanDifference, summarize
 from context_engine.plans.plan_events import DONE, Execution, StepState
 from context_engine.plans.plan_json import PlanVersion
-from context_engine.text.visible_text import one_line
+from context_engine.text.visible_text import escape_line
 
 BAR_CHARS = 20
 VALUE_CHARS = 80
@@ -203,7 +203,7 @@ def _render_step(step: PlanStep, place: Mapping[str, int], execution: Execution 
 
 
 def _render_paths(name: str, paths: Sequence[str]) -> str:
-    return f"- {name}: {', '.join(f'`{one_line(path)}`' for path in paths)}" if paths else ""
+    return f"- {name}: {', '.join(f'`{escape_line(path)}`' for path in paths)}" if paths else ""
 
 
 def _render_evidence(step: PlanStep) -> str:

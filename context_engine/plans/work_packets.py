@@ -19,10 +19,10 @@ from context_engine.errors import CallError
 from context_engine.model import FileOutline
 from context_engine.plans.changeset import PlanWorkspace
 from context_engine.plans.model import Plan, PlanStep, step_numbers
-from context_engine.text.lines import count as count_lines
-from context_engine.text.lines import cut_out
-from context_engine.text.spans import LineSpan, merge
-from context_engine.text.visible_text import one_line
+from context_engine.text.lines import count_lines as count_lines
+from context_engine.text.lines import slice_lines
+from context_engine.text.spans import LineSpan, merge_spans
+from context_engine.text.visible_text import escape_line
 
 TOKENS_MAX = 2_000
 """Of one packet, as the contract has it."""
@@ -160,7 +160,9 @@ def _read_snippets(path: str, spans: Sequence[LineSpan], code: PlanWorkspace) ->
     if not spans:
         return ()
     symbols = [each for _, each in code.outline(path).symbols]
-    return tuple(PacketSnippet(span, _read_span(path, span, code), symbol_at(span, symbols)) for span in merge(spans))
+    return tuple(
+        PacketSnippet(span, _read_span(path, span, code), symbol_at(span, symbols)) for span in merge_spans(spans)
+    )
 
 
 def _read_span(path: str, span: LineSpan, code: PlanWorkspace) -> str:
@@ -168,7 +170,7 @@ def _read_span(path: str, span: LineSpan, code: PlanWorkspace) -> str:
         text = code.read(path).text
     except CallError:
         return ""
-    return cut_out(text, span.first, min(span.last, count_lines(text)))
+    return slice_lines(text, span.first, min(span.last, count_lines(text)))
 
 
 STEP_TASK = (
@@ -181,11 +183,11 @@ def step_prompt_parts(packet: WorkPacket, context: str = "") -> list[Part]:
     """What stands in the brief, the most important first."""
     step = packet.step
     code = [
-        f"{one_line(file.path)}:{each.span} {each.symbol}\n{each.text.rstrip()}"
+        f"{escape_line(file.path)}:{each.span} {each.symbol}\n{each.text.rstrip()}"
         for file in packet.files
         for each in file.snippets
     ]
-    named = [f"{one_line(file.path)} ({file.change})" for file in packet.files]
+    named = [f"{escape_line(file.path)} ({file.change})" for file in packet.files]
     return [
         Part("Step", [step.title, *step.description.split("\n")[:1]]),
         Part("What the caller adds", [context] if context.strip() else []),

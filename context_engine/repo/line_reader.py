@@ -99,7 +99,7 @@ class _Window:
 
 
 @contextmanager
-def _opened(root: ConfinedFolder, path: str, masked: Callable[[bytes], MaskedText]) -> Generator[_Window]:
+def _opened(root: ConfinedFolder, path: str, masked: Callable[[bytes], RedactedDocument]) -> Generator[_Window]:
     with root.open_folder() as top:
         descriptor = file_reader.opened(top, path)
     try:

@@ -40,7 +40,7 @@ from context_engine.review.session_runner import Pace
 from context_engine.review.source_versions import ChangedFile, Parsers, changed, versions_of
 from context_engine.review.submitted_diff import Texts
 from context_engine.review.verdict import Reviewed
-from context_engine.secrets.redactor import Scrubber
+from context_engine.secrets.redactor import Redactor
 from context_engine.storage.liveness import LivenessLock, home_id
 from context_engine.storage.state_folder import FOLDER
 from context_engine.storage.timestamps import Now

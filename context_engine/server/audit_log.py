@@ -31,7 +31,7 @@ def format_audit_line(line: Mapping[str, Any], at_s: float) -> str:
     >>> format_audit_line({"event": "call", "tool": "trace", "ok": False, "error": "NOT_INDEXED", "text": "secret"}, 0.0)
     '{"at":"1970-01-01T00:00:00.000Z","event":"call","tool":"trace","ok":false,"error":"NOT_INDEXED"}'
     """
-    told = {"at": format_timestamp(at_s)} | {key: line[key] for key in KEPT if key in line}
+    told = {"at": format_timestamp(at_s)} | {key: line[key] for key in LINE_FIELDS if key in line}
     return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
 
 

@@ -22,7 +22,7 @@ TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than
 if TYPE_CHECKING:
     from context_engine.errors import ContextEngineError
     from context_engine.server.chunk_server import ChunkFolderLoader
-    from context_engine.server.dispatcher import Gate
+    from context_engine.server.dispatcher import ToolDispatcher
     from context_engine.server.projects import Projects
 
 QUIET_S = 0.05
@@ -58,9 +58,11 @@ class StdioServer:
         self._env = env
         self._projects: Projects | None = None
         self._chunks: ChunkFolderLoader | None = None
-        front = Front(protocol_catalogue.read(), self._options.shown, private=os.urandom(8).hex())
-        self.life = Life(self._close, finish=lambda seconds: self.conversation.finish(seconds))
-        self.conversation = Conversation(stdio_streams.claim(), front, gone=self.life.leave_in_thread)
+        front = BootstrapResponder(
+            protocol_catalogue.read_catalogue(), self._options.shown, private=os.urandom(8).hex()
+        )
+        self.shutdown = ShutdownCoordinator(self._close, finish=lambda seconds: self.session.finish(seconds))
+        self.session = StdioSession(stdio_streams.claim_stdio(), front, gone=self.shutdown.shut_down_in_thread)
 
     def serve(self) -> None:
         """Until the client leaves, or whoever started us; ends the process."""
@@ -157,9 +159,9 @@ def open_projects(
     env: Mapping[str, str],
     *,
     failed: Callable[[ContextEngineError], None] = lambda _: None,
-    apart: bool = False,
-) -> tuple[Projects, Gate, ChunkFolderLoader | None]:
-    """The projects and the chunk files, not yet open, and the gate before them.
+    isolated: bool = False,
+) -> tuple[Projects, ToolDispatcher, ChunkFolderLoader | None]:
+    """The projects and the chunk files, not yet open, and the dispatcher before them.
 
     `failed` hears why chunks cannot be served; `apart` as `Projects` takes it.
     """
@@ -185,8 +187,10 @@ def open_projects(
 
         chunks = ChunkFolderLoader(choose_folder(options.chunks_dir), settings, env, log=log, failed=failed)
     served = chunks.wait if chunks else None
-    gate = Gate(projects.engine, shown=options.shown, log=log, chunks=served, names=lambda: projects.names)
-    return projects, gate, chunks
+    dispatcher = ToolDispatcher(
+        projects.engine, selection=options.shown, log=log, chunks=served, project_names=lambda: projects.names
+    )
+    return projects, dispatcher, chunks
 
 
 def _serve_http(options: ServeOptions, env: Mapping[str, str]) -> int:
@@ -221,7 +225,13 @@ def _listen(options: ServeOptions, env: Mapping[str, str]) -> None:
     if chunks:
         chunks.start()
         chunks.wait()
-    http_server.serve(options, projects, gate, life, team=team_of(options, gate, projects) if shared else None)
+    http_server.serve_http(
+        options,
+        projects,
+        dispatcher,
+        shutdown,
+        shared=create_shared_server(options, dispatcher, projects) if shared else None,
+    )
 
 
 def _format_error(error: ContextEngineError) -> str:

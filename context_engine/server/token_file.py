@@ -26,7 +26,7 @@ import platformdirs
 from filelock import FileLock, Timeout
 
 from context_engine.errors import AccessFailed, Conflict, HostError, InvalidArgument, StorageBusy, StorageCorrupt
-from context_engine.server.grants import EVERY, ROLES, Grant
+from context_engine.server.grants import EVERY_PROJECT, ROLES, Grant
 from context_engine.storage.timestamps import Now, format_timestamp, parse_timestamp
 
 FORMAT = 1

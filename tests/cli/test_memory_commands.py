@@ -88,7 +88,7 @@ def test_a_memory_is_written_down_listed_and_shown(root: Path, ctx: Run) -> None
         "id        category   status  changed   what",
         f"{short_id(memory)}  decisions  active  just now  ! {MONEY}",
     ]
-    shown = ctx("memory", "show", short(memory))[1]
+    shown = ctx("memory", "show", short_id(memory))[1]
     assert shown.startswith(f"{MONEY}\n")
     assert f"id        {memory}\n" in shown
     assert "files     src/money.py\n" in shown
@@ -118,7 +118,7 @@ def test_only_what_is_named_is_changed(root: Path, ctx: Run) -> None:
     tree(root, {"src/money.py": CODE + "\n\nVAT = 19\n"})
     assert "stale" in ctx("memory", "list")[1]
     assert ctx("memory", "list", "--status", "active")[0] == 1
-    code, out, _ = ctx("memory", "edit", short(memory), "--revalidate")
+    code, out, _ = ctx("memory", "edit", short_id(memory), "--revalidate")
     assert (code, out.split("  ")[0]) == (0, "changed: linked files")
     assert ctx("memory", "list", "--status", "active")[0] == 0
     assert ctx("memory", "edit", memory, "--title", "Cents", "--category", "facts")[0] == 0
@@ -133,7 +133,7 @@ def test_a_memory_is_deleted_after_a_yes(
 ) -> None:
     memory = added(ctx, "decisions", MONEY)
     monkeypatch.setattr(sys, "stdin", Terminal(typed))
-    assert ctx("memory", "delete", short(memory))[0] == code
+    assert ctx("memory", "delete", short_id(memory))[0] == code
     assert len(files(root)) == left
 
 
@@ -150,7 +150,7 @@ def test_where_nobody_can_be_asked_nothing_is_deleted_unasked(root: Path, ctx: R
 def test_a_memory_for_every_project_stays_out_of_this_one(root: Path, ctx: Run) -> None:
     memory = added(ctx, "preferences", "Answer in German.", "--scope", "user")
     assert not (root / ".context-engine/memories").exists()
-    assert short(memory) in ctx("memory", "list")[1]
+    assert short_id(memory) in ctx("memory", "list")[1]
 
 
 def test_no_memory_steers_the_terminal(root: Path, ctx: Run) -> None:
