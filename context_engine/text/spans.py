@@ -62,7 +62,7 @@ def group_spans(spans: Sequence[LineSpan], *, context: int = 0, last_line: int |
     With `last_line`, groups end where the file does, and a span that lies behind its end belongs to none.
 
     >>> group_spans([LineSpan(50, 55), LineSpan(3, 4), LineSpan(1, 1)], context=1, last_line=52)
-    [Group(span=LineSpan(first=1, last=5), members=(2, 1)), Group(span=LineSpan(first=49, last=52), members=(0,))]
+    [SpanGroup(span=LineSpan(first=1, last=5), members=(2, 1)), SpanGroup(span=LineSpan(first=49, last=52), members=(0,))]
     """
     end = max((span.last for span in spans), default=0) + context if last_line is None else last_line
     inside = sorted((span, number) for number, span in enumerate(spans) if span.clip(end) is not None)
