@@ -26,11 +26,11 @@ from context_engine.server.authentication import Authenticator
 from context_engine.server.bootstrap import BootstrapResponder
 from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.server.framing import INVALID_REQUEST, PARSE_ERROR
-from context_engine.server.logging_bridge import LINES_MAX, Records
-from context_engine.server.origin_check import Guard, Hosts
-from context_engine.server.profiles import Shown
-from context_engine.server.stdio_session import Conversation
-from context_engine.server.stdio_streams import Pipes
+from context_engine.server.logging_bridge import LINES_MAX, LoggingBridge
+from context_engine.server.origin_check import AllowedHosts, RequestGuard
+from context_engine.server.profiles import ToolSelection
+from context_engine.server.stdio_session import StdioSession
+from context_engine.server.stdio_streams import StdioPipes
 from tests.support import preloaded
 from tests.support.serving import in_thread
 from tests.support.tools_stand_in import StandIn

@@ -24,9 +24,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from context_engine import __version__
 from context_engine.errors import HostError, InvalidArgument
 from context_engine.server import bearer_token, http_server, mcp_server
-from context_engine.server.dispatcher import Gate
-from context_engine.server.origin_check import Guard, Hosts
-from context_engine.server.profiles import Shown
+from context_engine.server.dispatcher import ToolDispatcher
+from context_engine.server.origin_check import AllowedHosts, RequestGuard
+from context_engine.server.profiles import ToolSelection
 from tests.support import preloaded
 from tests.support.serving import in_thread
 from tests.support.tools_stand_in import StandIn
