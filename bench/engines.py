@@ -141,7 +141,7 @@ def small_ones(tasks: Path, corpus: Path, encoder: StaticEncoder) -> list[Small]
         with closing(Bench(workers=0, whole_chunks=False)) as bench:
             scores = scored(bench, folder, repository["queries"], by_file=False, misses=False)
             assert bench._engine is not None
-            part = part_of(repository["name"], bench._engine._store.snapshot())
+            part = part_of(repository["name"], bench._engine.index.store.snapshot())
         asked = [
             (Question.of(each["query"], encoder), targets_of(each, by_file=False)) for each in repository["queries"]
         ]
@@ -152,7 +152,7 @@ def small_ones(tasks: Path, corpus: Path, encoder: StaticEncoder) -> list[Small]
 def large_one(job: Job) -> Part:
     """The index that bench/sizes.py built."""
     with closing(Engine.open(job.tree, settings=job.settings("build"))) as engine:
-        return part_of(LARGE, engine._store.snapshot())
+        return part_of(LARGE, engine.index.store.snapshot())
 
 
 # -- what is asked ------------------------------------------------------------------------------------------------

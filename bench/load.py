@@ -254,7 +254,7 @@ def _read(body: str) -> Told:
 
 def questions(engine: Engine, rng: random.Random) -> dict[str, list[Question]]:
     """Calls of each tool that this repository has answers to: its own names, and what its comments say of them."""
-    found = [each for each in engine.find_symbol("*", limit=100_000).definitions if len(each.name) > 3]
+    found = [each for each in engine.symbols.find("*", limit=100_000).definitions if len(each.name) > 3]
     spoken = [each.doc for each in found if len(each.doc.split()) > 4] or [each.qualified for each in found]
 
     def some(pool: Sequence[str]) -> list[str]:
@@ -305,7 +305,7 @@ def states(root: Path, added: Sequence[str], asked: Sequence[Question]) -> list[
             for name in ("", *names):
                 if name:
                     shutil.copy2(root / name, copy / name)
-                witness.index()
+                witness.index.update()
                 replies = {each: gate.call(each.tool, json.loads(each.arguments), tools.Call()).reply for each in asked}
                 found.append({q: Told(reply.text, reply.is_error).gist(q.tool) for q, reply in replies.items()})
     return found
@@ -490,7 +490,7 @@ def missing(place: Place, before: frozenset[str], added: Sequence[str]) -> list[
     with tempfile.TemporaryDirectory() as cache:
         seen_from = place.indexer["CTX_CACHE_FOLDER"] if place.is_embedded else cache
         with place.engine(Path(seen_from)) as late:
-            there = {str(path) for path in late._store.files()}
+            there = {str(path) for path in late.index.store.files()}
     lost = [f"{path} in the store" for path in sorted((before | {f"{name}.py" for name in added}) - there)]
     for server in place.servers:
         client = Client([server.port])
@@ -539,9 +539,9 @@ def main() -> None:
     asked = parser.parse_args()
     with place(asked.repository.resolve(), asked.store) as here:
         with tempfile.TemporaryDirectory() as cache, here.engine(Path(cache)) as engine:
-            engine.index()
+            engine.index.update()
             drawn = questions(engine, random.Random(9))
-            before = frozenset(str(path) for path in engine._store.files())
+            before = frozenset(str(path) for path in engine.index.store.files())
         answers = quiet(here.servers, [question for rows in drawn.values() for question in rows])
         crowd = Crowd([server.port for server in here.servers], drawn, answers)
         crowd.start(asked.clients, asked.pause)

@@ -26,7 +26,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.measure import ms, p50_p95, table
-from context_engine.engine import Engine, Query, Settings
+from context_engine.engine import Engine
+from context_engine.model import Query
+from context_engine.settings import Settings
 
 ROUNDS = 5
 WARM = 3
@@ -44,8 +46,8 @@ def opened(repo: Path, cache: Path, *, embedder: str, workers: int = 0) -> Itera
 
 def questions(engine: Engine, count: int) -> list[str]:
     """Questions in words that stand in the repository: the words of symbol names, three at a time."""
-    names = [name for name, _ in itertools.islice(engine.tags().items(), 200)]
-    hits = engine.search(Query(" ".join(names[:8]) or "main", 50)).hits
+    names = [name for name, _ in itertools.islice(engine.search.tags().items(), 200)]
+    hits = engine.search.find(Query(" ".join(names[:8]) or "main", 50)).hits
     words = list(dict.fromkeys(word for hit in hits for word in WORDS(hit.chunk.text)))
     return [f"where is {' '.join(words[n : n + 3])} handled" for n in range(0, min(len(words) - 3, count * 3), 3)]
 
@@ -57,7 +59,7 @@ def index(repo: Path, rounds: int, workers: int) -> None:
         for embedder, times in took.items():
             with tempfile.TemporaryDirectory() as cache:
                 with opened(repo, Path(cache), embedder="none", workers=workers) as engine:
-                    engine.broken_parsers()  # unpacked once, as on a machine that has indexed before
+                    engine.index.broken_parsers()  # unpacked once, as on a machine that has indexed before
                 with opened(repo, Path(cache), embedder=embedder, workers=workers) as engine:
                     began = time.process_time()
                     wall = ms(engine.index)
@@ -74,7 +76,7 @@ def index(repo: Path, rounds: int, workers: int) -> None:
 
 def answers(engine: Engine, asked: list[str], rounds: int = 1) -> list[float]:
     """Milliseconds of each question."""
-    return [ms(lambda text=text: engine.search(Query(text, 10))) for _ in range(rounds) for text in asked]
+    return [ms(lambda text=text: engine.search.find(Query(text, 10))) for _ in range(rounds) for text in asked]
 
 
 def row(name: str, times: list[float]) -> list[str]:
@@ -88,16 +90,14 @@ def fill(repo: Path, models: Path) -> None:
         tempfile.TemporaryDirectory() as cache,
         opened(repo, with_models(Path(cache), models), embedder="auto") as engine,
     ):
-        engine.index()
+        engine.index.update()
         asked = questions(engine, 60)
         answers(engine, asked, WARM)
         rows = [row("static vectors alone", answers(engine, asked, ROUNDS))]
-        engine.start_model()
+        engine.embeddings.start()
         while engine.status().embeddings.chunks[0] == 0 and not engine.status().embeddings.state.startswith("absent"):
             time.sleep(0.2)
-        engine._embeddings.meaning._model = (
-            None  # the background alone: what answers ask of the model is another figure
-        )
+        engine.search._meaning._model = None  # the background alone: what answers ask of the model is another figure
         during: list[float] = []
         for text in itertools.cycle(asked):
             during += answers(engine, [text])
@@ -106,9 +106,9 @@ def fill(repo: Path, models: Path) -> None:
             if len(during) >= 3 * len(asked) or read == total:
                 break
         rows.append(row("the same, while a model reads in the background", during))
-        engine._embeddings.meaning._model = engine._embeddings
+        engine.search._meaning._model = engine.embeddings
         began = time.perf_counter()
-        files, chunks = engine.embed()
+        files, chunks = engine.embeddings.embed_all()
         seconds = time.perf_counter() - began
         answers(engine, asked, 1)
         rows.append(row("with the model, everything read", answers(engine, asked, ROUNDS)))
@@ -122,11 +122,11 @@ def rerank(repo: Path, models: Path) -> None:
         tempfile.TemporaryDirectory() as cache,
         opened(repo, with_models(Path(cache), models), embedder="auto") as engine,
     ):
-        engine.index()
+        engine.index.update()
         asked = questions(engine, 80)
         answers(engine, asked, 1)
-        engine.start_model()
-        thinker = engine._embeddings._new
+        engine.embeddings.start()
+        thinker = engine.embeddings._new
         thinker.filler.close()
         assert thinker.timely.ready(time.monotonic() + 30)
         store = thinker.vectors()
@@ -147,15 +147,15 @@ def memory(repo: Path, models: Path, chunks: int) -> None:
         cache = with_models(Path(at) / "cache", models)
         rows = [["Python and the engine imported", f"{resident_mb():.0f}"]]
         with opened(kept, cache, embedder="auto") as engine:
-            engine.index()
+            engine.index.update()
             asked = questions(engine, 40)
             answers(engine, asked)
             rows.append(["indexed, 40 answers by static vectors", f"{resident_mb():.0f}"])
-            thinker = engine._embeddings
-            files, read = engine.embed()
+            thinker = engine.embeddings
+            files, read = engine.embeddings.embed_all()
         with opened(kept, cache, embedder="auto") as engine:
-            engine.start_model()
-            thinker = engine._embeddings._new
+            engine.embeddings.start()
+            thinker = engine.embeddings._new
             assert thinker.timely.ready(time.monotonic() + 30)
             thinker.timely._idle_s = 2.0
             answers(engine, asked, ROUNDS)

@@ -17,11 +17,12 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from context_engine.engine import Engine, Settings
+from context_engine.engine import Engine
 from context_engine.errors import Cancelled
 from context_engine.index.embedded_store import SCHEMA_VERSION
 from context_engine.index.store_factory import depot
 from context_engine.model import Progress
+from context_engine.settings import Settings
 from tests.support.databases import new_database
 
 SHARES = (0.25, 0.5, 0.75)
@@ -47,7 +48,7 @@ def broken_off(held: Engine, address: str, share: float) -> None:
             cancel.set()
 
     try:
-        held.move_index(address, progress=watch, cancel=cancel)
+        held.index.move_to(address, progress=watch, cancel=cancel)
     except Cancelled:
         return
     raise SystemExit(f"the move was over before {share:.0%} of it")
@@ -57,7 +58,7 @@ def moves(root: Path, place: Path, address: str, name: str) -> None:
     """At once, and in four tries."""
     shared = depot(address)
     with engine(root, place / "cache", store_repository=name) as held:
-        whole_s, stats = timed(lambda: held.move_index(address))
+        whole_s, stats = timed(lambda: held.index.move_to(address))
         taken = shared.taken(f"{SCHEMA_VERSION}/{name}")
         print(f"{stats.files:,} files, {stats.chunks:,} chunks, {taken / 1e6:.1f} MB: moved in {whole_s:.1f} s")
     name += "-broken"
@@ -66,7 +67,7 @@ def moves(root: Path, place: Path, address: str, name: str) -> None:
         for share in SHARES:
             broken_off(held, address, share)
             arrived.append(shared.taken(f"{SCHEMA_VERSION}/{name}"))
-        last_s, _ = timed(lambda: held.move_index(address))
+        last_s, _ = timed(lambda: held.index.move_to(address))
         sent = [after - before for before, after in zip(arrived, [*arrived[1:], taken], strict=True)]
         told = " + ".join(f"{each / 1e6:.1f}" for each in sent)
         print(f"broken off at 25, 50 and 75 %: {told} MB sent, the last try {last_s:.1f} s")
@@ -76,18 +77,18 @@ def archives_and_repair(root: Path, place: Path, address: str, name: str) -> Non
     """The same index as the machine sees it that shares it."""
     archive = place / "index"
     with engine(root, place / "cache", store_url=address, store_repository=name, store_shares=True) as held:
-        held.index()
-        export_s, _ = timed(lambda: held.export_index(archive))
-        import_s, _ = timed(lambda: held.import_index(archive))
-        index_s, _ = timed(held.index)
+        held.index.update()
+        export_s, _ = timed(lambda: held.index.export_archive(archive))
+        import_s, _ = timed(lambda: held.index.import_archive(archive))
+        index_s, _ = timed(held.index.update)
         print(f"exported in {export_s:.1f} s ({archive.stat().st_size / 1e6:.1f} MB), taken in for all in {import_s:.1f} s, "
               f"compared with the files in {index_s:.1f} s")  # fmt: skip
-        check_s, problems = timed(held.problems)
-        store: Any = held._store
+        check_s, problems = timed(held.index.find_problems)
+        store: Any = held.index.store
         damaged = max(store.segment_refs(), key=lambda part: part.size)
         store.path(damaged.name).unlink()
         store.path(damaged.name).write_bytes(b"damaged")
-        mend_s, mended = timed(held.mend)
+        mend_s, mended = timed(held.index.repair)
         print(f"every byte looked at, here and there: {check_s:.1f} s, {len(problems)} problems; one segment of "
               f"{damaged.size / 1e6:.1f} MB mended: {mend_s:.1f} s, {mended.fetched} fetched")  # fmt: skip
         store.clear()
@@ -103,7 +104,7 @@ def main() -> None:
         place = Path(folder)
         root = shutil.copytree(options.repository, place / "tree", symlinks=True)
         with engine(root, place / "cache") as alone:
-            alone.index()
+            alone.index.update()
         moves(root, place, address, name)
         archives_and_repair(root, place, address, name)
 

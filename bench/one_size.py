@@ -49,7 +49,7 @@ class Job:
 
     def settings(self, cache: str, *, shares: bool = False) -> Any:
         """Those of an Engine over it."""
-        from context_engine.engine import Settings
+        from context_engine.settings import Settings
 
         return Settings(
             cache_folder=Path(self.folder) / cache,
@@ -68,7 +68,7 @@ def build(job: Job) -> dict[str, float]:
 
     with Engine.open(job.tree, settings=job.settings("build", shares=bool(job.address))) as engine:
         began = time.perf_counter()
-        report = engine.index()
+        report = engine.index.update()
         figures = {"build_s": time.perf_counter() - began, "files": report.files, "chunks": report.chunks}
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return figures | {"build_cpu_s": sum(each.ru_utime + each.ru_stime for each in used)}
@@ -80,7 +80,7 @@ def move(job: Job) -> dict[str, float]:
 
     with closing(Engine.open(job.tree, settings=job.settings("build"))) as engine:
         began = time.perf_counter()
-        there = engine.move_index(job.target)
+        there = engine.index.move_to(job.target)
         figures = {"move_s": time.perf_counter() - began, "files": there.files, "chunks": there.chunks}
         for left in engine.cache_folder.glob("shared-*"):
             shutil.rmtree(left)
@@ -96,37 +96,39 @@ def ask(job: Job) -> dict[str, float]:
 
     np.ones(3) @ np.ones(3)  # whatever numpy sets up on first use is numpy's
     bare = rss_anon_mb()
-    from context_engine.engine import Engine, Filter, Query
+    from context_engine.engine import Engine
+    from context_engine.model import Filter, Query
 
     cache = "ask" if job.address else "build"
     if job.address:
         shutil.rmtree(Path(job.folder) / cache, ignore_errors=True)
     began = time.perf_counter()
     with closing(Engine.open(job.tree, settings=job.settings(cache))) as engine:
-        engine._live.watching = True  # as in a server: the watcher tells of edits, no answer sweeps
-        assert engine.search(Query(job.questions[0])).hits
+        engine.index.live.watching = True  # as in a server: the watcher tells of edits, no answer sweeps
+        assert engine.search.find(Query(job.questions[0])).hits
         figures = {"open_ms": (time.perf_counter() - began) * 1e3, "rss_first_mb": rss_anon_mb() - bare}
         plain, filtered = [], []
         for text, chosen in zip(job.questions, itertools.cycle(FILTERS), strict=False):
             free, bound = Query(text), Query(text, filter=Filter(**chosen))
-            plain.append(min(ms(lambda q=free: engine.search(q)) for _ in range(ROUNDS)))
-            filtered.append(min(ms(lambda q=bound: engine.search(q)) for _ in range(ROUNDS)))
+            plain.append(min(ms(lambda q=free: engine.search.find(q)) for _ in range(ROUNDS)))
+            filtered.append(min(ms(lambda q=bound: engine.search.find(q)) for _ in range(ROUNDS)))
         figures["p50_ms"], figures["p95_ms"] = p50_p95(plain)
         figures["filtered_p50_ms"], figures["filtered_p95_ms"] = p50_p95(filtered)
         figures["filtered_ratio"] = figures["filtered_p50_ms"] / figures["p50_ms"]
         figures["rss_mb"] = rss_anon_mb() - bare
-        figures["disk_mb"] = engine._store.stats().disk_bytes / 1e6
+        figures["disk_mb"] = engine.index.store.stats().disk_bytes / 1e6
         return figures | recalls(engine, job.questions[::COMPARED_EVERY])
 
 
 def edit(job: Job) -> dict[str, float]:
     """Change files and take them in as a watcher does, then change them back: what each commit took, and the next answer."""
-    from context_engine.engine import Engine, Query
+    from context_engine.engine import Engine
+    from context_engine.model import Query
 
     with closing(Engine.open(job.tree, settings=job.settings("build", shares=bool(job.address)))) as engine:
-        engine._live.watching = True
-        assert engine.search(Query(job.questions[0])).hits
-        snapshot = engine._current().snapshot
+        engine.index.live.watching = True
+        assert engine.search.find(Query(job.questions[0])).hits
+        snapshot = engine.search.searcher().snapshot
         small = (snapshot.chunk_starts[1:] - snapshot.chunk_starts[:-1] <= EDITED_CHUNKS_MAX) & snapshot.file_alive
         paths = [snapshot.paths[number] for number in small.nonzero()[0].tolist()]
         took, after = [], []
@@ -135,9 +137,9 @@ def edit(job: Job) -> dict[str, float]:
             before = file.read_bytes()
             for content in (before + f"\n// {number} more words about parcels and depots\n".encode(), before):
                 file.write_bytes(content)
-                took.append(ms(lambda p=path: engine._builder.index_paths([p])))
-                after.append(ms(lambda: engine.search(Query("parcels and depots"))))
-        engine._builder.merge_segments()
+                took.append(ms(lambda p=path: engine.index.builder.index_paths([p])))
+                after.append(ms(lambda: engine.search.find(Query("parcels and depots"))))
+        engine.index.builder.merge_segments()
     figures = {}
     figures["replace_p50_ms"], figures["replace_p95_ms"] = p50_p95(took)
     figures["after_p50_ms"], figures["after_p95_ms"] = p50_p95(after)
@@ -151,7 +153,7 @@ def recalls(engine: Any, questions: Sequence[str]) -> dict[str, float]:
     """The share of the nearest files and chunks that the lists hold which the ranking sees, with a filter and without."""
     import numpy as np
 
-    from context_engine.engine import Filter, Query
+    from context_engine.model import Filter, Query
     from context_engine.search.semantic_scores import Meaning
 
     class Heard(Meaning):
@@ -161,7 +163,7 @@ def recalls(engine: Any, questions: Sequence[str]) -> dict[str, float]:
             self.allowed, self.near = asked[-1], super().by_static(*asked)
             return self.near
 
-    searcher = engine._current()
+    searcher = engine.search.searcher()
     snapshot, query_vector = searcher.snapshot, searcher.meaning._static
     heard = searcher.meaning = Heard(query_vector)
     parts = snapshot.static()

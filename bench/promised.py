@@ -27,10 +27,9 @@ from context_engine import tools
 from context_engine.context.widen import widened
 from context_engine.embedding.embedder import unit
 from context_engine.embedding.vector_rows import quantised
-from context_engine.engine import Query
 from context_engine.index.chunk_files import ChunkRow, format_chunk_file
 from context_engine.index.chunk_folder import ChunkFolder, write_folder
-from context_engine.model import Definition, Filter, RelPath
+from context_engine.model import Definition, Filter, Query, RelPath
 from context_engine.repo.ripgrep import PythonGrep
 from context_engine.repo.staleness_scan import sweep
 from context_engine.repo.walk import walk
@@ -85,10 +84,10 @@ def filtering_ten_thousand_chunks_takes_less_than_a_millisecond(folder: Path, tr
         Filter(kinds=("documentation",), languages=("markdown",), tags=("part_3", "water")),
     )
     with indexed(tree(folder / "w", pages)) as engine:
-        searcher = engine._current()
+        searcher = engine.search.searcher()
         assert searcher is not None
         assert engine.status().chunks >= 10_000
-        assert all(engine.search(Query("pool", filter=asked)).hits for asked in filters)
+        assert all(engine.search.find(Query("pool", filter=asked)).hits for asked in filters)
         took = [
             least(lambda asked=asked: Masks(searcher.view).of(asked), tries, clock=time.thread_time)
             for asked in filters
@@ -115,10 +114,10 @@ def an_update_after_one_edit_takes_a_fraction_of_building_anew(folder: Path, _tr
         def update() -> None:
             edited = f"def edited():\n    return {'x' * next(numbers)!r}\n"
             (root / "src" / "part_7.py").write_text(edited, encoding="utf-8")
-            report = engine.index()
+            report = engine.index.update()
             assert (report.added, report.changed, report.unchanged) == (0, 1, 79)
 
-        anew = least(lambda: engine.index(force=True), 2)
+        anew = least(lambda: engine.index.update(force=True), 2)
         return Took(least(update, 3), anew / 3)
 
 
@@ -150,8 +149,8 @@ def five_hundred_files_are_searched_in_less_than_a_second(folder: Path, tries: i
         def found(pattern: str) -> str:
             return tools.call(engine, "grep_codebase", {"pattern": pattern}).text
 
-        for grep in (engine._scanner._engine, PythonGrep(engine.root)):
-            engine._scanner._engine = grep
+        for grep in (engine.text_search._engine, PythonGrep(engine.root)):
+            engine.text_search._engine = grep
             assert "return drain(pool, 0)" in found("drain")
             took.append(least(lambda: found(next(patterns)), min(tries, 5)))
     return Took(max(took), 1_000)
@@ -189,8 +188,8 @@ def an_answer_by_words_and_meaning_takes_less_than_a_tenth_of_a_second(folder: P
     """Out of three hundred files."""
     page = "".join(f"def part_{line}(pool):\n    return drain(pool, {line})\n\n\n" for line in range(60))
     with indexed(tree(folder / "w", {f"src/{n % 20}/file_{n}.py": page for n in range(300)})) as engine:
-        assert engine.search(Query("how is a pool drained")).engine == "hybrid"
-        return Took(least(lambda: engine.search(Query("how is a pool drained")), tries), 100)
+        assert engine.search.find(Query("how is a pool drained")).engine == "hybrid"
+        return Took(least(lambda: engine.search.find(Query("how is a pool drained")), tries), 100)
 
 
 def a_thousand_chunks_with_vectors_are_loaded_anew_in_half_a_second(folder: Path, tries: int) -> Took:
@@ -234,7 +233,7 @@ def what_is_known_is_found_in_less_than_two_seconds(folder: Path, tries: int) ->
     notes = "".join(f"# TODO: pool {n} is never drained\n" for n in range(40))
     asked = {"query": "which pools are never drained"}
     with indexed(tree(folder / "w", {f"src/part_{n}.py": notes for n in range(50)})) as engine:
-        engine.learn()
+        engine.memory.settle()
         assert "never drained" in tools.call(engine, "context_search", asked).text
         return Took(least(lambda: tools.call(engine, "context_search", asked), tries), 2_000)
 

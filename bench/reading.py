@@ -20,8 +20,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.measure import ms, p50_p95, places, table
 from context_engine import tools
-from context_engine.engine import Engine, Settings
+from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError
+from context_engine.settings import Settings
 
 NO_LOOK_MS = 600_000
 """Nobody edits while reading is timed; a server has its watcher for that."""
@@ -44,7 +45,7 @@ def measured(folder: Path, count: int) -> list[tuple[object, ...]]:
     with tempfile.TemporaryDirectory() as cache:
         settings = Settings(cache_folder=Path(cache), workers=0, staleness_ms=NO_LOOK_MS)
         with Engine.open(folder, settings=settings) as engine:
-            engine.index()
+            engine.index.update()
             paths = some_files(folder, count)
             ways: list[tuple[str, Callable[[str], object]]] = [
                 ("open().read()", lambda path: plain(folder, path)),
@@ -81,7 +82,7 @@ def plain(folder: Path, path: str) -> str:
 
 def fragment(engine: Engine, path: str) -> None:
     """The first symbol of a file; the outline of one that has none."""
-    symbols = engine.outline(path).symbols
+    symbols = engine.symbols.outline(path).symbols
     asked = {"symbols": [symbols[0][1].qualified]} if symbols else {}
     tools.call(engine, "read_fragment", {"path": path, **asked})
 

@@ -20,8 +20,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from context_engine.engine import Engine, Settings
+from context_engine.engine import Engine
 from context_engine.review.review_request import Request
+from context_engine.settings import Settings
 from context_engine.storage.state_folder import FOLDER
 from context_engine.tools.review_arguments import options_of
 
@@ -43,7 +44,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         work = cloned(asked.repository, Path(folder) / "work")
         with opened(work) as engine:
-            engine.learn()
+            engine.memory.settle()
             first = reviewed("cold", engine, asked.base, asked.head)
             second = reviewed("again", engine, asked.base, asked.head)
         assert json.dumps(first["findings"]) == json.dumps(second["findings"]), "the second review finds something else"
@@ -52,7 +53,7 @@ def main() -> None:
             (other / FOLDER).mkdir()
             shutil.copy(work / FOLDER / KEY_FILE, other / FOLDER)  # labels of secrets in quotes are keyed by workspace
             with opened(other) as engine:
-                engine.learn()
+                engine.memory.settle()
             killed(other, asked.base, asked.head, after_done=number)
             with opened(other) as engine:
                 again = resumed(f"killed after {number} units", engine)

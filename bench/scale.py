@@ -70,7 +70,8 @@ def copied(sources: list[Path], target: Path, copy: int) -> int:
 
 def make(sources: list[Path], at: Path, cache: Path, chunks: int) -> dict[str, float]:
     """Copy and index until there are enough chunks; figures of the last state."""
-    from context_engine.engine import Engine, Settings
+    from context_engine.engine import Engine
+    from context_engine.settings import Settings
 
     copy, report, began = 0, None, 0.0
     with closing(Engine.open(_folder(at), settings=Settings(cache_folder=cache, workers=1))) as engine:
@@ -80,7 +81,7 @@ def make(sources: list[Path], at: Path, cache: Path, chunks: int) -> dict[str, f
                 copied(sources, at, copy)
                 copy += 1
             began = time.perf_counter()
-            report = engine.index()
+            report = engine.index.update()
         seconds = time.perf_counter() - began
         return {
             "files": report.files,
@@ -110,46 +111,48 @@ def watch_it(at: Path, cache: Path, questions: list[str]) -> dict[str, float]:
 
     np.ones(3) @ np.ones(3)  # whatever numpy sets up on first use is numpy's
     bare = rss_anon_mb()
-    from context_engine.engine import Engine, Query, Settings
+    from context_engine.engine import Engine
+    from context_engine.model import Query
+    from context_engine.settings import Settings
 
     figures = {"rss_imports_mb": rss_anon_mb() - bare}
     began = time.perf_counter()
     engine = Engine.open(at, settings=Settings(cache_folder=cache, workers=0, staleness_ms=600_000))
-    engine._live.watching = True  # as in a server: the watcher tells of edits, no answer sweeps
-    first = engine.search(Query(questions[0]))
+    engine.index.live.watching = True  # as in a server: the watcher tells of edits, no answer sweeps
+    first = engine.search.find(Query(questions[0]))
     figures["open_ms"] = (time.perf_counter() - began) * 1e3
     assert first.hits
     figures["rss_first_mb"] = rss_anon_mb() - bare
-    searcher = engine._current()
+    searcher = engine.search.searcher()
     ranked, asked = [], []
     for question in questions:
         query = Query(question)
         ranked.append(min(ms(lambda q=query: searcher.rank(q)) for _ in range(ROUNDS)))
-        asked.append(min(ms(lambda q=query: engine.search(q)) for _ in range(ROUNDS)))
+        asked.append(min(ms(lambda q=query: engine.search.find(q)) for _ in range(ROUNDS)))
     figures["rank_p50_ms"], figures["rank_p95_ms"] = p50_p95(ranked)
     figures["search_p50_ms"], figures["search_p95_ms"] = p50_p95(asked)
     figures["rss_queries_mb"] = rss_anon_mb() - bare
     figures |= edited(engine, at)
     figures["rss_edits_mb"] = rss_anon_mb() - bare
-    figures["look_ms"] = min(ms(engine._live.scan) for _ in range(ROUNDS))
+    figures["look_ms"] = min(ms(engine.index.live.scan) for _ in range(ROUNDS))
     engine.close()
     return figures
 
 
 def edited(engine, at: Path) -> dict[str, float]:
     """Milliseconds of taking in one edited file, for files all over the workspace, and of the first answer after it."""
-    from context_engine.engine import Query
+    from context_engine.model import Query
 
-    paths = engine._current().snapshot.paths
+    paths = engine.search.searcher().snapshot.paths
     times: dict[str, list[float]] = {"replace": [], "replace_watched": [], "after": []}
     for number, path in enumerate(paths[:: max(1, len(paths) // (2 * EDITS))][: 2 * EDITS]):
         with (at / path).open("a", encoding="utf-8") as file:
             file.write(f"\n// {number} more words about parcels and depots {time.time_ns()}\n")
         if number % 2:
-            times["replace"].append(ms(lambda p=path: engine.index(path=p)))
+            times["replace"].append(ms(lambda p=path: engine.index.update(path=p)))
         else:
-            times["replace_watched"].append(ms(lambda p=path: engine._builder.index_paths([p])))
-        times["after"].append(ms(lambda: engine.search(Query("parcels and depots"))))
+            times["replace_watched"].append(ms(lambda p=path: engine.index.builder.index_paths([p])))
+        times["after"].append(ms(lambda: engine.search.find(Query("parcels and depots"))))
     figures = {}
     for name, values in times.items():
         figures[f"{name}_p50_ms"], figures[f"{name}_p95_ms"] = p50_p95(values)

@@ -18,9 +18,11 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from context_engine.engine import Engine, Query, Settings
+from context_engine.engine import Engine
 from context_engine.index.embedded_store import SCHEMA_VERSION
 from context_engine.index.store_factory import depot
+from context_engine.model import Query
+from context_engine.settings import Settings
 from tests.support.databases import new_database
 
 EDITS = 15
@@ -48,12 +50,12 @@ def edits(held: Engine, root: Path) -> float:
     took = []
     for number in range(EDITS):
         path.write_text(f"# edit {number}\n" + path.read_text("utf-8"), "utf-8")
-        took.append(timed(lambda: held._builder.index_paths([path.relative_to(root).as_posix()]))[0])
+        took.append(timed(lambda: held.index.builder.index_paths([path.relative_to(root).as_posix()]))[0])
     return 1_000 * statistics.median(took)
 
 
 def told(held: Engine) -> list[list[tuple[str, int]]]:
-    return [[(str(h.chunk.path), h.chunk.span.first) for h in held.search(Query(text)).hits] for text in ASKED]
+    return [[(str(h.chunk.path), h.chunk.span.first) for h in held.search.find(Query(text)).hits] for text in ASKED]
 
 
 def main() -> None:

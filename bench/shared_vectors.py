@@ -26,12 +26,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.measure import table
 from context_engine.embedding.vector_rows import Space, keys_of, quantised
-from context_engine.engine import Engine, Query, Settings
+from context_engine.engine import Engine
 from context_engine.index.encoder import StaticEncoder
+from context_engine.model import Query
 from context_engine.semantic.embedding_backfill import Texts
 from context_engine.semantic.missing_vectors import PARTS
 from context_engine.semantic.vector_store import VectorStore
 from context_engine.semantic.vector_sync import Exchange
+from context_engine.settings import Settings
 from context_engine.sharing.remote_vectors import vector_depot
 from tests.support.databases import new_database
 
@@ -113,8 +115,8 @@ def machines(stores: Sequence[str], chosen: argparse.Namespace, folder: Path) ->
             (cache / "models").symlink_to(chosen.models.absolute())
             settings = Settings(cache_folder=cache, embedder="minilm", store_shares=shares, **shared)
             with Engine.open(chosen.repository, settings=settings) as engine:
-                engine.index()
-                took_s = seconds(engine.embed)
+                engine.index.update()
+                took_s = seconds(engine.embeddings.embed_all)
                 texts, state = texts_of(engine), engine.status().embeddings
                 seen.append((rows_of(engine), answers(engine)))
                 static_s = seconds(lambda made=texts: StaticEncoder().rows(made))
@@ -125,14 +127,14 @@ def machines(stores: Sequence[str], chosen: argparse.Namespace, folder: Path) ->
 
 def texts_of(engine: Engine) -> list[str]:
     """What is embedded of a workspace."""
-    snapshot, texts = engine._store.snapshot(), Texts(engine._bytes_once, engine._languages)
+    snapshot, texts = engine.index.store.snapshot(), Texts(engine.files.read_once, engine.languages)
     assert snapshot is not None
     return [text for part in PARTS for text in texts.of(part, snapshot, np.flatnonzero(part.alive(snapshot)))]
 
 
 def rows_of(engine: Engine) -> bytes:
     """All rows of a workspace on its machine."""
-    snapshot, thinker = engine._store.snapshot(), engine._embeddings._new
+    snapshot, thinker = engine.index.store.snapshot(), engine.embeddings._new
     assert snapshot is not None
     assert thinker is not None
     vectors = thinker.vectors()
@@ -144,7 +146,7 @@ def rows_of(engine: Engine) -> bytes:
 def answers(engine: Engine) -> list[list[tuple[str, int, float]]]:
     """What some questions find, with scores."""
     return [
-        [(str(hit.chunk.path), hit.chunk.span.first, hit.score) for hit in engine.search(Query(text)).hits]
+        [(str(hit.chunk.path), hit.chunk.span.first, hit.score) for hit in engine.search.find(Query(text)).hits]
         for text in ASKED
     ]
 

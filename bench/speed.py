@@ -25,7 +25,9 @@ import numpy.typing as npt
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.measure import Place, cpu_ms, interleaved, ms, p50_p95, places, table
-from context_engine.engine import Engine, Query, Settings
+from context_engine.engine import Engine
+from context_engine.model import Query
+from context_engine.settings import Settings
 from context_engine.tools.search_tools import codebase_retrieval
 from context_engine.tools.tool import Call
 
@@ -89,7 +91,7 @@ class Ours:
             self._folder, settings=Settings(cache_folder=cache, workers=self._workers, staleness_ms=NO_LOOK_MS)
         )
         if self._workers:
-            engine._pool.wait_ready()
+            engine.index.pool.wait_ready()
         return engine
 
 
@@ -130,16 +132,16 @@ def _cold_one(
     alone, helped = Ours(place.folder, scratch), Ours(place.folder, scratch, workers=1)
     wall, cpu = [], []
     with closing(alone.open()) as warm, closing(helped.open()) as warm_helped:
-        report = warm.index(force=True)
-        warm_helped.index(force=True)
+        report = warm.index.update(force=True)
+        warm_helped.index.update(force=True)
         for number in range(2 * rounds):
             with closing(alone.open()) as fresh, closing(helped.open()) as fresh_helped:
                 calls = (
                     peer.index,
                     fresh.index,
-                    lambda: warm.index(force=True),
+                    lambda: warm.index.update(force=True),
                     fresh_helped.index,
-                    lambda: warm_helped.index(force=True),
+                    lambda: warm_helped.index.update(force=True),
                 )
                 clock, kept = (cpu_ms, cpu) if number % 2 else (ms, wall)
                 kept.append([clock(call) for call in calls])
@@ -158,9 +160,9 @@ def query(found: list[Place], rounds: int, scratch: Path) -> str:
     times: list[list[float]] = []
     for place in found:
         peer = Peer(place.folder)
-        peer.index()
+        peer.index.update()
         with closing(Ours(place.folder, scratch).open()) as engine:
-            engine.index()
+            engine.index.update()
             times += [_query_one(peer, engine, question, rounds) for question in place.questions]
     rows = [
         (name, *(f"{value:.2f}" for value in p50_p95(each)))
@@ -171,12 +173,12 @@ def query(found: list[Place], rounds: int, scratch: Path) -> str:
 
 def _query_one(peer: Peer, engine: Engine, question: str, rounds: int) -> list[float]:
     """The least time of each way to answer one question."""
-    searcher, asked = engine._current(), Query(question, TOP_K)
+    searcher, asked = engine.search.searcher(), Query(question, TOP_K)
     calls = (
         lambda: peer.bm25(question),
         lambda: peer.search(question),
         lambda: searcher.rank(asked),
-        lambda: engine.search(asked),
+        lambda: engine.search.find(asked),
         lambda: codebase_retrieval.call(engine, {"query": question}, Call()),
     )
     return interleaved(calls, rounds)
@@ -189,16 +191,16 @@ def edit(found: list[Place], rounds: int, scratch: Path) -> str:
     shutil.copytree(largest.folder, folder, symlinks=True)
     times: dict[str, list[float]] = {"index(path=...)": [], "what the watcher does": []}
     with closing(Ours(folder, scratch).open()) as engine:
-        report = engine.index()
-        paths = sorted(path for path in engine._current().snapshot.paths)[:: max(1, report.files // EDITS)]
+        report = engine.index.update()
+        paths = sorted(path for path in engine.search.searcher().snapshot.paths)[:: max(1, report.files // EDITS)]
         for _ in range(max(1, rounds // 3)):
             for number, path in enumerate(paths):
                 with (folder / path).open("a", encoding="utf-8") as file:
                     file.write(f"\n// {number} more words about parcels and depots\n")
                 name = "index(path=...)" if number % 2 else "what the watcher does"
                 calls = {
-                    "index(path=...)": lambda p=path: engine.index(path=p),
-                    "what the watcher does": lambda p=path: engine._builder.index_paths([p]),
+                    "index(path=...)": lambda p=path: engine.index.update(path=p),
+                    "what the watcher does": lambda p=path: engine.index.builder.index_paths([p]),
                 }
                 times[name].append(ms(calls[name]))
     rows = [(name, len(values), *(f"{value:.1f}" for value in p50_p95(values))) for name, values in times.items()]
@@ -215,9 +217,9 @@ def unchanged(found: list[Place], rounds: int, scratch: Path, more: list[Path]) 
             copies += 1
             for source in [place.folder for place in found] + more:
                 shutil.copytree(source, folder / f"copy{copies}" / source.parent.name / source.name, symlinks=True)
-            report = engine.index()
+            report = engine.index.update()
         again = [ms(engine.index) for _ in range(rounds)]
-        sweeps = [ms(engine._live.scan) for _ in range(rounds)]
+        sweeps = [ms(engine.index.live.scan) for _ in range(rounds)]
     rows = [
         ("the run before, with the last copies new", f"{report.seconds * 1e3:.0f}"),
         ("unchanged, least / median", f"{min(again):.0f} / {statistics.median(again):.0f}"),

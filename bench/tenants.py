@@ -144,7 +144,8 @@ def question(holder: Holder, among: Sequence[Tenant], texts: Sequence[str], chan
 
 def share(each: Tenant, address: str, cache: Path) -> int:
     """Index a repository for all who use the store, as a job beside it does; how many chunks it has."""
-    from context_engine.engine import Engine, Settings
+    from context_engine.engine import Engine
+    from context_engine.settings import Settings
 
     shared = Settings(
         cache_folder=cache,
@@ -155,7 +156,7 @@ def share(each: Tenant, address: str, cache: Path) -> int:
         store_shares=True,
     )
     with Engine.open(each.root, settings=shared) as engine:
-        return engine.index().chunks
+        return engine.index.update().chunks
 
 
 @contextmanager
@@ -191,7 +192,7 @@ def wait_until_ready(projects: Any) -> None:
     until = time.monotonic() + PATIENCE_S
     for name in projects.names:
         engine = projects.engine(name)
-        while engine.is_building or engine.status().state != "ready":
+        while engine.index.is_building or engine.status().state != "ready":
             assert time.monotonic() < until, f"{name} is {engine.status().state}: {engine.status().last_error}"
             time.sleep(0.02)
 

@@ -76,7 +76,7 @@ def indexed(root: Path, cache: Path) -> tuple[float, int, int]:
     settings = replace(Settings.load(root, {}), cache_folder=cache)
     with Engine.open(root, settings=settings) as engine:
         reports = []
-        took = ms(lambda: reports.append(engine.index()))
+        took = ms(lambda: reports.append(engine.index.update()))
     return took, reports[0].files, reports[0].added + reports[0].changed
 
 

@@ -1,3 +1,34 @@
-"""Context Engine: finds the right code in a repository, for people and for coding agents."""
+"""Context Engine: finds the right code in a repository, for people and for coding agents.
+
+from context_engine import Engine, Query
+"""
+
+from __future__ import annotations
+
+from context_engine.lazy_exports import lazy_exports
+
+TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
+if TYPE_CHECKING:
+    from context_engine.engine import Engine
+    from context_engine.errors import CallError, ContextEngineError, HostError
+    from context_engine.model import Answer, Filter, Hit, Query
+    from context_engine.settings import Settings
 
 __version__ = "0.1.0"
+__all__ = [
+    "Answer", "CallError", "ContextEngineError", "Engine", "Filter", "Hit", "HostError", "Query", "Settings",
+]  # fmt: skip
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "Answer": "model",
+        "CallError": "errors",
+        "ContextEngineError": "errors",
+        "Engine": "engine",
+        "Filter": "model",
+        "Hit": "model",
+        "HostError": "errors",
+        "Query": "model",
+        "Settings": "settings",
+    },
+)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any
+
+TYPE_CHECKING = False  # spelled out, since `typing` takes longer to import than this file
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def lazy_exports(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:

@@ -1,11 +1,11 @@
-"""Several repositories asked as one: an `Across` answers what an Engine answers, out of all of them, ranked together.
+"""Several repositories asked as one: a `MultiRepo` answers what an Engine answers, out of all of them, ranked together.
 
-    across = Across({"web": web, "api": api})
-    for hit in across.search(Query("where are passwords hashed")).hits:
+    repositories = MultiRepo({"web": web, "api": api})
+    for hit in repositories.search.find(Query("where are passwords hashed")).hits:
         print(hit.project, hit.chunk.path)              # api  api:src/auth.py
 
 A path begins with the name of its repository, `api:src/auth.py`; one without a name means that path in each of them. It
-offers what questions need and nothing that writes. The Engines are somebody else's, who opens and closes them.
+has the services that answer questions and none that writes. The Engines belong to the caller, who opens and closes them.
 """
 
 from __future__ import annotations
@@ -16,9 +16,12 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from context_engine.context.project_knowledge import Ranked, Remembered, Team
+from context_engine.context.workspace import Workspace
 from context_engine.engine import Engine
 from context_engine.errors import CallError, FileNotFound, InvalidArgument, InvalidPath, NotIndexed
 from context_engine.index.file_roles import ROLES
+from context_engine.index.index_service import IndexService
+from context_engine.index.symbol_service import SymbolService
 from context_engine.index.union_snapshot import REPOSITORY_SEPARATOR, UnionSnapshot
 from context_engine.memory.knowledge import Findings
 from context_engine.memory.memory_requests import Sought
@@ -36,9 +39,10 @@ from context_engine.model import (
     TreeEntry,
 )
 from context_engine.repo.paths import listed
-from context_engine.search.hit_reading import Source
-from context_engine.search.search_service import Standing, answered
+from context_engine.repo.workspace_files import LoadedFile, WorkspaceFiles
+from context_engine.search.search_service import SearchService, Standing, answered
 from context_engine.search.searcher import Searcher
+from context_engine.search.text_scanner import Scanner
 from context_engine.settings import Settings
 
 NONE_YET = "no index"
@@ -46,195 +50,290 @@ NONE_YET = "no index"
 Outcome = TypeVar("Outcome")
 
 
-class Across:
+class MultiRepo(Workspace):
     """Some open Engines by name, in the order that breaks ties. Thread-safe."""
 
     def __init__(self, engines: Mapping[str, Engine], absent: Mapping[str, str] | None = None) -> None:
         """At least one. `absent` are others that cannot be asked, and why: each answer says so."""
         self.engines = dict(engines)
-        self.absent = dict(absent or {})
-        self._first = next(iter(self.engines.values()))
-        self._lock = threading.Lock()
-        self._searcher: Searcher | None = None
-        self._used: tuple[tuple[Mapping[str, float], ...], dict[str, float]] = ((), {})
-        self.knowledge = _Known(self.engines)
-        """What the teams know, asked together."""
+        self.absent: dict[str, str] = dict(absent or {})
+        repositories = Repositories(self.engines, self.absent)
+        self.index = MultiRepoIndex(repositories)
+        self.search = MultiRepoSearch(repositories)
+        self.text_search = MultiRepoTextSearch(repositories)
+        self.symbols = MultiRepoSymbols(repositories)
+        self.files = MultiRepoFiles(repositories)
+        self.memory = MultiRepoMemory(repositories, self.search)
 
     @property
     def settings(self) -> Settings:
         """Those of the first: how long a reply may be is the same question for all."""
-        return self._first.settings
+        return next(iter(self.engines.values())).settings
 
-    # -- searching --
 
-    def search(self, query: Query) -> Answer:
-        """The places worth reading in any of them, by one ranking. Raises: NotIndexed when none has an index, InvalidArgument."""
+class Repositories:
+    """The Engines by name: which of them a path means, and what each of them answers."""
+
+    def __init__(self, engines: dict[str, Engine], absent: dict[str, str]) -> None:
+        self.engines = engines
+        self.absent = absent
+
+    def named_by(self, path: str) -> tuple[str, Engine, str]:
+        """Return the repository that a path names, and the rest of the path. Raises: InvalidPath."""
+        name, rest = _split(path)
+        if name not in self.engines:
+            raise InvalidPath(
+                f"{path[:200]!r} does not say which repository",
+                suggestion=f"write {next(iter(self.engines))}:{path[:200]}",
+            )
+        return name, self.engines[name], rest
+
+    def ask_each(self, path: str | None, ask: Callable[[Engine, str | None], Outcome]) -> dict[str, Outcome]:
+        """Return the answer of each repository that has the path, by name. Raises: what all of them raise."""
+        name, rest = _split(path or "")
+        if name in self.engines:
+            return {name: ask(self.engines[name], rest or None)}
+        answers: dict[str, Outcome] = {}
+        refusals: list[CallError] = []
+        for repository, engine in self.engines.items():
+            try:
+                answers[repository] = ask(engine, path)
+            except (FileNotFound, NotIndexed) as error:  # another one may have it
+                refusals.append(error)
+        if not answers:
+            raise refusals[0]
+        return answers
+
+
+class MultiRepoIndex(IndexService):
+    """The indexes of all of them."""
+
+    def __init__(self, repositories: Repositories) -> None:
+        self._repositories = repositories
+
+    def indexed_at(self) -> str:
+        """Return when the repository indexed longest ago was last indexed as a whole; empty when one never was."""
+        return min(engine.index.indexed_at() for engine in self._repositories.engines.values())
+
+
+class MultiRepoSearch(SearchService):
+    """One ranking over all of them."""
+
+    def __init__(self, repositories: Repositories) -> None:
+        self._repositories = repositories
+        self._lock = threading.Lock()
+        self._joint: Searcher | None = None
+        self._usage: tuple[tuple[Mapping[str, float], ...], dict[str, float]] = ((), {})
+
+    def find(self, query: Query) -> Answer:
+        """Find the places worth reading in any of them. Raises: NotIndexed when none has an index, InvalidArgument."""
         if not query.text.strip():
             raise InvalidArgument("query is empty", suggestion="say what to find, in words or code")
-        standings = {name: engine.standing() for name, engine in self.engines.items()}
-        there = {name: standing for name, standing in standings.items() if standing}
-        freshness = told({name: self._freshness(name, each) for name, each in standings.items()} | self.absent)
-        if not there:
-            return self._not_yet(freshness)
-        trouble = "; ".join(f"{name}: {each.trouble}" for name, each in there.items() if each.trouble)
-        standing = Standing(self._joint(there), self._reading(there), freshness, trouble)
-        answer = answered(standing, query)
+        standings = {name: engine.search.standing() for name, engine in self._repositories.engines.items()}
+        present = {name: standing for name, standing in standings.items() if standing}
+        by_name = {name: self._freshness(name, standing) for name, standing in standings.items()}
+        freshness = format_freshness(by_name | self._repositories.absent)
+        if not present:
+            return self._none_indexed(freshness)
+        trouble = "; ".join(f"{name}: {standing.trouble}" for name, standing in present.items() if standing.trouble)
+        joint = Standing(self._joint_searcher(present), _load_from(present), freshness, trouble)
+        answer = answered(joint, query)
         return replace(answer, hits=tuple(replace(hit, project=_split(hit.chunk.path)[0]) for hit in answer.hits))
 
-    def _joint(self, there: Mapping[str, Standing]) -> Searcher:
-        """The searcher over all that is there; kept until one of them has something new."""
-        snapshots = {name: each.searcher.snapshot for name, each in there.items()}
-        with self._lock:
-            known = self._searcher.snapshot if self._searcher else None
-            if not isinstance(known, UnionSnapshot) or not _are_same(known.parts, snapshots):
-                meaning = next(iter(there.values())).searcher.meaning
-                self._searcher = Searcher(UnionSnapshot(snapshots), ROLES, meaning, self.used)
-            assert self._searcher is not None
-            return self._searcher
-
-    def used(self) -> Mapping[str, float]:
-        """How much each file is used, 0 to 1; the same object until that changes."""
-        parts = tuple(engine.used() for engine in self.engines.values())
-        with self._lock:
-            known, joined = self._used
-            if len(known) != len(parts) or any(one is not other for one, other in zip(known, parts, strict=True)):
-                named = zip(self.engines, parts, strict=True)
-                joined = {_joined(name, path): share for name, part in named for path, share in part.items()}
-                self._used = parts, joined
-            return joined
-
-    def _reading(self, there: Mapping[str, Standing]) -> Callable[[str], Source | None]:
-        def read(path: str) -> Source | None:
+    def note_shown(self, paths: Iterable[str]) -> None:
+        """Count that hits in these files were shown."""
+        for path in dict.fromkeys(paths):
             name, rest = _split(path)
-            return there[name].read(rest)
+            self._repositories.engines[name].search.note_shown([rest])
 
-        return read
+    def complete_path(self, typed: str, *, limit: int = 100, folders: bool = False) -> tuple[tuple[str, ...], int]:
+        """Complete a path to the files of any of them."""
+        found = {
+            name: engine.search.complete_path(typed, limit=limit, folders=folders)
+            for name, engine in self._repositories.engines.items()
+        }
+        paths = [_joined(name, path) for name, (some, _) in found.items() for path in some]
+        return tuple(paths[:limit]), sum(total for _, total in found.values())
+
+    def _joint_searcher(self, present: Mapping[str, Standing]) -> Searcher:
+        """Return the searcher over all that is indexed, kept until one of them has something new."""
+        snapshots = {name: standing.searcher.snapshot for name, standing in present.items()}
+        with self._lock:
+            known = self._joint.snapshot if self._joint else None
+            if not isinstance(known, UnionSnapshot) or not _are_same(known.parts, snapshots):
+                meaning = next(iter(present.values())).searcher.meaning
+                self._joint = Searcher(UnionSnapshot(snapshots), ROLES, meaning, self.usage)
+            assert self._joint is not None
+            return self._joint
+
+    def usage(self) -> Mapping[str, float]:
+        """Return how much each file is used, 0 to 1; the same object until that changes."""
+        engines = self._repositories.engines
+        parts = tuple(engine.usage.ranking_scores() for engine in engines.values())
+        with self._lock:
+            known, joined = self._usage
+            is_known = len(known) == len(parts) and all(old is new for old, new in zip(known, parts, strict=True))
+            if not is_known:
+                named = zip(engines, parts, strict=True)
+                joined = {_joined(name, path): share for name, part in named for path, share in part.items()}
+                self._usage = parts, joined
+            return joined
 
     def _freshness(self, name: str, standing: Standing | None) -> str:
         if standing:
             return standing.freshness
-        engine = self.engines[name]
-        return engine.freshness if engine.is_building else NONE_YET
+        index = self._repositories.engines[name].index
+        return index.freshness if index.is_building else NONE_YET
 
-    def _not_yet(self, freshness: str) -> Answer:
-        if not any(engine.is_building for engine in self.engines.values()):
+    def _none_indexed(self, freshness: str) -> Answer:
+        if not any(engine.index.is_building for engine in self._repositories.engines.values()):
             raise NotIndexed(
                 "none of these repositories has an index yet",
                 suggestion="call index_workspace for each (at a terminal: ctx workspace update); it takes seconds",
             )
         return Answer((), "lexical", freshness, 0, "the indexes are being built: ask again in a moment", ())
 
-    def find_symbol(self, name: str, *, kind: str | None = None, path: str | None = None, limit: int = 20) -> Found:
-        """Where a name is defined in any of them, in the order of one. Raises: NotIndexed, InvalidPath."""
-        found = self._each(path, lambda engine, under: engine.find_symbol(name, kind=kind, path=under, limit=limit))
-        asked = name.replace("::", ".").replace("#", ".").strip(".").rpartition(".")[2].removesuffix("()")
-        rows = [
-            replace(row, path=_named(project, row.path)) for project, each in found.items() for row in each.definitions
-        ]
-        rows.sort(key=lambda row: (row.name != asked, row.qualified.count(".")))
-        near = tuple(dict.fromkeys(one for each in found.values() for one in each.near))
-        freshness = told({project: each.freshness for project, each in found.items()} | self.absent)
-        return Found(tuple(rows[:limit]), sum(each.total for each in found.values()), () if rows else near, freshness)
 
-    # -- texts --
+class MultiRepoTextSearch(Scanner):
+    """Exact text in all of them."""
 
-    def scan(self, query: TextQuery, **how: Any) -> Scan:
-        """Which files of any of them hold matching lines, exactly. `how` and what is raised: as `Engine.scan`."""
+    def __init__(self, repositories: Repositories) -> None:
+        self._repositories = repositories
 
-        def scanned(engine: Engine, under: str | None) -> Scan:
-            return engine.scan(replace(query, under=under or "."), **how)
+    def scan(self, query: TextQuery, **options: Any) -> Scan:
+        """Find which files of any of them have matching lines. `options` and what is raised: as `Scanner.scan`."""
 
-        scans = self._each(query.under, scanned)
+        def scan_one(engine: Engine, under: str | None) -> Scan:
+            return engine.text_search.scan(replace(query, under=under or "."), **options)
+
+        scans = self._repositories.ask_each(query.under, scan_one)
         files = [replace(file, path=_named(name, file.path)) for name, scan in scans.items() for file in scan.files]
-        silent = next(iter(scans.values()))
+        first_name, first = next(iter(scans.items()))
         return Scan(
             tuple(sorted(files, key=lambda file: file.path)),
             sum(scan.files_searched for scan in scans.values()),
-            silent.engine,
+            first.engine,
             all(scan.is_complete for scan in scans.values()),
-            _joined(*next((name, scan.under) for name, scan in scans.items())) if len(scans) == 1 else "",
-            "" if files else silent.reason,
-            "" if files else silent.next_step,
+            _joined(first_name, first.under) if len(scans) == 1 else "",
+            "" if files else first.reason,
+            "" if files else first.next_step,
         )
 
-    def grep(self, query: TextQuery, parts: Sequence[TextPart], **how: Any) -> dict[RelPath, list[TextLine]]:
-        """The matching lines of some files. `how` and what is raised: as `Engine.grep`."""
-        return self._lines(query, parts, lambda engine, asked, own: engine.grep(asked, own, **how))
+    def lines(self, query: TextQuery, parts: Sequence[TextPart], **options: Any) -> dict[RelPath, list[TextLine]]:
+        """Return the matching lines of some files. `options` and what is raised: as `Scanner.lines`."""
+        return self._lines(query, parts, lambda engine, own, some: engine.text_search.lines(own, some, **options))
 
-    def keyword_lines(self, query: TextQuery, parts: Sequence[TextPart], **how: Any) -> dict[RelPath, list[TextLine]]:
-        """The lines of some files on which each keyword stands. `how` and what is raised: as `Engine.keyword_lines`."""
-        return self._lines(query, parts, lambda engine, asked, own: engine.keyword_lines(asked, own, **how))
+    def keyword_lines(
+        self, query: TextQuery, parts: Sequence[TextPart], **options: Any
+    ) -> dict[RelPath, list[TextLine]]:
+        """Return the lines of some files with each keyword. `options` and what is raised: as `Scanner.keyword_lines`."""
+        return self._lines(
+            query, parts, lambda engine, own, some: engine.text_search.keyword_lines(own, some, **options)
+        )
 
     def _lines(
         self,
         query: TextQuery,
         parts: Sequence[TextPart],
-        look: Callable[[Engine, TextQuery, list[TextPart]], dict[RelPath, list[TextLine]]],
+        read_lines: Callable[[Engine, TextQuery, list[TextPart]], dict[RelPath, list[TextLine]]],
     ) -> dict[RelPath, list[TextLine]]:
-        """Each repository asked for its own files, in the order of `parts`."""
+        """Ask each repository for its own files; return them in the order of `parts`."""
         own: dict[str, list[TextPart]] = {}
         for part in parts:
             name, rest = _split(part.path)
             own.setdefault(name, []).append(replace(part, path=listed(rest)))
-        found = {
-            _named(name, path): lines
-            for name, wanted in own.items()
-            for path, lines in look(self.engines[name], replace(query, under=self._own(query.under)), wanted).items()
-        }
+        asked = replace(query, under=self._own_folder(query.under))
+        found: dict[RelPath, list[TextLine]] = {}
+        for name, wanted in own.items():
+            lines_of = read_lines(self._repositories.engines[name], asked, wanted)
+            found |= {_named(name, path): lines for path, lines in lines_of.items()}
         return {part.path: found.get(part.path, []) for part in parts}
 
-    def _own(self, under: str) -> str:
-        """A folder as its own repository calls it."""
+    def _own_folder(self, under: str) -> str:
+        """Return a folder as its own repository calls it."""
         name, rest = _split(under)
-        return rest if name in self.engines else under
+        return rest if name in self._repositories.engines else under
 
-    # -- files --
 
-    def read(self, path: str) -> FileText:
-        """One file. Raises: as `Engine.read`; InvalidPath for a path without the name of a repository."""
-        name, engine, rest = self._meant(path)
-        read = engine.read(rest)
-        return replace(read, path=_named(name, read.path))
+class MultiRepoSymbols(SymbolService):
+    """Definitions in all of them, and imports inside each."""
+
+    def __init__(self, repositories: Repositories) -> None:
+        self._repositories = repositories
+
+    def find(self, name: str, *, kind: str | None = None, path: str | None = None, limit: int = 20) -> Found:
+        """Find where a name is defined in any of them, in the order of one. Raises: NotIndexed, InvalidPath."""
+        found = self._repositories.ask_each(
+            path, lambda engine, under: engine.symbols.find(name, kind=kind, path=under, limit=limit)
+        )
+        last = name.replace("::", ".").replace("#", ".").strip(".").rpartition(".")[2].removesuffix("()")
+        rows = [
+            replace(row, path=_named(project, row.path)) for project, part in found.items() for row in part.definitions
+        ]
+        rows.sort(key=lambda row: (row.name != last, row.qualified.count(".")))
+        near = tuple(dict.fromkeys(name for part in found.values() for name in part.near))
+        by_name = {project: part.freshness for project, part in found.items()}
+        freshness = format_freshness(by_name | self._repositories.absent)
+        total = sum(part.total for part in found.values())
+        return Found(tuple(rows[:limit]), total, () if rows else near, freshness)
 
     def outline(self, path: str) -> FileOutline:
-        """One file's skeleton. Raises: as `Engine.outline`, `read`."""
-        name, engine, rest = self._meant(path)
-        found = engine.outline(rest)
+        """Outline one file. Raises: as `SymbolService.outline`; InvalidPath for a path without a repository."""
+        name, engine, rest = self._repositories.named_by(path)
+        found = engine.symbols.outline(rest)
         return replace(found, path=_named(name, found.path))
 
     def dependencies(self, path: str) -> tuple[RelPath, ...]:
-        """What a file imports of its own repository."""
-        name, engine, rest = self._meant(path)
-        return _all_named(name, engine.dependencies(rest))
+        """List what a file imports of its own repository."""
+        name, engine, rest = self._repositories.named_by(path)
+        return _all_named(name, engine.symbols.dependencies(rest))
 
     def importers(self, path: str) -> tuple[RelPath, ...]:
-        """What imports a file in its own repository."""
-        name, engine, rest = self._meant(path)
-        return _all_named(name, engine.importers(rest))
+        """List what imports a file in its own repository."""
+        name, engine, rest = self._repositories.named_by(path)
+        return _all_named(name, engine.symbols.importers(rest))
 
     def files_named(self, name: str) -> tuple[RelPath, ...]:
-        """The files of any whose path ends with these components."""
+        """List the files of any of them whose path ends with these components."""
+        engines = self._repositories.engines
         project, rest = _split(name)
-        asked = {project: self.engines[project]} if project in self.engines else self.engines
-        wanted = rest if project in self.engines else name
-        return tuple(path for one, engine in asked.items() for path in _all_named(one, engine.files_named(wanted)))
+        is_named = project in engines
+        asked = {project: engines[project]} if is_named else engines
+        wanted = rest if is_named else name
+        found: list[RelPath] = []
+        for repository, engine in asked.items():
+            found += _all_named(repository, engine.symbols.files_named(wanted))
+        return tuple(found)
 
-    def complete_path(self, typed: str, *, limit: int = 100) -> tuple[tuple[str, ...], int]:
-        """The files of any that a half-typed path may become."""
-        found = {name: engine.complete_path(typed, limit=limit) for name, engine in self.engines.items()}
-        paths = [_joined(name, path) for name, (some, _) in found.items() for path in some]
-        return tuple(paths[:limit]), sum(total for _, total in found.values())
 
-    def list_directory(self, path: str = ".", **how: Any) -> tuple[TreeEntry, ...]:
-        """What a folder of one of them holds. `how` and what is raised: as `Engine.list_directory`, `read`."""
-        _, engine, rest = self._meant(path)
-        return engine.list_directory(rest or ".", **how)
+class MultiRepoFiles(WorkspaceFiles):
+    """The files of all of them."""
 
-    # -- teams --
+    def __init__(self, repositories: Repositories) -> None:
+        self._repositories = repositories
+
+    def read(self, path: str, **options: Any) -> FileText:
+        """Read one file. `options` and what is raised: as `WorkspaceFiles.read`; InvalidPath without a repository."""
+        name, engine, rest = self._repositories.named_by(path)
+        read = engine.files.read(rest, **options)
+        return replace(read, path=_named(name, read.path))
+
+    def list_directory(self, path: str = ".", **options: Any) -> tuple[TreeEntry, ...]:
+        """List what a folder of one of them contains. `options` and what is raised: as `WorkspaceFiles.list_directory`."""
+        _, engine, rest = self._repositories.named_by(path)
+        return engine.files.list_directory(rest or ".", **options)
+
+
+class MultiRepoMemory:
+    """What is known of all of them."""
+
+    def __init__(self, repositories: Repositories, search: MultiRepoSearch) -> None:
+        self._repositories = repositories
+        self._search = search
 
     def team(self) -> Team:
-        """What all teams remember, and how tokens are counted; the history of each stays with its repository."""
-        teams = {name: engine.team() for name, engine in self.engines.items()}
+        """Return what all teams remember, and how tokens are counted; the history of each stays with its repository."""
+        teams = {name: engine.memory.team() for name, engine in self._repositories.engines.items()}
 
         def recall(text: str, count: int) -> Sequence[Remembered]:
             found = [
@@ -245,79 +344,50 @@ class Across:
             return sorted(found, key=lambda row: -row.score)[:count]
 
         def localise(query: Query) -> Ranked:
-            return [(hit.chunk.path, hit.score) for hit in self.search(query).hits]
+            return [(hit.chunk.path, hit.score) for hit in self._search.find(query).hits]
 
         return Team(teams[next(iter(teams))].count, None, recall, localise)
 
-    def showed(self, paths: Iterable[str]) -> None:
-        """Hits in these files were shown to somebody."""
-        for path in dict.fromkeys(paths):
-            name, rest = _split(path)
-            self.engines[name].showed([rest])
-
-    def indexed_at(self) -> str:
-        """When the one that waits longest was last indexed as a whole; empty when one never was."""
-        return min(engine.indexed_at() for engine in self.engines.values())
-
-    # -- which of them --
-
-    def _meant(self, path: str) -> tuple[str, Engine, str]:
-        """The repository that a path names, and the rest of it. Raises: InvalidPath."""
-        name, rest = _split(path)
-        if name not in self.engines:
-            raise InvalidPath(
-                f"{path[:200]!r} does not say which repository",
-                suggestion=f"write {next(iter(self.engines))}:{path[:200]}",
-            )
-        return name, self.engines[name], rest
-
-    def _each(self, path: str | None, ask: Callable[[Engine, str | None], Outcome]) -> dict[str, Outcome]:
-        """The answer of each repository that has the path, by name. Raises: what all of them raise."""
-        name, rest = _split(path or "")
-        if name in self.engines:
-            return {name: ask(self.engines[name], rest or None)}
-        answers: dict[str, Outcome] = {}
-        refusals: list[CallError] = []
-        for one, engine in self.engines.items():
-            try:
-                answers[one] = ask(engine, path)
-            except (FileNotFound, NotIndexed) as error:  # another one may have it
-                refusals.append(error)
-        if not answers:
-            raise refusals[0]
-        return answers
-
-
-class _Known:
-    """What several teams know, asked as one."""
-
-    def __init__(self, engines: Mapping[str, Engine]) -> None:
-        self._engines = engines
+    def informed(self) -> MultiRepoMemory:
+        """Return what can be searched, as `KnowledgeService.informed`."""
+        return self
 
     def search(self, sought: Sought) -> Findings:
-        """What is known about a question in any of them, best first. Raises: as `Knowledge.search`."""
-        found = {name: engine.knowledge.search(sought) for name, engine in self._engines.items()}
-        results = [replace(row, project=name) for name, each in found.items() for row in each.results]
+        """Search what is known in any of them, best first. Raises: as `Knowledge.search`."""
+        found = {name: engine.memory.informed().search(sought) for name, engine in self._repositories.engines.items()}
+        results = [replace(row, project=name) for name, part in found.items() for row in part.results]
         results.sort(key=lambda row: -row.score)
-        warnings = dict.fromkeys(one for each in found.values() for one in each.warnings)
-        engines = {each.engine for each in found.values()}
+        warnings = dict.fromkeys(warning for part in found.values() for warning in part.warnings)
+        engines = {part.engine for part in found.values()}
         return Findings(
             tuple(results[: sought.limit]),
-            sum(each.total for each in found.values()),
-            sum(each.left_out for each in found.values()),
+            sum(part.total for part in found.values()),
+            sum(part.left_out for part in found.values()),
             "hybrid" if engines == {"hybrid"} else "lexical",
             tuple(warnings),
         )
 
 
-def told(freshness: Mapping[str, str]) -> str:
-    """The freshness of each repository, those that are fresh in one word.
+def format_freshness(freshness: Mapping[str, str]) -> str:
+    """Format the freshness of each repository, those that are fresh in one word.
 
-    >>> told({"web": "fresh", "api": "fresh"}), told({"web": "fresh", "api": "2 files edited since index"})
-    ('fresh', 'api: 2 files edited since index; others fresh')
+    >>> format_freshness({"web": "fresh", "api": "fresh"})
+    'fresh'
+    >>> format_freshness({"web": "fresh", "api": "2 files edited since index"})
+    'api: 2 files edited since index; others fresh'
     """
-    others = [f"{name}: {each}" for name, each in freshness.items() if each != "fresh"]
-    return "; ".join([*others, *["others fresh"] * (0 < len(others) < len(freshness))]) or "fresh"
+    stale = [f"{name}: {text}" for name, text in freshness.items() if text != "fresh"]
+    if stale and len(stale) < len(freshness):
+        stale.append("others fresh")
+    return "; ".join(stale) or "fresh"
+
+
+def _load_from(present: Mapping[str, Standing]) -> Callable[[str], LoadedFile | None]:
+    def load(path: str) -> LoadedFile | None:
+        name, rest = _split(path)
+        return present[name].read(rest)
+
+    return load
 
 
 def _are_same(one: Mapping[str, object], other: Mapping[str, object]) -> bool:
@@ -337,7 +407,7 @@ def _all_named(name: str, paths: Iterable[str]) -> tuple[RelPath, ...]:
 
 
 def _split(path: str) -> tuple[str, str]:
-    """(repository, path in it); no repository where none is named.
+    """Return (repository, path in it); no repository where none is named.
 
     >>> _split("web:src/app.py"), _split("src/app.py")
     (('web', 'src/app.py'), ('', 'src/app.py'))

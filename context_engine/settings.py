@@ -22,8 +22,14 @@ from types import MappingProxyType
 from typing import Any
 
 from context_engine.errors import InvalidArgument
+from context_engine.repo.workspace_roots import real
 from context_engine.storage.confined_folder import ConfinedFolder, UnsafePathError
-from context_engine.storage.index_folders import readable_config_folder, user_config_folder
+from context_engine.storage.index_folders import (
+    readable_config_folder,
+    user_cache_folder,
+    user_config_folder,
+    user_data_folder,
+)
 from context_engine.text.untrusted_data import ParseError, read_yaml
 
 CONFIG_FILE = Path(".context-engine") / "config.yml"
@@ -187,6 +193,24 @@ class Settings:
         own = user_file()
         trusted = _checked_all(own, _parsed(own, _user_bytes(own))) | _from_environment(env)
         return cls(**(_checked_all(file, permitted) | trusted), ignored=ignored, unusable=unusable)
+
+    def check_folders(self, root: Path) -> None:
+        """Refuse folders of the user inside a workspace: what is read from there as ours could be the repository's.
+
+        Raises: InvalidArgument.
+        """
+        folders = {
+            "cache_folder": self.cache_folder or user_cache_folder(),
+            "data_folder": self.data_folder or user_data_folder(),
+        }
+        for name, folder in folders.items():
+            if Path(real(folder)).is_relative_to(root):
+                raise InvalidArgument(
+                    f"{name} is {folder}, inside the workspace:"
+                    " a repository could bring an index or memories of its own along",
+                    suggestion=f"Set CTX_{name.upper()} to a folder outside of {root}.",
+                    details={"setting": name, "path": str(folder)},
+                )
 
     def notes(self) -> list[tuple[str, str]]:
         """Return what of the repository's state is ignored, and the next step, for `ctx status`, `ctx doctor` and the log."""

@@ -33,7 +33,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Releases, and the code they are made of.")
     parser.add_argument("--root", default=".", help="the repository to search")
     with Engine.open(parser.parse_args().root) as engine:
-        engine.index_in_background()
+        engine.index.update_in_background()
         engine.watch()
         register_tools(server, engine, prefix="code_")
         server.run()

@@ -21,7 +21,7 @@ def export(folder: Path, root: Path | None, *, embedder: str) -> int:
     with Engine.open(resolve_root(root)) as engine:
         run_index(engine)
         report = run_with_progress(
-            lambda tell, cancel: engine.export_chunks(target, embedder=embedder, progress=tell, cancel=cancel),
+            lambda tell, cancel: engine.search.export_chunks(target, embedder=embedder, progress=tell, cancel=cancel),
             "export",
             unit="chunks",
         )

@@ -10,8 +10,9 @@ from rich.markup import escape
 
 from context_engine.cli.console import err, out, print_rows, run_index, run_with_progress
 from context_engine.cli.workspace_root import find_project, resolve_root
-from context_engine.engine import Engine, Settings
+from context_engine.engine import Engine
 from context_engine.errors import Cancelled, InvalidArgument, InvalidPath
+from context_engine.settings import Settings
 from context_engine.text.visible_text import escape_line
 from context_engine.tools.index_tools import count_reasons
 
@@ -61,7 +62,7 @@ def _embed(engine: Engine) -> int:
     """Have the model read what it has not seen; the exit code."""
     try:
         files, chunks = run_with_progress(
-            lambda tell, cancel: engine.embed(progress=tell, cancel=cancel), "embedding", unit="texts"
+            lambda tell, cancel: engine.embeddings.embed_all(progress=tell, cancel=cancel), "embedding", unit="texts"
         )
     except Cancelled:
         err.print("[yellow]interrupted[/yellow]: what was embedded is kept; ctx index --embed goes on from there")

@@ -69,7 +69,7 @@ def memory_list(
         if as_json:
             arguments = drop_unset(category=wanted.category, query=query, tags=wanted.tags, status=status)
             raise typer.Exit(print_reply(engine, "list_memories", arguments | {"limit": limit}))
-        page, now_s = engine.memories.listed(wanted), engine.now()
+        page, now_s = engine.memory.memories.listed(wanted), engine.now()
     if not page.rows:
         others = ", ".join(f"{count} {other}" for other, count in page.by_status.items() if other != status)
         hint = f"there are {others}" if others else "ctx memory add writes one"
@@ -115,7 +115,7 @@ def memory_search(
         if as_json:
             arguments = drop_unset(query=query, type=kind, module=module, limit=limit) | {"include_stale": stale}
             raise typer.Exit(print_reply(engine, "context_search", arguments))
-        found = engine.knowledge.search(Sought(query, kind, module, limit, include_stale=stale))
+        found = engine.memory.informed().search(Sought(query, kind, module, limit, include_stale=stale))
     for number, result in enumerate(found.results):
         if number:
             out.print()
@@ -146,7 +146,7 @@ def memory_show(memory: Id, root: Root = None, as_json: AsJson = False) -> None:
 
     with Engine.open(resolve_root(root)) as engine:
         entry = _find_memory(engine, memory)
-        standing = engine.memories.standings()(entry)
+        standing = engine.memory.memories.standings()(entry)
     found = entry.memory
     assert found
     if as_json:
@@ -224,7 +224,7 @@ def memory_add(
         linked_files=tuple(file or ()), supersedes=tuple(supersedes or ()), scope=scope,
     )  # fmt: skip
     with Engine.open(resolve_root(root)) as engine:
-        added = engine.memories.add(draft, on_similar=on_similar)
+        added = engine.memory.memories.add(draft, on_similar=on_similar)
     if as_json:
         row = {"id": added.id, "path": added.path, "action": added.action, "redactions": added.redactions}
         print(compact_json({"ok": True} | row | {"warnings": list(added.warnings)}))
@@ -275,7 +275,7 @@ def memory_edit(
     with Engine.open(resolve_root(root)) as engine:
         entry = _find_memory(engine, memory)
         assert entry.memory
-        updated = engine.memories.update(entry.memory.id, revision, expected_version=entry.version)
+        updated = engine.memory.memories.update(entry.memory.id, revision, expected_version=entry.version)
     changed = ", ".join(name.replace("_", " ") for name in updated.changed) or "nothing"
     out.print(f"changed: {changed}  {escape_text(updated.entry.path)}")
 
@@ -302,7 +302,7 @@ def memory_delete(memory: Id, root: Root = None, yes: Yes = False) -> None:
         if not yes and not confirm(f"Delete {found.title!r} permanently?"):
             err.print("nothing was deleted")
             raise typer.Exit(NOTHING_FOUND)
-        engine.memories.delete(found.id, expected_version=entry.version)
+        engine.memory.memories.delete(found.id, expected_version=entry.version)
     out.print(f"deleted: {escape_text(entry.path)}")
 
 
@@ -336,7 +336,7 @@ def _collect_knowledge(engine: Engine) -> bool:
 
     if not ensure_index(engine, "searched"):
         return False
-    engine.learn()
+    engine.memory.settle()
     return True
 
 
@@ -348,13 +348,13 @@ def _find_memory(engine: Engine, name: str) -> Entry:
     from context_engine.errors import InvalidArgument
     from context_engine.text.readable_names import ids_ending_with
 
-    ids = [entry.memory.id for entry in engine.memories.entries() if entry.memory]
+    ids = [entry.memory.id for entry in engine.memory.memories.entries() if entry.memory]
     found = [name] if name in ids else ids_ending_with(name, ids)
     if len(found) > 1:
         raise InvalidArgument(
             f"{len(found)} memories end with {name!r}", suggestion=f"Write more: {', '.join(found[:3])}."
         )
-    return engine.memories.get(found[0] if found else name)
+    return engine.memory.memories.get(found[0] if found else name)
 
 
 def _read_content(content: str) -> str:

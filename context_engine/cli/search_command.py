@@ -39,7 +39,7 @@ class SearchOptions:
 def search_workspace(workspace: str, asked: SearchOptions) -> int:
     """Search all repositories of a workspace together, after indexing those that have no index; the exit code."""
     from context_engine.cli.workspace_commands import build_workspace_dispatcher, index_missing, open_workspace
-    from context_engine.multi_repo import Across
+    from context_engine.multi_repo import MultiRepo
     from context_engine.tools import Call
 
     with open_workspace(workspace) as engines:
@@ -52,7 +52,7 @@ def search_workspace(workspace: str, asked: SearchOptions) -> int:
             reply = build_workspace_dispatcher(engines).call("codebase_retrieval", asked.arguments, Call()).reply
             print(reply.text)
             return int(reply.is_error)
-        answer = Across(engines).search(parse_search_arguments(asked.arguments))
+        answer = MultiRepo(engines).search.find(parse_search_arguments(asked.arguments))
     _show(answer, asked)
     return 0 if answer.hits else NOTHING_FOUND
 
@@ -66,7 +66,7 @@ def search(root: Path | None, asked: SearchOptions) -> int:
             from context_engine.cli.call_command import print_reply
 
             return print_reply(engine, "codebase_retrieval", asked.arguments)
-        answer = engine.search(parse_search_arguments(asked.arguments))
+        answer = engine.search.find(parse_search_arguments(asked.arguments))
     _show(answer, asked)
     return 0 if answer.hits else NOTHING_FOUND
 

@@ -57,7 +57,9 @@ def store_export(file: File, root: Root = None) -> None:
     target = file.expanduser().absolute()
     with Engine.open(resolve_root(root)) as engine:
         manifest = run_with_progress(
-            lambda tell, cancel: engine.export_index(target, progress=tell, cancel=cancel), "export", unit="bytes"
+            lambda tell, cancel: engine.index.export_archive(target, progress=tell, cancel=cancel),
+            "export",
+            unit="bytes",
         )
     print(
         f"wrote {manifest.files:,} files, {manifest.chunks:,} chunks, {format_size(manifest.size_bytes)} unpacked: {file}"
@@ -87,7 +89,9 @@ def store_import(file: File, root: Root = None) -> None:
     with Engine.open(workspace) as engine:
         try:
             manifest = run_with_progress(
-                lambda tell, cancel: engine.import_index(source, progress=tell, cancel=cancel), "import", unit="bytes"
+                lambda tell, cancel: engine.index.import_archive(source, progress=tell, cancel=cancel),
+                "import",
+                unit="bytes",
             )
             commit = f" at {manifest.commit[:COMMIT_CHARS]}" if manifest.commit else ""
             print_note(f"imported {manifest.files:,} files of {manifest.name}{commit}; comparing them with {workspace}")
@@ -121,7 +125,7 @@ def store_migrate(
     with Engine.open(resolve_root(root)) as engine:
         try:
             stats = run_with_progress(
-                lambda tell, cancel: engine.move_index(address, replace=replace, progress=tell, cancel=cancel),
+                lambda tell, cancel: engine.index.move_to(address, replace=replace, progress=tell, cancel=cancel),
                 "move",
                 unit="bytes",
             )
@@ -175,11 +179,11 @@ def store_check(
         try:
             if repair:
                 result = run_with_progress(
-                    lambda tell, cancel: engine.mend(progress=tell, cancel=cancel), "check", unit="bytes"
+                    lambda tell, cancel: engine.index.repair(progress=tell, cancel=cancel), "check", unit="bytes"
                 )
             else:
                 problems = run_with_progress(
-                    lambda tell, cancel: engine.problems(progress=tell, cancel=cancel), "check", unit="bytes"
+                    lambda tell, cancel: engine.index.find_problems(progress=tell, cancel=cancel), "check", unit="bytes"
                 )
                 result = RepairReport(problems=(), left=tuple(problems))
             report = run_index(engine) if result.problems else None
@@ -311,8 +315,8 @@ def store_remove(
 def _choose_address(address: str, root: Path | None) -> str:
     """Return the address that was given, else that of the settings. Raises: InvalidArgument where it is not a database."""
     from context_engine.cli.workspace_root import resolve_root
-    from context_engine.engine import Settings
     from context_engine.errors import InvalidArgument
+    from context_engine.settings import Settings
 
     chosen = address or Settings.load(resolve_root(root)).store_url
     if chosen in ("", "embedded"):

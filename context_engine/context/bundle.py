@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from context_engine.context import hints
 from context_engine.context.budget import Option, Packing, Price, Taken
@@ -21,12 +21,11 @@ from context_engine.context.gather import (
     FoundFile,
     Gathered,
     Spot,
-    Workspace,
     gathered,
     lines_of,
     stems_of,
 )
-from context_engine.context.project_knowledge import Past, Remembered, Team
+from context_engine.context.project_knowledge import Remembered, Team
 from context_engine.context.related_files import (
     IMPORTERS_MAX,
     IMPORTS_MAX,
@@ -38,9 +37,13 @@ from context_engine.context.related_files import (
     used_first,
 )
 from context_engine.context.widen import symbol_at, widened
+from context_engine.context.workspace import Workspace
 from context_engine.errors import CallError
 from context_engine.model import Definition, FileOutline, Filter, RelPath, TextQuery
 from context_engine.text.spans import LineSpan, merge_spans
+
+if TYPE_CHECKING:
+    from context_engine.history.file_history import History
 
 EXTRAS_SHARE = 0.25
 """Of the budget, for all that is no code: a question about code is answered by code."""
@@ -216,7 +219,7 @@ def _opened(files: Sequence[FoundFile], workspace: Workspace, wish: Wish) -> tup
 
 
 def _open(file: FoundFile, workspace: Workspace, wish: Wish) -> _Opened:
-    outline = workspace.outline(file.path)
+    outline = workspace.symbols.outline(file.path)
     lines = lines_of(file, workspace)
     symbols = tuple(each for _, each in outline.symbols)
     spots = tuple(shown for spot in file.spots if (shown := _as_it_is_now(spot, lines)))
@@ -322,28 +325,30 @@ def _beginning(text: str) -> str:
 
 def _external(address: str, workspace: Workspace) -> External:
     """Which files mention an address."""
-    scan = workspace.scan(TextQuery((address.rstrip("/"),)))
+    scan = workspace.text_search.scan(TextQuery((address.rstrip("/"),)))
     return External(address, tuple(file.path for file in scan.files[:MENTIONS_MAX]))
 
 
 # -- what belongs to a file -------------------------------------------------------------------------------------------
 
 
-def _related(file: _Opened, importers: Sequence[RelPath], workspace: Workspace, past: Past | None) -> Iterator[Related]:
+def _related(
+    file: _Opened, importers: Sequence[RelPath], workspace: Workspace, past: History | None
+) -> Iterator[Related]:
     """Tests, what changes with it, what it imports where it was found, what imports it."""
-    named = [other for name in sorted(partner_names(file.path)) for other in workspace.files_named(name)]
+    named = [other for name in sorted(partner_names(file.path)) for other in workspace.symbols.files_named(name)]
     yield from (Related(other, "paired by name") for other in nearest_partners(file.path, named)[:RELATED_MAX])
     partners = past.partners(file.path, support=COCHANGE_SUPPORT, confidence=COCHANGE_CONFIDENCE) if past else ()
     for each in partners[:RELATED_MAX]:
         yield Related(each.path, f"changed with it in {each.confidence:.0%} of its commits")
     text = "\n".join(spot.text for spot in file.spots)
-    imports = used_first(_asked(workspace.dependencies, file.path), text)
+    imports = used_first(_asked(workspace.symbols.dependencies, file.path), text)
     yield from (Related(other, "imported by it") for other in imports[:IMPORTS_MAX])
     yield from (Related(other, "imports it") for other in importers[:IMPORTERS_MAX])
 
 
 def _importers(file: _Opened, workspace: Workspace) -> tuple[RelPath, ...]:
-    return _asked(workspace.importers, file.path)
+    return _asked(workspace.symbols.importers, file.path)
 
 
 def _asked(question: Callable[[str], tuple[RelPath, ...]], path: str) -> tuple[RelPath, ...]:
@@ -354,7 +359,7 @@ def _asked(question: Callable[[str], tuple[RelPath, ...]], path: str) -> tuple[R
         return ()
 
 
-def _hints(opened: Sequence[_Opened], importers: Sequence[Sequence[str]], past: Past | None) -> Iterator[str]:
+def _hints(opened: Sequence[_Opened], importers: Sequence[Sequence[str]], past: History | None) -> Iterator[str]:
     """Facts, the most telling kind first."""
     for file in opened if past else ():
         for each in past.usually_with(file.path) if past else ():

@@ -12,10 +12,11 @@ from typing import Literal, NamedTuple, TypeVar
 
 from context_engine.context.clauses import clauses, objective
 from context_engine.context.commands import NAMES, READ, Command, commands
-from context_engine.context.gather import SIGNALS, Workspace
+from context_engine.context.gather import SIGNALS
 from context_engine.context.project_knowledge import REPOSITORY_WORDS, Remembered, Team
 from context_engine.context.references import mentions
 from context_engine.context.resolve_references import Reference, resolved
+from context_engine.context.workspace import Workspace
 from context_engine.errors import CallError, NotIndexed
 from context_engine.model import Filter, Hit, Query
 
@@ -186,7 +187,7 @@ def _likely(
         return [], ()
     query = Query(prompt[:QUERY_CHARS_MAX], LIKELY_MAX[mode], chosen, RELEVANCE_MIN, chunks_per_file=1)
     try:
-        hits = workspace.search(query).hits
+        hits = workspace.search.find(query).hits
     except NotIndexed as error:
         return [], (f"{error.message}: {error.suggestion}",)
     if not hits or lexical(hits[0]) < LEXICAL_MIN:
@@ -204,13 +205,13 @@ def lexical(hit: Hit) -> float:
 
 def repository_commands(workspace: Workspace) -> list[Command]:
     """The commands that the files at the top of the workspace back."""
-    entries = workspace.list_directory(".", depth=1, max_items=TOP_ITEMS_MAX, include_hidden=True)
+    entries = workspace.files.list_directory(".", depth=1, max_items=TOP_ITEMS_MAX, include_hidden=True)
     names = [each.name for each in entries if not each.is_folder and NAMES.fullmatch(each.name)]
     return commands({name: _text(name, workspace) if READ.fullmatch(name) else "" for name in names})
 
 
 def _text(name: str, workspace: Workspace) -> str:
     try:
-        return workspace.read(name).text
+        return workspace.files.read(name).text
     except CallError:
         return ""

@@ -7,16 +7,14 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import log
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
+from context_engine.context.workspace import Workspace
 from context_engine.errors import NotIndexed, TooLarge
 from context_engine.index.file_roles import role_of
 from context_engine.model import (
     Answer,
-    FileOutline,
-    FileText,
     Filter,
-    Found,
     Hit,
     Query,
     RelPath,
@@ -25,7 +23,6 @@ from context_engine.model import (
     TextLine,
     TextPart,
     TextQuery,
-    TreeEntry,
 )
 from context_engine.text.lines import split_lines
 from context_engine.text.spans import LineSpan
@@ -50,58 +47,6 @@ SIGNALS: Mapping[str, str] = {
     "importance": "structure",
 }
 """Which kind of signal an addend of a score is; every other one is lexical."""
-
-
-class Workspace(Protocol):
-    """What bundles and prompts ask of an Engine; its docstrings say what is raised."""
-
-    def search(self, query: Query) -> Answer:
-        """The places worth reading."""
-        ...
-
-    def scan(self, query: TextQuery) -> Scan:
-        """The files that hold some text."""
-        ...
-
-    def keyword_lines(
-        self, query: TextQuery, parts: Sequence[TextPart], *, chars_max: int
-    ) -> dict[RelPath, list[TextLine]]:
-        """The lines of files on which each keyword stands."""
-        ...
-
-    def outline(self, path: str) -> FileOutline:
-        """One file's skeleton."""
-        ...
-
-    def read(self, path: str) -> FileText:
-        """One file."""
-        ...
-
-    def dependencies(self, path: str) -> tuple[RelPath, ...]:
-        """What a file imports."""
-        ...
-
-    def importers(self, path: str) -> tuple[RelPath, ...]:
-        """What imports a file."""
-        ...
-
-    def files_named(self, name: str) -> tuple[RelPath, ...]:
-        """The files whose path ends with these components."""
-        ...
-
-    def find_symbol(self, name: str, *, limit: int = 20) -> Found:
-        """Where a name is defined."""
-        ...
-
-    def complete_path(self, typed: str, *, limit: int = 100) -> tuple[tuple[str, ...], int]:
-        """The files that a half-typed path may become."""
-        ...
-
-    def list_directory(
-        self, path: str = ".", *, depth: int = 2, max_items: int = 200, include_hidden: bool = False
-    ) -> tuple[TreeEntry, ...]:
-        """What a folder holds."""
-        ...
 
 
 class Spot(NamedTuple):
@@ -150,7 +95,7 @@ def gathered(asked: Asked, workspace: Workspace) -> Gathered:
     """What is found, by the index where there is one. Raises: as `Engine.search` and `Engine.scan`."""
     query = Query(asked.text, asked.files_max + NEXT_FILES, asked.filter, asked.relevance_min, chunks_per_file=1)
     try:
-        answer = workspace.search(query)
+        answer = workspace.search.find(query)
     except NotIndexed as error:
         return _by_text(asked, workspace, f"{error.message}, so only words were looked for: {error.suggestion}")
     if answer.hits or "building" not in answer.freshness:
@@ -169,7 +114,7 @@ def _by_search(asked: Asked, answer: Answer, workspace: Workspace) -> Gathered:
     hits: dict[RelPath, list[Hit]] = {path: [firsts[path]] for path in shown}
     only = Filter(include_paths=tuple(map(exactly, shown)))
     query = Query(asked.text, len(shown) * SPOTS_PER_FILE, only, chunks_per_file=SPOTS_PER_FILE)
-    for hit in workspace.search(query).hits if shown else ():
+    for hit in workspace.search.find(query).hits if shown else ():
         if hit.chunk.path in hits and hit.chunk.id != hits[hit.chunk.path][0].chunk.id:
             hits[hit.chunk.path].append(hit)
     best = answer.hits[0].score if answer.hits else 1.0
@@ -220,7 +165,7 @@ def _by_text(asked: Asked, workspace: Workspace, warning: str) -> Gathered:
     """The files that hold most of the words, the rarer a word the more it counts, and the lines that do."""
     stems = stems_of(asked.text)
     query = TextQuery(stems, includes=asked.filter.include_paths, excludes=asked.filter.exclude_paths)
-    scan = workspace.scan(query) if stems else None
+    scan = workspace.text_search.scan(query) if stems else None
     if scan is None or not scan.files:
         reason = scan.reason if scan else "the question has no word to look for"
         return Gathered((), scan.engine if scan else "none", "no index", _counted(()), (warning,), reason)
@@ -231,7 +176,7 @@ def _by_text(asked: Asked, workspace: Workspace, warning: str) -> Gathered:
     good = [file for file in ranked if worth[file.path] >= asked.relevance_min * best]
     shown = good[: asked.files_max]
     next_files = tuple(file.path for file in good[asked.files_max :][:NEXT_FILES])
-    lines = workspace.keyword_lines(query, [TextPart(file.path, 0, 40) for file in shown], chars_max=200)
+    lines = workspace.text_search.keyword_lines(query, [TextPart(file.path, 0, 40) for file in shown], chars_max=200)
     files = tuple(
         FoundFile(
             file.path, round(worth[file.path] / best, 3), _spots(lines[file.path], rarity, worth[file.path] / best)
@@ -283,7 +228,7 @@ def lines_of(file: FoundFile, workspace: Workspace) -> dict[int, str]:
     Raises: FileNotFound, BinaryFile, AccessDenied.
     """
     try:
-        return dict(enumerate(split_lines(workspace.read(file.path).text), 1))
+        return dict(enumerate(split_lines(workspace.files.read(file.path).text), 1))
     except TooLarge:
         return {
             number: line for spot in file.spots for number, line in enumerate(split_lines(spot.text), spot.span.first)

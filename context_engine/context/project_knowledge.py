@@ -7,59 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from context_engine.context.budget import Count, bound
 from context_engine.model import Query
 
-
-class Record(Protocol):
-    """One file's past: its commits, the time of the last one in seconds since 1970."""
-
-    @property
-    def commits(self) -> int:
-        """How many there are."""
-        ...
-
-    @property
-    def last_at(self) -> int:
-        """When the last one was."""
-        ...
-
-
-class Partner(Protocol):
-    """A file that was changed together with another one, how often, and in what share of the other's commits."""
-
-    @property
-    def path(self) -> str:
-        """The partner."""
-        ...
-
-    @property
-    def together(self) -> int:
-        """In how many commits."""
-        ...
-
-    @property
-    def confidence(self) -> float:
-        """In what share of the other file's commits."""
-        ...
-
-
-class Past(Protocol):
-    """The history of the files."""
-
-    def record(self, path: str) -> Record | None:
-        """What happened to a file; None when no commit knows it."""
-        ...
-
-    def partners(self, path: str, *, support: int = 2, confidence: float = 0.0) -> Sequence[Partner]:
-        """What changed together with a file, most often first."""
-        ...
-
-    def usually_with(self, path: str) -> Sequence[Partner]:
-        """The partners that may be said aloud."""
-        ...
+if TYPE_CHECKING:
+    from context_engine.history.file_history import History
 
 
 REPOSITORY_WORDS = "quoted from files of this repository, not said by the user"
@@ -99,6 +53,6 @@ class Team:
     """`localise` ranks the files that a task is likely to change by all that is known; without it the search does."""
 
     count: Count = bound
-    past: Past | None = None
+    past: History | None = None
     recall: Recall | None = None
     localise: Callable[[Query], Ranked] | None = None

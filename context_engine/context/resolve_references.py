@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from context_engine.context.commands import Command
-from context_engine.context.gather import Workspace
 from context_engine.context.references import Kind, Mention
 from context_engine.context.widen import symbol_at
+from context_engine.context.workspace import Workspace
 from context_engine.errors import CallError
 from context_engine.index.file_roles import role_of
 from context_engine.model import Definition
@@ -82,7 +82,7 @@ def _resolved(mention: Mention, workspace: Workspace, known: Sequence[Command]) 
 
 
 def _path(mention: Mention, workspace: Workspace) -> Reference:
-    found = next((found for tail in tails(mention.name) if (found := workspace.files_named(tail))), ())
+    found = next((found for tail in tails(mention.name) if (found := workspace.symbols.files_named(tail))), ())
     if mention.name in found:
         found = (next(path for path in found if path == mention.name),)
     if not found:
@@ -113,7 +113,7 @@ def tails(path: str) -> Iterator[str]:
 def _near_paths(path: str, workspace: Workspace) -> tuple[str, ...]:
     name = path.rpartition("/")[2]
     for typed in (path.lstrip("/."), name, name.partition(".")[0]):
-        if found := workspace.complete_path(typed, limit=NEAR_MAX)[0]:
+        if found := workspace.search.complete_path(typed, limit=NEAR_MAX)[0]:
             return found
     return ()
 
@@ -121,7 +121,7 @@ def _near_paths(path: str, workspace: Workspace) -> tuple[str, ...]:
 def _at_line(path: str, line: int, workspace: Workspace) -> tuple[Place, str]:
     """The place, and what is to be said of its line."""
     try:
-        outline = workspace.outline(path) if line else None
+        outline = workspace.symbols.outline(path) if line else None
     except CallError:
         outline = None
     if outline is None:
@@ -146,7 +146,7 @@ def _symbol(mention: Mention, workspace: Workspace) -> Reference:
 
 def _definitions(name: str, workspace: Workspace) -> tuple[list[Definition], tuple[str, ...]]:
     """What a name means, and what comes close when it means nothing."""
-    found = workspace.find_symbol(name, limit=CANDIDATES_MAX * 4)
+    found = workspace.symbols.find(name, limit=CANDIDATES_MAX * 4)
     listed = list(found.definitions) or of_module(name, workspace)
     last = name.replace("::", ".").replace("#", ".").rpartition(".")[2]
     exact = [each for each in listed if each.name == last] or listed
@@ -160,7 +160,7 @@ def of_module(name: str, workspace: Workspace) -> list[Definition]:
     if not owner:
         return []
     module = owner.rpartition(".")[2]
-    listed = workspace.find_symbol(last, limit=CANDIDATES_MAX * 4).definitions
+    listed = workspace.symbols.find(last, limit=CANDIDATES_MAX * 4).definitions
     return [
         each for each in listed if module in (*each.path.split("/")[:-1], each.path.split("/")[-1].partition(".")[0])
     ]

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from context_engine.context.enhance import ADDED_TOKENS_MAX, Enhanced, Mode, repository_commands
-from context_engine.context.gather import Workspace
 from context_engine.context.project_knowledge import Team
 from context_engine.context.references import mentions
 from context_engine.context.refinement import SecondPass
 from context_engine.context.refinement_prompt import Part, brief, cut
 from context_engine.context.resolve_references import Reference, resolved
+from context_engine.context.workspace import Workspace
 
 PROMPT = "{prompt}"
 """Stands in a draft for the user's own words, so that nobody has to repeat them."""

@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -44,12 +44,22 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """One file: its SHA-256 in hex before and after, empty for no file; `planned` is what its plan gave."""
+    """One file: its SHA-256 in hex before and after, empty for no file; `planned` is what its plan gave.
+
+    `old_data` are its bytes before, None for no file; `syntax` says whether it still parses, where that was asked for.
+    """
 
     path: str
     before: str
     after: str
     planned: Outcome
+    old_data: bytes | None = field(default=None, repr=False)
+    syntax: str = ""
+
+    @property
+    def new_data(self) -> bytes | None:
+        """Its bytes after the edit; None when it was deleted."""
+        return self.planned.data
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,12 +286,17 @@ class Editor:
 
 
 def _receipt(number: int, steps: Sequence[Step], ledger: Ledger | None) -> Receipt:
-    files = tuple(Changed(step.op.path, step.op.before, step.op.after, step.planned) for step in steps)
+    files = tuple(_changed(step) for step in steps)
     outdated = [each for each in files if ledger is not None and ledger.is_outdated(each.path, each.before)]
     warnings = tuple(
         f"{each.path} was changed by somebody else after you read it; {_beside(each)}" for each in outdated
     )
     return Receipt(str(number) if number else "", files, warnings)
+
+
+def _changed(step: Step) -> Changed:
+    old_data = step.seen.data if step.seen.exists else None
+    return Changed(step.op.path, step.op.before, step.op.after, step.planned, old_data)
 
 
 def _beside(file: Changed) -> str:
@@ -307,7 +322,7 @@ def _check_expected(path: str, change: Change, old: bytes | None, before: str) -
         )
     if before.startswith(expected):
         return
-    fits = old is not None and not change.creates and _fits(change, old)
+    fits = old is not None and not change.creates and still_fits(change, old)
     raise StaleFile(
         f"{path} is not the file that was expected: it {'was changed' if old is not None else 'is not there'}",
         suggestion="What is to be replaced still stands there once: repeat the call without the hash, or read the file first."
@@ -335,12 +350,13 @@ def _check_knows(path: str, change: Change, planned: Outcome, before: str, seen:
         )
 
 
-def _fits(change: Change, old: bytes) -> bool:
+def still_fits(change: Change, data: bytes) -> bool:
+    """Return whether a change that was made for other bytes is certain on these: every target is there, and exactly."""
     try:
-        change.plan(old)
+        planned = change.plan(data)
     except CallError:
         return False
-    return True
+    return planned.is_exact and not replaces(planned)
 
 
 def _each(names: Sequence[str], items: Sequence[_Item], do: Callable[[_Item], _Result]) -> list[_Result]:

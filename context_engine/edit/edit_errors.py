@@ -17,7 +17,6 @@ from context_engine.errors import (
     MultipleMatches,
     NoChange,
     NoMatch,
-    StaleFile,
     WrongEncoding,
 )
 from context_engine.text.lines import shorten_line
@@ -85,16 +84,6 @@ def unsafe(content: Content, first: int, last: int, why: str, *, suggestion: str
         f"{why} (lines {first + 1}-{last + 1})",
         suggestion=suggestion,
         details={"line": first + 1, "endLine": last + 1, "fileText": _lines(content, first, last)},
-    )
-
-
-def stale(content: Content, spot: Spot) -> StaleFile:
-    """The file changed since it was read, and the target only nearly fits."""
-    return StaleFile(
-        f"the file changed since you read it, and line {content.line_of(spot.start) + 1} fits the target only"
-        " when whitespace does not count",
-        suggestion="Read the file again and send the target as it stands there now.",
-        details=_matches(content, [spot]),
     )
 
 

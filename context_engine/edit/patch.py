@@ -49,28 +49,17 @@ class Planned:
         return diff_preview.unified(path, self.content, self.patches, lines_max)
 
 
-def plan(data: bytes, edits: Sequence[Edit], *, changed_since_read: bool = False) -> Planned:
+def plan(data: bytes, edits: Sequence[Edit]) -> Planned:
     """What a file of these bytes becomes.
 
-    `changed_since_read`: the caller read the file before it was changed, so that only exact targets are sure.
-
-    Raises: InvalidEdit, NoChange, NoMatch, MultipleMatches, AnchorFailed, FuzzyUnsafe, Conflict, StaleFile, InvalidLineRange,
+    Raises: InvalidEdit, NoChange, NoMatch, MultipleMatches, AnchorFailed, FuzzyUnsafe, Conflict, InvalidLineRange,
     WrongEncoding, BinaryFile, TooLarge. Of several edits all failures are in the details; nothing is changed by any.
     """
     content = content_of(data)
     if not edits:
         raise edit_errors.invalid("there are no edits", "Say what to replace, and with what.")
-    drafts = _drafts(content, edits, changed_since_read)
+    drafts = _drafts(content, edits)
     return _assembled(content, _in_order(drafts, len(edits)))
-
-
-def still_fits(data: bytes, edits: Sequence[Edit]) -> bool:
-    """Whether edits that were planned on other bytes would be accepted on these."""
-    try:
-        plan(data, edits, changed_since_read=True)
-    except CallError:
-        return False
-    return True
 
 
 def reverted(data: bytes, inverse: Iterable[Inverse]) -> bytes:
@@ -95,12 +84,12 @@ class Draft(NamedTuple):
     spot: Spot
 
 
-def _drafts(content: Content, edits: Sequence[Edit], changed_since_read: bool) -> list[Draft]:
+def _drafts(content: Content, edits: Sequence[Edit]) -> list[Draft]:
     drafts: list[Draft] = []
     failed: list[tuple[int, CallError]] = []
     for number, edit in enumerate(edits):
         try:
-            drafts += _drafted(content, number, edit, changed_since_read)
+            drafts += _drafted(content, number, edit)
         except CallError as error:
             failed.append((number, error))
     if failed:
@@ -108,14 +97,12 @@ def _drafts(content: Content, edits: Sequence[Edit], changed_since_read: bool) -
     return drafts
 
 
-def _drafted(content: Content, number: int, edit: Edit, changed_since_read: bool) -> Iterator[Draft]:
+def _drafted(content: Content, number: int, edit: Edit) -> Iterator[Draft]:
     """The changes of one edit; in line feeds only, until they are written."""
     folded = replace(edit, target=edit.target.replace("\r\n", "\n"), replacement=edit.replacement.replace("\r\n", "\n"))
     _check(content, folded)
     spots = located(content, folded)
     for spot in spots:
-        if spot.rung != EXACT and changed_since_read:
-            raise edit_errors.stale(content, spot)
         become = verbatim if spot.rung == EXACT else spliced
         patch = become(content, spot, folded.target, folded.replacement)
         if content.text[patch.start : patch.stop] == patch.text:

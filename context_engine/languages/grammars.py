@@ -44,7 +44,7 @@ class Grammars:
     """
 
     def __init__(self, cache_dir: str | Path) -> None:
-        self._folder = Path(cache_dir)
+        self.folder = Path(cache_dir)
         self._lock = threading.Lock()
         self._loaded: dict[str, TreeSitterLanguage | str] = {}
         self._queries: dict[tuple[str, str], Query | str] = {}
@@ -130,7 +130,7 @@ class Grammars:
 
     def _path(self, bundle: dict[str, Any], entry: dict[str, str]) -> Path:
         # The checksum's first digits keep two versions of one grammar apart in a shared folder.
-        return self._folder / bundle["platform"] / f"{entry['sha256'][:8]}-{entry['file']}"
+        return self.folder / bundle["platform"] / f"{entry['sha256'][:8]}-{entry['file']}"
 
     def _unpack(self, names: set[str]) -> None:
         bundle = _bundle()

@@ -6,8 +6,7 @@ answer waits a moment for what it lacks, then does without it and says so.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,20 +17,21 @@ from context_engine.context.tokenizer import tokenizer
 from context_engine.history.change_prediction import localised
 from context_engine.history.file_history import History
 from context_engine.index.encoder import StaticEncoder
+from context_engine.index.index_service import IndexService
 from context_engine.memory.background_refresh import Learning, Sources
 from context_engine.memory.knowledge import Knowledge
 from context_engine.memory.linked_files import LinkedFiles
 from context_engine.memory.memories import Memories
-from context_engine.memory.memory_checks import Scrub
 from context_engine.memory.memory_folder import Shelf
 from context_engine.memory.memory_index import Recall
 from context_engine.memory.memory_similarity import Embed
 from context_engine.model import Query
 from context_engine.repo.git import Git
 from context_engine.repo.paths import Root
+from context_engine.repo.workspace_files import WorkspaceFiles
 from context_engine.search.file_usage import Access
-from context_engine.search.searcher import Searcher
-from context_engine.secrets import redact
+from context_engine.search.search_service import SearchService
+from context_engine.secrets.redactor import Redactor
 from context_engine.sharing.records import Records
 from context_engine.storage.state_folder import FOLDER
 from context_engine.storage.timestamps import Now
@@ -39,70 +39,71 @@ from context_engine.storage.timestamps import Now
 if TYPE_CHECKING:  # for those who have a team
     from context_engine.sharing.shared_records import Commons
 
-USED_KEPT_S = 60.0
-"""How often is looked what is used: a ranking does not change under the hands of who asks twice."""
 MEMORIES = "memories"
-COUNTED_BY_RANKING = frozenset({"read", "fragment", "edit", "plan", "review"})
-"""What somebody chose to look at. What was merely shown is counted, too, but would lift itself by being shown."""
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What it needs of the Engine.
+class KnowledgeDependencies:
+    """What it stands on: the workspace, its index, search and files, what takes secrets out, and the folders of this user.
 
-    `files` are the indexed files with what changes when their content does; `searcher` is that of the newest snapshot, None
-    while there is none. `user_folder` holds the memories of this person; `tokenizer_file` None counts by an upper bound.
-    `scrub` takes secrets out of what is kept; `commons` is where a team has its memories in common, this person's excepted.
+    `user_folder` contains the memories of this person; without `tokenizer_file` tokens are counted by an upper bound.
+    `commons` is where a team has its memories in common, except those of this person.
     """
 
     root: Root
     git: Git
+    index: IndexService
+    files: WorkspaceFiles
+    search: SearchService
+    access: Access
+    scrubber: Redactor
+    encoder: StaticEncoder | None
     cache: Path
     workspace_cache: Path
     user_folder: Path
-    files: Callable[[], Mapping[str, bytes]]
-    read: Callable[[str], bytes | None]
-    searcher: Callable[[], Searcher | None]
-    encoder: StaticEncoder | None
     now: Now
-    counts_access: bool = True
     tokenizer_file: Path | None = None
-    scrub: Scrub = redact
     commons: Commons | None = None
 
 
-class Remembering:
+class KnowledgeService:
     """What the team of one Engine knows. Thread-safe; nothing is opened before it is needed."""
 
-    def __init__(self, world: Surroundings) -> None:
-        self._world = world
-        recall = Recall(world.workspace_cache / "recall.db")
-        records = Records(world.root.path / FOLDER, MEMORIES, commons=world.commons)
+    def __init__(self, parts: KnowledgeDependencies) -> None:
+        self._parts = parts
+        index, access = parts.index, parts.access
+        recall = Recall(parts.workspace_cache / "recall.db")
+        records = Records(parts.root.path / FOLDER, MEMORIES, commons=parts.commons)
+        own_records = Records(parts.user_folder, MEMORIES)
         shelves = {
             "project": Shelf("project", records, recall, shown=f"{FOLDER}/{MEMORIES}"),
-            "user": Shelf(
-                "user", Records(world.user_folder, MEMORIES), recall, shown=str(world.user_folder / MEMORIES)
-            ),
+            "user": Shelf("user", own_records, recall, shown=str(parts.user_folder / MEMORIES)),
         }
-        self.access = Access(world.workspace_cache / "access.db", clock=world.now, enabled=world.counts_access)
+        self.access = access
         self.memories = Memories(
-            shelves, LinkedFiles(world.root), recall, now=world.now, embed=_embed(world.encoder), scrub=world.scrub
+            shelves,
+            LinkedFiles(parts.root),
+            recall,
+            now=parts.now,
+            embed=_embed(parts.encoder),
+            scrub=parts.scrubber.redact,
         )
-        self.knowledge = Knowledge(self.memories, now=world.now, access=lambda path: self.used().get(path, 0.0))
+        self.knowledge = Knowledge(
+            self.memories, now=parts.now, access=lambda path: access.ranking_scores().get(path, 0.0)
+        )
         self._learning = Learning(
             Sources(
-                world.git,
-                world.cache / "histories",
-                world.files,
-                world.read,
-                lambda: world.searcher() is not None,
+                parts.git,
+                parts.cache / "histories",
+                files=lambda: {path: state.sha256 for path, state in index.store.files().items()},
+                read=parts.files.read_once,
+                is_indexed=lambda: index.live.snapshot() is not None,
             ),
             self.knowledge,
-            self.access,
+            access,
         )
         self._count = bound
         self._counts = False
-        self._used: tuple[float, Mapping[str, float]] = (-USED_KEPT_S, {})
 
     # -- what is known --
 
@@ -111,8 +112,8 @@ class Remembering:
 
         Raises: UnsupportedHost, InvalidArgument (a tokenizer that the settings name and nobody can read).
         """
-        if self._world.tokenizer_file is not None and not self._counts:
-            self._count, self._counts = tokenizer(self._world.tokenizer_file), True
+        if self._parts.tokenizer_file is not None and not self._counts:
+            self._count, self._counts = tokenizer(self._parts.tokenizer_file), True
         history = self._learning.history()
         return Team(self._count, history, self.knowledge.remembered, self._localise(history) if history else None)
 
@@ -127,20 +128,10 @@ class Remembering:
 
     def _localise(self, history: History) -> Callable[[Query], Ranked]:
         def ranked(query: Query) -> Ranked:
-            searcher = self._world.searcher()
+            searcher = self._parts.search.searcher()
             return [(each.path, each.score) for each in localised(searcher, query, history)] if searcher else []
 
         return ranked
-
-    # -- what is used --
-
-    def used(self) -> Mapping[str, float]:
-        """How much each file is used, 0 to 1; looked at once a minute."""
-        at, scores = self._used
-        if time.monotonic() - at >= USED_KEPT_S:
-            scores = self.access.scores(kinds=COUNTED_BY_RANKING)
-            self._used = time.monotonic(), scores
-        return scores
 
     # -- its life --
 
@@ -159,7 +150,6 @@ class Remembering:
     def clear(self) -> None:
         """Forget what is used. Memories stay."""
         self.access.clear()
-        self._used = (-USED_KEPT_S, {})
 
     def close(self) -> None:
         """Stop, and let go of files."""

@@ -1,4 +1,4 @@
-"""Which files a task changes, and why each of them: what it names, who refers to that, what belongs to it, what is likely.
+"""PURE. Which files a task changes, and why each of them: what it names, who refers to that, what belongs to it, what is likely.
 
 Every file comes with evidence that can be looked at. What search and history only make likely stands behind what is certain.
 """
@@ -9,79 +9,34 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from graphlib import TopologicalSorter
-from typing import Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 
 from context_engine.context.commands import Command
 from context_engine.context.gather import Asked as Sought
-from context_engine.context.gather import Gathered, Workspace, exactly, gathered
-from context_engine.context.project_knowledge import Partner, Team
+from context_engine.context.gather import Gathered, exactly, gathered
+from context_engine.context.project_knowledge import Team
 from context_engine.context.references import Mention, mentions
 from context_engine.context.related_files import is_test, nearest_partners, partner_names
 from context_engine.context.resolve_references import Reference, resolved
+from context_engine.context.workspace import Workspace
 from context_engine.errors import CallError, NotIndexed
 from context_engine.index.file_roles import Role, role_of
-from context_engine.model import Direction, Filter, Query, RelPath, TextLine, TextPart, TextQuery, Trace
+from context_engine.model import Filter, Query, TextPart, TextQuery
 from context_engine.plans.model import PlanEvidence
 
-
-class PlanWorkspace(Workspace, Protocol):
-    """What plans ask of an Engine beyond what prompts do."""
-
-    def trace(self, target: str, direction: Direction = "callers", *, depth: int = 1, limit: int = 100) -> Trace:
-        """Who uses a symbol, with path:line evidence."""
-        ...
-
-    def grep(
-        self, query: TextQuery, parts: Sequence[TextPart], *, context: int = 0, chars_max: int = 300
-    ) -> dict[RelPath, list[TextLine]]:
-        """The lines of some files that match."""
-        ...
-
-
-class Record(Protocol):
-    """One file's past. `recent` counts its commits, each the less the older it is."""
-
-    @property
-    def commits(self) -> int:
-        """How many there are."""
-        ...
-
-    @property
-    def recent(self) -> float:
-        """How lively it is."""
-        ...
-
-    @property
-    def authors(self) -> Sequence[tuple[str, int]]:
-        """Who committed, and how often, most first."""
-        ...
-
-
-class Past(Protocol):
-    """The history of the files."""
-
-    def record(self, path: str) -> Record | None:
-        """What happened to a file; None when no commit knows it."""
-        ...
-
-    def usually_with(self, path: str) -> Sequence[Partner]:
-        """What is nearly always changed together with a file."""
-        ...
-
-    def hot(self, limit: int) -> Sequence[object]:
-        """The files that are changed most these days."""
-        ...
+if TYPE_CHECKING:
+    from context_engine.history.file_history import History
 
 
 @dataclass(frozen=True, slots=True)
 class PlanSources:
     """All of it; a part that is missing makes a plan poorer, never impossible."""
 
-    code: PlanWorkspace
+    code: Workspace
     team: Team
-    past: Past | None = None
+    past: History | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -466,8 +421,8 @@ def bare_name(reference: Reference) -> str:
 def _find_word(name: str, sources: PlanSources) -> Iterator[AffectedFile]:
     """Every file in which a name stands as a word, with its first line."""
     query = TextQuery((rf"\b{re.escape(name)}\b",), regex=True, case_sensitive=True)
-    paths = [file.path for file in sources.code.scan(query).files]
-    lines = sources.code.grep(query, [TextPart(path, 0, 1) for path in paths], chars_max=200)
+    paths = [file.path for file in sources.code.text_search.scan(query).files]
+    lines = sources.code.text_search.lines(query, [TextPart(path, 0, 1) for path in paths], chars_max=200)
     for path in paths:
         first = lines[path][0].number if lines.get(path) else 0
         proof = PlanEvidence("reference", path, first, name, 1.0)
@@ -477,7 +432,7 @@ def _find_word(name: str, sources: PlanSources) -> Iterator[AffectedFile]:
 def _find_callers(reference: Reference, sources: PlanSources) -> Iterator[AffectedFile]:
     """The files that call it, if there are few enough to be a plan."""
     try:
-        traced = sources.code.trace(reference.resolved[0].symbol or bare_name(reference), "callers", limit=200)
+        traced = sources.code.symbols.trace(reference.resolved[0].symbol or bare_name(reference), "callers", limit=200)
     except CallError:
         return
     first = {edge.path: edge for edge in reversed(traced.edges)}
@@ -531,7 +486,7 @@ def _places(text: str, paths: Sequence[str], sources: PlanSources) -> dict[str, 
         return {}
     query = Query(text, len(paths), Filter(include_paths=tuple(map(exactly, paths))), chunks_per_file=1)
     try:
-        hits = sources.code.search(query).hits
+        hits = sources.code.search.find(query).hits
     except NotIndexed:
         return {}
     titled = ((hit, hit.chunk.title if hit.chunk.title != hit.chunk.path else "") for hit in hits)
@@ -567,7 +522,7 @@ def find_tests(path: str, sources: PlanSources) -> list[str]:
     """The tests that go by the name of a source file, nearest first."""
     if is_test(path):
         return []
-    named = (str(one) for name in sorted(partner_names(path)) for one in sources.code.files_named(name))
+    named = (str(one) for name in sorted(partner_names(path)) for one in sources.code.symbols.files_named(name))
     return nearest_partners(path, named)
 
 
@@ -577,7 +532,7 @@ def _registries(
     """Where the parts of a package are listed, in its folder or above it: a new one is missing there."""
     for each in main[:REGISTRIES_MAX] if wanted.kind == "add" and _MENTIONS_REGISTRY.search(asked.task) else ():
         try:
-            importing = [str(path) for path in sources.code.importers(each.path) if _REGISTRY.search(path)]
+            importing = [str(path) for path in sources.code.symbols.importers(each.path) if _REGISTRY.search(path)]
         except CallError:
             continue
         above = [path for path in importing if each.path.startswith(folder_of(path))]
@@ -601,7 +556,7 @@ def _docs(wanted: TaskIntent, references: Iterable[Reference], sources: PlanSour
         if each.kind != "symbol" or len(each.resolved) != 1 or len(bare_name(each)) < 4:
             continue
         query = TextQuery((rf"\b{re.escape(bare_name(each))}\b",), regex=True, case_sensitive=True)
-        found = sources.code.scan(replace(query, includes=("*.md", "*.rst", "*.adoc", "docs/**"))).files
+        found = sources.code.text_search.scan(replace(query, includes=("*.md", "*.rst", "*.adoc", "docs/**"))).files
         for file in sorted(found, key=lambda file: (-file.lines, file.path))[:DOCS_MAX]:
             if role_of(file.path, "documentation") == "docs":
                 yield AffectedFile(

@@ -20,8 +20,9 @@ from context_engine.context.fact_check import Ground as Facts
 from context_engine.context.project_knowledge import REPOSITORY_WORDS
 from context_engine.context.refinement import SecondPass
 from context_engine.context.refinement_prompt import TOKENS_MAX, Part, brief
+from context_engine.context.workspace import Workspace
 from context_engine.errors import CallError
-from context_engine.plans.changeset import PlanRequest, PlanSources, PlanWorkspace
+from context_engine.plans.changeset import PlanRequest, PlanSources
 from context_engine.plans.mermaid import draw_dependencies
 from context_engine.plans.model import Plan, PlanDiagram, PlanStep, step_numbers
 from context_engine.plans.operations import check_done_steps
@@ -197,18 +198,18 @@ def _evidence_claims(evidence: Any, created: Sequence[str]) -> tuple[Any, ...]:
     return ((evidence.path,) if evidence.path else ()), created, symbols, lines
 
 
-def repository_facts(code: PlanWorkspace, paths: WorkspacePaths) -> Facts:
+def repository_facts(code: Workspace, paths: WorkspacePaths) -> Facts:
     """What there is, for the grounding of a draft."""
 
     def text(path: str) -> str | None:
         try:
-            return code.read(path).text
+            return code.files.read(path).text
         except CallError:
             return None
 
     def has_symbol(name: str) -> bool:
         try:
-            return bool(code.find_symbol(name, limit=1).total)
+            return bool(code.symbols.find(name, limit=1).total)
         except CallError:
             return True  # without an index nobody can say that it is missing
 
@@ -217,7 +218,7 @@ def repository_facts(code: PlanWorkspace, paths: WorkspacePaths) -> Facts:
 
     def near_symbols(name: str) -> tuple[str, ...]:
         try:
-            return code.find_symbol(name, limit=1).near[:NEAR_MAX]
+            return code.symbols.find(name, limit=1).near[:NEAR_MAX]
         except CallError:
             return ()
 

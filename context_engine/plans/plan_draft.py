@@ -1,4 +1,4 @@
-"""A plan for a task, made of nothing but what the repository says: no model is asked, nothing is invented, nothing written.
+"""PURE. A plan for a task, made of nothing but what the repository says: no model is asked, nothing is invented, nothing written.
 
 What the task names is looked up; what belongs to that, and what search and history make likely, becomes steps, each with the
 places that speak for it. How sure all of it is stands in `confidence_score`, and what nobody can know becomes a question.
@@ -208,7 +208,7 @@ def _file_risks(each: AffectedFile, wanted: TaskIntent, change: ChangeSet, sourc
 def _import_risks(each: AffectedFile, wanted: TaskIntent, sources: PlanSources) -> Iterator[PlanRisk]:
     """A file that many import is an interface, whatever it is called."""
     try:
-        importers = len(sources.code.importers(each.path))
+        importers = len(sources.code.symbols.importers(each.path))
     except CallError:
         return
     if importers >= IMPORTERS_MIN:
@@ -242,7 +242,7 @@ def _churn_risks(each: AffectedFile, sources: PlanSources) -> Iterator[PlanRisk]
 
 def _lines(path: str, sources: PlanSources) -> int:
     try:
-        return sources.code.outline(path).lines
+        return sources.code.symbols.outline(path).lines
     except CallError:
         return 0
 
@@ -360,7 +360,7 @@ def _read_imports(change: ChangeSet, sources: PlanSources) -> dict[str, set[str]
     found: dict[str, set[str]] = {}
     for each in change.of("definition", "source", "reference", "migration")[:IMPORTS_READ_MAX]:
         try:
-            found[each.path] = set(map(str, sources.code.dependencies(each.path)))
+            found[each.path] = set(map(str, sources.code.symbols.dependencies(each.path)))
         except CallError:
             continue
     return found
@@ -383,7 +383,7 @@ def _new_test_path(wanted: TaskIntent, change: ChangeSet, sources: PlanSources) 
 
 def _siblings(folder: str, suffix: str, sources: PlanSources) -> list[str]:
     try:
-        entries = sources.code.list_directory(folder or ".", depth=1)
+        entries = sources.code.files.list_directory(folder or ".", depth=1)
     except CallError:
         return []
     files = [

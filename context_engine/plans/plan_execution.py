@@ -13,18 +13,19 @@ import os
 import shlex
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from difflib import unified_diff
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from context_engine.edit.align import by_lines
 from context_engine.edit.apply import Receipt
 from context_engine.edit.diff_preview import unified
+from context_engine.edit.edit_service import EditService
 from context_engine.edit.file_content import content_of
-from context_engine.edit.file_edit import Change, Outcome
+from context_engine.edit.file_edit import Change
 from context_engine.edit.model import Patch
 from context_engine.errors import CallError, ContextEngineError, InvalidArgument
 from context_engine.plans.model import Plan, PlanStep, step_numbers
@@ -55,8 +56,6 @@ REVIEWED_BYTES_MAX = 500_000
 
 Review = Callable[[str], Sequence[str]]
 """What a review objects to in a diff of the files as they are now, a sentence each."""
-Syntax = Callable[[str, bytes | None, bytes | None], str]
-"""What is to be said of a file's syntax: path, bytes before and after."""
 
 
 class VerificationCheck(NamedTuple):
@@ -69,11 +68,12 @@ class VerificationCheck(NamedTuple):
 
 
 class FileVersions(NamedTuple):
-    """A file that was changed; None: it was not there, or is gone."""
+    """A file that was changed, and what its edit says of its syntax; None: it was not there, or is gone."""
 
     path: str
     before: bytes | None
     after: bytes | None
+    syntax: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +96,8 @@ class VerificationResult:
 class ChangeVerifier:
     """Looks at changes in one workspace. `commands` are those that the user allowed."""
 
-    def __init__(self, root: Path, syntax: Syntax, commands: Sequence[str], review: Review | None = None) -> None:
+    def __init__(self, root: Path, commands: Sequence[str], review: Review | None = None) -> None:
         self._root = root
-        self._syntax = syntax
         self._commands = tuple(commands)
         self._review = review
 
@@ -108,7 +107,7 @@ class ChangeVerifier:
         """Look as far as the level goes; commands are run only when everything before them passed, and until `cancel` is set."""
         checks: list[VerificationCheck] = []
         if level != "none":
-            checks += [self._check_syntax(each) for each in files if each.after is not None]
+            checks += [_check_syntax(each) for each in files if each.after is not None]
         if level in ("lint", "tests"):
             checks += [*self._lint(files), *self._review_changes(files)]
         if level == "tests" and VerificationResult(tuple(checks)).passed:
@@ -116,13 +115,6 @@ class ChangeVerifier:
                 VerificationCheck("tests", "", None, NOT_ALLOWED)
             ]
         return VerificationResult(tuple(checks))
-
-    def _check_syntax(self, file: FileVersions) -> VerificationCheck:
-        """The parser's word. New errors fail; what no parser knows is passed over."""
-        said = self._syntax(file.path, file.before, file.after)
-        if said.startswith("new syntax error"):
-            return VerificationCheck("syntax", file.path, False, said)
-        return VerificationCheck("syntax", file.path, None if said.startswith("syntax not checked") else True, said)
 
     def _lint(self, files: Sequence[FileVersions]) -> list[VerificationCheck]:
         """What ruff finds in Python files now and did not find before, under the settings of this workspace."""
@@ -172,6 +164,14 @@ class ChangeVerifier:
         ended = f"it {ran.problem}" if ran.problem else f"it ended with {ran.exit}"
         said = tail(RedactedDocument.of(ran.out).text, TAIL_CHARS_MAX).strip()
         return VerificationCheck("tests", command, ran.exit == 0, f"{ended}\n{said}".strip())
+
+
+def _check_syntax(file: FileVersions) -> VerificationCheck:
+    """Check what the parser says. New errors fail; files without a parser are passed over."""
+    if file.syntax.startswith("new syntax error"):
+        return VerificationCheck("syntax", file.path, False, file.syntax)
+    is_known = not file.syntax.startswith("syntax not checked")
+    return VerificationCheck("syntax", file.path, True if is_known else None, file.syntax)
 
 
 def diff_file(file: FileVersions) -> str:
@@ -225,34 +225,6 @@ class FileChange:
     base_sha: str = ""
 
 
-class Files(Protocol):
-    """What an Engine does with files; its docstrings say what is raised."""
-
-    def change(self, path: str, wants: Sequence[Want], *, expected_hash: str = "") -> Change:
-        """Some edits of a file."""
-        ...
-
-    def patch(self, path: str, diff: str, *, expected_hash: str = "") -> Change:
-        """A diff of a file."""
-        ...
-
-    def rewrite(self, path: str, text: str, *, overwrite: bool = True, expected_hash: str = "") -> Change:
-        """A whole file."""
-        ...
-
-    def removal(self, path: str, *, expected_hash: str = "") -> Change:
-        """A file goes."""
-        ...
-
-    def move(self, path: str, new_path: str, change: Change | None = None) -> tuple[Change, Change]:
-        """A file goes by another name."""
-        ...
-
-    def edit(self, changes: Sequence[Change], *, dry_run: bool = False, session: str = "") -> Receipt:
-        """All of them, or none."""
-        ...
-
-
 class AppliedChange(NamedTuple):
     """One file: its SHA-256 before and after (empty: no file), lines added and removed, and the difference, secrets masked."""
 
@@ -277,29 +249,29 @@ class ExecutionResult:
     warnings: tuple[str, ...] = ()
 
 
-def prepare_change(change: FileChange, files: Files) -> tuple[Change, ...]:
+def prepare_change(change: FileChange, edits: EditService) -> tuple[Change, ...]:
     """The change as the editing engine wants it. Raises: InvalidArgument, and for a rename what reading the file raises."""
     _check(change)
     expected = change.base_sha
     match change.change_type:
         case "create":
-            return (files.rewrite(change.path, change.content or "", overwrite=False),)
+            return (edits.change_whole(change.path, change.content or "", overwrite=False),)
         case "delete":
-            return (files.removal(change.path, expected_hash=expected),)
+            return (edits.delete_file(change.path, expected_hash=expected),)
         case "rename":
-            gone, made = files.move(change.path, change.new_path, _content(change, files))
+            gone, made = edits.move_file(change.path, change.new_path, _content(change, edits))
             return replace(gone, expected_hash=expected or gone.expected_hash), made
-    inner = _content(change, files)
+    inner = _content(change, edits)
     return (inner,) if inner else ()
 
 
-def _content(change: FileChange, files: Files) -> Change | None:
+def _content(change: FileChange, edits: EditService) -> Change | None:
     """What becomes of the text of a file that is there."""
     if change.content is not None:
-        return replace(files.rewrite(change.path, change.content, expected_hash=change.base_sha), creates=False)
+        return replace(edits.change_whole(change.path, change.content, expected_hash=change.base_sha), creates=False)
     if change.diff:
-        return files.patch(change.path, change.diff, expected_hash=change.base_sha)
-    return files.change(change.path, change.wants, expected_hash=change.base_sha) if change.wants else None
+        return edits.change_by_diff(change.path, change.diff, expected_hash=change.base_sha)
+    return edits.change_parts(change.path, change.wants, expected_hash=change.base_sha) if change.wants else None
 
 
 _NEEDS = {
@@ -338,19 +310,16 @@ def _invalid_change(change: FileChange, why: str, suggestion: str) -> InvalidArg
 class PlanExecutor:
     """Carries out what others have made. Thread-safe."""
 
-    def __init__(self, files: Files, tracking: StepTracker, verifier: ChangeVerifier) -> None:
-        self._files = files
+    def __init__(self, edits: EditService, tracking: StepTracker, verifier: ChangeVerifier) -> None:
+        self._edits = edits
         self._tracking = tracking
         self._verifier = verifier
 
     def preview(self, step: PlanStep, changes: Sequence[FileChange], *, strict: bool = False) -> ExecutionResult:
-        """What the changes would make of the files; nothing is written. Raises: as `Engine.edit`, and InvalidArgument."""
-        old, planned = self._plan_edits(changes)
-        receipt = self._files.edit(planned, dry_run=True)
+        """What the changes would make of the files; nothing is written. Raises: as `EditService.apply`, and InvalidArgument."""
+        receipt = self._edits.apply(self._plan_edits(changes), dry_run=True)
         warnings = _check_declared(step, receipt, strict=strict)
-        return ExecutionResult(
-            step, _applied_changes(receipt, old), remaining=_remaining(step, receipt), warnings=warnings
-        )
+        return ExecutionResult(step, _applied_changes(receipt), remaining=_remaining(step, receipt), warnings=warnings)
 
     def apply(
         self,
@@ -373,18 +342,17 @@ class PlanExecutor:
         actor = "" if is_started else execution.steps[step.uid].actor
         others = (f"the step was begun by {actor}",) if actor not in ("", session) else ()
         try:
-            old, planned = self._plan_edits(changes)
-            receipt = self._files.edit(planned, session=session)
+            receipt = self._edits.apply(self._plan_edits(changes), session=session, check_syntax=level != "none")
         except ContextEngineError:
             if is_started:
                 with suppress(ContextEngineError):
                     self._tracking.fail(plan.id, step.uid, release=True, caller=StepCaller(actor=session))
             raise
-        files = [FileVersions(str(each.path), old[at], each.planned.data) for at, each in enumerate(receipt.files)]
+        files = [FileVersions(str(file.path), file.old_data, file.new_data, file.syntax) for file in receipt.files]
         verified = self._verifier.verify(files, level, cancel)
         made = replace(
             before,
-            applied=_applied_changes(receipt, old),
+            applied=_applied_changes(receipt),
             verified=verified,
             backup_id=receipt.undo_id,
             remaining=_remaining(step, receipt),
@@ -392,11 +360,8 @@ class PlanExecutor:
         )
         return self._complete(plan, made, session)
 
-    def _plan_edits(self, changes: Sequence[FileChange]) -> tuple[dict[int, bytes | None], list[Change]]:
-        """The changes, which remember what each file was, by their place; the memory is filled when they are planned."""
-        old: dict[int, bytes | None] = {}
-        listed = [made for change in changes for made in prepare_change(change, self._files)]
-        return old, [_remembering(each, at, old) for at, each in enumerate(listed)]
+    def _plan_edits(self, changes: Sequence[FileChange]) -> list[Change]:
+        return [planned for change in changes for planned in prepare_change(change, self._edits)]
 
     def _start(self, plan: Plan, execution: Execution, step: PlanStep, session: str) -> bool:
         """Start a step that is not in progress yet; whether that was needed."""
@@ -425,14 +390,6 @@ class PlanExecutor:
         return replace(made, completed=True)
 
 
-def _remembering(change: Change, at: int, old: dict[int, bytes | None]) -> Change:
-    def plan(data: bytes | None) -> Outcome:
-        old[at] = data
-        return change.plan(data)
-
-    return replace(change, plan=plan)
-
-
 def _check_declared(step: PlanStep, receipt: Receipt, *, strict: bool) -> tuple[str, ...]:
     """What is to be said of files that the step does not name. Raises: InvalidArgument when that is not allowed."""
     strange = [str(each.path) for each in receipt.files if each.path not in step.files]
@@ -449,10 +406,9 @@ def _remaining(step: PlanStep, receipt: Receipt) -> tuple[str, ...]:
     return tuple(sorted(step.files - {str(each.path) for each in receipt.files}))
 
 
-def _applied_changes(receipt: Receipt, old: Mapping[int, bytes | None]) -> tuple[AppliedChange, ...]:
+def _applied_changes(receipt: Receipt) -> tuple[AppliedChange, ...]:
     return tuple(
-        _applied_change(str(each.path), each.before, each.after, old[at], each.planned.data)
-        for at, each in enumerate(receipt.files)
+        _applied_change(str(file.path), file.before, file.after, file.old_data, file.new_data) for file in receipt.files
     )
 
 

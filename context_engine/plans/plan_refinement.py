@@ -8,17 +8,17 @@ here understands stays with the plan as open feedback, for whoever makes the nex
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
 
-from context_engine.context.gather import Workspace
 from context_engine.context.references import mentions
 from context_engine.context.refinement import SecondPass
 from context_engine.context.refinement_prompt import Part, brief
 from context_engine.context.resolve_references import Place, resolved
+from context_engine.context.workspace import Workspace
 from context_engine.errors import Conflict, InvalidArgument, PlanNotFound
 from context_engine.plans.model import Plan, PlanEvidence, find_step, step_numbers
 from context_engine.plans.operations import (
@@ -84,9 +84,7 @@ class Refinement:
 class PlanRefiner:
     """Changes plans of one workspace. Thread-safe."""
 
-    def __init__(
-        self, desk: PlanRepository, ground: WorkspacePaths, making: PlanFactory, code: Callable[[], Workspace]
-    ) -> None:
+    def __init__(self, desk: PlanRepository, ground: WorkspacePaths, making: PlanFactory, code: Workspace) -> None:
         self._desk = desk
         self._ground = ground
         self._making = making
@@ -172,7 +170,7 @@ class PlanRefiner:
         found: dict[str, tuple[Place, ...]] = {}
         for each in plan.questions:
             if each.answer and each.id not in known:
-                looked_up = resolved(mentions(each.answer), self._code(), ())
+                looked_up = resolved(mentions(each.answer), self._code, ())
                 found[each.id] = tuple(reference.resolved[0] for reference in looked_up if len(reference.resolved) == 1)
         places = [place for row in found.values() for place in row]
         evidence = tuple(PlanEvidence("answer", str(place.path), place.line, place.symbol) for place in places)

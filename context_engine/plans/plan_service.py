@@ -12,16 +12,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
-from context_engine.context.project_knowledge import Team
+from context_engine.context.workspace import Workspace
+from context_engine.edit.edit_service import EditService
 from context_engine.errors import ContextEngineError, FileNotFound
-from context_engine.history.file_history import History
+from context_engine.memory.knowledge_service import KnowledgeService
 from context_engine.plans.approval_service import ApprovalService
-from context_engine.plans.changeset import PlanSources, PlanWorkspace
+from context_engine.plans.changeset import PlanSources
 from context_engine.plans.plan_creation import PlanFactory
 from context_engine.plans.plan_events import PlanRules, RetryLimits
-from context_engine.plans.plan_execution import ChangeVerifier, Files, PlanExecutor, Review, parse_commands
+from context_engine.plans.plan_execution import ChangeVerifier, PlanExecutor, Review, parse_commands
 from context_engine.plans.plan_refinement import PlanRefiner
 from context_engine.plans.plan_repository import PlanRepository
 from context_engine.plans.plan_storage import PlanIndex, PlanStorage
@@ -38,24 +39,8 @@ if TYPE_CHECKING:  # for those who have a team
     from context_engine.sharing.shared_records import Commons
 
 
-class PlanEngine(PlanWorkspace, Files, Protocol):
-    """The Engine, as far as plans are made of what it knows and carried out by what it does with files."""
-
-    def team(self) -> Team:
-        """What a team knows."""
-        ...
-
-    def history(self) -> History | None:
-        """The history of the files."""
-        ...
-
-    def syntax(self, path: str, before: bytes | None, after: bytes | None) -> str:
-        """Whether a file still parses."""
-        ...
-
-
 class PlanDependencies(NamedTuple):
-    """What plans need of the Engine: the workspace, its repository, the time, and how the team wants to work.
+    """What plans stand on: the workspace, its edits, what is known of it, the time, and how the team wants to work.
 
     `flush=False` gives up on surviving a power cut; `commons` is where a team has its plans in common.
     """
@@ -63,7 +48,9 @@ class PlanDependencies(NamedTuple):
     root: Root
     git: Git
     now: Now
-    engine: PlanEngine
+    workspace: Workspace
+    edits: EditService
+    knowledge: KnowledgeService
     verify_commands: str = ""
     objections: Review | None = None
     approval_needed: bool = False
@@ -90,17 +77,16 @@ class PlanService:
         self.repository = PlanRepository(keeper, register, tree, self.paths)
         self.steps = StepTracker(keeper, self.repository.resolve_id, tree, rules)
         self.approvals = ApprovalService(keeper, register, self.repository, rules)
-        self._engine = place.engine
+        self._workspace = place.workspace
+        self._knowledge = place.knowledge
         self.factory = PlanFactory(self.sources, self.repository, self.paths)
-        self.refiner = PlanRefiner(self.repository, self.paths, self.factory, lambda: self._engine)
-        verifier = ChangeVerifier(
-            place.root.path, place.engine.syntax, parse_commands(place.verify_commands), place.objections
-        )
-        self.executor = PlanExecutor(place.engine, self.steps, verifier)
+        self.refiner = PlanRefiner(self.repository, self.paths, self.factory, place.workspace)
+        verifier = ChangeVerifier(place.root.path, parse_commands(place.verify_commands), place.objections)
+        self.executor = PlanExecutor(place.edits, self.steps, verifier)
 
     def sources(self) -> PlanSources:
         """What plans are made of, as it is at this moment."""
-        return PlanSources(self._engine, self._engine.team(), self._engine.history())
+        return PlanSources(self._workspace, self._knowledge.team(), self._knowledge.history())
 
 
 def workspace_paths(root: Root) -> WorkspacePaths:

@@ -1,4 +1,4 @@
-"""Work packets: all that somebody needs to do one step, and no token more than it may cost.
+"""PURE. Work packets: all that somebody needs to do one step, and no token more than it may cost.
 
 A packet holds the code at the places that the step rests on, each widened to the definition around it, the nearest to the
 beginning of the step first. It says what is to be true afterwards; it says nothing about how.
@@ -15,9 +15,9 @@ from typing import NamedTuple
 from context_engine.context.budget import Count
 from context_engine.context.refinement_prompt import Part
 from context_engine.context.widen import symbol_at, widened
+from context_engine.context.workspace import Workspace
 from context_engine.errors import CallError
 from context_engine.model import FileOutline
-from context_engine.plans.changeset import PlanWorkspace
 from context_engine.plans.model import Plan, PlanStep, step_numbers
 from context_engine.text.lines import count_lines as count_lines
 from context_engine.text.lines import slice_lines
@@ -74,7 +74,7 @@ class WorkPacket:
 
 
 def build_packet(
-    plan: Plan, step: PlanStep, code: PlanWorkspace, count: Count, *, tokens_max: int = TOKENS_MAX
+    plan: Plan, step: PlanStep, code: Workspace, count: Count, *, tokens_max: int = TOKENS_MAX
 ) -> WorkPacket:
     """What somebody needs for a step. A file that is gone or cannot be read is named, without its text."""
     number = step_numbers(plan)
@@ -85,7 +85,7 @@ def build_packet(
     return WorkPacket(number[step.uid], step, files, tuple(symbols)[:SYMBOLS_MAX], waits, left_out)
 
 
-def _select_files(step: PlanStep, code: PlanWorkspace, count: Count, room: int) -> tuple[tuple[PacketFile, ...], int]:
+def _select_files(step: PlanStep, code: Workspace, count: Count, room: int) -> tuple[tuple[PacketFile, ...], int]:
     """The files, as many as there is room for, and their snippets: the first place of each before the second of any."""
     names = room * HEADS_SHARE
     heads = [_file_head(path, change, step, code) for change, paths in _paths_by_change(step) for path in paths]
@@ -116,10 +116,10 @@ def _paths_by_change(step: PlanStep) -> Iterator[tuple[str, Sequence[str]]]:
     yield "delete", step.files_to_delete
 
 
-def _file_head(path: str, change: str, step: PlanStep, code: PlanWorkspace) -> PacketFile:
+def _file_head(path: str, change: str, step: PlanStep, code: Workspace) -> PacketFile:
     why = ", ".join(dict.fromkeys(each.kind for each in step.evidence if each.path == path))
     try:
-        return PacketFile(path, code.read(path).sha256, change, why, ())
+        return PacketFile(path, code.files.read(path).sha256, change, why, ())
     except CallError:
         return PacketFile(path, "", change, why, ())
 
@@ -130,10 +130,10 @@ def _round_robin(wanted: Mapping[str, Sequence[LineSpan]]) -> Iterator[tuple[str
         yield from (each for each in turn if each)
 
 
-def _relevant_spans(path: str, step: PlanStep, code: PlanWorkspace) -> list[LineSpan]:
+def _relevant_spans(path: str, step: PlanStep, code: Workspace) -> list[LineSpan]:
     """The places of a step in a file, each with what is around it."""
     try:
-        outline = code.outline(path)
+        outline = code.symbols.outline(path)
     except CallError:
         return []
     places = [
@@ -156,18 +156,18 @@ def _surrounding_span(line: int, symbol: str, outline: FileOutline) -> LineSpan:
     return LineSpan(max(1, line - CONTEXT_LINES), min(outline.lines, line + HEAD_LINES))
 
 
-def _read_snippets(path: str, spans: Sequence[LineSpan], code: PlanWorkspace) -> tuple[PacketSnippet, ...]:
+def _read_snippets(path: str, spans: Sequence[LineSpan], code: Workspace) -> tuple[PacketSnippet, ...]:
     if not spans:
         return ()
-    symbols = [each for _, each in code.outline(path).symbols]
+    symbols = [each for _, each in code.symbols.outline(path).symbols]
     return tuple(
         PacketSnippet(span, _read_span(path, span, code), symbol_at(span, symbols)) for span in merge_spans(spans)
     )
 
 
-def _read_span(path: str, span: LineSpan, code: PlanWorkspace) -> str:
+def _read_span(path: str, span: LineSpan, code: Workspace) -> str:
     try:
-        text = code.read(path).text
+        text = code.files.read(path).text
     except CallError:
         return ""
     return slice_lines(text, span.first, min(span.last, count_lines(text)))

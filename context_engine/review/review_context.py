@@ -14,7 +14,7 @@ from context_engine.languages import PathIndex
 from context_engine.review.source_versions import Source
 
 if TYPE_CHECKING:
-    from context_engine.context.project_knowledge import Partner
+    from context_engine.history.file_history import Partner
     from context_engine.review.source_versions import Parsers
 
 

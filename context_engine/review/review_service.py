@@ -14,7 +14,6 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from context_engine.errors import ContextEngineError, InvalidArgument, PreconditionFailed
@@ -48,8 +47,11 @@ from context_engine.text.diff import GIT_DIFF_BYTES_MAX, parsed
 
 if TYPE_CHECKING:
     from context_engine.history.file_history import History
+    from context_engine.index.symbol_service import SymbolService
     from context_engine.languages import Grammars, Languages
+    from context_engine.memory.knowledge_service import KnowledgeService
     from context_engine.repo.git import Git
+    from context_engine.repo.workspace_files import WorkspaceFiles
     from context_engine.sharing.shared_records import Commons
 
 HOT_SHARE = 0.1
@@ -61,50 +63,49 @@ TIED_FILES_MAX = 500
 
 
 @dataclass(frozen=True, slots=True)
-class World:
-    """What it needs of the Engine. `read` gives a file of the work tree as it is now; `history` is None while it is read.
+class ReviewDependencies:
+    """What it stands on: the workspace, its files, symbols and history, and what takes secrets out.
 
-    `programs` are analysers that the user allowed to run code of the project.
-    `state` is the folder of what lasts, `importers` names the indexed files that import one; `commons` is where a team has its
-    reviews in common.
+    `programs` are analyzers that the user allowed to run code of the project. `commons` is where a team has its reviews in
+    common.
     """
 
     root: Root
     git: Git
     languages: Languages
     grammars: Grammars
-    read: Callable[[str], bytes | None]
-    history: Callable[[], History | None]
+    files: WorkspaceFiles
+    symbols: SymbolService
+    knowledge: KnowledgeService
+    scrubber: Redactor
     programs: tuple[str, ...] = ()
-    state: Path | None = None
     now: Now = time.time
-    importers: Callable[[str], Sequence[str]] = lambda _path: ()
     commons: Commons | None = None
 
 
 class Reviewing:
     """The reviews of one Engine. Thread-safe; nothing is opened before it is needed."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self.diffs = Diffs(world.git, world.root)
-        modules = world.root.path / "node_modules"
+    def __init__(self, parts: ReviewDependencies) -> None:
+        self._parts = parts
+        self.diffs = Diffs(parts.git, parts.root)
+        modules = parts.root.path / "node_modules"
         self.bench = Bench(
             ANALYZERS,
-            frozenset(world.programs),
+            frozenset(parts.programs),
             tools=(str(modules / ".bin"),),
-            outside=str(world.root.path),
+            outside=str(parts.root.path),
             linked={modules.name: str(modules)},
         )
         self._heat: tuple[History | None, frozenset[str]] = (None, frozenset())
-        folder = world.state or world.root.path / FOLDER
-        self.store = ReviewStore(folder, world.commons.reviews() if world.commons else None)
-        self.scrubber = Redactor(folder, world.read)
-        self.parsers = Parsers(world.languages, world.grammars, self.scrubber.find)
-        presence = LivenessLock(folder, uuid.uuid4().hex + (f"@{home_id(folder)}" if world.commons else ""))
-        self.second = SecondLooks(self.store, world.now)
+        folder = parts.root.path / FOLDER
+        self.store = ReviewStore(folder, parts.commons.reviews() if parts.commons else None)
+        self.scrubber = parts.scrubber
+        self.parsers = Parsers(parts.languages, parts.grammars, self.scrubber.find)
+        presence = LivenessLock(folder, uuid.uuid4().hex + (f"@{home_id(folder)}" if parts.commons else ""))
+        self.second = SecondLooks(self.store, parts.now)
         self.sessions = Sessions(
-            self.store, presence, lambda request: opened(request, self, self.store), Pace(world.now)
+            self.store, presence, lambda request: opened(request, self, self.store), Pace(parts.now)
         )
 
     def close(self) -> None:
@@ -150,7 +151,7 @@ class Reviewing:
         """
         began = time.monotonic()
         diff = parsed(text)
-        base = self._version(self._world.git.commit(base_ref)) if base_ref else None
+        base = self._version(self._parts.git.commit(base_ref)) if base_ref else None
         texts = Texts(contexts or {}, self._in_work_tree, lambda path: _text_of(base, path))
         files = tuple(texts.of(each, self.parsers) for each in diff.files)
         is_here = not contexts and all(file.new is None or self._is_here(file) for file in files)
@@ -207,8 +208,8 @@ class Reviewing:
 
     def surroundings(self, commit: str) -> Surroundings:
         """The tree of a commit, of the stage (`:`) or of the work tree (empty)."""
-        version = Version(self._world.git, commit, below(self._world.git), self._world.read)
-        history = self._world.history()
+        version = Version(self._parts.git, commit, below(self._parts.git), self._parts.files.read_once)
+        history = self._parts.knowledge.history()
         return Surroundings(
             self.parsers,
             is_known=True,
@@ -252,7 +253,7 @@ class Reviewing:
 
     def ties(self, paths: Sequence[str]) -> Iterator[Tie]:
         """Which of these files import one another, or are usually changed together."""
-        among, history = set(paths), self._world.history()
+        among, history = set(paths), self._parts.knowledge.history()
         for path in paths if len(paths) <= TIED_FILES_MAX else ():
             yield from (Tie(path, other, IMPORT_WEIGHT) for other in self._importers(path) if other in among)
         for path in paths if history else ():
@@ -274,19 +275,19 @@ class Reviewing:
 
     def _importers(self, path: str) -> Sequence[str]:
         try:
-            return self._world.importers(path)
+            return self._parts.symbols.importers(path)
         except ContextEngineError:  # there is no index, or the work tree has no such file
             return ()
 
     def _version(self, commit: str) -> Version | None:
-        return Version(self._world.git, commit, below(self._world.git)) if commit else None
+        return Version(self._parts.git, commit, below(self._parts.git)) if commit else None
 
     # -- what lies in the workspace --
 
     def _in_work_tree(self, path: str) -> str | None:
         if is_sensitive(path) or path.startswith("/") or ".." in path.split("/"):
             return None
-        data = self._world.read(path)
+        data = self._parts.files.read_once(path)
         return None if data is None else data.decode("utf-8", "replace")
 
     def _is_here(self, file: ChangedFile) -> bool:
@@ -298,7 +299,7 @@ class Reviewing:
     def _rulebook(self, path: str) -> Rulebook:
         """The rules of the file that was named, else of the first that is there. Raises: InvalidArgument."""
         for name in (path,) if path else NAMES:
-            data = self._world.read(name)
+            data = self._parts.files.read_once(name)
             if data is not None:
                 return rulebook(name, data)
         if path:

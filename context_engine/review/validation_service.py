@@ -10,48 +10,45 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from context_engine.context.fact_check import Ground
-from context_engine.context.gather import Workspace
+from context_engine.context.workspace import Workspace
 from context_engine.errors import ContextEngineError
-from context_engine.languages import PathIndex
+from context_engine.repo.paths import Root
 from context_engine.review.source_versions import Parsers
-from context_engine.review.validation.content_validation import Scrubbed, World, validated
+from context_engine.review.validation.content_validation import World, validated
 from context_engine.review.validation.structured_content import PlanRemark
 from context_engine.review.validation.validation_request import Validated, Wanted
-from context_engine.secrets import DetectedSecret
+from context_engine.secrets.redactor import Redactor
 
 if TYPE_CHECKING:
     from context_engine.plans.plan_json import PlanFinding
-    from context_engine.plans.plan_validation import WorkspacePaths as PlanGround
     from context_engine.review.validation.remark import Severity
 
 NEAR_MAX = 3
 
 
 @dataclass(frozen=True, slots=True)
-class House:
-    """What it needs of the Engine. `find` knows the secrets of a text, `scrub` takes them out."""
+class ValidationDependencies:
+    """What it stands on: parsers, the workspace that content speaks of, and what takes secrets out."""
 
+    root: Root
     parsers: Parsers
     workspace: Workspace
-    paths: Callable[[], PathIndex]
-    find: Callable[[str, str], Sequence[DetectedSecret]]
-    scrub: Callable[[str], Scrubbed]
-    read_plan: Callable[[object], Iterator[PlanRemark]]
+    scrubber: Redactor
 
 
 class Validating:
     """Content held against what is known. Keeps nothing of it."""
 
-    def __init__(self, house: House) -> None:
-        self._house = house
+    def __init__(self, parts: ValidationDependencies) -> None:
+        self._workspace = parts.workspace
         self._world = World(
-            parsers=house.parsers,
-            find=house.find,
-            scrub=house.scrub,
-            read_plan=house.read_plan,
+            parsers=parts.parsers,
+            find=parts.scrubber.find,
+            scrub=parts.scrubber.redact,
+            read_plan=plan_reader(parts.root),
             ground=self._ground,
-            workspace=house.workspace,
-            paths=house.paths,
+            workspace=parts.workspace,
+            paths=parts.workspace.symbols.paths,
             read=self._text,
         )
 
@@ -64,26 +61,27 @@ class Validating:
         return Ground(
             has_path=lambda path: self._text(path) is not None,
             text=self._text,
-            near_paths=lambda path: self._house.workspace.complete_path(path, limit=NEAR_MAX)[0],
+            near_paths=lambda path: self._workspace.search.complete_path(path, limit=NEAR_MAX)[0],
         )
 
     def _text(self, path: str) -> str | None:
         """A file of the workspace that may be read out; None when there is none."""
         try:
-            return self._house.workspace.read(path).text
+            return self._workspace.files.read(path).text
         except ContextEngineError:
             return None
 
 
-def plan_reader(ground: Callable[[], PlanGround]) -> Callable[[object], Iterator[PlanRemark]]:
-    """What whoever knows plans says of one; `ground` are the paths it may speak of."""
+def plan_reader(root: Root) -> Callable[[object], Iterator[PlanRemark]]:
+    """Return what validates a plan of this workspace."""
 
     def read(value: object) -> Iterator[PlanRemark]:
         from context_engine.plans.plan_json import parse_plan  # 20 ms, for those who validate a plan
+        from context_engine.plans.plan_service import workspace_paths
         from context_engine.plans.plan_validation import validate_plan
 
         plan, remarks = parse_plan(value)
-        found = validate_plan(plan, ground(), remarks=remarks)
+        found = validate_plan(plan, workspace_paths(root), remarks=remarks)
         told: tuple[tuple[Severity, Sequence[PlanFinding]], ...] = (
             ("error", found.errors),
             ("warning", found.warnings),

@@ -19,7 +19,8 @@ from context_engine.index.chunk_files import FILES, ChunkRow, format_chunk_file
 from context_engine.index.chunk_folder import write_folder
 from context_engine.index.embedding_text import ChunkEmbeddingText, ChunkLocation, build_chunk_texts
 from context_engine.model import CHUNK_KINDS, Chunk, ChunkKind, Hit, Progress
-from context_engine.search.hit_reading import Read, Reader
+from context_engine.repo.workspace_files import ReadFile
+from context_engine.search.hit_reading import Reader
 from context_engine.search.rankers import View
 from context_engine.search.searcher import Place
 from context_engine.secrets.masked_text import redact_file
@@ -45,7 +46,7 @@ class ExportReport:
     size_bytes: int
 
 
-def collect_chunks(view: View, read: Read) -> ChunksByKind:
+def collect_chunks(view: View, read: ReadFile) -> ChunksByKind:
     """Every chunk that counts, by kind, in the order of paths and lines, each with the capsule that stands for it.
 
     `read` gives a file as it is now.
@@ -119,7 +120,7 @@ def _in_batches(
     return embed
 
 
-def _collect_file(view: View, read: Read, path: str, file: int) -> Iterator[tuple[Chunk, ChunkEmbeddingText]]:
+def _collect_file(view: View, read: ReadFile, path: str, file: int) -> Iterator[tuple[Chunk, ChunkEmbeddingText]]:
     """The chunks of one file: its outline, then its pieces in order."""
     source, outline = read(path), view.outline(file)
     if source is None:

@@ -42,6 +42,10 @@ FLUSH_S = 2.0
 ROWS_MAX = 50_000
 """Some files and their kinds of access, of many years; above it what was not accessed for the longest time is forgotten."""
 BUSY_MS = 5_000
+RANKING_KEPT_S = 60.0
+"""How often a ranking looks what is used: the order of hits does not change while the same question is asked twice."""
+COUNTED_BY_RANKING = frozenset({"read", "fragment", "edit", "plan", "review"})
+"""What was opened on purpose. What was only shown is counted, too, but would raise itself by being shown."""
 SCHEMA_VERSION = 1
 
 _SCHEMA = f"""
@@ -119,6 +123,7 @@ class Access:
         self._thread: threading.Thread | None = None
         self._due = threading.Event()
         self._closed = False
+        self._ranking_scores: tuple[float, Mapping[str, float]] = (-RANKING_KEPT_S, {})
 
     # -- writing --
 
@@ -159,6 +164,7 @@ class Access:
 
     def clear(self) -> None:
         """Forget everything, on the disk too."""
+        self._ranking_scores = (-RANKING_KEPT_S, {})
         with self._disk:
             self._taken()
             with self._telling():
@@ -190,6 +196,14 @@ class Access:
         for row in (each for each in self.export(paths) if each.kind in kinds):
             strengths[row.path] = strengths.get(row.path, 0.0) + row.strength
         return {path: score(strength) for path, strength in strengths.items()}
+
+    def ranking_scores(self) -> Mapping[str, float]:
+        """Return how much each file is used, 0 to 1, as rankings count it; the same object for a minute."""
+        computed_at, scores = self._ranking_scores
+        if time.monotonic() - computed_at >= RANKING_KEPT_S:
+            scores = self.scores(kinds=COUNTED_BY_RANKING)
+            self._ranking_scores = time.monotonic(), scores
+        return scores
 
     def export(self, paths: Collection[str] | None = None) -> list[Accessed]:
         """Everything that is known, by path and kind; of these files only, if given."""

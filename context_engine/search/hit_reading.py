@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Sequence
 
 from xxhash import xxh3_64_hexdigest
 
@@ -12,43 +10,24 @@ from context_engine.index.embedding_text import symbol_chain
 from context_engine.index.symbol_graph import qualified_names
 from context_engine.model import CHUNK_KINDS, Chunk, ChunkKind, Hit
 from context_engine.repo.paths import listed
+from context_engine.repo.workspace_files import LoadedFile, ReadFile
 from context_engine.search.filters import tags_of
 from context_engine.search.rankers import View
 from context_engine.search.searcher import Place
-from context_engine.secrets.masked_text import RedactedDocument, RedactedDocuments
 from context_engine.text.spans import LineSpan
 
 OUTLINE_LINES_MAX = 200
 """Symbols listed in a file's `symbols` chunk."""
 
 
-@dataclass(frozen=True)
-class Source:
-    """A file as it is now: its text in UTF-8, its size and time; `texts` remembers where its secrets are."""
-
-    data: bytes
-    size: int
-    mtime_ns: int
-    path: str = ""
-    texts: RedactedDocuments = field(default_factory=RedactedDocuments)
-
-    @cached_property
-    def shown(self) -> RedactedDocument:
-        """Its text for somebody to see."""
-        return self.texts.of(self.data, self.path)
-
-
-Read = Callable[[str], Source | None]
-
-
 class Reader:
     """Makes hits of one ranking; each file is read once."""
 
-    def __init__(self, view: View, read: Read) -> None:
+    def __init__(self, view: View, read: ReadFile) -> None:
         self._view = view
         self._snapshot = view.snapshot
         self._read = read
-        self._sources: dict[int, Source | None] = {}
+        self._sources: dict[int, LoadedFile | None] = {}
         self._columns = [
             view.snapshot.chunk_column(name) for name in ("first", "last", "start", "stop", "kind", "symbol")
         ]
@@ -116,10 +95,10 @@ class Reader:
         """The qualified name of a symbol, or the breadcrumb of headings."""
         return symbol_chain(self._view.outline(file).symbols, number) if number >= 0 else ""
 
-    def _source(self, file: int) -> Source | None:
+    def _source(self, file: int) -> LoadedFile | None:
         if file not in self._sources:
             self._sources[file] = self._read(self._snapshot.key(file))
         return self._sources[file]
 
-    def _is_stale(self, file: int, source: Source) -> bool:
+    def _is_stale(self, file: int, source: LoadedFile) -> bool:
         return source.size != self._size.item(file) or source.mtime_ns != self._mtime_ns.item(file)

@@ -1,17 +1,35 @@
-"""From a question to its answer: the hits of every kind that was asked for, how many there are, and why there are none.
+"""The search of one workspace: it ranks chunks for a query, completes names and gives an overview of the repository.
 
-What answers may be one workspace or several that are ranked together; here nobody can tell.
+answer = search.find(Query("where are passwords hashed"))
+for hit in answer.hits:
+print(hit.chunk.path, hit.chunk.span, hit.score)
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
-from context_engine.model import Answer, Filter, Hit, Query
-from context_engine.search.hit_reading import Read, Reader
+from context_engine.embedding.embedder import Choice
+from context_engine.embedding.embedder_registry import open_embedder
+from context_engine.errors import InvalidArgument, NotIndexed
+from context_engine.index.encoder import StaticEncoder
+from context_engine.index.file_roles import ROLES
+from context_engine.index.index_service import IndexService
+from context_engine.index.symbol_service import no_index
+from context_engine.model import Answer, Filter, Hit, Landmarks, Progress, Query
+from context_engine.repo.workspace_files import ReadFile, WorkspaceFiles
+from context_engine.search.chunk_export import ExportReport, collect_chunks, write_chunk_files
+from context_engine.search.file_usage import Access
+from context_engine.search.hit_reading import Reader
+from context_engine.search.name_completion import Completer
+from context_engine.search.repo_overview import landmarks
 from context_engine.search.searcher import Searcher
+from context_engine.search.semantic_scores import AnswerModel, Meaning
 
 OUTLINE_FACTOR = 0.35
 """What a file's `symbols` chunk is worth beside the file's best chunk, when both are asked for."""
@@ -21,9 +39,166 @@ class Standing(NamedTuple):
     """What ranks at this moment, how its files are read as they are now, and how true its index is to them."""
 
     searcher: Searcher
-    read: Read
+    read: ReadFile
     freshness: str
     trouble: str = ""  # why the index could not be brought up to date
+
+
+class SearchService:
+    """Searches one workspace. Thread-safe; every answer is of one snapshot."""
+
+    def __init__(
+        self,
+        index: IndexService,
+        files: WorkspaceFiles,
+        access: Access,
+        encoder: StaticEncoder | None,
+        model: AnswerModel,
+        *,
+        models_folder: Path,
+    ) -> None:
+        """`access` counts which files are used; without an `encoder` only words rank; `model` takes part in answers."""
+        self._index = index
+        self._live = index.live
+        self._files = files
+        self._access = access
+        self._model = model
+        self._meaning = None if encoder is None else Meaning(encoder.query, model)
+        self._models_folder = models_folder
+        self._lock = threading.Lock()
+        self._searcher: Searcher | None = None
+        self._completer: Completer | None = None
+
+    # -- ranking --
+
+    def find(self, query: Query) -> Answer:
+        """Find the places worth reading for a query. Filters apply before ranking.
+
+        Raises: NotIndexed when there is no index and none is being built, InvalidArgument for an empty query.
+        """
+        if not query.text.strip():
+            raise InvalidArgument("query is empty", suggestion="say what to find, in words or code")
+        standing = self.standing()
+        if standing is None:
+            return self._not_yet()
+        with self._model.answering():
+            answer = answered(standing, query)
+        self._model.wake(hit.chunk.path for hit in answer.hits)
+        return answer
+
+    def standing(self) -> Standing | None:
+        """Return what ranks now, after a look for edits; None without an index. For ranking several workspaces together."""
+        self._live.refresh()
+        searcher = self.searcher()
+        if searcher is None:
+            return None
+        return Standing(searcher, self._files.load, self._live.describe_freshness(), self._live.last_error or "")
+
+    def searcher(self) -> Searcher | None:
+        """Return the searcher of the newest snapshot, kept until another is published; None without an index."""
+        snapshot = self._live.snapshot()
+        with self._lock:
+            if snapshot is None:
+                self._searcher = None
+                return None
+            if self._searcher is None or self._searcher.snapshot is not snapshot:
+                self._searcher = Searcher(snapshot, ROLES, self._meaning, self._access.ranking_scores)
+            return self._searcher
+
+    def forget(self) -> None:
+        """Release the snapshot of an index that is about to be deleted."""
+        with self._lock:
+            self._searcher = self._completer = None
+
+    def note_shown(self, paths: Iterable[str]) -> None:
+        """Count that hits in these files were shown."""
+        for path in dict.fromkeys(paths):
+            self._access.note(path, "hit")
+
+    def _not_yet(self) -> Answer:
+        if not self._live.is_building:
+            raise NotIndexed(
+                "this workspace has no index yet",
+                suggestion="call index_workspace (at a terminal: ctx index); it takes seconds",
+                details={"last_error": self._live.last_error} if self._live.last_error else {},
+            )
+        return Answer(
+            (), "lexical", self._live.describe_freshness(), 0, "the index is being built: ask again in a moment", ()
+        )
+
+    # -- finding the way --
+
+    def overview(self) -> Landmarks:
+        """Return the languages, folders, entry points and central files of the index. Raises: NotIndexed."""
+        self._live.refresh()
+        searcher = self.searcher()
+        if searcher is None:
+            raise no_index()
+        return landmarks(searcher.snapshot, ROLES, self._live.describe_freshness())
+
+    def complete_path(self, typed: str, *, limit: int = 100, folders: bool = False) -> tuple[tuple[str, ...], int]:
+        """Complete a path to indexed files (and folders), best first, with their number; none without an index."""
+        completer = self._newest_completer()
+        found, total = completer.paths(typed, limit, folders=folders) if completer else ([], 0)
+        return tuple(found), total
+
+    def complete_symbol(self, typed: str, *, limit: int = 100) -> tuple[tuple[str, ...], int]:
+        """Complete a name, or a member after `Owner.`, with the number of candidates; none without an index."""
+        completer = self._newest_completer()
+        found, total = completer.symbols(typed, limit) if completer else ([], 0)
+        return tuple(found), total
+
+    def _newest_completer(self) -> Completer | None:
+        """Return the completer of the newest snapshot. It looks at no file: completing must be immediate."""
+        snapshot = self._live.snapshot()
+        with self._lock:
+            if snapshot is None:
+                self._completer = None
+            elif self._completer is None or self._completer.snapshot is not snapshot:
+                self._completer = Completer(snapshot)
+            return self._completer
+
+    # -- what is indexed --
+
+    def language_counts(self) -> dict[str, int]:
+        """Count the indexed files by language, most first."""
+        snapshot = self._live.snapshot()
+        if snapshot is None:
+            return {}
+        codes = snapshot.file_column("language")[snapshot.file_alive].tolist()
+        return {snapshot.languages[code]: count for code, count in Counter(codes).most_common()}
+
+    def tags(self) -> dict[str, int]:
+        """Count the chunks of each tag, most first."""
+        searcher = self.searcher()
+        return searcher.masks.counts() if searcher else {}
+
+    def export_chunks(
+        self,
+        folder: Path,
+        *,
+        embedder: str = "static",
+        progress: Callable[[Progress], None] | None = None,
+        cancel: threading.Event | None = None,
+    ) -> ExportReport:
+        """Write the index as chunk files, with vectors of `static` or `minilm`, or with `none`.
+
+        What changed since it was indexed is left out.
+
+        Raises: NotIndexed, Cancelled (nothing is written), InvalidPath (no folder), DiskFull, AccessFailed, and
+        UnsupportedHost, EmbedderUnusable when the embedder is not here.
+        """
+        searcher = self.searcher()
+        if searcher is None:
+            raise no_index()
+        opened = open_embedder(Choice(embedder, models_folder=self._models_folder))
+        chunks = collect_chunks(searcher.view, self._files.load)
+        stamp = self._index.indexed_at()
+        try:
+            return write_chunk_files(chunks, folder, stamp=stamp, embedder=opened, progress=progress, cancel=cancel)
+        finally:
+            if opened is not None:
+                opened.close()
 
 
 def answered(standing: Standing, query: Query) -> Answer:

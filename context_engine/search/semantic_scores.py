@@ -8,7 +8,8 @@ the greatest, was tried and changes nothing (docs/decisions/0017).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -49,6 +50,21 @@ class Model(Protocol):
 
     def near(self, view: View, text: str, ranked: Ranked, allowed: Mask | None) -> Near | None:
         """What it says; None while it cannot be asked."""
+
+
+class AnswerModel:
+    """A model that takes part in answers and is told about them; this one has nothing to say."""
+
+    def near(self, view: View, text: str, ranked: Ranked, allowed: Mask | None) -> Near | None:  # noqa: ARG002
+        """Return what it says, as `Model.near`."""
+        return None
+
+    def answering(self) -> AbstractContextManager[object]:
+        """Enter this around an answer: work in the background waits meanwhile."""
+        return nullcontext()
+
+    def wake(self, paths: Iterable[str] = ()) -> None:
+        """Look for what has no vector yet, these files first: they were just shown or indexed."""
 
 
 @dataclass(frozen=True, slots=True)

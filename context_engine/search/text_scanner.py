@@ -105,7 +105,7 @@ class Scanner:
         parts: Sequence[TextPart],
         *,
         context: int = 0,
-        chars_max: int,
+        chars_max: int = 300,
         cancel: threading.Event | None = None,
     ) -> dict[RelPath, list[TextLine]]:
         """The lines of some matches with `context` lines on either side, each line once. Raises: as `scan`."""

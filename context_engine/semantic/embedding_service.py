@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -19,18 +19,22 @@ from context_engine.embedding.embedder import Choice
 from context_engine.embedding.embedder_registry import open_embedder
 from context_engine.errors import Cancelled, EmbedderUnusable
 from context_engine.index.encoder import StaticEncoder
+from context_engine.index.live_index import LiveIndex
 from context_engine.index.snapshot import Snapshot
+from context_engine.index.symbol_service import no_index
 from context_engine.languages import Languages
 from context_engine.model import EmbeddingStatus, Progress
+from context_engine.repo.workspace_files import WorkspaceFiles
 from context_engine.search.rankers import View
-from context_engine.search.semantic_scores import Mask, Meaning, Near, Ranked
+from context_engine.search.semantic_scores import AnswerModel, Mask, Near, Ranked
 from context_engine.semantic import served_model
-from context_engine.semantic.embedding_backfill import Filled, Filler, Read, Texts, space_of
+from context_engine.semantic.embedding_backfill import Filled, Filler, Texts, space_of
 from context_engine.semantic.missing_vectors import CHUNKS
 from context_engine.semantic.reranker import Refiner
 from context_engine.semantic.vector_store import VectorStore
 from context_engine.semantic.vector_sync import Exchange
 from context_engine.sharing.remote_vectors import vector_depot
+from context_engine.sharing.team_store import TeamStore
 
 NO_MODEL = frozenset({"none", "static"})
 OPEN_WAIT_S = 30.0
@@ -69,67 +73,42 @@ class Chosen:
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
-    """Where a team meets: the address of its database, this repository's name there, whether we share what is made here."""
+class EmbeddingDependencies:
+    """What a model needs around it: folders, the environment, the index, the files as they are now, and the team's store.
 
-    address: str = ""
-    repository: str = ""
-    shares: bool = False
-
-    def exchange(self) -> Exchange:
-        """What goes between this machine and the team; nothing where there is none."""
-        if not self.is_there:
-            return Exchange()
-        return Exchange(lambda: vector_depot(self.address), self.repository, shares=self.shares)
-
-    @property
-    def is_there(self) -> bool:
-        """Whether there is a team to share with."""
-        return self.address not in ("", "embedded") and bool(self.repository)
-
-    def problems(self, *, repair: bool = False) -> list[str]:
-        """What is wrong with the vectors on the database, in words; a `repair` drops it, and who shares gives it anew.
-
-        Raises: StoreUnavailable, StoreUnusable.
-        """
-        if not self.is_there:
-            return []
-        with closing(vector_depot(self.address)) as depot:
-            return depot.check(self.repository, repair=repair)
-
-
-@dataclass(frozen=True, slots=True)
-class World:
-    """What it needs of the Engine: where files lie, what is indexed, and the files as they are now.
-
-    `read` gives a file for an answer, `read_once` the same without keeping it for the next; `hold` says when to stand back.
+    `cache` is that of the user, `workspace_cache` that of this workspace.
     """
 
     cache: Path
     workspace_cache: Path
     env: Mapping[str, str]
-    snapshot: Callable[[], Snapshot | None]
-    read: Read
-    read_once: Read
+    live: LiveIndex
+    files: WorkspaceFiles
     languages: Languages
-    hold: Callable[[], bool]
-    team: Shared = Shared()
+    team: TeamStore
+
+    def exchange(self) -> Exchange:
+        """Return what passes vectors between this machine and the team; it passes nothing where there is no team."""
+        team = self.team
+        if not team.is_configured:
+            return Exchange()
+        return Exchange(lambda: vector_depot(team.address), team.repository, shares=team.shares)
 
 
-class Embeddings:
+class Embeddings(AnswerModel):
     """The vectors of one Engine. Thread-safe; nothing is opened, and no model asked, before it is needed."""
 
-    def __init__(self, chosen: Chosen, world: World) -> None:
+    def __init__(self, chosen: Chosen, encoder: StaticEncoder | None, parts: EmbeddingDependencies) -> None:
+        """`encoder` makes the static vectors of the index; None where the user wants words alone."""
         self._chosen = chosen
-        self._world = world
+        self._parts = parts
         self._lock = threading.Lock()
         self._old: _Thinker | None = None
         self._new: _Thinker | None = None
         self._takes_part = False
         self._begin: threading.Timer | None = None
         self._fills = False
-        self.encoder = None if chosen.provider == "none" else StaticEncoder()
-        self.meaning = None if self.encoder is None else Meaning(self.encoder.query, self)
+        self.encoder = encoder
 
     # -- a model takes part --
 
@@ -141,10 +120,10 @@ class Embeddings:
             if self._takes_part or self._chosen.provider in NO_MODEL:
                 return
             self._takes_part = True
-            self._new = self._new or _Thinker(self._chosen, self._world)
+            self._new = self._new or _Thinker(self._chosen, self._parts)
             before = self._served_before()
             if before is not None:
-                self._old = _Thinker(before, self._world)
+                self._old = _Thinker(before, self._parts)
             self._begin = threading.Timer(after_s, self._begun)
             self._begin.daemon = True
             self._begin.start()
@@ -174,7 +153,7 @@ class Embeddings:
         what is to be shared cannot be; Cancelled.
         """
         self.start()
-        thinker, snapshot = self._new, self._world.snapshot()
+        thinker, snapshot = self._new, self._parts.live.snapshot()
         if thinker is None or snapshot is None:
             return None
         if not thinker.timely.ready(time.monotonic() + OPEN_WAIT_S):
@@ -185,7 +164,7 @@ class Embeddings:
         thinker.exchange.ask_anew()
         thinker.filler.wake()
         while True:
-            snapshot = self._world.snapshot() or snapshot
+            snapshot = self._parts.live.snapshot() or snapshot
             filled = thinker.filler.progress(snapshot)
             if filled is not None and progress is not None:
                 done = filled.cards + filled.chunks
@@ -200,6 +179,24 @@ class Embeddings:
                 raise Cancelled(
                     "embedding was cancelled", suggestion="what was embedded is kept; run it again to go on"
                 )
+
+    def embed_all(
+        self, *, progress: Callable[[Progress], None] | None = None, cancel: threading.Event | None = None
+    ) -> tuple[int, int]:
+        """Embed with the chosen model all that it has not seen; return how many files and chunks have their vectors.
+
+        Raises: NotIndexed, EmbedderUnusable (no model is chosen, or it cannot be used), Cancelled (what was made is kept);
+        StoreUnavailable, StoreUnusable and DiskFull when a team is to have them and cannot.
+        """
+        if self._parts.live.snapshot() is None:
+            raise no_index()
+        filled = self.fill(progress, cancel)
+        if filled is None:
+            raise EmbedderUnusable(
+                f"the embedder {self._chosen.provider} has no model to run",
+                suggestion="set CTX_EMBEDDER to auto, or to one of `ctx models list`",
+            )
+        return filled.cards, filled.chunks
 
     # -- the rest --
 
@@ -222,7 +219,7 @@ class Embeddings:
     def _looked_at(self) -> _Thinker:
         """The model that was chosen, opened if that can be done at once: a status says what it finds."""
         with self._lock:
-            self._new = thinker = self._new or _Thinker(self._chosen, self._world)
+            self._new = thinker = self._new or _Thinker(self._chosen, self._parts)
         if thinker.timely.identity is None and not thinker.timely.suggestion:
             thinker.timely.opened(time.monotonic() + STATUS_WAIT_S)
         return thinker
@@ -252,13 +249,13 @@ class Embeddings:
             old, self._old = self._old, None
             if self._new is not None and not self._new.is_noted:
                 self._new.is_noted = True
-                served_model.note(self._world.workspace_cache, asdict(self._chosen))
+                served_model.note(self._parts.workspace_cache, asdict(self._chosen))
         if old is not None:
             threading.Thread(target=old.close, name="ctx-old-model", daemon=True).start()
 
     def _served_before(self) -> Chosen | None:
         """The model that was complete here before, when it is another one; its key is looked up anew."""
-        stated = served_model.noted(self._world.workspace_cache)
+        stated = served_model.noted(self._parts.workspace_cache)
         try:
             before = replace(Chosen(**stated), bytes_max=self._chosen.bytes_max)
         except TypeError:  # written by another version
@@ -269,25 +266,25 @@ class Embeddings:
 class _Thinker:
     """One model: its embedder, its vectors, who fills them and who asks them."""
 
-    def __init__(self, chosen: Chosen, world: World) -> None:
-        models_folder = world.cache / "models"
-        self._folder = world.cache / "vectors"
+    def __init__(self, chosen: Chosen, parts: EmbeddingDependencies) -> None:
+        models_folder = parts.cache / "models"
+        self._folder = parts.cache / "vectors"
         self._bytes_max = chosen.bytes_max
         self._lock = threading.Lock()
         self._store: VectorStore | None = None
         self.is_noted = False
-        self.timely = Timely(lambda: open_embedder(chosen.choice(world.env, models_folder)))
-        self.exchange = world.team.exchange()
+        self.timely = Timely(lambda: open_embedder(chosen.choice(parts.env, models_folder)))
+        self.exchange = parts.exchange()
         self.filler = Filler(
             self.timely,
             vectors=self.vectors,
-            snapshot=world.snapshot,
-            read=world.read_once,
-            languages=world.languages,
-            hold=world.hold,
+            snapshot=parts.live.snapshot,
+            read=parts.files.read_once,
+            languages=parts.languages,
+            hold=lambda: parts.live.is_building,
             exchange=self.exchange,
         )
-        texts = Texts(world.read, world.languages)
+        texts = Texts(parts.files.read_kept, parts.languages)
         self.refiner = Refiner(
             self.timely,
             self.vectors,

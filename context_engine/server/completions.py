@@ -48,8 +48,8 @@ def _find_names(engine: Engine, kind: Completes, typed: str) -> tuple[Sequence[s
     if kind == "names":
         kind = "places" if "/" in typed else "symbols"
     if kind == "symbols":
-        return engine.complete_symbol(typed, limit=VALUES_MAX)
-    return engine.complete_path(typed, limit=VALUES_MAX, folders=kind == "places")
+        return engine.search.complete_symbol(typed, limit=VALUES_MAX)
+    return engine.search.complete_path(typed, limit=VALUES_MAX, folders=kind == "places")
 
 
 def _completion_kind(params: types.CompleteRequestParams, projects: Sequence[str]) -> Completes:

@@ -47,7 +47,7 @@ from context_engine.tools.truncate import compact_json, count_fitting, format_co
 
 if TYPE_CHECKING:
     from context_engine.engine import Engine
-    from context_engine.multi_repo import Across
+    from context_engine.multi_repo import MultiRepo
     from context_engine.search.served_chunks import ServedChunks
     from context_engine.settings import Settings
 
@@ -153,7 +153,7 @@ class ToolDispatcher:
         self._pace = RateLimiter({grant.name: grant.per_minute}, burst_minutes=1)
         self._engine = engine
         self._names = project_names
-        self._across: Across | None = None
+        self._across: MultiRepo | None = None
         self._limits = limits
         self._mask = redact
         self._chunks = chunks
@@ -221,7 +221,7 @@ class ToolDispatcher:
                 self._limits = self._limits_from_settings(engine.settings)
         return engine
 
-    def _target_of(self, asked: ResolvedCall) -> Engine | Across:
+    def _target_of(self, asked: ResolvedCall) -> Engine | MultiRepo:
         """What a call is put to: the project it names, or all of them where it names none and can be asked of several."""
         names = self._names() if asked.tool.name in MULTI_PROJECT_TOOLS and asked.project in ("", EVERY_PROJECT) else ()
         if len(names) < 2:
@@ -232,9 +232,9 @@ class ToolDispatcher:
             return engine
         return self._open_together(names)
 
-    def _open_together(self, names: Sequence[str]) -> Across:
+    def _open_together(self, names: Sequence[str]) -> MultiRepo:
         """The projects asked as one; those that do not open are told in its answers. Raises: when none of them opens."""
-        from context_engine.multi_repo import Across
+        from context_engine.multi_repo import MultiRepo
 
         engines: dict[str, Engine] = {}
         closed: dict[str, ContextEngineError] = {}
@@ -248,7 +248,7 @@ class ToolDispatcher:
         absent = {name: f"not open: {error.message}" for name, error in closed.items()}
         with self._lock:
             if self._across is None or (self._across.engines, self._across.absent) != (engines, absent):
-                self._across = Across(engines, absent)
+                self._across = MultiRepo(engines, absent)
             return self._across
 
     def _limits_from_settings(self, settings: Settings) -> RateLimiter:

@@ -260,8 +260,8 @@ def _readiness_response(projects: Projects, shutdown: ShutdownCoordinator) -> Re
 
 def _describe_store_problem(engine: Engine) -> str:
     """What is to be said of the store that a project shares with others: nothing when it answers."""
-    has_index = engine.has_index()  # asks the store, which then knows its problem
-    if not engine.store_problem:
+    has_index = engine.index.is_available()  # asks the store, which then knows its problem
+    if not engine.index.store_problem:
         return ""
     return STORE_KEPT if has_index else STORE_AWAY
 

@@ -76,9 +76,9 @@ class ProjectLoader:
 
             engine = Engine.open(self.root, settings=_isolated_settings(self.root) if self._apart else None)
             if self._follow:
-                engine.index_in_background()  # before any call sees the Engine: it then answers "being built"
-                engine.start_model(READ_AFTER_S)
-                engine.start_learning(READ_AFTER_S)
+                engine.index.update_in_background()  # before any call sees the Engine: it then answers "being built"
+                engine.embeddings.start(READ_AFTER_S)
+                engine.memory.start(READ_AFTER_S)
         except ContextEngineError as error:
             self._fail(error)
         except Exception as error:  # noqa: BLE001 - a thread has no caller; the next call hears of it

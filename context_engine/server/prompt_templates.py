@@ -305,7 +305,7 @@ PROMPTS: tuple[PromptTemplate, ...] = (
 def _describe_overview(engine: Engine, calls: CallFormatter) -> Iterator[str]:
     """Size, languages, folders, entry points and central files, a line each."""
     try:
-        known = engine.landmarks()
+        known = engine.search.overview()
     except NotIndexed:
         yield _describe_missing_index(engine, calls)
         return
@@ -322,12 +322,12 @@ def _describe_overview(engine: Engine, calls: CallFormatter) -> Iterator[str]:
 def _describe_places(engine: Engine, what: str, calls: CallFormatter) -> Iterator[str]:
     """Where a symbol is defined; for anything else, and for a symbol that is not, what a search finds."""
     try:
-        found = engine.find_symbol(what, limit=PLACES_MAX) if len(what.split()) == 1 and "/" not in what else None
+        found = engine.symbols.find(what, limit=PLACES_MAX) if len(what.split()) == 1 and "/" not in what else None
         if found and found.definitions:
             rows = [(each.path, each.span.first, each.span.last, each.qualified) for each in found.definitions]
             yield "\n".join([f"Defined here, says the index ({found.freshness}):", *_format_places(rows)])
             return
-        answer = engine.search(Query(what, limit=PLACES_MAX, chunks_per_file=1))
+        answer = engine.search.find(Query(what, limit=PLACES_MAX, chunks_per_file=1))
     except NotIndexed:
         yield _describe_missing_index(engine, calls)
         return

@@ -133,7 +133,7 @@ def _read_file(dispatcher: ToolDispatcher, path: str, project: str) -> ResourceC
     if "read_file" in dispatcher.selection.exclude:
         raise AccessDenied("files are not read out: read_file is switched off with --exclude-tools")
     with collect_redactions():
-        read = dispatcher.engine(project).read(path)
+        read = dispatcher.engine(project).files.read(path)
         return ResourceContent(mime_type(read.language), dispatcher.redact(read.text, SENDER))
 
 

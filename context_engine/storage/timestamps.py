@@ -38,6 +38,15 @@ def format_timestamp(at: float) -> str:
     )
 
 
+def format_utc(at: float) -> str:
+    """Format a moment as text, to the second.
+
+    >>> format_utc(0.5)
+    '1970-01-01T00:00:00Z'
+    """
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def parse_timestamp(text: str) -> float | None:
     """The moment that a text names; a day is its beginning, and without a zone it is UTC. None when it is none."""
     try:

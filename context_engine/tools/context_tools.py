@@ -74,7 +74,7 @@ def get_context_for_prompt(
     if len(query.strip()) < QUERY_CHARS_MIN:
         raise argument_error("query", f"has fewer than {QUERY_CHARS_MIN} characters", "Say the task in a few words.")
     began = time.perf_counter()
-    chars_max, count = engine.settings.result_chars_max, engine.team().count
+    chars_max, count = engine.settings.result_chars_max, engine.memory.team().count
     write = render_bundle_json if format == "json" else render_bundle_markdown
     told = ReplyMeta(
         shorten_line(query, 0, int(token_budget * QUERY_SHARE * CHARS_PER_TOKEN)), token_budget, token_budget, MS_MAX
@@ -97,8 +97,8 @@ def get_context_for_prompt(
         external_sources,
         (step.fact,) if step else (),
     )
-    best = bundle(wish, engine, engine.team(), excess)
-    engine.showed(file.path for file in best.files)
+    best = bundle(wish, engine, engine.memory.team(), excess)
+    engine.search.note_shown(file.path for file in best.files)
     tokens = count(redact(write(best, told)).text)
     ms = min(MS_MAX, round((time.perf_counter() - began) * 1_000))
     return Reply(write(best, told._replace(tokens=tokens, ms=ms)))
@@ -120,7 +120,7 @@ def enhance_prompt(
     Your words stay as they are; with nothing to add the prompt comes back unchanged.
     """
     chosen = Filter(include_paths=include_paths, exclude_paths=exclude_paths)
-    made = enhanced(prompt, mode, chosen, engine, engine.team())
+    made = enhanced(prompt, mode, chosen, engine, engine.memory.team())
     reply: dict[str, Any] = {
         "enhanced_prompt": made.text,
         "original": prompt,
@@ -187,7 +187,7 @@ def _reference(reference: Reference) -> dict[str, Any]:
 
 def _of_draft(draft: str, made: Enhanced, mode: Mode, engine: "Engine") -> dict[str, Any]:
     """What became of somebody's own version: it stands, or comes back with the reasons."""
-    own = reworded(draft, made, mode, engine, engine.team())
+    own = reworded(draft, made, mode, engine, engine.memory.team())
     used = {"meta": {"assist_used": "none" if own.objections else "host"}, "warnings": own.warnings}
     if own.objections:
         return {"rejected": [each._asdict() for each in own.objections]} | used
@@ -198,7 +198,7 @@ def _of_second_pass(made: Enhanced, mode: Mode, assist: str, engine: "Engine", c
     """What a model made of the facts, or the next step for the agent."""
 
     def own(draft: str) -> Reworded:
-        return reworded(draft, made, mode, engine, engine.team())
+        return reworded(draft, made, mode, engine, engine.memory.team())
 
     climbed = engine.ladder.climb(
         wanted(made, mode), assist, check=lambda draft: own(draft).problem, cancel=call.cancel

@@ -4,7 +4,6 @@ A reply is short, since its reader knows what he sent: where the changes are now
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -63,7 +62,9 @@ def edit_file(
     """Edit files, all or none: replace each target, which must be unique or narrowed down."""
     asked = _collect_edits(path, edits, files, expected_hash)
     changes = [
-        engine.change(each.path, each.wants, expected_hash=each.expected_hash, labels_are_text=labels_are_text)
+        engine.edits.change_parts(
+            each.path, each.wants, expected_hash=each.expected_hash, labels_are_text=labels_are_text
+        )
         for each in asked
     ]
     receipt, syntax = _apply_changes(engine, call, changes, dry_run=dry_run)
@@ -83,7 +84,7 @@ def write_file(
     labels_are_text: Annotated[bool, BooleanArg("Labels of masked secrets in the new text are meant as text.")] = False,
 ) -> Reply:
     """Write a whole file, new or old; edit_file changes parts."""
-    change = engine.rewrite(
+    change = engine.edits.change_whole(
         path, content, overwrite=overwrite, expected_hash=expected_hash, labels_are_text=labels_are_text
     )
     receipt, syntax = _apply_changes(engine, call, [change])
@@ -108,7 +109,7 @@ def safe_replace(
     """Replace one text in a file by another, safely, as JSON: only where exactly one place is meant, else refused."""
     fields = {"target": old_content, "replace": new_content, "expected_matches": expected_matches, **(anchor or {})}
     want = build_edit(fields | {"fuzzy": fuzzy_match or Fuzzy()})
-    change = engine.change(file_path, [want], expected_hash=expected_hash)
+    change = engine.edits.change_parts(file_path, [want], expected_hash=expected_hash)
     receipt, syntax = _apply_changes(engine, call, [change], dry_run=dry_run)
     return Reply(compact_json(_replace_row(receipt, syntax[0], dry_run=dry_run)))
 
@@ -124,10 +125,10 @@ def undo_edit(
 ) -> Reply:
     """Undo your last edits, newest first, or redo them; also after a restart. Refuses where a file changed since."""
     if list:
-        return Reply(_history(engine.edits(HISTORY_MAX)))
+        return Reply(_history(engine.edits.history(HISTORY_MAX)))
     if undo_id and steps > 1:
         raise InvalidArgument("undo_id names one edit, steps means several", suggestion="Send one of them.")
-    turn, verb = (engine.redo, "done again") if redo else (engine.undo, "undone")
+    turn, verb = (engine.edits.redo, "done again") if redo else (engine.edits.undo, "undone")
     return Reply("\n".join(_run_turns(verb, lambda: turn(undo_id, session=call.session), steps)))
 
 
@@ -159,23 +160,8 @@ def _apply_changes(
     engine: "Engine", call: Call, changes: Sequence["Change"], *, dry_run: bool = False
 ) -> "tuple[Receipt, list[str]]":
     """Make the changes; with the receipt comes of each file whether it still parses."""
-    old, changes = _remembering(changes)
-    receipt = engine.edit(changes, dry_run=dry_run, session=call.session)
-    return receipt, [engine.syntax(each.path, old[at], each.planned.data) for at, each in enumerate(receipt.files)]
-
-
-def _remembering(changes: Sequence["Change"]) -> "tuple[dict[int, bytes | None], list[Change]]":
-    """Changes that remember what each file was before, by their place; the memory is filled when they are planned."""
-    old: dict[int, bytes | None] = {}
-
-    def remembering(at: int, change: "Change") -> "Change":
-        def plan(data: bytes | None) -> Any:
-            old[at] = data
-            return change.plan(data)
-
-        return replace(change, plan=plan)
-
-    return old, [remembering(at, change) for at, change in enumerate(changes)]
+    receipt = engine.edits.apply(changes, dry_run=dry_run, session=call.session, check_syntax=True)
+    return receipt, [file.syntax for file in receipt.files]
 
 
 # -- edit_file and write_file -----------------------------------------------------------------------------------------

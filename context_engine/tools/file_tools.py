@@ -41,12 +41,12 @@ def read_file(
     Over 1 MB: its outline. include_deps adds the project files it imports, whole or as signatures.
     """
     try:
-        read = engine.read(path, first=start_line, last=end_line)
+        read = engine.files.read(path, first=start_line, last=end_line)
     except TooLarge as error:
         return _too_large(engine, path, error)
-    engine.saw(read.path, read.sha256, session=call.session)
-    imported: Sequence[str] = engine.dependencies(path) if include_deps and max_depth else ()
-    notes = _problems(engine.outline(path)) if include_deps and max_depth else []
+    engine.edits.note_read(read.path, read.sha256, session=call.session)
+    imported: Sequence[str] = engine.symbols.dependencies(path) if include_deps and max_depth else ()
+    notes = _problems(engine.symbols.outline(path)) if include_deps and max_depth else []
     if (format or ("json" if include_deps else "text")) == "text":
         return Reply(_file_text(engine, read, imported, notes))
     return Reply(_file_json(engine, read, imported, notes))
@@ -66,7 +66,7 @@ def list_directory(
 
     Folders that were cut short say how many items they hold back.
     """
-    entries = engine.list_directory(path or ".", depth=depth, max_items=max_items, include_hidden=include_hidden)
+    entries = engine.files.list_directory(path or ".", depth=depth, max_items=max_items, include_hidden=include_hidden)
     if not entries:
         return Reply(
             f"{escape_line(path)} · empty (ignored{'' if include_hidden else ' and hidden'} files are not listed)"
@@ -194,7 +194,7 @@ def _note_unlisted(left: int) -> list[str]:
 def _too_large(engine: "Engine", path: str, error: TooLarge) -> Reply:
     """The skeleton of a file that is over the limit, and how to read it."""
     try:
-        skeleton = format_outline(engine.outline(path), engine.settings.result_chars_max - NOTE_CHARS)
+        skeleton = format_outline(engine.symbols.outline(path), engine.settings.result_chars_max - NOTE_CHARS)
     except CallError:
         raise error from None  # not even an outline: the limit is what the caller must hear of
     return Reply(f"{skeleton}\n{error.message}; read parts of it with start_line and end_line.")

@@ -77,7 +77,7 @@ def read_fragment(
         return Reply(_outlines(engine, names, max_tokens))
     files, refused = _open_files(engine, names, with_symbols=bool(symbols))
     for each in files:
-        engine.saw(each.read.path, each.read.sha256, session=call.session, kind="fragment")
+        engine.edits.note_read(each.read.path, each.read.sha256, session=call.session, kind="fragment")
     places, missing = _find_places(
         engine, call, files, {"lines": lines, "symbol": symbols, "pattern": patterns, "keyword": keywords}
     )
@@ -101,11 +101,11 @@ def read_regions(
 
     An answer that was cut names nextLine, the line to ask for next.
     """
-    read = engine.read(file_path, first=1)
+    read = engine.files.read(file_path, first=1)
     lines = split_lines(read.text)
     if wrong := [each for each in regions if not 1 <= each.first <= min(each.last, len(lines))]:
         raise _no_such_lines(read, wrong[0])
-    engine.saw(read.path, read.sha256, session=call.session, kind="fragment")
+    engine.edits.note_read(read.path, read.sha256, session=call.session, kind="fragment")
     groups = group_spans(regions, context=context_lines, last_line=len(lines))
     room = engine.settings.result_chars_max - NOTE_CHARS - len(read.path)
     kept, next_line = within(
@@ -147,8 +147,8 @@ def _open_files(engine: "Engine", names: Iterable[str], *, with_symbols: bool) -
     refused: list[ContextEngineError] = []
     for name in names:
         try:
-            read = engine.read(name, first=1)
-            symbols = tuple(each for _, each in engine.outline(name).symbols) if with_symbols else ()
+            read = engine.files.read(name, first=1)
+            symbols = tuple(each for _, each in engine.symbols.outline(name).symbols) if with_symbols else ()
         except ContextEngineError as error:  # one file that cannot be read must not hide the others
             refused.append(error)
         else:
@@ -198,7 +198,9 @@ def _symbols(files: Sequence[_FragmentFile], word: str) -> list[Place]:
 def _matches(engine: "Engine", call: Call, files: Sequence[_FragmentFile], pattern: str) -> list[Place]:
     """All files in one pass, by the engine of search_files: no pattern of a caller runs in this process."""
     parts = [TextPart(file.read.path, 0, MATCHES_MAX) for file in files]
-    found = engine.grep(TextQuery((pattern,), regex=True), parts, context=0, chars_max=1, cancel=call.cancel)
+    found = engine.text_search.lines(
+        TextQuery((pattern,), regex=True), parts, context=0, chars_max=1, cancel=call.cancel
+    )
     return [
         Place("pattern", pattern, number, LineSpan(each.number, each.number), each.column)
         for number, file in enumerate(files)
@@ -303,7 +305,7 @@ def _outlines(engine: "Engine", names: Sequence[str], max_tokens: int | None) ->
     files, refused = [], []
     for name in names:
         try:
-            files.append(engine.outline(name))
+            files.append(engine.symbols.outline(name))
         except ContextEngineError as error:  # one file that cannot be read must not hide the others
             refused.append(error)
     if not files:

@@ -71,7 +71,7 @@ def fit_dependencies(
 def _content(engine: "Engine", name: Dependency) -> Dependency:
     """A file whole, or why it cannot be read."""
     try:
-        return Dependency(name.path, "content", engine.read(name.path).text)
+        return Dependency(name.path, "content", engine.files.read(name.path).text)
     except ContextEngineError as error:
         return Dependency(name.path, "omitted", error.message)
 
@@ -90,7 +90,7 @@ def _signatures(engine: "Engine", name: Dependency, share: int) -> Dependency:
     if share < SIGNATURES_CHARS_MIN:
         return name
     try:
-        outline = engine.outline(name.path)
+        outline = engine.symbols.outline(name.path)
     except ContextEngineError as error:  # gone since it was read
         return Dependency(name.path, "omitted", error.message)
     chars_max = min(SIGNATURES_CHARS_MAX, share * WRITTEN_PER_CENT // 100 - HEAD_CHARS)

@@ -68,7 +68,7 @@ def clear_index(
     if not confirm:
         raise NotConfirmed("clear_index deletes the index", suggestion="Call it again with confirm: true.")
     return Reply(
-        compact_json({"cleared": True, "freed_bytes": engine.clear(), "next": "index_workspace builds it anew"})
+        compact_json({"cleared": True, "freed_bytes": engine.clear_index(), "next": "index_workspace builds it anew"})
     )
 
 
@@ -95,7 +95,7 @@ def _run_index(engine: "Engine", call: Call, *, path: str | None = None, force: 
     until = time.monotonic() + BUSY_PATIENCE_S
     while True:
         try:
-            return engine.index(path=path, force=force, progress=call.progress, cancel=call.cancel)
+            return engine.index.update(path=path, force=force, progress=call.progress, cancel=call.cancel)
         except StorageBusy:
             if time.monotonic() > until:
                 raise
@@ -186,7 +186,7 @@ def _next(status: "Status") -> str:
 
 
 def _start_in_background(engine: "Engine", *, force: bool) -> Reply:
-    started = engine.index_in_background(force=force)
+    started = engine.index.update_in_background(force=force)
     row: Mapping[str, Any] = {"started": started, "next": "index_status shows how far it is"}
     return Reply(compact_json(row if started else {**row, "reason": "an indexing run is already under way"}))
 

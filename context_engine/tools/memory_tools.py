@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.context.project_knowledge import REPOSITORY_WORDS
 from context_engine.memory.memory_requests import (
@@ -29,29 +29,10 @@ from context_engine.tools.tool import Call, Reply, tool
 from context_engine.tools.truncate import compact_json, cut_to_size, drop_empty, take_fitting_rows
 
 if TYPE_CHECKING:
-    from context_engine.memory.knowledge import Knowledge, Known, Result
-    from context_engine.memory.memories import Memories, Similar
+    from context_engine.engine import Engine
+    from context_engine.memory.knowledge import Known, Result
+    from context_engine.memory.memories import Similar
     from context_engine.memory.memory_listing import Row
-    from context_engine.settings import Settings
-
-
-class Remembers(Protocol):
-    """What these tools ask of the Engine."""
-
-    @property
-    def settings(self) -> "Settings":
-        """Where the limit of a reply stands."""
-        ...
-
-    @property
-    def memories(self) -> "Memories":
-        """What was written down."""
-        ...
-
-    @property
-    def knowledge(self) -> "Knowledge":
-        """That, and what the repository tells itself."""
-        ...
 
 
 EXCERPT_CHARS = 240
@@ -75,7 +56,7 @@ LinkedFiles = TextListArg("Files it speaks of: when they change, it is stale.")
     ),
 )
 def add_memory(
-    engine: "Remembers",
+    engine: "Engine",
     call: Call,  # noqa: ARG001 - every tool takes it
     content: Annotated[str, Content],
     category: Annotated[str, TextArg("preferences, decisions or facts.", 1, 60)],
@@ -116,7 +97,7 @@ def add_memory(
         supersedes=supersedes,
         scope=scope,
     )
-    added = engine.memories.add(draft, on_similar=on_similar, dry_run=dry_run)
+    added = engine.memory.memories.add(draft, on_similar=on_similar, dry_run=dry_run)
     told = {
         "similar": [_similar(each) for each in added.similar],
         "possible_conflicts": [_similar(each) for each in added.conflicts],
@@ -129,7 +110,7 @@ def add_memory(
 
 @tool(touches="nothing", rare=("linked_file", "sort", "full"))
 def list_memories(
-    engine: "Remembers",
+    engine: "Engine",
     call: Call,  # noqa: ARG001 - every tool takes it
     category: Annotated[str, TextArg("Only this one.")] = "",
     query: Annotated[str, TextArg("Only what these words find.")] = "",
@@ -146,7 +127,7 @@ def list_memories(
     Search by words and meaning with query.
     """
     wanted = Wanted(category.strip().lower(), query, tags, status, linked_file, sort, limit, cursor)
-    listed = engine.memories.listed(wanted)
+    listed = engine.memory.memories.listed(wanted)
     rows = [_memory_row(row, full=full) for row in listed.rows]
     shown = take_fitting_rows(rows, chars_max=engine.settings.result_chars_max)
     told = {
@@ -162,7 +143,7 @@ def list_memories(
     touches="records", rare=("category", "subtype", "priority", "evidence", "owner", "expires_at", "expected_version")
 )
 def update_memory(
-    engine: "Remembers",
+    engine: "Engine",
     call: Call,  # noqa: ARG001 - every tool takes it
     id: Annotated[str, TextArg("Its id.", 1, 100)],  # noqa: A002 - the word of the replies
     content: Annotated[str | None, Content] = None,
@@ -192,20 +173,20 @@ def update_memory(
         linked_files=linked_files,
         still_true=still_true,
     )
-    updated = engine.memories.update(id, revision, expected_version=expected_version)
+    updated = engine.memory.memories.update(id, revision, expected_version=expected_version)
     told = {"ok": True, "id": id, "path": updated.entry.path, "changed": list(updated.changed)}
     return Reply(compact_json(told | {"version": updated.entry.version, "redactions": updated.redactions}))
 
 
 @tool(touches="records", destructive=True, rare=("expected_version",))
 def delete_memory(
-    engine: "Remembers",
+    engine: "Engine",
     call: Call,  # noqa: ARG001 - every tool takes it
     id: Annotated[str, TextArg("Its id.", 1, 100)],  # noqa: A002 - the word of the replies
     expected_version: Annotated[str, TextArg("As listed; refused if it changed since.", 0, 40)] = "",
 ) -> Reply:
     """Delete a memory for good; the reply holds what it said. What it superseded holds again."""
-    deleted = engine.memories.delete(id, expected_version=expected_version)
+    deleted = engine.memory.memories.delete(id, expected_version=expected_version)
     held = deleted.memory
     told = {"title": held.title, "category": held.category, "content": held.content} if held else {}
     return Reply(compact_json({"ok": True, "id": id, "deleted": deleted.path} | told))
@@ -213,7 +194,7 @@ def delete_memory(
 
 @tool(touches="nothing", instead="grep_codebase", rare=("include_stale", "min_score"))
 def context_search(
-    engine: "Remembers",
+    engine: "Engine",
     call: Call,  # noqa: ARG001 - every tool takes it
     query: Annotated[str, TextArg("What to find out, 3 to 500 characters.", 1, QUERY_CHARS[1])],
     type: Annotated[str, ChoiceArg("Only these.", TYPES)] = "all",  # noqa: A002 - the seed's word
@@ -227,7 +208,7 @@ def context_search(
     Ask it before changing something, to learn why it is as it is.
     """
     began = time.perf_counter()
-    found = engine.knowledge.search(Sought(query, type, module, limit, include_stale, min_score))
+    found = engine.memory.informed().search(Sought(query, type, module, limit, include_stale, min_score))
     shown = take_fitting_rows([_result(each) for each in found.results], chars_max=engine.settings.result_chars_max)
     took_ms = round((time.perf_counter() - began) * 1000)
     told = {

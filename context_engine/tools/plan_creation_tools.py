@@ -420,7 +420,9 @@ def _changes_by_model(
         return (), Climbed()
     from context_engine.plans.work_packets import STEP_TASK, step_prompt_parts
 
-    made = build_packet(stand.plan, _target_step(stand, number), engine.plans.sources().code, engine.team().count)
+    made = build_packet(
+        stand.plan, _target_step(stand, number), engine.plans.sources().code, engine.memory.team().count
+    )
     arguments: dict[str, Any] = {"plan_id": stand.plan.id, "step_number": number}
     kinds = FileChanges("").fields()
     schema = {"type": "object", "required": ["changes"], "properties": {"changes": kinds}}

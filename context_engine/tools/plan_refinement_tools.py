@@ -282,9 +282,9 @@ def _find_modules(engine: "Engine", plan: "Plan") -> tuple[dict[str, list[int]],
     pairs: list[tuple[str, str]] = []
     warnings: list[str] = []
     for path in sorted(path for path in plan.files if engine.plans.paths.has_path(path)):
-        pairs += [(path, str(other)) for other in engine.dependencies(path)]
+        pairs += [(path, str(other)) for other in engine.symbols.dependencies(path)]
         try:
-            pairs += [(str(other), path) for other in engine.importers(path)]
+            pairs += [(str(other), path) for other in engine.symbols.importers(path)]
         except NotIndexed:
             warnings = ["there is no index yet: who imports these files is not shown"]
     return touched, [(module(one), module(other)) for one, other in pairs], warnings

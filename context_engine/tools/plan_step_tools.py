@@ -7,11 +7,11 @@ from context_engine.tools.file_tools import SHA_CHARS
 from context_engine.tools.truncate import compact_json, cut_to_size, drop_empty
 
 if TYPE_CHECKING:
+    from context_engine.engine import Engine
     from context_engine.plans.changeset import PlanSources
     from context_engine.plans.model import Plan, PlanStep
     from context_engine.plans.plan_events import Execution
     from context_engine.plans.work_packets import PacketFile, WorkPacket
-    from context_engine.tools.plan_tools import PlanToolsEngine
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from context_engine.plans.plan_diff import Diffstat
     from context_engine.plans.plan_events import Execution
     from context_engine.plans.step_tracking import StepUpdate
-    from context_engine.tools.plan_tools import PlanToolsEngine
 
 
 FIELDS_TOKENS = 200
@@ -64,14 +63,14 @@ ROLLBACK = "apply_changes answers with backup_id: undo_edit with undo_id set to 
 
 
 def packet_rows(
-    engine: "PlanToolsEngine", plan: "Plan", execution: "Execution", steps: "Iterable[PlanStep]"
+    engine: "Engine", plan: "Plan", execution: "Execution", steps: "Iterable[PlanStep]"
 ) -> list[dict[str, Any]]:
     """A packet for each of these steps."""
     sources = engine.plans.sources()
     rows = []
     for step in steps:
         row, shown = _fit_packet(plan, execution, step, sources)
-        engine.showed(shown)
+        engine.search.note_shown(shown)
         rows.append(row)
     return rows
 
@@ -140,7 +139,7 @@ RARE = ("step_uid", "expected_seq", "actor", "idempotency_key")
 
 @tool(touches="records", rare=("note", "expires_in_hours", "ask_user"))
 def request_approval(
-    engine: "PlanToolsEngine",
+    engine: "Engine",
     call: Call,
     plan_id: Annotated[str, PLAN_ID],
     step_numbers: Annotated[tuple[str, ...], STEP_NUMBERS] = (),
@@ -168,7 +167,7 @@ def request_approval(
 
 @tool(touches="records", rare=("comment", "decided_by"))
 def respond_approval(
-    engine: "PlanToolsEngine",
+    engine: "Engine",
     call: Call,
     request_id: Annotated[str, TextArg("Its id.", 1)],
     action: Annotated[str, ChoiceArg("The decision.", DECISIONS)],
@@ -193,7 +192,7 @@ def respond_approval(
 
 @tool(touches="records", rare=(*RARE, "force", "include_packet"))
 def start_step(
-    engine: "PlanToolsEngine",
+    engine: "Engine",
     call: Call,  # noqa: ARG001 - every tool takes it
     plan_id: Annotated[str, PLAN_ID],
     step_number: Annotated[int, STEP] = 0,
@@ -218,7 +217,7 @@ def start_step(
 
 @tool(touches="records", rare=(*RARE, "files_modified", "evidence", "criteria_met", "auto_detect_files", "force"))
 def complete_step(
-    engine: "PlanToolsEngine",
+    engine: "Engine",
     call: Call,  # noqa: ARG001 - every tool takes it
     plan_id: Annotated[str, PLAN_ID],
     step_number: Annotated[int, STEP] = 0,
@@ -250,7 +249,7 @@ def complete_step(
 
 @tool(touches="records", rare=(*RARE, "skip_dependents", "release"))
 def fail_step(
-    engine: "PlanToolsEngine",
+    engine: "Engine",
     call: Call,  # noqa: ARG001 - every tool takes it
     plan_id: Annotated[str, PLAN_ID],
     step_number: Annotated[int, STEP] = 0,
@@ -286,7 +285,7 @@ def fail_step(
 
 @tool(touches="nothing", rare=("include_steps", "format"))
 def view_progress(
-    engine: "PlanToolsEngine",
+    engine: "Engine",
     call: Call,  # noqa: ARG001 - every tool takes it
     plan_id: Annotated[str, PLAN_ID],
     include_steps: Annotated[bool, BooleanArg("Every step.")] = True,
@@ -310,7 +309,7 @@ def view_progress(
 
 
 def _ask_person(
-    engine: "PlanToolsEngine", call: Call, asked: "ApprovalRequest", planned: "Diffstat"
+    engine: "Engine", call: Call, asked: "ApprovalRequest", planned: "Diffstat"
 ) -> "ApprovalOutcome | None":
     """Have the person behind the client decide; None when nobody can be asked, or nobody decides."""
     approval = asked.approval
@@ -333,13 +332,13 @@ def _ask_person(
 # -- rows -------------------------------------------------------------------------------------------------------------
 
 
-def _request_diffstat(engine: "PlanToolsEngine", asked: "ApprovalRequest") -> "Diffstat":
+def _request_diffstat(engine: "Engine", asked: "ApprovalRequest") -> "Diffstat":
     """What the steps of a request mean to do with files."""
     code = engine.plans.sources().code
 
     def lines_of(path: str) -> int | None:
         try:
-            return code.read(path).lines
+            return code.files.read(path).lines
         except CallError:  # it is gone, or not to be read: then only its name is known
             return None
 
@@ -370,7 +369,7 @@ def _status_row(decided: "ApprovalOutcome") -> dict[str, Any]:
     }
 
 
-def _packet_field(engine: "PlanToolsEngine", moved: "StepUpdate") -> dict[str, Any]:
+def _packet_field(engine: "Engine", moved: "StepUpdate") -> dict[str, Any]:
     """The packet of a step that was started, without what its row says already; the step is started all the same."""
     try:
         (packet,) = packet_rows(engine, moved.plan, moved.execution, [moved.step])

@@ -1,8 +1,8 @@
 """Tools for plans on the desk: save one, load it, list them, look at its history, go back to a version, delete it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import msgspec
 
@@ -35,12 +35,11 @@ from context_engine.tools.truncate import (
 )
 
 if TYPE_CHECKING:
+    from context_engine.engine import Engine
     from context_engine.plans.model import Plan
     from context_engine.plans.plan_events import Approval
     from context_engine.plans.plan_json import PlanVersion
     from context_engine.plans.plan_repository import LoadedPlan
-    from context_engine.plans.plan_service import PlanService
-    from context_engine.settings import Settings
 
 
 STEPS_MAX = 2_000
@@ -196,24 +195,6 @@ def format_reply(told: Mapping[str, Any], kept: tuple[str, ...] = ()) -> str:
     return compact_json({key: value for key, value in full.items() if key in kept or key in drop_empty({key: value})})
 
 
-class PlanToolsEngine(Protocol):
-    """What these tools ask of the Engine."""
-
-    @property
-    def settings(self) -> "Settings":
-        """Where the limit of a reply stands."""
-        ...
-
-    @property
-    def plans(self) -> "PlanService":
-        """The plans of the workspace."""
-        ...
-
-    def showed(self, paths: Iterable[str]) -> None:
-        """These files were shown to somebody."""
-        ...
-
-
 LIST_MAX = 200
 VERSIONS_MAX = 100_000
 """More than anybody makes."""
@@ -224,7 +205,7 @@ Versions = IntegerArg("Refused unless this is the newest.", 0, VERSIONS_MAX)
 
 @tool(touches="records", rare=("tags", "expected_version", "allow_invalid", "reason"))
 def save_plan(
-    engine: "PlanToolsEngine",
+    engine: "Engine",
     call: Call,  # noqa: ARG001 - every tool takes it
     plan: Annotated[Any, PlanArgument("The plan.")],
     name: Annotated[str, TextArg("Its name.")] = "",
@@ -262,7 +243,7 @@ def save_plan(
 
 @tool(touches="nothing", rare=("include_execution", "from_step", "format", "name"))
 def load_plan(
-    engine: "PlanToolsEngine",
+    engine: "Engine",
     call: Call,  # noqa: ARG001 - every tool takes it
     plan_id: Annotated[str, TextArg("Id or name.")] = "",
     name: Annotated[str, TextArg("Its name.")] = "",
@@ -295,7 +276,7 @@ def load_plan(
 
 @tool(touches="nothing", rare=("tags", "sort_by", "sort_order", "limit", "cursor"))
 def list_plans(
-    engine: "PlanToolsEngine",
+    engine: "Engine",
     call: Call,  # noqa: ARG001 - every tool takes it
     status: Annotated[str, ChoiceArg("Only these.", ("", *STATUSES))] = "",
     query: Annotated[str, TextArg("Words in it.")] = "",
@@ -321,7 +302,7 @@ def list_plans(
 
 @tool(touches="records", destructive=True, rare=("purge", "confirm"))
 def delete_plan(
-    engine: "PlanToolsEngine",
+    engine: "Engine",
     call: Call,  # noqa: ARG001 - every tool takes it
     plan_id: Annotated[str, PLAN_ID],
     purge: Annotated[bool, BooleanArg("For good, not into the trash.")] = False,
@@ -335,7 +316,7 @@ def delete_plan(
 
 @tool(touches="nothing", rare=("limit", "since", "until", "include_plans", "include_events", "format"))
 def view_history(
-    engine: "PlanToolsEngine",
+    engine: "Engine",
     call: Call,  # noqa: ARG001 - every tool takes it
     plan_id: Annotated[str, PLAN_ID],
     limit: Annotated[int, IntegerArg("Versions.", 1, LIST_MAX)] = 20,
@@ -374,7 +355,7 @@ def view_history(
 
 @tool(touches="records", rare=("reason", "execution", "expected_version", "force"))
 def rollback_plan(
-    engine: "PlanToolsEngine",
+    engine: "Engine",
     call: Call,  # noqa: ARG001 - every tool takes it
     plan_id: Annotated[str, PLAN_ID],
     target_version: Annotated[int, IntegerArg("Which one.", 1, ENDLESS)],

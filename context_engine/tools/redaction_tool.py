@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.errors import TooLarge
 from context_engine.secrets import Redaction, RedactionOptions, describe_engines
@@ -12,31 +12,7 @@ from context_engine.tools.tool import Call, Reply, tool
 from context_engine.tools.truncate import compact_json, reply_size, take_fitting_rows
 
 if TYPE_CHECKING:
-    from context_engine.secrets.redactor import Redactor
-    from context_engine.settings import Settings
-
-
-class Scrubs(Protocol):
-    """What this tool asks of the Engine."""
-
-    @property
-    def settings(self) -> "Settings":
-        """Where the limit of a reply stands."""
-        ...
-
-    @property
-    def reviews(self) -> "HasScrubber":
-        """What knows the rules of the workspace."""
-        ...
-
-
-class HasScrubber(Protocol):
-    """What takes secrets out."""
-
-    @property
-    def scrubber(self) -> "Redactor":
-        """With the key and the rules of the workspace."""
-        ...
+    from context_engine.engine import Engine
 
 
 CONTENT_BYTES_MAX = 2_000_000
@@ -53,7 +29,7 @@ ROWS_SHARE = 3
     rare=("replacement", "keep_structure", "path", "allowlist", "return_locations", "show_start", "show_end"),
 )
 def scrub_secrets(
-    engine: "Scrubs",
+    engine: "Engine",
     call: Call,  # noqa: ARG001 - every tool takes it
     content: Annotated[str, ContentArg("Up to 2 MB.")],
     mode: Annotated[str, ChoiceArg("strict: hardly ever wrong.", ("strict", "broad"))] = "broad",
@@ -67,7 +43,7 @@ def scrub_secrets(
 ) -> Reply:
     """Find secrets in a text and replace them: API keys, tokens, passwords, private keys. Lines stay in place."""
     _check_size(content)
-    scrubber = engine.reviews.scrubber
+    scrubber = engine.scrubber
     scrubber.reload_rules()
     started = time.perf_counter()
     how = RedactionOptions(

@@ -30,8 +30,8 @@ def rename_symbol(
 
     Lists the places that are sure and those that are not; with dry_run false it writes the sure ones, never the others.
     """
-    found = engine.renaming(name, new_name, path=path, cancel=call.cancel)
-    receipt = None if dry_run else engine.edit(found.changes, session=call.session)
+    found = engine.edits.rename_symbol(name, new_name, path=path, cancel=call.cancel)
+    receipt = None if dry_run else engine.edits.apply(found.changes, session=call.session)
     return Reply(_format_renaming(found, receipt, engine.settings.result_chars_max))
 
 

@@ -17,7 +17,7 @@ TITLES = {"rule": "Rules", "decision": "Decisions"}
 
 def render_rules_page(engine: "Engine", *, chars_max: int) -> str:
     """Markdown with a line for each, as many as fit, and how many there are beyond; it says so when there is none."""
-    held = engine.knowledge.binding()
+    held = engine.memory.informed().binding()
     rows = [_row(each) for each in held]
     count = count_fitting(rows, chars_max=max(chars_max - 200, 0))
     lines = [f"These are {REPOSITORY_WORDS}.", ""] if held else []

@@ -66,10 +66,10 @@ def codebase_retrieval(
     JSON rows with path, lines, symbol, code and why. Start here.
     """
     chosen = _filter(include_paths, exclude_paths, chunk_types, tags, languages)
-    answer = engine.search(Query(query, top_k, chosen, min_score))
+    answer = engine.search.find(Query(query, top_k, chosen, min_score))
     rows = [_row(hit, query, profile, place) for place, hit in enumerate(answer.hits)]
     shown = take_fitting_rows(rows, chars_max=_chars_max(engine), tokens_max=max_tokens, least=1)
-    engine.showed(hit.chunk.path for hit in answer.hits[: len(shown)])
+    engine.search.note_shown(hit.chunk.path for hit in answer.hits[: len(shown)])
     head = {"engine": answer.engine, "freshness": answer.freshness, "total": answer.total}
     if len(shown) < len(rows):
         head |= {
@@ -94,10 +94,10 @@ def semantic_search(
     The same engine as codebase_retrieval, for reading rather than for parsing.
     """
     chosen = _filter(include_paths, exclude_paths)
-    answer = engine.search(Query(query, top_k, chosen))
+    answer = engine.search.find(Query(query, top_k, chosen))
     sections = [_section(hits, query, deep=mode == "deep") for hits in _by_file(answer.hits)]
     count = count_fitting(sections, chars_max=_chars_max(engine) - NOTE_CHARS, between=2)
-    engine.showed(hits[0].chunk.path for hits in _by_file(answer.hits)[:count])
+    engine.search.note_shown(hits[0].chunk.path for hits in _by_file(answer.hits)[:count])
     lines = [
         _headline(answer.engine, answer.freshness, format_count(answer.total, "match", "matches")),
         *sections[:count],
@@ -133,13 +133,13 @@ def cortex_search(
     if call.chunks:
         return format_chunk_answer(call.chunks().search(Query(query, limit, chosen, min_score)), _chars_max(engine))
     searched = replace(chosen, kinds=chosen.kinds or _kinds_under(chosen.tags))
-    answer = engine.search(Query(query, limit, searched, min_score, chunks_per_file=limit))
-    stamp = engine.indexed_at() if answer.hits else ""
+    answer = engine.search.find(Query(query, limit, searched, min_score, chunks_per_file=limit))
+    stamp = engine.index.indexed_at() if answer.hits else ""
     best = answer.hits[0].score if answer.hits else 1.0
     hits = [hit for hit in answer.hits if hit.score >= min_score * best]  # outlines are ranked by a scale of their own
     rows = [{"chunk": _chunk_row(hit, stamp), "combined_score": round(hit.score / best, 3)} for hit in hits]
     shown = take_fitting_rows(rows, chars_max=_chars_max(engine))
-    engine.showed(hit.chunk.path for hit in hits[: len(shown)])
+    engine.search.note_shown(hit.chunk.path for hit in hits[: len(shown)])
     reply: dict[str, Any] = {"results": shown, "total": len(rows), "engine": answer.engine}
     if len(shown) < len(rows):
         reply |= {
@@ -166,10 +166,10 @@ def find_symbol(
     Gives signature, lines and doc line; with outline, every symbol of one file.
     """
     if outline:
-        return Reply(format_outline(engine.outline(outline), _chars_max(engine)))
+        return Reply(format_outline(engine.symbols.outline(outline), _chars_max(engine)))
     if not name.strip():
         raise InvalidArgument("name is missing", suggestion="Give name, or outline with the path of a file.")
-    found = engine.find_symbol(name, kind=kind or None, path=path or None, limit=limit)
+    found = engine.symbols.find(name, kind=kind or None, path=path or None, limit=limit)
     blocks = [_definition_text(each) for each in found.definitions]
     count = count_fitting(blocks, chars_max=_chars_max(engine) - NOTE_CHARS)
     lines = [_headline(format_count(found.total, "definition"), found.freshness), *blocks[:count]]
@@ -199,7 +199,7 @@ def trace(
     """
     if bool(symbol.strip()) == bool(path.strip()):
         raise InvalidArgument("trace takes a symbol or a path", suggestion="Give exactly one of symbol and path.")
-    traced = engine.trace(symbol or path, direction, depth=depth)  # ty: ignore[invalid-argument-type] - Choice checked it
+    traced = engine.symbols.trace(symbol or path, direction, depth=depth)  # ty: ignore[invalid-argument-type] - Choice checked it
     blocks = [_edge_text(edge) for edge in traced.edges]
     count = count_fitting(blocks, chars_max=_chars_max(engine) - NOTE_CHARS)
     head = f"{traced.direction} of {traced.target}"

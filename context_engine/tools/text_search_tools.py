@@ -60,12 +60,12 @@ def search_files(
         includes=includes,
         excludes=excludes,
     )
-    scan = engine.scan(asked, definitions=True, progress=call.progress, cancel=call.cancel)
+    scan = engine.text_search.scan(asked, definitions=True, progress=call.progress, cancel=call.cancel)
     files = ranked(scan.files, asked.queries)
     stamped = stamp(asked, files)
     start = position(cursor, stamped)
     parts = page(files, start, limit)
-    lines = engine.grep(asked, parts, context=context, chars_max=SEARCH_LINE_CHARS, cancel=call.cancel)
+    lines = engine.text_search.lines(asked, parts, context=context, chars_max=SEARCH_LINE_CHARS, cancel=call.cancel)
     return Reply(_search_text(engine, scan, parts, lines, start, stamped))
 
 
@@ -97,11 +97,11 @@ def scout(
         excludes=exclude_patterns,
         globs_from_under=True,
     )
-    scan = engine.scan(asked, progress=call.progress, cancel=call.cancel)
+    scan = engine.text_search.scan(asked, progress=call.progress, cancel=call.cancel)
     files = by_keywords(scan.files)[:max_results]
     most = matches_per_file(files, max_matches_per_file, engine.settings.result_chars_max)
     parts = [TextPart(file.path, 0, min(most, sum(file.by_query))) for file in files]
-    lines = engine.keyword_lines(asked, parts, chars_max=PREVIEW_CHARS, cancel=call.cancel)
+    lines = engine.text_search.keyword_lines(asked, parts, chars_max=PREVIEW_CHARS, cancel=call.cancel)
     rows = [_scout_row(file, scan.under, keywords, lines[file.path]) for file in files]
     shown = take_fitting_rows(rows, chars_max=engine.settings.result_chars_max)
     reply: dict[str, Any] = {
@@ -129,9 +129,9 @@ def grep_codebase(
     """
     began = time.perf_counter()
     asked = TextQuery((pattern,), True, case_sensitive, includes=(file_pattern,) if file_pattern.strip() else ())
-    scan = engine.scan(asked, progress=call.progress, cancel=call.cancel)
+    scan = engine.text_search.scan(asked, progress=call.progress, cancel=call.cancel)
     parts = page(scan.files, 0, limit)
-    lines = engine.grep(asked, parts, context=GREP_CONTEXT, chars_max=GREP_LINE_CHARS, cancel=call.cancel)
+    lines = engine.text_search.lines(asked, parts, context=GREP_CONTEXT, chars_max=GREP_LINE_CHARS, cancel=call.cancel)
     rows = [row for part in parts for row in _grep_rows(part.path, lines[part.path])]
     shown = take_fitting_rows(rows, chars_max=engine.settings.result_chars_max)
     reply: dict[str, Any] = {

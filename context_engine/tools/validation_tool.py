@@ -3,10 +3,10 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any
 
 from context_engine.context.proposals import taken
-from context_engine.context.refinement import ASSISTS, Ladder
+from context_engine.context.refinement import ASSISTS
 from context_engine.review.validation.critique import SCHEMA, second_pass, standing, wrong_with
 from context_engine.review.validation.remark import ids
 from context_engine.review.validation.validation_request import KINDS, Validated, Wanted, by_severity
@@ -22,27 +22,7 @@ from context_engine.tools.truncate import (
 )
 
 if TYPE_CHECKING:
-    from context_engine.review.validation_service import Validating
-    from context_engine.settings import Settings
-
-
-class Validates(Protocol):
-    """What this tool asks of the Engine."""
-
-    @property
-    def ladder(self) -> Ladder:
-        """Who makes a second pass."""
-        ...
-
-    @property
-    def settings(self) -> "Settings":
-        """Where the limit of a reply stands."""
-        ...
-
-    @property
-    def validation(self) -> "Validating":
-        """Who looks at content."""
-        ...
+    from context_engine.engine import Engine
 
 
 CONTENT_CHARS = 2_000_000
@@ -65,7 +45,7 @@ TIERS = ("1", "2", "3")
     ),
 )
 def validate_content(
-    engine: "Validates",
+    engine: "Engine",
     call: Call,
     content: Annotated[str, TextArg("What to check.", 0, CONTENT_CHARS)],
     content_type: Annotated[str, ChoiceArg("What it is.", KINDS)] = "raw_text",
@@ -109,7 +89,7 @@ def _second(
     wanted: Wanted,
     assist: str,
     given: Mapping[str, Any] | None,
-    engine: "Validates",
+    engine: "Engine",
     call: Call,
 ) -> tuple[Validated, dict[str, Any]]:
     """Tier 3: what the agent hands in, else what a model says, else the next step for the agent."""

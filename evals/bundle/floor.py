@@ -18,7 +18,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from context_engine.context.enhance import lexical
-from context_engine.engine import Engine, Query, Settings
+from context_engine.engine import Engine
+from context_engine.model import Query
+from context_engine.settings import Settings
 
 EMPTY = (
     "make it better", "please fix the bug", "improve the code quality", "clean this up", "can you help me with this",
@@ -44,7 +46,7 @@ def subjects(repository: Path, draw: random.Random) -> list[str]:
 
 def worth(engine: Engine, text: str) -> float:
     """What the words of a text are worth in the best file."""
-    hits = engine.search(Query(text, 1, chunks_per_file=1)).hits
+    hits = engine.search.find(Query(text, 1, chunks_per_file=1)).hits
     return lexical(hits[0]) if hits else 0.0
 
 
@@ -59,7 +61,7 @@ def main() -> None:
         for repository in chosen.repositories:
             settings = Settings(cache_folder=chosen.cache or Path(scratch), workers=0, staleness_ms=600_000)
             with Engine.open(repository, settings=settings) as engine:
-                engine.index()
+                engine.index.update()
                 empty += [worth(engine, text) for text in EMPTY]
                 named += [worth(engine, text) for text in subjects(repository, draw)]
     print(f"| floor | {len(empty)} empty prompts | {len(named)} commit subjects |\n| --- | --- | --- |")

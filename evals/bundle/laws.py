@@ -24,7 +24,9 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from context_engine.engine import Engine, Query, Settings
+from context_engine.engine import Engine
+from context_engine.model import Query
+from context_engine.settings import Settings
 from context_engine.tools.context_tools import get_context_for_prompt
 from context_engine.tools.tool import Call
 from scripts.tokens import counted
@@ -44,13 +46,13 @@ def questions(engine: Engine, draw: random.Random, count: int) -> Iterator[str]:
     """Words of the repository itself in random company: from one line, from many places, or a symbol."""
     paths = [str(hit.chunk.path) for word in "test config error file user build".split() for hit in _hits(engine, word)]
     for _ in range(count):
-        lines = engine.read(draw.choice(paths)).text.splitlines() or ["empty file"]
+        lines = engine.files.read(draw.choice(paths)).text.splitlines() or ["empty file"]
         words = re.findall(r"\w{3,30}", " ".join(draw.sample(lines, min(len(lines), draw.choice((1, 1, 4))))))
         yield " ".join(draw.sample(words, min(len(words), draw.randint(1, WORDS_MAX)))) or "what is here"
 
 
 def _hits(engine: Engine, word: str) -> Sequence[Any]:
-    return [hit for hit in engine.search(Query(word, 50, chunks_per_file=1)).hits if len(hit.chunk.text) < 20_000]
+    return [hit for hit in engine.search.find(Query(word, 50, chunks_per_file=1)).hits if len(hit.chunk.text) < 20_000]
 
 
 def asked(engine: Engine, question: str, draw: random.Random) -> Asked:
@@ -114,8 +116,8 @@ def main() -> None:
             )
             settings = Settings(cache_folder=chosen.cache or Path(scratch), workers=0, staleness_ms=600_000)
             with Engine.open(repository, settings=settings) as engine:
-                engine.index()
-                engine.learn()  # else history and dates arrive between the first answer and the second
+                engine.index.update()
+                engine.memory.settle()  # else history and dates arrive between the first answer and the second
                 for question in questions(engine, draw, share):
                     one = asked(engine, question, draw)
                     began = time.perf_counter()

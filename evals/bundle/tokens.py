@@ -24,8 +24,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from context_engine.context.budget import bound
-from context_engine.engine import Engine, Settings
+from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError
+from context_engine.settings import Settings
 from context_engine.text.words import STOP_WORDS, words
 from context_engine.tools import call
 from context_engine.tools.context_tools import get_context_for_prompt
@@ -108,7 +109,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory(prefix="ctx-bundle-") as cache:
             settings = Settings(cache_folder=Path(cache), workers=0, staleness_ms=600_000)
             with Engine.open(folder, settings=settings) as engine:
-                engine.index()
+                engine.index.update()
                 for task in repo["queries"]:
                     for way in spent:
                         spent[way].append(WAYS[way](engine, task["query"], targets_of(task, by_file=True)))

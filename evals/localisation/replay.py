@@ -13,7 +13,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from context_engine.engine import Engine, Settings
+from context_engine.engine import Engine
 from context_engine.history.commit_facts import HistoryFile
 from context_engine.history.file_history import History
 from context_engine.history.mining import Miner
@@ -21,6 +21,7 @@ from context_engine.index.file_roles import ROLES
 from context_engine.model import Commit
 from context_engine.repo.git import Git
 from context_engine.search.searcher import Searcher
+from context_engine.settings import Settings
 
 SAMPLED = 1_200
 """The newest commits that questions are taken from: some years of a lively project."""
@@ -79,14 +80,14 @@ def questions(mirror: Path, scratch: Path, count: int) -> Iterator[Question]:
     with closing(Engine.open(tree, settings=settings)) as engine:
         for commit in chosen:
             _git(tree, "checkout", "--quiet", "--detach", "--force", f"{commit.hash}^")
-            engine.index()
+            engine.index.update()
             found = _question(engine, commit, miner)
             if found.files:
                 yield found
 
 
 def _question(engine: Engine, commit: Commit, miner: Miner) -> Question:
-    searcher = engine._current()
+    searcher = engine.search.searcher()
     assert searcher is not None
     snapshot = searcher.snapshot
     alive = {snapshot.paths[file]: file for file in range(snapshot.files) if snapshot.file_alive[file]}

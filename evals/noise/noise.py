@@ -21,12 +21,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from context_engine.engine import Engine, Settings
+from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError
 from context_engine.repo.git import Git
 from context_engine.repo.git_diffs import Asked
 from context_engine.review.finding import PRIORITIES, Finding
 from context_engine.review.review_options import Options
+from context_engine.settings import Settings
 
 FILES_MAX = 50
 TARGET_PER_COMMIT, TARGET_P95_S = 0.6, 2.0

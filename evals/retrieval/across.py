@@ -22,8 +22,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from context_engine.engine import Engine, Hit, Query
-from context_engine.multi_repo import Across
+from context_engine.engine import Engine
+from context_engine.model import Hit, Query
+from context_engine.multi_repo import MultiRepo
 from context_engine.settings import Settings
 from evals.retrieval.metrics import Target, ndcg, ranks
 
@@ -55,22 +56,22 @@ def opened(task: dict[str, Any], corpus: Path, cache: Path) -> Engine:
     """One repository, indexed."""
     root = corpus / task["name"] / (task["root"] or "")
     engine = Engine.open(root, settings=Settings(cache_folder=cache))
-    engine.index()
+    engine.index.update()
     return engine
 
 
 def of_repository(task: dict[str, Any], engines: dict[str, Engine], most: int) -> dict[str, tuple[float, float]]:
     """Of each way the mean over the questions of one repository: NDCG, and how often the first hit is from there."""
-    across, name = Across(engines), task["name"]
+    across, name = MultiRepo(engines), task["name"]
     scores: dict[str, list[tuple[float, float]]] = {}
     for question in task["queries"][:most]:
         query = Query(question["query"], DEPTH)
-        lists = {each: list(engine.search(query).hits) for each, engine in engines.items()}
+        lists = {each: list(engine.search.find(query).hits) for each, engine in engines.items()}
         ways: dict[str, Sequence[tuple[str, str]]] = {
             "alone": [(name, hit.chunk.path) for hit in lists[name]],
             "by score": by_score(lists),
             "in turns": in_turns(lists),
-            "together": [(hit.project, hit.chunk.path.partition(":")[2]) for hit in across.search(query).hits],
+            "together": [(hit.project, hit.chunk.path.partition(":")[2]) for hit in across.search.find(query).hits],
         }
         for way, found in ways.items():
             scores.setdefault(way, []).append(scored(found, name, question["relevant"]))

@@ -25,7 +25,8 @@ ROOT = Path(__file__).resolve().parents[2]
 if (ROOT / "context_engine").is_dir():  # a checkout answers for itself, whatever else is installed
     sys.path.insert(0, str(ROOT))
 
-from context_engine.engine import Engine, Settings  # noqa: E402 - the path had to be set first
+from context_engine.engine import Engine  # noqa: E402 - the path had to be set first
+from context_engine.settings import Settings  # noqa: E402
 from context_engine.tools.search_tools import codebase_retrieval  # noqa: E402
 from context_engine.tools.tool import Call  # noqa: E402
 
@@ -64,7 +65,7 @@ class Bench:
             cache_folder=cache, workers=self._workers, staleness_ms=600_000, result_chars_max=RESULT_CHARS_MAX
         )
         self._engine = Engine.open(folder, settings=settings)
-        self._engine.index()
+        self._engine.index.update()
 
     def _share_grammars(self, cache: Path) -> None:
         """Parsers are unpacked once a process, as on a user's machine; where links are not allowed, once an index."""

@@ -21,9 +21,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from context_engine.engine import Engine, Query
+from context_engine.engine import Engine
 from context_engine.index.shared_store import SharedStore
 from context_engine.index.store_factory import AnyStore, depot
+from context_engine.model import Query
 from context_engine.settings import Settings
 from context_engine.sharing.remote_store import Depot
 from evals.retrieval.metrics import ndcg, ranks
@@ -117,10 +118,10 @@ def asked(root: Path, cache: Path, place: Places | None, tasks: Sequence[Mapping
     """One repository, indexed into one store and asked all questions; on a shared one by another machine."""
     if place is None:
         with closing(opened(root, cache, None)) as engine:
-            engine.index()
+            engine.index.update()
             return answers_of(engine, tasks)
     with closing(opened(root, cache / "indexes", place)) as engine:
-        engine.index()
+        engine.index.update()
     with closing(opened(root, cache / "reads", place, shares=False)) as engine:
         return answers_of(engine, tasks)
 
@@ -131,9 +132,9 @@ def opened(root: Path, cache: Path, place: Places | None, *, shares: bool = True
     class Placed(Engine):
         """Its index lies where it is told."""
 
-        def _opened_store(self) -> AnyStore:
+        def _open_store(self) -> AnyStore:
             if place is None:
-                return super()._opened_store()
+                return super()._open_store()
             return SharedStore(self.cache_folder / "shared", place(), str(root), shares=shares)
 
     return Placed.open(root, settings=Settings(cache_folder=cache, workers=0, staleness_ms=600_000, embedder="static"))
@@ -145,7 +146,7 @@ def answers_of(engine: Engine, tasks: Sequence[Mapping[str, Any]]) -> Asked:
     for task in tasks:
         rows = [
             (str(hit.chunk.path), hit.chunk.span.first, hit.chunk.span.last, hit.score)
-            for hit in engine.search(Query(task["query"], DEPTH)).hits
+            for hit in engine.search.find(Query(task["query"], DEPTH)).hits
         ]
         shown = [{"path": path, "start": first, "end": last} for path, first, last, _ in rows]
         targets = targets_of(dict(task), by_file=False)

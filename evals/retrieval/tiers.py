@@ -21,15 +21,16 @@ import numpy as np
 from context_engine.embedding.deadline_embedder import Timely
 from context_engine.embedding.embedder import Choice
 from context_engine.embedding.embedder_registry import open_embedder
-from context_engine.engine import Engine, Settings
+from context_engine.engine import Engine
 from context_engine.errors import HostError
 from context_engine.index.embedded_store import EmbeddedStore
 from context_engine.index.encoder import StaticEncoder
 from context_engine.index.file_roles import ROLES
 from context_engine.model import Query
 from context_engine.repo import file_reader
+from context_engine.repo.workspace_files import LoadedFile
 from context_engine.search.fuse import WEIGHTS
-from context_engine.search.hit_reading import Reader, Source
+from context_engine.search.hit_reading import Reader
 from context_engine.search.rankers import View
 from context_engine.search.searcher import Searcher
 from context_engine.search.semantic_scores import Mask, Meaning, Near, Ranked
@@ -37,6 +38,7 @@ from context_engine.semantic.embedding_backfill import space_of
 from context_engine.semantic.embedding_queue import Filled
 from context_engine.semantic.reranker import Refiner
 from context_engine.semantic.vector_store import VectorStore
+from context_engine.settings import Settings
 from context_engine.storage.confined_folder import ConfinedFolder
 from context_engine.tools.search_tools import telling_part
 from evals.retrieval.metrics import Target
@@ -105,7 +107,7 @@ class Workbench:
         settings = Settings(cache_folder=self.cache, workers=0, staleness_ms=600_000, embedder=embedder)
         with ExitStack() as held:
             with Engine.open(folder, settings=settings) as engine:
-                engine.index()
+                engine.index.update()
                 if not self.why_no_model:
                     _embed(engine)
             snapshot = held.enter_context(closing(EmbeddedStore(engine.cache_folder))).snapshot()
@@ -137,15 +139,15 @@ class Workbench:
 def _embed(engine: Engine) -> None:
     """Everything has its vector; what an earlier run made is there already."""
     try:
-        engine.embed()
+        engine.embeddings.embed_all()
     except HostError as error:
         raise SystemExit(f"{engine.root}: {error.message} {error.suggestion}") from error
 
 
-def read(folder: Path, path: str) -> Source | None:
+def read(folder: Path, path: str) -> LoadedFile | None:
     """A file as a hit shows it."""
     loaded = file_reader.load_for_index(ConfinedFolder(folder), path, bytes_max=FILE_BYTES_MAX)
-    return Source(loaded.data, loaded.size, loaded.mtime_ns) if isinstance(loaded, file_reader.Loaded) else None
+    return LoadedFile(loaded.data, loaded.size, loaded.mtime_ns) if isinstance(loaded, file_reader.Loaded) else None
 
 
 def shown(searcher: Searcher, folder: Path, text: str, limit: int) -> list[dict[str, Any]]:

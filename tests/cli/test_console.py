@@ -37,7 +37,7 @@ def test_work_that_was_done_before_the_cancel_arrived_counts_as_interrupted() ->
     cancel.set()
     with pytest.raises(Cancelled):
         console._run_interruptibly(
-            lambda: StandIn().index(path=None, force=False, progress=None, cancel=cancel), cancel
+            lambda: StandIn().update(path=None, force=False, progress=None, cancel=cancel), cancel
         )
 
 

@@ -226,7 +226,7 @@ def test_parsers_that_cannot_be_unpacked_are_named(case: Callable[..., DoctorCon
 def indexed(case: DoctorContext) -> Path:
     assert case.root
     with Engine.open(case.root, settings=Settings.load(case.root, case.env)) as engine:
-        engine.index()
+        engine.index.update()
         return engine.cache_folder
 
 

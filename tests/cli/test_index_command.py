@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 from context_engine.cli.app import app
 from context_engine.cli.index_command import choose_store, index
-from context_engine.engine import Settings
 from context_engine.errors import InvalidArgument, StoreUnavailable
+from context_engine.settings import Settings
 from tests.support.databases import new_database
 from tests.support.engines import cache_for, open_engine
 from tests.support.trees import repository

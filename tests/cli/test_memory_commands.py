@@ -167,8 +167,8 @@ def test_no_memory_steers_the_terminal(root: Path, ctx: Run) -> None:
 def test_search_finds_what_people_wrote_and_what_the_repository_tells(root: Path, ctx: Run) -> None:
     added(ctx, "decisions", MONEY)
     with Engine.open(root) as engine:
-        engine.index()
-        engine.learn()
+        engine.index.update()
+        engine.memory.settle()
     code, out, _ = ctx("memory", "search", "amounts of money in cents")
     assert code == 0
     heads = [line for line in out.splitlines() if line and not line.startswith(" ")]

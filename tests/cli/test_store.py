@@ -14,6 +14,7 @@ from context_engine.cli.app import app
 from context_engine.cli.console import run_with_progress
 from context_engine.engine import Engine
 from context_engine.errors import Cancelled, ContextEngineError
+from context_engine.index.index_service import IndexService
 from context_engine.index.shared_store import SharedStore
 from context_engine.model import Progress
 from tests.index.test_index_archive import flipped
@@ -38,7 +39,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("CTX_EMBEDDER", "none")
     monkeypatch.setenv("CTX_WORKERS", "0")
     with open_engine(made, embedder="none") as engine:
-        engine.index()
+        engine.index.update()
     return made
 
 
@@ -54,7 +55,7 @@ def refusal(*arguments: object, answer: str = "") -> ContextEngineError:
 
 
 def shared(engine: Engine) -> SharedStore:
-    store: Any = engine._store
+    store: Any = engine.index.store
     return store
 
 
@@ -87,7 +88,7 @@ def test_a_move_that_is_interrupted_says_how_to_go_on(root: Path, monkeypatch: p
     def interrupted(*_: Any, **__: Any) -> None:
         raise Cancelled("move was interrupted")
 
-    monkeypatch.setattr(Engine, "move_index", interrupted)
+    monkeypatch.setattr(IndexService, "move_to", interrupted)
     broken = ctx("migrate", database(), "--root", root)
     assert broken.exit_code == 130
     assert "goes on from there" in broken.stderr

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -18,8 +19,8 @@ from context_engine.context.gather import exactly, stems_of
 from context_engine.context.project_knowledge import Remembered, Team
 from context_engine.context.related_files import Related, merged, nearest_partners, partner_names
 from context_engine.context.widen import symbol_at, widened
-from context_engine.engine import Engine, Query
-from context_engine.model import Definition, Filter, RelPath
+from context_engine.engine import Engine
+from context_engine.model import Definition, Filter, Query, RelPath
 from context_engine.text.spans import LineSpan
 from tests.support.engines import indexed, open_engine
 from tests.support.trees import tree
@@ -84,7 +85,7 @@ def test_the_same_question_gets_the_same_answer(pool: Engine) -> None:
 def test_snippets_are_the_lines_of_the_file_as_it_is(pool: Engine) -> None:
     for file in made(pool, tokens_max=3_000).files:
         for snippet in file.snippets:
-            read = pool.read(file.path, first=snippet.span.first, last=snippet.span.last).text
+            read = pool.files.read(file.path, first=snippet.span.first, last=snippet.span.last).text
             if file.path != "keys.py":
                 assert snippet.text == read.removesuffix("\n")
 
@@ -132,7 +133,7 @@ def test_globs_choose_the_files_and_a_name_with_brackets_is_a_name(pool: Engine)
     found = made(pool, "drain old", filter=Filter(include_paths=("pool/**",)), relevance_min=0)
     paths = {str(file.path) for file in found.files}
     assert "pool/[old]/drain.py" in paths and all(path.startswith("pool/") for path in paths)
-    assert pool.search(Query("drain", filter=Filter(include_paths=(exactly("pool/[old]/drain.py"),)))).hits[
+    assert pool.search.find(Query("drain", filter=Filter(include_paths=(exactly("pool/[old]/drain.py"),)))).hits[
         0
     ].chunk.path == ("pool/[old]/drain.py")
 
@@ -154,9 +155,12 @@ def test_imports_importers_and_tests_are_related_with_the_reason(pool: Engine) -
 
 def test_importers_as_indexed_are_those_that_a_trace_finds(pool: Engine) -> None:
     for path in ("pool/drain.py", "pool/valve.py", "app.py"):
-        traced = {edge.source for edge in pool.trace(path, "importers").edges}
-        assert set(pool.importers(path)) == traced
-    assert pool.files_named("drain.py") == ("pool/[old]/drain.py", "pool/drain.py") and pool.files_named("/") == ()
+        traced = {edge.source for edge in pool.symbols.trace(path, "importers").edges}
+        assert set(pool.symbols.importers(path)) == traced
+    assert (
+        pool.symbols.files_named("drain.py") == ("pool/[old]/drain.py", "pool/drain.py")
+        and pool.symbols.files_named("/") == ()
+    )
 
 
 def test_what_is_in_the_bundle_is_not_told_again_as_related(pool: Engine) -> None:
@@ -199,7 +203,8 @@ class Past:
 
 
 def test_history_tells_what_changes_together_and_what_is_hot(pool: Engine) -> None:
-    found = made(pool, "drain_pool", Team(past=Past()), files_max=1)
+    past: Any = Past()
+    found = made(pool, "drain_pool", Team(past=past), files_max=1)
     assert why(found, "pool/drain.py")["pool/clock.py"] == "changed with it in 90% of its commits, imported by it"
     assert "pool/drain.py: changed together with pool/clock.py in 9 of 10 commits" in found.hints
     assert "pool/drain.py: 14 commits, the last on 2026-09-21" in found.hints
@@ -255,23 +260,25 @@ def test_in_an_empty_folder_nothing_is_found_and_nothing_fails(tmp_path: Path) -
 def test_a_file_that_was_edited_since_it_was_indexed_is_shown_as_it_is_and_said_to_be_edited(tmp_path: Path) -> None:
     root = tree(tmp_path / "w", FILES)
     with indexed(root, staleness_ms=600_000) as engine:
-        engine.search(Query("drain"))  # looks at the files; for ten minutes nobody looks again
+        engine.search.find(Query("drain"))  # looks at the files; for ten minutes nobody looks again
         tree(root, {"pool/drain.py": "# new at the top\n" + FILES["pool/drain.py"]})
         found = made(engine, "drain_pool", files_max=1)
         assert "pool/drain.py: edited since it was indexed; lines are those of today" in found.hints
         (snippet,) = found.files[0].snippets
-        assert snippet.text.split("\n")[0] == engine.read("pool/drain.py").text.split("\n")[snippet.span.first - 1]
+        assert (
+            snippet.text.split("\n")[0] == engine.files.read("pool/drain.py").text.split("\n")[snippet.span.first - 1]
+        )
 
 
 def test_a_file_that_vanished_since_the_search_is_left_out_by_name(
     pool: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = pool.outline
+    real = pool.symbols.outline
 
     def outline(path: str):
         return real("gone.py") if path == "pool/drain.py" else real(path)
 
-    monkeypatch.setattr(pool, "outline", outline)
+    monkeypatch.setattr(pool.symbols, "outline", outline)
     found = made(pool, "drain_pool", files_max=2)
     assert [each.split(":")[0] for each in found.left_out.unreadable] == ["pool/drain.py"]
 

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.context.fact_check import Claim, Ground, Lines, Quote, grounded, is_inside
-from context_engine.context.workspace_facts import ground_of
-from context_engine.engine import Engine
 from context_engine.text.spans import LineSpan
-from tests.support.engines import indexed, open_engine
-from tests.support.trees import tree
 
 FILES = {
     "till/auth.py": 'def login(user):\n    """Let in."""\n    return  check(user)\n',
@@ -133,38 +126,3 @@ def test_lines_must_lie_inside_one_hunk_where_there_is_a_diff() -> None:
         "lines 2-3 of a.py are not in the diff, which has 1-2, 8-9",
         "lines 1 of c.py are not in the diff, which has none",
     ]
-
-
-# -- a real workspace --
-
-
-@pytest.fixture(scope="module")
-def till(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    with indexed(tree(tmp_path_factory.mktemp("tills") / "w", FILES), staleness_ms=600_000) as engine:
-        yield engine
-
-
-def test_the_facts_of_a_workspace_are_those_of_its_files(till: Engine) -> None:
-    ground = ground_of(till)
-    assert all(map(ground.has_path, ("till/auth.py", "till", "logo.png", "till/__init__.py")))
-    assert not any(map(ground.has_path, ("auth.py", "till/auth", "../w", "", "till/auth.py/x")))
-    assert all(map(ground.has_symbol, ("login", "`login()`", "Cart", "auth.login")))
-    assert not ground.has_symbol("logim") and "login" in ground.near_symbols("logim")
-    assert ground.near_paths("src/auth.py") == ["till/auth.py"]
-
-
-def test_a_draft_about_a_workspace_keeps_only_what_is_so(till: Engine) -> None:
-    claims = [
-        Claim("good", "[0]", paths=["till/auth.py"], lines=[Lines("till/auth.py", 1, 3)], quotes=[Quote("till/auth.py", "return check(user)")]),
-        Claim("moved", "[1]", paths=["src/auth.py"]),
-        Claim("picture", "[2]", quotes=[Quote("logo.png", "PNG")]),
-    ]  # fmt: skip
-    found = grounded(claims, ground_of(till))
-    assert found.kept == ("good",)
-    assert found.rejected[0].reason == "there is no src/auth.py; nearest: till/auth.py"
-
-
-def test_without_an_index_no_name_is_called_unknown(tmp_path: Path) -> None:
-    with open_engine(tree(tmp_path / "w", FILES)) as engine:
-        ground = ground_of(engine)
-        assert ground.has_symbol("nobody_knows") and ground.has_path("till/auth.py") and not ground.has_path("x.py")

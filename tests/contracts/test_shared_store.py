@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from context_engine.engine import Query
 from context_engine.errors import (
     Cancelled,
     InvalidArgument,
@@ -34,7 +33,7 @@ from context_engine.index.embedded_store import EmbeddedStore
 from context_engine.index.index_transfer import migrate
 from context_engine.index.shared_store import SharedStore
 from context_engine.index.store_factory import open_store
-from context_engine.model import Progress
+from context_engine.model import Progress, Query
 from context_engine.sharing.remote_store import Depot
 from tests.contracts.test_store import fill, holding, put
 from tests.support import preloaded
@@ -164,7 +163,7 @@ def test_the_same_question_has_the_same_answer_everywhere(tmp_path: Path) -> Non
         root = repository(tmp_path / f"machine{number}" / "app", files)
         chosen: dict[str, Any] = {"store_url": database(), "store_repository": f"{tmp_path}/same"} if knobs else {}
         with open_engine(root, embedder="static", **chosen, **knobs) as engine:
-            report = engine.index()
+            report = engine.index.update()
             assert report.files == 80
             assert knobs != {"store_shares": False} or (report.added, report.changed) == (0, 0), "all was there already"
             told.append(answers(engine, asked, limit=40))
@@ -175,22 +174,22 @@ def test_an_edit_on_one_machine_is_found_there_and_does_not_disturb_the_others(t
     chosen: dict[str, Any] = {"store_url": database(), "store_repository": f"{tmp_path}/edited", "embedder": "static"}
     ci, laptop = (repository(tmp_path / name / "app", {"a.py": "def lion(): ...\n"}) for name in ("ci", "laptop"))
     with open_engine(ci, store_shares=True, **chosen) as shares, open_engine(laptop, **chosen) as keeps:
-        shares.index()
+        shares.index.update()
         tree(laptop, {"a.py": "def lynx(): ...\n"})
-        keeps.index()
-        assert [len(each.search(Query("lynx")).hits) for each in (shares, keeps)] == [0, 1]
-        assert [len(each.search(Query("lion")).hits) for each in (shares, keeps)] == [1, 0]
+        keeps.index.update()
+        assert [len(each.search.find(Query("lynx")).hits) for each in (shares, keeps)] == [0, 1]
+        assert [len(each.search.find(Query("lion")).hits) for each in (shares, keeps)] == [1, 0]
 
 
 def test_without_the_database_a_workspace_is_indexed_and_searched_all_the_same(tmp_path: Path) -> None:
     root = repository(tmp_path / "app", {"a.py": "def lion(): ...\n"})
     away: dict[str, Any] = {"store_url": "postgresql://127.0.0.1:9/team", "embedder": "none"}
     with open_engine(root, **away) as engine:
-        assert engine.index().added == 1
-        assert [str(hit.chunk.path) for hit in engine.search(Query("lion")).hits] == ["a.py"]
+        assert engine.index.update().added == 1
+        assert [str(hit.chunk.path) for hit in engine.search.find(Query("lion")).hits] == ["a.py"]
         assert "does not answer" in (engine.status().last_error or "")
     with open_engine(root, store_shares=True, **away) as engine, pytest.raises(StoreUnavailable):
-        engine.index()
+        engine.index.update()
 
 
 def test_a_store_is_moved_to_another_and_back(machine: Callable[..., SharedStore], tmp_path: Path) -> None:
@@ -231,13 +230,13 @@ def test_an_index_that_moved_into_a_database_need_not_be_built_by_others(tmp_pat
     mine, theirs = (repository(tmp_path / name / "app", files) for name in ("mine", "theirs"))
     name: dict[str, Any] = {"store_repository": f"{tmp_path}/moved", "embedder": "static"}
     with open_engine(mine, **name) as engine:
-        engine.index()
-        assert engine.move_index(database()).files == 2
+        engine.index.update()
+        assert engine.index.move_to(database()).files == 2
         told = answers(engine, ("lion", "about"))
         with pytest.raises(InvalidArgument):
-            engine.move_index("embedded")
+            engine.index.move_to("embedded")
     with open_engine(theirs, store_url=database(), **name) as engine:
-        assert engine.index().added == 0
+        assert engine.index.update().added == 0
         assert answers(engine, ("lion", "about")) == told
 
 

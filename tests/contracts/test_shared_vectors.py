@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 from context_engine.cli.index_command import _embed
 from context_engine.embedding.vector_rows import Keys, Rows, Space, keys_of, quantised
-from context_engine.engine import Engine, Hit, Query
+from context_engine.engine import Engine
 from context_engine.errors import InvalidVectors, StoreUnavailable, StoreUnusable
+from context_engine.model import Hit, Query
 from context_engine.sharing import remote_vectors
 from context_engine.sharing.remote_vectors import VectorDepot
 from context_engine.tools.index_tools import status_row
@@ -336,7 +337,7 @@ def answered(engine: Engine, asked: Query) -> tuple[Hit, ...]:
     """The hits once the model has had its say: on a busy machine the first answer may go out without."""
     until = time.monotonic() + LONG_S
     while time.monotonic() < until:
-        hits = engine.search(asked).hits
+        hits = engine.search.find(asked).hits
         if any("model" in hit.why for hit in hits):
             return tuple(hits)
     raise AssertionError(f"the model never took part in {asked}")
@@ -344,7 +345,7 @@ def answered(engine: Engine, asked: Query) -> tuple[Hit, ...]:
 
 def kept(engine: Engine) -> dict[bytes, bytes]:
     """Every row on this machine of what is indexed, byte for byte."""
-    thinker, snapshot = engine._embeddings._new, engine._store.snapshot()
+    thinker, snapshot = engine.embeddings._new, engine.index.store.snapshot()
     assert thinker is not None and snapshot is not None
     vectors = thinker.vectors()
     assert vectors is not None
@@ -362,11 +363,11 @@ def test_what_one_machine_has_embedded_no_other_embeds(
 ) -> None:
     """Rows are the same to the last byte, answers to the last bit, and the model of the second reads no passage."""
     with indexed(tree(tmp_path / "ci", FILES), store_shares=True, **team) as ci:
-        assert ci.embed() == (12, 12)
+        assert ci.embeddings.embed_all() == (12, 12)
         first = kept(ci), told(ci)
         server.asked.clear()
         with indexed(tree(tmp_path / "desk", FILES), **team) as desk:
-            assert desk.embed() == (12, 12)
+            assert desk.embeddings.embed_all() == (12, 12)
             assert [asked.texts for asked in server.asked] == [["dimensions"]], "the model says who it is, and no more"
             assert status_row(desk.status())["embeddings"]["from_team"] == 24
             assert (kept(desk), told(desk)) == first
@@ -379,11 +380,11 @@ def test_who_does_not_share_embeds_what_is_his_alone_and_gives_nothing(
     tmp_path: Path, team: dict[str, Any], server: EmbeddingServer
 ) -> None:
     with indexed(tree(tmp_path / "ci", FILES), store_shares=True, **team) as ci:
-        ci.embed()
+        ci.embeddings.embed_all()
         server.asked.clear()
         mine = {"src/mine.py": "def mine():\n    return 'a secret of my work tree'\n"}
         with indexed(tree(tmp_path / "desk", FILES | mine), **team) as desk:
-            assert desk.embed() == (13, 13)
+            assert desk.embeddings.embed_all() == (13, 13)
             passages = [text for asked in server.asked for text in asked.texts if text != "dimensions"]
             assert [text.split(" | ")[0] for text in passages] == ["mine", "src/mine.py"]
         depot = remote_vectors.vector_depot(team["store_url"])
@@ -396,11 +397,11 @@ def test_another_repository_on_the_same_store_learns_nothing_of_what_was_embedde
     tmp_path: Path, team: dict[str, Any], server: EmbeddingServer
 ) -> None:
     with indexed(tree(tmp_path / "ci", FILES), store_shares=True, **team) as ci:
-        ci.embed()
+        ci.embeddings.embed_all()
         server.asked.clear()
         elsewhere = team | {"store_repository": f"{tmp_path.name}/other"}
         with indexed(tree(tmp_path / "other", FILES), store_shares=True, **elsewhere) as other:
-            other.embed()
+            other.embeddings.embed_all()
             assert sum(len(asked.texts) for asked in server.asked) == 1 + 24
             assert other.status().embeddings.taken == 0
 
@@ -419,10 +420,10 @@ def test_while_the_database_is_away_a_reader_embeds_by_himself_and_who_shares_is
     ):
         with forbid(address):
             with pytest.raises(StoreUnavailable):
-                ci.embed()
-            assert desk.embed() == (12, 12)
+                ci.embeddings.embed_all()
+            assert desk.embeddings.embed_all() == (12, 12)
             assert "does not answer" in desk.status().embeddings.team
-        assert ci.embed() == (12, 12)
+        assert ci.embeddings.embed_all() == (12, 12)
         depot = remote_vectors.vector_depot(address)
         assert sum(depot.held("app").values()) == 24
         depot.close()

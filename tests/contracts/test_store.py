@@ -14,7 +14,7 @@ import apsw
 import numpy as np
 import pytest
 
-from context_engine.engine import Engine, Query
+from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError, StorageBusy, StorageCorrupt
 from context_engine.index import embedded_store, shared_store
 from context_engine.index import segment as segments
@@ -24,6 +24,7 @@ from context_engine.index.postings import SegmentBuilder
 from context_engine.index.segment import term_hashes
 from context_engine.index.shared_store import SharedStore
 from context_engine.index.snapshot import Snapshot
+from context_engine.model import Query
 from tests.support.databases import new_database, qdrant_at_url, qdrant_in_memory, qdrant_over_http
 from tests.support.engines import GRAMMARS, LANGUAGES, found, indexed, open_engine
 from tests.support.trees import tree
@@ -450,17 +451,17 @@ def test_damage_is_noticed_and_mended_by_indexing_again(what: str, tmp_path: Pat
     with open_engine(root) as engine:
         answer = answer_or_refusal(engine)
         assert answer in (expected, None), "a wrong answer"
-        report = engine.index()
+        report = engine.index.update()
         assert report.files == 30
         assert found(engine, "lion", limit=50) == expected
-        assert engine._store.check() == []
+        assert engine.index.store.check() == []
         assert engine.status().last_error is None
 
 
 def answer_or_refusal(engine: Engine) -> list[str] | None:
     """What a damaged index answers: hits, or an error of ours."""
     try:
-        return [str(hit.chunk.path) for hit in engine.search(Query("lion", limit=50)).hits]
+        return [str(hit.chunk.path) for hit in engine.search.find(Query("lion", limit=50)).hits]
     except ContextEngineError as error:
         return None if error.suggestion else [f"a refusal without a next step: {error}"]
 
@@ -498,7 +499,7 @@ def test_an_index_of_an_older_version_is_built_anew(tmp_path: Path) -> None:
     _sql(generation / "index.db", f"UPDATE fact SET value={SCHEMA_VERSION - 1} WHERE name='schema'")
     with open_engine(root) as engine:
         assert engine.status().state == "absent"
-        assert engine.index().added == 1
+        assert engine.index.update().added == 1
         assert found(engine, "lion") == ["a.py"]
 
 
@@ -525,7 +526,7 @@ def test_leftovers_of_a_killed_writer_are_cleaned_away(tmp_path: Path) -> None:
         for name in ("000777.seg", "000778-abc.part"):
             (generation / name).write_bytes(b"half")
         (generation.parent / "g-000123").mkdir()
-        engine.index()
+        engine.index.update()
         assert sorted(path.name for path in generation.parent.glob("g-*")) == [generation.name]
         assert [path.name for path in generation.iterdir() if "77" in path.name] == []
         assert found(engine, "lion") == ["a.py"]

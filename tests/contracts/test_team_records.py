@@ -529,9 +529,9 @@ def test_into_a_clone_nothing_is_written(tmp_path: Path) -> None:
     knobs = {"store_url": address, "store_records": True, "store_repository": "app"}
     clone = repository(tmp_path / "cache" / "clones" / "app", {"a.py": "x = 1\n"})
     with open_engine(repository(tmp_path / "app", {"a.py": "x = 1\n"}), **knobs) as engine:
-        engine.memories.add(Draft("decisions", "Money is counted in cents."))
+        engine.memory.memories.add(Draft("decisions", "Money is counted in cents."))
     with open_engine(clone, **knobs, cache_folder=tmp_path / "cache") as engine:
-        assert engine.memories.listed(Wanted()).rows == ()
+        assert engine.memory.memories.listed(Wanted()).rows == ()
     assert not (clone / ".context-engine").exists()
 
 

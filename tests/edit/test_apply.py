@@ -6,6 +6,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -228,6 +229,32 @@ def test_a_hash_that_was_read_lets_the_edit_through_as_long_as_it_holds(tmp_path
         with pytest.raises(StaleFile, match="not there"):
             one.apply([written("b.py", "1", expected_hash=sha("other\n"))])
     assert contents(tmp_path) == {"a.py": b"one\n"}
+
+
+def test_a_stale_hash_and_a_target_that_fits_only_without_whitespace_do_not_fit(tmp_path: Path) -> None:
+    tree(tmp_path, {"a.py": "def f():\n        one()\n        two()\n"})
+    loose = indented("    one()\n    two()", "    one()\n    three()")
+    with editing(tmp_path) as one:
+        assert one.apply([loose], dry_run=True).files[0].planned.is_exact is False
+        with pytest.raises(StaleFile) as caught:
+            one.apply([replace(loose, expected_hash=sha("other\n"))])
+        assert caught.value.details["still_fits"] is False
+        assert "without the hash" not in caught.value.suggestion
+        with pytest.raises(StaleFile) as caught:
+            one.apply([deleted("a.py", expected_hash=sha("other\n"))])
+        assert caught.value.details["still_fits"] is False
+
+
+def test_a_result_has_the_bytes_before_and_after(tmp_path: Path) -> None:
+    tree(tmp_path, {"a.py": "one\n", "b.py": "1\n"})
+    changes = [swap("a.py", ("one", "two")), deleted("b.py"), written("c.py", "new\n")]
+    with editing(tmp_path) as one:
+        files = one.apply(changes).files
+    assert [(each.old_data, each.new_data) for each in files] == [
+        (b"one\n", b"two\n"),
+        (b"1\n", None),
+        (None, b"new\n"),
+    ]
 
 
 @pytest.mark.parametrize("hash_", ["latest", "7", "7692c3ad354", "x" * 16, "7" * 65])

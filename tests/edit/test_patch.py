@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from context_engine.edit.apply import still_fits
+from context_engine.edit.file_edit import edited
 from context_engine.edit.model import Edit, Fuzzy, Inverse
-from context_engine.edit.patch import plan, reverted, still_fits
+from context_engine.edit.patch import plan, reverted
 from context_engine.errors import CallError
 from context_engine.text.spans import LineSpan
 
@@ -211,7 +214,8 @@ def test_still_fits_is_what_a_plan_says_of_exact_targets(task: Task) -> None:
         exact = plan(task.file, [task.edit]).is_exact
     except CallError:
         exact = False
-    assert still_fits(task.file, [task.edit]) == exact
+    change = edited("a.py", partial(plan, edits=[task.edit]))
+    assert still_fits(change, task.file) == exact
 
 
 @given(files, st.integers(0, 40), st.integers(1, 20), texts)

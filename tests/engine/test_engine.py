@@ -10,10 +10,13 @@ import textwrap
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from context_engine.engine import Engine, Filter, Progress, Query, Settings
+from context_engine.edit.edit_request import Want
+from context_engine.edit.model import Edit
+from context_engine.engine import Engine
 from context_engine.errors import (
     BinaryFile,
     CallError,
@@ -30,6 +33,8 @@ from context_engine.errors import (
     UnsuitableRoot,
 )
 from context_engine.index.index_job import IndexJob, run_job
+from context_engine.model import Filter, Progress, Query
+from context_engine.settings import Settings
 from tests.support import preloaded
 from tests.support.engines import GRAMMARS, LANGUAGES, answers, cache_for, found, grammars_folder, indexed, open_engine
 from tests.support.trees import tree
@@ -48,17 +53,17 @@ ZOO = {
 def test_a_report_tells_what_a_run_did(tmp_path: Path) -> None:
     root = tree(tmp_path / "w", ZOO)
     with open_engine(root) as engine:
-        first = engine.index()
+        first = engine.index.update()
         assert (first.added, first.changed, first.removed, first.unchanged, first.files) == (4, 0, 0, 0, 4)
         assert first.chunks >= 5 and first.symbols >= 4
         tree(root, {"new.py": "x = 1\n", "settings.yml": "cats: 4\n", "zoo/cats.py": b"\0now binary"})
         (root / "README.md").unlink()
         os.utime(root / "zoo/keeper.py", ns=(5, 5))
-        second = engine.index()
+        second = engine.index.update()
         assert (second.added, second.changed, second.removed, second.unchanged, second.files) == (1, 1, 2, 1, 3)
-        third = engine.index()
+        third = engine.index.update()
         assert (third.added, third.changed, third.removed, third.unchanged, third.files) == (0, 0, 0, 3, 3)
-        anew = engine.index(force=True)
+        anew = engine.index.update(force=True)
         assert (anew.added, anew.removed, anew.files) == (3, 0, 3)
 
 
@@ -67,7 +72,7 @@ def test_the_status_tells_what_is_indexed_and_where(tmp_path: Path) -> None:
     with open_engine(root) as engine:
         absent = engine.status()
         assert (absent.state, absent.files, absent.languages, absent.indexed_at) == ("absent", 0, {}, None)
-        report = engine.index()
+        report = engine.index.update()
         status = engine.status()
         assert (status.state, status.files, status.chunks, status.symbols) == (
             "ready",
@@ -85,7 +90,7 @@ def test_the_status_tells_what_is_indexed_and_where(tmp_path: Path) -> None:
 
 def test_a_hit_carries_its_place_its_title_its_text_and_its_reasons(tmp_path: Path) -> None:
     with indexed(tree(tmp_path / "w", ZOO)) as engine:
-        hit = engine.search(Query("keeper feeds twice", filter=Filter(kinds=("documentation",)))).hits[0]
+        hit = engine.search.find(Query("keeper feeds twice", filter=Filter(kinds=("documentation",)))).hits[0]
         assert (hit.chunk.path, hit.chunk.title, hit.chunk.kind) == ("README.md", "Zoo > Feeding", "documentation")
         lines = ZOO["README.md"].split("\n")
         assert hit.chunk.text == "\n".join(lines[hit.chunk.span.first - 1 : hit.chunk.span.last]).rstrip("\n")
@@ -104,7 +109,7 @@ def test_a_hit_carries_its_place_its_title_its_text_and_its_reasons(tmp_path: Pa
 )
 def test_each_of_the_four_kinds_can_be_asked_for(tmp_path: Path, kind, path: str) -> None:
     with indexed(tree(tmp_path / "w", ZOO)) as engine:
-        hits = engine.search(Query("cats limit", filter=Filter(kinds=(kind,)))).hits
+        hits = engine.search.find(Query("cats limit", filter=Filter(kinds=(kind,)))).hits
         assert {hit.chunk.kind for hit in hits} == {kind}
         assert hits[0].chunk.path == path
         assert kind in hits[0].chunk.tags
@@ -112,39 +117,39 @@ def test_each_of_the_four_kinds_can_be_asked_for(tmp_path: Path, kind, path: str
 
 def test_a_symbols_chunk_is_the_outline_of_a_file(tmp_path: Path) -> None:
     with indexed(tree(tmp_path / "w", ZOO)) as engine:
-        (hit, *_) = engine.search(Query("Cat purr", filter=Filter(kinds=("symbols",)))).hits
+        (hit, *_) = engine.search.find(Query("Cat purr", filter=Filter(kinds=("symbols",)))).hits
         assert hit.chunk.path == "zoo/cats.py"
         assert "class Cat (lines 6-10)" in hit.chunk.text
         assert "  method purr (lines 9-10)" in hit.chunk.text
-        both = engine.search(Query("Cat purr", filter=Filter(kinds=("symbols", "definitions")))).hits
+        both = engine.search.find(Query("Cat purr", filter=Filter(kinds=("symbols", "definitions")))).hits
         assert {hit.chunk.kind for hit in both} == {"symbols", "definitions"}
 
 
 def test_chunk_ids_stay_as_long_as_their_content_does(tmp_path: Path) -> None:
     root = tree(tmp_path / "w", ZOO)
     with indexed(root) as engine:
-        before = {hit.chunk.id for hit in engine.search(Query("cats purr keeper")).hits}
-        engine.index(force=True)
-        assert {hit.chunk.id for hit in engine.search(Query("cats purr keeper")).hits} == before
+        before = {hit.chunk.id for hit in engine.search.find(Query("cats purr keeper")).hits}
+        engine.index.update(force=True)
+        assert {hit.chunk.id for hit in engine.search.find(Query("cats purr keeper")).hits} == before
 
 
 def test_a_definition_comes_with_signature_and_doc(tmp_path: Path) -> None:
     with indexed(tree(tmp_path / "w", ZOO)) as engine:
-        (definition,) = engine.find_symbol("Cat").definitions
+        (definition,) = engine.symbols.find("Cat").definitions
         assert (definition.path, definition.span, definition.doc) == ("zoo/cats.py", (6, 10), "Purrs.")
         assert "class Cat" in definition.signature
-        missing = engine.find_symbol("Catt")
+        missing = engine.symbols.find("Catt")
         assert missing.definitions == () and "Cat" in missing.near
 
 
 def test_dependencies_are_the_files_that_a_file_imports(tmp_path: Path) -> None:
     with indexed(tree(tmp_path / "w", ZOO)) as engine:
-        assert engine.dependencies("zoo/keeper.py") == ("zoo/cats.py",)
+        assert engine.symbols.dependencies("zoo/keeper.py") == ("zoo/cats.py",)
 
 
 def test_an_outline_is_nested_and_needs_no_index(tmp_path: Path) -> None:
     with open_engine(tree(tmp_path / "w", ZOO)) as engine:
-        outline = engine.outline("zoo/cats.py")
+        outline = engine.symbols.outline("zoo/cats.py")
         assert [(depth, one.qualified) for depth, one in outline.symbols if one.kind in ("class", "method")] == [
             (0, "Cat"),
             (1, "Cat.purr"),
@@ -154,26 +159,26 @@ def test_an_outline_is_nested_and_needs_no_index(tmp_path: Path) -> None:
 
 def test_a_file_is_read_whole_or_in_part(tmp_path: Path) -> None:
     with open_engine(tree(tmp_path / "w", ZOO)) as engine:
-        whole = engine.read("zoo/cats.py")
+        whole = engine.files.read("zoo/cats.py")
         assert (whole.text, whole.lines, whole.language, whole.encoding) == (ZOO["zoo/cats.py"], 10, "python", "utf-8")
-        assert engine.read("zoo/cats.py", first=3, last=3).text == "LIMIT = 3\n"
-        assert engine.read("zoo/cats.py", first=9).span == (9, 10)
-        assert engine.read("zoo/cats.py", last=900).span == (1, 10)
+        assert engine.files.read("zoo/cats.py", first=3, last=3).text == "LIMIT = 3\n"
+        assert engine.files.read("zoo/cats.py", first=9).span == (9, 10)
+        assert engine.files.read("zoo/cats.py", last=900).span == (1, 10)
 
 
 def test_lines_are_counted_at_line_feeds_alone_as_everywhere_else(tmp_path: Path) -> None:
     text = "one\fpage\x0bstill one\x1c\x85\u2028yes\ntwo\r\nthree\n"
     with indexed(tree(tmp_path / "w", {"a.txt": text})) as engine:
-        assert engine.read("a.txt", first=2, last=2).text == "two\r\n"
-        (hit,) = engine.search(Query("three")).hits
+        assert engine.files.read("a.txt", first=2, last=2).text == "two\r\n"
+        (hit,) = engine.search.find(Query("three")).hits
         assert hit.chunk.span.last in (3, 4)
 
 
 def test_a_repository_is_listed_as_a_tree(tmp_path: Path) -> None:
     with open_engine(tree(tmp_path / "w", ZOO)) as engine:
-        assert {"zoo", "README.md", "cats.py"} <= {entry.name for entry in engine.list_directory()}
+        assert {"zoo", "README.md", "cats.py"} <= {entry.name for entry in engine.files.list_directory()}
         with pytest.raises(InvalidPath):
-            engine.list_directory("README.md")
+            engine.files.list_directory("README.md")
 
 
 def test_two_engines_live_in_one_process(tmp_path: Path) -> None:
@@ -184,9 +189,9 @@ def test_two_engines_live_in_one_process(tmp_path: Path) -> None:
     with indexed(one) as first, indexed(other) as second, open_engine(one) as third:
         assert (found(first, "lion"), found(second, "lion"), found(third, "lion")) == (["a.py"], ["b.py"], ["a.py"])
         (one / "c.py").write_text("def lion(): ...\n", encoding="utf-8")
-        first.index()
+        first.index.update()
         assert found(third, "lion") == ["a.py", "c.py"], "the second engine of a workspace sees the first one's commit"
-        second.clear()
+        second.clear_index()
         assert found(first, "lion") == ["a.py", "c.py"]
 
 
@@ -196,7 +201,7 @@ def test_an_index_is_found_again_by_the_next_process(tmp_path: Path) -> None:
         before = answers(engine, ("cats", "feed"))
     with open_engine(root) as engine:
         assert answers(engine, ("cats", "feed")) == before
-        assert engine.index().unchanged == 4
+        assert engine.index.update().unchanged == 4
 
 
 def test_an_engine_leaves_the_workspace_as_it_was(tmp_path: Path) -> None:
@@ -204,7 +209,7 @@ def test_an_engine_leaves_the_workspace_as_it_was(tmp_path: Path) -> None:
     before = {path.relative_to(root).as_posix(): path.stat().st_mtime_ns for path in root.rglob("*")}
     with indexed(root) as engine:
         answers(engine, ("cats",))
-        engine.clear()
+        engine.clear_index()
     assert {path.relative_to(root).as_posix(): path.stat().st_mtime_ns for path in root.rglob("*")} == before
 
 
@@ -214,24 +219,24 @@ def test_an_engine_leaves_the_workspace_as_it_was(tmp_path: Path) -> None:
 def test_without_an_index_a_search_says_what_to_call_and_builds_nothing(tmp_path: Path) -> None:
     with open_engine(tree(tmp_path / "w", ZOO)) as engine:
         for ask in (
-            lambda: engine.search(Query("cats")),
-            lambda: engine.find_symbol("Cat"),
-            lambda: engine.trace("Cat"),
+            lambda: engine.search.find(Query("cats")),
+            lambda: engine.symbols.find("Cat"),
+            lambda: engine.symbols.trace("Cat"),
         ):
             with pytest.raises(NotIndexed) as refused:
                 ask()
             assert "index_workspace" in refused.value.suggestion
-        engine._live.close()
+        engine.index.live.close()
         assert engine.status().state == "absent"
 
 
 def test_clearing_deletes_the_index_and_tells_the_bytes(tmp_path: Path) -> None:
     with indexed(tree(tmp_path / "w", ZOO)) as engine:
-        assert engine.clear() > 1_000
+        assert engine.clear_index() > 1_000
         assert engine.status().state == "absent"
         with pytest.raises(NotIndexed):
-            engine.search(Query("cats"))
-        assert engine.index().added == 4
+            engine.search.find(Query("cats"))
+        assert engine.index.update().added == 4
 
 
 # -- bad calls --
@@ -240,7 +245,7 @@ def test_clearing_deletes_the_index_and_tells_the_bytes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "   ", "\n"])
 def test_an_empty_question_is_refused(tmp_path: Path, text: str) -> None:
     with open_engine(tree(tmp_path / "w", ZOO)) as engine, pytest.raises(InvalidArgument):
-        engine.search(Query(text))
+        engine.search.find(Query(text))
 
 
 @pytest.mark.parametrize(
@@ -248,7 +253,7 @@ def test_an_empty_question_is_refused(tmp_path: Path, text: str) -> None:
 )
 def test_any_text_may_be_asked(tmp_path: Path, text: str) -> None:
     with indexed(tree(tmp_path / "w", ZOO)) as engine:
-        answer = engine.search(Query(text))
+        answer = engine.search.find(Query(text))
         assert answer.hits or answer.reason
 
 
@@ -276,13 +281,13 @@ def test_wrong_paths_are_refused_by_name(tmp_path: Path) -> None:
             ("blob.txt", BinaryFile),
         ):
             with pytest.raises(error):
-                engine.read(path)
+                engine.files.read(path)
         with pytest.raises(FileNotFound):
-            engine.index(path="nowhere")
+            engine.index.update(path="nowhere")
         with pytest.raises(InvalidLineRange):
-            engine.read("zoo/cats.py", first=11)
+            engine.files.read("zoo/cats.py", first=11)
         with pytest.raises(SymbolNotFound):
-            engine.trace("Lion")
+            engine.symbols.trace("Lion")
 
 
 # -- bad files --
@@ -291,11 +296,11 @@ def test_wrong_paths_are_refused_by_name(tmp_path: Path) -> None:
 def test_a_repository_without_files_is_indexed_and_says_that_it_is_empty(tmp_path: Path) -> None:
     with indexed(tree(tmp_path / "w", {})) as engine:
         assert engine.status().state == "ready"
-        answer = engine.search(Query("anything"))
+        answer = engine.search.find(Query("anything"))
         assert answer.hits == () and "empty" in answer.reason
-        assert engine.tags() == {} and engine.find_symbol("x").definitions == ()
+        assert engine.search.tags() == {} and engine.symbols.find("x").definitions == ()
         (engine.root / "a.py").write_text("def lion(): ...\n", encoding="utf-8")
-        engine.index()
+        engine.index.update()
         assert found(engine, "lion") == ["a.py"]
 
 
@@ -307,9 +312,9 @@ def test_a_sparse_file_of_two_gigabytes_costs_nothing(tmp_path: Path) -> None:
         assert found(engine, "lion") == ["a.py"]
         assert engine.status().skipped == {"too_large": 1}
         with pytest.raises((TooLarge, BinaryFile)):
-            engine.read("huge.txt")
+            engine.files.read("huge.txt")
         with pytest.raises((TooLarge, BinaryFile)):
-            engine.read("huge.txt", first=1, last=2)
+            engine.files.read("huge.txt", first=1, last=2)
 
 
 def test_words_of_a_line_of_a_hundred_thousand_characters_are_found(tmp_path: Path) -> None:
@@ -317,7 +322,7 @@ def test_words_of_a_line_of_a_hundred_thousand_characters_are_found(tmp_path: Pa
     text = "# short\n" * 400 + long_line + "\nend = 1\n"
     assert len(long_line) > 100_000
     with indexed(tree(tmp_path / "w", {"long.py": text})) as engine:
-        (hit, *_) = engine.search(Query("word13999")).hits
+        (hit, *_) = engine.search.find(Query("word13999")).hits
         assert hit.chunk.path == "long.py"
         assert "word13999" in hit.chunk.text
         assert hit.chunk.span == (401, 401)
@@ -327,7 +332,7 @@ def test_words_of_a_line_of_a_hundred_thousand_characters_are_found(tmp_path: Pa
 def test_invalid_utf8_is_read_as_latin_1_and_found(tmp_path: Path) -> None:
     root = tree(tmp_path / "w", {"a.py": b"# caf\xe9 au lait\ndef lion(): ...\n", "b.py": b"\xff\xfec\0a\0t\0"})
     with indexed(root) as engine:
-        (hit, *_) = engine.search(Query("café lait")).hits
+        (hit, *_) = engine.search.find(Query("café lait")).hits
         assert "café au lait" in hit.chunk.text
         assert found(engine, "lion") == ["a.py"]
         assert found(engine, "cat") == ["b.py"]
@@ -356,17 +361,17 @@ def test_files_that_vanish_while_they_are_indexed_are_not_in_the_index(tmp_path:
             if step.stage == "indexing":
                 (root / "f049.py").unlink(missing_ok=True)
 
-        report = engine.index(progress=delete)
+        report = engine.index.update(progress=delete)
         assert report.files == 49
         assert "f049.py" not in found(engine, "lion", limit=100)
-        assert engine._store.check() == []
+        assert engine.index.store.check() == []
         assert engine.status().stale == ()
 
 
 def test_a_hit_whose_file_is_gone_is_not_shown(tmp_path: Path) -> None:
     root = tree(tmp_path / "w", {"a.py": "def lion(): ...\n", "b.py": "def lion(): ...\n"})
     with indexed(root, staleness_ms=600_000) as engine:
-        engine.search(Query("lion"))
+        engine.search.find(Query("lion"))
         (root / "a.py").unlink()
         assert found(engine, "lion") == ["b.py"]
 
@@ -380,11 +385,11 @@ def test_an_unreadable_folder_is_told_and_the_rest_is_indexed(tmp_path: Path) ->
         (root / "closed").chmod(0)
         (root / "c.py").chmod(0)
         with engine() as one:
-            one.index()
+            one.index.update()
             print(found(one), sorted(one.status().skipped.items()))
             (root / "closed").chmod(0o755)
             (root / "c.py").chmod(0o644)
-            one.index()
+            one.index.update()
             print(found(one), one.status().skipped)
         """,
     )
@@ -401,14 +406,14 @@ def test_a_cache_that_cannot_be_written_is_told_with_the_way_out(tmp_path: Path)
         tmp_path,
         """
         with engine() as one:
-            one.index()
+            one.index.update()
             places = [one.cache_folder, *(path for path in one.cache_folder.rglob("*"))]
         for place in places:
             place.chmod(0o555 if place.is_dir() else 0o444)
         (root / "b.py").write_text("lion = 1")
         with engine() as one:
             try:
-                one.index()
+                one.index.update()
             except HostError as error:
                 print(error.code, "CTX_CACHE_FOLDER" in error.suggestion)
             try:
@@ -418,7 +423,7 @@ def test_a_cache_that_cannot_be_written_is_told_with_the_way_out(tmp_path: Path)
         for place in places:
             place.chmod(0o755 if place.is_dir() else 0o644)
         with engine() as one:
-            one.index()
+            one.index.update()
             print(found(one))
         """,
     )
@@ -431,7 +436,7 @@ def test_a_cache_path_that_is_a_file_is_told_with_the_way_out(tmp_path: Path) ->
     (tmp_path / "file").write_text("x", encoding="utf-8")
     with Engine.open(root, settings=Settings(cache_folder=tmp_path / "file", workers=0)) as engine:
         with pytest.raises(HostError) as refused:
-            engine.index()
+            engine.index.update()
         assert "CTX_CACHE_FOLDER" in refused.value.suggestion
         assert engine.status().state == "absent"
 
@@ -451,12 +456,12 @@ def test_no_room_for_a_file_is_a_full_disk_and_what_was_there_still_answers(tmp_
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
         with open_engine(root, staleness_ms=600_000) as engine:
             try:
-                engine.index()
+                engine.index.update()
                 print("indexed")
             except DiskFull as error:
                 print("full", "free some space" in error.suggestion or "CTX_CACHE_FOLDER" in error.suggestion)
             try:
-                engine._live._stale.clear()
+                engine.index.live._stale.clear()
                 print(found(engine, "lion")[0])
             except DiskFull as error:
                 print("closed")  # SQLite needs 32 kB of its own to read at all
@@ -464,8 +469,8 @@ def test_no_room_for_a_file_is_a_full_disk_and_what_was_there_still_answers(tmp_
     done = python(script, str(root), str(limit))
     assert done in (["full True", "a.py"], ["indexed", "a.py"]) or (limit < 40_000 and done == ["full True", "closed"])
     with open_engine(root) as engine:
-        assert engine.index().files == 61
-        assert engine._store.check() == []
+        assert engine.index.update().files == 61
+        assert engine.index.store.check() == []
         assert found(engine, "lion7")[0] == "f7.py"
 
 
@@ -489,18 +494,18 @@ def test_a_disk_that_is_full_is_told_and_what_was_committed_stays(tmp_path: Path
     with small_disk(tmp_path / "disk", "700k") as cache:
         (cache / "grammars").symlink_to(grammars_folder())
         with Engine.open(root, settings=Settings(cache_folder=cache, workers=0, staleness_ms=600_000)) as engine:
-            engine.index()
+            engine.index.update()
             assert found(engine, "lion") == ["a.py"]
             tree(root, {f"f{n}.py": f"def tiger{n}_{'x' * n}(): ...\n" * 400 for n in range(80)})
             with pytest.raises(DiskFull) as refused:
-                engine.index()
+                engine.index.update()
             assert "free some space" in refused.value.suggestion
             assert found(engine, "lion") == ["a.py"]
-            assert engine._store.check() == []
+            assert engine.index.store.check() == []
             for n in range(80):
                 (root / f"f{n}.py").unlink()
             tree(root, {"b.py": "def lion(): ...\n"})
-            assert engine.index().files == 2
+            assert engine.index.update().files == 2
             assert found(engine, "lion") == ["a.py", "b.py"]
 
 
@@ -526,15 +531,17 @@ def as_nobody(folder: Path, script: str) -> list[str]:
     opening = """
         import os, sys
         from pathlib import Path
-        from context_engine.engine import Engine, Query, Settings
+        from context_engine.engine import Engine
+        from context_engine.model import Query
+        from context_engine.settings import Settings
         from context_engine.errors import HostError
         root = Path(sys.argv[1]) / "w"
         os.makedirs(sys.argv[1] + "/cache", exist_ok=True)
         if not Path(sys.argv[1] + "/cache/grammars").exists():
             os.symlink(sys.argv[2], sys.argv[1] + "/cache/grammars")
         with Engine.open(sys.argv[1] + "/w", settings=Settings(cache_folder=Path(sys.argv[1]) / "warm", workers=0)) as warm:
-            warm.index()  # loads all modules while they can still be read
-            warm.search(Query("lion"))
+            warm.index.update()  # loads all modules while they can still be read
+            warm.search.find(Query("lion"))
             warm.status()
         if os.getuid() == 0:
             for at, _, names in os.walk(sys.argv[1]):
@@ -549,7 +556,7 @@ def as_nobody(folder: Path, script: str) -> list[str]:
         def engine():
             return Engine.open(root, settings=Settings(cache_folder=Path(sys.argv[1]) / "cache", workers=0, staleness_ms=600_000))
         def found(one):
-            return sorted(str(hit.chunk.path) for hit in one.search(Query("lion", 50)).hits)
+            return sorted(str(hit.chunk.path) for hit in one.search.find(Query("lion", 50)).hits)
     """
     return python(textwrap.dedent(opening) + textwrap.dedent(script), str(folder), str(grammars_folder()))
 
@@ -571,9 +578,37 @@ def test_the_middle_of_a_private_key_is_masked_in_whatever_part_of_a_file_is_sho
     lines += ["    return KEY"]
     root = tree(tmp_path / "w", {"a.py": "\n".join(lines) + "\n"})
     with indexed(root) as engine:
-        parts = [engine.read("a.py", first=20, last=30).text]
-        parts += [hit.chunk.text for hit in engine.search(Query("zebra", 50, chunks_per_file=50)).hits]
-        whole = engine.read("a.py").text
+        parts = [engine.files.read("a.py", first=20, last=30).text]
+        parts += [hit.chunk.text for hit in engine.search.find(Query("zebra", 50, chunks_per_file=50)).hits]
+        whole = engine.files.read("a.py").text
     assert not any(line in part for line in body for part in [*parts, whole])
     assert parts[0].count("\n") == 11
     assert whole.count("\n") == len(lines)
+
+
+def test_the_methods_of_version_0_1_still_work_and_name_the_new_ones(tmp_path: Path) -> None:
+    root = tree(tmp_path / "w", {"a.py": "def lion():\n    return 1\n"})
+    with open_engine(root) as opened:
+        engine: Any = opened
+        with pytest.warns(DeprecationWarning, match=r"use engine\.index\.update\(\)"):
+            assert engine.index().files == 1
+        with pytest.warns(DeprecationWarning, match=r"use engine\.search\.find\(query\)"):
+            assert [str(hit.chunk.path) for hit in engine.search(Query("lion")).hits] == ["a.py"]
+        with pytest.warns(DeprecationWarning, match=r"use engine\.symbols\.find"):
+            assert engine.find_symbol("lion").total == 1
+        with pytest.warns(DeprecationWarning, match=r"use engine\.edits\.change_parts"):
+            change = engine.change("a.py", [Want(Edit("return 1", "return 2"))])
+        with pytest.warns(DeprecationWarning, match=r"use engine\.edits\.apply"):
+            receipt = engine.edit([change])
+        with pytest.warns(DeprecationWarning, match=r"use engine\.edits\.undo"):
+            engine.undo(receipt.undo_id)
+    assert (root / "a.py").read_text() == "def lion():\n    return 1\n"
+
+
+def test_the_package_exports_what_a_python_user_needs() -> None:
+    import context_engine
+
+    assert [name for name in context_engine.__all__ if not hasattr(context_engine, name)] == []
+    assert context_engine.Engine is Engine
+    with pytest.raises(AttributeError):
+        context_engine.nothing  # noqa: B018 - asked for, not used

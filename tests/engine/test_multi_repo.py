@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from context_engine import tools
-from context_engine.engine import Engine, Filter, Query, TextQuery
+from context_engine.engine import Engine
 from context_engine.errors import FileNotFound, InvalidPath, NotIndexed
-from context_engine.multi_repo import Across
+from context_engine.model import Filter, Query, TextQuery
+from context_engine.multi_repo import MultiRepo
 from context_engine.server.dispatcher import ToolDispatcher
 from context_engine.server.profiles import MULTI_PROJECT_TOOLS, ToolSelection, list_tools
 from context_engine.server.projects import find_project_path
@@ -41,12 +42,12 @@ def both(tmp_path: Path) -> Iterator[dict[str, Engine]]:
         }
 
 
-def told(across: Across, name: str, **arguments: object) -> str:
+def told(across: MultiRepo, name: str, **arguments: object) -> str:
     return tools.call(across, name, arguments).text  # ty: ignore[invalid-argument-type] - answers as an Engine does
 
 
 def test_hits_of_all_repositories_are_ranked_together_and_say_where_they_are_from(both: dict[str, Engine]) -> None:
-    answer = Across(both).search(Query("orders of the shop"))
+    answer = MultiRepo(both).search.find(Query("orders of the shop"))
     assert {hit.project for hit in answer.hits} == {"web", "api"}
     assert [hit.score for hit in answer.hits] == sorted((hit.score for hit in answer.hits), reverse=True)
     assert answer.hits[0].project == "api"
@@ -59,8 +60,8 @@ def test_what_fits_badly_in_one_repository_does_not_come_before_what_fits_well_i
 ) -> None:
     """Alone, the best hit of each has about the same score, however badly it fits."""
     query = Query("hash a password with a salt")
-    alone = {name: engine.search(query).hits for name, engine in both.items()}
-    together = Across(both).search(query).hits
+    alone = {name: engine.search.find(query).hits for name, engine in both.items()}
+    together = MultiRepo(both).search.find(query).hits
     assert together[0].chunk.path == "web:src/auth.py"
     of_api = [hit.score for hit in together if hit.project == "api"]
     if alone["api"] and of_api:
@@ -79,61 +80,67 @@ def test_the_joint_ranking_is_that_of_one_repository_with_the_same_files(
             stack.enter_context(indexed(tree(tmp_path / name, content)))
             for name, content in (("one", files | other), ("left", files), ("right", other))
         )
-        across = Across({"left": left, "right": right})
+        across = MultiRepo({"left": left, "right": right})
         for text in ("total of an order", "shop", "hash_password", "class Order"):
-            joint = [(hit.chunk.path.partition(":")[2], hit.chunk.span) for hit in across.search(Query(text)).hits]
-            assert joint == [(hit.chunk.path, hit.chunk.span) for hit in one.search(Query(text)).hits], text
+            joint = [(hit.chunk.path.partition(":")[2], hit.chunk.span) for hit in across.search.find(Query(text)).hits]
+            assert joint == [(hit.chunk.path, hit.chunk.span) for hit in one.search.find(Query(text)).hits], text
 
 
 def test_the_same_question_gives_the_same_answer(both: dict[str, Engine]) -> None:
-    across = Across(both)
-    first = across.search(Query("total shop"))
-    assert across.search(Query("total shop")).hits == first.hits == Across(both).search(Query("total shop")).hits
+    across = MultiRepo(both)
+    first = across.search.find(Query("total shop"))
+    assert (
+        across.search.find(Query("total shop")).hits
+        == first.hits
+        == MultiRepo(both).search.find(Query("total shop")).hits
+    )
 
 
 def test_filters_mean_the_paths_inside_each_repository(both: dict[str, Engine]) -> None:
-    answer = Across(both).search(Query("total shop", filter=Filter(include_paths=("src/**",))))
+    answer = MultiRepo(both).search.find(Query("total shop", filter=Filter(include_paths=("src/**",))))
     assert {hit.chunk.path for hit in answer.hits} <= {
         f"{name}:src/{file}.py" for name in both for file in ("auth", "shop", "orders")
     }
     assert answer.hits
-    readme = Across(both).search(Query("shop", filter=Filter(include_paths=("README.md",))))
+    readme = MultiRepo(both).search.find(Query("shop", filter=Filter(include_paths=("README.md",))))
     assert {hit.chunk.path for hit in readme.hits} == {"web:README.md", "api:README.md"}
 
 
 def test_an_edit_in_one_repository_is_found_and_only_that_one_is_told(both: dict[str, Engine], tmp_path: Path) -> None:
-    across = Across(both)
-    across.search(Query("shop"))
+    across = MultiRepo(both)
+    across.search.find(Query("shop"))
     (tmp_path / "api" / "src" / "fresh.py").write_text("def zanzibar():\n    return 1\n")
-    answer = across.search(Query("zanzibar"))
+    answer = across.search.find(Query("zanzibar"))
     assert [hit.chunk.path for hit in answer.hits] == ["api:src/fresh.py"]
     assert answer.freshness in ("fresh", "api: 1 file edited since index; others fresh")
 
 
 def test_one_without_an_index_is_told_and_the_others_answer(both: dict[str, Engine], tmp_path: Path) -> None:
     with open_engine(tree(tmp_path / "new", WEB)) as new:
-        answer = Across(both | {"new": new}, {"gone": "not open: there is no folder"}).search(Query("shop"))
+        answer = MultiRepo(both | {"new": new}, {"gone": "not open: there is no folder"}).search.find(Query("shop"))
         assert answer.hits
         assert answer.freshness == "new: no index; gone: not open: there is no folder; others fresh"
         with pytest.raises(NotIndexed):
-            Across({"new": new}).search(Query("shop"))
+            MultiRepo({"new": new}).search.find(Query("shop"))
 
 
 def test_a_definition_is_found_wherever_it_is(both: dict[str, Engine]) -> None:
-    found = Across(both).find_symbol("total")
+    found = MultiRepo(both).symbols.find("total")
     assert [row.path for row in found.definitions] == ["web:src/shop.py", "api:src/orders.py"], "shallower first"
     assert found.total == 2
-    assert [row.path for row in Across(both).find_symbol("total", path="api:src").definitions] == ["api:src/orders.py"]
-    assert [row.path for row in Across(both).find_symbol("total", path="src/shop.py").definitions] == [
+    assert [row.path for row in MultiRepo(both).symbols.find("total", path="api:src").definitions] == [
+        "api:src/orders.py"
+    ]
+    assert [row.path for row in MultiRepo(both).symbols.find("total", path="src/shop.py").definitions] == [
         "web:src/shop.py"
     ]
-    assert Across(both).find_symbol("hash_pasword").near
+    assert MultiRepo(both).symbols.find("hash_pasword").near
 
 
 def test_texts_are_counted_in_all_and_shown_with_their_repository(both: dict[str, Engine]) -> None:
-    across = Across(both)
-    scan = across.scan(TextQuery(("def ",)))
-    alone = [engine.scan(TextQuery(("def ",))) for engine in both.values()]
+    across = MultiRepo(both)
+    scan = across.text_search.scan(TextQuery(("def ",)))
+    alone = [engine.text_search.scan(TextQuery(("def ",))) for engine in both.values()]
     assert (scan.lines, len(scan.files)) == (sum(each.lines for each in alone), sum(len(each.files) for each in alone))
     shown = told(across, "search_files", query="def total", path="src")
     assert "web:src/shop.py\n1:def total(prices):" in shown
@@ -141,11 +148,11 @@ def test_texts_are_counted_in_all_and_shown_with_their_repository(both: dict[str
     assert "web:src/shop.py" not in told(across, "search_files", query="def total", path="api:src")
     assert "0 matches" in told(across, "search_files", query="nothing_such")
     with pytest.raises(FileNotFound):
-        across.scan(TextQuery(("x",), under="nowhere"))
+        across.text_search.scan(TextQuery(("x",), under="nowhere"))
 
 
 def test_a_page_of_texts_goes_on_over_repositories(both: dict[str, Engine]) -> None:
-    across, seen, cursor = Across(both), [], ""
+    across, seen, cursor = MultiRepo(both), [], ""
     for _ in range(9):
         page = told(across, "search_files", query="def ", limit=1, cursor=cursor)
         seen += [line for line in page.splitlines() if ":" in line and line[0].isdigit()]
@@ -156,26 +163,26 @@ def test_a_page_of_texts_goes_on_over_repositories(both: dict[str, Engine]) -> N
 
 
 def test_rows_name_the_project_beside_the_path_in_it(both: dict[str, Engine]) -> None:
-    row = json.loads(told(Across(both), "codebase_retrieval", query="hash_password"))["results"][0]
+    row = json.loads(told(MultiRepo(both), "codebase_retrieval", query="hash_password"))["results"][0]
     assert (row["project"], row["path"]) == ("web", "src/auth.py")
 
 
 def test_a_bundle_holds_code_of_several_repositories(both: dict[str, Engine]) -> None:
-    made = json.loads(told(Across(both), "get_context_for_prompt", query="total of the orders of the shop"))
+    made = json.loads(told(MultiRepo(both), "get_context_for_prompt", query="total of the orders of the shop"))
     assert {file["path"].partition(":")[0] for file in made["files"]} == {"web", "api"}
 
 
 def test_what_teams_know_is_asked_together(both: dict[str, Engine], tmp_path: Path) -> None:
     for name, engine in both.items():
         tools.call(engine, "add_memory", {"category": "decisions", "content": f"Retries of {name} stop after three."})
-    found = json.loads(told(Across(both), "context_search", query="retries stop", limit=5))
+    found = json.loads(told(MultiRepo(both), "context_search", query="retries stop", limit=5))
     assert {row["project"] for row in found["results"]} >= {"web", "api"}
 
 
 def test_a_file_is_read_by_the_name_that_answers_give_it(both: dict[str, Engine]) -> None:
-    assert Across(both).read("web:src/auth.py").text == WEB["src/auth.py"]
+    assert MultiRepo(both).files.read("web:src/auth.py").text == WEB["src/auth.py"]
     with pytest.raises(InvalidPath, match="which repository"):
-        Across(both).read("src/auth.py")
+        MultiRepo(both).files.read("src/auth.py")
 
 
 # -- through the gate -------------------------------------------------------------------------------------------------

@@ -123,7 +123,7 @@ grids = arrays.arrays(np.float32, (3, 6), elements=small)
 def test_words_score_as_the_engine_scores_chunks(tmp_path: Path) -> None:
     root = tree(tmp_path / "shop", {"shelf.py": PYTHON.decode(), "Shelf.java": JAVA.decode(), "a.txt": "boxes\n" * 9})
     with indexed(root) as engine:
-        snapshot = engine._store.snapshot()
+        snapshot = engine.index.store.snapshot()
         assert snapshot is not None
         spans = zip(snapshot.chunk_file, snapshot.chunk_column("start"), snapshot.chunk_column("stop"), strict=True)
         texts = [(root / snapshot.paths[file]).read_bytes()[start:stop].decode() for file, start, stop in spans]

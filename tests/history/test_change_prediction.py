@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.engine import Engine, Settings
+from context_engine.engine import Engine
 from context_engine.history.change_prediction import WEIGHTS, Located, localised, located
 from context_engine.history.commit_facts import Facts, HistoryFile
 from context_engine.history.file_history import History
 from context_engine.history.mining import Miner
 from context_engine.model import Filter, Query
 from context_engine.repo.git import Git
+from context_engine.settings import Settings
 from tests.history.test_file_history import history
 from tests.support.trees import commit, git, repository, tree
 
@@ -111,13 +112,13 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Generator[tuple[Engine, Hi
     mined = Miner(Git(root), HistoryFile(place / "history")).mined()
     settings = Settings(cache_folder=place / "cache", workers=0, watch=False)
     with Engine.open(root, settings=settings) as engine:
-        engine.index()
+        engine.index.update()
         yield engine, History(mined.facts, mined.head)
 
 
 def ask(shop: tuple[Engine, History], text: str, **more: Any) -> tuple[Located, ...]:
     engine, past = shop
-    searcher = engine._current()
+    searcher = engine.search.searcher()
     assert searcher is not None
     return localised(searcher, Query(text, **more), past)
 
@@ -139,7 +140,7 @@ def test_there_are_no_more_than_asked_for(shop: tuple[Engine, History]) -> None:
 
 
 def test_tests_are_held_back_less_than_in_a_search(shop: tuple[Engine, History]) -> None:
-    searcher = shop[0]._current()
+    searcher = shop[0].search.searcher()
     assert searcher is not None
     scores = []
     for role_power in (1.0, 1 / 3, 0.0):

@@ -20,8 +20,8 @@ from context_engine.index.chunk_files import FILES, ChunkFile, ChunkRow, ChunkSe
 from context_engine.index.chunk_folder import ChunkFolder, read_folder, write_folder
 from context_engine.index.embedded_store import EmbeddedStore
 from context_engine.model import CHUNK_KINDS, ChunkKind, Skipped
+from context_engine.repo.workspace_files import LoadedFile
 from context_engine.search.chunk_export import collect_chunks, embed_chunks, format_files
-from context_engine.search.hit_reading import Source
 from context_engine.search.rankers import View
 from context_engine.search.vector_search import cosines
 from tests.support.engines import indexed
@@ -430,10 +430,12 @@ SOURCES = {
 }
 
 
-def source(root: Path) -> Callable[[str], Source | None]:
-    def read(path: str) -> Source | None:
+def source(root: Path) -> Callable[[str], LoadedFile | None]:
+    def read(path: str) -> LoadedFile | None:
         place = root / path
-        return Source(place.read_bytes(), place.stat().st_size, place.stat().st_mtime_ns) if place.exists() else None
+        return (
+            LoadedFile(place.read_bytes(), place.stat().st_size, place.stat().st_mtime_ns) if place.exists() else None
+        )
 
     return read
 
@@ -455,7 +457,7 @@ def test_an_index_is_exported_whole_and_read_back(tmp_path: Path) -> None:
     with indexed(root) as engine:
         view = view_of(engine)
         chunks = collect_chunks(view, source(root))
-        stamp = engine.indexed_at()
+        stamp = engine.index.indexed_at()
     assert {str(each.path) for kind in ("definitions", "symbols") for each, _ in chunks[kind]} >= {"src/pool.py"}
     assert [capsule.head for _, capsule in chunks["definitions"]] == ["src/pool.py | Pool | class Pool:"]
     write_folder(

@@ -66,9 +66,9 @@ INDEXER = """
     root, mode, workers = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
     with open_engine(root, workers=workers) as engine:
         if workers:
-            engine._pool.wait_ready()
+            engine.index.pool.wait_ready()
         print("go", flush=True)
-        engine.index(force=mode == "rebuild")
+        engine.index.update(force=mode == "rebuild")
         print("done", flush=True)
 """
 
@@ -89,7 +89,7 @@ def told(engine: Engine) -> dict[str, list[tuple[str, int, str]]]:
 
 def built_anew(root: Path) -> dict[str, list[tuple[str, int, str]]]:
     with open_engine(root, cache_folder=root.parent / "anew") as engine:
-        engine.index(force=True)
+        engine.index.update(force=True)
         return told(engine)
 
 
@@ -99,23 +99,23 @@ def test_an_indexer_killed_at_any_moment_leaves_a_sound_index(tmp_path: Path) ->
     root = repository(tmp_path / "w", 0)
     began = time.monotonic()
     with open_engine(root) as engine:
-        engine.index()
-        engine.clear()
+        engine.index.update()
+        engine.clear_index()
     whole_s = time.monotonic() - began
     in_time = 0
     for trial in range(KILLS):
         mode = ("first", "update", "rebuild")[trial % 3]
         if mode == "first":
             with open_engine(root) as engine:
-                engine.clear()
+                engine.clear_index()
         else:
             repository(root, trial)
         in_time += killed(root, mode, chance.uniform(0, 1.1) * whole_s, workers=trial % 2)
         with open_engine(root) as engine:
-            assert engine._store.check() == [], f"trial {trial} ({mode})"
-            report = engine.index()
+            assert engine.index.store.check() == [], f"trial {trial} ({mode})"
+            report = engine.index.update()
             assert report.files == FILES, f"trial {trial} ({mode})"
-            assert engine._store.check() == []
+            assert engine.index.store.check() == []
             updated = told(engine)
             remove_leftovers(engine)
             assert len(list(engine.cache_folder.glob("g-*"))) == 1
@@ -128,20 +128,20 @@ def remove_leftovers(engine: Engine) -> None:
     end = time.monotonic() + 10
     while list(engine.cache_folder.rglob("*.part")):
         assert time.monotonic() < end, "leftovers are never removed"
-        assert engine.index().unchanged == FILES
+        assert engine.index.update().unchanged == FILES
 
 
 READER = """
     import json, sys, time
     from pathlib import Path
-    from context_engine.engine import Query
+    from context_engine.model import Query
     from tests.support.engines import open_engine
     root, until = Path(sys.argv[1]), time.time() + float(sys.argv[2])
     asked, wrong = 0, []
     with open_engine(root, staleness_ms=600_000) as engine:
-        engine._live.refresh = lambda: None  # this one only reads
+        engine.index.live.refresh = lambda: None  # this one only reads
         while time.time() < until:
-            answer = engine.search(Query("zebra part", limit=400, chunks_per_file=1))
+            answer = engine.search.find(Query("zebra part", limit=400, chunks_per_file=1))
             paths = [str(hit.chunk.path) for hit in answer.hits]
             if len(set(paths)) != len(paths) or len(paths) != 40:
                 wrong.append(len(paths))
@@ -167,7 +167,7 @@ WRITER = """
                 part = root.parent / "part"
                 part.write_text(f"def part_{number}(zebra):\\n    return {commits}\\n" * (1 + commits % 3))
                 part.replace(place)
-            engine.index(force=commits % 9 == 8)
+            engine.index.update(force=commits % 9 == 8)
             commits += 1
     print(json.dumps({"commits": commits}))
 """
@@ -177,7 +177,7 @@ WRITER = """
 def test_three_readers_and_a_writer_do_not_disturb_each_other(tmp_path: Path) -> None:
     root = tree(tmp_path / "w", {f"part_{n}.py": f"def part_{n}(zebra):\n    return 0\n" for n in range(40)})
     with open_engine(root) as engine:
-        engine.index()
+        engine.index.update()
     writer = child(WRITER, str(root), str(CROWD_S))
     readers = [child(READER, str(root), str(CROWD_S)) for _ in range(3)]
     told_by = []
@@ -189,8 +189,8 @@ def test_three_readers_and_a_writer_do_not_disturb_each_other(tmp_path: Path) ->
     assert all(each["asked"] > 3 for each in told_by[:3])
     assert told_by[3]["commits"] > 3
     with open_engine(root) as engine:
-        assert engine._store.check() == []
-        assert engine.index().files == 40
+        assert engine.index.store.check() == []
+        assert engine.index.update().files == 40
 
 
 def test_of_two_indexers_at_once_one_works_and_the_other_is_told(tmp_path: Path) -> None:
@@ -201,14 +201,14 @@ def test_of_two_indexers_at_once_one_works_and_the_other_is_told(tmp_path: Path)
     assert codes in ([0, 0], [0, 1])
     assert all("StorageBusy" in err for process, (_, err) in zip(both, ended, strict=True) if process.returncode)
     with open_engine(root) as engine:
-        assert engine._store.check() == []
-        assert engine.index().unchanged == FILES
+        assert engine.index.store.check() == []
+        assert engine.index.update().unchanged == FILES
 
 
 def test_an_answer_during_a_kill_is_an_answer_or_an_error_of_ours(tmp_path: Path) -> None:
     root = repository(tmp_path / "w", 0)
     with open_engine(root, staleness_ms=600_000) as engine:
-        engine.index()
+        engine.index.update()
         before = told(engine)
         with child(INDEXER, str(root), "rebuild", "0") as process:
             assert process.stdout is not None

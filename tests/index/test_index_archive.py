@@ -48,7 +48,7 @@ def there(tmp_path: Path) -> Path:
 @pytest.fixture
 def file(here: Path, tmp_path: Path) -> Path:
     with indexed(here) as engine:
-        engine.export_index(tmp_path / "here.index")
+        engine.index.export_archive(tmp_path / "here.index")
     return tmp_path / "here.index"
 
 
@@ -81,12 +81,12 @@ def left(engine: Engine) -> list[str]:
 
 def test_an_index_taken_elsewhere_is_compared_with_the_files_there(file: Path, there: Path) -> None:
     with open_engine(there) as engine:
-        said = engine.import_index(file)
+        said = engine.index.import_archive(file)
         assert (said.name, said.files) == ("here", 12)
-        report = engine.index()
+        report = engine.index.update()
         assert (report.added, report.changed, report.unchanged) == (0, 1, 11)
         ours = answers(engine, QUESTIONS)
-        assert engine.problems() == []
+        assert engine.index.find_problems() == []
     with indexed(there) as alone:
         assert answers(alone, QUESTIONS) == ours
 
@@ -97,16 +97,16 @@ def test_nothing_is_believed_of_a_file_that_looks_the_same(file: Path, here: Pat
     twin.write_text(FILES["src/part7.py"].replace("part_7", "gone_7"))
     os.utime(twin, ns=(facts.st_atime_ns, facts.st_mtime_ns))
     with open_engine(there) as engine:
-        engine.import_index(file)
-        engine.index()
-        assert (engine.find_symbol("gone_7").total, engine.find_symbol("part_7").total) == (1, 0)
+        engine.index.import_archive(file)
+        engine.index.update()
+        assert (engine.symbols.find("gone_7").total, engine.symbols.find("part_7").total) == (1, 0)
 
 
 def test_it_takes_the_place_of_an_index_that_is_there(file: Path, there: Path) -> None:
     with indexed(there) as engine:
         before = answers(engine, QUESTIONS)
-        engine.import_index(file)
-        engine.index()
+        engine.index.import_archive(file)
+        engine.index.update()
         assert answers(engine, QUESTIONS) == before
         assert left(engine) == ["g-000002"]
 
@@ -123,14 +123,14 @@ def test_the_manifest_tells_what_an_archive_holds(file: Path) -> None:
 def test_an_archive_of_another_schema_is_refused_with_the_way_on(file: Path, there: Path) -> None:
     for other in ({"schema": 4}, {"format": 2}):
         with open_engine(there) as engine, pytest.raises(InvalidArgument, match="schema") as refused:
-            engine.import_index(told(file, **other))
+            engine.index.import_archive(told(file, **other))
         assert "ctx index" in refused.value.suggestion
 
 
 @pytest.mark.parametrize("name", ["../../evil.seg", "/etc/passwd", "index.db/../x", "CURRENT", "000001.seg.part"])
 def test_a_member_that_no_index_holds_is_refused(file: Path, there: Path, name: str) -> None:
     with open_engine(there) as engine, pytest.raises(InvalidArgument, match="is not an exported index"):
-        engine.import_index(told(file, members=[{"name": name, "size": 1, "sha256": "0"}]))
+        engine.index.import_archive(told(file, members=[{"name": name, "size": 1, "sha256": "0"}]))
 
 
 @pytest.mark.parametrize("content", [b"", b"PK", b"no archive at all" * 100])
@@ -138,9 +138,9 @@ def test_what_is_no_archive_is_told(tmp_path: Path, there: Path, content: bytes)
     (tmp_path / "x").write_bytes(content)
     with open_engine(there) as engine:
         with pytest.raises(InvalidArgument, match="is not an exported index"):
-            engine.import_index(tmp_path / "x")
+            engine.index.import_archive(tmp_path / "x")
         with pytest.raises(FileNotFound):
-            engine.import_index(tmp_path / "nowhere")
+            engine.index.import_archive(tmp_path / "nowhere")
 
 
 def test_a_damaged_member_changes_nothing_and_what_was_whole_is_kept(file: Path, there: Path) -> None:
@@ -153,10 +153,10 @@ def test_a_damaged_member_changes_nothing_and_what_was_whole_is_kept(file: Path,
                      lambda name, content: content + b"!" if name.endswith(".seg") else content,
                      lambda name, content: None if name.endswith(".seg") else content):  # fmt: skip
             with pytest.raises(StorageCorrupt, match=r"damaged at 0\d+\.seg"):
-                engine.import_index(changed(file, each))
+                engine.index.import_archive(changed(file, each))
         assert answers(engine, QUESTIONS) == before
         assert [path.name for path in engine.cache_folder.glob("import-*/g-*/*")] == ["index.db"]
-        engine.import_index(file)
+        engine.index.import_archive(file)
         assert left(engine) == ["g-000002"]
 
 
@@ -164,8 +164,8 @@ def test_a_broken_import_goes_on_where_it_stopped(here: Path, there: Path, tmp_p
     with indexed(here) as engine:
         for number in range(3):  # more segments than one
             (here / f"more{number}.py").write_text(f"def more_{number}():\n    return {number}\n")
-            engine.index(path=f"more{number}.py")
-        said = engine.export_index(tmp_path / "big")
+            engine.index.update(path=f"more{number}.py")
+        said = engine.index.export_archive(tmp_path / "big")
     assert len(said.members) > 3
     cancel, steps = threading.Event(), []
 
@@ -175,7 +175,7 @@ def test_a_broken_import_goes_on_where_it_stopped(here: Path, there: Path, tmp_p
 
     with open_engine(there) as engine:
         with pytest.raises(Cancelled):
-            engine.import_index(tmp_path / "big", progress=stop_after_two, cancel=cancel)
+            engine.index.import_archive(tmp_path / "big", progress=stop_after_two, cancel=cancel)
         aside = next(engine.cache_folder.glob("import-*/g-*"))
         kept = {path.name: path.stat().st_mtime_ns for path in aside.iterdir() if path.suffix != ".part"}
         assert set(kept) >= {each.name for each in said.members[:2]}
@@ -186,18 +186,18 @@ def test_a_broken_import_goes_on_where_it_stopped(here: Path, there: Path, tmp_p
             patched.setattr(
                 zipfile.ZipFile, "open", lambda self, name, *args: (opened.append(name), original(self, name, *args))[1]
             )
-            engine.import_index(tmp_path / "big", progress=steps.append)
+            engine.index.import_archive(tmp_path / "big", progress=steps.append)
         assert set(opened) == {each.name for each in said.members} - set(kept) | {index_archive.MANIFEST}
         unpacking = [step for step in steps if step.stage == "importing"]
         assert [step.done for step in unpacking] == sorted(step.done for step in unpacking)
         assert (unpacking[-1].done, unpacking[-1].total) == (said.size_bytes, said.size_bytes)
-        engine.index()
-        assert engine.problems() == []
+        engine.index.update()
+        assert engine.index.find_problems() == []
 
 
 def test_while_somebody_indexes_nothing_is_taken_in(file: Path, there: Path) -> None:
-    with indexed(there) as engine, indexed(there) as other, other._store.writer(), pytest.raises(StorageBusy):
-        engine.import_index(file)
+    with indexed(there) as engine, indexed(there) as other, other.index.store.writer(), pytest.raises(StorageBusy):
+        engine.index.import_archive(file)
 
 
 def test_an_export_that_fails_leaves_the_old_file_and_nothing_else(file: Path, here: Path) -> None:
@@ -206,7 +206,7 @@ def test_an_export_that_fails_leaves_the_old_file_and_nothing_else(file: Path, h
     cancel.set()
     with indexed(here) as engine:
         with pytest.raises(Cancelled):
-            engine.export_index(file, cancel=cancel)
+            engine.index.export_archive(file, cancel=cancel)
         assert left(engine) == ["g-000001"]
     assert file.read_bytes() == before
     assert not file.with_name("here.index.part").exists()
@@ -214,7 +214,7 @@ def test_an_export_that_fails_leaves_the_old_file_and_nothing_else(file: Path, h
 
 def test_without_an_index_there_is_nothing_to_export(tmp_path: Path) -> None:
     with open_engine(tree(tmp_path / "new", FILES)) as engine, pytest.raises(NotIndexed):
-        engine.export_index(tmp_path / "x")
+        engine.index.export_archive(tmp_path / "x")
     assert not (tmp_path / "x").exists()
 
 
@@ -235,7 +235,7 @@ def knobs(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
 
 def shared_parts(engine: Engine) -> int:
     """Of how many segments the shared index is made."""
-    store: Any = engine._store
+    store: Any = engine.index.store
     return len(store.segment_refs())
 
 
@@ -244,25 +244,25 @@ def test_an_archive_goes_from_a_shared_store_to_a_machine_and_back(
 ) -> None:
     with indexed(here, **knobs) as engine:
         (here / "more.py").write_text("def more():\n    return 1\n")
-        engine.index(path="more.py")
+        engine.index.update(path="more.py")
         assert shared_parts(engine) == 2
         before = answers(engine, QUESTIONS)
-        assert engine.export_index(tmp_path / "shared.index").files == 13
-        store: Any = engine._store
+        assert engine.index.export_archive(tmp_path / "shared.index").files == 13
+        store: Any = engine.index.store
         assert [path.name for path in store.folder.glob("export-*")] == []
         alone = tree(tmp_path / "alone", FILES | {"more.py": "def more():\n    return 1\n"})
         with open_engine(alone, embedder="static") as own:
-            assert own.import_index(tmp_path / "shared.index").files == 13
-            report = own.index()
+            assert own.index.import_archive(tmp_path / "shared.index").files == 13
+            report = own.index.update()
             assert (report.added, report.changed, report.removed, report.unchanged) == (0, 0, 0, 13)
             assert answers(own, QUESTIONS) == before
-            assert own.export_index(tmp_path / "own.index").chunks == 13
-        engine.clear()
-        engine.import_index(tmp_path / "own.index")
+            assert own.index.export_archive(tmp_path / "own.index").chunks == 13
+        engine.clear_index()
+        engine.index.import_archive(tmp_path / "own.index")
         assert [path.name for path in store.folder.glob("import-*")] == []
-        report = engine.index()
+        report = engine.index.update()
         assert (report.added, report.changed, report.removed, report.unchanged) == (0, 0, 0, 13)
-        assert (answers(engine, QUESTIONS), engine.problems()) == (before, [])
+        assert (answers(engine, QUESTIONS), engine.index.find_problems()) == (before, [])
 
 
 def test_nothing_is_believed_of_a_file_that_looks_the_same_on_a_shared_store(
@@ -272,16 +272,16 @@ def test_nothing_is_believed_of_a_file_that_looks_the_same_on_a_shared_store(
     twin.write_text(FILES["src/part7.py"].replace("part_7", "gone_7"))
     os.utime(twin, ns=(facts.st_atime_ns, facts.st_mtime_ns))
     with open_engine(there, store_url=database(), store_repository=str(tmp_path), store_shares=True) as engine:
-        engine.import_index(file)
-        engine.index()
-        assert (engine.find_symbol("gone_7").total, engine.find_symbol("part_7").total) == (1, 0)
+        engine.index.import_archive(file)
+        engine.index.update()
+        assert (engine.symbols.find("gone_7").total, engine.symbols.find("part_7").total) == (1, 0)
 
 
 def test_who_does_not_share_puts_nothing_in_the_place_of_what_others_do(
     file: Path, there: Path, knobs: dict[str, Any]
 ) -> None:
     with open_engine(there, **knobs | {"store_shares": False}) as engine, pytest.raises(PreconditionFailed) as refused:
-        engine.import_index(file)
+        engine.index.import_archive(file)
     assert "CTX_STORE_SHARES=1" in refused.value.suggestion and "CTX_STORE_URL" in refused.value.suggestion
 
 
@@ -296,12 +296,12 @@ def test_an_import_that_did_not_get_into_the_database_goes_on_with_what_was_unpa
 
     with open_engine(there, **knobs) as engine:
         with pytest.raises(Cancelled):
-            engine.import_index(file, progress=stop_when_sending, cancel=cancel)
-        assert not engine.has_index()
+            engine.index.import_archive(file, progress=stop_when_sending, cancel=cancel)
+        assert not engine.index.is_available()
         steps: list[str] = []
-        engine.import_index(file, progress=lambda step: steps.append(step.stage))
+        engine.index.import_archive(file, progress=lambda step: steps.append(step.stage))
         assert set(steps) == {"copying", "sending"}
-        assert engine.index().changed == 1
+        assert engine.index.update().changed == 1
 
 
 # -- mending ------------------------------------------------------------------------------------------------------------
@@ -325,7 +325,7 @@ def pieces(here: Path) -> Path:
     with indexed(here) as engine:
         for number in range(3):
             (here / f"more{number}.py").write_text(f"def more_{number}():\n    return {number}\n")
-            engine.index(path=f"more{number}.py")
+            engine.index.update(path=f"more{number}.py")
         assert len(segments(engine)) == 4
     return here
 
@@ -333,8 +333,8 @@ def pieces(here: Path) -> Path:
 def test_a_sound_index_is_left_as_it_is(pieces: Path) -> None:
     with open_engine(pieces) as engine:
         before = {path: path.read_bytes() for path in segments(engine)}
-        assert engine.problems() == []
-        assert engine.mend().problems == ()
+        assert engine.index.find_problems() == []
+        assert engine.index.repair().problems == ()
         assert {path: path.read_bytes() for path in segments(engine)} == before
 
 
@@ -347,12 +347,12 @@ def test_only_the_files_of_a_damaged_segment_are_read_again(pieces: Path, how: s
         if how != "gone":
             victim.write_bytes(content[:-9] if how == "cut" else flipped(content))
     with open_engine(pieces) as engine:
-        assert engine.problems()
-        mended = engine.mend()
+        assert engine.index.find_problems()
+        mended = engine.index.repair()
         assert (mended.files_lost, mended.is_rebuilt) == (1, False)
-        report = engine.index()
+        report = engine.index.update()
         assert (report.added, report.unchanged) == (1, 14)
-        assert engine.problems() == []
+        assert engine.index.find_problems() == []
         assert answers(engine, QUESTIONS) == before
 
 
@@ -374,14 +374,14 @@ def test_a_damaged_list_begins_the_index_anew(pieces: Path) -> None:
     for each in db.parent.glob("index.db-*"):
         each.unlink()
     with open_engine(pieces) as engine:
-        assert engine.problems()
-        assert engine.mend().is_rebuilt
-        engine.index()
-        assert engine.problems() == []
+        assert engine.index.find_problems()
+        assert engine.index.repair().is_rebuilt
+        engine.index.update()
+        assert engine.index.find_problems() == []
         assert answers(engine, QUESTIONS) == before
 
 
 def test_without_an_index_there_is_nothing_to_mend(tmp_path: Path) -> None:
     with open_engine(tree(tmp_path / "new", FILES)) as engine:
-        assert (engine.problems(), engine.mend().problems) == ([], ())
+        assert (engine.index.find_problems(), engine.index.repair().problems) == ([], ())
         shutil.rmtree(engine.cache_folder, ignore_errors=True)

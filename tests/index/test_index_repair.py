@@ -205,33 +205,33 @@ def test_after_a_repair_both_machines_answer_as_before(tmp_path: Path) -> None:
     ci, laptop = engines(tmp_path)
     asked = ("part_3", "return value", "more")
     with ci, laptop:
-        ci.index()
+        ci.index.update()
         tree(ci.root, {"more.py": "def more():\n    return 1\n"})
         tree(laptop.root, {"more.py": "def more():\n    return 1\n"})
-        ci.index(path="more.py")
-        laptop.index()
+        ci.index.update(path="more.py")
+        laptop.index.update()
         before = [answers(each, asked) for each in (ci, laptop)]
-        stores: list[Any] = [each._store for each in (ci, laptop)]
+        stores: list[Any] = [each.index.store for each in (ci, laptop)]
         first, second = stores[0].segment_refs()
         drop_there(stores[0], first.name, tmp_path)
         spoil_here(stores[0], first.name)
         stores[1].path(first.name).unlink()
         spoil_there(stores[0], second.name, tmp_path)
-        told = ci.mend()
+        told = ci.index.repair()
         assert (told.files_lost, told.restored) == (6, 1)
-        assert (ci.index().added, ci.problems()) == (6, [])
-        assert (laptop.index().added, laptop.problems()) == (0, [])
+        assert (ci.index.update().added, ci.index.find_problems()) == (6, [])
+        assert (laptop.index.update().added, laptop.index.find_problems()) == (0, [])
         assert [answers(each, asked) for each in (ci, laptop)] == before
 
 
 def test_damaged_vectors_of_a_team_are_dropped_by_who_shares(tmp_path: Path) -> None:
     ci, laptop = engines(tmp_path)
     with ci, laptop, closing(vector_depot(database())) as vectors:
-        ci.index()
+        ci.index.update()
         put(vectors, f"{tmp_path}/mended", 1)
         sql(database(), "UPDATE context_engine.vector SET scale = -1")
-        (wrong,) = laptop.problems()
-        assert laptop.problems(thorough=False) == []
-        told = laptop.mend()
+        (wrong,) = laptop.index.find_problems()
+        assert laptop.index.find_problems(thorough=False) == []
+        told = laptop.index.repair()
         assert (told.problems, told.left) == ((wrong,), (wrong,))
-        assert (ci.mend().left, ci.problems(), laptop.problems()) == ((), [], [])
+        assert (ci.index.repair().left, ci.index.find_problems(), laptop.index.find_problems()) == ((), [], [])

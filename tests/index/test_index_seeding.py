@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 
-from context_engine.engine import Engine, Query, Settings
+from context_engine.engine import Engine
 from context_engine.index import index_job
 from context_engine.index.embedded_store import EmbeddedStore
 from context_engine.index.index_transfer import migrate, seed
+from context_engine.model import Query
 from context_engine.repo.worktrees import siblings
+from context_engine.settings import Settings
 from tests.support.engines import answers, cache_for, indexed, open_engine
 from tests.support.trees import commit, git, repository, tree
 
@@ -62,18 +64,18 @@ def test_only_what_differs_is_parsed(first: Path, second: Path, described: list[
         assert sorted(described) == sorted(FILES)
     described.clear()
     with opened(second, first) as engine:
-        report = engine.index()
+        report = engine.index.update()
         assert sorted(described) == ["src/new.py", "src/part5.py"]
         assert (report.added, report.changed, report.removed, report.files) == (1, 1, 1, 12)
-        assert engine.problems() == []
-        assert engine.index().unchanged == 12
+        assert engine.index.find_problems() == []
+        assert engine.index.update().unchanged == 12
 
 
 def test_it_answers_as_an_index_that_was_built_from_nothing(first: Path, second: Path) -> None:
     with indexed(first), opened(second, first) as seeded:
-        seeded.index()
+        seeded.index.update()
         ours = answers(seeded, QUESTIONS)
-        assert not any(hit.stale for hit in seeded.search(Query("def part")).hits)
+        assert not any(hit.stale for hit in seeded.search.find(Query("def part")).hits)
     with indexed(second) as alone:
         assert answers(alone, QUESTIONS) == ours
 
@@ -85,31 +87,31 @@ def test_nothing_is_believed_of_a_file_that_looks_the_same(first: Path, second: 
     facts = (first / "src" / "part7.py").stat()
     os.utime(twin, ns=(facts.st_atime_ns, facts.st_mtime_ns))
     with indexed(first), opened(second, first) as engine:
-        engine.index()
-        assert engine.find_symbol("gone_7").total == 1
-        assert engine.find_symbol("part_7").total == 0
+        engine.index.update()
+        assert engine.symbols.find("gone_7").total == 1
+        assert engine.symbols.find("part_7").total == 0
 
 
 def test_segments_are_one_file_on_the_disk(first: Path, second: Path) -> None:
     with indexed(first) as one, opened(second, first) as other:
-        other.index()
+        other.index.update()
         here, there = ({path.stat().st_ino for path in each.cache_folder.glob("g-*/*.seg")} for each in (one, other))
         assert here & there
 
 
 def test_what_happens_to_the_first_later_does_not_reach_the_second(first: Path, second: Path) -> None:
     with indexed(first) as one, opened(second, first) as other:
-        other.index()
+        other.index.update()
         before = answers(other, QUESTIONS)
-        one.clear()
+        one.clear_index()
         assert answers(other, QUESTIONS) == before
-        assert other.problems() == []
+        assert other.index.find_problems() == []
 
 
 def test_another_schema_or_a_damaged_index_is_no_beginning(first: Path, tmp_path: Path) -> None:
     with indexed(first) as engine:
         source = engine.cache_folder
-        standing = engine.standing()
+        standing = engine.search.standing()
         static = standing.searcher.snapshot.static() if standing else None
         identity = static.identity if static else ""
     assert not seed(EmbeddedStore(tmp_path / "a"), [source], "other vectors")
@@ -122,10 +124,10 @@ def test_another_schema_or_a_damaged_index_is_no_beginning(first: Path, tmp_path
 
 def test_an_index_that_is_there_is_never_replaced(first: Path, second: Path) -> None:
     with opened(second, first) as engine:
-        engine.index()
+        engine.index.update()
         generation = engine.status().generation
         with indexed(first):
-            engine.index()
+            engine.index.update()
         assert engine.status().generation.partition(".")[0] == generation.partition(".")[0]
 
 
@@ -133,7 +135,7 @@ def test_languages_of_their_own_keep_work_trees_apart(first: Path, second: Path,
     tree(second, {".context-engine/languages/": ""})
     with indexed(first), opened(second, first) as engine:
         described.clear()
-        engine.index()
+        engine.index.update()
         assert len(described) == 12
 
 
@@ -146,7 +148,7 @@ def test_a_copy_is_consistent_while_somebody_writes(first: Path, tmp_path: Path)
             while not over.is_set():
                 number += 1
                 (first / "src" / "part0.py").write_text(f"def edited_{number}():\n    return {number}\n")
-                engine.index()
+                engine.index.update()
 
         writer = threading.Thread(target=edit)
         writer.start()
@@ -187,5 +189,5 @@ def test_another_clone_is_no_work_tree(first: Path, tmp_path: Path) -> None:
 
 def test_without_another_work_tree_an_index_is_built_from_nothing(first: Path, described: list[str]) -> None:
     with open_engine(first) as engine:
-        engine.index()
+        engine.index.update()
     assert len(described) == len(FILES)

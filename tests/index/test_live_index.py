@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from context_engine.engine import Engine, Progress, Query, Settings
+from context_engine.engine import Engine
 from context_engine.errors import Cancelled, StorageBusy
 from context_engine.index.live_index import FULL_RUN_FILES
+from context_engine.model import Progress, Query
+from context_engine.settings import Settings
 from tests.support.engines import cache_for, found, indexed, open_engine
 from tests.support.trees import commit, git, repository, tree
 
@@ -47,7 +49,7 @@ def test_stale_files_are_named(tmp_path: Path) -> None:
         write(root, "new.py", "n = 1\n")
         (root / "b.py").unlink()
         assert engine.status().stale == ("a.py", "b.py", "new.py")
-        engine.index()
+        engine.index.update()
         assert engine.status().stale == ()
 
 
@@ -59,7 +61,7 @@ def test_a_few_edits_are_taken_in_before_the_answer(tmp_path: Path) -> None:
         (root / "b.py").unlink()
         until(lambda: set(found(engine, "panther")) == {"a.py", "new/c.py"})
         assert found(engine, "lion") == found(engine, "tiger") == []
-        assert engine.search(Query("panther")).freshness == "fresh"
+        assert engine.search.find(Query("panther")).freshness == "fresh"
 
 
 def test_an_answer_never_waits_for_many_edits_but_says_so(tmp_path: Path) -> None:
@@ -67,9 +69,9 @@ def test_an_answer_never_waits_for_many_edits_but_says_so(tmp_path: Path) -> Non
     with indexed(root) as engine:
         for path in MANY:
             write(root, path, MANY[path] + "\nokapi = 1\n")
-        first = engine.search(Query("zebra"))
+        first = engine.search.find(Query("zebra"))
         assert first.hits and ("edited since index" in first.freshness or "building" in first.freshness)
-        until(lambda: engine.search(Query("okapi")).freshness == "fresh")
+        until(lambda: engine.search.find(Query("okapi")).freshness == "fresh")
         assert len(found(engine, "okapi", limit=100)) == len(MANY)
 
 
@@ -89,7 +91,7 @@ def test_a_binary_file_that_comes_changes_and_goes_leaves_nothing_stale(tmp_path
                 (root / "blob.txt").unlink()
             else:
                 (root / "blob.txt").write_bytes(content)
-            engine.search(Query("lion"))
+            engine.search.find(Query("lion"))
             until(lambda: not engine.status().stale)
         assert engine.status().skipped == {}
 
@@ -107,9 +109,9 @@ def test_a_touched_file_is_neither_indexed_again_nor_called_stale(tmp_path: Path
     root = tree(tmp_path / "w", {"a.py": "def lion(): ...\n", "b.py": "def tiger(): ...\n"})
     with indexed(root) as engine:
         os.utime(root / "a.py", ns=(1, 1))
-        report = engine.index()
+        report = engine.index.update()
         assert (report.changed, report.unchanged) == (0, 2)
-        (hit,) = engine.search(Query("lion")).hits
+        (hit,) = engine.search.find(Query("lion")).hits
         assert not hit.stale
         assert engine.status().stale == ()
 
@@ -117,9 +119,9 @@ def test_a_touched_file_is_neither_indexed_again_nor_called_stale(tmp_path: Path
 def test_a_hit_on_a_file_that_changed_since_is_marked(tmp_path: Path) -> None:
     root = tree(tmp_path / "w", {"a.py": "def lion(): ...\n"})
     with indexed(root, staleness_ms=600_000) as engine:
-        engine.search(Query("lion"))
+        engine.search.find(Query("lion"))
         write(root, "a.py", "def lion(): ...\n# edited\n")
-        (hit,) = engine.search(Query("lion")).hits
+        (hit,) = engine.search.find(Query("lion")).hits
         assert hit.stale
 
 
@@ -130,8 +132,8 @@ def test_indexing_a_folder_leaves_its_namesakes_stale(tmp_path: Path, under: str
         write(root, "src/a.py", "x = 22\n")
         write(root, "src2/b.py", "y = 22\n")
         engine.status()
-        engine._live.watching = True  # as with a watcher: what is stale is remembered, not looked for
-        report = engine.index(path=under)
+        engine.index.live.watching = True  # as with a watcher: what is stale is remembered, not looked for
+        report = engine.index.update(path=under)
         assert (report.added, report.changed, report.removed) == (0, 1, 0)
         assert engine.status().stale == ("src2/b.py",)
 
@@ -141,9 +143,9 @@ def test_indexing_one_file_takes_in_that_file(tmp_path: Path) -> None:
     with indexed(root) as engine:
         write(root, "a.py", "x = 22\n")
         write(root, "b.py", "y = 22\n")
-        report = engine.index(path="a.py")
+        report = engine.index.update(path="a.py")
         assert (report.added, report.changed, report.removed, report.files) == (0, 1, 0, 2)
-        assert engine.index(path="a.py").unchanged == 1
+        assert engine.index.update(path="a.py").unchanged == 1
         assert engine.status().stale == ("b.py",)
 
 
@@ -160,17 +162,19 @@ def test_a_branch_switch_is_one_batch(tmp_path: Path) -> None:
     with indexed(root) as engine:
         generation = engine.status().generation
         git(root, "checkout", "--quiet", "other")
-        engine._live.watching = True
-        engine._live.mark_stale(frozenset({".git/HEAD", *MANY}))
+        engine.index.live.watching = True
+        engine.index.live.mark_stale(frozenset({".git/HEAD", *MANY}))
         seen = set()
 
         def switched() -> bool:
-            snapshot = engine._live.snapshot()
+            snapshot = engine.index.live.snapshot()
             assert snapshot is not None
-            texts = [hit.chunk.text for hit in engine.search(Query("zebra okapi", 200)).hits]  # one answer, one state
+            texts = [
+                hit.chunk.text for hit in engine.search.find(Query("zebra okapi", 200)).hits
+            ]  # one answer, one state
             counts = sum("zebra" in text for text in texts), sum("okapi" in text for text in texts)
             seen.add(counts)
-            return engine._live.describe_freshness() == "fresh" and counts[1] == len(MANY)
+            return engine.index.live.describe_freshness() == "fresh" and counts[1] == len(MANY)
 
         until(switched)
         assert seen <= {(len(MANY), 0), (0, len(MANY))}, "somebody saw half a switch"
@@ -209,10 +213,10 @@ def test_two_threads_may_ask_at_once_while_files_change(tmp_path: Path) -> None:
     def ask(engine: Engine) -> None:
         try:
             while not stop.is_set():
-                hits = engine.search(Query("zebra part", limit=5)).hits
+                hits = engine.search.find(Query("zebra part", limit=5)).hits
                 wrong.extend(hit for hit in hits if "zebra" not in hit.chunk.text and not hit.stale)
-                engine.find_symbol("part_7")
-                engine.trace("part_7")
+                engine.symbols.find("part_7")
+                engine.symbols.trace("part_7")
         except Exception as error:  # noqa: BLE001 - a thread has nobody to raise to
             wrong.append(error)
 
@@ -222,7 +226,7 @@ def test_two_threads_may_ask_at_once_while_files_change(tmp_path: Path) -> None:
             thread.start()
         for number in range(12):
             write(root, "src/part_007.py", f"def part_7():\n    return zebra + {number}\n")
-            engine.search(Query("part_7"))
+            engine.search.find(Query("part_7"))
         stop.set()
         for thread in threads:
             thread.join()
@@ -239,12 +243,12 @@ def test_only_one_run_at_a_time_and_the_second_is_told(tmp_path: Path) -> None:
             go_on.wait(60)
 
     with open_engine(root) as engine, open_engine(root) as other:
-        thread = threading.Thread(target=engine.index, kwargs={"progress": hold})
+        thread = threading.Thread(target=engine.index.update, kwargs={"progress": hold})
         thread.start()
         assert inside.wait(60)
         for each in (engine, other):
             with pytest.raises(StorageBusy):
-                each.index()
+                each.index.update()
         go_on.set()
         thread.join()
         assert len(found(other, "zebra", limit=100)) == len(MANY)
@@ -253,12 +257,12 @@ def test_only_one_run_at_a_time_and_the_second_is_told(tmp_path: Path) -> None:
 def test_questions_are_answered_while_the_first_index_is_being_built(tmp_path: Path) -> None:
     root = tree(tmp_path / "w", MANY)
     with open_engine(root) as engine:
-        assert engine.index_in_background()
+        assert engine.index.update_in_background()
         assert engine.status().state in ("building", "ready")
-        answer = engine.search(Query("zebra"))
+        answer = engine.search.find(Query("zebra"))
         assert answer.hits or "being built" in answer.reason
         assert answer.hits or "building" in answer.freshness
-        until(lambda: engine.search(Query("zebra")).freshness == "fresh" and engine.status().state == "ready")
+        until(lambda: engine.search.find(Query("zebra")).freshness == "fresh" and engine.status().state == "ready")
         assert len(found(engine, "zebra", limit=100)) == len(MANY)
         assert engine.status().last_error is None
 
@@ -266,24 +270,24 @@ def test_questions_are_answered_while_the_first_index_is_being_built(tmp_path: P
 def test_the_first_question_waits_for_a_small_repository(tmp_path: Path) -> None:
     root = tree(tmp_path / "w", {"a.py": "def zebra():\n    return 1\n"})
     with open_engine(root) as engine:
-        engine.index_in_background()
-        assert engine.search(Query("zebra")).hits
+        engine.index.update_in_background()
+        assert engine.search.find(Query("zebra")).hits
 
 
 def test_a_second_background_run_is_not_queued(tmp_path: Path) -> None:
     root = tree(tmp_path / "w", MANY)
     with open_engine(root) as engine:
-        assert [engine.index_in_background(), engine.index_in_background()] == [True, False]
-        until(lambda: engine.status().state == "ready" and not engine._live.is_building)
-        assert engine.index_in_background()
-        until(lambda: not engine._live.is_building)
+        assert [engine.index.update_in_background(), engine.index.update_in_background()] == [True, False]
+        until(lambda: engine.status().state == "ready" and not engine.index.live.is_building)
+        assert engine.index.update_in_background()
+        until(lambda: not engine.index.live.is_building)
 
 
 def test_progress_is_told_from_scanning_to_the_end(tmp_path: Path) -> None:
     root = tree(tmp_path / "w", MANY)
     steps: list[Progress] = []
     with open_engine(root) as engine:
-        engine.index(progress=steps.append)
+        engine.index.update(progress=steps.append)
     assert steps[0].stage == "scanning"
     assert steps[-1] == Progress("finishing", len(MANY), len(MANY))
     assert all(step.done <= step.total for step in steps)
@@ -299,9 +303,9 @@ def test_a_cancelled_run_says_so_and_the_next_goes_on(tmp_path: Path) -> None:
 
     with open_engine(root) as engine:
         with pytest.raises(Cancelled):
-            engine.index(progress=stop, cancel=cancel)
+            engine.index.update(progress=stop, cancel=cancel)
         assert engine.status().state == "absent"
-        assert engine.index().files == len(MANY)
+        assert engine.index.update().files == len(MANY)
         assert engine.status().last_error is None
 
 
@@ -313,22 +317,22 @@ def test_trouble_in_the_background_shows_in_the_status(tmp_path: Path) -> None:
     blocked = tmp_path / "not-a-folder"
     blocked.write_text("a file where the cache should be", encoding="utf-8")
     with Engine.open(root, settings=Settings(cache_folder=blocked, workers=0)) as engine:
-        engine.index_in_background()
+        engine.index.update_in_background()
         until(lambda: engine.status().last_error)
         assert "cannot be written" in (engine.status().last_error or "")
         assert engine.status().state == "absent"
         blocked.unlink()
-        assert engine.index_in_background(), "the thread lives on"
-        until(lambda: engine.status().state == "ready" and not engine._live.is_building)
+        assert engine.index.update_in_background(), "the thread lives on"
+        until(lambda: engine.status().state == "ready" and not engine.index.live.is_building)
         assert engine.status().last_error is None
 
 
 def test_after_trouble_an_edit_is_taken_in_before_the_answer_again(tmp_path: Path) -> None:
     root = tree(tmp_path / "w", {"a.py": "def lion(): ...\n"})
     with indexed(root) as engine, open_engine(root) as other:
-        with other._store.writer():
+        with other.index.store.writer():
             write(root, "a.py", "def lioness(): ...\n")
-            engine.search(Query("lion"))
+            engine.search.find(Query("lion"))
             until(lambda: engine.status().last_error, 10)
         until(lambda: found(engine, "lioness") == ["a.py"])
         until(lambda: engine.status().last_error is None)
@@ -341,16 +345,16 @@ def test_a_workspace_that_was_deleted_raises_nothing_in_the_background(tmp_path:
         (root / "a.py").unlink()
         root.rmdir()
         with suppress(Exception):
-            engine.search(Query("lion"))
-        engine._live.mark_stale(frozenset({"a.py"}))
-        until(lambda: engine._live.last_error or not engine._live.stale_files())
+            engine.search.find(Query("lion"))
+        engine.index.live.mark_stale(frozenset({"a.py"}))
+        until(lambda: engine.index.live.last_error or not engine.index.live.stale_files())
 
 
 def test_closing_ends_the_thread_even_in_the_middle_of_a_run(tmp_path: Path) -> None:
     root = tree(tmp_path / "w", {f"f{n}.py": "def lion(): ...\n" * 50 for n in range(400)})
     before = {thread.ident for thread in threading.enumerate()}
     engine = open_engine(root)
-    engine.index_in_background()
+    engine.index.update_in_background()
     until(lambda: engine.status().state == "building")
     engine.close()
     left = [thread.name for thread in threading.enumerate() if thread.ident not in before]

@@ -18,7 +18,7 @@ from context_engine.embedding.embedder import unit
 from context_engine.embedding.static_embedder import Static
 from context_engine.embedding.static_table import packed
 from context_engine.embedding.vector_rows import Rows
-from context_engine.engine import Engine, Progress
+from context_engine.engine import Engine
 from context_engine.errors import Cancelled, StorageCorrupt
 from context_engine.index import postings
 from context_engine.index import segment as segments
@@ -33,6 +33,7 @@ from context_engine.index.snapshot import Snapshot
 from context_engine.index.stored_outline import decode_outline
 from context_engine.index.worker import WorkerPool
 from context_engine.languages import doc_head
+from context_engine.model import Progress
 from tests.support.engines import GRAMMARS, LANGUAGES, grammars_folder, indexed, open_engine
 from tests.support.trees import tree
 
@@ -232,7 +233,7 @@ def test_what_ships_is_as_wide_as_the_index_keeps() -> None:
 
 
 def snapshot_of(engine: Engine) -> Snapshot:
-    snapshot = engine._store.snapshot()
+    snapshot = engine.index.store.snapshot()
     assert snapshot is not None
     return snapshot
 
@@ -299,7 +300,7 @@ def test_an_edit_changes_the_vectors_of_its_file_and_of_no_other(tmp_path: Path)
     with indexed(root) as engine:
         before = chunks_by_path(snapshot_of(engine))
         (root / "src/pool.py").write_text("def something_else():\n    return password\n", encoding="utf-8")
-        assert engine._builder.index_paths(["src/pool.py"])
+        assert engine.index.builder.index_paths(["src/pool.py"])
         after = chunks_by_path(snapshot_of(engine))
     assert {path for path in FILES if before[path] != after[path]} == {"src/pool.py"}
 
@@ -453,11 +454,11 @@ def test_with_a_damaged_table_the_index_is_built_without_vectors_and_has_them_on
 def test_an_engine_without_vectors_and_one_with_them_share_an_index(tmp_path: Path) -> None:
     root = tree(tmp_path / "w", FILES)
     with open_engine(root, embedder="none") as without, open_engine(root) as having:
-        without.index()
+        without.index.update()
         assert snapshot_of(having).static() is None
-        having.index()
+        having.index.update()
         assert snapshot_of(without).static() is not None
         before = snapshot_of(having).generation
-        without.index()
-        having.index()
+        without.index.update()
+        having.index.update()
         assert snapshot_of(having).generation == before

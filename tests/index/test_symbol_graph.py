@@ -44,7 +44,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 
 @pytest.fixture(scope="module")
 def graph(engine: Engine) -> SymbolGraph:
-    snapshot = engine._live.snapshot()
+    snapshot = engine.index.live.snapshot()
     assert snapshot is not None
 
     def read(path: str) -> bytes | None:
@@ -139,4 +139,4 @@ def test_the_graph_shows_the_code_as_it_is_now(tmp_path: Path) -> None:
     root = tree(tmp_path / "w", {"a.py": "def one():\n    two()\n", "b.py": "def two(): ...\n"})
     with indexed(root) as engine:
         (root / "a.py").write_text("\n\ndef one():\n    two()\n", encoding="utf-8")
-        assert [(edge.path, edge.line) for edge in engine.trace("two").edges] == [("a.py", 4)]
+        assert [(edge.path, edge.line) for edge in engine.symbols.trace("two").edges] == [("a.py", 4)]

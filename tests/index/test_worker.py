@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from context_engine.engine import Progress, Query
 from context_engine.errors import Cancelled
 from context_engine.index import segment as segments
 from context_engine.index.build import SHARE_FILES_MIN
 from context_engine.index.encoder import StaticEncoder
 from context_engine.index.index_job import IndexJob, run_job
 from context_engine.index.worker import WorkerPool
+from context_engine.model import Progress, Query
 from tests.support.engines import GRAMMARS, LANGUAGES, answers, cache_for, grammars_folder, indexed, open_engine
 from tests.support.trees import tree
 
@@ -118,72 +118,72 @@ def test_the_index_is_the_same_with_helpers_and_without(tmp_path: Path) -> None:
     root = tree(tmp_path / "w", FILES)
     with indexed(root) as engine:
         alone, counts = answers(engine, ASKED), engine.status()
-        engine.clear()
+        engine.clear_index()
     with open_engine(root, workers=2) as engine:
-        assert engine._pool.wait_ready() == 2
-        report = engine.index()
+        assert engine.index.pool.wait_ready() == 2
+        report = engine.index.update()
         shared = answers(engine, ASKED)
         assert (report.files, report.chunks, report.symbols) == (counts.files, counts.chunks, counts.symbols)
-        assert engine._store.check() == []
+        assert engine.index.store.check() == []
     assert shared == alone
 
 
 def test_the_share_of_a_killed_helper_is_done_here(tmp_path: Path) -> None:
     root = tree(tmp_path / "w", FILES)
     with open_engine(root, workers=2) as engine:
-        engine._pool.wait_ready()
-        for child in engine._pool._children:
+        engine.index.pool.wait_ready()
+        for child in engine.index.pool._children:
             os.kill(child._process.pid, signal.SIGSTOP)  # it takes the job and never answers
-        pids = [child._process.pid for child in engine._pool._children]
+        pids = [child._process.pid for child in engine.index.pool._children]
         killer = threading.Timer(0.3, lambda: [os.kill(pid, signal.SIGKILL) for pid in pids])
         killer.start()
-        report = engine.index()
+        report = engine.index.update()
         killer.join()
         assert report.files == len(FILES)
-        assert engine._store.check() == []
-        assert len(engine.search(Query("part_7", limit=5)).hits) >= 1
-        assert engine._pool.wait_ready() == 2, "others take their place"
+        assert engine.index.store.check() == []
+        assert len(engine.search.find(Query("part_7", limit=5)).hits) >= 1
+        assert engine.index.pool.wait_ready() == 2, "others take their place"
 
 
 def test_helpers_that_die_between_two_runs_are_replaced(tmp_path: Path) -> None:
     root = tree(tmp_path / "w", FILES)
     with open_engine(root, workers=1) as engine:
-        engine._pool.wait_ready()
-        os.kill(engine._pool._children[0]._process.pid, signal.SIGKILL)
-        assert engine.index().files == len(FILES)
-        assert engine._pool.wait_ready() == 1
+        engine.index.pool.wait_ready()
+        os.kill(engine.index.pool._children[0]._process.pid, signal.SIGKILL)
+        assert engine.index.update().files == len(FILES)
+        assert engine.index.pool.wait_ready() == 1
 
 
 def test_helpers_work_again_after_a_cancelled_run(tmp_path: Path, pool: WorkerPool) -> None:
     root = tree(tmp_path / "w", FILES)
     with open_engine(root, workers=1) as engine:
-        engine._pool.wait_ready()
+        engine.index.pool.wait_ready()
         cancel = threading.Event()
         with pytest.raises(Cancelled):
-            engine.index(cancel=cancel, progress=cancelling(cancel))
-        until(lambda: len(engine._pool.ready()) == 1)
-        assert engine.index().files == len(FILES)
-        assert engine._store.check() == []
+            engine.index.update(cancel=cancel, progress=cancelling(cancel))
+        until(lambda: len(engine.index.pool.ready()) == 1)
+        assert engine.index.update().files == len(FILES)
+        assert engine.index.store.check() == []
 
 
 def test_a_helper_that_outlives_a_run_cannot_write_into_the_next(tmp_path: Path) -> None:
     root = tree(tmp_path / "w", FILES)
     with open_engine(root, workers=1) as engine:
-        engine._pool.wait_ready()
-        slow = engine._pool._children[0]._process.pid
+        engine.index.pool.wait_ready()
+        slow = engine.index.pool._children[0]._process.pid
         os.kill(slow, signal.SIGSTOP)
         cancel = threading.Event()
         with pytest.raises(Cancelled):
-            engine.index(cancel=cancel, progress=cancelling(cancel))
+            engine.index.update(cancel=cancel, progress=cancelling(cancel))
         with open_engine(root) as other:
-            before = other.index()
+            before = other.index.update()
             expected = answers(other, ASKED)
         os.kill(slow, signal.SIGCONT)
-        until(lambda: len(engine._pool.ready()) == 1)
+        until(lambda: len(engine.index.pool.ready()) == 1)
         with open_engine(root) as other:
-            assert other._store.check() == []
+            assert other.index.store.check() == []
             assert answers(other, ASKED) == expected
-            assert other.index().unchanged == before.files
+            assert other.index.update().unchanged == before.files
 
 
 def test_closing_the_pool_ends_its_processes(tmp_path: Path) -> None:
@@ -221,5 +221,5 @@ def test_helpers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
 def test_few_files_are_not_worth_another_process(tmp_path: Path) -> None:
     root = tree(tmp_path / "w", {"a.py": "x = 1\n"})
     with indexed(root, workers=2) as engine:
-        assert engine._pool._children == []
+        assert engine.index.pool._children == []
     assert cache_for(root).exists()

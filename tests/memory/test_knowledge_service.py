@@ -15,8 +15,9 @@ from mcp import Client
 
 from context_engine import tools
 from context_engine.context.project_knowledge import REPOSITORY_WORDS
-from context_engine.engine import Engine, Query
+from context_engine.engine import Engine
 from context_engine.errors import PlanNotFound
+from context_engine.model import Query
 from context_engine.plans.model import Plan, PlanStep
 from context_engine.search.file_usage import BOOST_MAX
 from context_engine.server import mcp_server, prompt_templates
@@ -72,7 +73,7 @@ def test_a_decision_record_is_found_with_its_line_and_forgotten_with_its_file(en
     assert first["source"] == "discovery"
     assert first["links"][0].startswith("docs/adr/0003-cents.md:5@")
     (shop / "docs/adr/0003-cents.md").unlink()
-    engine.index()
+    engine.index.update()
     assert known(engine, "why whole cents", type="decision") == []
 
 
@@ -84,7 +85,7 @@ def test_commits_tell_what_was_fixed_also_in_the_text_below_their_subject(engine
 
 
 def test_an_open_issue_gets_the_day_its_line_was_written(engine: Engine) -> None:
-    engine.learn()
+    engine.memory.settle()
     (issue,) = [each for each in known(engine, "negative amounts", type="issue") if each["source"] != "git"]
     assert issue["module"] == "src"
     assert re.match(r"20\d\d-", issue["date"])
@@ -92,7 +93,7 @@ def test_an_open_issue_gets_the_day_its_line_was_written(engine: Engine) -> None
 
 def test_two_engines_derive_the_same_and_the_second_reads_nothing_anew(shop: Path) -> None:
     with indexed(shop) as one:
-        one.learn()
+        one.memory.settle()
         before = known(one, "amounts and invoices", limit=20)
     with open_engine(shop) as two:
         assert known(two, "amounts and invoices", limit=20) == before
@@ -108,7 +109,7 @@ def test_it_answers_without_a_history(tmp_path: Path, shop: Path, case: str) -> 
         (repository if case == "one commit" else tree)(root, FILES)
     with open_engine(root) as engine:
         if case != "no index":
-            engine.index()
+            engine.index.update()
             assert known(engine, "why whole cents")
         ask(engine, "add_memory", category="facts", content="The shop is closed on Sundays.")
         assert known(engine, "when is the shop closed")[0]["source"] == "memory"
@@ -160,18 +161,18 @@ def test_what_is_read_and_edited_counts_more_in_answers_and_what_was_shown_does_
     twins = {f"{name}.py": "def parcel_price(parcel):\n    return parcel.weight\n" for name in "abc"}
     root = tree(tmp_path / "w", twins)
     with indexed(root) as engine:
-        plain = {str(hit.chunk.path): hit.score for hit in engine.search(Query("parcel price")).hits}
+        plain = {str(hit.chunk.path): hit.score for hit in engine.search.find(Query("parcel price")).hits}
         assert [*plain] == ["a.py", "c.py", "b.py"]  # alike but for their names
         for _ in range(20):
             tools.call(engine, "codebase_retrieval", {"query": "parcel price", "include_paths": ["c.py"]})
             tools.call(engine, "read_file", {"path": "b.py"})
     with open_engine(root) as engine:
-        lifted = {str(hit.chunk.path): hit.score for hit in engine.search(Query("parcel price")).hits}
+        lifted = {str(hit.chunk.path): hit.score for hit in engine.search.find(Query("parcel price")).hits}
         assert [*lifted] == ["b.py", "a.py", "c.py"]
         assert plain["b.py"] < lifted["b.py"] <= plain["b.py"] * (1 + BOOST_MAX)
         assert lifted["c.py"] == plain["c.py"]
-        engine.clear()
-        engine.index()
+        engine.clear_index()
+        engine.index.update()
         assert found(engine, "parcel price") == [*plain]
 
 

@@ -19,12 +19,12 @@ from tests.support.trees import git, repository
 GOOD, BAD = b"def f():\n    return 1\n", b"def f(:\n    return 1\n"
 
 
-def syntax(path: str, before: bytes | None, after: bytes | None) -> str:
-    return broken(before, after or b"", path, LANGUAGES, GRAMMARS).said
+def edited(path: str, before: bytes | None, after: bytes | None) -> FileVersions:
+    return FileVersions(path, before, after, broken(before, after or b"", path, LANGUAGES, GRAMMARS).said)
 
 
 def verifier(root: Path, *commands: str) -> ChangeVerifier:
-    return ChangeVerifier(root, syntax, commands)
+    return ChangeVerifier(root, commands)
 
 
 def test_the_examples_hold() -> None:
@@ -32,23 +32,23 @@ def test_the_examples_hold() -> None:
 
 
 def test_a_new_syntax_error_fails_and_an_old_one_does_not(tmp_path: Path) -> None:
-    new = verifier(tmp_path).verify([FileVersions("a.py", GOOD, BAD)], "syntax")
+    new = verifier(tmp_path).verify([edited("a.py", GOOD, BAD)], "syntax")
     assert not new.passed
     assert new.checks[0].says.startswith("new syntax error at line 1")
-    assert verifier(tmp_path).verify([FileVersions("a.py", BAD, BAD + b"x = 1\n")], "syntax").passed
+    assert verifier(tmp_path).verify([edited("a.py", BAD, BAD + b"x = 1\n")], "syntax").passed
 
 
 def test_a_language_without_a_parser_is_passed_over_and_said_to_be(tmp_path: Path) -> None:
-    found = verifier(tmp_path).verify([FileVersions("a.unknown", None, b"anything")], "syntax")
+    found = verifier(tmp_path).verify([edited("a.unknown", None, b"anything")], "syntax")
     assert (found.passed, found.is_whole, found.checks[0].passed) == (True, True, None)
 
 
 def test_a_deleted_file_is_not_parsed(tmp_path: Path) -> None:
-    assert verifier(tmp_path).verify([FileVersions("a.py", GOOD, None)], "syntax").checks == ()
+    assert verifier(tmp_path).verify([edited("a.py", GOOD, None)], "syntax").checks == ()
 
 
 def test_nothing_is_looked_at_when_nobody_asks(tmp_path: Path) -> None:
-    assert verifier(tmp_path, "never run").verify([FileVersions("a.py", GOOD, BAD)], "none").checks == ()
+    assert verifier(tmp_path, "never run").verify([edited("a.py", GOOD, BAD)], "none").checks == ()
 
 
 @pytest.fixture
@@ -61,16 +61,16 @@ def ruff(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("ruff")
 def test_only_what_a_linter_finds_now_and_did_not_find_before_fails(tmp_path: Path) -> None:
     old, more = b"import os\n", b"x = 1\nimport os\nimport sys\n"
-    found = verifier(tmp_path).verify([FileVersions("a.py", old, more)], "lint")
+    found = verifier(tmp_path).verify([edited("a.py", old, more)], "lint")
     assert [each.passed for each in found.checks] == [True, False]
     assert "sys" in found.checks[1].says
     assert "os" not in found.checks[1].says.replace("`sys`", "")
-    assert verifier(tmp_path).verify([FileVersions("a.py", more, b"y = 2\n" + more)], "lint").passed
+    assert verifier(tmp_path).verify([edited("a.py", more, b"y = 2\n" + more)], "lint").passed
 
 
 def test_without_a_linter_nothing_is_claimed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    found = verifier(tmp_path).verify([FileVersions("a.py", GOOD, GOOD)], "lint")
+    found = verifier(tmp_path).verify([edited("a.py", GOOD, GOOD)], "lint")
     assert (found.passed, found.is_whole, found.checks[1].says) == (True, False, "ruff is not installed")
 
 
@@ -85,7 +85,7 @@ def test_what_a_review_objects_to_fails_and_a_review_that_fails_is_unknown(tmp_p
         raise InvalidArgument(f"{len(diff)} is no diff")
 
     def checks(look: Review, after: bytes) -> list[tuple[bool | None, str]]:
-        found = ChangeVerifier(tmp_path, syntax, (), look).verify([FileVersions("a.txt", b"one\n", after)], "lint")
+        found = ChangeVerifier(tmp_path, (), look).verify([edited("a.txt", b"one\n", after)], "lint")
         return [(each.passed, each.says) for each in found.checks if each.kind == "review"]
 
     assert checks(review, b"one\nsecret\n") == [(False, "P0 a.py:2: a secret")]
@@ -97,7 +97,7 @@ def test_what_a_review_objects_to_fails_and_a_review_that_fails_is_unknown(tmp_p
 @pytest.mark.parametrize(("before", "after"), [(b"a\nb", b"a\nc\n"), (b"a\n", b"a"), (None, b"x"), (b"x\ny\n", None)])
 def test_a_diff_for_a_review_is_one_that_git_reads(tmp_path: Path, before: bytes | None, after: bytes | None) -> None:
     root = repository(tmp_path / "repo", {"kept.txt": "kept\n"} | ({"a.txt": before} if before is not None else {}))
-    (tmp_path / "diff").write_text(plan_execution.diff_file(FileVersions("a.txt", before, after)))
+    (tmp_path / "diff").write_text(plan_execution.diff_file(edited("a.txt", before, after)))
     git(root, "apply", str(tmp_path / "diff"))
     found = root / "a.txt"
     assert (found.read_bytes() if found.exists() else None) == after
@@ -113,7 +113,7 @@ def test_commands_decide_by_how_they_end_and_say_their_last_words(tmp_path: Path
 
 
 def test_without_an_allowed_command_tests_are_not_passed_but_unknown(tmp_path: Path) -> None:
-    found = verifier(tmp_path).verify([FileVersions("a.py", GOOD, GOOD)], "tests")
+    found = verifier(tmp_path).verify([edited("a.py", GOOD, GOOD)], "tests")
     assert (found.passed, found.is_whole) == (True, False)
     assert found.checks[-1].says == NOT_ALLOWED
 
@@ -121,7 +121,7 @@ def test_without_an_allowed_command_tests_are_not_passed_but_unknown(tmp_path: P
 def test_commands_are_not_run_for_what_does_not_even_parse(tmp_path: Path) -> None:
     marker = tmp_path / "ran"
     command = f"\"{sys.executable}\" -c \"open('{marker}', 'w')\""
-    assert not verifier(tmp_path, command).verify([FileVersions("a.py", GOOD, BAD)], "tests").passed
+    assert not verifier(tmp_path, command).verify([edited("a.py", GOOD, BAD)], "tests").passed
     assert not marker.exists()
 
 

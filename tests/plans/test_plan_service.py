@@ -64,8 +64,8 @@ def test_two_engines_of_one_workspace_see_each_others_plans(folder: Path) -> Non
 def test_a_cleared_index_takes_no_plan_along(folder: Path) -> None:
     with opened(folder) as engine:
         engine.plans.repository.save(plan(), name="Cents")
-        engine.index()
-        engine.clear()
+        engine.index.update()
+        engine.clear_index()
         assert engine.plans.repository.load("Cents").versions == (1,)
 
 
@@ -73,7 +73,7 @@ def test_a_version_is_not_edited_in_place(folder: Path) -> None:
     with opened(folder) as engine:
         saved = engine.plans.repository.save(plan(), name="Cents")
         with pytest.raises(AccessDenied):
-            engine.edit([engine.rewrite(saved.path, "{}")])
+            engine.edits.apply([engine.edits.change_whole(saved.path, "{}")])
         assert engine.plans.repository.load("Cents").plan == saved.plan
 
 

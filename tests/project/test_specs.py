@@ -12,14 +12,18 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from context_engine.edit.file_edit import edited
 from context_engine.edit.model import Edit, Fuzzy
-from context_engine.edit.patch import plan, reverted
+from context_engine.edit.patch import Planned, plan, reverted
+from context_engine.edit.read_tracker import Ledger
 from context_engine.errors import CallError
 from context_engine.text.spans import LineSpan
+from tests.support.edits import editing
 
 SPECS = Path(__file__).resolve().parents[1] / "specs"
 PLANNING_CODES = {
@@ -101,24 +105,35 @@ def edit(target: str, options: dict[str, str]) -> Edit:
     return Edit(target, "", line_range=lines, expected_matches=int(options.get("expected", 1)), fuzzy=fuzzy)
 
 
+def planned_after_a_change(root: Path, data: bytes, wanted: list[Edit]) -> Planned:
+    """The plan for a file that a session has read before it became what it is: by the editor, which knows what was read."""
+    (root / "file.txt").write_bytes(data)
+    ledger = Ledger()
+    ledger.saw("file.txt", "0" * 64)
+    with editing(root) as one:
+        receipt = one.apply([edited("file.txt", partial(plan, edits=wanted))], dry_run=True, ledger=ledger)
+    assert isinstance(receipt.files[0].planned, Planned)
+    return receipt.files[0].planned
+
+
 ALL = [(spec, case) for spec in sorted(SPECS.glob("edit*.md")) for case in cases(spec)]
 
 
 @pytest.mark.parametrize(("spec", "case"), ALL, ids=[f"{spec.stem}: {case.name}" for spec, case in ALL])
-def test_the_specification_holds(spec: Path, case: Case) -> None:
+def test_the_specification_holds(spec: Path, case: Case, tmp_path: Path) -> None:
     file = case.one("file")
     assert file is not None
     data, refused, becomes = content(file), case.one("refused"), case.one("becomes")
     wanted, changed = edits(case), "changed" in file.options
     if refused:
         with pytest.raises(CallError) as caught:
-            plan(data, wanted, changed_since_read=changed)
+            planned_after_a_change(tmp_path, data, wanted) if changed else plan(data, wanted)
         told = json.dumps(caught.value.as_dict(), ensure_ascii=False, default=str)
         assert {caught.value.code} == set(refused.options)
         assert [words for words in refused.text.splitlines() if words not in told] == [], told
         assert caught.value.suggestion
     elif becomes:
-        planned = plan(data, wanted, changed_since_read=changed)
+        planned = planned_after_a_change(tmp_path, data, wanted) if changed else plan(data, wanted)
         assert planned.data.decode() == content(becomes).decode()
         assert reverted(planned.data, planned.inverse) == data
 

@@ -16,13 +16,15 @@ from tests.support.trees import tree
 ALONE = """
 import sys
 from pathlib import Path
-from context_engine.engine import Engine, Query, Settings
+from context_engine.engine import Engine
+from context_engine.model import Query
+from context_engine.settings import Settings
 
 with Engine.open(sys.argv[1], settings=Settings(cache_folder=Path(sys.argv[2]), workers=0)) as engine:
-    engine.index()
-    print(engine.search(Query("who sells a lamp")).hits[0].chunk.path)
-    print(engine.find_symbol("sell_lamp").definitions[0].signature)
-    print(engine.read("shop.py", first=1, last=1).text.strip())
+    engine.index.update()
+    print(engine.search.find(Query("who sells a lamp")).hits[0].chunk.path)
+    print(engine.symbols.find("sell_lamp").definitions[0].signature)
+    print(engine.files.read("shop.py", first=1, last=1).text.strip())
 loaded = {name.partition(".")[0] for name in sys.modules} | set(sys.modules)
 worldly = {"mcp", "mcp_types", "anyio", "asyncio", "httpx", "requests", "http.client", "http.server", "socketserver"}
 print(sorted(loaded & (worldly | {"openai", "anthropic", "torch", "transformers", "onnxruntime", "typer", "rich"})))

@@ -18,14 +18,16 @@ from tests.support.trees import tree
 ASK = """
 import sys
 from pathlib import Path
-from context_engine.engine import Engine, Query, Settings
+from context_engine.engine import Engine
+from context_engine.model import Query
+from context_engine.settings import Settings
 
 with Engine.open(sys.argv[1], settings=Settings(cache_folder=Path(sys.argv[2]), workers=0)) as engine:
     for number in range(20):
-        assert engine.search(Query(f"how is part {number} of a pool drained")).hits
+        assert engine.search.find(Query(f"how is part {number} of a pool drained")).hits
     status = Path("/proc/self/status").read_text()
     held = next(line for line in status.splitlines() if line.startswith("RssAnon"))
-    print(engine._store.stats().chunks, held.split()[1])
+    print(engine.index.store.stats().chunks, held.split()[1])
 """
 
 
@@ -77,7 +79,7 @@ def test_a_hundred_thousand_chunks_are_searched_within_150_megabytes(tmp_path: P
     page = "".join(f"def part_{n}(pool):\n    return drain(pool, {n})  # {'word ' * 150}\n\n\n" for n in range(20))
     root = tree(tmp_path / "w", {f"src/part_{n}.py": page for n in range(100)})
     with indexed(root) as engine:
-        store = engine._store
+        store = engine.index.store
         assert isinstance(store, EmbeddedStore)
         multiply(root, store, 1 + 100_000 // store.stats().chunks)
     chunks, kilobytes = held_kb(root)

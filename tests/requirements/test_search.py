@@ -205,7 +205,7 @@ def test_the_answer_has_the_shape_of_its_document(engine: Engine) -> None:
         metadata = chunk["metadata"]
         assert {"source", "file_path", "language", "line_start", "line_end"} <= set(metadata)
         assert metadata["source"] == ("markdown" if chunk["chunk_type"] == "documentation" else "code")
-        assert chunk["created_at"] == chunk["updated_at"] == engine.indexed_at()
+        assert chunk["created_at"] == chunk["updated_at"] == engine.index.indexed_at()
         if chunk["chunk_type"] != "symbols":
             lines = SHOP[metadata["file_path"]].split("\n")
             written = "\n".join(lines[metadata["line_start"] - 1 : metadata["line_end"]])
@@ -295,13 +295,13 @@ def test_the_old_index_answers_until_the_new_one_is_complete(tmp_path: Path) -> 
 def test_what_is_known_of_each_file_survives_a_restart(tmp_path: Path) -> None:
     root = tree(tmp_path / "w", SHOP)
     with indexed(root) as engine:
-        tags, status = engine.tags(), engine.status()
+        tags, status = engine.search.tags(), engine.status()
         answer = tools.call(engine, "cortex_search", {"query": "authentication"}).text
     with open_engine(root) as engine:
-        assert engine.tags() == tags
+        assert engine.search.tags() == tags
         assert (engine.status().files, engine.status().languages) == (status.files, status.languages)
         assert tools.call(engine, "cortex_search", {"query": "authentication"}).text == answer
-        assert engine.index().unchanged == status.files
+        assert engine.index.update().unchanged == status.files
 
 
 def test_status_and_answer_say_that_words_and_meaning_were_asked(engine: Engine) -> None:

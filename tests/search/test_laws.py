@@ -12,12 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from context_engine.engine import Engine, Filter, Query
+from context_engine.engine import Engine
 from context_engine.index.encoder import StaticEncoder
 from context_engine.index.file_roles import ROLES
 from context_engine.index.importance import importance
 from context_engine.index.snapshot import Snapshot
-from context_engine.model import CHUNK_KINDS
+from context_engine.model import CHUNK_KINDS, Filter, Query
 from context_engine.search.searcher import Ranking, Searcher
 from context_engine.search.semantic_scores import Meaning
 from tests.support.engines import indexed, open_engine
@@ -93,7 +93,7 @@ def rows(searcher: Searcher) -> list[Row]:
 
 
 def snapshot_of(engine: Engine) -> Snapshot:
-    snapshot = engine._store.snapshot()
+    snapshot = engine.index.store.snapshot()
     assert snapshot is not None
     return snapshot
 
@@ -211,26 +211,26 @@ def test_the_order_of_tags_does_not_count(searcher: Searcher, tags: list[str], d
 
 
 def test_an_unknown_tag_finds_nothing_and_names_its_neighbours(engine: Engine) -> None:
-    answer = engine.search(Query("pool", filter=Filter(tags=("watr",))))
+    answer = engine.search.find(Query("pool", filter=Filter(tags=("watr",))))
     assert answer.hits == ()
     assert answer.near_tags[0] == "water"
     assert "filter removed all" in answer.reason
 
 
 def test_every_tag_that_is_listed_finds_as_many_chunks_as_it_says(engine: Engine, rows: list[Row]) -> None:
-    counted = engine.tags()
+    counted = engine.search.tags()
     assert counted == {tag: sum(tag in row.tags for row in rows) for tag in {t for row in rows for t in row.tags}}
 
 
 def test_the_tags_of_a_hit_are_those_it_can_be_filtered_by(engine: Engine) -> None:
-    for hit in engine.search(Query("pool drain user", 50)).hits:
+    for hit in engine.search.find(Query("pool drain user", 50)).hits:
         for tag in hit.chunk.tags:
-            same = engine.search(Query("pool drain user", 50, Filter(tags=(tag,)))).hits
+            same = engine.search.find(Query("pool drain user", 50, Filter(tags=(tag,)))).hits
             assert hit.chunk.id in {other.chunk.id for other in same}
 
 
 def test_a_question_about_nothing_says_so(engine: Engine) -> None:
-    answer = engine.search(Query("nothingness"))
+    answer = engine.search.find(Query("nothingness"))
     assert (answer.hits, answer.total) == ((), 0)
     assert "no indexed text" in answer.reason
 
@@ -270,7 +270,7 @@ def apply(root: Path, edit: dict[str, str | bytes | None], step: int) -> None:
 
 def told(engine: Engine, *, weights_anew: bool) -> dict[str, list[tuple[str, int, float]]]:
     """Each query's (path, first line, score), best first, over ranks that are computed now."""
-    with engine._store.writer() as writer:
+    with engine.index.store.writer() as writer:
         if weights_anew:
             writer.set_importance(importance(writer.snapshot()))
     searcher = Searcher(snapshot_of(engine), ROLES)
@@ -300,14 +300,14 @@ def test_an_index_that_was_updated_answers_like_one_built_anew(
         for number, edit in enumerate(steps):
             apply(root, edit, number)
             if whole:
-                engine.index()
+                engine.index.update()
             else:
-                engine._builder.index_paths(sorted(edit))
-        assert engine._store.check() == []
+                engine.index.builder.index_paths(sorted(edit))
+        assert engine.index.store.check() == []
         assert engine.status().stale == ()
         updated = told(engine, weights_anew=not whole)
         files, chunk_count = engine.status().files, engine.status().chunks
-        engine.index(force=True)
+        engine.index.update(force=True)
         assert (engine.status().files, engine.status().chunks) == (files, chunk_count)
         assert_same(told(engine, weights_anew=False), updated)
 
@@ -317,18 +317,18 @@ def test_a_rebuilt_index_counts_what_an_updated_one_counts(tmp_path: Path) -> No
     with indexed(root) as engine:
         (root / "src/pool.py").write_text("def other(): ...\n", encoding="utf-8")
         (root / "docs/pool.md").unlink()
-        engine.index()
-        with engine._store.writer() as writer:
+        engine.index.update()
+        with engine.index.store.writer() as writer:
             writer.compact(everything=True)
         merged = told(engine, weights_anew=True)
     with open_engine(root) as engine:
-        engine.index(force=True)
+        engine.index.update(force=True)
         assert_same(told(engine, weights_anew=False), merged)
         assert np.isfinite(snapshot_of(engine).importance).all()
 
 
 def test_one_file_alone_still_gives_as_many_hits_as_were_asked_for(engine: Engine) -> None:
-    answer = engine.search(Query("pool user drain", 10, Filter(include_paths=("long.py",))))
+    answer = engine.search.find(Query("pool user drain", 10, Filter(include_paths=("long.py",))))
     assert answer.total > 10
     assert len(answer.hits) == 10
 
@@ -338,10 +338,10 @@ def test_files_without_symbols_do_not_use_up_the_limit(tmp_path: Path) -> None:
         f"zoo{n}.py": "def f():\n    lion\n" for n in range(4)
     }
     with indexed(tree(tmp_path / "w", files)) as engine:
-        assert len(engine.search(Query("lion", 4, Filter(kinds=("symbols",)))).hits) == 4
+        assert len(engine.search.find(Query("lion", 4, Filter(kinds=("symbols",)))).hits) == 4
 
 
 def test_the_tag_symbols_finds_outlines_like_the_kind(engine: Engine) -> None:
-    by_kind = engine.search(Query("drain", 5, Filter(kinds=("symbols",)))).hits
-    by_tag = engine.search(Query("drain", 5, Filter(tags=("symbols",)))).hits
+    by_kind = engine.search.find(Query("drain", 5, Filter(kinds=("symbols",)))).hits
+    by_tag = engine.search.find(Query("drain", 5, Filter(tags=("symbols",)))).hits
     assert [hit.chunk.id for hit in by_tag] == [hit.chunk.id for hit in by_kind]

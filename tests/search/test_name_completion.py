@@ -35,40 +35,40 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Generator[Engine]:
 
 
 def test_a_path_is_completed_from_its_beginning_from_a_part_and_from_pieces_of_parts(engine: Engine) -> None:
-    assert engine.complete_path("src/till/s")[0] == ("src/till/session.py",)
-    assert engine.complete_path("web/")[0] == ("src/till/web/Request.py", "src/till/web/style.css")
-    assert engine.complete_path("till/req")[0] == ("src/till/web/Request.py",)
-    assert engine.complete_path("./SRC\\till\\__m")[0] == ("src/till/__main__.py",)
-    assert engine.complete_path("no/such")[0] == ()
+    assert engine.search.complete_path("src/till/s")[0] == ("src/till/session.py",)
+    assert engine.search.complete_path("web/")[0] == ("src/till/web/Request.py", "src/till/web/style.css")
+    assert engine.search.complete_path("till/req")[0] == ("src/till/web/Request.py",)
+    assert engine.search.complete_path("./SRC\\till\\__m")[0] == ("src/till/__main__.py",)
+    assert engine.search.complete_path("no/such")[0] == ()
 
 
 def test_what_lies_near_the_top_comes_first_and_the_count_is_of_all(engine: Engine) -> None:
-    found, total = engine.complete_path("", limit=2)
+    found, total = engine.search.complete_path("", limit=2)
     assert found == ("README.md", "docs/manual.md")
     assert total == len(FILES)
-    assert engine.complete_path("session") == (("src/till/session.py", "tests/test_session.py"), 2)
+    assert engine.search.complete_path("session") == (("src/till/session.py", "tests/test_session.py"), 2)
 
 
 def test_folders_are_offered_only_to_who_asks_for_them(engine: Engine) -> None:
-    assert "src/till/" not in engine.complete_path("src/")[0]
-    assert engine.complete_path("src/till", folders=True)[0][0] == "src/till/"
+    assert "src/till/" not in engine.search.complete_path("src/")[0]
+    assert engine.search.complete_path("src/till", folders=True)[0][0] == "src/till/"
 
 
 def test_a_symbol_is_completed_as_its_author_spells_it_and_as_it_was_typed(engine: Engine) -> None:
-    assert engine.complete_symbol("clo") == (("close", "close_all"), 2)
-    assert engine.complete_symbol("loginU") == (("login_user",), 1)
-    assert engine.complete_symbol("Req")[0] == ("Request",)
-    assert engine.complete_symbol("req")[0] == ("request",)
+    assert engine.search.complete_symbol("clo") == (("close", "close_all"), 2)
+    assert engine.search.complete_symbol("loginU") == (("login_user",), 1)
+    assert engine.search.complete_symbol("Req")[0] == ("Request",)
+    assert engine.search.complete_symbol("req")[0] == ("request",)
 
 
 def test_after_an_owner_its_members_are_completed(engine: Engine) -> None:
-    assert engine.complete_symbol("Session.cl") == (("Session.close", "Session.close_all"), 2)
-    assert engine.complete_symbol("session::__I")[0] == ("Session.__init__",)
-    assert engine.complete_symbol("Nobody.cl") == ((), 0)
+    assert engine.search.complete_symbol("Session.cl") == (("Session.close", "Session.close_all"), 2)
+    assert engine.search.complete_symbol("session::__I")[0] == ("Session.__init__",)
+    assert engine.search.complete_symbol("Nobody.cl") == ((), 0)
 
 
 def test_headings_and_style_rules_are_no_symbols_one_would_type(engine: Engine) -> None:
-    offered, _ = engine.complete_symbol("")
+    offered, _ = engine.search.complete_symbol("")
     assert "Manual" not in offered
     assert not [name for name in offered if not name.lstrip("_")[0].isalpha()]
 
@@ -76,22 +76,22 @@ def test_headings_and_style_rules_are_no_symbols_one_would_type(engine: Engine) 
 def test_a_deleted_file_and_its_symbols_are_no_longer_offered(tmp_path: Path) -> None:
     with indexed(tree(tmp_path / "till", FILES)) as engine:
         (tmp_path / "till" / "src/till/web/Request.py").unlink()
-        engine.index()
-        assert engine.complete_symbol("loginU") == ((), 0)
-        assert engine.complete_symbol("lo", limit=1) == (("look_up",), 1)
-        assert engine.complete_path("web/Req") == ((), 0)
+        engine.index.update()
+        assert engine.search.complete_symbol("loginU") == ((), 0)
+        assert engine.search.complete_symbol("lo", limit=1) == (("look_up",), 1)
+        assert engine.search.complete_path("web/Req") == ((), 0)
 
 
 def test_without_an_index_nothing_is_offered_and_there_are_no_landmarks(tmp_path: Path) -> None:
     with open_engine(tree(tmp_path / "till", FILES)) as engine:
-        assert engine.complete_path("s") == ((), 0)
-        assert engine.complete_symbol("s") == ((), 0)
+        assert engine.search.complete_path("s") == ((), 0)
+        assert engine.search.complete_symbol("s") == ((), 0)
         with pytest.raises(NotIndexed):
-            engine.landmarks()
+            engine.search.overview()
 
 
 def test_landmarks_are_the_program_where_it_starts_and_what_it_leans_on(engine: Engine) -> None:
-    seen = engine.landmarks()
+    seen = engine.search.overview()
     assert seen.files == len(FILES)
     assert dict(seen.languages)["python"] == 5
     assert seen.folders == (("src/till/web/", 2),)

@@ -14,10 +14,11 @@ from context_engine.embedding.deadline_embedder import Timely
 from context_engine.embedding.embedder import Mode, unit
 from context_engine.embedding.static_embedder import Static
 from context_engine.embedding.vector_rows import Keys, Rows, Space, quantised
-from context_engine.engine import Engine, Filter, Query
+from context_engine.engine import Engine
 from context_engine.index.encoder import StaticEncoder
 from context_engine.index.file_roles import ROLES
 from context_engine.index.snapshot import Snapshot
+from context_engine.model import Filter, Query
 from context_engine.search import semantic_scores
 from context_engine.search.rankers import View
 from context_engine.search.searcher import Ranking, Searcher
@@ -51,7 +52,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 
 @pytest.fixture
 def snapshot(engine: Engine) -> Snapshot:
-    found = engine._live.snapshot()
+    found = engine.index.live.snapshot()
     assert found is not None
     return found
 
@@ -165,7 +166,7 @@ class Case:
         assert self.timely.ready(time.monotonic() + 20)
         self.vectors = VectorStore(folder, Space("5104", 384))
         self.filled: Filled | None = None
-        self.texts = Texts(engine._bytes, LANGUAGES)
+        self.texts = Texts(engine.files.read_kept, LANGUAGES)
         self.model = Refiner(
             self.timely,
             lambda: self.vectors,
@@ -319,14 +320,14 @@ def test_what_was_deleted_or_edited_away_counts_for_nothing(tmp_path: Path) -> N
     with indexed(root) as engine:
         (root / "billing" / "vat.py").unlink()
         (root / "net" / "dial.py").write_text("def dial(number):\n    return number\n", encoding="utf-8")
-        engine.index()
+        engine.index.update()
         asked = [Query("how is the tax of a price computed"), Query("open a socket to a host"), Query("dial a number")]
-        updated = [[(hit.chunk.path, hit.score) for hit in engine.search(each).hits] for each in asked]
-        snapshot = engine._live.snapshot()
+        updated = [[(hit.chunk.path, hit.score) for hit in engine.search.find(each).hits] for each in asked]
+        snapshot = engine.index.live.snapshot()
         assert snapshot is not None
         assert not snapshot.all_alive
-        engine.index(force=True)
-        anew = [[(hit.chunk.path, hit.score) for hit in engine.search(each).hits] for each in asked]
+        engine.index.update(force=True)
+        anew = [[(hit.chunk.path, hit.score) for hit in engine.search.find(each).hits] for each in asked]
     for one, two in zip(updated, anew, strict=True):
         assert [path for path, _ in one] == [path for path, _ in two]
         assert [score for _, score in one] == pytest.approx([score for _, score in two], rel=0.02)

@@ -151,7 +151,7 @@ def test_chunk_files() -> None:
 @cache
 def exported(folder: Path) -> bytes:
     with indexed(tree(folder / "here", {"a.py": "def alpha(): ...\n", "b.md": "# Title\n"})) as engine:
-        engine.export_index(folder / "here.index")
+        engine.index.export_archive(folder / "here.index")
     return (folder / "here.index").read_bytes()
 
 
@@ -163,10 +163,10 @@ def test_archives(tmp_path_factory: pytest.TempPathFactory) -> None:
 
         def take(data: bytes) -> None:
             file.write_bytes(data)
-            engine.import_index(file)
+            engine.index.import_archive(file)
 
         fuzz("archives", mutated_bytes([good], [b"PK\x01\x02", b"\xff\xff\xff\xff"]), take)
-        assert engine.problems(thorough=True) == [] or not engine.status().files
+        assert engine.index.find_problems(thorough=True) == [] or not engine.status().files
 
 
 def test_archives_with_hostile_members(tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -183,7 +183,7 @@ def test_archives_with_hostile_members(tmp_path_factory: pytest.TempPathFactory)
                 out.writestr("manifest.json", as_bytes(given[0]))
                 for name, data in members.items():
                     out.writestr(name, given[1] if name.endswith(".seg") else data)
-            engine.import_index(file)
+            engine.index.import_archive(file)
 
         texts = mutated([manifest], ['"../x"', '"/etc/x"', '"index.db"', "10000000000000"])
         fuzz("members of archives", st.tuples(texts, mutated_bytes([next(iter(members.values()))])), take)
@@ -227,7 +227,7 @@ def test_a_manifest_that_lies_is_refused(members: list[dict[str, Any]], why: str
     with zipfile.ZipFile(tmp_path / "lie.index", "w") as lie:
         lie.writestr("manifest.json", json.dumps(manifest | {"members": members}))
     with pytest.raises(InvalidArgument, match=why), Engine.open(tmp_path / "here") as engine:
-        engine.import_index(tmp_path / "lie.index")
+        engine.index.import_archive(tmp_path / "lie.index")
 
 
 # -- git's own files --------------------------------------------------------------------------------------------------

@@ -231,8 +231,8 @@ def test_what_is_derived_of_files_and_commits_keeps_no_secret(kept: Kept) -> Non
     )
     git(kept.folder, "add", ".")
     git(kept.folder, "commit", "-qm", f"Fix login with {secret}\n\nIt was {secret} all the time, see {secret}.")
-    kept.engine.index()
-    kept.engine.learn()
+    kept.engine.index.update()
+    kept.engine.memory.settle()
     assert kept.call("context_search", query="log in")["results"]
     assert kept.leaks() == []
 
@@ -240,10 +240,10 @@ def test_what_is_derived_of_files_and_commits_keeps_no_secret(kept: Kept) -> Non
 def test_chunk_files_and_an_exported_index_hold_no_secret(kept: Kept) -> None:
     text = "\n".join(kept.secret() for _ in FORMS[:5])
     tree(kept.folder, {"src/keys.py": f'def keys():\n    return """\n{text}\n"""\n'})
-    kept.engine.index()
+    kept.engine.index.update()
     (kept.folder.parent / "out").mkdir()
-    kept.engine.export_chunks(kept.folder.parent / "out", embedder="none")
-    kept.engine.export_index(kept.folder.parent / "out" / "index.ctx")
+    kept.engine.search.export_chunks(kept.folder.parent / "out", embedder="none")
+    kept.engine.index.export_archive(kept.folder.parent / "out" / "index.ctx")
     assert kept.leaks() == []
 
 
@@ -266,7 +266,7 @@ def test_exported_chunks_hold_no_secret_that_is_a_name_or_a_heading(tmp_path: Pa
     token = drawn("ghp_<w36>", "export").text
     files = {"a.py": f"def {token}():\n    return 1\n", "b.md": f"# {token}\n\nText below the heading.\n"}
     with indexed(tree(tmp_path / "w", files)) as engine:
-        engine.export_chunks(tmp_path / "out", embedder="none")
+        engine.search.export_chunks(tmp_path / "out", embedder="none")
     written = "".join(path.read_text() for path in (tmp_path / "out").iterdir())
     assert "Text below the heading." in written
     assert token[:12] not in written

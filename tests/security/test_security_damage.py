@@ -87,7 +87,7 @@ def made(root: Path) -> Workspace:
     git("commit", "-q", "-am", "second")
     space = Workspace(root)
     with open_engine(root) as engine:
-        engine.index()
+        engine.index.update()
         space.call(
             engine, "edit_file", path="shop/scratch.py", edits=[{"old_string": "return 1", "new_string": "return 2"}]
         )

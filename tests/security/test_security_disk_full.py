@@ -144,7 +144,7 @@ with opened() as engine:
     told["after"] = {
         "memories": json.loads(after.call("list_memories", {}, Call()).reply.text)["total"],
         "undo": after.call("undo_edit", {"list": True}, Call()).reply.text,
-        "index": engine._store.check(),
+        "index": engine.index.store.check(),
         "wrote": after.call("write_file", {"path": "new.py", "content": "x = 1\n"}, Call()).reply.is_error,
         "remembered": after.call("add_memory", {"content": "The disk was full.", "category": "facts"}, Call()).reply.is_error,
         "temp": [str(each) for each in root.rglob(".ctx-*.tmp")],

@@ -352,13 +352,24 @@ def test_a_key_in_a_large_file_is_masked_line_by_line(tmp_path: Path) -> None:
 def test_no_answer_of_the_engine_holds_a_secret_even_without_the_gate(zoo: Zoo) -> None:
     query = TextQuery(("zebra",))
     engine = zoo.engine
-    parts = [TextPart(file.path, 0, 50) for file in engine.scan(query).files]
-    shown: list[object] = [engine.grep(query, parts, context=3), engine.keyword_lines(query, parts, chars_max=80)]
+    parts = [TextPart(file.path, 0, 50) for file in engine.text_search.scan(query).files]
+    shown: list[object] = [
+        engine.text_search.lines(query, parts, context=3),
+        engine.text_search.keyword_lines(query, parts, chars_max=80),
+    ]
     for number, each in enumerate(zoo.files):
         name = f"feed_zebra_{number}"
-        shown += [engine.read(each.path), engine.read(each.path, first=5), engine.outline(each.path)]
-        shown += [engine.find_symbol(name), engine.trace(name), engine.renaming(name, "feed").certain]
-    shown += [engine.search(Query("feed zebra keeper", 50, chunks_per_file=3)), engine.landmarks()]
+        shown += [
+            engine.files.read(each.path),
+            engine.files.read(each.path, first=5),
+            engine.symbols.outline(each.path),
+        ]
+        shown += [
+            engine.symbols.find(name),
+            engine.symbols.trace(name),
+            engine.edits.rename_symbol(name, "feed").certain,
+        ]
+    shown += [engine.search.find(Query("feed zebra keeper", 50, chunks_per_file=3)), engine.search.overview()]
     assert zoo.leaks("\n".join(map(repr, shown))) == []
 
 

@@ -158,7 +158,7 @@ def test_whatever_is_exchanged_meanwhile_nothing_outside_is_shown_or_written_and
     }[exchanged]
     before, began = snapshot(tmp_path / "out"), time.monotonic()
     with open_engine(root, flush=False) as engine:
-        engine.index()
+        engine.index.update()
         with exchanging(root / exchanged, tmp_path / link) as times:
             counts, shown = race(engine, islice(calls(path, folder), round(ROUNDS * share)))
     kept = [path for place in ("ws", "out", "link0", "link1") for path in (tmp_path / place).rglob("*")]

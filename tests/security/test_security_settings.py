@@ -96,7 +96,7 @@ def test_a_repository_makes_approvals_stricter_and_never_laxer(root: Path, user_
 def test_a_repository_names_no_folder_that_is_written_to(root: Path, user_config: Path, tmp_path: Path) -> None:
     write(root, f"cache_folder: {tmp_path / 'elsewhere'}\n")
     with Engine.open(root) as engine:
-        engine.index()
+        engine.index.update()
         assert engine.settings.ignored == ("cache_folder",)
     assert not (tmp_path / "elsewhere").exists()
 
@@ -180,6 +180,6 @@ def test_a_settings_file_that_is_a_link_a_pipe_or_a_folder_is_refused_at_once(ro
 def test_a_cache_folder_that_cannot_be_made_is_an_error_of_this_machine(root: Path) -> None:
     unusable = Settings(cache_folder=Path("/proc/context-engine"))
     with pytest.raises(ContextEngineError) as caught, Engine.open(root, settings=unusable) as engine:
-        engine.index()
+        engine.index.update()
     assert caught.value.code != "INTERNAL"
     assert "/proc/context-engine" in caught.value.message

@@ -433,7 +433,7 @@ def test_settings_and_languages_behind_a_linked_state_folder_are_not_used(root: 
 
     with Engine.open(root) as engine:
         assert engine.settings.plan_retries_max != 77
-        assert engine._languages.detect("a.own") is None
+        assert engine.languages.detect("a.own") is None
     assert sorted(path.name for path in elsewhere.iterdir()) == ["config.yml", "languages"]
 
 

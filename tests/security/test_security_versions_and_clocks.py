@@ -74,7 +74,7 @@ def test_what_is_derived_is_made_again_when_a_newer_release_left_it(space: Works
         raised(path, f"UPDATE fact SET value = {NEWER} WHERE name = 'schema'")
     with open_engine(space.root) as engine:
         assert "NOT_INDEXED" in space.call(engine, "find_symbol", name="total")
-        engine.index()
+        engine.index.update()
         assert "shop/orders.py" in space.call(engine, "find_symbol", name="total")
         assert "rounded to cents" in space.call(engine, "context_search", query="rounded totals")
     assert space.bugs == []

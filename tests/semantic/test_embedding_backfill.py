@@ -84,7 +84,7 @@ class Stage:
         return known
 
     def snapshot(self) -> Snapshot:
-        found = self.engine._live.snapshot()
+        found = self.engine.index.live.snapshot()
         assert found is not None
         return found
 
@@ -194,7 +194,7 @@ def test_what_is_there_is_not_made_again_and_no_model_is_loaded_for_it(tmp_path:
         assert filled(one, again).is_complete
         assert other.asked == []
         one.edit("src/new.py", "def fresh():\n    return 1\n")
-        one.engine.index()
+        one.engine.index.update()
         assert filled(one, again).is_complete
         assert sorted(text.split(" | ")[0] for text in other.texts) == ["new", "src/new.py"]
 
@@ -226,7 +226,7 @@ def test_a_file_that_was_edited_since_it_was_indexed_is_passed_over_until_it_is_
         assert (before.is_complete, before.chunks < before.chunks_total) == (False, True)
         assert not any("Puddle" in text for text in texts_of(one))
         assert is_true(one)
-        one.engine.index()
+        one.engine.index.update()
         assert filled(one, filler).is_complete
         assert any("Puddle" in text for text in texts_of(one))
         assert is_true(one)
@@ -249,7 +249,7 @@ def test_the_newest_snapshot_is_what_is_filled(tmp_path: Path) -> None:
         filler.wake()
         assert embedder.has_begun()
         one.edit("src/part_00.py", "def newest():\n    return 0\n")
-        one.engine.index()
+        one.engine.index.update()
         embedder.gate.set()
         assert filled(one, filler).is_complete
         assert is_true(one)
@@ -259,10 +259,10 @@ def test_an_index_that_was_deleted_and_made_anew_is_not_taken_for_the_old_one(tm
     with stage(tmp_path) as one:
         filler = one.filler()
         assert filled(one, filler).is_complete
-        one.engine.clear()
+        one.engine.clear_index()
         one.edit("src/pool.py", "class Puddle:\n    depth = 1\n")
         one.edit("src/lake.py", "class Lake:\n    depth = 100\n")
-        one.engine.index()
+        one.engine.index.update()
         assert filler.progress() != (5, 5, one.snapshot().living_chunks, one.snapshot().living_chunks)
         assert filled(one, filler) == (5, 5, one.snapshot().living_chunks, one.snapshot().living_chunks)
         assert is_true(one)

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from context_engine.engine import Answer, Engine, Query
+from context_engine.engine import Engine
 from context_engine.errors import EmbedderUnusable, NotIndexed
+from context_engine.model import Answer, Query
 from context_engine.semantic.served_model import noted
 from context_engine.tools.index_tools import status_row
 from tests.support.endpoints import KEY, EmbeddingServer, Reply, embedding_server, told
@@ -64,7 +65,7 @@ def eventually(check: Callable[[], object]) -> bool:
 
 def test_without_embeddings_words_find_it_and_the_status_says_what_is_missing(root: Path) -> None:
     with indexed(root, embedder="none") as engine:
-        answer, status = engine.search(ASKED), engine.status()
+        answer, status = engine.search.find(ASKED), engine.status()
     assert (answer.engine, answer.hits[0].chunk.path) == ("lexical", "shop/vat.py")
     assert not {"static", "static_card"} & set(answer.hits[0].why)
     row = status_row(status)
@@ -74,21 +75,21 @@ def test_without_embeddings_words_find_it_and_the_status_says_what_is_missing(ro
 
 def test_static_vectors_need_nothing_and_a_missing_model_is_named_with_the_next_step(root: Path) -> None:
     with indexed(root) as engine:
-        engine.start_model()
-        assert engine.search(ASKED).engine == "hybrid"
+        engine.embeddings.start()
+        assert engine.search.find(ASKED).engine == "hybrid"
         assert eventually(lambda: engine.status().embeddings.state.startswith("absent"))
         status = engine.status()
-        assert engine.search(ASKED).hits[0].chunk.path == "shop/vat.py"
+        assert engine.search.find(ASKED).hits[0].chunk.path == "shop/vat.py"
     assert (status.embeddings.static, status.embeddings.model) == ("ready", "minilm")
     assert "ctx model pull" in status.embeddings.suggestion or "pip install" in status.embeddings.suggestion
 
 
 def test_a_slip_in_the_name_of_the_embedder_breaks_nothing_and_is_named(root: Path) -> None:
     with indexed(root, embedder="minilmm") as engine:
-        engine.start_model()
+        engine.embeddings.start()
         assert eventually(lambda: engine.status().embeddings.state.startswith("absent"))
         status = engine.status().embeddings
-        assert engine.search(ASKED).engine == "hybrid"
+        assert engine.search.find(ASKED).engine == "hybrid"
     assert "minilmm" in status.state
     assert status.suggestion == "Did you mean minilm?"
 
@@ -103,8 +104,8 @@ def test_by_default_nothing_connects_to_anything_and_nothing_heavy_is_loaded(
         monkeypatch.setattr(socket.socket, name, refused)
     before = set(sys.modules)
     with indexed(root) as engine:
-        engine.start_model()
-        engine.search(ASKED)
+        engine.embeddings.start()
+        engine.search.find(ASKED)
         assert eventually(lambda: engine.status().embeddings.state.startswith("absent"))
     new = {name.partition(".")[0] for name in set(sys.modules) - before}
     assert new.isdisjoint({"torch", "transformers", "tokenizers", "huggingface_hub", "onnx", "httpx2"})
@@ -112,11 +113,11 @@ def test_by_default_nothing_connects_to_anything_and_nothing_heavy_is_loaded(
 
 def test_embedding_everything_needs_an_index_and_a_model(root: Path) -> None:
     with open_engine(root) as engine, pytest.raises(NotIndexed):
-        engine.embed()
+        engine.embeddings.embed_all()
     with indexed(root, embedder="static") as engine, pytest.raises(EmbedderUnusable, match="no model"):
-        engine.embed()
+        engine.embeddings.embed_all()
     with indexed(root) as engine, pytest.raises(EmbedderUnusable) as caught:
-        engine.embed()
+        engine.embeddings.embed_all()
     assert caught.value.suggestion
 
 
@@ -130,8 +131,8 @@ def test_a_chosen_endpoint_embeds_everything_and_takes_part_in_answers(
     monkeypatch.setenv("MY_KEY", KEY)
     seen: list[tuple[int, int]] = []
     with indexed(root, **remote(server, embedding_key_variable="MY_KEY")) as engine:
-        counts = engine.embed(progress=lambda step: seen.append((step.done, step.total)))
-        answer, status = engine.search(ASKED), engine.status().embeddings
+        counts = engine.embeddings.embed_all(progress=lambda step: seen.append((step.done, step.total)))
+        answer, status = engine.search.find(ASKED), engine.status().embeddings
     assert counts == (3, 3)
     assert seen[-1] == (6, 6)
     assert {"model", "model3", "model_card"} <= addends(answer)
@@ -145,11 +146,11 @@ def test_what_was_embedded_once_is_not_embedded_again_in_another_work_tree(
     one, two = tree(tmp_path / "one", FILES), tree(tmp_path / "two", FILES)
     shared = tmp_path / "cache"
     with indexed(one, cache_folder=shared, **remote(server)) as engine:
-        engine.embed()
+        engine.embeddings.embed_all()
     passages = len(server.asked)
     (two / "net" / "new.py").write_text("def listen(port):\n    return bind(port)\n", encoding="utf-8")
     with indexed(two, cache_folder=shared, **remote(server)) as engine:
-        assert engine.embed() == (4, 4)
+        assert engine.embeddings.embed_all() == (4, 4)
     texts = [text for asked in server.asked[passages:] for text in asked.texts]
     assert texts
     assert all("new" in text or text == "dimensions" for text in texts)
@@ -158,14 +159,17 @@ def test_what_was_embedded_once_is_not_embedded_again_in_another_work_tree(
 def test_what_changed_since_it_was_indexed_does_not_hold_up_the_rest(root: Path, server: EmbeddingServer) -> None:
     with indexed(root, staleness_ms=600_000, **remote(server)) as engine:
         (root / "net" / "dial.py").write_text("def disconnect(host):\n    return close(host)\n", encoding="utf-8")
-        assert engine.embed() == (3, 2)  # its card says what it said: the name of the file and of what was indexed
+        assert engine.embeddings.embed_all() == (
+            3,
+            2,
+        )  # its card says what it said: the name of the file and of what was indexed
 
 
 def test_edits_are_embedded_in_the_background(root: Path, server: EmbeddingServer) -> None:
     with indexed(root, **remote(server)) as engine:
-        engine.embed()
+        engine.embeddings.embed_all()
         (root / "net" / "wait.py").write_text("def await_reply(line):\n    return line.read()\n", encoding="utf-8")
-        engine.search(ASKED)
+        engine.search.find(ASKED)
         assert eventually(lambda: engine.status().embeddings.chunks == (4, 4))
 
 
@@ -182,10 +186,10 @@ def test_an_endpoint_in_trouble_never_breaks_or_holds_up_an_answer(
     root: Path, server: EmbeddingServer, reply: Reply
 ) -> None:
     with indexed(root, **remote(server)) as engine:
-        engine.embed()
+        engine.embeddings.embed_all()
         server.script = [reply] * 1_000
         began = time.monotonic()
-        answer = engine.search(Query("where is the tax of a sale"))
+        answer = engine.search.find(Query("where is the tax of a sale"))
         assert time.monotonic() - began < 5
         assert (answer.engine, answer.hits[0].chunk.path) == ("hybrid", "shop/vat.py")
         assert "model" not in addends(answer)
@@ -195,7 +199,7 @@ def test_secrets_are_masked_before_a_text_leaves(root: Path, server: EmbeddingSe
     key = "AKIA" + "Z7Q4N2M8P6R3T5W9"
     (root / "net" / "keys.py").write_text(f'def connect():\n    return login("{key}")\n', encoding="utf-8")
     with indexed(root, **remote(server)) as engine:
-        engine.embed()
+        engine.embeddings.embed_all()
     assert server.asked
     assert not any(key in text for asked in server.asked for text in asked.texts)
 
@@ -204,19 +208,19 @@ def test_another_model_takes_over_once_it_has_seen_everything_and_the_old_one_se
     root: Path, server: EmbeddingServer
 ) -> None:
     with indexed(root, **remote(server)) as engine:
-        engine.embed()
-        engine.search(ASKED)
+        engine.embeddings.embed_all()
+        engine.search.find(ASKED)
         assert noted(engine.cache_folder)["model"] == "words"
     with open_engine(root, **remote(server, "words-small")) as engine:
         stuck = _stuck_passages(server)
-        engine.start_model()
-        assert eventually(lambda: "model" in addends(engine.search(ASKED)))
+        engine.embeddings.start()
+        assert eventually(lambda: "model" in addends(engine.search.find(ASKED)))
         assert _models_asked_in_queries(server, ASKED.text)[-1] == "words"
         stuck.clear()
         server.script = []
-        engine.embed()
+        engine.embeddings.embed_all()
         assert eventually(
-            lambda: engine.search(ASKED) and _models_asked_in_queries(server, ASKED.text)[-1] == "words-small"
+            lambda: engine.search.find(ASKED) and _models_asked_in_queries(server, ASKED.text)[-1] == "words-small"
         )
         assert noted(engine.cache_folder)["model"] == "words-small"
 
@@ -245,8 +249,8 @@ def test_a_closed_engine_leaves_no_thread_behind(root: Path, server: EmbeddingSe
 
     before = {thread.ident for thread in threading.enumerate()}
     with indexed(root, **remote(server)) as engine:
-        engine.start_model()
-        engine.search(ASKED)
+        engine.embeddings.start()
+        engine.search.find(ASKED)
     assert eventually(
         lambda: not [t for t in threading.enumerate() if t.ident not in before and t.name.startswith("ctx-")]
     )
@@ -257,7 +261,7 @@ def test_the_engine_is_one_value_and_two_of_them_keep_their_models_apart(
 ) -> None:
     one, two = tree(tmp_path / "one", FILES), tree(tmp_path / "two", FILES)
     with indexed(one, **remote(server)) as first, indexed(two, embedder="none") as second:
-        first.embed()
-        assert "model" in addends(first.search(ASKED))
-        assert second.search(ASKED).engine == "lexical"
+        first.embeddings.embed_all()
+        assert "model" in addends(first.search.find(ASKED))
+        assert second.search.find(ASKED).engine == "lexical"
     assert isinstance(first, Engine)

@@ -54,7 +54,7 @@ def test_an_error_becomes_a_reply_and_is_counted_by_its_code() -> None:
 
 
 class Broken(StandIn):
-    def search(self, query: Any) -> Any:
+    def search_for(self, query: Any) -> Any:
         raise ZeroDivisionError("division by zero")
 
 
@@ -70,7 +70,7 @@ def test_a_bug_in_a_tool_is_told_as_ours_and_the_trace_goes_to_the_log() -> None
 @pytest.mark.parametrize("wrong", [ZeroDivisionError("division by zero"), StorageCorrupt("the index is damaged")])
 def test_a_search_that_fails_names_a_tool_that_takes_another_way(wrong: Exception) -> None:
     class Failing(StandIn):
-        def search(self, query: Any) -> Any:
+        def search_for(self, query: Any) -> Any:
             raise wrong
 
     door, _ = gate(Failing())
@@ -354,9 +354,9 @@ def test_reading_tools_run_side_by_side() -> None:
     both = threading.Barrier(2, timeout=60)
 
     class Meeting(StandIn):
-        def search(self, query: Any) -> Any:
+        def search_for(self, query: Any) -> Any:
             both.wait()  # passes only when two calls are inside at once
-            return super().search(query)
+            return super().search_for(query)
 
     door, _ = gate(Meeting())
     outcomes: list[Any] = []
@@ -467,7 +467,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolDispatcher]:
     (root / "src" / "auth.py").write_text("import os\n\n\ndef login(user):\n    return os.getenv(user)\n")
     settings = Settings(cache_folder=place / "cache", workers=0, watch=False, rate_burst_minutes=0)
     with Engine.open(root, settings=settings) as engine:
-        engine.index()
+        engine.index.update()
         yield ToolDispatcher(single_engine(engine))
 
 

@@ -114,7 +114,7 @@ def until(ask: Callable[[], httpx2.Response], told: Callable[[dict[str, Any]], b
 def test_what_was_seen_last_serves_and_says_so_until_the_database_is_back(opened: Callable[[str], Projects]) -> None:
     address = new_database()
     projects = opened(address)
-    projects.engine().index()
+    projects.engine().index.update()
     with serving(projects) as ask:
         assert ask().json() == {"ready": True, "projects": {"open": 1}}
         with forbid(address):
@@ -130,7 +130,7 @@ def test_a_server_that_has_nothing_without_its_database_is_not_ready_until_that_
     with forbid(address), serving(projects) as ask:
         reply = ask()
         assert (reply.status_code, reply.json()["reason"]) == (503, STORE_AWAY)
-        assert projects.engine().store_problem
+        assert projects.engine().index.store_problem
     with serving(projects) as ask:
         assert ask().json() == {"ready": True, "projects": {"open": 1}}, (
             "no question is sent here that could find it out"

@@ -23,8 +23,8 @@ class Holding(StandIn):
         self.let_go = threading.Event()
         self.held = threading.Semaphore(0)
 
-    def search(self, query: Any) -> Any:
-        found = super().search(query)
+    def search_for(self, query: Any) -> Any:
+        found = super().search_for(query)
         if query.text == "hold":
             self.held.release()
             self.let_go.wait(20)

@@ -24,12 +24,11 @@ PLANS = ".context-engine/plans"
 
 
 class Nobody:
-    """No Engine: nothing here makes plans or changes files; of the files there are it knows the text."""
-
-    syntax = None
+    """No services: nothing here makes plans or changes files; of the files there are it knows the text."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
+        self.files = self.symbols = self
 
     def team(self) -> Team:
         return Team()
@@ -57,11 +56,12 @@ class Desks:
         nobody: Any = Nobody(root)
         said: dict[str, Any] = {"flush": False} | wishes
         self.commons = said.get("commons")
-        self.plans = PlanService(PlanDependencies(Root(root), Git(root), self.now, nobody, **said))
+        self.plans = PlanService(PlanDependencies(Root(root), Git(root), self.now, nobody, nobody, nobody, **said))
         self.settings = SimpleNamespace(result_chars_max=36_000)
         self.shown: list[str] = []
+        self.search = self
 
-    def showed(self, paths: Iterable[str]) -> None:
+    def note_shown(self, paths: Iterable[str]) -> None:
         self.shown += paths
 
     def now(self) -> float:

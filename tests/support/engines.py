@@ -9,8 +9,10 @@ from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
 
-from context_engine.engine import Engine, Query, Settings
+from context_engine.engine import Engine
 from context_engine.languages import Grammars, Languages
+from context_engine.model import Query
+from context_engine.settings import Settings
 
 LANGUAGES = Languages.builtin()
 
@@ -49,18 +51,21 @@ def open_engine(root: Path, **knobs: Any) -> Engine:
 def indexed(root: Path, **knobs: Any) -> Generator[Engine]:
     """An engine on `root` whose index is there."""
     with open_engine(root, **knobs) as engine:
-        engine.index()
+        engine.index.update()
         yield engine
 
 
 def found(engine: Engine, text: str, **asked: Any) -> list[str]:
     """The paths of the hits, best first."""
-    return [str(hit.chunk.path) for hit in engine.search(Query(text, **asked)).hits]
+    return [str(hit.chunk.path) for hit in engine.search.find(Query(text, **asked)).hits]
 
 
 def answers(engine: Engine, texts: tuple[str, ...], **asked: Any) -> dict[str, list[tuple[str, int, str]]]:
     """What each query finds: (path, first line, title), best first."""
     return {
-        text: [(str(h.chunk.path), h.chunk.span.first, h.chunk.title) for h in engine.search(Query(text, **asked)).hits]
+        text: [
+            (str(h.chunk.path), h.chunk.span.first, h.chunk.title)
+            for h in engine.search.find(Query(text, **asked)).hits
+        ]
         for text in texts
     }

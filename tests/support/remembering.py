@@ -44,7 +44,11 @@ class Remembering:
         linked = LinkedFiles(Root(root))
         self.memories = Memories(shelves, linked, self.recall, now=self.now, embed=embed)
         self.knowledge = Knowledge(self.memories, now=self.now, access=access)
+        self.memory = self
         self.settings = SimpleNamespace(result_chars_max=36_000)
+
+    def informed(self) -> Knowledge:
+        return self.knowledge
 
     def _shelf(self, scope: str, home: Path, shown: str, commons: Commons | None = None) -> Shelf:
         return Shelf(scope, Records(home, "memories", flush=False, commons=commons), self.recall, shown=shown)

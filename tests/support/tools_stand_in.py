@@ -64,9 +64,20 @@ def status(**changed: Any) -> Status:
     return Status(**(values | changed))
 
 
+class Named:
+    """A service of a stand-in in which one name means another method."""
+
+    def __init__(self, stand_in: Any, **methods: Any) -> None:
+        self._stand_in = stand_in
+        self.__dict__ |= methods
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stand_in, name)
+
+
 @dataclass
 class StandIn:
-    """Fixed answers; remembers the queries it got."""
+    """Fixed answers; remembers the queries it got. It is each of its own services."""
 
     hits: tuple[Hit, ...] = field(default_factory=lambda: (hit(),))
     settings: Settings = field(default_factory=Settings)
@@ -81,13 +92,18 @@ class StandIn:
     hold: threading.Event | None = None
     cancelled: threading.Event = field(default_factory=threading.Event)
 
-    def search(self, query: Query) -> Answer:
+    def __post_init__(self) -> None:
+        self.symbols = Named(self, find=self.find_symbol)
+        self.search = Named(self, find=self.search_for)
+        self.index = self.files = self.edits = self.memory = self
+
+    def search_for(self, query: Query) -> Answer:
         """The fixed hits."""
         self.queries.append(query)
         found = self.hits[: query.limit]
         return Answer(found, "lexical", "fresh", len(self.hits), "" if found else self.reason, self.near_tags)
 
-    def showed(self, paths: Iterable[str]) -> None:
+    def note_shown(self, paths: Iterable[str]) -> None:
         """Nobody counts here."""
 
     def status(self) -> Status:
@@ -126,7 +142,7 @@ class StandIn:
             "2026-11-21T08:00:00Z",
         )  # fmt: skip
 
-    def saw(self, path: str, sha256: str, *, session: str) -> None:
+    def note_read(self, path: str, sha256: str, *, session: str) -> None:
         """Nobody asks what was seen."""
 
     def undo(self, undo_id: str, *, session: str) -> NoReturn:
@@ -167,7 +183,7 @@ class StandIn:
             TreeEntry("README.md", 0, False, 10, 0),
         )
 
-    def index(self, *, path: str | None, force: bool, progress: Any, cancel: threading.Event) -> IndexReport:
+    def update(self, *, path: str | None, force: bool, progress: Any, cancel: threading.Event) -> IndexReport:
         """Tells its steps; waits where a test holds it, and gives up when cancelled."""
         for step in self.steps:
             progress(step)
@@ -178,10 +194,10 @@ class StandIn:
         skipped = (Skipped("logo.png", "binary"), Skipped("a.min.js", "ignored"))
         return IndexReport(1, 0, 0, 1, 2, 5, 3, skipped, 0.1234567)
 
-    def index_in_background(self, *, force: bool = False) -> bool:
+    def update_in_background(self, *, force: bool = False) -> bool:
         """Always starts."""
         return True
 
-    def clear(self) -> int:
+    def clear_index(self) -> int:
         """Frees a page."""
         return 4096

@@ -148,7 +148,7 @@ def test_memories_and_discoveries_stand_apart(parcels: Engine, monkeypatch: pyte
         Remembered("mem_1", "memory", "decisions", "Cents", "Money is counted in cents.", "memories/1.md", 0.9),
         Remembered("dis_2", "discovery", "rule", "", "Weights are grams.", "AGENTS.md:4", 0.5),
     ]
-    monkeypatch.setattr(parcels, "team", lambda: Team(recall=lambda _text, _limit: rows))
+    monkeypatch.setattr(parcels.memory, "team", lambda: Team(recall=lambda _text, _limit: rows))
     reply = bundle(parcels, "price of a parcel")
     assert [each["id"] for each in reply["memories"]] == ["mem_1"]
     assert [each["where"] for each in reply["discoveries"]] == ["AGENTS.md:4"]
@@ -161,7 +161,7 @@ def test_memories_and_discoveries_stand_apart(parcels: Engine, monkeypatch: pyte
 
 def test_a_named_function_is_resolved_in_the_first_reference(parcels: Engine) -> None:
     reply = enhance(parcels, "why does volumetric_grams() round up?")
-    (found,) = parcels.find_symbol("volumetric_grams").definitions
+    (found,) = parcels.symbols.find("volumetric_grams").definitions
     place = {"path": "parcels/pricing.py", "line": found.span.first, "symbol": "volumetric_grams"}
     assert reply["references"][0]["resolved"] == [place]
     assert reply["changed"] and reply["original"] in reply["enhanced_prompt"]

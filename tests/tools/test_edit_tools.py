@@ -143,7 +143,7 @@ def test_several_edits_are_made_against_the_file_as_it_is_and_written_once(engin
         "def total", "def summed"
     )
     assert (engine.root / "shop.py").stat().st_ino != node, "a new file took its place, in one step"
-    assert len(engine.edits()) == 1
+    assert len(engine.edits.history()) == 1
 
 
 def test_one_refused_edit_refuses_all_and_every_failure_is_told(engine: Engine) -> None:
@@ -312,7 +312,7 @@ def test_a_dry_run_shows_the_difference_and_touches_nothing(engine: Engine, spel
     assert "\n-    return sum(prices)\n+    return sum((prices)\n" in reply
     assert (engine.root / "shop.py").read_text() == SHOP
     assert sorted(engine.root.iterdir()) == before
-    assert engine.edits() == ()
+    assert engine.edits.history() == ()
 
 
 def test_a_difference_is_cut_and_what_was_cut_is_counted(root: Path) -> None:
@@ -556,7 +556,7 @@ def test_a_replacement_says_where_it_was_found_and_where_the_lines_are_now(engin
     assert row["updatedLines"] == {"start": 2, "end": 3}
     assert row["syntax"] == "syntax ok"
     assert row["newHash"] == short((engine.root / "shop.py").read_bytes())
-    assert row["undoId"] == engine.edits()[0].undo_id
+    assert row["undoId"] == engine.edits.history()[0].undo_id
 
 
 def test_a_preview_shows_the_lines_around_before_and_after_and_writes_nothing(engine: Engine) -> None:
@@ -786,7 +786,7 @@ def test_opening_a_workspace_without_edits_leaves_no_trace(tmp_path: Path) -> No
     root = tree(tmp_path / "plain", {"a.py": "x = 1\n", ".git/": ""})
     with open_engine(root) as engine:
         assert engine.mended == ()
-        assert engine.edits() == ()
+        assert engine.edits.history() == ()
         text(engine, "read_file", ANNE, path="a.py")
     assert sorted(each.name for each in root.iterdir()) == [".git", "a.py"]
 

@@ -303,7 +303,11 @@ def test_dependencies_come_with_their_content_in_the_shape_of_the_seed(engine: E
 
 def test_dependencies_are_the_same_with_an_index_and_without(engine: Engine, tmp_path: Path) -> None:
     with indexed(tree(tmp_path / "w", FILES)) as other:
-        assert other.dependencies("till/orders.py") == engine.dependencies("till/orders.py") == ("till/auth.py",)
+        assert (
+            other.symbols.dependencies("till/orders.py")
+            == engine.symbols.dependencies("till/orders.py")
+            == ("till/auth.py",)
+        )
 
 
 def test_a_large_dependency_is_told_by_its_signatures(engine: Engine) -> None:

@@ -71,9 +71,9 @@ def test_what_is_sure_is_written_as_one_edit_and_undone_as_one(engine: Engine, r
 
 
 def test_what_was_renamed_is_found_under_its_new_name(engine: Engine) -> None:
-    engine.index()
+    engine.index.update()
     rename(engine, ".feed", "serve", dry_run=False)
-    assert [each.path for each in engine.find_symbol("serve").definitions] == ["zoo/cats.py"]
+    assert [each.path for each in engine.symbols.find("serve").definitions] == ["zoo/cats.py"]
 
 
 def test_path_says_which_definition_is_meant(engine: Engine, root: Path) -> None:
@@ -99,11 +99,11 @@ def test_refusals_leave_every_file_as_it_is(engine: Engine, root: Path) -> None:
 
 
 def test_a_file_that_changes_meanwhile_stops_all_of_it(engine: Engine, root: Path) -> None:
-    found = engine.renaming(".feed", "serve")
+    found = engine.edits.rename_symbol(".feed", "serve")
     (root / "zoo/keeper.py").write_text("feed = 1\n")
     before = contents(root)
     with pytest.raises(StaleFile):
-        engine.edit(found.changes)
+        engine.edits.apply(found.changes)
     assert contents(root) == before
 
 
@@ -131,20 +131,20 @@ def test_real_code_parses_after_a_rename_as_before(name: str, tmp_path: Path) ->
     with open_engine(root) as engine:
         for file in sorted((root / name).rglob("*.*")) if (root / name).exists() else []:
             path = file.relative_to(root).as_posix()
-            for _, symbol in engine.outline(path).symbols:
+            for _, symbol in engine.symbols.outline(path).symbols:
                 _renamed_and_back(engine, root, path, symbol.qualified)
 
 
 def _renamed_and_back(engine: Engine, root: Path, path: str, name: str) -> None:
     before = contents(root)
     try:
-        found = engine.renaming(f".{name}", "entirely_fresh", path=path)
+        found = engine.edits.rename_symbol(f".{name}", "entirely_fresh", path=path)
     except (MultipleMatches, InvalidArgument):
         return
-    receipt = engine.edit(found.changes)
+    receipt = engine.edits.apply(found.changes)
     assert found.certain and {file.path for file in receipt.files} == {place.path for place in found.certain}
     for file in receipt.files:
         language = LANGUAGES.detect(file.path)
         assert language is not None and syntax_errors(language, (root / file.path).read_bytes(), GRAMMARS) == ()
-    engine.undo()
+    engine.edits.undo()
     assert contents(root) == before

@@ -326,11 +326,11 @@ class Busy(StandIn):
 
     refusals = 2
 
-    def index(self, **arguments: Any) -> Any:
+    def update(self, **arguments: Any) -> Any:
         if self.refusals:
             self.refusals -= 1
             raise StorageBusy("this workspace is being indexed already")
-        return super().index(**arguments)
+        return super().update(**arguments)
 
 
 def test_index_workspace_waits_for_a_run_that_is_under_way() -> None:

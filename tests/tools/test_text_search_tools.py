@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from context_engine import tools
-from context_engine.engine import Engine, Progress
+from context_engine.engine import Engine
 from context_engine.errors import (
     AccessDenied,
     Cancelled,
@@ -24,6 +24,7 @@ from context_engine.errors import (
     InvalidPath,
     SearchTimeout,
 )
+from context_engine.model import Progress
 from context_engine.repo import ripgrep
 from context_engine.repo.ripgrep import PythonGrep
 from context_engine.tools import Call
@@ -268,8 +269,8 @@ def test_scout_counts_what_a_reader_would_count(
     }
     with open_engine(root) as engine:
         for chosen in (None, PythonGrep(root)):
-            engine._scanner._engine = chosen
-            engine._scanner._answers.clear()
+            engine.text_search._engine = chosen
+            engine.text_search._answers.clear()
             reply = told(engine, "scout", keywords=keywords, caseSensitive=case_sensitive)
             found = {(file["path"], match["line"], match["keyword"]): match["column"] for file in reply["files"] for match in file["matches"]}  # fmt: skip
             assert found == wanted
@@ -282,7 +283,7 @@ def test_keywords_that_are_everywhere_are_counted_in_passes_of_their_own(
     engine = opened({f"f{number}": "ab b\nb\n" for number in range(9)})
     expected = told(engine, "scout", keywords=["ab", "b"])
     monkeypatch.setattr("context_engine.search.text_scanner.OCCURRENCES_BYTES_MAX", 10)
-    engine._scanner._answers.clear()
+    engine.text_search._answers.clear()
     assert told(engine, "scout", keywords=["ab", "b"]) == expected
     assert expected["totalMatches"] == 27
 
@@ -520,7 +521,7 @@ def test_a_search_over_its_time_is_stopped_and_says_how_to_narrow_it(
     opened: Callable[..., Engine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = opened({"a.txt": "a" * 40 + "!\n"})
-    engine._scanner._engine = PythonGrep(engine.root)
+    engine.text_search._engine = PythonGrep(engine.root)
     monkeypatch.setattr(ripgrep, "SEARCH_S_MAX", 0.5)
     with pytest.raises(SearchTimeout):
         text(engine, "grep_codebase", pattern="(a+)+$")
@@ -544,8 +545,8 @@ def test_without_ripgrep_the_answers_are_the_same(shop: Engine) -> None:
         ("scout", {"keywords": ["user", "token", "UserService"]}),
     ]
     with_rg = [text(shop, tool, **arguments) for tool, arguments in asked]
-    shop._scanner._engine = PythonGrep(shop.root)
-    shop._scanner._answers.clear()
+    shop.text_search._engine = PythonGrep(shop.root)
+    shop.text_search._answers.clear()
     without = [text(shop, tool, **arguments) for tool, arguments in asked]
     assert [each.replace("python · ", "ripgrep · ", 1) for each in without] == with_rg
 

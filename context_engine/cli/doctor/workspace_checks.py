@@ -51,7 +51,7 @@ def settings(case: DoctorContext) -> Iterator[CheckResult]:
 def parsers(case: DoctorContext) -> Iterator[CheckResult]:
     """Whether every parser loads. The engine knows which there are, so it is asked in the workspace."""
     with Engine.open(_some_folder(case), settings=Settings(cache_folder=_cache(case))) as engine:
-        broken = engine.broken_parsers()
+        broken = engine.index.broken_parsers()
     for name, why in broken.items():
         yield problem(f"parser {name}", why, "Delete the folder `grammars` in the cache; it is unpacked again.")
     if not broken:
@@ -63,7 +63,7 @@ def index(case: DoctorContext) -> Iterator[CheckResult]:
     if case.root is None:
         return
     with Engine.open(case.root, settings=Settings.load(case.root, case.env)) as engine:
-        damage = engine.problems(thorough=False)
+        damage = engine.index.find_problems(thorough=False)
         state = None if damage else engine.status()
         folder = engine.cache_folder
     if state:

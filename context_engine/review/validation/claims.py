@@ -14,7 +14,7 @@ from context_engine.review.validation.remark import Remark
 from context_engine.review.validation.style_checks import python_module
 
 if TYPE_CHECKING:
-    from context_engine.context.gather import Workspace
+    from context_engine.context.workspace import Workspace
     from context_engine.languages import Grammars, Language, PathIndex
     from context_engine.text.diff import Diff, Hunk
 

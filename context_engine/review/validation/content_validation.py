@@ -39,7 +39,7 @@ from context_engine.text.untrusted_data import ParseError, read_toml, read_yaml
 
 if TYPE_CHECKING:
     from context_engine.context.fact_check import Ground
-    from context_engine.context.gather import Workspace
+    from context_engine.context.workspace import Workspace
     from context_engine.languages import Language, PathIndex
     from context_engine.review.source_versions import Parsers
     from context_engine.secrets import DetectedSecret

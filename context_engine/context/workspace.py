@@ -1,0 +1,20 @@
+"""The services that read a workspace: what bundles, prompts, plans and reviews are made of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from context_engine.index.symbol_service import SymbolService
+    from context_engine.repo.workspace_files import WorkspaceFiles
+    from context_engine.search.search_service import SearchService
+    from context_engine.search.text_scanner import Scanner
+
+
+class Workspace:
+    """One workspace as it can be read and searched, or several as one. Its owner sets the services and closes them."""
+
+    search: SearchService
+    text_search: Scanner
+    symbols: SymbolService
+    files: WorkspaceFiles

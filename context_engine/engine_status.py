@@ -1,0 +1,73 @@
+"""Puts the status of a workspace together: what its services say of the index, the vectors, the files and the team."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from context_engine import __version__
+from context_engine.index.embedded_store import SCHEMA_VERSION
+from context_engine.model import Status
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from context_engine.index.index_service import IndexService
+    from context_engine.repo.git import Git
+    from context_engine.search.search_service import SearchService
+    from context_engine.semantic.embedding_service import Embeddings
+
+
+def read_status(
+    index: IndexService,
+    search: SearchService,
+    embeddings: Embeddings,
+    git: Git,
+    *,
+    root: Path,
+    cache_folder: Path,
+    watcher: str,
+    records_problem: str,
+) -> Status:
+    """Read the status of a workspace, after a look for edits where no watcher reports them.
+
+    `watcher` is the state of the watcher, `records_problem` why records of the team may be missing here.
+    """
+    live = index.live
+    progress = live.progress
+    stats = index.store.stats()
+    snapshot = live.snapshot()
+    if snapshot is not None and progress is None and not live.is_watching:
+        live.scan()
+    state = "building" if progress else "ready" if snapshot else "absent"
+    head = git.head()
+    skipped, examples = index.skipped()
+    return Status(
+        root=str(root),
+        state=state,
+        building_share=progress.done / progress.total if progress and progress.total else 0.0,
+        files=stats.files,
+        chunks=stats.chunks,
+        symbols=snapshot.symbols if snapshot else 0,
+        languages=search.language_counts(),
+        branch=head.branch if head else None,
+        commit=head.commit if head else None,
+        stale=tuple(sorted(live.stale_files())) if snapshot else (),
+        skipped=skipped,
+        skipped_examples=examples,
+        engine="hybrid" if snapshot and snapshot.static() else "lexical",
+        embeddings=embeddings.status(snapshot),
+        generation=f"{stats.generation}.{stats.epoch}" if stats.generation else "",
+        disk_bytes=stats.disk_bytes,
+        cache_folder=str(cache_folder),
+        indexed_at=index.indexed_at() or None,
+        watcher=watcher,
+        last_error=live.last_error or index.store_problem or records_problem or None,
+        versions=_versions(),
+    )
+
+
+def _versions() -> dict[str, str]:
+    libraries = {name: version(name) for name in ("numpy", "tree-sitter", "semble-grammars", "apsw")}
+    return {"ctx": __version__, "schema": str(SCHEMA_VERSION), "python": platform.python_version(), **libraries}

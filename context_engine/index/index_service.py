@@ -1,0 +1,286 @@
+"""The index of one workspace: it is built, kept up to date, checked, repaired and moved.
+
+index.update()
+index.live.snapshot()
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections import Counter
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from context_engine.errors import ContextEngineError, InvalidArgument, PreconditionFailed
+from context_engine.index import index_archive
+from context_engine.index.build import IndexBuilder
+from context_engine.index.embedded_store import EmbeddedStore
+from context_engine.index.encoder import StaticEncoder
+from context_engine.index.index_repair import RepairReport
+from context_engine.index.index_repair import find_problems as find_store_problems
+from context_engine.index.index_repair import repair as repair_store
+from context_engine.index.index_store import IndexStats
+from context_engine.index.index_transfer import has_index, migrate, seed
+from context_engine.index.live_index import LiveIndex
+from context_engine.index.store_factory import AnyStore, open_store
+from context_engine.index.worker import WorkerPool
+from context_engine.languages import OWN_FOLDER, Grammars, Languages
+from context_engine.model import IndexReport, Progress, Skipped
+from context_engine.repo.git import Git
+from context_engine.repo.paths import Root
+from context_engine.repo.repository_id import shared_name
+from context_engine.repo.worktrees import siblings
+from context_engine.sharing.team_store import TeamStore
+from context_engine.storage.index_folders import workspace_id
+from context_engine.storage.timestamps import Now, format_utc
+
+WORKERS_MAX = 3
+"""More processes than this wait for each other's disk and memory more than they gain."""
+SKIPPED_EXAMPLES_MAX = 20
+
+
+@dataclass(frozen=True, slots=True)
+class IndexOptions:
+    """How an index is built: processes (negative: by the machine), the largest file, the pause between two sweeps."""
+
+    workers: int
+    bytes_max: int
+    sweep_rest_s: float
+
+
+def _no_progress(_: Progress) -> None:
+    return None
+
+
+class IndexService:
+    """Owns the store of an index, the processes that fill it, and the live index that answers from it. Thread-safe."""
+
+    def __init__(
+        self,
+        root: Root,
+        cache_folder: Path,
+        languages: Languages,
+        grammars: Grammars,
+        encoder: StaticEncoder | None,
+        *,
+        store: AnyStore,
+        git: Git,
+        team: TeamStore,
+        now: Now,
+        options: IndexOptions,
+    ) -> None:
+        """`cache_folder` is that of this workspace. The store is closed with this. Nothing is read or built yet."""
+        self._root = root
+        self._cache_folder = cache_folder
+        self._languages = languages
+        self._grammars = grammars
+        self._git = git
+        self._team = team
+        self._now = now
+        self.store = store
+        self.pool = WorkerPool(
+            _worker_count(options.workers), grammars_folder=str(grammars.folder), root=str(root.path)
+        )
+        self.builder = IndexBuilder(
+            root.path,
+            self.store,
+            languages,
+            grammars,
+            self.pool,
+            bytes_max=options.bytes_max,
+            encoder=encoder,
+            seed=self._copy_sibling,
+        )
+        self._listeners: list[Callable[[], object]] = []
+        self.live = LiveIndex(
+            self.store,
+            self.builder,
+            self.builder.find_stale_files,
+            rest_s=options.sweep_rest_s,
+            on_indexed=self._note_updated,
+        )
+
+    # -- building --
+
+    def update(
+        self,
+        *,
+        path: str | None = None,
+        force: bool = False,
+        progress: Callable[[Progress], None] | None = None,
+        cancel: threading.Event | None = None,
+    ) -> IndexReport:
+        """Bring the index up to date; `path` limits it to one folder or file; `force` rebuilds it next to the old one.
+
+        Raises: StorageBusy, DiskFull, StorageCorrupt, Cancelled, InvalidPath, FileNotFound.
+        """
+        under = "" if path in (None, "", ".") else str(self._root.rel(path))
+        return self.live.run(under="" if under == "." else under, force=force, progress=progress, cancel=cancel)
+
+    def update_in_background(self, *, force: bool = False) -> bool:
+        """Start `update` in a thread; False when a run is in progress. `Engine.status` shows its outcome."""
+        return self.live.run_in_background(force=force)
+
+    def subscribe(self, listener: Callable[[], object]) -> None:
+        """Call a listener whenever something may have been indexed, in the thread that did it."""
+        self._listeners.append(listener)
+
+    def clear(self) -> int:
+        """Delete the index (never memories, plans or settings) and return the bytes freed. Raises: StorageBusy."""
+        return self.store.clear()
+
+    # -- its state --
+
+    def is_available(self) -> bool:
+        """Return whether there is an index to answer from, complete or not; False when the store cannot be reached."""
+        try:
+            return self.live.snapshot() is not None
+        except ContextEngineError:
+            return False  # `store_problem` and the status say why
+
+    @property
+    def is_building(self) -> bool:
+        """Whether this process is indexing."""
+        return self.live.is_building
+
+    @property
+    def freshness(self) -> str:
+        """How far the index agrees with the files, as far as is known: `fresh`, `3 files edited since index`..."""
+        return self.live.describe_freshness()
+
+    @property
+    def store_problem(self) -> str:
+        """Why the shared store could not be reached the last time; empty when it could, and on this machine."""
+        return self.store.problem
+
+    def indexed_at(self) -> str:
+        """Return when the index was last brought up to date as a whole, UTC ISO-8601; empty when never."""
+        walked_at = self.store.metadata("walked_at")
+        return format_utc(walked_at) if walked_at else ""
+
+    def skipped(self) -> tuple[dict[str, int], tuple[Skipped, ...]]:
+        """Return why files are not indexed: how many for each reason, and some examples."""
+        counts = Counter(json.loads(self.store.metadata("skipped_counts") or "{}"))
+        examples = [Skipped(*row) for row in json.loads(self.store.metadata("skipped_examples") or "[]")]
+        for path, reason, detail, *_ in self.store.skipped_files():
+            counts[reason] += 1
+            examples.append(Skipped(path, reason, detail))
+        examples.sort(key=lambda skipped: (skipped.reason == "ignored", skipped.path))
+        return dict(counts.most_common()), tuple(examples[:SKIPPED_EXAMPLES_MAX])
+
+    def broken_parsers(self) -> dict[str, str]:
+        """Return each grammar that cannot be loaded, and why. Unpacks those that were not needed yet."""
+        names = sorted({language.grammar for language in self._languages.listed if language.grammar})
+        self._grammars.prepare(names)
+        return {name: why for name in names if (why := self._grammars.problem(name))}
+
+    # -- checking, repairing, moving --
+
+    def find_problems(
+        self,
+        *,
+        thorough: bool = True,
+        progress: Callable[[Progress], None] = _no_progress,
+        cancel: threading.Event | None = None,
+    ) -> list[str]:
+        """Return what is wrong with the stored index, in words; empty when it is sound. Reads all of it.
+
+        A `thorough` check fetches and compares what is on the database of a team; else that is only measured.
+        Raises: Cancelled.
+        """
+        found = find_store_problems(self.store, thorough=thorough, tell=progress, cancel=cancel)
+        vectors = self._team.find_vector_problems() if thorough and not self.store_problem else []
+        return [*found, *vectors]
+
+    def repair(
+        self,
+        *,
+        progress: Callable[[Progress], None] = _no_progress,
+        cancel: threading.Event | None = None,
+    ) -> RepairReport:
+        """Repair the index and forget what is lost of it; `update` then reads that again. Raises: as `index_repair.repair`."""
+        repaired = repair_store(self.store, tell=progress, cancel=cancel)
+        vectors = tuple(self._team.find_vector_problems(repair=self._team.shares))
+        left = () if self._team.shares else vectors
+        return replace(repaired, problems=(*repaired.problems, *vectors), left=(*repaired.left, *left))
+
+    def export_archive(
+        self,
+        file: Path,
+        *,
+        progress: Callable[[Progress], None] = _no_progress,
+        cancel: threading.Event | None = None,
+    ) -> index_archive.ArchiveManifest:
+        """Write the index into one file, for `import_archive` elsewhere. Raises: as `index_archive.export_index`."""
+        head = self._git.head()
+        commit = (head.commit if head else "") or ""
+        return index_archive.export_index(
+            self.store, file, name=self._root.path.name, commit=commit, now=self._now(), tell=progress, cancel=cancel
+        )
+
+    def import_archive(
+        self,
+        file: Path,
+        *,
+        progress: Callable[[Progress], None] = _no_progress,
+        cancel: threading.Event | None = None,
+    ) -> index_archive.ArchiveManifest:
+        """Replace this index by an exported one; `update` then compares it with the files.
+
+        Raises: as `index_archive.import_index`.
+        """
+        return index_archive.import_index(self.store, file, tell=progress, cancel=cancel)
+
+    def move_to(
+        self,
+        address: str,
+        *,
+        replace: bool = False,
+        progress: Callable[[Progress], None] = _no_progress,
+        cancel: threading.Event | None = None,
+    ) -> IndexStats:
+        """Copy this index into the store at an address, for all who use that; return what is there then.
+
+        `replace` allows to overwrite one that is there. A move that was broken off goes on from there the next time.
+        Raises: InvalidArgument, UnsupportedHost (no such store), PreconditionFailed, NotIndexed, Cancelled, and what stores raise.
+        """
+        name = self._team.repository or shared_name(str(self._root.path))
+        with closing(open_store(address, self._cache_folder, repository=name, shares=True)) as target:
+            if isinstance(self.store, EmbeddedStore) and isinstance(target, EmbeddedStore):
+                raise InvalidArgument(
+                    "the index is on this machine already", suggestion="name a database, as postgresql://host/database"
+                )
+            if not replace and has_index(target):
+                place = "this machine" if isinstance(target, EmbeddedStore) else target.depot.name
+                raise PreconditionFailed(
+                    f"there is an index of {name} on {place} already",
+                    suggestion="use that one, or say --replace (in Python: replace=True) to put this one in its place",
+                )
+            return migrate(self.store, target, tell=progress, cancel=cancel)
+
+    # -- closing --
+
+    def close(self) -> None:
+        """Stop the threads and processes that build, and close the store."""
+        self.live.close()
+        self.pool.close()
+        self.store.close()
+
+    def _note_updated(self) -> None:
+        for listener in self._listeners:
+            listener()
+
+    def _copy_sibling(self, identity: str) -> None:
+        """Begin the index with that of another work tree of this repository, where there is a similar one."""
+        if isinstance(self.store, EmbeddedStore):
+            trees = siblings(str(self._root.path), unless=OWN_FOLDER)
+            indexes = [self._cache_folder.parent / workspace_id(Path(tree)) for tree in trees]
+            seed(self.store, [index for index in indexes if index != self._cache_folder], identity)
+
+
+def _worker_count(configured: int) -> int:
+    return configured if configured >= 0 else min(WORKERS_MAX, (os.cpu_count() or 1) - 1)
