@@ -40,7 +40,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.measure import ROOT, p50_p95, table
 from context_engine import tools
-from context_engine.cli.call_command import gate_to
+from context_engine.cli.call_command import build_dispatcher
 from context_engine.engine import Engine
 from context_engine.settings import Settings
 
@@ -301,7 +301,7 @@ def states(root: Path, added: Sequence[str], asked: Sequence[Question]) -> list[
         settings = Settings.load(copy, NO_LIMITS | {"CTX_CACHE_FOLDER": f"{folder}/cache"})
         found = []
         with Engine.open(copy, settings=settings) as witness:
-            gate = gate_to(witness)
+            gate = build_dispatcher(witness)
             for name in ("", *names):
                 if name:
                     shutil.copy2(root / name, copy / name)

@@ -31,7 +31,7 @@ from context_engine.index.chunk_files import ChunkRow, format_chunk_file
 from context_engine.index.chunk_folder import ChunkFolder, write_folder
 from context_engine.model import Definition, Filter, Query, RelPath
 from context_engine.repo.ripgrep import PythonGrep
-from context_engine.repo.staleness_scan import sweep
+from context_engine.repo.staleness_scan import scan
 from context_engine.repo.walk import walk
 from context_engine.search.filters import Masks
 from context_engine.search.vector_search import cosines
@@ -171,8 +171,8 @@ def five_thousand_files_are_looked_through_for_edits_in_a_fifth_of_a_second(fold
         {f"f{outer}/g{inner}/{name}.py": "1" for outer in range(10) for inner in range(10) for name in range(50)},
     )
     before = walk(root)
-    assert sweep(root, before.files(), before.folders).is_clean
-    return Took(least(lambda: sweep(root, before.files(), before.folders), min(tries, 5)), 200)
+    assert scan(root, before.files(), before.folders).is_clean
+    return Took(least(lambda: scan(root, before.files(), before.folders), min(tries, 5)), 200)
 
 
 def ten_thousand_vectors_are_compared_in_less_than_ten_milliseconds(_folder: Path, tries: int) -> Took:

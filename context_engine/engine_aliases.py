@@ -10,10 +10,10 @@ from context_engine.index.index_service import IndexService
 from context_engine.search.search_service import SearchService
 
 if TYPE_CHECKING:
-    from context_engine.edit.apply import Receipt
+    from context_engine.edit.apply import EditResult
     from context_engine.edit.edit_request import Want
     from context_engine.edit.edit_service import EditService
-    from context_engine.edit.file_edit import Change
+    from context_engine.edit.file_edit import FileEdit
     from context_engine.index.symbol_service import SymbolService
     from context_engine.model import Answer, Found, IndexReport, Query
 
@@ -58,17 +58,17 @@ class DeprecatedMethods:
         _warn("find_symbol(name)", "symbols.find(name)")
         return self.symbols.find(name, **options)
 
-    def change(self, path: str, wants: Sequence[Want], **options: Any) -> Change:
+    def change(self, path: str, wants: Sequence[Want], **options: Any) -> FileEdit:
         """Prepare edits of a file: the old name of `engine.edits.change_parts`."""
         _warn("change(path, wants)", "edits.change_parts(path, wants)")
         return self.edits.change_parts(path, wants, **options)
 
-    def edit(self, changes: Sequence[Change], **options: Any) -> Receipt:
+    def edit(self, changes: Sequence[FileEdit], **options: Any) -> EditResult:
         """Apply changes: the old name of `engine.edits.apply`."""
         _warn("edit(changes)", "edits.apply(changes)")
         return self.edits.apply(changes, **options)
 
-    def undo(self, undo_id: str = "", **options: Any) -> Receipt:
+    def undo(self, undo_id: str = "", **options: Any) -> EditResult:
         """Undo an edit: the old name of `engine.edits.undo`."""
         _warn("undo(undo_id)", "edits.undo(undo_id)")
         return self.edits.undo(undo_id, **options)

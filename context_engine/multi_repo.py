@@ -38,7 +38,7 @@ from context_engine.model import (
     TextQuery,
     TreeEntry,
 )
-from context_engine.repo.paths import listed
+from context_engine.repo.paths import path_of_listing
 from context_engine.repo.workspace_files import LoadedFile, WorkspaceFiles
 from context_engine.search.search_service import SearchService, Standing, answered
 from context_engine.search.searcher import Searcher
@@ -241,7 +241,7 @@ class MultiRepoTextSearch(Scanner):
         own: dict[str, list[TextPart]] = {}
         for part in parts:
             name, rest = _split(part.path)
-            own.setdefault(name, []).append(replace(part, path=listed(rest)))
+            own.setdefault(name, []).append(replace(part, path=path_of_listing(rest)))
         asked = replace(query, under=self._own_folder(query.under))
         found: dict[RelPath, list[TextLine]] = {}
         for name, wanted in own.items():
@@ -399,7 +399,7 @@ def _joined(name: str, path: str) -> str:
 
 
 def _named(name: str, path: str) -> RelPath:
-    return listed(_joined(name, path))
+    return path_of_listing(_joined(name, path))
 
 
 def _all_named(name: str, paths: Iterable[str]) -> tuple[RelPath, ...]:

@@ -18,7 +18,7 @@ from context_engine.cli.workspace_root import resolve_root
 from context_engine.engine import Engine
 from context_engine.errors import Cancelled, InvalidArgument, PreconditionFailed
 from context_engine.repo.file_writer import write_atomic
-from context_engine.repo.git_diffs import Asked
+from context_engine.repo.git_diffs import DiffRequest
 from context_engine.review.finding import PRIORITIES, Finding
 from context_engine.review.rdjson import rdjson
 from context_engine.review.review_markdown import headline, left_out, markdown
@@ -77,7 +77,7 @@ def wish(
 
 def review(root: Path | None, wanted: Wish) -> int:
     """Review a change and show it; the exit code."""
-    asked = Asked(wanted.target, wanted.base, include_untracked=wanted.untracked)
+    asked = DiffRequest(wanted.target, wanted.base, include_untracked=wanted.untracked)
     with Engine.open(resolve_root(root)) as engine:
         try:
             _, reviewed = run_with_progress(

@@ -14,7 +14,7 @@ from context_engine.cli.common_options import AsJson, command_group
 if TYPE_CHECKING:
     from context_engine.engine import Engine
     from context_engine.repo.repositories import Repositories
-    from context_engine.repo.repository_registry import Member
+    from context_engine.repo.repository_registry import WorkspaceMember
     from context_engine.server.dispatcher import ToolDispatcher
 
 COMMIT_CHARS = 10
@@ -124,12 +124,12 @@ def workspace_update(
     - `ctx workspace update api lib --workspace team`
     """
     from context_engine.cli.console import print_note
-    from context_engine.repo.repository_registry import removed
+    from context_engine.repo.repository_registry import remove_member
 
     repositories = load_repositories()
     members = repositories.members(workspace)
     for name in names or ():
-        removed(members, name)  # refuses a name that the workspace does not have
+        remove_member(members, name)  # refuses a name that the workspace does not have
     chosen = [member for member in members if not names or member.name in names or member.root in names]
     failed = [member for member in chosen if not _update_member(repositories, member)]
     if not chosen:
@@ -137,7 +137,7 @@ def workspace_update(
     raise typer.Exit(1 if failed else 0)
 
 
-def _update_member(repositories: Repositories, member: Member) -> bool:
+def _update_member(repositories: Repositories, member: WorkspaceMember) -> bool:
     """Fetch and index one repository and print a line about it; return whether that worked."""
     from context_engine.cli.console import print_rows, run_index, run_with_progress
     from context_engine.engine import Engine
@@ -164,7 +164,7 @@ def _update_member(repositories: Repositories, member: Member) -> bool:
     return True
 
 
-def _print_member_error(member: Member, message: str) -> None:
+def _print_member_error(member: WorkspaceMember, message: str) -> None:
     from context_engine.cli.console import err, escape_text
     from context_engine.text.lines import shorten_line
 
@@ -220,7 +220,7 @@ def load_repositories() -> Repositories:
     return Repositories(user_config_folder(), cache)
 
 
-def _json_row(repositories: Repositories, member: Member) -> dict[str, object]:
+def _json_row(repositories: Repositories, member: WorkspaceMember) -> dict[str, object]:
     """Return one repository as a program reads it."""
     row = {
         "name": member.name,
@@ -232,7 +232,7 @@ def _json_row(repositories: Repositories, member: Member) -> dict[str, object]:
     return {key: value for key, value in row.items() if value} | {"index": _describe_index(repositories, member)}
 
 
-def _describe_index(repositories: Repositories, member: Member) -> str:
+def _describe_index(repositories: Repositories, member: WorkspaceMember) -> str:
     """Describe in a few words how fresh the index of a repository is."""
     from context_engine.engine import Engine
     from context_engine.tools.truncate import format_count

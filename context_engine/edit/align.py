@@ -2,7 +2,7 @@
 
 What is the same at the beginning and at the end stays first of all; between them the longest common subsequence does.
 
->>> aligned(["a", "b", "c"], ["a", "x", "c"])
+>>> align_lines(["a", "b", "c"], ["a", "x", "c"])
 [0, None, 2]
 """
 
@@ -38,7 +38,7 @@ def by_lines(text: str) -> list[str]:
     return [*(f"{line}\n" for line in whole), *([rest] if rest else [])]
 
 
-def aligned(old: Sequence[str], new: Sequence[str]) -> list[int | None]:
+def align_lines(old: Sequence[str], new: Sequence[str]) -> list[int | None]:
     """For each new line the old line that it is; None for one that was added."""
     kept: list[int | None] = [None] * len(new)
     at = 0

@@ -15,10 +15,19 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from context_engine.edit.file_content import BYTES_MAX
-from context_engine.edit.file_edit import Change, Outcome, Plan, delta_of, hash_of, renamed, replaces, turned
-from context_engine.edit.journal import Entry, Journal, Op, State
-from context_engine.edit.read_tracker import Ledger
-from context_engine.edit.transaction import Step, Transactions
+from context_engine.edit.file_edit import (
+    FileEdit,
+    Plan,
+    PlannedFile,
+    delta_of,
+    hash_of,
+    rename_file,
+    replaces,
+    revert_op,
+)
+from context_engine.edit.journal import Journal, JournalEntry, Op, State
+from context_engine.edit.read_tracker import ReadTracker
+from context_engine.edit.transaction import FileStep, Transactions
 from context_engine.errors import (
     AccessDenied,
     CallError,
@@ -30,7 +39,7 @@ from context_engine.errors import (
 )
 from context_engine.model import RelPath
 from context_engine.repo import file_writer
-from context_engine.repo.file_writer import Seen
+from context_engine.repo.file_writer import FileStamp
 from context_engine.repo.paths import Root
 from context_engine.storage.locks import PathLocks
 from context_engine.storage.state_folder import is_state_path
@@ -43,8 +52,8 @@ _Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
-    """One file: its SHA-256 in hex before and after, empty for no file; `planned` is what its plan gave.
+class ChangedFile:
+    """One file: its SHA-256 in hex before and after, empty for no file; `plan` is what its plan gave.
 
     `old_data` are its bytes before, None for no file; `syntax` says whether it still parses, where that was asked for.
     """
@@ -52,7 +61,7 @@ class Changed:
     path: str
     before: str
     after: str
-    planned: Outcome
+    planned: PlannedFile
     old_data: bytes | None = field(default=None, repr=False)
     syntax: str = ""
 
@@ -63,16 +72,16 @@ class Changed:
 
 
 @dataclass(frozen=True, slots=True)
-class Receipt:
+class EditResult:
     """What came of a call. `undo_id` is empty when nothing was written: a dry run, or files that are so already."""
 
     undo_id: str
-    files: tuple[Changed, ...]
+    files: tuple[ChangedFile, ...]
     warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class PastEdit:
     """A call of the past that can be undone, or done again. `files`: each path, and created, edited or deleted."""
 
     undo_id: str
@@ -108,46 +117,51 @@ class Editor:
     # -- the doors --
 
     def apply(
-        self, changes: Sequence[Change], *, dry_run: bool = False, session: str = "", ledger: Ledger | None = None
-    ) -> Receipt:
+        self,
+        changes: Sequence[FileEdit],
+        *,
+        dry_run: bool = False,
+        session: str = "",
+        ledger: ReadTracker | None = None,
+    ) -> EditResult:
         """Change files, all or none. A dry run goes through everything but the writing.
 
         Raises: what the plans raise; FileNotFound, InvalidPath, AccessDenied, TooLarge; StaleFile; WriteFailed, DiskFull and
         StorageBusy when the machine is in the way; InvalidArgument. Nothing was written then.
         """
-        paths = self._checked(changes)
+        paths = self._check_paths(changes)
         if dry_run:
             return _receipt(0, self._steps(paths, changes, ledger), ledger)
-        with self._held(paths):
+        with self._lock_files(paths):
             steps = self._steps(paths, changes, ledger)
             differing = [step for step in steps if step.op.before != step.op.after]
             number = self._transactions.write(differing, at=self._now(), session=session) if differing else 0
-        return self._told(_receipt(number, steps, ledger), ledger)
+        return self._notify(_receipt(number, steps, ledger), ledger)
 
-    def renaming(self, path: str, new_path: str, plan: Plan | None = None) -> tuple[Change, Change]:
+    def renaming(self, path: str, new_path: str, plan: Plan | None = None) -> tuple[FileEdit, FileEdit]:
         """What gives a file another name for `apply`, its content changed as `plan` says; its permissions stay.
 
         Raises: what the plan raises; FileNotFound, InvalidPath, AccessDenied, TooLarge.
         """
         seen = file_writer.look(self._root, self._path(path, must_exist=True), bytes_max=BYTES_MAX)
         new = plan(seen.data).data if plan else None
-        return renamed(path, new_path, seen.data, new=new, mode=seen.mode)
+        return rename_file(path, new_path, seen.data, new=new, mode=seen.mode)
 
-    def undo(self, undo_id: str = "", *, session: str = "", ledger: Ledger | None = None) -> Receipt:
+    def undo(self, undo_id: str = "", *, session: str = "", ledger: ReadTracker | None = None) -> EditResult:
         """Take back this call, else the newest one that still stands: of this session, if it made any.
 
         Raises: as `apply`; InvalidArgument when there is none, StaleFile when what it changed was changed again since.
         """
         return self._turn(undo_id, "done", session, ledger)
 
-    def redo(self, undo_id: str = "", *, session: str = "", ledger: Ledger | None = None) -> Receipt:
+    def redo(self, undo_id: str = "", *, session: str = "", ledger: ReadTracker | None = None) -> EditResult:
         """Do this call again, else what was undone last. Raises: as `undo`."""
         return self._turn(undo_id, "undone", session, ledger)
 
-    def history(self, limit: int = 20) -> tuple[Past, ...]:
+    def history(self, limit: int = 20) -> tuple[PastEdit, ...]:
         """What can be undone or done again, newest first."""
         return tuple(
-            Past(str(each.id), each.at, each.session, each.state == "undone", tuple(_happened(each)))
+            PastEdit(str(each.id), each.at, each.session, each.state == "undone", tuple(_describe_ops(each)))
             for each in self._journal.entries(limit)
         )
 
@@ -155,9 +169,9 @@ class Editor:
         """Mend what killed processes have left half written; a sentence for each. For the start: it never fails."""
         told: list[str] = []
         try:
-            for entry in self._journal.unfinished():
+            for entry in self._journal.find_unfinished():
                 with suppress(StorageBusy), self._locks.hold((op.path for op in entry.ops), wait_s=0):
-                    told += self._mended(entry)  # nobody holds its files, so its writer is dead
+                    told += self._finish_entry(entry)  # nobody holds its files, so its writer is dead
         except ContextEngineError as error:
             told.append(f"edits may be half written, and cannot be mended now: {error.message}")
         return tuple(told)
@@ -168,7 +182,7 @@ class Editor:
 
     # -- planning --
 
-    def _checked(self, changes: Sequence[Change]) -> list[RelPath]:
+    def _check_paths(self, changes: Sequence[FileEdit]) -> list[RelPath]:
         """The paths of these changes."""
         typed = [change.path for change in changes]
         paths = _each(typed, changes, lambda change: self._path(change.path, must_exist=not change.creates))
@@ -189,10 +203,12 @@ class Editor:
             )
         return path
 
-    def _steps(self, paths: Sequence[RelPath], changes: Sequence[Change], ledger: Ledger | None) -> list[Step]:
+    def _steps(
+        self, paths: Sequence[RelPath], changes: Sequence[FileEdit], ledger: ReadTracker | None
+    ) -> list[FileStep]:
         return _each(paths, list(zip(paths, changes, strict=True)), lambda pair: self._step(*pair, ledger))
 
-    def _step(self, path: RelPath, change: Change, ledger: Ledger | None) -> Step:
+    def _step(self, path: RelPath, change: FileEdit, ledger: ReadTracker | None) -> FileStep:
         seen = file_writer.look(self._root, path, bytes_max=BYTES_MAX)
         if not (seen.exists or change.creates):
             raise FileNotFound(f"{path} is gone", suggestion="It was just deleted.", details={"path": path})
@@ -202,10 +218,10 @@ class Editor:
         file_writer.check_may_write(seen)
         planned = change.plan(old)
         if ledger is not None and ledger.is_outdated(path, before):
-            _check_knows(path, change, planned, before, ledger.seen(path))
-        return Step(seen, planned, self._op(seen, change, planned, before), change.leaves)
+            _check_knows(path, change, planned, before, ledger.hash_of(path))
+        return FileStep(seen, planned, self._op(seen, change, planned, before), change.leaves)
 
-    def _op(self, seen: Seen, change: Change, planned: Outcome, before: str) -> Op:
+    def _op(self, seen: FileStamp, change: FileEdit, planned: PlannedFile, before: str) -> Op:
         in_place = planned.data is not None and file_writer.is_written_over(seen)
         return Op(
             path=seen.path,
@@ -220,11 +236,11 @@ class Editor:
 
     # -- turning back --
 
-    def _turn(self, undo_id: str, wanted: State, session: str, ledger: Ledger | None) -> Receipt:
-        entry = self._chosen(undo_id, wanted, session)
-        changes = [turned(op) for op in entry.ops]
-        paths = self._checked(changes)
-        with self._held(paths):
+    def _turn(self, undo_id: str, wanted: State, session: str, ledger: ReadTracker | None) -> EditResult:
+        entry = self._choose_entry(undo_id, wanted, session)
+        changes = [revert_op(op) for op in entry.ops]
+        paths = self._check_paths(changes)
+        with self._lock_files(paths):
             if self._journal.entry(entry.id) != entry:
                 raise StaleFile(
                     f"somebody else has just turned back or repeated edit {entry.id}",
@@ -232,9 +248,9 @@ class Editor:
                 )
             steps = self._steps(paths, changes, None)
             self._transactions.write(steps, at=self._now(), session=session, turns=entry.id)
-        return self._told(_receipt(entry.id, steps, ledger), ledger)
+        return self._notify(_receipt(entry.id, steps, ledger), ledger)
 
-    def _chosen(self, undo_id: str, wanted: State, session: str) -> Entry:
+    def _choose_entry(self, undo_id: str, wanted: State, session: str) -> JournalEntry:
         if not undo_id:
             entry = self._journal.newest(wanted, session)
         else:
@@ -251,19 +267,19 @@ class Editor:
     # -- around the writing --
 
     @contextmanager
-    def _held(self, paths: Sequence[str]) -> Generator[None]:
+    def _lock_files(self, paths: Sequence[str]) -> Generator[None]:
         """Hold these files, none of them half written by somebody who was killed."""
         while True:
             with self._locks.hold(paths):
-                left = self._journal.unfinished(paths)
+                left = self._journal.find_unfinished(paths)
                 if not left:
                     yield
                     return
             for entry in left:  # we held its files, so its writer is dead
                 with self._locks.hold(op.path for op in entry.ops):
-                    self._mended(entry)
+                    self._finish_entry(entry)
 
-    def _mended(self, entry: Entry) -> list[str]:
+    def _finish_entry(self, entry: JournalEntry) -> list[str]:
         """Bring an unfinished entry to an end; a sentence about it."""
         outcome = self._transactions.mend(entry.id)
         if outcome and self._on_write is not None:
@@ -271,7 +287,7 @@ class Editor:
         names = ", ".join(op.path for op in entry.ops)
         return [f"an edit of {names} was broken off; {outcome}"] if outcome else []
 
-    def _told(self, receipt: Receipt, ledger: Ledger | None) -> Receipt:
+    def _notify(self, receipt: EditResult, ledger: ReadTracker | None) -> EditResult:
         """Let everybody know who should."""
         changed = [each for each in receipt.files if each.before != each.after]
         if ledger is not None:
@@ -285,33 +301,33 @@ class Editor:
         return receipt
 
 
-def _receipt(number: int, steps: Sequence[Step], ledger: Ledger | None) -> Receipt:
+def _receipt(number: int, steps: Sequence[FileStep], ledger: ReadTracker | None) -> EditResult:
     files = tuple(_changed(step) for step in steps)
     outdated = [each for each in files if ledger is not None and ledger.is_outdated(each.path, each.before)]
     warnings = tuple(
         f"{each.path} was changed by somebody else after you read it; {_beside(each)}" for each in outdated
     )
-    return Receipt(str(number) if number else "", files, warnings)
+    return EditResult(str(number) if number else "", files, warnings)
 
 
-def _changed(step: Step) -> Changed:
+def _changed(step: FileStep) -> ChangedFile:
     old_data = step.seen.data if step.seen.exists else None
-    return Changed(step.op.path, step.op.before, step.op.after, step.planned, old_data)
+    return ChangedFile(step.op.path, step.op.before, step.op.after, step.planned, old_data)
 
 
-def _beside(file: Changed) -> str:
+def _beside(file: ChangedFile) -> str:
     """What became of somebody else's change."""
     return "its content was replaced as a whole" if replaces(file.planned) else "the edit still fitted"
 
 
-def _happened(entry: Entry) -> Generator[tuple[str, str]]:
+def _describe_ops(entry: JournalEntry) -> Generator[tuple[str, str]]:
     """What became of each file when the call was made."""
     for op in entry.ops:
         before, after = (op.after, op.before) if entry.state == "undone" else (op.before, op.after)
         yield op.path, "created" if not before else "edited" if after else "deleted"
 
 
-def _check_expected(path: str, change: Change, old: bytes | None, before: str) -> None:
+def _check_expected(path: str, change: FileEdit, old: bytes | None, before: str) -> None:
     """Refuse a file that is not the one the caller has in mind. Raises: StaleFile, InvalidArgument."""
     expected = change.expected_hash.strip().lower()
     if expected and not _IS_HASH(expected):
@@ -332,7 +348,7 @@ def _check_expected(path: str, change: Change, old: bytes | None, before: str) -
     )
 
 
-def _check_knows(path: str, change: Change, planned: Outcome, before: str, seen: str) -> None:
+def _check_knows(path: str, change: FileEdit, planned: PlannedFile, before: str, seen: str) -> None:
     """Refuse to change what somebody else changed since the caller read the file, unless it is certain. Raises: StaleFile."""
     details = {"path": path, "seen": seen[:16], "actual": before[:16]}
     if not planned.is_exact:
@@ -350,7 +366,7 @@ def _check_knows(path: str, change: Change, planned: Outcome, before: str, seen:
         )
 
 
-def still_fits(change: Change, data: bytes) -> bool:
+def still_fits(change: FileEdit, data: bytes) -> bool:
     """Return whether a change that was made for other bytes is certain on these: every target is there, and exactly."""
     try:
         planned = change.plan(data)

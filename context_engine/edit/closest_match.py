@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from rapidfuzz import process
 from rapidfuzz.distance import Levenshtein
 
-from context_engine.edit.file_content import Content
+from context_engine.edit.file_content import FileContent
 from context_engine.edit.normalized_lines import keys_of
 from context_engine.edit.placeholder import has_placeholder
 from context_engine.text.lines import shorten_line
@@ -31,7 +31,7 @@ APPLIED_CHARS_MIN = 8
 """Shorter replacements stand in a file by chance."""
 
 
-class Nearest(NamedTuple):
+class ClosestMatch(NamedTuple):
     """The place that comes nearest: its lines, counted from 1, and the first that differs."""
 
     line: int
@@ -56,7 +56,7 @@ class Nearest(NamedTuple):
         return found | ({"firstDifference": difference} if self.old_line else {})
 
 
-def nearest(content: Content, target: str) -> Nearest | None:
+def nearest(content: FileContent, target: str) -> ClosestMatch | None:
     """The place of a file that comes nearest to a target; None when no line of it is there, or like one that is."""
     lines = target.split("\n")
     wanted = [(number, key) for number, key in enumerate(keys_of(target)) if key][:LINES_MAX]
@@ -64,25 +64,25 @@ def nearest(content: Content, target: str) -> Nearest | None:
     if not votes:
         return _similar(content, lines, wanted)
     best = votes.most_common(1)[0][0]  # of equally many votes those of the target's first lines
-    return _compared(content, lines, wanted, best)
+    return _compare_at(content, lines, wanted, best)
 
 
-def _places(content: Content, key: str) -> list[int]:
+def _places(content: FileContent, key: str) -> list[int]:
     """The places of a key among the solid lines; none when there are too many to tell anything."""
     code = content.codes.get(key)
-    if code is None or content.coded.count(code) > OFTEN:
+    if code is None or content.line_codes.count(code) > OFTEN:
         return []
     return list(content.runs([key]))
 
 
-def _compared(content: Content, lines: list[str], wanted: list[tuple[int, str]], start: int) -> Nearest:
+def _compare_at(content: FileContent, lines: list[str], wanted: list[tuple[int, str]], start: int) -> ClosestMatch:
     """The target laid over the solid lines from one on."""
     solid = content.solid
     inside = [
         (number, key, solid[start + at]) for at, (number, key) in enumerate(wanted) if 0 <= start + at < len(solid)
     ]
     differing = [(number, line) for number, key, line in inside if content.keys[line] != key]
-    found = Nearest(inside[0][2] + 1, inside[-1][2] + 1, len(inside) - len(differing), len(wanted))
+    found = ClosestMatch(inside[0][2] + 1, inside[-1][2] + 1, len(inside) - len(differing), len(wanted))
     if not differing:
         return found
     number, line = differing[0]
@@ -90,7 +90,7 @@ def _compared(content: Content, lines: list[str], wanted: list[tuple[int, str]],
     return found._replace(old_line=number + 1, file_line=line + 1, old=old, file=file)
 
 
-def _similar(content: Content, lines: list[str], wanted: list[tuple[int, str]]) -> Nearest | None:
+def _similar(content: FileContent, lines: list[str], wanted: list[tuple[int, str]]) -> ClosestMatch | None:
     """The place where the longest line of the target has one that is much like it."""
     at = max(range(len(wanted)), key=lambda at: len(wanted[at][1]))
     key = wanted[at][1]
@@ -102,7 +102,7 @@ def _similar(content: Content, lines: list[str], wanted: list[tuple[int, str]]) 
     if best is None:
         return None
     place = next(content.runs([best[0]]))
-    return _compared(content, lines, wanted, place - at)
+    return _compare_at(content, lines, wanted, place - at)
 
 
 # -- what else may have gone wrong -------------------------------------------------------------------------------
@@ -113,7 +113,7 @@ _ESCAPE = re.compile("|".join(map(re.escape, _ESCAPES)))
 _QUOTES = {"‘": "'", "’": "'", "‚": "'", "“": '"', "”": '"', "„": '"', "′": "'", "″": '"'}
 
 
-def hints(content: Content, target: str, replacement: str) -> Iterator[str]:
+def hints(content: FileContent, target: str, replacement: str) -> Iterator[str]:
     """Sentences about what seems to be wrong with a target that is not in the file."""
     applied = _line_of(content, replacement) if len(replacement.strip()) >= APPLIED_CHARS_MIN else 0
     if applied:
@@ -132,7 +132,7 @@ def hints(content: Content, target: str, replacement: str) -> Iterator[str]:
         yield "The file is not UTF-8: only its ASCII characters can be matched."
 
 
-def _line_of(content: Content, text: str) -> int:
+def _line_of(content: FileContent, text: str) -> int:
     """The first line where a text stands, whatever the whitespace; 0 when it does not."""
     place = next(content.runs([key for key in keys_of(text) if key]), None)
     return content.solid[place] + 1 if place is not None else 0

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from context_engine.edit import edit_errors
-from context_engine.edit.file_content import Content, content_of
+from context_engine.edit.file_content import FileContent, content_of
 from context_engine.edit.model import Edit, Fuzzy
 from context_engine.errors import CallError, InvalidEdit
 from context_engine.text.spans import LineSpan
@@ -26,7 +26,7 @@ NO_BREAK = "\\"
 """A line that begins so says that the one above it ends without a line break."""
 
 
-class Hunk(NamedTuple):
+class EditHunk(NamedTuple):
     """What a hunk takes away and puts there, and the line at which it says that it begins; 0 when it does not say."""
 
     first: int
@@ -34,7 +34,7 @@ class Hunk(NamedTuple):
     new: str
 
 
-def hunks(diff: str) -> list[Hunk]:
+def hunks(diff: str) -> list[EditHunk]:
     """The hunks of a diff. Raises: InvalidEdit, for a text that is no unified diff of one file."""
     text = diff.replace("\r\n", "\n")
     start = text.find("@@") if text.startswith("@@") else text.find("\n@@") + 1
@@ -54,7 +54,7 @@ def edits(data: bytes, diff: str) -> list[Edit]:
     moved = 0
     for number, hunk in enumerate(parts):
         try:
-            edit = _placed(content, hunk, moved)
+            edit = _place_hunk(content, hunk, moved)
             moved = edit.line_range.first - hunk.first if edit.line_range and hunk.first else moved
             found.append(edit)
         except CallError as error:
@@ -75,7 +75,7 @@ def _groups(lines: Sequence[str]) -> Iterator[list[str]]:
     yield group
 
 
-def _hunk(lines: Sequence[str]) -> Hunk:
+def _hunk(lines: Sequence[str]) -> EditHunk:
     head = _HEAD.match(lines[0])
     old, new = [], []
     for number, line in enumerate(lines[1:], 1):
@@ -91,10 +91,10 @@ def _hunk(lines: Sequence[str]) -> Hunk:
             old.append(f"{rest}\n")
         if sign in " +":
             new.append(f"{rest}\n")
-    return Hunk(int(head["first"]) if head else 0, "".join(old), "".join(new))
+    return EditHunk(int(head["first"]) if head else 0, "".join(old), "".join(new))
 
 
-def _placed(content: Content, hunk: Hunk, moved: int) -> Edit:
+def _place_hunk(content: FileContent, hunk: EditHunk, moved: int) -> Edit:
     """The edit of one hunk, held to its lines. `moved`: how far the hunk before it stood from where it said."""
     wanted = hunk.old.removesuffix("\n").split("\n")
     places = [at + 1 for at in range(len(content.lines) - len(wanted) + 1) if _stands(content, at, wanted)]
@@ -113,7 +113,7 @@ def _placed(content: Content, hunk: Hunk, moved: int) -> Edit:
     return Edit(hunk.old, hunk.new, line_range=LineSpan(first, first + len(wanted) - 1), fuzzy=Fuzzy(enabled=False))
 
 
-def _stands(content: Content, at: int, wanted: Sequence[str]) -> bool:
+def _stands(content: FileContent, at: int, wanted: Sequence[str]) -> bool:
     return content.lines[at] == wanted[0] and content.lines[at : at + len(wanted)] == wanted
 
 

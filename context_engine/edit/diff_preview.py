@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from context_engine.edit.align import by_lines, turns
-from context_engine.edit.file_content import Content
+from context_engine.edit.file_content import FileContent
 from context_engine.edit.model import Patch
 from context_engine.text.lines import shorten_line
 
@@ -28,7 +28,7 @@ class Block(NamedTuple):
     new: list[str]
 
 
-def unified(path: str, content: Content, patches: Sequence[Patch], lines_max: int) -> str:
+def format_diff(path: str, content: FileContent, patches: Sequence[Patch], lines_max: int) -> str:
     """A unified diff of some changes, which do not overlap and stand in their order."""
     old = by_lines(content.norm)
     blocks = [part for block in _blocks(content, patches) for part in _parts(old, block)]
@@ -42,7 +42,7 @@ def unified(path: str, content: Content, patches: Sequence[Patch], lines_max: in
     return "\n".join(shown) + "\n"
 
 
-def _blocks(content: Content, patches: Sequence[Patch]) -> Iterator[Block]:
+def _blocks(content: FileContent, patches: Sequence[Patch]) -> Iterator[Block]:
     """The changes as whole lines; those that touch one line together are one block."""
     text = content.text
     group: list[Patch] = []
@@ -72,7 +72,7 @@ def _line_stop(text: str, patch: Patch) -> int:
     return (text.find("\n", stop) + 1) or len(text)
 
 
-def _block(content: Content, group: Sequence[Patch]) -> Block:
+def _block(content: FileContent, group: Sequence[Patch]) -> Block:
     text = content.text
     start, stop = text.rfind("\n", 0, group[0].start) + 1, max(_line_stop(text, patch) for patch in group)
     parts, at = [], start
@@ -109,11 +109,11 @@ def _hunk(old: Sequence[str], blocks: Sequence[Block], moved: int) -> Iterator[s
     yield f"@@ -{_range(first, size)} +{_range(first + moved, grown)} @@"
     at = first
     for block in blocks:
-        yield from _signed(" ", old[at : block.first])
-        yield from _signed("-", old[block.first : block.stop])
-        yield from _signed("+", block.new)
+        yield from _sign_lines(" ", old[at : block.first])
+        yield from _sign_lines("-", old[block.first : block.stop])
+        yield from _sign_lines("+", block.new)
         at = block.stop
-    yield from _signed(" ", old[at:stop])
+    yield from _sign_lines(" ", old[at:stop])
 
 
 def _range(first: int, size: int) -> str:
@@ -121,7 +121,7 @@ def _range(first: int, size: int) -> str:
     return f"{first + 1 if size else first},{size}"
 
 
-def _signed(sign: str, lines: Sequence[str]) -> Iterator[str]:
+def _sign_lines(sign: str, lines: Sequence[str]) -> Iterator[str]:
     for line in lines:
         yield sign + shorten_line(line.removesuffix("\n"), 0, LINE_CHARS_MAX)
         if not line.endswith("\n"):

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from context_engine.edit.closest_match import hints, nearest
-from context_engine.edit.file_content import Content
-from context_engine.edit.model import Edit, Spot
+from context_engine.edit.file_content import FileContent
+from context_engine.edit.model import Edit, TextMatch
 from context_engine.errors import (
     AnchorFailed,
     CallError,
@@ -29,7 +29,7 @@ TEXT_CHARS_MAX = 4_000
 SENT_AGAIN = "Copy the target from details.fileText and write the replacement with the file's own indentation."
 
 
-def nothing(content: Content, edit: Edit, why: str = "the target is not in the file") -> NoMatch | FuzzyUnsafe:
+def nothing(content: FileContent, edit: Edit, why: str = "the target is not in the file") -> NoMatch | FuzzyUnsafe:
     """No place fits the target; one may come near."""
     place = nearest(content, edit.target)
     said = list(hints(content, edit.target, edit.replacement))
@@ -47,7 +47,9 @@ def nothing(content: Content, edit: Edit, why: str = "the target is not in the f
     return FuzzyUnsafe(f"{why}; {where}{first}", suggestion=said[0] if said else SENT_AGAIN, details=details)
 
 
-def several(content: Content, spots: Sequence[Spot], *, is_all: bool = True, asked: int = 1) -> MultipleMatches:
+def several(
+    content: FileContent, spots: Sequence[TextMatch], *, is_all: bool = True, asked: int = 1
+) -> MultipleMatches:
     """More places than asked for, and nothing that says which."""
     count = f"{len(spots)}" if is_all else f"more than {len(spots) - 1}"
     expected = " that overlap" if len(spots) <= asked else f", not {asked}" if asked > 1 else ""
@@ -58,7 +60,7 @@ def several(content: Content, spots: Sequence[Spot], *, is_all: bool = True, ask
     )
 
 
-def fewer(content: Content, spots: Sequence[Spot], asked: int) -> NoMatch:
+def fewer(content: FileContent, spots: Sequence[TextMatch], asked: int) -> NoMatch:
     """Fewer places than the caller expects."""
     return NoMatch(
         f"found {len(spots)} occurrence{'s' * (len(spots) > 1)}, not {asked}",
@@ -67,7 +69,7 @@ def fewer(content: Content, spots: Sequence[Spot], asked: int) -> NoMatch:
     )
 
 
-def misplaced(content: Content, spots: Sequence[Spot], why: str) -> AnchorFailed:
+def anchor_failed(content: FileContent, spots: Sequence[TextMatch], why: str) -> AnchorFailed:
     """The target is there, and not where the anchor says."""
     first = content.line_of(spots[0].start) + 1
     where = f"line {first}" if len(spots) == 1 else f"{len(spots)} places, the first at line {first}"
@@ -78,7 +80,7 @@ def misplaced(content: Content, spots: Sequence[Spot], why: str) -> AnchorFailed
     )
 
 
-def unsafe(content: Content, first: int, last: int, why: str, *, suggestion: str = SENT_AGAIN) -> FuzzyUnsafe:
+def unsafe(content: FileContent, first: int, last: int, why: str, *, suggestion: str = SENT_AGAIN) -> FuzzyUnsafe:
     """A place was found, lines `first` to `last` from 0, and what to write there is not certain."""
     return FuzzyUnsafe(
         f"{why} (lines {first + 1}-{last + 1})",
@@ -92,12 +94,12 @@ def invalid(why: str, suggestion: str) -> InvalidEdit:
     return InvalidEdit(why, suggestion=suggestion)
 
 
-def unchanged(why: str) -> NoChange:
+def no_change(why: str) -> NoChange:
     """Nothing would change."""
     return NoChange(why, suggestion="Leave this edit out, or say what should be different.")
 
 
-def past_the_end(content: Content, edit: Edit) -> InvalidLineRange:
+def past_the_end(content: FileContent, edit: Edit) -> InvalidLineRange:
     """The anchor's range of lines is none of this file."""
     asked = f"{edit.line_range.first}-{edit.line_range.last}" if edit.line_range else "none"
     return InvalidLineRange(
@@ -115,7 +117,7 @@ def unwritable(why: str) -> WrongEncoding:
 def together(failed: Sequence[tuple[int, CallError]], count: int) -> CallError:
     """Several edits of one call, some of them refused: nothing is written, and each says why."""
     number, first = failed[0]
-    rows = [{"edit": number + 1, **_shown(error)} for number, error in failed]
+    rows = [{"edit": number + 1, **_error_fields(error)} for number, error in failed]
     return type(first)(
         f"edit {number + 1} of {count}: {first.message}; nothing was written",
         suggestion=first.suggestion,
@@ -123,15 +125,15 @@ def together(failed: Sequence[tuple[int, CallError]], count: int) -> CallError:
     )
 
 
-def _shown(error: CallError) -> dict[str, Any]:
+def _error_fields(error: CallError) -> dict[str, Any]:
     return {name: value for name, value in error.as_dict().items() if name != "retryable"}
 
 
-def _matches(content: Content, spots: Sequence[Spot]) -> dict[str, Any]:
+def _matches(content: FileContent, spots: Sequence[TextMatch]) -> dict[str, Any]:
     return {"total": len(spots), "matches": [_match(content, spot) for spot in spots[:SHOWN_MAX]]}
 
 
-def _match(content: Content, spot: Spot) -> dict[str, Any]:
+def _match(content: FileContent, spot: TextMatch) -> dict[str, Any]:
     number = content.line_of(spot.start)
     column = spot.start - content.starts[number]
     line = content.shown_lines[number]
@@ -139,6 +141,6 @@ def _match(content: Content, spot: Spot) -> dict[str, Any]:
     return {"line": number + 1, "column": column + 1, "preview": preview}
 
 
-def _lines(content: Content, first: int, last: int) -> str:
+def _lines(content: FileContent, first: int, last: int) -> str:
     text = "\n".join(content.shown_lines[first : last + 1])
     return text if len(text) <= TEXT_CHARS_MAX else text[:TEXT_CHARS_MAX] + "…"

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from context_engine.edit import edit_errors
-from context_engine.edit.file_content import Content, content_of
-from context_engine.edit.file_edit import Change, Outcome
+from context_engine.edit.file_content import FileContent, content_of
+from context_engine.edit.file_edit import FileEdit, PlannedFile
 from context_engine.edit.locate import exact
 from context_engine.edit.model import Edit
-from context_engine.edit.patch import Planned, plan
-from context_engine.edit.symbol_edits import SymbolEdit, resolved
+from context_engine.edit.patch import EditPlan, plan
+from context_engine.edit.symbol_edits import SymbolEdit, resolve_symbols
 from context_engine.errors import CallError
 from context_engine.languages import Grammars, Languages
 from context_engine.secrets import count_labels
@@ -36,7 +36,7 @@ class Want:
     occurrence: int = 0
 
 
-def planned(
+def plan_file(
     data: bytes,
     path: str,
     wants: Sequence[Want],
@@ -44,17 +44,17 @@ def planned(
     grammars: Grammars,
     *,
     labels_are_text: bool = False,
-) -> Planned:
+) -> EditPlan:
     """What a file of these bytes becomes. `labels_are_text`: labels of masked secrets are meant as they are written.
 
-    Raises: as `edit.patch.plan` and `edit.symbols.resolved`; InvalidEdit for the mask of a masked secret.
+    Raises: as `edit.patch.plan` and `symbol_edits.resolve_symbols`; InvalidEdit for the mask of a masked secret.
     """
-    edits = resolved(data, path, [want.edit for want in wants], languages, grammars)
+    edits = resolve_symbols(data, path, [want.edit for want in wants], languages, grammars)
     occurrences = [want.occurrence for want in wants]
-    return plan(data, settled(data, edits, occurrences, labels_are_text=labels_are_text))
+    return plan(data, choose_occurrences(data, edits, occurrences, labels_are_text=labels_are_text))
 
 
-def settled(
+def choose_occurrences(
     data: bytes, edits: Sequence[Edit], occurrences: Sequence[int], *, labels_are_text: bool = False
 ) -> Sequence[Edit]:
     """The edits, each held to the occurrence that it means on this file; 0 means the only one.
@@ -88,10 +88,10 @@ def check_labels(old: str, new: str, file: str, *, are_text: bool = False) -> No
         _refuse([label for label in added if label in shown or not (are_text or label in file)])
 
 
-def whole(change: Change, text: str, *, labels_are_text: bool = False) -> Change:
+def whole(change: FileEdit, text: str, *, labels_are_text: bool = False) -> FileEdit:
     """The change that gives a file this text, unless it would put a label where there was none."""
 
-    def plan(data: bytes | None) -> Outcome:
+    def plan(data: bytes | None) -> PlannedFile:
         if count_labels(text):
             old = content_of(data or b"").text
             check_labels(old, text, old, are_text=labels_are_text)
@@ -100,7 +100,7 @@ def whole(change: Change, text: str, *, labels_are_text: bool = False) -> Change
     return replace(change, plan=plan)
 
 
-def _check(content: Content, edit: Edit, *, labels_are_text: bool) -> None:
+def _check(content: FileContent, edit: Edit, *, labels_are_text: bool) -> None:
     """Refuse a label that is quoted and not in the file's text, and one that would be added to it."""
     file = content.text
     _refuse([label for label in count_labels(edit.target + edit.before + edit.after) if label not in file])
@@ -118,7 +118,7 @@ def _masks(edit: Edit) -> Counter[str]:
     return count_labels(edit.target + edit.before + edit.after + edit.replacement)
 
 
-def _at_occurrence(content: Content, edit: Edit, occurrence: int) -> Edit:
+def _at_occurrence(content: FileContent, edit: Edit, occurrence: int) -> Edit:
     """The edit, held to the lines of the occurrence it means. What stands nowhere exactly is left to the plan."""
     spots = list(exact(content, edit.target.replace("\r\n", "\n"))) if edit.target else []
     if not spots:

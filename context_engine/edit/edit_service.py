@@ -17,12 +17,12 @@ from dataclasses import replace
 from functools import partial
 
 from context_engine.edit import diff_hunks
-from context_engine.edit.apply import Editor, Past, Receipt
-from context_engine.edit.edit_request import Want, planned, whole
-from context_engine.edit.file_edit import Change, deleted, edited, written
-from context_engine.edit.read_tracker import Ledger
+from context_engine.edit.apply import Editor, EditResult, PastEdit
+from context_engine.edit.edit_request import Want, plan_file, whole
+from context_engine.edit.file_edit import FileEdit, delete_file, edit_file, write_file
+from context_engine.edit.read_tracker import ReadTracker
 from context_engine.edit.rename import Renamer, Renaming, bare_name
-from context_engine.edit.syntax_check import broken
+from context_engine.edit.syntax_check import find_new_errors
 from context_engine.errors import AccessDenied, TooLarge
 from context_engine.index.live_index import LiveIndex
 from context_engine.index.symbol_service import SymbolService
@@ -69,45 +69,45 @@ class EditService:
         self._access = access
         self._editor = Editor(self._root, self._root.path / FOLDER, on_write=self._note_written, flush=flush)
         self._lock = threading.Lock()
-        self._ledgers: OrderedDict[str, Ledger] = OrderedDict()
+        self._ledgers: OrderedDict[str, ReadTracker] = OrderedDict()
 
     # -- preparing a change: nothing is read or written yet --
 
     def change_parts(
         self, path: str, wants: Sequence[Want], *, expected_hash: str = "", labels_are_text: bool = False
-    ) -> Change:
+    ) -> FileEdit:
         """Prepare some edits of a file. `labels_are_text`: see `edit_request.check_labels`."""
         plan = partial(
-            planned,
+            plan_file,
             path=path,
             wants=wants,
             languages=self._languages,
             grammars=self._grammars,
             labels_are_text=labels_are_text,
         )
-        return edited(path, plan, expected_hash=expected_hash)
+        return edit_file(path, plan, expected_hash=expected_hash)
 
     def change_whole(
         self, path: str, text: str, *, overwrite: bool = True, expected_hash: str = "", labels_are_text: bool = False
-    ) -> Change:
+    ) -> FileEdit:
         """Prepare the whole text of a new or existing file; an existing one keeps its encoding and line ends."""
-        change = written(path, text, overwrite=overwrite, expected_hash=expected_hash)
+        change = write_file(path, text, overwrite=overwrite, expected_hash=expected_hash)
         return whole(change, text, labels_are_text=labels_are_text)
 
-    def change_by_diff(self, path: str, diff: str, *, expected_hash: str = "") -> Change:
+    def change_by_diff(self, path: str, diff: str, *, expected_hash: str = "") -> FileEdit:
         """Prepare the change of a file that a unified diff describes."""
 
         def plan(data: bytes):
             wants = [Want(edit) for edit in diff_hunks.edits(data, diff)]
-            return planned(data, path, wants, self._languages, self._grammars)
+            return plan_file(data, path, wants, self._languages, self._grammars)
 
-        return edited(path, plan, expected_hash=expected_hash)
+        return edit_file(path, plan, expected_hash=expected_hash)
 
-    def delete_file(self, path: str, *, expected_hash: str = "") -> Change:
+    def delete_file(self, path: str, *, expected_hash: str = "") -> FileEdit:
         """Prepare the deletion of a file."""
-        return deleted(path, expected_hash=expected_hash)
+        return delete_file(path, expected_hash=expected_hash)
 
-    def move_file(self, path: str, new_path: str, change: Change | None = None) -> tuple[Change, Change]:
+    def move_file(self, path: str, new_path: str, change: FileEdit | None = None) -> tuple[FileEdit, FileEdit]:
         """Prepare another name for a file, its content changed as `change` says. Raises: as `Editor.renaming`."""
         return self._editor.renaming(path, new_path, change.plan if change else None)
 
@@ -133,8 +133,8 @@ class EditService:
     # -- writing --
 
     def apply(
-        self, changes: Sequence[Change], *, dry_run: bool = False, session: str = "", check_syntax: bool = False
-    ) -> Receipt:
+        self, changes: Sequence[FileEdit], *, dry_run: bool = False, session: str = "", check_syntax: bool = False
+    ) -> EditResult:
         """Change files, all or none; a dry run writes nothing. What is written is indexed at once and can be undone.
 
         `session` names the editor: what it was shown (`note_read`) and has changed since must match exactly.
@@ -148,15 +148,15 @@ class EditService:
                 self._access.note(str(self._root.rel(change.path, must_exist=False)), "edit")
         return self._with_syntax(result) if check_syntax else result
 
-    def undo(self, undo_id: str = "", *, session: str = "") -> Receipt:
+    def undo(self, undo_id: str = "", *, session: str = "") -> EditResult:
         """Undo this edit, else the newest of the session that is not undone yet. Raises: as `Editor.undo`."""
         return self._editor.undo(undo_id, session=session, ledger=self._ledger(session))
 
-    def redo(self, undo_id: str = "", *, session: str = "") -> Receipt:
+    def redo(self, undo_id: str = "", *, session: str = "") -> EditResult:
         """Repeat this edit, else what was undone last. Raises: as `Editor.redo`."""
         return self._editor.redo(undo_id, session=session, ledger=self._ledger(session))
 
-    def history(self, limit: int = 20) -> tuple[Past, ...]:
+    def history(self, limit: int = 20) -> tuple[PastEdit, ...]:
         """List what can be undone or repeated, newest first."""
         return self._editor.history(limit)
 
@@ -178,22 +178,22 @@ class EditService:
 
     # -- parts --
 
-    def _with_syntax(self, result: Receipt) -> Receipt:
+    def _with_syntax(self, result: EditResult) -> EditResult:
         """Return the result with a syntax report for each file that is still there."""
         files = []
         for file in result.files:
             if file.new_data is not None:
-                report = broken(file.old_data, file.new_data, file.path, self._languages, self._grammars)
-                file = replace(file, syntax=report.said)
+                report = find_new_errors(file.old_data, file.new_data, file.path, self._languages, self._grammars)
+                file = replace(file, syntax=report.summary)
             files.append(file)
         return replace(result, files=tuple(files))
 
-    def _ledger(self, session: str) -> Ledger | None:
+    def _ledger(self, session: str) -> ReadTracker | None:
         """Return what a session has read; None for callers without a session."""
         if not session:
             return None
         with self._lock:
-            ledger = self._ledgers.setdefault(session, Ledger())
+            ledger = self._ledgers.setdefault(session, ReadTracker())
             self._ledgers.move_to_end(session)
             if len(self._ledgers) > SESSIONS_MAX:
                 self._ledgers.popitem(last=False)

@@ -5,7 +5,7 @@ where every CR LF is one line feed; the text itself is changed only between two 
 construction. A line ends at a line feed and at nothing else: form feeds, Unicode separators and a lone CR are content.
 
 >>> content = content_of(b"\xef\xbb\xbfone\r\ntwo\r\n")
->>> content.norm, content.offset(content.norm.index("two")), content.encoded("three")
+>>> content.norm, content.offset(content.norm.index("two")), content.encode("three")
 ('one\ntwo\n', 5, b'three')
 """
 
@@ -36,7 +36,7 @@ CODE_MAX = 0x10FFFF
 
 
 @dataclass(frozen=True)
-class Content:
+class FileContent:
     """The text of a file without its byte order mark, and how it was read."""
 
     text: str
@@ -45,7 +45,7 @@ class Content:
     is_clean: bool = True
     """False: some bytes are no UTF-8; they stand in the text as what encodes to them again."""
 
-    def encoded(self, text: str) -> bytes:
+    def encode(self, text: str) -> bytes:
         """A part of this file's text, or a new one, as the file holds it."""
         return text.encode(self.encoding, "strict" if self.is_clean else "surrogateescape")
 
@@ -142,7 +142,7 @@ class Content:
         return dict(zip(dict.fromkeys(filter(None, self.keys)), characters, strict=False))
 
     @cached_property
-    def coded(self) -> str:
+    def line_codes(self) -> str:
         """The solid lines, one character each."""
         return "".join(map(self.codes.__getitem__, filter(None, self.keys)))
 
@@ -152,11 +152,11 @@ class Content:
         if not keys or any(key not in codes for key in keys):
             return
         wanted = "".join([codes[key] for key in keys])
-        at = self.coded.find(wanted)
+        at = self.line_codes.find(wanted)
         while at >= 0:
             if len(codes) <= CODE_MAX or self.keys_at(at, len(keys)) == list(keys):
                 yield at
-            at = self.coded.find(wanted, at + 1)
+            at = self.line_codes.find(wanted, at + 1)
 
     def keys_at(self, at: int, count: int) -> list[str]:
         """The keys of some solid lines from one on."""
@@ -167,7 +167,7 @@ class Content:
         return bisect_left(self.solid, line)
 
 
-def content_of(data: bytes) -> Content:
+def content_of(data: bytes) -> FileContent:
     """Read the bytes of a file for editing.
 
     Raises: BinaryFile, TooLarge, WrongEncoding.
@@ -184,12 +184,12 @@ def content_of(data: bytes) -> Content:
     bom = codecs.BOM_UTF8 if data.startswith(codecs.BOM_UTF8) else b""
     body = data[len(bom) :] if bom else data
     try:
-        return Content(body.decode("utf-8"), bom)
+        return FileContent(body.decode("utf-8"), bom)
     except UnicodeDecodeError:
-        return Content(body.decode("utf-8", "surrogateescape"), bom, is_clean=False)
+        return FileContent(body.decode("utf-8", "surrogateescape"), bom, is_clean=False)
 
 
-def _wide(data: bytes, mark: bytes, encoding: str) -> Content:
+def _wide(data: bytes, mark: bytes, encoding: str) -> FileContent:
     """UTF-16, if it is whole: what cannot be read cannot be written back either."""
     try:
         text = data[len(mark) :].decode(encoding)
@@ -197,7 +197,7 @@ def _wide(data: bytes, mark: bytes, encoding: str) -> Content:
         raise _unreadable(encoding.upper()) from error
     if "\0" in text:
         raise _binary()
-    return Content(text, mark, encoding)
+    return FileContent(text, mark, encoding)
 
 
 def too_large(size: int) -> TooLarge:

@@ -1,6 +1,6 @@
 r"""PURE. What is wanted of one file, as a plan: a function from its bytes to what becomes of it. Nothing is written here.
 
->>> new = written("notes.txt", "one\ntwo\n").plan(b"\xef\xbb\xbfone\r\n")
+>>> new = write_file("notes.txt", "one\ntwo\n").plan(b"\xef\xbb\xbfone\r\n")
 >>> new.data
 b'\xef\xbb\xbfone\r\ntwo\r\n'
 """
@@ -27,7 +27,7 @@ from context_engine.repo import file_reader
 from context_engine.text.delta import Delta, back, between, forth, moved, of_spans
 
 
-class Outcome(Protocol):
+class PlannedFile(Protocol):
     """What becomes of a file: its whole new content, and which spans of it are new."""
 
     @property
@@ -46,12 +46,12 @@ class Outcome(Protocol):
         ...
 
 
-Plan = Callable[[bytes | None], Outcome]
+Plan = Callable[[bytes | None], PlannedFile]
 """Gets the content of a file, None where there is none; gives what becomes of it, or raises why nothing can."""
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FileEdit:
     """What is wanted of one file. `expected_hash`: the beginning of the SHA-256 that it must have, if any.
 
     `mode` and `leaves` come from the journal: the permissions of a file that is made again, the folders that go with one
@@ -67,7 +67,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class FileReplacement:
     """A plan for a file as a whole. `delta` is how it differs from what lies there, where that is known already."""
 
     data: bytes | None
@@ -76,47 +76,51 @@ class Whole:
     is_exact: bool = True
 
 
-def replaces(planned: Outcome) -> bool:
+def replaces(planned: PlannedFile) -> bool:
     """Return whether all of a file goes, whatever is in it: it was not planned from what is there."""
-    return isinstance(planned, Whole) and planned.delta is None
+    return isinstance(planned, FileReplacement) and planned.delta is None
 
 
-def edited(path: str, plan: Callable[[bytes], Outcome], *, expected_hash: str = "") -> Change:
+def edit_file(path: str, plan: Callable[[bytes], PlannedFile], *, expected_hash: str = "") -> FileEdit:
     """A file that is there is changed as a plan says."""
-    return Change(path, lambda data: plan(data or b""), expected_hash)
+    return FileEdit(path, lambda data: plan(data or b""), expected_hash)
 
 
-def written(path: str, text: str, *, overwrite: bool = True, expected_hash: str = "") -> Change:
+def write_file(path: str, text: str, *, overwrite: bool = True, expected_hash: str = "") -> FileEdit:
     """A file gets this text, whether it is there or not. One that is there keeps its encoding, its mark and its line ends."""
-    return Change(path, partial(_rewritten, path, text, overwrite), expected_hash, creates=True)
+    return FileEdit(path, partial(_rewritten, path, text, overwrite), expected_hash, creates=True)
 
 
-def deleted(path: str, *, expected_hash: str = "") -> Change:
+def delete_file(path: str, *, expected_hash: str = "") -> FileEdit:
     """A file goes."""
-    return Change(path, _nothing, expected_hash)
+    return FileEdit(path, _nothing, expected_hash)
 
 
-def renamed(
+def rename_file(
     path: str, new_path: str, old: bytes, *, new: bytes | None = None, mode: int | None = None
-) -> tuple[Change, Change]:
+) -> tuple[FileEdit, FileEdit]:
     """A file of these bytes goes by another name, which must be free, and holds what it held, or `new`."""
-    gone = deleted(path, expected_hash=hash_of(old))
-    return gone, Change(new_path, partial(_made, new_path, old if new is None else new), creates=True, mode=mode)
+    gone = delete_file(path, expected_hash=hash_of(old))
+    return gone, FileEdit(
+        new_path, partial(_replace_whole, new_path, old if new is None else new), creates=True, mode=mode
+    )
 
 
-def turned(op: Op) -> Change:
+def revert_op(op: Op) -> FileEdit:
     """What an op of the journal did is turned back: as it was, else by its pieces where each stands exactly once."""
-    return Change(op.path, partial(_turned, op), creates=True, mode=op.mode, leaves=() if op.before else op.folders)
+    return FileEdit(
+        op.path, partial(_revert_bytes, op), creates=True, mode=op.mode, leaves=() if op.before else op.folders
+    )
 
 
-def delta_of(old: bytes, planned: Outcome) -> Delta:
+def delta_of(old: bytes, planned: PlannedFile) -> Delta:
     """How a plan changes a file. Raises: BugError when the plan contradicts itself; nothing must be written then."""
     new = planned.data or b""
-    if isinstance(planned, Whole):
+    if isinstance(planned, FileReplacement):
         delta = between(old, new) if planned.delta is None else planned.delta
     else:
         delta = of_spans(new, ((each.start, each.stop, each.original) for each in planned.inverse))
-    if _followed(back(delta), new) != old:
+    if _apply_delta(back(delta), new) != old:
         raise BugError(
             "a plan does not lead back to the file it was made for", suggestion="Report it; nothing was written."
         )
@@ -128,21 +132,21 @@ def hash_of(data: bytes | None) -> str:
     return "" if data is None else sha256(data).hexdigest()
 
 
-def _nothing(_: bytes | None) -> Whole:
-    return Whole(None)
+def _nothing(_: bytes | None) -> FileReplacement:
+    return FileReplacement(None)
 
 
-def _made(path: str, data: bytes, old: bytes | None) -> Whole:
+def _replace_whole(path: str, data: bytes, old: bytes | None) -> FileReplacement:
     if old is not None:
         raise InvalidArgument(
             f"{path} exists already; nothing was written",
             suggestion="Choose another name, or delete that file first.",
             details={"path": path},
         )
-    return Whole(data)
+    return FileReplacement(data)
 
 
-def _rewritten(path: str, text: str, overwrite: bool, old: bytes | None) -> Whole:
+def _rewritten(path: str, text: str, overwrite: bool, old: bytes | None) -> FileReplacement:
     if old is not None and not overwrite:
         raise InvalidArgument(
             f"{path} exists already; nothing was written",
@@ -155,13 +159,13 @@ def _rewritten(path: str, text: str, overwrite: bool, old: bytes | None) -> Whol
             suggestion="Choose another name.",
             details={"path": path},
         )
-    was = file_reader.decoded(old or b"")
+    was = file_reader.decode(old or b"")
     if was.bom:
         text = text.removeprefix("\ufeff")
     if "\r" not in text and file_reader.newline_of(was.text) == "\r\n":
         text = text.replace("\n", "\r\n")
     try:
-        return Whole(was.bom + text.encode(was.encoding))
+        return FileReplacement(was.bom + text.encode(was.encoding))
     except UnicodeEncodeError as error:
         raise WrongEncoding(
             f"{path} is kept in {was.encoding}, which has no {text[error.start]!r}; nothing was written",
@@ -170,13 +174,13 @@ def _rewritten(path: str, text: str, overwrite: bool, old: bytes | None) -> Whol
         ) from None
 
 
-def _turned(op: Op, data: bytes | None) -> Whole:
+def _revert_bytes(op: Op, data: bytes | None) -> FileReplacement:
     delta = back(op.delta)
     if hash_of(data) == op.after:
         new = _led_back(op, delta, data or b"")
-        return Whole(new if op.before else None, delta)
+        return FileReplacement(new if op.before else None, delta)
     if data is not None and op.before and op.after and (found := moved(delta, data)) is not None:
-        return Whole(forth(found, data), found)
+        return FileReplacement(forth(found, data), found)
     gone = "is gone" if data is None else "is there again" if not op.after else "was changed since"
     raise StaleFile(
         f"{op.path} {gone}, and what was changed does not stand there exactly once; nothing was written",
@@ -186,7 +190,7 @@ def _turned(op: Op, data: bytes | None) -> Whole:
 
 
 def _led_back(op: Op, delta: Delta, data: bytes) -> bytes:
-    new = _followed(delta, data)
+    new = _apply_delta(delta, data)
     if new is None or (op.before and hash_of(new) != op.before):
         raise StorageCorrupt(
             f"what the journal holds of {op.path} does not lead back; nothing was written",
@@ -196,7 +200,7 @@ def _led_back(op: Op, delta: Delta, data: bytes) -> bytes:
     return new
 
 
-def _followed(delta: Delta, data: bytes) -> bytes | None:
+def _apply_delta(delta: Delta, data: bytes) -> bytes | None:
     try:
         return forth(delta, data)
     except ValueError:

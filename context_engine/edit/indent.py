@@ -4,11 +4,11 @@ The target may have lost its indent, have one too much, or be written in blanks 
 the target's indents into the file's, for every line they share, turns those of added lines as well. Where no single rule
 explains all of them, or two do and disagree, nothing is guessed: `Indents.doubt` says what is not certain.
 
->>> mapped([("", "    "), ("  ", "      ")], ["    "], nearby=["a", "  b"]).indents
+>>> map_indents([("", "    "), ("  ", "      ")], ["    "], nearby=["a", "  b"]).indents
 ['        ']
->>> mapped([("    ", "\t")], ["        "], nearby=["\tx"]).indents
+>>> map_indents([("    ", "\t")], ["        "], nearby=["\tx"]).indents
 ['\t\t']
->>> mapped([("  ", "  "), ("  ", "\t")], ["  "], nearby=[]).doubt
+>>> map_indents([("  ", "  "), ("  ", "\t")], ["  "], nearby=[]).doubt
 'the lines of the target are indented by no single rule'
 """
 
@@ -45,7 +45,7 @@ class Indents(NamedTuple):
     doubt: str = ""
 
 
-def mapped(
+def map_indents(
     evidence: Sequence[tuple[str, str]],
     added: Sequence[str],
     *,
@@ -95,25 +95,25 @@ def unit_of(text: Iterable[str]) -> str:
 def _by_one_rule(evidence: Sequence[tuple[str, str]], added: Sequence[str], nearby: Sequence[str]) -> Indents:
     pairs = list(dict.fromkeys(evidence))
     if all(old == placed for old, placed in pairs):
-        return _unchanged(pairs, added, nearby)
+        return _keep_indents(pairs, added, nearby)
     if len({old for old, _ in pairs}) < len(pairs):
         return Indents([], NO_RULE)
     rule = _shift(pairs)
     if rule is not None:
         doubt = _shift_doubt(pairs, added, nearby)
-        found = Indents([], doubt) if doubt else _checked(rule, pairs, added, nearby)
+        found = Indents([], doubt) if doubt else _check_indents(rule, pairs, added, nearby)
         return found if _lands_on_levels(pairs[0], found.indents, nearby) else Indents([], NO_LEVEL)
-    return _agreed([[rule(each) for each in added] for rule in _conversions(pairs, added, nearby)])
+    return _agree([[rule(each) for each in added] for rule in _conversions(pairs, added, nearby)])
 
 
-def _unchanged(pairs: list[tuple[str, str]], added: Sequence[str], nearby: Sequence[str]) -> Indents:
+def _keep_indents(pairs: list[tuple[str, str]], added: Sequence[str], nearby: Sequence[str]) -> Indents:
     """The target is indented as the file; where nothing of it is indented, the lines around say with what."""
     if any(old for old, _ in pairs):
         return Indents(list(added))
-    return _checked(lambda indent: indent, pairs, added, nearby)
+    return _check_indents(lambda indent: indent, pairs, added, nearby)
 
 
-def _checked(rule: Rule, pairs: list[tuple[str, str]], added: Sequence[str], nearby: Sequence[str]) -> Indents:
+def _check_indents(rule: Rule, pairs: list[tuple[str, str]], added: Sequence[str], nearby: Sequence[str]) -> Indents:
     """The indents that a rule gives, if they are made of what the file is indented with."""
     indents: list[str] = []
     used = set("".join(placed for _, placed in pairs)) or set("".join(map(indent_of, nearby)))
@@ -253,7 +253,7 @@ def _to_blanks(unit: int, shift: int) -> Rule:
     return rule
 
 
-def _agreed(answers: list[list[str | None]]) -> Indents:
+def _agree(answers: list[list[str | None]]) -> Indents:
     """What all rules say, if they say the same."""
     whole = [
         indents for answer in answers if len(indents := [each for each in answer if each is not None]) == len(answer)

@@ -78,7 +78,7 @@ class Op:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class JournalEntry:
     """What one call changed. `turns` is the entry that it undoes or does again, 0 for an edit; `at` are seconds since 1970.
 
     What lies there is what its ops say of `after`, also when it was undone: turning it back gives what they say of `before`.
@@ -116,11 +116,11 @@ class Journal:
 
     # -- what was done --
 
-    def entry(self, number: int) -> Entry | None:
+    def entry(self, number: int) -> JournalEntry | None:
         """One entry; None when it was never made, taken back, or has left the ring."""
         return next(iter(self._entries("id = ?", (number,))), None)
 
-    def entries(self, limit: int) -> list[Entry]:
+    def entries(self, limit: int) -> list[JournalEntry]:
         """What was done and undone, newest first, without contents. Raises: StorageCorrupt, also when it was emptied."""
         self._check_not_emptied()
         found = self._outlines("state != 'open' ORDER BY id DESC LIMIT ?", (limit,))
@@ -128,7 +128,7 @@ class Journal:
             self._check_sound()
         return found
 
-    def newest(self, wanted: State, session: str = "") -> Entry | None:
+    def newest(self, wanted: State, session: str = "") -> JournalEntry | None:
         """What would be undone (`done`) or done again (`undone`) next; of this session only, if it ever changed anything."""
         self._check_not_emptied()
         mine = bool(session) and bool(self._ask("SELECT 1 FROM entry WHERE session = ? LIMIT 1", (session,)))
@@ -140,7 +140,7 @@ class Journal:
             self._check_sound()
         return next(iter(found), None)
 
-    def unfinished(self, paths: Iterable[str] | None = None) -> list[Entry]:
+    def find_unfinished(self, paths: Iterable[str] | None = None) -> list[JournalEntry]:
         """Entries whose writer has not said how it ended: it is at work, or dead. Only those on `paths`; without contents."""
         found = self._outlines("state = 'open' ORDER BY id")
         wanted = None if paths is None else set(paths)
@@ -200,11 +200,11 @@ class Journal:
         status = self._files.check_file(NAME)
         return status is not None and status.st_size == 0 and not self._files.exists(f"{NAME}-wal")
 
-    def _entries(self, where: str, values: tuple[Any, ...] = ()) -> list[Entry]:
+    def _entries(self, where: str, values: tuple[Any, ...] = ()) -> list[JournalEntry]:
         with self._reading() as db:
             return [] if db is None else _read(db, where, values)
 
-    def _outlines(self, where: str, values: tuple[Any, ...] = ()) -> list[Entry]:
+    def _outlines(self, where: str, values: tuple[Any, ...] = ()) -> list[JournalEntry]:
         """Entries that say which files they changed, but not how: contents are only unpacked where they are written back."""
         with self._reading() as db:
             return [] if db is None else _read(db, where, values, has_contents=False)
@@ -215,31 +215,31 @@ class Journal:
 
     @contextmanager
     def _reading(self) -> Generator[apsw.Connection | None]:
-        readable = database.open_readable(self._files, NAME, lambda: self._connected(create=False))
+        readable = database.open_readable(self._files, NAME, lambda: self._connect(create=False))
         with self._lock, storage_errors.translate_errors(self.path, KEPT), readable as db:
             yield db
 
     @contextmanager
     def _writing(self, *, flush: bool = False) -> Generator[apsw.Connection]:
         with self._lock, storage_errors.translate_errors(self.path, KEPT):
-            db = self._connected(create=True)
+            db = self._connect(create=True)
             assert db is not None
             db.execute(f"PRAGMA synchronous = {('FULL' if flush else 'NORMAL') if self._flush else 'OFF'}")
             with database.transaction(db):
                 yield db
 
-    def _connected(self, *, create: bool) -> apsw.Connection | None:
+    def _connect(self, *, create: bool) -> apsw.Connection | None:
         """The open database, as long as it is the file that lies there: somebody may have cleaned the folder up."""
         inode = database.read_inode(self.path)
         if self._db is not None and inode != self._inode:
             self.close()
         if self._db is None and (create or (inode and not self._is_empty())):
-            self._db = _opened(self._files)
+            self._db = _open_database(self._files)
             self._inode = database.read_inode(self.path)
         return self._db
 
 
-def _opened(files: StateFolder) -> apsw.Connection:
+def _open_database(files: StateFolder) -> apsw.Connection:
     settings = "PRAGMA secure_delete = FAST; PRAGMA foreign_keys = ON"
     db = database.open_in_state(files, NAME, tables=("entry", "op"), busy_ms=BUSY_MS, settings=settings)
     _check_schema(db, files.path / NAME)
@@ -262,10 +262,12 @@ def _rows(db: apsw.Connection, sql: str, values: tuple[Any, ...] = ()) -> list[t
     return db.execute(sql, values).fetchall()
 
 
-def _read(db: apsw.Connection, where: str, values: tuple[Any, ...] = (), *, has_contents: bool = True) -> list[Entry]:
+def _read(
+    db: apsw.Connection, where: str, values: tuple[Any, ...] = (), *, has_contents: bool = True
+) -> list[JournalEntry]:
     heads = f"SELECT id, at, session, state, turns FROM entry WHERE {where}"  # noqa: S608 - written in this file
     ops = _contents if has_contents else _outline
-    found = [Entry(*head, ops(db, head[0])) for head in _rows(db, heads, values)]
+    found = [JournalEntry(*head, ops(db, head[0])) for head in _rows(db, heads, values)]
     if without := [entry.id for entry in found if not entry.ops]:
         raise apsw.CorruptError(f"edit {without[0]} names no file")
     return found
@@ -308,7 +310,7 @@ def _put(db: apsw.Connection, number: int, ops: Iterable[Op]) -> None:
     db.executemany("INSERT INTO op VALUES (?,?,?,?,?,?,?,?,?)", rows)
 
 
-def _turn(db: apsw.Connection, turn: Entry) -> None:
+def _turn(db: apsw.Connection, turn: JournalEntry) -> None:
     """Hand the other entry what it takes to turn it back, and let the turn go."""
     flipped = "UPDATE entry SET state = iif(state = 'done', 'undone', 'done'), turned = ? WHERE id = ?"
     db.execute(flipped, (turn.id, turn.turns))

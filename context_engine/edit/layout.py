@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from context_engine.edit.indent import BOTH_WAYS, NO_LEVEL, OTHER_CHARACTERS, mapped, unit_of
+from context_engine.edit.indent import BOTH_WAYS, NO_LEVEL, OTHER_CHARACTERS, map_indents, unit_of
 from context_engine.edit.normalized_lines import BLANKS, indent_of
 
 OPENING = ("(", "[", "{")
@@ -32,10 +32,10 @@ class Doubt(Exception):  # noqa: N818 - it is a doubt, and never leaves this roo
     """It is not certain how a text is laid out; the reason is its only argument."""
 
 
-def trimmed(text: str) -> str:
+def trim(text: str) -> str:
     r"""A text in line feeds, without blank lines at its edges and blanks at its end.
 
-    >>> trimmed("\n  a\r\n  b \n\n")
+    >>> trim("\n  a\r\n  b \n\n")
     '  a\n  b'
     """
     lines = text.replace("\r\n", "\n").split("\n")
@@ -50,7 +50,7 @@ def laid_out(text: str, indent: str, nearby: Sequence[str]) -> str:
     if first == "" and indent and further:
         indents = _from_the_margin(lines, indent, further, nearby)
     else:
-        found = mapped([(first, indent)], further, nearby=nearby)
+        found = map_indents([(first, indent)], further, nearby=nearby)
         if found.doubt:
             raise Doubt(found.doubt)
         indents = found.indents

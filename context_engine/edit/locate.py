@@ -12,10 +12,10 @@ from itertools import islice, pairwise
 
 from rapidfuzz.distance import Levenshtein
 
-from context_engine.edit.anchors import anchored
+from context_engine.edit.anchors import filter_by_anchor
 from context_engine.edit.edit_errors import fewer, nothing, past_the_end, several
-from context_engine.edit.file_content import Content
-from context_engine.edit.model import BLANK_LINES, DISTANCE, EXACT, INDENTATION, INNER, TRAILING, Edit, Spot
+from context_engine.edit.file_content import FileContent
+from context_engine.edit.model import BLANK_LINES, DISTANCE, EXACT, INDENTATION, INNER, TRAILING, Edit, TextMatch
 from context_engine.edit.normalized_lines import BLANKS, keys_of
 
 COUNTED_MAX = 64
@@ -28,7 +28,7 @@ FUZZY_SHARE = 10
 """At most one character in ten may differ."""
 
 
-def located(content: Content, edit: Edit) -> list[Spot]:
+def locate(content: FileContent, edit: Edit) -> list[TextMatch]:
     """The places that an edit changes: one, or as many as it expects.
 
     `edit` has its line ends folded. Raises: NoMatch, MultipleMatches, AnchorFailed, FuzzyUnsafe, InvalidLineRange.
@@ -43,7 +43,7 @@ def located(content: Content, edit: Edit) -> list[Spot]:
         raise nothing(content, edit, _why_nothing(edit))
     if len(spots) > limit:
         raise several(content, spots, is_all=False, asked=edit.expected_matches)
-    kept = anchored(content, spots, edit) if edit.is_anchored else spots
+    kept = filter_by_anchor(content, spots, edit) if edit.is_anchored else spots
     if len(kept) > edit.expected_matches or any(one.stop > other.start for one, other in pairwise(kept)):
         raise several(content, kept, asked=edit.expected_matches)
     if len(kept) < edit.expected_matches:
@@ -57,9 +57,9 @@ def _why_nothing(edit: Edit) -> str:
     return "the target is not in the file"
 
 
-def _candidates(content: Content, edit: Edit) -> Iterator[Spot]:
+def _candidates(content: FileContent, edit: Edit) -> Iterator[TextMatch]:
     """All places of the first rung that has any."""
-    rungs: list[Iterable[Spot]] = [exact(content, edit.target)]
+    rungs: list[Iterable[TextMatch]] = [exact(content, edit.target)]
     if edit.fuzzy.enabled and edit.expected_matches == 1:
         rungs.append(by_whitespace(content, edit.target))
         if not edit.fuzzy.whitespace_only:
@@ -73,18 +73,18 @@ def _candidates(content: Content, edit: Edit) -> Iterator[Spot]:
             return
 
 
-def exact(content: Content, target: str) -> Iterator[Spot]:
+def exact(content: FileContent, target: str) -> Iterator[TextMatch]:
     """Where the target stands as it is, overlapping places as well."""
     at = content.norm.find(target)
     while at >= 0:
-        yield Spot(at, at + len(target), EXACT)
+        yield TextMatch(at, at + len(target), EXACT)
         at = content.norm.find(target, at + 1)
 
 
 # -- whatever the whitespace --------------------------------------------------------------------------------------
 
 
-def by_whitespace(content: Content, target: str) -> Iterator[Spot]:
+def by_whitespace(content: FileContent, target: str) -> Iterator[TextMatch]:
     """Where the lines of the target stand when only what is on them counts."""
     lines = target.removesuffix("\n").split("\n")
     solid = [(number, key) for number, key in enumerate(keys_of("\n".join(lines))) if key]
@@ -93,12 +93,12 @@ def by_whitespace(content: Content, target: str) -> Iterator[Spot]:
         yield _spot(content, twins, max(TRAILING, _rung(content, lines, [number for number, _ in solid], twins)))
 
 
-def _spot(content: Content, twins: tuple[int, ...], rung: int, distance: int = 0) -> Spot:
+def _spot(content: FileContent, twins: tuple[int, ...], rung: int, distance: int = 0) -> TextMatch:
     start, last = content.starts[twins[0]], twins[-1]
-    return Spot(start, content.starts[last] + len(content.lines[last]), rung, distance, twins)
+    return TextMatch(start, content.starts[last] + len(content.lines[last]), rung, distance, twins)
 
 
-def _rung(content: Content, lines: list[str], solid: list[int], twins: tuple[int, ...]) -> int:
+def _rung(content: FileContent, lines: list[str], solid: list[int], twins: tuple[int, ...]) -> int:
     """How a place differs from the target at worst."""
     gaps = zip(pairwise(solid), pairwise(twins), strict=True)
     if any(below - above != lower - upper for (above, below), (upper, lower) in gaps):
@@ -117,7 +117,7 @@ def _difference(one: str, other: str) -> int:
 # -- a few characters off -------------------------------------------------------------------------------------------
 
 
-def by_distance(content: Content, target: str, distance_max: int) -> Iterator[Spot]:
+def by_distance(content: FileContent, target: str, distance_max: int) -> Iterator[TextMatch]:
     """Where as many lines differ from the target in a few characters, whitespace not counted."""
     keys = [key for key in keys_of(target) if key]
     wanted = "\n".join(keys)
@@ -131,7 +131,7 @@ def by_distance(content: Content, target: str, distance_max: int) -> Iterator[Sp
             yield _spot(content, tuple(content.solid[at : at + len(keys)]), DISTANCE, distance)
 
 
-def _windows(content: Content, keys: list[str], cutoff: int) -> list[int]:
+def _windows(content: FileContent, keys: list[str], cutoff: int) -> list[int]:
     """The places among the solid lines that can be near enough, in order.
 
     Of any `cutoff` + 1 lines one must be there as it is, or each of them differs by a character at least.
@@ -139,7 +139,8 @@ def _windows(content: Content, keys: list[str], cutoff: int) -> list[int]:
     last = len(content.solid) - len(keys)
     if len(keys) > cutoff:
         often = sorted(
-            (content.coded.count(content.codes[key]) if key in content.codes else 0, at) for at, key in enumerate(keys)
+            (content.line_codes.count(content.codes[key]) if key in content.codes else 0, at)
+            for at, key in enumerate(keys)
         )
         rarest = [at for _, at in often[: cutoff + 1]]
         found = {place - at for at in rarest for place in content.runs([keys[at]])}

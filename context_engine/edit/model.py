@@ -47,7 +47,7 @@ class Edit:
         return bool(self.before or self.after or self.line_range)
 
 
-class Spot(NamedTuple):
+class TextMatch(NamedTuple):
     """A place that a target may mean: characters `start` to `stop` of the text with its line ends made equal.
 
     `twins` are the lines of the file, counted from 0, that the lines of the target with something on them match.

@@ -1,7 +1,7 @@
 r"""PURE. What a file becomes: all edits of a call against the text as it is, put together once, or a refusal.
 
 >>> planned = plan(b"one\r\ntwo\r\n", [Edit("two", "2\n3")])
->>> planned.data, planned.placements[0].now, reverted(planned.data, planned.inverse)
+>>> planned.data, planned.placements[0].now, revert(planned.data, planned.inverse)
 (b'one\r\n2\r\n3\r\n', LineSpan(first=2, last=3), b'one\r\ntwo\r\n')
 """
 
@@ -15,12 +15,12 @@ from typing import NamedTuple
 from context_engine.edit import diff_preview, edit_errors
 from context_engine.edit.align import by_lines, common
 from context_engine.edit.anchors import is_blank
-from context_engine.edit.file_content import BYTES_MAX, Content, content_of, too_large
-from context_engine.edit.locate import located
-from context_engine.edit.model import EXACT, Edit, Inverse, Patch, Placement, Spot
+from context_engine.edit.file_content import BYTES_MAX, FileContent, content_of, too_large
+from context_engine.edit.locate import locate
+from context_engine.edit.model import EXACT, Edit, Inverse, Patch, Placement, TextMatch
 from context_engine.edit.normalized_lines import BLANKS
 from context_engine.edit.placeholder import placeholders
-from context_engine.edit.splice import spliced, verbatim
+from context_engine.edit.splice import splice, verbatim
 from context_engine.errors import CallError, Conflict
 from context_engine.text.spans import LineSpan
 
@@ -29,14 +29,14 @@ PREVIEW_LINES_MAX = 200
 
 
 @dataclass(frozen=True)
-class Planned:
+class EditPlan:
     """What edits make of a file: its new bytes, where each edit lands, and what makes the old bytes of the new ones."""
 
     data: bytes
     placements: tuple[Placement, ...]
     inverse: tuple[Inverse, ...]
     warnings: tuple[str, ...] = ()
-    content: Content = field(repr=False, default_factory=lambda: Content(""))
+    content: FileContent = field(repr=False, default_factory=lambda: FileContent(""))
     patches: tuple[Patch, ...] = field(repr=False, default=())
 
     @property
@@ -46,10 +46,10 @@ class Planned:
 
     def preview(self, path: str, lines_max: int = PREVIEW_LINES_MAX) -> str:
         """The difference as a unified diff, cut to some lines; what was cut is counted."""
-        return diff_preview.unified(path, self.content, self.patches, lines_max)
+        return diff_preview.format_diff(path, self.content, self.patches, lines_max)
 
 
-def plan(data: bytes, edits: Sequence[Edit]) -> Planned:
+def plan(data: bytes, edits: Sequence[Edit]) -> EditPlan:
     """What a file of these bytes becomes.
 
     Raises: InvalidEdit, NoChange, NoMatch, MultipleMatches, AnchorFailed, FuzzyUnsafe, Conflict, InvalidLineRange,
@@ -59,10 +59,10 @@ def plan(data: bytes, edits: Sequence[Edit]) -> Planned:
     if not edits:
         raise edit_errors.invalid("there are no edits", "Say what to replace, and with what.")
     drafts = _drafts(content, edits)
-    return _assembled(content, _in_order(drafts, len(edits)))
+    return _assemble(content, _in_order(drafts, len(edits)))
 
 
-def reverted(data: bytes, inverse: Iterable[Inverse]) -> bytes:
+def revert(data: bytes, inverse: Iterable[Inverse]) -> bytes:
     """The bytes before: each span of the new ones is what it was."""
     parts, at = [], 0
     for start, stop, original in sorted(inverse):
@@ -74,22 +74,22 @@ def reverted(data: bytes, inverse: Iterable[Inverse]) -> bytes:
 # -- each edit by itself ---------------------------------------------------------------------------------------------
 
 
-class Draft(NamedTuple):
+class DraftPatch(NamedTuple):
     """One change, reduced to the lines that differ; the place it was found at; the text there, `start` to `stop`."""
 
     patch: Patch
     start: int
     stop: int
     edit: int
-    spot: Spot
+    spot: TextMatch
 
 
-def _drafts(content: Content, edits: Sequence[Edit]) -> list[Draft]:
-    drafts: list[Draft] = []
+def _drafts(content: FileContent, edits: Sequence[Edit]) -> list[DraftPatch]:
+    drafts: list[DraftPatch] = []
     failed: list[tuple[int, CallError]] = []
     for number, edit in enumerate(edits):
         try:
-            drafts += _drafted(content, number, edit)
+            drafts += _draft_patches(content, number, edit)
         except CallError as error:
             failed.append((number, error))
     if failed:
@@ -97,27 +97,27 @@ def _drafts(content: Content, edits: Sequence[Edit]) -> list[Draft]:
     return drafts
 
 
-def _drafted(content: Content, number: int, edit: Edit) -> Iterator[Draft]:
+def _draft_patches(content: FileContent, number: int, edit: Edit) -> Iterator[DraftPatch]:
     """The changes of one edit; in line feeds only, until they are written."""
     folded = replace(edit, target=edit.target.replace("\r\n", "\n"), replacement=edit.replacement.replace("\r\n", "\n"))
     _check(content, folded)
-    spots = located(content, folded)
+    spots = locate(content, folded)
     for spot in spots:
-        become = verbatim if spot.rung == EXACT else spliced
+        become = verbatim if spot.rung == EXACT else splice
         patch = become(content, spot, folded.target, folded.replacement)
         if content.text[patch.start : patch.stop] == patch.text:
-            raise edit_errors.unchanged("the file already is as the edit would make it")
-        yield Draft(_reduced(content, patch), patch.start, patch.stop, number, spot)
+            raise edit_errors.no_change("the file already is as the edit would make it")
+        yield DraftPatch(_reduce(content, patch), patch.start, patch.stop, number, spot)
 
 
-def _check(content: Content, edit: Edit) -> None:
+def _check(content: FileContent, edit: Edit) -> None:
     """Whether an edit can be meant as it is, wherever it lands."""
     if not edit.target.strip(f"{BLANKS}\r\n"):
         raise edit_errors.invalid(
             "the target is empty or blank", "Quote the lines to replace, or one to insert beside."
         )
     if edit.target == edit.replacement:
-        raise edit_errors.unchanged("target and replacement are the same")
+        raise edit_errors.no_change("target and replacement are the same")
     if is_blank(edit.before) or is_blank(edit.after):
         raise edit_errors.invalid("the anchor's text is blank", "Quote a line with something on it, or leave it out.")
     if edit.expected_matches < 1:
@@ -139,7 +139,7 @@ def _wide(text: str) -> str:
     return "" if text.isascii() else text
 
 
-def _reduced(content: Content, patch: Patch) -> Patch:
+def _reduce(content: FileContent, patch: Patch) -> Patch:
     """The patch without whole lines at its beginning and its end that stay as they are."""
     ending = content.break_at(patch.stop)  # with it, a last line that stays is seen to stay
     old, new = content.text[patch.start : patch.stop] + ending, patch.text + ending
@@ -154,7 +154,7 @@ def _reduced(content: Content, patch: Patch) -> Patch:
 # -- all of them together --------------------------------------------------------------------------------------------
 
 
-def _in_order(drafts: Sequence[Draft], count: int) -> list[Draft]:
+def _in_order(drafts: Sequence[DraftPatch], count: int) -> list[DraftPatch]:
     """The changes as they follow one another in the file.
 
     Raises: Conflict when two change the same lines, or begin at one point and it is not certain which comes first.
@@ -172,20 +172,20 @@ def _in_order(drafts: Sequence[Draft], count: int) -> list[Draft]:
     return ordered
 
 
-def _assembled(content: Content, drafts: Sequence[Draft]) -> Planned:
+def _assemble(content: FileContent, drafts: Sequence[DraftPatch]) -> EditPlan:
     """The new bytes, and of every change where it is in them."""
     parts, inverse, size, at = [content.bom], [], len(content.bom), 0
     for start, stop, text in (draft.patch for draft in drafts):
         kept, new, original = (
-            content.encoded(part) for part in (content.text[at:start], text, content.text[start:stop])
+            content.encode(part) for part in (content.text[at:start], text, content.text[start:stop])
         )
         parts += [kept, new]
         inverse.append(Inverse(size + len(kept), size + len(kept) + len(new), original))
         size, at = size + len(kept) + len(new), stop
-    data = b"".join([*parts, content.encoded(content.text[at:])])
+    data = b"".join([*parts, content.encode(content.text[at:])])
     if len(data) > BYTES_MAX:
         raise too_large(len(data))
-    return Planned(
+    return EditPlan(
         data=data,
         placements=tuple(sorted(_placements(content, drafts))),
         inverse=tuple(inverse),
@@ -195,7 +195,7 @@ def _assembled(content: Content, drafts: Sequence[Draft]) -> Planned:
     )
 
 
-def _placements(content: Content, drafts: Sequence[Draft]) -> Iterator[Placement]:
+def _placements(content: FileContent, drafts: Sequence[DraftPatch]) -> Iterator[Placement]:
     """Where each edit was found, and where its changed lines are now; `drafts` in their order."""
     line, at, moved = 1, 0, 0
     for (start, stop, text), *_, edit, spot in drafts:
@@ -204,19 +204,19 @@ def _placements(content: Content, drafts: Sequence[Draft]) -> Iterator[Placement
         first, last = line + moved, line + moved + text.count("\n")
         now = LineSpan(first, last - 1 if last > first and text.endswith("\n") else last)
         yield Placement(
-            edit, _found(content, spot, line, start), content.column(spot.start), now, spot.rung, spot.distance
+            edit, _find_lines(content, spot, line, start), content.column(spot.start), now, spot.rung, spot.distance
         )
         moved += text.count("\n") - content.text.count("\n", start, stop)
 
 
-def _found(content: Content, spot: Spot, line: int, offset: int) -> LineSpan:
+def _find_lines(content: FileContent, spot: TextMatch, line: int, offset: int) -> LineSpan:
     """The lines of a place, when an offset of the text near it is known to be on a line."""
     start = content.offset(spot.start)
     first = line + (content.text.count("\n", offset, start) or -content.text.count("\n", start, offset))
     return LineSpan(first, first + content.norm.count("\n", spot.start, max(spot.start, spot.stop - 1)))
 
 
-def _warnings(content: Content, drafts: Sequence[Draft]) -> Iterator[str]:
+def _warnings(content: FileContent, drafts: Sequence[DraftPatch]) -> Iterator[str]:
     """What a caller may not have meant."""
     for (_, stop, text), *_, edit, spot in drafts:
         cut = content.norm[spot.stop - 1 : spot.stop] == "\n" and spot.rung == EXACT

@@ -9,7 +9,7 @@ PATHS_MAX = 10_000
 """A session that reads more files than that has forgotten the first of them, too."""
 
 
-class Ledger:
+class ReadTracker:
     """The files a session knows, as it last saw them. Thread-safe."""
 
     def __init__(self) -> None:
@@ -24,14 +24,14 @@ class Ledger:
             if len(self._seen) > PATHS_MAX:
                 self._seen.popitem(last=False)
 
-    def seen(self, path: str) -> str:
+    def hash_of(self, path: str) -> str:
         """The hash of the file as the session saw it last; empty when it never did."""
         with self._lock:
             return self._seen.get(path, "")
 
     def is_outdated(self, path: str, sha256: str) -> bool:
         """Whether the session saw the file, but not as it is now."""
-        return self.seen(path) not in {"", sha256}
+        return self.hash_of(path) not in {"", sha256}
 
     def wrote(self, path: str, before: str, after: str) -> None:
         """The session changed a file itself, and knows it; unless it had seen another one before."""

@@ -14,15 +14,15 @@ from functools import cached_property, partial
 from hashlib import sha256
 from posixpath import dirname
 
-from context_engine.edit.file_content import Content, content_of
-from context_engine.edit.file_edit import Change, edited
+from context_engine.edit.file_content import FileContent, content_of
+from context_engine.edit.file_edit import FileEdit, edit_file
 from context_engine.edit.model import Edit, Fuzzy
 from context_engine.edit.patch import plan
-from context_engine.edit.syntax_check import broken
+from context_engine.edit.syntax_check import find_new_errors
 from context_engine.errors import CallError, InvalidArgument, MultipleMatches, SymbolNotFound
 from context_engine.index.symbol_graph import qualified_names
 from context_engine.languages import Grammars, Language, Languages, Outline, PathIndex, Symbol, outline, resolve_import
-from context_engine.languages.name_occurrences import Occurrence, Scope, occurrences, places
+from context_engine.languages.name_occurrences import NameScope, Occurrence, occurrences, places
 from context_engine.text.spans import LineSpan
 
 HEAD_BYTES = 200
@@ -47,7 +47,7 @@ _BARE_IMPORT = re.compile(r"\s*(?:import\s+)?[\"`]")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class NameOccurrence:
     """Where the name stands, and the whole line; `why` it is not certain that it means the definition."""
 
     path: str
@@ -67,20 +67,20 @@ class Renaming:
     symbol: str
     kind: str
     line: int
-    certain: tuple[Place, ...]
-    uncertain: tuple[Place, ...]
+    certain: tuple[NameOccurrence, ...]
+    uncertain: tuple[NameOccurrence, ...]
     others: int
     notes: tuple[str, ...]
-    changes: tuple[Change, ...] = field(repr=False, default=())
+    changes: tuple[FileEdit, ...] = field(repr=False, default=())
 
 
 @dataclass(frozen=True)
-class Source:
+class RenameSource:
     """A file in which the name stands: what it defines and imports, and every place of the name."""
 
     path: str
     raw: bytes
-    content: Content
+    content: FileContent
     data: bytes
     language: Language | None
     outline: Outline
@@ -100,29 +100,29 @@ class Source:
         return found[1] if found else ""
 
     @cached_property
-    def qualified(self) -> list[str]:
+    def qualified_names(self) -> list[str]:
         """The names of its symbols with their owners."""
         return qualified_names(self.outline.symbols)
 
     @cached_property
-    def bindings(self) -> dict[Scope | None, list[Occurrence]]:
+    def bindings(self) -> dict[NameScope | None, list[Occurrence]]:
         """The places that give the name a meaning, by the scope in which they do; None is the file itself."""
-        bound: dict[Scope | None, list[Occurrence]] = {}
+        bound: dict[NameScope | None, list[Occurrence]] = {}
         for at in self.found:
             if at.role in BINDING and not at.is_renamed:
                 bound.setdefault(at.scopes[0] if at.scopes else None, []).append(at)
         return bound
 
-    def place(self, at: Occurrence, why: str = "") -> Place:
+    def place(self, at: Occurrence, why: str = "") -> NameOccurrence:
         """A place of the name, as it is shown."""
-        return Place(self.path, at.line, at.column, self.content.shown_lines[at.line - 1], why)
+        return NameOccurrence(self.path, at.line, at.column, self.content.shown_lines[at.line - 1], why)
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
     """The definition that gets a new name."""
 
-    source: Source
+    source: RenameSource
     symbol: Symbol
     qualified: str
     names: tuple[Occurrence, ...]
@@ -184,9 +184,9 @@ class Renamer:
         edits = {path: _edits(sorter.sources[path], found, new_name) for path, found in sure.items()}
         for path, rows in edits.items():
             self._check_result(sorter.sources[path], rows, sure[path], new_name)
-        return sorter.told(last, new_name, sure, edits)
+        return sorter.build_result(last, new_name, sure, edits)
 
-    def _source(self, path: str, name: str) -> Source | None:
+    def _source(self, path: str, name: str) -> RenameSource | None:
         """A file as it is looked through. What cannot be parsed is looked through as text; None when it is not there."""
         raw = self._read(path)
         if raw is None or name.encode() not in raw:
@@ -194,7 +194,7 @@ class Renamer:
         try:
             content = content_of(raw)
         except CallError as error:
-            return Source(path, raw, Content(""), b"", None, Outline(), (), error.message)
+            return RenameSource(path, raw, FileContent(""), b"", None, Outline(), (), error.message)
         data = content.norm.encode("utf-8", "surrogateescape")
         language = self._languages.detect(path, data[:HEAD_BYTES])
         found = occurrences(language, data, name, self._grammars) if language else "no code"
@@ -203,12 +203,12 @@ class Renamer:
                 found if isinstance(found, str) else f"names of {language.name if language else path} are not followed"
             )
             rows = [_as_text(data, *span) for span in places(data, name)] if isinstance(found, str) else found
-            return Source(
+            return RenameSource(
                 path, raw, content, data, language, _outline(language, data, self._grammars), tuple(rows), why
             )
-        return Source(path, raw, content, data, language, _outline(language, data, self._grammars), found)
+        return RenameSource(path, raw, content, data, language, _outline(language, data, self._grammars), found)
 
-    def places(self, source: Source, name: str) -> tuple[Occurrence, ...]:
+    def places(self, source: RenameSource, name: str) -> tuple[Occurrence, ...]:
         """The places of another name in a file."""
         known = self._places.get((source.path, name))
         if known is None:
@@ -216,7 +216,7 @@ class Renamer:
             known = self._places[source.path, name] = () if isinstance(found, str) else found
         return known
 
-    def meant(self, source: Source, lines: tuple[int, int], name: str = "") -> list[str]:
+    def find_import_targets(self, source: RenameSource, lines: tuple[int, int], name: str = "") -> list[str]:
         """The files that the imports on some lines mean, the likeliest of each; only those that take a name, if one is given."""
         files: list[str] = []
         for each in source.outline.imports:
@@ -229,7 +229,7 @@ class Renamer:
                 files += resolve_import(source.language, source.path, each.target, self._paths, each.names)[:1]
         return files
 
-    def packages(self, source: Source, folder: str) -> Iterator[tuple[str, int]]:
+    def packages(self, source: RenameSource, folder: str) -> Iterator[tuple[str, int]]:
         """The imports (target, line) of a file that mean a folder."""
         for each in source.outline.imports:
             if source.language is not None:
@@ -272,14 +272,16 @@ class Renamer:
                     taken.append((path, other.line))
         _refuse_taken(new_name, taken)
 
-    def _check_result(self, source: Source, edits: Sequence[Edit], sure: Sequence[Occurrence], new_name: str) -> None:
+    def _check_result(
+        self, source: RenameSource, edits: Sequence[Edit], sure: Sequence[Occurrence], new_name: str
+    ) -> None:
         """Refuse a name that the language does not take for one: with it the file must be what it was. Raises: InvalidArgument."""
         after = plan(source.raw, edits).data
         if source.language is None:
             return
         kinds = sorted(at.kind for at in (*sure, *self.places(source, new_name)))
-        now = occurrences(source.language, _folded(after), new_name, self._grammars)
-        report = broken(source.raw, after, source.path, self._languages, self._grammars)
+        now = occurrences(source.language, _fold_case(after), new_name, self._grammars)
+        report = find_new_errors(source.raw, after, source.path, self._languages, self._grammars)
         labels = {"shorthand_property_identifier": "identifier"}
         same = not isinstance(now, str) and sorted(at.kind for at in now) == sorted(
             labels.get(kind, kind) for kind in kinds
@@ -298,14 +300,14 @@ def bare_name(name: str) -> str:
     >>> bare_name("zoo::Cat::purr()"), bare_name(".main")
     ('purr', 'main')
     """
-    return _dotted(name).rpartition(".")[2]
+    return _dotted_name(name).rpartition(".")[2]
 
 
-def _dotted(name: str) -> str:
+def _dotted_name(name: str) -> str:
     return name.strip().replace("::", ".").replace("#", ".").removesuffix("()")
 
 
-def _folded(raw: bytes) -> bytes:
+def _fold_case(raw: bytes) -> bytes:
     return content_of(raw).norm.encode("utf-8", "surrogateescape")
 
 
@@ -342,9 +344,9 @@ def _refuse_taken(new_name: str, taken: Sequence[tuple[str, int]]) -> None:
 # -- which definition ------------------------------------------------------------------------------------------------
 
 
-def _target(sources: Sequence[Source], name: str, under: str) -> Target:
+def _target(sources: Sequence[RenameSource], name: str, under: str) -> Target:
     """The one definition that is meant. Raises: SymbolNotFound, MultipleMatches."""
-    wanted = _dotted(name)
+    wanted = _dotted_name(name)
     defined = [
         (source, number)
         for source in sources
@@ -354,17 +356,20 @@ def _target(sources: Sequence[Source], name: str, under: str) -> Target:
     fitting = [
         (source, number)
         for source, number in defined
-        if _is_under(source.path, under) and _is_called(source.qualified[number], wanted)
+        if _is_under(source.path, under) and _is_called(source.qualified_names[number], wanted)
     ]
     if not fitting:
         raise SymbolNotFound(
             f"nothing named {name!r} is defined{f' in {under}' if under else ''}",
             suggestion="find_symbol finds names that come close.",
-            details={"near": [f"{source.path}: {source.qualified[number]}" for source, number in defined[:SHOWN_MAX]]},
+            details={
+                "near": [f"{source.path}: {source.qualified_names[number]}" for source, number in defined[:SHOWN_MAX]]
+            },
         )
     if len(fitting) > 1:
         rows = [
-            (source.path, source.qualified[number], source.outline.symbols[number].line) for source, number in fitting
+            (source.path, source.qualified_names[number], source.outline.symbols[number].line)
+            for source, number in fitting
         ]
         raise MultipleMatches(
             f"{len(fitting)} definitions are named {name!r}",
@@ -382,10 +387,10 @@ def _target(sources: Sequence[Source], name: str, under: str) -> Target:
         )
     makers = [each for each in source.outline.symbols if (each.parent, each.kind) == (number, "constructor")]
     named = [_named_at(source, each) for each in makers if each.name == symbol.name]
-    return Target(source, symbol, source.qualified[number], (at, *filter(None, named)), len(defined) == 1)
+    return Target(source, symbol, source.qualified_names[number], (at, *filter(None, named)), len(defined) == 1)
 
 
-def _named_at(source: Source, symbol: Symbol) -> Occurrence | None:
+def _named_at(source: RenameSource, symbol: Symbol) -> Occurrence | None:
     """Where a definition says its name."""
     there = [at for at in source.found if symbol.start <= at.start and at.line == symbol.line]
     return next((at for at in there if at.role in ("binding", "unknown", "label")), None)
@@ -410,7 +415,7 @@ PROSE = {"string": "in a string", "comment": "in a comment", "text": "in text", 
 class _Sorter:
     """Says of every place whether it means the target."""
 
-    def __init__(self, renamer: Renamer, target: Target, sources: Iterable[Source]) -> None:
+    def __init__(self, renamer: Renamer, target: Target, sources: Iterable[RenameSource]) -> None:
         self.target = target
         self.sources = {source.path: source for source in sources if source.found}
         self._renamer = renamer
@@ -418,19 +423,19 @@ class _Sorter:
         self._link()
 
     @cached_property
-    def judged(self) -> list[tuple[Source, Occurrence, str]]:
+    def judgements(self) -> list[tuple[RenameSource, Occurrence, str]]:
         """Every place, and why it is not certain."""
         return [(source, at, self.why_not(source, at)) for source in self.sources.values() for at in source.found]
 
     def sure(self) -> dict[str, list[Occurrence]]:
         """The places that certainly mean the target, by file; files without any are left out."""
         found: dict[str, list[Occurrence]] = {}
-        for source, at, why in self.judged:
+        for source, at, why in self.judgements:
             if not why:
                 found.setdefault(source.path, []).append(at)
         return found
 
-    def told(
+    def build_result(
         self, name: str, new_name: str, sure: Mapping[str, Sequence[Occurrence]], edits: Mapping[str, Sequence[Edit]]
     ) -> Renaming:
         """What was found, as an answer."""
@@ -443,8 +448,8 @@ class _Sorter:
             kind=symbol.kind,
             line=symbol.line,
             certain=tuple(self.sources[path].place(at) for path, found in sure.items() for at in found),
-            uncertain=tuple(source.place(at, why) for source, at, why in self.judged if why not in ("", ELSE)),
-            others=sum(why == ELSE for _, _, why in self.judged),
+            uncertain=tuple(source.place(at, why) for source, at, why in self.judgements if why not in ("", ELSE)),
+            others=sum(why == ELSE for _, _, why in self.judgements),
             notes=tuple(self._notes()),
             changes=tuple(_change(self.sources[path], rows) for path, rows in edits.items()),
         )
@@ -456,7 +461,7 @@ class _Sorter:
         if self.target.source.family == "java" and self.target.module == self.target.symbol.name:
             yield f"Java wants {self.target.source.path} to be called like the class"
 
-    def why_not(self, source: Source, at: Occurrence) -> str:
+    def why_not(self, source: RenameSource, at: Occurrence) -> str:
         """Why a place is not certain; empty when it is, `ELSE` when it surely means something else."""
         target = self.target
         if at in target.names and source is target.source:
@@ -473,13 +478,13 @@ class _Sorter:
             return ELSE
         return self._member(source, at) if at.role == "member" else self._plain(source, at)
 
-    def _is_beside(self, source: Source, at: Occurrence, owner: Symbol) -> bool:
+    def _is_beside(self, source: RenameSource, at: Occurrence, owner: Symbol) -> bool:
         """Whether a place is inside of what a local definition is inside of."""
         return source is self.target.source and owner.start <= at.start < owner.stop
 
     # -- names by themselves --
 
-    def _plain(self, source: Source, at: Occurrence) -> str:
+    def _plain(self, source: RenameSource, at: Occurrence) -> str:
         """A name that is used, bound or imported means what the innermost scope that binds it means by it."""
         if at.role == "import" and at.is_renamed:
             return (
@@ -497,12 +502,12 @@ class _Sorter:
             return ELSE
         return f"line {strange[0].line} may give the name another meaning"
 
-    def _is_known(self, source: Source, at: Occurrence) -> bool:
+    def _is_known(self, source: RenameSource, at: Occurrence) -> bool:
         """Whether it is certain that a place gives the name a meaning in all of its scope, and another than the target's."""
         if self._is_linked(source, at):
             return False
         if at.role == "import":
-            files = self._renamer.meant(source, at.lines, self._name)
+            files = self._renamer.find_import_targets(source, at.lines, self._name)
             return bool(files) and all(self._defines(path) for path in files)
         return at.role == "binding" or (not at.scopes and at.line in self._defined_lines(source))
 
@@ -512,11 +517,11 @@ class _Sorter:
         outer = source.bindings.get(None, []) if source is not None and source is not self.target.source else []
         return source is not None and bool(outer) and all(at.line in self._defined_lines(source) for at in outer)
 
-    def _defined_lines(self, source: Source) -> set[int]:
+    def _defined_lines(self, source: RenameSource) -> set[int]:
         """The lines on which a file defines the name for all of itself."""
         return {each.line for each in source.outline.symbols if each.name == self._name and each.parent < 0}
 
-    def _unbound(self, source: Source) -> str:
+    def _unbound(self, source: RenameSource) -> str:
         """A name that its file gives no meaning: it comes from the package, or from where we cannot see."""
         own = self.target.source
         together = dirname(source.path) == dirname(own.path) and source.package == own.package
@@ -527,16 +532,16 @@ class _Sorter:
 
     # -- imports --
 
-    def _is_linked(self, source: Source, at: Occurrence) -> bool:
+    def _is_linked(self, source: RenameSource, at: Occurrence) -> bool:
         """Whether a place that binds the name is the target, or takes it from there."""
         if source is self.target.source and at in self.target.names:
             return True
         if at.role != "import" or self.target.owner is not None or self._takes_module(source, at):
             return False
-        files = self._renamer.meant(source, at.lines, self._name)
+        files = self._renamer.find_import_targets(source, at.lines, self._name)
         return bool(files) and all(path in self._linked or self._passes_on(path) for path in files)
 
-    def _takes_module(self, source: Source, at: Occurrence) -> bool:
+    def _takes_module(self, source: RenameSource, at: Occurrence) -> bool:
         """Whether an import may take the file of the target, where that has the same name."""
         if self.target.module != self._name or source.family not in ("python", "rust"):
             return False
@@ -565,7 +570,7 @@ class _Sorter:
 
     # -- members --
 
-    def _member(self, source: Source, at: Occurrence) -> str:
+    def _member(self, source: RenameSource, at: Occurrence) -> str:
         """A name that is looked up in something, which may be the module of the target."""
         if at.of_itself or self.target.owner is not None:
             return ELSE
@@ -579,12 +584,12 @@ class _Sorter:
             return "" if at.owner == self.target.module and self.target.is_only else f"looked up in {at.owner}"
         bindings = [each for each in self._renamer.places(source, at.owner) if each.role in BINDING]
         around = [each for each in bindings if not each.scopes or each.scopes[0] in at.scopes]
-        files = [path for each in around for path in self._renamer.meant(source, each.lines)]
+        files = [path for each in around for path in self._renamer.find_import_targets(source, each.lines)]
         if len(around) == 1 and files == [self.target.source.path] and self._is_module(source, around[0]):
             return ""
         return f"looked up in {at.owner}"
 
-    def _is_module(self, source: Source, at: Occurrence) -> bool:
+    def _is_module(self, source: RenameSource, at: Occurrence) -> bool:
         """Whether a binding in an import of the target's file is that file itself, and not something out of it."""
         line = source.content.lines[at.line - 1]
         if source.family == "javascript":
@@ -593,7 +598,7 @@ class _Sorter:
             "utf-8", "replace"
         )
 
-    def _in_package(self, source: Source, at: Occurrence) -> str:
+    def _in_package(self, source: RenameSource, at: Occurrence) -> str:
         """A member of a Go package."""
         places = self._renamer.places(source, at.owner)
         if any(
@@ -606,7 +611,7 @@ class _Sorter:
             )
         return "" if self._imports_package(source, at.owner, places) else ELSE
 
-    def _imports_package(self, source: Source, owner: str, places: Iterable[Occurrence]) -> bool:
+    def _imports_package(self, source: RenameSource, owner: str, places: Iterable[Occurrence]) -> bool:
         """Whether a file imports the package of the target under this name."""
         own = self.target.source
         for target, line in self._renamer.packages(source, dirname(own.path)):
@@ -619,7 +624,7 @@ class _Sorter:
 
     # -- a target that is itself a member --
 
-    def _member_of_target(self, source: Source, at: Occurrence) -> str:
+    def _member_of_target(self, source: RenameSource, at: Occurrence) -> str:
         symbol, owner = self.target.symbol, self.target.owner
         same_file = source is self.target.source
         if at.role == "member" and at.of_itself and self._in_same_type(source, at):
@@ -637,7 +642,7 @@ class _Sorter:
             return "" if inside and self.target.is_only and not bound else WORTH_A_LOOK
         return WORTH_A_LOOK if at.role == "import" else ELSE
 
-    def _in_same_type(self, source: Source, at: Occurrence) -> bool:
+    def _in_same_type(self, source: RenameSource, at: Occurrence) -> bool:
         """Whether a place is inside the type that the target belongs to, and in none that is inside of it."""
         symbols = source.outline.symbols
         around = [number for number, each in enumerate(symbols) if each.start <= at.start < each.stop]
@@ -651,7 +656,7 @@ class _Sorter:
 # -- as edits --------------------------------------------------------------------------------------------------------
 
 
-def _edits(source: Source, sure: Iterable[Occurrence], new_name: str) -> list[Edit]:
+def _edits(source: RenameSource, sure: Iterable[Occurrence], new_name: str) -> list[Edit]:
     """An edit for every line that has certain places: the line is the target, so that nothing else can be meant.
 
     Where very many lines look alike, one edit from the first to the last of them is looked for sooner.
@@ -670,7 +675,7 @@ def _edits(source: Source, sure: Iterable[Occurrence], new_name: str) -> list[Ed
     return [Edit("\n".join(lines), "\n".join(new), line_range=LineSpan(first, last), fuzzy=Fuzzy(enabled=False))]
 
 
-def _edit(source: Source, line: int, found: Sequence[Occurrence], new_name: str) -> Edit:
+def _edit(source: RenameSource, line: int, found: Sequence[Occurrence], new_name: str) -> Edit:
     text = source.content.lines[line - 1]
     new = text
     for at in sorted(found, key=lambda at: -at.column):
@@ -681,6 +686,6 @@ def _edit(source: Source, line: int, found: Sequence[Occurrence], new_name: str)
     return Edit(text, new, line_range=LineSpan(line, line), fuzzy=Fuzzy(enabled=False))
 
 
-def _change(source: Source, edits: Sequence[Edit]) -> Change:
+def _change(source: RenameSource, edits: Sequence[Edit]) -> FileEdit:
     """The change of a file as it was when its places were found."""
-    return edited(source.path, partial(plan, edits=edits), expected_hash=sha256(source.raw).hexdigest())
+    return edit_file(source.path, partial(plan, edits=edits), expected_hash=sha256(source.raw).hexdigest())

@@ -15,11 +15,11 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from context_engine.edit import indent_check
-from context_engine.edit.align import aligned, pairings
+from context_engine.edit.align import align_lines, pairings
 from context_engine.edit.edit_errors import unsafe
-from context_engine.edit.file_content import Content
-from context_engine.edit.indent import mapped, unit_of
-from context_engine.edit.model import Patch, Spot
+from context_engine.edit.file_content import FileContent
+from context_engine.edit.indent import map_indents, unit_of
+from context_engine.edit.model import Patch, TextMatch
 from context_engine.edit.normalized_lines import BLANKS, indent_of, key_of
 
 WHOLE_INDENTATION = "Quote the target with its full indentation, and write that of every new line."
@@ -30,7 +30,7 @@ WHOLE_TARGET = "Copy the target from details.fileText, blank lines and all, and 
 # -- exactly there -------------------------------------------------------------------------------------------------
 
 
-def verbatim(content: Content, spot: Spot, old: str, new: str) -> Patch:
+def verbatim(content: FileContent, spot: TextMatch, old: str, new: str) -> Patch:
     """The replacement as it is written, with the line ends of the file.
 
     Raises: FuzzyUnsafe where a single line is quoted without the indentation that its new lines would need.
@@ -44,17 +44,17 @@ def verbatim(content: Content, spot: Spot, old: str, new: str) -> Patch:
                 content, line, line, f"the target lacks its indentation, and {why}", suggestion=WHOLE_INDENTATION
             )
     start, stop = content.offset(spot.start), content.offset(spot.stop)
-    return Patch(start, stop, _broken(content.text[start:stop], old, new, content.newline(start, stop)))
+    return Patch(start, stop, _break_lines(content.text[start:stop], old, new, content.newline(start, stop)))
 
 
-def _broken(text: str, old: str, new: str, newline: str) -> str:
+def _break_lines(text: str, old: str, new: str, newline: str) -> str:
     """`new` with line ends: those of the text it replaces; where they are mixed, a line that stays keeps its own."""
     pairs = text.count("\r\n")
     if pairs in (0, text.count("\n")):
         return new.replace("\n", newline)
     own = ["\r\n" if line.endswith("\r") else "\n" for line in text.split("\n")[:-1]]
     olds, news = old.split("\n"), new.split("\n")
-    kept = aligned(olds, news)[:-1]
+    kept = align_lines(olds, news)[:-1]
     ends = [newline if line is None or line == len(own) else own[line] for line in kept]
     return "".join([line + end for line, end in zip(news, [*ends, ""], strict=True)])
 
@@ -62,19 +62,19 @@ def _broken(text: str, old: str, new: str, newline: str) -> str:
 # -- nearly there --------------------------------------------------------------------------------------------------
 
 
-class Row(NamedTuple):
+class ResultLine(NamedTuple):
     """A line of the result and how it ends; None: as new lines do."""
 
     text: str
     ending: str | None = None
 
 
-def spliced(content: Content, spot: Spot, old: str, new: str) -> Patch:
+def splice(content: FileContent, spot: TextMatch, old: str, new: str) -> Patch:
     """What the edit changes, put into the lines that the file has instead of the target's.
 
     Raises: FuzzyUnsafe where that is not certain.
     """
-    splice = _trimmed(content, spot, old, new)
+    splice = _trim_edges(content, spot, old, new)
     first, last = splice.first, splice.last
     start, stop = content.offset(content.starts[first]), content.offset(content.starts[last] + len(content.lines[last]))
     if not splice.new:
@@ -84,7 +84,7 @@ def spliced(content: Content, spot: Spot, old: str, new: str) -> Patch:
     return Patch(start, stop, "".join([*broken, *(row.text for row in rows[-1:])]))
 
 
-def _trimmed(content: Content, spot: Spot, old: str, new: str) -> _Splice:
+def _trim_edges(content: FileContent, spot: TextMatch, old: str, new: str) -> _Splice:
     """Target and replacement by lines, without the blank ones at their edges that the file has not."""
     olds, news = _cut(content, spot, old, new)
     above, below = _leading(olds), _leading(olds[::-1])
@@ -104,7 +104,7 @@ def _trimmed(content: Content, spot: Spot, old: str, new: str) -> _Splice:
     )
 
 
-def _cut(content: Content, spot: Spot, old: str, new: str) -> tuple[list[str], list[str]]:
+def _cut(content: FileContent, spot: TextMatch, old: str, new: str) -> tuple[list[str], list[str]]:
     """Both by lines; a last line break is none of the lines, and must be there in both or in neither."""
     if not old.endswith("\n"):
         return old.split("\n"), new.split("\n")
@@ -114,7 +114,7 @@ def _cut(content: Content, spot: Spot, old: str, new: str) -> tuple[list[str], l
     return old[:-1].split("\n"), new[:-1].split("\n") if new else []
 
 
-def _blank_beside(content: Content, line: int, step: int) -> int:
+def _blank_beside(content: FileContent, line: int, step: int) -> int:
     """How many blank lines stand right above a line of the file (`step` -1), or below it (1)."""
     count = 0
     while 0 <= line + step * (count + 1) < len(content.lines) and not content.keys[line + step * (count + 1)]:
@@ -130,8 +130,8 @@ def _leading(lines: Sequence[str]) -> int:
 class _Splice:
     """A target and its replacement laid over lines `first` to `last` of the file, counted from 0."""
 
-    content: Content
-    spot: Spot
+    content: FileContent
+    spot: TextMatch
     old: list[str]
     new: list[str]
     first: int
@@ -154,24 +154,24 @@ class _Splice:
                 twins |= {above + step: line + step for step in range(1, below - above)}
         return twins
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[ResultLine]:
         """The lines of the result. Raises: FuzzyUnsafe."""
-        kept = aligned(self.old, self.new)
+        kept = align_lines(self.old, self.new)
         places = {old: number for number, old in enumerate(kept) if old is not None}
         self._check_differences(places)
         self._check_lookalikes()
         above, below = self._loose_blanks(places)
         indents = self._indents(kept)
-        rows: list[Row] = []
+        rows: list[ResultLine] = []
         for number, old in enumerate(kept):
             if old is None:
-                rows.append(Row(indents[number] + self.new[number].lstrip(BLANKS)))
+                rows.append(ResultLine(indents[number] + self.new[number].lstrip(BLANKS)))
             elif old in self.twins:
                 lines = [*above[old], self.twins[old], *below[old]]
-                rows += [Row(self.content.lines[line], self.content.break_of(line)) for line in lines]
+                rows += [ResultLine(self.content.lines[line], self.content.break_of(line)) for line in lines]
         return rows
 
-    def _refused(self, why: str) -> Exception:
+    def _refusal(self, why: str) -> Exception:
         return unsafe(self.content, self.first, self.last, why)
 
     def _check_differences(self, places: dict[int, int]) -> None:
@@ -181,7 +181,7 @@ class _Splice:
         for old, line in zip(self.solid, self.spot.twins, strict=True):
             if old not in places and key_of(self.old[old]) != self.content.keys[line]:
                 mine, its = self.old[old].strip(BLANKS), self.content.lines[line].strip(BLANKS)
-                raise self._refused(f"the edit replaces {mine!r}, but line {line + 1} is {its!r}")
+                raise self._refusal(f"the edit replaces {mine!r}, but line {line + 1} is {its!r}")
 
     def _check_lookalikes(self) -> None:
         """Lines that look alike in the target and differ in the file: it must be certain which of them stay."""
@@ -197,7 +197,7 @@ class _Splice:
         for number, lines in stays.items():
             if len(lines) > 1:
                 text = self.new[number].strip(BLANKS)
-                raise self._refused(f"it is not certain which of the lines {text!r} stays")
+                raise self._refusal(f"it is not certain which of the lines {text!r} stays")
 
     # -- blank lines that the file has and the target has not, or the other way round
 
@@ -211,14 +211,14 @@ class _Splice:
             between = range(line + 1, other)
             if upper in places and lower in places:
                 if not _is_untouched(places, upper, lower):
-                    raise self._refused("the edit adds or removes lines where the file's blank lines differ")
+                    raise self._refusal("the edit adds or removes lines where the file's blank lines differ")
                 below[upper] = between
             elif upper in places:
                 below[upper] = between
             elif lower in places:
                 above[lower] = between
             elif any(blank in places for blank in range(upper + 1, lower)):
-                raise self._refused("the edit replaces lines between which the file's blank lines differ")
+                raise self._refusal("the edit replaces lines between which the file's blank lines differ")
         return above, below
 
     # -- added lines
@@ -232,7 +232,7 @@ class _Splice:
         indents = {number: "" if moved else indent_of(self.new[number]) for number in added}
         if not solid:
             return indents
-        found = mapped(
+        found = map_indents(
             evidence,
             [indent_of(self.new[number]) for number in solid],
             nearby=self.content.nearby(self.content.starts[self.first]),
@@ -240,7 +240,7 @@ class _Splice:
             leads=solid[0] == _leading(self.new),
         )
         if found.doubt:
-            raise self._refused(f"it is not certain how the new lines are indented: {found.doubt}")
+            raise self._refusal(f"it is not certain how the new lines are indented: {found.doubt}")
         return indents | dict(zip(solid, found.indents, strict=True))
 
     def _evidence(self) -> Iterator[tuple[str, str]]:

@@ -15,13 +15,13 @@ from itertools import pairwise
 from typing import Literal, NoReturn
 
 from context_engine.edit import edit_errors
-from context_engine.edit.file_content import Content, content_of
-from context_engine.edit.layout import Doubt, laid_out, trimmed
+from context_engine.edit.file_content import FileContent, content_of
+from context_engine.edit.layout import Doubt, laid_out, trim
 from context_engine.edit.model import Edit, Fuzzy
 from context_engine.edit.normalized_lines import BLANKS, indent_of
 from context_engine.errors import CallError, MultipleMatches, SymbolNotFound
 from context_engine.index.symbol_graph import qualified_names
-from context_engine.languages import Grammars, Language, Languages, Outline, Symbol, above, outline, worn
+from context_engine.languages import Grammars, Language, Languages, Outline, Symbol, above, leading_part, outline
 from context_engine.languages.signatures import ATTRIBUTE
 from context_engine.text.spans import LineSpan
 
@@ -53,7 +53,7 @@ class SymbolEdit:
     line_range: LineSpan | None = None
 
 
-def resolved(
+def resolve_symbols(
     data: bytes, path: str, edits: Sequence[Edit | SymbolEdit], languages: Languages, grammars: Grammars
 ) -> list[Edit]:
     """The edits of a file of these bytes with every symbol looked up; those that quote what they change stay as they are.
@@ -67,7 +67,7 @@ def resolved(
     failed: list[tuple[int, CallError]] = []
     for number, edit in enumerate(edits):
         try:
-            found.append(_quoted(file, edit) if isinstance(edit, SymbolEdit) else edit)
+            found.append(_quote(file, edit) if isinstance(edit, SymbolEdit) else edit)
         except CallError as error:
             failed.append((number, error))
     if failed:
@@ -76,11 +76,11 @@ def resolved(
 
 
 @dataclass(frozen=True, slots=True)
-class _File:
+class _ParsedFile:
     """A file as its symbols are looked up: `data` are the bytes that the outline counts."""
 
     path: str
-    content: Content
+    content: FileContent
     data: bytes
     language: Language
     outline: Outline
@@ -95,19 +95,19 @@ class _File:
         return "\n".join(self.content.lines[first - 1 : last])
 
 
-def _file(content: Content, path: str, languages: Languages, grammars: Grammars) -> _File:
+def _file(content: FileContent, path: str, languages: Languages, grammars: Grammars) -> _ParsedFile:
     data = content.norm.encode("utf-8", "surrogateescape")
     language = languages.detect(path, data[:HEAD_BYTES])
     if language is None:
         raise SymbolNotFound(f"no symbols are known of files like {path}", suggestion=BY_TARGET, details={"path": path})
     found = outline(language, data, grammars)
-    return _File(path, content, data, language, found, qualified_names(found.symbols))
+    return _ParsedFile(path, content, data, language, found, qualified_names(found.symbols))
 
 
 # -- which definition ------------------------------------------------------------------------------------------------
 
 
-def _named(file: _File, edit: SymbolEdit) -> Symbol:
+def _find_symbol(file: _ParsedFile, edit: SymbolEdit) -> Symbol:
     """The definition that an edit names. Raises: SymbolNotFound, MultipleMatches."""
     name = edit.symbol.strip().replace("::", ".").replace("#", ".").removesuffix("()")
     symbols = file.outline.symbols
@@ -120,13 +120,13 @@ def _named(file: _File, edit: SymbolEdit) -> Symbol:
         found = [number for number in found if edit.line_range.first <= symbols[number].line <= edit.line_range.last]
     found = [number for number in found if symbols[number].parent not in found or symbols[number].kind != "constructor"]
     if not found:
-        raise _unknown(file, name)
+        raise _symbol_not_found(file, name)
     if len(found) > 1:
         raise _several(file, name, found)
     return symbols[found[0]]
 
 
-def _unknown(file: _File, name: str) -> SymbolNotFound:
+def _symbol_not_found(file: _ParsedFile, name: str) -> SymbolNotFound:
     last = name.rpartition(".")[2]
     close = get_close_matches(last, [symbol.name for symbol in file.outline.symbols], NAMES_MAX, 0.6)
     alike = [symbol.name in close or last.lower() in symbol.name.lower() for symbol in file.outline.symbols]
@@ -141,7 +141,7 @@ def _unknown(file: _File, name: str) -> SymbolNotFound:
     )
 
 
-def _several(file: _File, name: str, found: Sequence[int]) -> MultipleMatches:
+def _several(file: _ParsedFile, name: str, found: Sequence[int]) -> MultipleMatches:
     rows = [(file.qualified[number], file.outline.symbols[number]) for number in found]
     matches = [{"symbol": name, "line": each.first, "endLine": each.last, "kind": each.kind} for name, each in rows]
     own = {qualified for qualified, _ in rows}
@@ -156,13 +156,13 @@ def _several(file: _File, name: str, found: Sequence[int]) -> MultipleMatches:
 # -- as an edit that quotes it ---------------------------------------------------------------------------------------
 
 
-def _quoted(file: _File, edit: SymbolEdit) -> Edit:
-    symbol = _named(file, edit)
-    text = trimmed(edit.text)
+def _quote(file: _ParsedFile, edit: SymbolEdit) -> Edit:
+    symbol = _find_symbol(file, edit)
+    text = trim(edit.text)
     if not text:
         raise edit_errors.invalid("the text for the symbol is blank", TAKEN_AWAY)
     if edit.place == "replace":
-        first, last, new = _replaced(file, symbol, text)
+        first, last, new = _replacement_lines(file, symbol, text)
     elif edit.place == "before":
         _alone_before(file, symbol)
         first = last = file.above(symbol)
@@ -177,11 +177,11 @@ def _quoted(file: _File, edit: SymbolEdit) -> Edit:
     return Edit(target, new, line_range=LineSpan(first, last), fuzzy=Fuzzy(enabled=False))
 
 
-def _replaced(file: _File, symbol: Symbol, text: str) -> tuple[int, int, str]:
+def _replacement_lines(file: _ParsedFile, symbol: Symbol, text: str) -> tuple[int, int, str]:
     """The first and the last line that a text for a whole definition replaces, and the lines that it becomes."""
     before, after = _alone_before(file, symbol), _alone_after(file, symbol)
     comments = file.language.comments
-    has, brings = above(comments, file.content.lines, symbol.first), worn(comments, text.split("\n"))
+    has, brings = above(comments, file.content.lines, symbol.first), leading_part(comments, text.split("\n"))
     own_line = text.split("\n")[brings.first - 1].lstrip(BLANKS)
     if before and not own_line.startswith(before):
         _refuse(file, symbol, f"its line begins with {before!r} and the text does not")
@@ -199,7 +199,7 @@ def _replaced(file: _File, symbol: Symbol, text: str) -> tuple[int, int, str]:
     return has.first if takes_over else symbol.first, symbol.last, _laid_out(file, symbol, text) + after
 
 
-def _laid_out(file: _File, symbol: Symbol, text: str) -> str:
+def _laid_out(file: _ParsedFile, symbol: Symbol, text: str) -> str:
     """The text as deep as the definition. Raises: FuzzyUnsafe."""
     line = symbol.first - 1
     nearby = file.content.nearby(file.content.starts[line])
@@ -209,7 +209,7 @@ def _laid_out(file: _File, symbol: Symbol, text: str) -> str:
         _refuse(file, symbol, f"it is not certain how the text is indented: {doubt}")
 
 
-def _alone_before(file: _File, symbol: Symbol) -> str:
+def _alone_before(file: _ParsedFile, symbol: Symbol) -> str:
     """The words before a definition on its first line, such as `export`. Raises: FuzzyUnsafe when there is something else."""
     begins = file.data.rfind(b"\n", 0, symbol.start) + 1
     before = file.data[begins : symbol.start].decode("utf-8", "replace")
@@ -218,7 +218,7 @@ def _alone_before(file: _File, symbol: Symbol) -> str:
     return before.strip(BLANKS)
 
 
-def _alone_after(file: _File, symbol: Symbol) -> str:
+def _alone_after(file: _ParsedFile, symbol: Symbol) -> str:
     """What follows a definition on its last line: a separator, a comment. Raises: FuzzyUnsafe when there is something else."""
     if file.data[symbol.stop - 1 : symbol.stop] == b"\n":
         return ""
@@ -231,7 +231,7 @@ def _alone_after(file: _File, symbol: Symbol) -> str:
     return after
 
 
-def _refuse(file: _File, symbol: Symbol, why: str) -> NoReturn:
+def _refuse(file: _ParsedFile, symbol: Symbol, why: str) -> NoReturn:
     first = file.above(symbol)
     raise edit_errors.unsafe(
         file.content,
@@ -245,7 +245,7 @@ def _refuse(file: _File, symbol: Symbol, why: str) -> NoReturn:
 # -- blank lines -----------------------------------------------------------------------------------------------------
 
 
-def _gap(file: _File, symbol: Symbol, text: str, place: Place) -> str:
+def _gap(file: _ParsedFile, symbol: Symbol, text: str, place: Place) -> str:
     """The blank lines between a definition and a text beside it: as many as the file has between such neighbours."""
     is_long = "\n" in text or symbol.last > symbol.first
     pairs = [pair for pair in _neighbours(file, symbol.parent) if pair.is_long == is_long]
@@ -265,7 +265,7 @@ class _Pair:
     is_long: bool
 
 
-def _neighbours(file: _File, parent: int) -> Iterator[_Pair]:
+def _neighbours(file: _ParsedFile, parent: int) -> Iterator[_Pair]:
     """The definitions directly inside of another that nothing but blank lines parts."""
     inside = [symbol for symbol in file.outline.symbols if symbol.parent == parent]
     for one, other in pairwise(inside):
@@ -274,7 +274,7 @@ def _neighbours(file: _File, parent: int) -> Iterator[_Pair]:
             yield _Pair(one.first, other.first, len(between), one.last > one.first or other.last > other.first)
 
 
-def _blank_above(file: _File, symbol: Symbol) -> int:
+def _blank_above(file: _ParsedFile, symbol: Symbol) -> int:
     first = file.above(symbol) - 1
     count = 0
     while count < first and not file.content.lines[first - count - 1].strip(BLANKS):

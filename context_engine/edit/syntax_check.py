@@ -21,7 +21,7 @@ MESSAGE_CHARS_MAX = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class SyntaxReport:
     """The new syntax errors of a file in their order; `unchecked` says why nobody looked; `older` errors were there before."""
 
     errors: tuple[Problem, ...] = ()
@@ -34,10 +34,10 @@ class Report:
         return not self.errors
 
     @property
-    def said(self) -> str:
+    def summary(self) -> str:
         """One short line for whoever made the edit.
 
-        >>> Report((Problem(3, 7, "missing )"), Problem(9, 1, "syntax error"))).said
+        >>> SyntaxReport((Problem(3, 7, "missing )"), Problem(9, 1, "syntax error"))).summary
         'new syntax error at line 3: missing ) (1 more)'
         """
         if self.unchecked:
@@ -49,45 +49,47 @@ class Report:
         return f"new syntax error at line {first.line}: {first.message[:MESSAGE_CHARS_MAX]}{rest}"
 
 
-def broken(before: bytes | None, after: bytes, path: str, languages: Languages, grammars: Grammars) -> Report:
+def find_new_errors(
+    before: bytes | None, after: bytes, path: str, languages: Languages, grammars: Grammars
+) -> SyntaxReport:
     """The syntax errors that a file has `after` and had not `before`; None: there was no file. Never raises."""
     try:
         new = content_of(after).text.encode("utf-8", "surrogateescape")
         old = content_of(before or b"").text.encode("utf-8", "surrogateescape")
     except CallError as error:
-        return Report(unchecked=error.message)
+        return SyntaxReport(unchecked=error.message)
     language = languages.detect(path, new[:HEAD_BYTES])
     if language is None or language.grammar is None:
-        return Report(unchecked=f"there is no parser for {language.name if language else 'this file'}")
+        return SyntaxReport(unchecked=f"there is no parser for {language.name if language else 'this file'}")
     if max(len(new), len(old)) > BYTES_MAX:
-        return Report(unchecked=f"the file has more than {BYTES_MAX:,} bytes")
-    return _compared(old, new, language, grammars)
+        return SyntaxReport(unchecked=f"the file has more than {BYTES_MAX:,} bytes")
+    return _compare(old, new, language, grammars)
 
 
-def _compared(old: bytes, new: bytes, language: Language, grammars: Grammars) -> Report:
+def _compare(old: bytes, new: bytes, language: Language, grammars: Grammars) -> SyntaxReport:
     """Of the errors of the new bytes those that the old have not; a sound file needs no second look."""
     now = syntax_errors(language, new, grammars)
     if isinstance(now, str):
-        return Report(unchecked=now)
+        return SyntaxReport(unchecked=now)
     if not now:
-        return Report()
+        return SyntaxReport()
     then = syntax_errors(language, old, grammars)
     if isinstance(then, str):
-        return Report(unchecked=f"it could not be parsed before: {then}")
-    added = tuple(_added(_named(old, then), _named(new, now)))
-    return Report(added, older=len(now) - len(added))
+        return SyntaxReport(unchecked=f"it could not be parsed before: {then}")
+    added = tuple(_subtract(_with_lines(old, then), _with_lines(new, now)))
+    return SyntaxReport(added, older=len(now) - len(added))
 
 
 Named = tuple[str, Problem]
 
 
-def _named(data: bytes, errors: Iterable[Problem]) -> list[Named]:
+def _with_lines(data: bytes, errors: Iterable[Problem]) -> list[Named]:
     """Each error with the line it is on, by which it is known again: what a parser says of it depends on what follows."""
     lines = data.decode("utf-8", "replace").split("\n")
     return [(lines[error.line - 1].strip(), error) for error in errors]
 
 
-def _added(then: Iterable[Named], now: Iterable[Named]) -> Iterable[Problem]:
+def _subtract(then: Iterable[Named], now: Iterable[Named]) -> Iterable[Problem]:
     known = Counter(name for name, _ in then)
     for name, error in now:
         if known[name]:

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from context_engine.edit.file_content import BYTES_MAX
-from context_engine.edit.file_edit import Outcome, hash_of
+from context_engine.edit.file_edit import PlannedFile, hash_of
 from context_engine.edit.journal import Journal, Op
 from context_engine.errors import AccessDenied, ContextEngineError, InvalidPath, StaleFile, TooLarge, WriteFailed
 from context_engine.repo import file_writer
-from context_engine.repo.file_writer import Seen
+from context_engine.repo.file_writer import FileStamp
 from context_engine.repo.paths import Root
 from context_engine.text.delta import back, forth
 
@@ -25,11 +25,11 @@ Standing = Literal["before", "after", "torn", "foreign"]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class FileStep:
     """One file on its way. `leaves`: the folders that go with it when it is deleted, should nothing else be in them."""
 
-    seen: Seen
-    planned: Outcome
+    seen: FileStamp
+    planned: PlannedFile
     op: Op
     leaves: tuple[str, ...] = ()
 
@@ -44,7 +44,7 @@ class Transactions:
 
     # -- writing --
 
-    def write(self, steps: Sequence[Step], *, at: float, session: str, turns: int = 0) -> int:
+    def write(self, steps: Sequence[FileStep], *, at: float, session: str, turns: int = 0) -> int:
         """Write these files, all or none; the number of the entry in the journal.
 
         Raises: StaleFile when somebody else was quicker, WriteFailed, InvalidPath, DiskFull, StorageBusy, StorageCorrupt.
@@ -71,14 +71,14 @@ class Transactions:
             file_writer.remove_folders(self._root, step.leaves)
         return number
 
-    def _prepare(self, step: Step, holding: file_writer.Holding) -> None:
+    def _prepare(self, step: FileStep, holding: file_writer.Holding) -> None:
         """Everything that may fail, as far as it can be done without touching the file."""
         file_writer.make_folders(self._root, step.op.folders)
         holding.add(step.seen)
         if step.op.temp:
             file_writer.stage(step.seen, step.planned.data or b"", step.op.temp, flush=self._flush)
 
-    def _put(self, step: Step) -> None:
+    def _put(self, step: FileStep) -> None:
         if step.planned.data is None:
             file_writer.remove(step.seen)
         elif step.op.temp:
@@ -86,12 +86,14 @@ class Transactions:
         else:
             file_writer.write_over(step.seen, step.planned.data, flush=self._flush)
 
-    def _flush_folders(self, steps: Iterable[Step]) -> None:
+    def _flush_folders(self, steps: Iterable[FileStep]) -> None:
         if self._flush:
             made = file_writer.folders_above(self._root, [folder for step in steps for folder in step.op.folders])
             file_writer.flush_folders([step.seen for step in steps], made)
 
-    def _take_back(self, number: int, steps: Sequence[Step], touched: Collection[str], error: BaseException) -> None:
+    def _take_back(
+        self, number: int, steps: Sequence[FileStep], touched: Collection[str], error: BaseException
+    ) -> None:
         """Take back what we touched; what somebody else wrote stays, even if it is what we wanted to write."""
         try:
             entry = self._journal.entry(number)
@@ -127,7 +129,7 @@ class Transactions:
         foreign = [seen.path for seen, standing in found if standing == "foreign"]
         return f"it was taken back, but for {', '.join(foreign)}, changed since" if foreign else "it was taken back"
 
-    def _restore(self, ops: Iterable[Op], found: Iterable[tuple[Seen, Standing]]) -> None:
+    def _restore(self, ops: Iterable[Op], found: Iterable[tuple[FileStamp, Standing]]) -> None:
         """Give every file that is not as it was the content it had, and remove what was made for them."""
         for op, (seen, standing) in zip(ops, found, strict=True):
             if op.temp:
@@ -136,7 +138,7 @@ class Transactions:
                 self._put_back(op, seen, standing)
             file_writer.remove_folders(self._root, op.folders)
 
-    def _standing(self, op: Op, seen: Seen | None = None) -> tuple[Seen, Standing]:
+    def _standing(self, op: Op, seen: FileStamp | None = None) -> tuple[FileStamp, Standing]:
         """What has become of a file: of the one that was `seen`, wherever its folder is by now, else of what is there."""
         try:
             if seen is None:
@@ -152,7 +154,7 @@ class Transactions:
         is_torn = op.image is not None and file_writer.is_torn(seen.data, op.image, forth(op.delta, op.image))
         return seen, "torn" if is_torn else "foreign"
 
-    def _put_back(self, op: Op, seen: Seen, standing: Standing) -> None:
+    def _put_back(self, op: Op, seen: FileStamp, standing: Standing) -> None:
         """Give a file the content it had."""
         if not op.before:
             file_writer.remove(seen)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from context_engine.index.symbol_graph import SymbolDefinition, SymbolGraph, SymbolUse
 from context_engine.model import Edge
-from context_engine.repo.paths import listed
+from context_engine.repo.paths import path_of_listing
 
 EVIDENCE_CHARS_MAX = 160
 DEFINITIONS_FOLLOWED_MAX = 5
@@ -99,7 +99,9 @@ class GraphTraversal:
             for at in wave:
                 for source, target, line, other in self._steps(at, direction):
                     where = source if direction == "importers" else at
-                    self._edges.append(Edge(source, target, listed(where), line, self._line(where, line), depth))
+                    self._edges.append(
+                        Edge(source, target, path_of_listing(where), line, self._line(where, line), depth)
+                    )
                     if other and other not in seen:
                         seen.add(other)
                         following.append(other)
@@ -118,7 +120,9 @@ class GraphTraversal:
         ]
 
     def _add(self, use: SymbolUse, source: str, target: str, depth: int) -> None:
-        self._edges.append(Edge(source, target, listed(use.path), use.line, self._line(use.path, use.line), depth))
+        self._edges.append(
+            Edge(source, target, path_of_listing(use.path), use.line, self._line(use.path, use.line), depth)
+        )
 
     def _line(self, path: str, line: int) -> str:
         parsed = self._graph.parse(path)

@@ -12,7 +12,7 @@ from context_engine.index.encoder import StaticEncoder
 from context_engine.index.postings import SegmentBuilder
 from context_engine.languages import Grammars, Languages
 from context_engine.model import Skipped
-from context_engine.repo.file_reader import Loaded, load_for_index
+from context_engine.repo.file_reader import LoadedFile, load_for_index
 from context_engine.storage.confined_folder import ConfinedFolder
 
 
@@ -61,7 +61,7 @@ def run_job(
     for path in job.paths:
         on_file()
         loaded = load_for_index(root, path, bytes_max=job.bytes_max)
-        if not isinstance(loaded, Loaded):
+        if not isinstance(loaded, LoadedFile):
             _record_skipped(outcome, path, loaded, job.facts.get(path, (0, 0)))
         elif loaded.sha256 == job.known.get(path):
             outcome.touched.append((path, loaded.size, loaded.mtime_ns))

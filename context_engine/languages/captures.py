@@ -22,13 +22,13 @@ from context_engine.languages.syntax_trees import read_tree
 if TYPE_CHECKING:
     from tree_sitter import Node, Tree
 
-__all__ = ["Captured", "Captures", "Grammars", "Languages"]
+__all__ = ["Capture", "Captures", "Grammars", "Languages"]
 
 MATCHES_MAX = 20_000
 """A file with more of anything was written by a program."""
 
 
-class Captured(NamedTuple):
+class Capture(NamedTuple):
     """One captured node: its lines (1-based, both included), the column it starts in, its bytes' offsets and its text."""
 
     first: int
@@ -40,7 +40,7 @@ class Captured(NamedTuple):
     text: str
 
 
-Match = Mapping[str, Captured]
+Match = Mapping[str, Capture]
 """The captures of one match by name, without the `@`; of a repeated capture the first."""
 
 
@@ -53,37 +53,37 @@ class Captures:
         self._grammars = grammars
 
     @cached_property
-    def _parsed(self) -> tuple[bytes, Tree | str]:
+    def _parse_result(self) -> tuple[bytes, Tree | str]:
         return read_tree(self._language, self._given, self._grammars)
 
     @property
     def problem(self) -> str:
         """Why there is no tree; empty when there is one."""
-        tree = self._parsed[1]
+        tree = self._parse_result[1]
         return tree if isinstance(tree, str) else ""
 
     @property
     def is_broken(self) -> bool:
         """Whether its parser sees an error in it."""
-        tree = self._parsed[1]
+        tree = self._parse_result[1]
         return not isinstance(tree, str) and tree.root_node.has_error
 
     def of(self, query: str) -> list[Match]:
         """The matches of a query in the order of the file; none when the query does not fit the grammar."""
-        data, tree = self._parsed
+        data, tree = self._parse_result
         cursor = self._grammars.cursor(self._language.grammar or "", query)
         if cursor is None or isinstance(tree, str):
             return []
         found = []
         for _, nodes in cursor.matches(tree.root_node):
-            found.append({name: captured(data, each[0]) for name, each in nodes.items() if each})
+            found.append({name: capture_of(data, each[0]) for name, each in nodes.items() if each})
             if len(found) >= MATCHES_MAX:
                 break
         return sorted(found, key=lambda match: min((each.start, each.stop) for each in match.values()))
 
 
-def captured(data: bytes, node: Node) -> Captured:
+def capture_of(data: bytes, node: Node) -> Capture:
     """What a node holds."""
     line, column = position(data, node)
     text = data[node.start_byte : node.end_byte].decode("utf-8", "replace")
-    return Captured(line, node.end_point[0] + 1, column, node.start_byte, node.end_byte, node.type, text)
+    return Capture(line, node.end_point[0] + 1, column, node.start_byte, node.end_byte, node.type, text)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from context_engine.languages.language import Comments, Language, compiled
+from context_engine.languages.language import Comments, Language, compile_pattern
 from context_engine.languages.signatures import docstring_text, strip_marks
 
 HEAD_LINES = 60
@@ -46,7 +46,7 @@ def doc_head(language: Language, data: bytes) -> str:
     pattern = _leading(language.comments)
     if pattern is None:
         return ""
-    docstring = compiled(language.comments.docstring, "is") if language.comments.docstring else None
+    docstring = compile_pattern(language.comments.docstring, "is") if language.comments.docstring else None
     texts: list[str] = []
     position, length = 0, 0
     while length < HEAD_CHARS_MAX:

@@ -247,7 +247,7 @@ def _sources(imports: Imports, folder: str, paths: PathIndex) -> list[str]:
     return own if len(own) <= FOLDER_FILES_MAX else []
 
 
-def _dotted(imports: Imports, importer: str, target: str, paths: PathIndex, names: Sequence[str]) -> list[str]:
+def _resolve_dotted(imports: Imports, importer: str, target: str, paths: PathIndex, names: Sequence[str]) -> list[str]:
     """Java, Kotlin, Scala, PHP, Haskell, Lua ...: the path is a file's path, or that of something inside the file."""
     parts = [part for part in target.strip(imports.separator).split(imports.separator) if part]
     if parts and parts[-1] in ("*", "_"):
@@ -374,7 +374,7 @@ STYLES: dict[str, Callable[[Imports, str, str, PathIndex, Sequence[str]], list[s
     "python": _python,
     "relative": _relative,
     "folder": _folder,
-    "dotted": _dotted,
+    "dotted": _resolve_dotted,
     "include": _include,
     "namespace": _namespace,
     "rust": _rust,

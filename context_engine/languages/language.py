@@ -70,7 +70,7 @@ class Imports:
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class NameRules:
     """Where an identifier stands in a tree, as `parent.field` (or `parent` alone), and what it is there; see `names.py`.
 
     `reads` use what the name means, `binds` give it a meaning that holds for the whole scope, `members` are looked up in
@@ -116,7 +116,7 @@ class Language:
     claims: tuple[tuple[str, str], ...] = ()
     comments: Comments = field(default_factory=Comments)
     imports: Imports = field(default_factory=Imports)
-    names: Names = field(default_factory=Names)
+    names: NameRules = field(default_factory=NameRules)
     definitions: str = ""
     references: str = ""
     depth_max: int | None = None
@@ -252,7 +252,7 @@ def _claims(listed: Iterable[Language]) -> dict[str, tuple[tuple[re.Pattern[byte
     claims: dict[str, tuple[tuple[re.Pattern[bytes], Language], ...]] = {}
     for language in listed:
         for suffix, pattern in language.claims:
-            claims[suffix] = (*claims.get(suffix, ()), (compiled(pattern, of_bytes=True), language))
+            claims[suffix] = (*claims.get(suffix, ()), (compile_pattern(pattern, of_bytes=True), language))
     return claims
 
 
@@ -293,7 +293,7 @@ def _texts(folder: ConfinedFolder) -> Iterator[tuple[str, str]]:
 
 
 @lru_cache(maxsize=512)
-def compiled(pattern: str, flags: str = "", *, of_bytes: bool = False) -> re.Pattern[Any]:
+def compile_pattern(pattern: str, flags: str = "", *, of_bytes: bool = False) -> re.Pattern[Any]:
     """Compile a pattern of a language file: those of this package run in `re`, all others in RE2. Raises: ValueError.
 
     A repository may bring language files, and RE2 takes no longer than a text is long. `flags` are letters out of `ims`.
@@ -317,7 +317,7 @@ def _our_patterns() -> frozenset[str]:
 
 # -- from TOML ----------------------------------------------------------------------------------------------------
 
-NAME_PLACES = tuple(each.name for each in fields(Names))
+NAME_PLACES = tuple(each.name for each in fields(NameRules))
 
 SECTIONS: dict[str, dict[str, str]] = {
     "": {
@@ -421,10 +421,10 @@ class _Checker:
             shape = OPEN_SECTIONS.get(section) or SECTIONS[section].get(key)
             if shape is None:
                 raise _wrong(self.file, label, "is not a field of a language file")
-            checked[key] = self._shaped(shape, value, label)
+            checked[key] = self._check_shape(shape, value, label)
         return checked
 
-    def _shaped(self, shape: str, value: Any, label: str) -> Any:
+    def _check_shape(self, shape: str, value: Any, label: str) -> Any:
         if shape == "texts" and isinstance(value, list) and all(isinstance(item, str) for item in value):
             return tuple(value)
         if shape == "patterns" and isinstance(value, list) and all(isinstance(item, str) for item in value):
@@ -453,7 +453,7 @@ class _Checker:
             if self.is_ours:
                 re.compile(value)
             else:
-                compiled(value)
+                compile_pattern(value)
         except (re.error, ValueError) as error:
             raise _wrong(self.file, label, f"is not a regular expression that RE2 can run: {error}") from error
         return value

@@ -47,10 +47,10 @@ def above(comments: Comments, lines: Sequence[str], first: int) -> Above:
     return found
 
 
-def worn(comments: Comments, lines: Sequence[str]) -> Above:
+def leading_part(comments: Comments, lines: Sequence[str]) -> Above:
     """What a text of its own begins with; `first` is the line of the definition itself.
 
-    >>> worn(Comments(line=("#",)), ["# Adds.", "@cached", "def add():"])
+    >>> leading_part(Comments(line=("#",)), ["# Adds.", "@cached", "def add():"])
     Above(first=3, comments=True, attributes=True)
     """
     has_comments = has_attributes = False

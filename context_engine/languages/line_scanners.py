@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from context_engine.languages.outline_types import Found, Import
+from context_engine.languages.outline_types import FoundSymbol, Import
 
-Scan = Callable[[bytes], tuple[list[Found], list[Import]]]
+Scan = Callable[[bytes], tuple[list[FoundSymbol], list[Import]]]
 NAME_CHARS_MAX = 200
 LINE_BYTES_MAX = 2_000  # no heading or key is longer, and the patterns need time quadratic in a line's length
 
@@ -34,9 +34,9 @@ class Heading:
         self.line = line or number
 
 
-def _sections(headings: list[Heading], data: bytes, kind: str = "section") -> list[Found]:
+def _sections(headings: list[Heading], data: bytes, kind: str = "section") -> list[FoundSymbol]:
     """Each heading's section goes on to the next heading of its level or a higher one."""
-    found: list[Found] = []
+    found: list[FoundSymbol] = []
     end_line = data.count(b"\n") + (0 if data.endswith(b"\n") or not data else 1)
     open_: list[Heading] = []
 
@@ -44,7 +44,7 @@ def _sections(headings: list[Heading], data: bytes, kind: str = "section") -> li
         while open_ and open_[-1].level >= level:
             top = open_.pop()
             found.append(
-                Found(top.start, -start, top.start, top.name, kind, top.number, max(top.number, number), top.line)
+                FoundSymbol(top.start, -start, top.start, top.name, kind, top.number, max(top.number, number), top.line)
             )
 
     for heading in headings:
@@ -65,7 +65,7 @@ FILE = re.compile(rb".+\.\w+")
 LINK = re.compile(rb"\[[^\[\]\n]*\]\(<?([^)\s>#:]{1,1000}+)[^)\n]{0,500}+\)")
 
 
-def markdown(data: bytes) -> tuple[list[Found], list[Import]]:
+def scan_markdown(data: bytes) -> tuple[list[FoundSymbol], list[Import]]:
     """Sections by heading (ATX and setext), front matter and fences respected; links to files as imports."""
     front = FRONT_MATTER.match(data)
     skip = front.end() if front else 0
@@ -117,7 +117,7 @@ ADORNMENT = re.compile(rb"([!-/:-@\[-`{-~])\1*[ \t]*\r?$")
 RST_LINK = re.compile(rb"^\.\. (?:include|literalinclude|automodule|toctree)::[ \t]*(\S+)", re.MULTILINE)
 
 
-def rst(data: bytes) -> tuple[list[Found], list[Import]]:
+def rst(data: bytes) -> tuple[list[FoundSymbol], list[Import]]:
     """Sections by adorned title; a style's level is the order in which the styles first appear."""
     lines = list(_lines(data))
     styles: list[bytes] = []
@@ -152,7 +152,7 @@ ADOC_TITLE = re.compile(rb"(={1,6}|#{1,6})[ \t]+(\S.*)")
 ADOC_FENCE = re.compile(rb"(-{4,}|={4,}|\.{4,}|\+{4,}|/{4,}|`{3})[^\n]*$")
 
 
-def asciidoc(data: bytes) -> tuple[list[Found], list[Import]]:
+def asciidoc(data: bytes) -> tuple[list[FoundSymbol], list[Import]]:
     """Sections by `==` titles, delimited blocks respected; includes as imports."""
     headings: list[Heading] = []
     imports: list[Import] = []
@@ -177,7 +177,7 @@ YAML_OPENS_TEXT = re.compile(rb"(?:^|[:-])[ \t]+(?:[&!]\S+[ \t]+)*[|>][-+0-9]*[ 
 NO_SECOND_LEVEL = -1
 
 
-def yaml(data: bytes) -> tuple[list[Found], list[Import]]:
+def yaml(data: bytes) -> tuple[list[FoundSymbol], list[Import]]:
     """The mapping keys of the first two levels; block scalars and lists are passed over."""
     headings: list[Heading] = []
     text_indent, second = -1, 0
@@ -205,7 +205,7 @@ def yaml(data: bytes) -> tuple[list[Found], list[Import]]:
 FROM = re.compile(rb"\s*FROM\s+(?:--\S+\s+)*(\S+)(?:\s+AS\s+(\S+))?", re.IGNORECASE)
 
 
-def dockerfile(data: bytes) -> tuple[list[Found], list[Import]]:
+def dockerfile(data: bytes) -> tuple[list[FoundSymbol], list[Import]]:
     """Build stages, each up to the next FROM, named by AS or by their image; the images as imports."""
     headings: list[Heading] = []
     imports: list[Import] = []
@@ -218,7 +218,7 @@ def dockerfile(data: bytes) -> tuple[list[Found], list[Import]]:
 
 
 SCANNERS: dict[str, Scan] = {
-    "markdown": markdown,
+    "markdown": scan_markdown,
     "rst": rst,
     "asciidoc": asciidoc,
     "yaml": yaml,

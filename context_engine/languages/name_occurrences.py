@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 from tree_sitter import Node
 
 from context_engine.languages.grammars import Grammars
-from context_engine.languages.language import Language, Names
+from context_engine.languages.language import Language, NameRules
 from context_engine.languages.signatures import position
 from context_engine.languages.syntax_trees import read_tree
 
@@ -32,7 +32,7 @@ OBJECTS = ("object", "operand", "value", "path", "package", "module", "scope")
 _WORD = re.compile(r"[^\W\d][\w$]*")
 
 
-class Scope(NamedTuple):
+class NameScope(NamedTuple):
     """A part of a file in which a name may have a meaning of its own, in bytes."""
 
     start: int
@@ -53,7 +53,7 @@ class Occurrence(NamedTuple):
     column: int
     role: Role
     kind: str = ""
-    scopes: tuple[Scope, ...] = ()
+    scopes: tuple[NameScope, ...] = ()
     owner: str = ""
     of_itself: bool = False
     lines: tuple[int, int] = (0, 0)
@@ -89,7 +89,7 @@ def _goes_on(beside: bytes, at: int) -> bool:
     return bool(text) and (text[at] in "_$" or text[at].isalnum())
 
 
-def _occurrence(names: Names, data: bytes, root: Node, start: int, stop: int) -> Occurrence:
+def _occurrence(names: NameRules, data: bytes, root: Node, start: int, stop: int) -> Occurrence:
     node = root.descendant_for_byte_range(start, stop)
     line = data.count(b"\n", 0, start) + 1
     column = len(data[data.rfind(b"\n", 0, start) + 1 : start].decode("utf-8", "replace")) + 1
@@ -129,7 +129,7 @@ def _prose(node: Node | None) -> Role:
 # -- what an identifier is where it stands ---------------------------------------------------------------------------
 
 
-def _role(names: Names, node: Node) -> tuple[Role, Node]:
+def _role(names: NameRules, node: Node) -> tuple[Role, Node]:
     """The role of an identifier, and the node that stands for it in its scope."""
     parent, at = node.parent, node
     while parent is not None and parent.type in _set(names.through):
@@ -154,7 +154,7 @@ def _role(names: Names, node: Node) -> tuple[Role, Node]:
     return "unknown", at
 
 
-ROLES: tuple[tuple[Role, Callable[[Names], tuple[str, ...]]], ...] = (
+ROLES: tuple[tuple[Role, Callable[[NameRules], tuple[str, ...]]], ...] = (
     ("member", attrgetter("members")),
     ("label", attrgetter("labels")),
     ("read", attrgetter("reads")),
@@ -162,12 +162,12 @@ ROLES: tuple[tuple[Role, Callable[[Names], tuple[str, ...]]], ...] = (
 )
 
 
-def _names_scope(names: Names, parent: Node, field: str) -> bool:
+def _names_scope(names: NameRules, parent: Node, field: str) -> bool:
     """Whether a name is that of a scope, and so bound around it."""
     return field == f"{parent.type}.name" and parent.type in _set(names.scopes)
 
 
-def _around(names: Names, node: Node) -> str:
+def _around(names: NameRules, node: Node) -> str:
     """What the innermost scope around a node is."""
     outer = node.parent
     while outer is not None and outer.type not in _set(names.scopes):
@@ -175,7 +175,7 @@ def _around(names: Names, node: Node) -> str:
     return outer.type if outer is not None else ""
 
 
-def _is_taken(names: Names, node: Node, parent: Node, field: str) -> bool:
+def _is_taken(names: NameRules, node: Node, parent: Node, field: str) -> bool:
     """Whether an import takes this name: of a path `a.b.c` it takes the last one."""
     path = parent
     while path.parent is not None and path.parent.type.startswith("scoped_"):
@@ -200,7 +200,7 @@ def _field(parent: Node, node: Node) -> str:
     return parent.type
 
 
-def _in_macro(names: Names, node: Node) -> Role:
+def _in_macro(names: NameRules, node: Node) -> Role:
     """What a name is that is handed to a macro: an expression, if it is known that the macro takes one."""
     before, after, outer = node.prev_sibling, node.next_sibling, node.parent
     if (before is not None and before.type in (".", "::")) or (
@@ -214,7 +214,7 @@ def _in_macro(names: Names, node: Node) -> Role:
     return "read" if named in names.macros else "macro"
 
 
-def _scopes(names: Names, node: Node, role: Role) -> Iterator[Scope]:
+def _scopes(names: NameRules, node: Node, role: Role) -> Iterator[NameScope]:
     """The scopes whose meaning of a name holds where it stands, the innermost first."""
     outer, inner, left_body = node.parent, node, False
     while outer is not None:
@@ -223,7 +223,7 @@ def _scopes(names: Names, node: Node, role: Role) -> Iterator[Scope]:
             in_body = body is not None and body.start_byte <= inner.start_byte < body.end_byte
             is_head = outer.type in _set(names.headed) and not in_body and role not in ("binding", "unknown")
             if not is_head and not (left_body and outer.type in _set(names.types)):
-                yield Scope(outer.start_byte, outer.end_byte)
+                yield NameScope(outer.start_byte, outer.end_byte)
             left_body = left_body or in_body
         outer, inner = outer.parent, outer
 

@@ -23,7 +23,7 @@ from context_engine.languages import signatures as detailed
 from context_engine.languages.grammars import Grammars
 from context_engine.languages.language import Language
 from context_engine.languages.line_scanners import SCANNERS
-from context_engine.languages.outline_types import Found, Import, Problem, Reference, Symbol, joined, nested
+from context_engine.languages.outline_types import FoundSymbol, Import, Problem, Reference, Symbol, join_clauses, nest
 from context_engine.languages.query_matches import read_matches
 from context_engine.languages.syntax_trees import read_tree
 
@@ -41,7 +41,7 @@ class Outline:
 def outline(language: Language, data: bytes, grammars: Grammars, *, details: bool = False) -> Outline:
     """The outline of one file. `data` may be anything: not UTF-8, cut in half, nested a hundred thousand deep."""
     if language.scanner is not None:
-        return _scanned(language, data, grammars, details)
+        return _scan(language, data, grammars, details)
     if language.grammar is None:
         return Outline()
     cursor = grammars.cursor(language.grammar, language.definitions)
@@ -53,7 +53,7 @@ def outline(language: Language, data: bytes, grammars: Grammars, *, details: boo
     if language.depth_max is not None:
         cursor.set_max_start_depth(language.depth_max)
     found, imports, nodes = read_matches(language, data, cursor.matches(tree.root_node))
-    symbols = nested(joined(found) if language.joins_clauses else found)
+    symbols = nest(join_clauses(found) if language.joins_clauses else found)
     if not details:
         return Outline(tuple(symbols), tuple(imports))
     return _with_details(language, data, grammars, tree, symbols, imports, nodes)
@@ -62,14 +62,14 @@ def outline(language: Language, data: bytes, grammars: Grammars, *, details: boo
 # -- the two ways that are not one query --------------------------------------------------------------------------
 
 
-def _scanned(language: Language, data: bytes, grammars: Grammars, details: bool) -> Outline:
-    scan: Callable[[bytes], tuple[list[Found], list[Import]]] | None = SCANNERS.get(language.scanner or "")
+def _scan(language: Language, data: bytes, grammars: Grammars, details: bool) -> Outline:
+    scan: Callable[[bytes], tuple[list[FoundSymbol], list[Import]]] | None = SCANNERS.get(language.scanner or "")
     if scan is None:
         return Outline(problems=(Problem(1, 1, f"no scanner named {language.scanner}"),))
     found, imports = scan(data)
-    symbols = nested(found)
+    symbols = nest(found)
     if details:
-        symbols = detailed.described(language, data, symbols, {})
+        symbols = detailed.add_details(language, data, symbols, {})
     return Outline(tuple(symbols), tuple(imports))
 
 
@@ -85,4 +85,4 @@ def _with_details(
     plain = Outline(tuple(symbols), tuple(imports), problems=detailed.problems(data, grammars, language, tree))
     cursor = grammars.cursor(language.grammar or "", language.references) if language.references else None
     references = detailed.references(data, symbols, cursor.matches(tree.root_node)) if cursor else ()
-    return replace(plain, symbols=tuple(detailed.described(language, data, symbols, nodes)), references=references)
+    return replace(plain, symbols=tuple(detailed.add_details(language, data, symbols, nodes)), references=references)

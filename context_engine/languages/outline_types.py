@@ -69,7 +69,7 @@ class Problem(NamedTuple):
     message: str
 
 
-class Found(NamedTuple):
+class FoundSymbol(NamedTuple):
     """A definition before nesting. Sorting these puts every parent in front of its children.
 
     `at` is where the name stands: it orders several names of one declaration (`const a, b = 1, 2`).
@@ -86,11 +86,11 @@ class Found(NamedTuple):
     owner: str = ""
 
 
-def nested(found: list[Found]) -> list[Symbol]:
+def nest(found: list[FoundSymbol]) -> list[Symbol]:
     """The symbols in file order, each with its parent.
 
-    >>> found = [Found(9, -20, 13, "run", "function", 2, 3, 2), Found(0, -30, 6, "Task", "class", 1, 4, 1)]
-    >>> [(symbol.name, symbol.kind, symbol.parent) for symbol in nested(found)]
+    >>> found = [FoundSymbol(9, -20, 13, "run", "function", 2, 3, 2), FoundSymbol(0, -30, 6, "Task", "class", 1, 4, 1)]
+    >>> [(symbol.name, symbol.kind, symbol.parent) for symbol in nest(found)]
     [('Task', 'class', -1), ('run', 'method', 0)]
     """
     found.sort()
@@ -113,14 +113,14 @@ def nested(found: list[Found]) -> list[Symbol]:
     return symbols
 
 
-def joined(found: list[Found]) -> list[Found]:
+def join_clauses(found: list[FoundSymbol]) -> list[FoundSymbol]:
     """Clauses that follow each other as one definition: a Haskell signature and its equations, Elixir's `def`s.
 
-    >>> one = Found(0, -9, 0, "add", "function", 1, 1, 1)
-    >>> [(each.first, each.last) for each in joined([one, Found(10, -19, 10, "add", "function", 2, 2, 2)])]
+    >>> one = FoundSymbol(0, -9, 0, "add", "function", 1, 1, 1)
+    >>> [(each.first, each.last) for each in join_clauses([one, FoundSymbol(10, -19, 10, "add", "function", 2, 2, 2)])]
     [(1, 2)]
     """
-    kept: list[Found] = []
+    kept: list[FoundSymbol] = []
     for each in sorted(found):
         before = kept[-1] if kept else None
         if before and (before.name, before.kind) == (each.name, each.kind) and each.start >= -before.minus_stop:

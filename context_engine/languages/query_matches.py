@@ -14,8 +14,8 @@ from typing import NamedTuple, TypeAlias
 
 from tree_sitter import Node
 
-from context_engine.languages.language import Language, compiled
-from context_engine.languages.outline_types import EXTENDS, SYMBOL_KINDS, Found, Import
+from context_engine.languages.language import Language, compile_pattern
+from context_engine.languages.outline_types import EXTENDS, SYMBOL_KINDS, FoundSymbol, Import
 
 KINDS = frozenset({*SYMBOL_KINDS, EXTENDS})
 VALUES = frozenset({"variable", "field", "property"})
@@ -45,7 +45,7 @@ class Match(NamedTuple):
 
 def read_matches(
     language: Language, data: bytes, matches: list[tuple[int, Captured]]
-) -> tuple[list[Found], list[Import], Nodes]:
+) -> tuple[list[FoundSymbol], list[Import], Nodes]:
     """The definitions, the imports, and the definitions' nodes by (start, stop)."""
     best: dict[int, Match] = {}
     imports: list[Import] = []
@@ -69,7 +69,7 @@ def read_matches(
             if match.kind == "import":
                 _add_imports(imports, data, {"import": names})
             best[start] = match
-    found_, nodes = _found(language, data, best)
+    found_, nodes = _find_symbols(language, data, best)
     return found_, imports, nodes
 
 
@@ -92,8 +92,8 @@ def keyword_kinds(language: Language) -> dict[str, str]:
     return dict(language.keywords)
 
 
-def _found(language: Language, data: bytes, best: dict[int, Match]) -> tuple[list[Found], Nodes]:
-    found: list[Found] = []
+def _find_symbols(language: Language, data: bytes, best: dict[int, Match]) -> tuple[list[FoundSymbol], Nodes]:
+    found: list[FoundSymbol] = []
     nodes: Nodes = {}
     make = tuple.__new__
     declarator = _declarator(language)
@@ -104,7 +104,7 @@ def _found(language: Language, data: bytes, best: dict[int, Match]) -> tuple[lis
         if kind == EXTENDS:
             text = bare(text)
         elif declarator is not None and kind in DECLARED:
-            text, kind, owner = _declared(declarator, text, kind, owner)
+            text, kind, owner = _read_declarator(declarator, text, kind, owner)
         if kind in VALUES:
             if language.upper_is_constant and len(text) > 1 and text.isupper():
                 kind = "constant"
@@ -115,7 +115,7 @@ def _found(language: Language, data: bytes, best: dict[int, Match]) -> tuple[lis
         # A node that ends with its newline ends on the line before.
         last = last + 1 if column or last == row else last
         line = name.start_point[0] + 1
-        found.append(make(Found, (start, -stop, name.start_byte, text, kind, row + 1, last, line, owner)))
+        found.append(make(FoundSymbol, (start, -stop, name.start_byte, text, kind, row + 1, last, line, owner)))
         nodes[start, stop] = node
     return found, nodes
 
@@ -131,10 +131,10 @@ def _name(data: bytes, node: Node, chars_max: int = NAME_CHARS_MAX) -> str:
 
 @lru_cache(maxsize=256)
 def _declarator(language: Language) -> re.Pattern[str] | None:
-    return compiled(language.declarator) if language.declarator else None
+    return compile_pattern(language.declarator) if language.declarator else None
 
 
-def _declared(declarator: re.Pattern[str], text: str, kind: str, owner: str) -> tuple[str, str, str]:
+def _read_declarator(declarator: re.Pattern[str], text: str, kind: str, owner: str) -> tuple[str, str, str]:
     """Name, kind and owner out of a whole declarator, as C writes them: `*zoo::Cat::purr(int)`."""
     match = declarator.match(text)
     if match is None:
@@ -170,15 +170,15 @@ def _add_imports(imports: list[Import], data: bytes, captured: Captured) -> None
             names = tuple(name for name in WORDS.findall(tail) if name != "import")
             imports.append(Import(target, line, names))
         elif "{" in target:
-            imports.extend(Import(each, line) for each in unfolded(target))
+            imports.extend(Import(each, line) for each in expand_braces(target))
         else:
             imports.append(Import(target.partition(" as ")[0], line))
 
 
-def unfolded(target: str) -> list[str]:
+def expand_braces(target: str) -> list[str]:
     """The single paths of an import that lists several in braces.
 
-    >>> unfolded("std::{fs, io::{self, Read as R}}")
+    >>> expand_braces("std::{fs, io::{self, Read as R}}")
     ['std::fs', 'std::io', 'std::io::Read']
     """
     paths: list[str] = []

@@ -13,7 +13,7 @@ from textwrap import dedent
 from tree_sitter import Node, Tree
 
 from context_engine.languages.grammars import Grammars
-from context_engine.languages.language import Comments, Language, compiled
+from context_engine.languages.language import Comments, Language, compile_pattern
 from context_engine.languages.outline_types import Problem, Reference, Symbol
 
 SIGNATURE_CHARS_MAX = 300
@@ -27,7 +27,7 @@ BEFORE = re.compile(r"[^;{}()=,]*(?:(?<=\s)|(?<!.))")
 BODY_MARK = re.compile(r" ?(?:=>|->|[{:=,]|\bdo|\bwhere|\bis|\bbegin)$")
 
 
-def described(
+def add_details(
     language: Language, data: bytes, symbols: list[Symbol], nodes: dict[tuple[int, int], Node]
 ) -> list[Symbol]:
     """The same symbols with signature and doc. `nodes` are theirs by (start, stop); scanned files have none."""
@@ -105,7 +105,7 @@ def _docstring(comments: Comments, data: bytes, symbol: Symbol, body: int | None
 
 def docstring_text(comments: Comments, text: str) -> str:
     """The doc text that `text` begins with, without its quotes and indentation; empty when there is none."""
-    match = compiled(comments.docstring, "s").match(text)
+    match = compile_pattern(comments.docstring, "s").match(text)
     if match is None:
         return ""
     first, _, rest = match[match.lastindex or 0].strip().partition("\n")

@@ -10,7 +10,7 @@ import re
 from tree_sitter import Tree
 
 from context_engine.languages.grammars import Grammars
-from context_engine.languages.language import Language, compiled
+from context_engine.languages.language import Language, compile_pattern
 
 LINE_BYTES_MAX = 20_000
 """Longer lines of code are minified or generated: their symbols say little, and several grammars need time quadratic
@@ -28,7 +28,7 @@ def read_tree(language: Language, data: bytes, grammars: Grammars) -> tuple[byte
     if language.only_inside:
         data = _only_inside(language.only_inside, data)
     for pattern in language.blanks:
-        data = compiled(pattern, of_bytes=True).sub(_blanked, data)
+        data = compile_pattern(pattern, of_bytes=True).sub(_blank, data)
     if language.content == "code" and len(data) > LINE_BYTES_MAX and _longest_line(data) > LINE_BYTES_MAX:
         return data, f"a line of more than {LINE_BYTES_MAX:,} bytes: not parsed"
     tree = grammars.parse(language.grammar, data)
@@ -52,7 +52,7 @@ def _too_broken(tree: Tree) -> bool:
     return False
 
 
-def _blanked(match: re.Match[bytes]) -> bytes:
+def _blank(match: re.Match[bytes]) -> bytes:
     """What a pattern found, with its first group blank."""
     found, (start, stop) = match[0], match.span(1)
     start, stop = start - match.start(), stop - match.start()
@@ -67,7 +67,7 @@ def _only_inside(pairs: tuple[tuple[str, str], ...], data: bytes) -> bytes:
     """
     pieces, end = [], 0
     for opening, closing in pairs:
-        opens, closes = (compiled(pattern, "is", of_bytes=True) for pattern in (opening, closing))
+        opens, closes = (compile_pattern(pattern, "is", of_bytes=True) for pattern in (opening, closing))
         at = 0
         while at <= len(data) and (begin := opens.search(data, at)):
             close = closes.search(data, begin.end())

@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from context_engine.edit.align import by_lines
-from context_engine.edit.apply import Receipt
-from context_engine.edit.diff_preview import unified
+from context_engine.edit.apply import EditResult
+from context_engine.edit.diff_preview import format_diff
 from context_engine.edit.edit_service import EditService
 from context_engine.edit.file_content import content_of
-from context_engine.edit.file_edit import Change
+from context_engine.edit.file_edit import FileEdit
 from context_engine.edit.model import Patch
 from context_engine.errors import CallError, ContextEngineError, InvalidArgument
 from context_engine.plans.model import Plan, PlanStep, step_numbers
@@ -33,7 +33,7 @@ from context_engine.plans.plan_events import Execution
 from context_engine.plans.step_tracking import CompletionReport, StepCaller, StepTracker
 from context_engine.repo import ruff_program
 from context_engine.repo.executables import find_program
-from context_engine.repo.subprocess_runner import bare, run, spared, tail
+from context_engine.repo.subprocess_runner import bare, run, tail, without_secrets
 from context_engine.secrets.masked_text import RedactedDocument, redact_file
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ class ChangeVerifier:
             words = shlex.split(command)  # as a shell would part them; nothing in them is expanded
         except ValueError as error:
             return VerificationCheck("tests", command, None, f"it cannot be read: {error}")
-        environment = spared(os.environ)
+        environment = without_secrets(os.environ)
         ran = run(words, self._root, limit_s=COMMAND_S, environment=environment, merged=True, cancel=cancel)
         ended = f"it {ran.problem}" if ran.problem else f"it ended with {ran.exit}"
         said = tail(RedactedDocument.of(ran.out).text, TAIL_CHARS_MAX).strip()
@@ -249,7 +249,7 @@ class ExecutionResult:
     warnings: tuple[str, ...] = ()
 
 
-def prepare_change(change: FileChange, edits: EditService) -> tuple[Change, ...]:
+def prepare_change(change: FileChange, edits: EditService) -> tuple[FileEdit, ...]:
     """The change as the editing engine wants it. Raises: InvalidArgument, and for a rename what reading the file raises."""
     _check(change)
     expected = change.base_sha
@@ -265,7 +265,7 @@ def prepare_change(change: FileChange, edits: EditService) -> tuple[Change, ...]
     return (inner,) if inner else ()
 
 
-def _content(change: FileChange, edits: EditService) -> Change | None:
+def _content(change: FileChange, edits: EditService) -> FileEdit | None:
     """What becomes of the text of a file that is there."""
     if change.content is not None:
         return replace(edits.change_whole(change.path, change.content, expected_hash=change.base_sha), creates=False)
@@ -360,7 +360,7 @@ class PlanExecutor:
         )
         return self._complete(plan, made, session)
 
-    def _plan_edits(self, changes: Sequence[FileChange]) -> list[Change]:
+    def _plan_edits(self, changes: Sequence[FileChange]) -> list[FileEdit]:
         return [planned for change in changes for planned in prepare_change(change, self._edits)]
 
     def _start(self, plan: Plan, execution: Execution, step: PlanStep, session: str) -> bool:
@@ -390,7 +390,7 @@ class PlanExecutor:
         return replace(made, completed=True)
 
 
-def _check_declared(step: PlanStep, receipt: Receipt, *, strict: bool) -> tuple[str, ...]:
+def _check_declared(step: PlanStep, receipt: EditResult, *, strict: bool) -> tuple[str, ...]:
     """What is to be said of files that the step does not name. Raises: InvalidArgument when that is not allowed."""
     strange = [str(each.path) for each in receipt.files if each.path not in step.files]
     if strange and strict:
@@ -402,11 +402,11 @@ def _check_declared(step: PlanStep, receipt: Receipt, *, strict: bool) -> tuple[
     return tuple(f"the step does not name {path}" for path in strange)
 
 
-def _remaining(step: PlanStep, receipt: Receipt) -> tuple[str, ...]:
+def _remaining(step: PlanStep, receipt: EditResult) -> tuple[str, ...]:
     return tuple(sorted(step.files - {str(each.path) for each in receipt.files}))
 
 
-def _applied_changes(receipt: Receipt) -> tuple[AppliedChange, ...]:
+def _applied_changes(receipt: EditResult) -> tuple[AppliedChange, ...]:
     return tuple(
         _applied_change(str(file.path), file.before, file.after, file.old_data, file.new_data) for file in receipt.files
     )
@@ -428,7 +428,7 @@ def masked_diff(path: str, old: bytes, new: bytes) -> str:
     except CallError:
         return f"--- a/{path}\n+++ b/{path}\n(no text)"
     content = content_of(redact_file(before.norm, path).encode("utf-8", "replace"))
-    return unified(path, content, [Patch(0, len(content.text), redact_file(after.norm, path))], ALL_LINES)
+    return format_diff(path, content, [Patch(0, len(content.text), redact_file(after.norm, path))], ALL_LINES)
 
 
 def ready_numbers(plan: Plan, execution: Execution) -> tuple[int, ...]:

@@ -37,7 +37,7 @@ class Clones:
 
         Raises: StorageBusy while another process works on it, and whatever `fill` raises; then nothing stays.
         """
-        with self.held(place):
+        with self.lock(place):
             part = place.with_name(f"{place.name}.part")
             _delete(part)  # what a death has left
             try:
@@ -47,7 +47,7 @@ class Clones:
                 _delete(part)
 
     @contextmanager
-    def held(self, place: Path) -> Generator[None]:
+    def lock(self, place: Path) -> Generator[None]:
         """Be the only one who works on a clone. Raises: StorageBusy."""
         from filelock import FileLock, Timeout
 
@@ -67,7 +67,7 @@ class Clones:
     def drop(self, place: Path) -> None:
         """Delete a clone; a folder elsewhere is never touched. Raises: StorageBusy."""
         if place.parent == self.folder:
-            with self.held(place):
+            with self.lock(place):
                 _delete(place)
 
 

@@ -56,22 +56,22 @@ def is_address(text: str) -> bool:
     return bool(_SCHEME.match(text) or _OF_SSH.fullmatch(text) or re.match(r"\w{2,}::", text))
 
 
-def checked(address: str) -> str:
+def check_address(address: str) -> str:
     """An address that may be fetched from. Raises: InvalidArgument for another scheme, or a password in it."""
     parts = urlsplit(address) if _SCHEME.match(address) else None
     if address.startswith("-") or any(ord(char) < 32 or char == " " for char in address):
-        raise _refused(address, "it is no address")
+        raise _refusal(address, "it is no address")
     if parts is None and not _OF_SSH.fullmatch(address):
-        raise _refused(address, "it is no address")
+        raise _refusal(address, "it is no address")
     if parts and parts.scheme.lower() not in SCHEMES:
-        raise _refused(address, f"{parts.scheme} is not one of {', '.join(SCHEMES)}")
+        raise _refusal(address, f"{parts.scheme} is not one of {', '.join(SCHEMES)}")
     if parts and (parts.password or (parts.username and parts.scheme.lower() == "https")):
         raise InvalidArgument(
             "the address holds a name or password, which would be written down",
             suggestion="leave it out and let git's own credential helper know it, or use ssh",
         )
     if parts and (parts.hostname or "").startswith("-"):
-        raise _refused(address, "its host begins with a dash")
+        raise _refusal(address, "its host begins with a dash")
     return address
 
 
@@ -91,7 +91,7 @@ def clone(
     wanted = ["--branch", _branch(branch)] if branch else []
     kept = ["--depth", str(_depth(depth))] if depth else []
     fixed = ("--progress", "--single-branch", "--no-tags", "--no-recurse-submodules", "--template=")
-    _run(["clone", *fixed, *wanted, *kept, "--", checked(address), str(target)], target.parent, tell, cancel)
+    _run(["clone", *fixed, *wanted, *kept, "--", check_address(address), str(target)], target.parent, tell, cancel)
 
 
 def update(
@@ -108,7 +108,7 @@ def update(
     kept = ["--depth", str(_depth(depth))] if depth else []
     fixed = ("--progress", "--force", "--no-tags", "--no-recurse-submodules")
     wanted = f"refs/heads/{_branch(branch)}" if branch else "HEAD"
-    _run(["fetch", *fixed, *kept, "--", checked(address), wanted], folder, tell, cancel)
+    _run(["fetch", *fixed, *kept, "--", check_address(address), wanted], folder, tell, cancel)
     _run(["reset", "--hard", "--quiet", "FETCH_HEAD"], folder, tell, cancel)
     return before, commit_of(folder)
 
@@ -121,8 +121,8 @@ def commit_of(folder: Path) -> str:
 
 def _run(args: Sequence[str], folder: Path, tell: Callable[[Progress], None], cancel: threading.Event | None) -> None:
     """One git command that may reach another machine; what it says of its progress is told."""
-    process = _started(args, folder)
-    heard = _Heard(process, tell, cancel or threading.Event())
+    process = _start(args, folder)
+    heard = _GitOutput(process, tell, cancel or threading.Event())
     listening = threading.Thread(target=heard.listen, name="git-progress", daemon=True)
     listening.start()
     try:
@@ -135,7 +135,7 @@ def _run(args: Sequence[str], folder: Path, tell: Callable[[Progress], None], ca
     heard.check(args[0])
 
 
-def _started(args: Sequence[str], folder: Path) -> subprocess.Popen[bytes]:
+def _start(args: Sequence[str], folder: Path) -> subprocess.Popen[bytes]:
     git = Git(folder)
     where = git.apart(args) if args[0] == "clone" else git.here(args)
     return git.start(
@@ -148,7 +148,7 @@ def _started(args: Sequence[str], folder: Path) -> subprocess.Popen[bytes]:
     )
 
 
-class _Heard:
+class _GitOutput:
     """What a git command says while it runs: how far it is, and at its end what went wrong."""
 
     def __init__(
@@ -219,7 +219,7 @@ def _depth(depth: int) -> int:
     return depth
 
 
-def _refused(address: str, why: str) -> InvalidArgument:
+def _refusal(address: str, why: str) -> InvalidArgument:
     return InvalidArgument(
         f"{address[:200]!r} cannot be fetched: {why}",
         suggestion="give https://..., ssh://..., user@host:path or file:///path",

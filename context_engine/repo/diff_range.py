@@ -18,7 +18,7 @@ NAMES_MAX = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class DiffRange:
     """Two versions. `commit` is empty where the new one is the stage or the work tree; `nothing` says why there is no change."""
 
     args: tuple[str, ...]
@@ -34,29 +34,29 @@ class Scope:
         return "--cached" in self.args
 
 
-def scope_of(git: Git, target: str, base: str = "") -> Scope:
+def scope_of(git: Git, target: str, base: str = "") -> DiffRange:
     """What a target means.
 
     Raises: RefNotFound, InvalidArgument, PreconditionFailed (no branch to compare with, a shallow clone), AccessFailed.
     """
     match target:
         case "staged":
-            return _uncommitted(git, base, ("--cached",), "nothing is staged")
+            return _uncommitted_range(git, base, ("--cached",), "nothing is staged")
         case "head":
-            return _uncommitted(git, base, (), "nothing differs from the last commit")
+            return _uncommitted_range(git, base, (), "nothing differs from the last commit")
         case "unstaged" if base:
-            return _uncommitted(git, base, (), f"nothing differs from {base}")
+            return _uncommitted_range(git, base, (), f"nothing differs from {base}")
         case "unstaged":
-            return Scope(("--ours",), "nothing is changed that is not staged", base="index")
+            return DiffRange(("--ours",), "nothing is changed that is not staged", base="index")
     if "..." in target:
         old, _, new = target.partition("...")
-        return _branched(git, old or "HEAD", new or "HEAD")
+        return _branch_range(git, old or "HEAD", new or "HEAD")
     if ".." in target:
         old, _, new = target.partition("..")
         return _between(git, old or "HEAD", new or "HEAD")
     if base:
-        return _branched(git, base, target)
-    return _branched(git, _default_branch(git), target) if _is_branch(git, target) else _one_commit(git, target)
+        return _branch_range(git, base, target)
+    return _branch_range(git, _default_branch(git), target) if _is_branch(git, target) else _one_commit(git, target)
 
 
 def commit_of(git: Git, name: str) -> str:
@@ -73,22 +73,22 @@ def commit_of(git: Git, name: str) -> str:
         _not_found(git, name)
 
 
-def _uncommitted(git: Git, base: str, args: tuple[str, ...], nothing: str) -> Scope:
+def _uncommitted_range(git: Git, base: str, args: tuple[str, ...], nothing: str) -> DiffRange:
     """A commit beside the stage or the work tree; before the first commit, nothing beside them."""
     head = git.head()
     if base or (head and head.commit):
         commit = commit_of(git, base or "HEAD")
-        return Scope((*args, commit), nothing, base or "HEAD", commit)
+        return DiffRange((*args, commit), nothing, base or "HEAD", commit)
     empty = _empty_tree(git)
-    return Scope((*args, empty), nothing, "the empty tree", empty)
+    return DiffRange((*args, empty), nothing, "the empty tree", empty)
 
 
-def _between(git: Git, old: str, new: str) -> Scope:
+def _between(git: Git, old: str, new: str) -> DiffRange:
     before, after = commit_of(git, old), commit_of(git, new)
-    return Scope((before, after), f"{old} and {new} hold the same files", old, before, after)
+    return DiffRange((before, after), f"{old} and {new} hold the same files", old, before, after)
 
 
-def _branched(git: Git, base: str, target: str) -> Scope:
+def _branch_range(git: Git, base: str, target: str) -> DiffRange:
     """What a branch brings: from where it left the base."""
     before, after = commit_of(git, base), commit_of(git, target)
     try:
@@ -102,10 +102,10 @@ def _branched(git: Git, base: str, target: str) -> Scope:
             details={"base": base, "target": target},
         ) from error
     nothing = f"{target} brings nothing that {base} has not"
-    return Scope((meets, after), nothing, base, before, after, meets)
+    return DiffRange((meets, after), nothing, base, before, after, meets)
 
 
-def _one_commit(git: Git, name: str) -> Scope:
+def _one_commit(git: Git, name: str) -> DiffRange:
     """A commit against its first parent; the first one against nothing."""
     commit = commit_of(git, name)
     if commit in git.cut():
@@ -119,8 +119,8 @@ def _one_commit(git: Git, name: str) -> Scope:
         parent = git.commit(f"{commit}^1")
     except InvalidArgument:
         empty = _empty_tree(git)
-        return Scope((empty, commit), nothing, "the empty tree", empty, commit)
-    return Scope((parent, commit), nothing, f"{commit[:12]}^1", parent, commit)
+        return DiffRange((empty, commit), nothing, "the empty tree", empty, commit)
+    return DiffRange((parent, commit), nothing, f"{commit[:12]}^1", parent, commit)
 
 
 def _empty_tree(git: Git) -> str:

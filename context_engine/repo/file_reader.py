@@ -1,9 +1,9 @@
 r"""Reads one file, once: its bytes, its text and what can be said of both. Writing is next door, in `writing`.
 
 Nothing here waits (a pipe is opened without blocking and refused), follows a link in the last part of a path, or takes
-more into memory than it was allowed to. How text is decoded stands in `decoded`; it never fails.
+more into memory than it was allowed to. How text is decoded is in `decode`; it never fails.
 
->>> decoded(b"caf\xc3\xa9").encoding, decoded(b"caf\xe9").encoding, decoded("né".encode("utf-16")).encoding
+>>> decode(b"caf\xc3\xa9").encoding, decode(b"caf\xe9").encoding, decode("né".encode("utf-16")).encoding
 ('utf-8', 'latin-1', 'utf-16-le')
 """
 
@@ -62,7 +62,7 @@ _FLAGS = (
 )
 
 
-class Decoded(NamedTuple):
+class DecodedText(NamedTuple):
     """Text, and how it was read. `lossy`: the text does not give the bytes back; they must not be rewritten from it."""
 
     text: str
@@ -72,7 +72,7 @@ class Decoded(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedFile:
     """A file for the index. `data` is `text` in UTF-8 without a mark, as parsers want it; `sha256` is of the raw bytes."""
 
     data: bytes
@@ -94,9 +94,9 @@ class SourceFile:
     mtime_ns: int
 
     @cached_property
-    def decoded(self) -> Decoded:
+    def decoded(self) -> DecodedText:
         """The text and how it was read."""
-        return decoded(self.data)
+        return decode(self.data)
 
     @property
     def text(self) -> str:
@@ -128,7 +128,7 @@ class SourceFile:
         """Of the bytes on the disk."""
         return hashlib.sha256(self.data).digest()
 
-    def encoded(self, text: str) -> bytes:
+    def encode(self, text: str) -> bytes:
         """Another text as this file would hold it: same encoding, same mark. Raises: UnicodeEncodeError."""
         return self.decoded.bom + text.encode(self.encoding)
 
@@ -136,7 +136,7 @@ class SourceFile:
 # -- for the index: trouble is data ---------------------------------------------------------------------------------
 
 
-def load_for_index(root: ConfinedFolder, path: str, *, bytes_max: int) -> Loaded | Skipped:
+def load_for_index(root: ConfinedFolder, path: str, *, bytes_max: int) -> LoadedFile | Skipped:
     """Read a file that the walk has found beneath the root, in one go.
 
     Trouble is data: `vanished`, `unreadable`, `special`, `too_large`, `binary` or `minified`.
@@ -145,7 +145,7 @@ def load_for_index(root: ConfinedFolder, path: str, *, bytes_max: int) -> Loaded
         with root.open_folder() as top:
             descriptor = top.open(path, _FLAGS)
     except OSError as error:
-        return Skipped(path, *_unopened(error))
+        return Skipped(path, *_explain_failure(error))
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
@@ -159,25 +159,25 @@ def load_for_index(root: ConfinedFolder, path: str, *, bytes_max: int) -> Loaded
         os.close(descriptor)
     if len(raw) > bytes_max:
         return Skipped(path, "too_large", f"it grows; the limit is {bytes_max:,}")
-    return _loaded(path, raw, status)
+    return _load(path, raw, status)
 
 
-def _loaded(path: str, raw: bytes, status: os.stat_result) -> Loaded | Skipped:
+def _load(path: str, raw: bytes, status: os.stat_result) -> LoadedFile | Skipped:
     if why := binary(raw):
         return Skipped(path, "binary", why)
-    text, encoding, bom, lossy = decoded(raw)
+    text, encoding, bom, lossy = decode(raw)
     if encoding == "utf-8" and not lossy:
         data = raw[len(bom) :] if bom else raw
     elif why := _no_text(text, encoding):
         return Skipped(path, "binary", why)
     else:
         data = text.encode("utf-8", "replace")
-    if why := minified(data):
+    if why := why_minified(data):
         return Skipped(path, "minified", why)
-    return Loaded(data, text, encoding, status.st_size, status.st_mtime_ns, hashlib.sha256(raw).digest(), lossy)
+    return LoadedFile(data, text, encoding, status.st_size, status.st_mtime_ns, hashlib.sha256(raw).digest(), lossy)
 
 
-def _unopened(error: OSError) -> tuple[str, str]:
+def _explain_failure(error: OSError) -> tuple[str, str]:
     """What it means for the index that a file cannot be opened."""
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         return "vanished", ""
@@ -201,7 +201,7 @@ def _whole(descriptor: int, size: int, bytes_max: int) -> bytes:
     return b"".join(parts)
 
 
-def held(root: ConfinedFolder) -> OpenFolder:
+def open_root(root: ConfinedFolder) -> OpenFolder:
     """The root, open, for many files. Raises: FileNotFound, AccessFailed."""
     try:
         return root.open_folder()
@@ -212,9 +212,9 @@ def held(root: ConfinedFolder) -> OpenFolder:
 def no_text(top: OpenFolder, path: str) -> tuple[str, str] | None:
     """Why a search passes over a file that the walk has found, as its first bytes tell: (reason, detail); None for text."""
     try:
-        descriptor = opened(top, path)
+        descriptor = open_plain_file(top, path)
     except OSError as error:
-        return _unopened(error)
+        return _explain_failure(error)
     try:
         head = os.read(descriptor, SNIFF_BYTES)
     except OSError as error:
@@ -225,7 +225,7 @@ def no_text(top: OpenFolder, path: str) -> tuple[str, str] | None:
     return ("binary", why) if why else None
 
 
-def opened(top: OpenFolder, path: str) -> int:
+def open_plain_file(top: OpenFolder, path: str) -> int:
     """A descriptor of a plain file, to read parts of it. Raises: OSError; for a link, pipe, socket, device or folder, too."""
     descriptor = top.open(path, _FLAGS)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -260,7 +260,7 @@ def read(root: Root, path: RelPath, *, bytes_max: int) -> SourceFile:
 
 def contents(root: Root, path: RelPath, *, bytes_max: int) -> tuple[bytes, os.stat_result]:
     """The bytes of a file, whatever they are, and what the system said of it just before. Raises: as `read`."""
-    with held(root.confined) as top:
+    with open_root(root.confined) as top:
         return contents_in(top, path, path, bytes_max=bytes_max)
 
 
@@ -301,7 +301,7 @@ def _too_large(path: str, size: int, bytes_max: int) -> TooLarge:
 
 
 def _unreadable(path: str, error: OSError) -> FileNotFound | InvalidPath | AccessFailed:
-    reason, detail = _unopened(error)
+    reason, detail = _explain_failure(error)
     if reason == "vanished":
         return FileNotFound(f"there is no {path}", suggestion="It may just have been deleted.", details={"path": path})
     if reason == "special":
@@ -340,10 +340,10 @@ def _no_text(text: str, encoding: str) -> str | None:
     return "it is full of control characters" if controls > CONTROL_SHARE_MAX * len(head) else None
 
 
-def minified(data: bytes) -> str | None:
+def why_minified(data: bytes) -> str | None:
     r"""Why nobody wrote this by hand: lines too long, and no prose either.
 
-    >>> minified(b"a=b(1,c)" * 2_000), minified(b"x = 1\n" * 4_000), minified(b"a paragraph of words " * 1_000)
+    >>> why_minified(b"a=b(1,c)" * 2_000), why_minified(b"x = 1\n" * 4_000), why_minified(b"a paragraph of words " * 1_000)
     ('16,000 bytes on 1 line', None, None)
     """
     if len(data) < MINIFIED_BYTES_MIN:
@@ -354,41 +354,43 @@ def minified(data: bytes) -> str | None:
     return f"{len(data):,} bytes on {lines:,} line{'s' * (lines > 1)}"
 
 
-def decoded(raw: bytes) -> Decoded:
+def decode(raw: bytes) -> DecodedText:
     r"""The text of any bytes: by their byte order mark, else UTF-8, else Windows-1252 or Latin-1. Never fails.
 
-    >>> decoded(b"\x93quoted\x94"), decoded("ünïcödé".encode() + b"\xff").lossy
-    (Decoded(text='“quoted”', encoding='cp1252', bom=b'', lossy=False), True)
+    >>> decode(b"\x93quoted\x94"), decode("ünïcödé".encode() + b"\xff").lossy
+    (DecodedText(text='“quoted”', encoding='cp1252', bom=b'', lossy=False), True)
     """
     for mark, encoding in _BOMS:
         if raw.startswith(mark):
-            return _marked(raw, mark, encoding)
+            return _decode_marked(raw, mark, encoding)
     try:
-        return Decoded(raw.decode("utf-8"), "utf-8")
+        return DecodedText(raw.decode("utf-8"), "utf-8")
     except UnicodeDecodeError:
         return _not_utf8(raw)
 
 
-def _marked(raw: bytes, mark: bytes, encoding: str) -> Decoded:
+def _decode_marked(raw: bytes, mark: bytes, encoding: str) -> DecodedText:
     try:
-        return Decoded(raw[len(mark) :].decode(encoding), encoding, mark)
+        return DecodedText(raw[len(mark) :].decode(encoding), encoding, mark)
     except UnicodeDecodeError:
-        return Decoded(raw[len(mark) :].decode(encoding, "replace"), encoding, mark, lossy=True)
+        return DecodedText(raw[len(mark) :].decode(encoding, "replace"), encoding, mark, lossy=True)
 
 
-def _not_utf8(raw: bytes) -> Decoded:
+def _not_utf8(raw: bytes) -> DecodedText:
     """UTF-8 with some damage stays UTF-8, so that the rest reads right; anything else is an 8-bit encoding."""
     text = raw.decode("utf-8", "replace")
     bad = text.count("\ufffd")
     good = len(text) - bad - len(text.encode("ascii", "ignore"))
     if good >= DAMAGED_SHARE * bad:
-        return Decoded(text, "utf-8", lossy=True)
+        return DecodedText(text, "utf-8", lossy=True)
     if raw.translate(None, _CONTROLS_8BIT) == raw:
-        return Decoded(raw.decode("latin-1"), "latin-1")
+        return DecodedText(raw.decode("latin-1"), "latin-1")
     try:
-        return Decoded(raw.decode("cp1252"), "cp1252")  # where Latin-1 has control characters, it has quotes and dashes
+        return DecodedText(
+            raw.decode("cp1252"), "cp1252"
+        )  # where Latin-1 has control characters, it has quotes and dashes
     except UnicodeDecodeError:
-        return Decoded(raw.decode("latin-1"), "latin-1")
+        return DecodedText(raw.decode("latin-1"), "latin-1")
 
 
 _CONTROLS_8BIT = bytes(range(0x80, 0xA0))

@@ -12,15 +12,15 @@ UNSEEN = frozenset({"ignored", "vanished"})
 
 
 @dataclass(slots=True)
-class _Folder:
-    folders: dict[str, _Folder] = field(default_factory=dict)
+class _TreeFolder:
+    folders: dict[str, _TreeFolder] = field(default_factory=dict)
     files: dict[str, tuple[int, str]] = field(default_factory=dict)  # size and note
 
-    def at(self, parts: list[str]) -> _Folder:
+    def at(self, parts: list[str]) -> _TreeFolder:
         """The folder below this one, made when it is not there yet."""
         folder = self
         for part in parts:
-            folder = folder.folders.setdefault(part, _Folder())
+            folder = folder.folders.setdefault(part, _TreeFolder())
         return folder
 
 
@@ -30,15 +30,15 @@ def entries(seen: Walk, base: str, *, depth: int, max_items: int, include_hidden
     Items are given out level by level, so that a large folder does not hide its neighbours; what was cut is an entry
     with `hidden_items`.
     """
-    top = _grown(seen, base, include_hidden)
+    top = _grow(seen, base, include_hidden)
     shown = _shares(top, depth, max_items)
     rows: list[TreeEntry] = []
     _render(top, 0, shown, rows)
     return tuple(rows)
 
 
-def _grown(seen: Walk, base: str, include_hidden: bool) -> _Folder:
-    top = _Folder()
+def _grow(seen: Walk, base: str, include_hidden: bool) -> _TreeFolder:
+    top = _TreeFolder()
     start = 0 if base == "." else len(base) + 1
     for path in seen.folders:
         if len(path) > start and path.startswith("" if base == "." else base + "/"):
@@ -51,7 +51,7 @@ def _grown(seen: Walk, base: str, include_hidden: bool) -> _Folder:
     return top
 
 
-def _place(top: _Folder, path: str, file: tuple[int, str] | None, include_hidden: bool) -> None:
+def _place(top: _TreeFolder, path: str, file: tuple[int, str] | None, include_hidden: bool) -> None:
     parts = path.split("/")
     if not include_hidden and any(part.startswith(".") for part in parts):
         return
@@ -61,7 +61,7 @@ def _place(top: _Folder, path: str, file: tuple[int, str] | None, include_hidden
         top.at(parts[:-1]).files[parts[-1]] = file
 
 
-def _shares(top: _Folder, depth: int, max_items: int) -> dict[int, int]:
+def _shares(top: _TreeFolder, depth: int, max_items: int) -> dict[int, int]:
     """How many items each folder (by identity) may show: breadth first, until the lines are used up."""
     shares: dict[int, int] = {}
     left, level = max_items, [top]
@@ -77,12 +77,12 @@ def _shares(top: _Folder, depth: int, max_items: int) -> dict[int, int]:
     return shares
 
 
-def _render(folder: _Folder, depth: int, shares: dict[int, int], rows: list[TreeEntry]) -> None:
+def _render(folder: _TreeFolder, depth: int, shares: dict[int, int], rows: list[TreeEntry]) -> None:
     # As deep as the caller asked for, which the tool limits: no danger to the stack.
     share = shares.get(id(folder), 0)
     if id(folder) not in shares:
         return
-    items: list[tuple[str, _Folder | None, int, str]] = []
+    items: list[tuple[str, _TreeFolder | None, int, str]] = []
     items += [(name, inner, 0, "") for name, inner in sorted(folder.folders.items())]
     items += [(name, None, size, note) for name, (size, note) in sorted(folder.files.items())]
     for name, inner, size, note in items[:share]:

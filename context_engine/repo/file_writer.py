@@ -40,7 +40,7 @@ _NO_WAIT = getattr(os, "O_NONBLOCK", 0)
 _SAFE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
-class Place:
+class TargetFolder:
     """The folder of a file. Opened for each use, or kept open by `Holding`; `identity` is None while it does not exist."""
 
     __slots__ = ("_root", "held", "identity", "way")
@@ -52,16 +52,16 @@ class Place:
         self.held: OpenFolder | None = None
 
     @contextmanager
-    def opened(self) -> Generator[OpenFolder]:
+    def open(self) -> Generator[OpenFolder]:
         """The folder, open. Raises: OSError; StaleFile when another folder has its name by now."""
         if self.held is not None:
             yield self.held
             return
-        with self.entered() as folder:
+        with self.enter() as folder:
             yield folder
 
-    def entered(self) -> OpenFolder:
-        """Open the folder that has the name now, if it is the one that was looked at. Raises: as `opened`."""
+    def enter(self) -> OpenFolder:
+        """Open the folder that has the name now, if it is the one that was looked at. Raises: as `open`."""
         folder = self._root.open_folder(self.way)
         try:
             if self.identity is None:
@@ -79,7 +79,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class FileStamp:
     """A file as it was when it was read. `status` is None, and `data` empty, where there is none yet.
 
     `may_write`: it is not protected. `may_replace`: names in its folder may be exchanged.
@@ -87,7 +87,7 @@ class Seen:
 
     path: str
     target: str  # absolute, no link in it
-    place: Place
+    place: TargetFolder
     data: bytes = b""
     status: os.stat_result | None = None
     may_write: bool = True
@@ -114,7 +114,7 @@ class Holding:
 
     def __init__(self) -> None:
         self._folders: dict[str, OpenFolder] = {}
-        self._places: list[Place] = []
+        self._places: list[TargetFolder] = []
 
     def __enter__(self) -> Self:
         return self
@@ -125,14 +125,14 @@ class Holding:
         for folder in self._folders.values():
             folder.close()
 
-    def add(self, seen: Seen) -> None:
+    def add(self, seen: FileStamp) -> None:
         """Keep the folder of a file open. Raises: WriteFailed, StaleFile, InvalidPath."""
         place = seen.place
         if place.held is not None or len(self._folders) >= FOLDERS_HELD_MAX:
             return
-        with _told(seen.path):
+        with _translate_errors(seen.path):
             if place.way not in self._folders:
-                self._folders[place.way] = place.entered()
+                self._folders[place.way] = place.enter()
         place.held = self._folders[place.way]
         self._places.append(place)
 
@@ -140,7 +140,7 @@ class Holding:
 # -- looking ------------------------------------------------------------------------------------------------------------
 
 
-def look(root: Root, path: RelPath, *, bytes_max: int) -> Seen:
+def look(root: Root, path: RelPath, *, bytes_max: int) -> FileStamp:
     """Read a file that is to be written; one that does not exist is no error.
 
     Raises: InvalidPath, AccessFailed, TooLarge.
@@ -148,16 +148,16 @@ def look(root: Root, path: RelPath, *, bytes_max: int) -> Seen:
     return look_again(unseen(root, path), bytes_max=bytes_max)
 
 
-def unseen(root: Root, path: str) -> Seen:
+def unseen(root: Root, path: str) -> FileStamp:
     """A file that was not looked at yet."""
-    return Seen(path, os.fspath(root.absolute(path)), Place(root.confined, path.rpartition("/")[0]))
+    return FileStamp(path, os.fspath(root.absolute(path)), TargetFolder(root.confined, path.rpartition("/")[0]))
 
 
-def look_again(seen: Seen, *, bytes_max: int) -> Seen:
+def look_again(seen: FileStamp, *, bytes_max: int) -> FileStamp:
     """Read a file once more, in the folder where it was. Raises: as `look`."""
     path, place = seen.path, seen.place
     try:
-        with place.opened() as folder:
+        with place.open() as folder:
             try:
                 folder.stat(seen.name)
             except FileNotFoundError:
@@ -186,7 +186,7 @@ def look_again(seen: Seen, *, bytes_max: int) -> Seen:
         ) from error
 
 
-def check_may_write(seen: Seen) -> None:
+def check_may_write(seen: FileStamp) -> None:
     """Refuse a file that is write-protected: replacing it would bypass that. Raises: WriteFailed."""
     if seen.status is None or seen.may_write:
         return
@@ -197,11 +197,11 @@ def check_may_write(seen: Seen) -> None:
     )
 
 
-def check_unchanged(seen: Seen) -> None:
+def check_unchanged(seen: FileStamp) -> None:
     """Refuse a file that is no longer the one that was read, or no longer where it was. Raises: StaleFile, InvalidPath."""
-    with _told(seen.path):
+    with _translate_errors(seen.path):
         try:
-            with seen.place.entered() as folder:
+            with seen.place.enter() as folder:
                 status = folder.stat(seen.name)
         except (FileNotFoundError, NotADirectoryError):
             status = None
@@ -217,7 +217,7 @@ def _mark(status: os.stat_result | None) -> tuple[int, int, int] | None:
     return None if status is None else (status.st_ino, status.st_size, status.st_mtime_ns)
 
 
-def is_written_over(seen: Seen) -> bool:
+def is_written_over(seen: FileStamp) -> bool:
     """Whether a file keeps its place on the disk: for its other names, for its owner, or because its folder is closed."""
     if seen.status is None:
         return False
@@ -253,7 +253,11 @@ def make_folders(root: Root, folders: Iterable[str]) -> None:
     """Make folders, in their order. Raises: WriteFailed, InvalidPath when one of them leads out of the root by now."""
     for way in folders:
         above, _, name = way.rpartition("/")
-        with _told(way), root.confined.open_folder(above) as folder, suppress(FileExistsError):  # made in this moment
+        with (
+            _translate_errors(way),
+            root.confined.open_folder(above) as folder,
+            suppress(FileExistsError),
+        ):  # made in this moment
             os.mkdir(folder.name_of(name), dir_fd=folder.descriptor)
 
 
@@ -265,9 +269,9 @@ def remove_folders(root: Root, folders: Iterable[str]) -> None:
             os.rmdir(folder.name_of(name), dir_fd=folder.descriptor)
 
 
-def stage(seen: Seen, data: bytes, temp: str, *, flush: bool) -> None:
+def stage(seen: FileStamp, data: bytes, temp: str, *, flush: bool) -> None:
     """Write the new content beside the file, under the name `temp`, and make it look like the file. Raises: WriteFailed."""
-    with _told(seen.path), seen.place.opened() as folder:
+    with _translate_errors(seen.path), seen.place.open() as folder:
         mode = 0o600 if seen.exists else 0o666
         descriptor = os.open(folder.name_of(temp), _NEW | _SAFE, mode, dir_fd=folder.descriptor)
         try:
@@ -280,12 +284,12 @@ def stage(seen: Seen, data: bytes, temp: str, *, flush: bool) -> None:
             os.close(descriptor)
 
 
-def put(seen: Seen, temp: str, *, mode: int | None = None) -> None:
+def put(seen: FileStamp, temp: str, *, mode: int | None = None) -> None:
     """Rename what was written beside a file onto it; a new file never onto one that has appeared meanwhile.
 
     `mode`: for a new file that was there before. Raises: WriteFailed, StaleFile.
     """
-    with _told(seen.path), seen.place.opened() as folder:
+    with _translate_errors(seen.path), seen.place.open() as folder:
         if seen.exists:
             _rename(folder, temp, seen.name)
             return
@@ -320,12 +324,12 @@ def _put_new(folder: OpenFolder, temp: str, name: str) -> None:
         os.unlink(folder.name_of(temp), dir_fd=here)
 
 
-def write_over(seen: Seen, data: bytes, *, flush: bool) -> None:
+def write_over(seen: FileStamp, data: bytes, *, flush: bool) -> None:
     """Write over a file in place. What does not fit on the disk is noticed before a byte of the old content is lost.
 
     Raises: WriteFailed; the old content is back then, unless the disk refuses that, too. StaleFile, when it is another file.
     """
-    with _told(seen.path), seen.place.opened() as folder:
+    with _translate_errors(seen.path), seen.place.open() as folder:
         descriptor = os.open(folder.name_of(seen.name), os.O_WRONLY | _NO_WAIT | _SAFE, dir_fd=folder.descriptor)
         try:
             _check_same(seen, os.fstat(descriptor))
@@ -343,7 +347,7 @@ def write_over(seen: Seen, data: bytes, *, flush: bool) -> None:
             os.close(descriptor)
 
 
-def _check_same(seen: Seen, status: os.stat_result) -> None:
+def _check_same(seen: FileStamp, status: os.stat_result) -> None:
     """Refuse to write into another file than the one that was read. Raises: StaleFile."""
     if seen.status is None or (status.st_dev, status.st_ino) != (seen.status.st_dev, seen.status.st_ino):
         raise StaleFile(
@@ -364,34 +368,34 @@ def is_torn(data: bytes, old: bytes, new: bytes) -> bool:
     return all(data[at : at + 1] in (old[at : at + 1], new[at : at + 1]) for at in range(len(data)))
 
 
-def remove(seen: Seen) -> None:
+def remove(seen: FileStamp) -> None:
     """Delete a file. Raises: WriteFailed."""
-    with _told(seen.path), seen.place.opened() as folder:
+    with _translate_errors(seen.path), seen.place.open() as folder:
         os.unlink(folder.name_of(seen.name), dir_fd=folder.descriptor)
 
 
-def lies_beside(seen: Seen, temp: str) -> bool:
+def lies_beside(seen: FileStamp, temp: str) -> bool:
     """Whether what was written beside a file is still there and another file, so that it never took its place."""
     try:
-        with seen.place.opened() as folder:
+        with seen.place.open() as folder:
             return bool(temp) and not os.path.samestat(folder.stat(temp), folder.stat(seen.name))
     except (OSError, StaleFile):
         return False
 
 
-def discard(seen: Seen, temp: str) -> None:
+def discard(seen: FileStamp, temp: str) -> None:
     """Delete what was written beside a file and is not wanted any more."""
     if temp.startswith(TEMPORARY_PREFIX) and os.path.basename(temp) == temp:
-        with suppress(OSError, StaleFile), seen.place.opened() as folder:  # it was renamed, or never made
+        with suppress(OSError, StaleFile), seen.place.open() as folder:  # it was renamed, or never made
             os.unlink(folder.name_of(temp), dir_fd=folder.descriptor)
 
 
-def flush_folders(seens: Iterable[Seen], made: Iterable[Place] = ()) -> None:
+def flush_folders(seens: Iterable[FileStamp], made: Iterable[TargetFolder] = ()) -> None:
     """Make new names survive a power cut, where the system can: of files, and of folders. Raises: WriteFailed."""
     if os.name != "posix":
         return
     for place in {place.way: place for place in (*made, *(seen.place for seen in seens))}.values():
-        with _told(place.way), place.opened() as folder:
+        with _translate_errors(place.way), place.open() as folder:
             descriptor = folder.open(os.curdir, os.O_RDONLY | _SAFE)
             try:
                 os.fsync(descriptor)
@@ -402,9 +406,9 @@ def flush_folders(seens: Iterable[Seen], made: Iterable[Place] = ()) -> None:
                 os.close(descriptor)
 
 
-def folders_above(root: Root, folders: Iterable[str]) -> list[Place]:
+def folders_above(root: Root, folders: Iterable[str]) -> list[TargetFolder]:
     """The folders in which these folders are."""
-    return [Place(root.confined, way.rpartition("/")[0]) for way in folders]
+    return [TargetFolder(root.confined, way.rpartition("/")[0]) for way in folders]
 
 
 def write_atomic(path: str | os.PathLike[str], data: bytes) -> None:
@@ -423,13 +427,13 @@ def write_atomic(path: str | os.PathLike[str], data: bytes) -> None:
             details={"path": os.fspath(path)},
         )
     folder, name = os.path.split(target)
-    seen = Seen(name, target, Place(ConfinedFolder(folder), ""))
+    seen = FileStamp(name, target, TargetFolder(ConfinedFolder(folder), ""))
     temp = temporary()
     try:
-        with _told(name), seen.place.opened() as opened, suppress(FileNotFoundError):
+        with _translate_errors(name), seen.place.open() as opened, suppress(FileNotFoundError):
             seen = replace(seen, status=opened.stat(name))
         stage(seen, data, temp, flush=True)
-        with _told(name), seen.place.opened() as opened:
+        with _translate_errors(name), seen.place.open() as opened:
             _rename(opened, temp, name)
         flush_folders([seen])
     except BaseException:
@@ -463,7 +467,7 @@ def _write_all(descriptor: int, data: bytes, *, at: int = 0) -> None:
         rest = rest[os.write(descriptor, rest) :]
 
 
-def _dress(descriptor: int, folder: OpenFolder, temp: str, seen: Seen) -> None:
+def _dress(descriptor: int, folder: OpenFolder, temp: str, seen: FileStamp) -> None:
     """Give the new file what makes the old one what it is, as far as the system lets us."""
     assert seen.status
     if hasattr(os, "fchown"):
@@ -476,7 +480,7 @@ def _dress(descriptor: int, folder: OpenFolder, temp: str, seen: Seen) -> None:
         _copy_attributes(descriptor, folder, seen)
 
 
-def _copy_attributes(descriptor: int, folder: OpenFolder, seen: Seen) -> None:
+def _copy_attributes(descriptor: int, folder: OpenFolder, seen: FileStamp) -> None:
     """Extended attributes; access lists are among them. Some belong to the system and cannot be set."""
     try:
         old = folder.open(seen.name, os.O_RDONLY | _NO_WAIT | _SAFE)
@@ -513,7 +517,7 @@ def _set_mode(folder: OpenFolder, temp: str, mode: int) -> None:
 
 
 @contextmanager
-def _told(path: str) -> Generator[None]:
+def _translate_errors(path: str) -> Generator[None]:
     """Turn what the operating system says into our words."""
     try:
         yield

@@ -31,7 +31,7 @@ from context_engine.repo.git_files import (
     HASH,
     POINTER_BYTES_MAX,
     REFS_BYTES_MAX,
-    Head,
+    GitHead,
     Repository,
     problem_of,
     read_head,
@@ -107,7 +107,7 @@ class Git:
         self._accepted: Repository | None = None
         self._overrides: tuple[object, Mapping[str, str]] | None = None
 
-    def head(self) -> Head | None:
+    def head(self) -> GitHead | None:
         """The branch and commit that are checked out; None without a repository. Starts no process."""
         found = repository_of(self._root)
         if found is None:
@@ -202,7 +202,7 @@ class Git:
         if repository:
             self._check(repository)
         environment = self._place(repository, args)
-        return self._said(args, environment, given=given, timeout_s=timeout_s, bytes_max=bytes_max)
+        return self._output(args, environment, given=given, timeout_s=timeout_s, bytes_max=bytes_max)
 
     def start(
         self,
@@ -223,7 +223,7 @@ class Git:
         words = [*OPTIONS, *options, args[0], *SAFEGUARDS.get(args[0], ()), *args[1:]]
         try:
             return subprocess.Popen(
-                [self._found(), *words],
+                [self._find_program(), *words],
                 cwd=self._root,
                 env={**_environment(self._safe_path()), **environment},
                 stdin=stdin,
@@ -273,7 +273,7 @@ class Git:
         alone = Git(repository.top)
         ceiling = {"GIT_CEILING_DIRECTORIES": os.path.dirname(repository.top)}
         try:
-            said = alone._said(("rev-parse", "--absolute-git-dir"), ceiling, timeout_s=TIMEOUT_S)
+            said = alone._output(("rev-parse", "--absolute-git-dir"), ceiling, timeout_s=TIMEOUT_S)
         except AccessFailed as error:
             raise AccessFailed(
                 f"git does not trust {repository.top}: {error.message.partition(': ')[2]}",
@@ -302,7 +302,7 @@ class Git:
             return kept[1]
         try:
             where = self._place(repository, ("config",))
-            said = self._said(("config", "-z", "--show-scope", "--get-regexp", _LISTED), where, timeout_s=TIMEOUT_S)
+            said = self._output(("config", "-z", "--show-scope", "--get-regexp", _LISTED), where, timeout_s=TIMEOUT_S)
         except AccessFailed as error:
             if error.details.get("exit") != 1:
                 raise
@@ -316,7 +316,7 @@ class Git:
 
     # -- the process --
 
-    def _found(self) -> str:
+    def _find_program(self) -> str:
         """The absolute path of git. Raises: UnsupportedHost."""
         if not self._program:
             repository = repository_of(self._root)
@@ -332,7 +332,7 @@ class Git:
             self._path = (path, safe_path(path, outside=self._root))
         return self._path[1]
 
-    def _said(
+    def _output(
         self,
         args: Sequence[str],
         environment: Mapping[str, str],
@@ -346,7 +346,7 @@ class Git:
 
         with _put_aside() as complaints, _put_aside(given) as standard_input:
             process = self.start(args, environment, stdin=standard_input, stdout=subprocess.PIPE, stderr=complaints)
-            said, in_time = _collected(process, timeout_s, bytes_max)
+            said, in_time = _collect(process, timeout_s, bytes_max)
             complaints.seek(0)
             complaint = complaints.read(POINTER_BYTES_MAX).decode("utf-8", "replace").strip()
         if not in_time:
@@ -367,16 +367,16 @@ class Git:
             )
         return said
 
-    def _head_by_git(self) -> Head | None:
+    def _head_by_git(self) -> GitHead | None:
         """HEAD of a repository that keeps its refs in tables, which only git reads."""
         try:
             branch = self.run("branch", "--show-current").decode("utf-8", "surrogateescape").strip()
             commit = self.commit("HEAD")
         except InvalidArgument:  # no commit yet
-            return Head(branch or None, None)
+            return GitHead(branch or None, None)
         except (AccessFailed, UnsupportedHost):  # a git that cannot read this repository: as if there were none
             return None
-        return Head(branch or None, commit)
+        return GitHead(branch or None, commit)
 
 
 # -- what git is told ----------------------------------------------------------------------------------------------
@@ -490,7 +490,7 @@ def _holding(file: IO[bytes], content: bytes) -> IO[bytes]:
     return file
 
 
-def _collected(process: subprocess.Popen[bytes], timeout_s: float, bytes_max: int) -> tuple[bytes, bool]:
+def _collect(process: subprocess.Popen[bytes], timeout_s: float, bytes_max: int) -> tuple[bytes, bool]:
     """The output up to one byte over the limit, and whether it came in time. The process has ended afterwards."""
     late = threading.Event()
 

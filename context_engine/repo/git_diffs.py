@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 from context_engine.errors import AccessFailed, CallError, GitUnavailable, PreconditionFailed, UnsupportedHost
 from context_engine.model import Skipped
-from context_engine.repo.diff_range import Scope, scope_of
+from context_engine.repo.diff_range import DiffRange, scope_of
 from context_engine.repo.file_reader import binary, contents
 from context_engine.repo.git import OUTPUT_BYTES_MAX, Git
-from context_engine.repo.paths import Root, is_sensitive, listed
+from context_engine.repo.paths import Root, is_sensitive, path_of_listing
 from context_engine.text.git_quoting import quoted, unquoted
 
 VERSION_BYTES_MAX = 2_000_000
@@ -42,7 +42,7 @@ _RAW = re.compile(r":(\d{6}) (\d{6}) ([0-9a-f]+) ([0-9a-f]+) ([A-Z])\d*\t([^\t]+
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class DiffRequest:
     """Which change: `staged`, `unstaged`, `head` (all that is not committed), a branch, a commit, `a..b` or `a...b`."""
 
     target: str = "staged"
@@ -51,7 +51,7 @@ class Asked:
     include_untracked: bool = False
 
 
-class Touched(NamedTuple):
+class TouchedFile(NamedTuple):
     """One file of a change: git's status letter, and path, mode and blob on both sides; `""` where there is none.
 
     The new side of a file in the work tree has no blob.
@@ -72,11 +72,11 @@ class Touched(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class TakenDiff:
     """A diff and where it comes from. `commit` is empty where the new side is the stage or the work tree."""
 
     text: str
-    files: tuple[Touched, ...]
+    files: tuple[TouchedFile, ...]
     target: str
     base: str
     base_commit: str
@@ -87,7 +87,7 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True)
-class Versions:
+class FileVersions:
     """The bytes of files before and after a change, by path; `left_out` says which are not here, and why."""
 
     old: Mapping[str, bytes]
@@ -103,7 +103,7 @@ class Diffs:
         self._git = git
         self._root = root
 
-    def take(self, asked: Asked) -> Taken:
+    def take(self, asked: DiffRequest) -> TakenDiff:
         """The diff that was asked for.
 
         Raises: GitUnavailable, RefNotFound (`details` has the nearest), PreconditionFailed (there is no change), InvalidArgument,
@@ -115,15 +115,15 @@ class Diffs:
                 suggestion=self._git.way_back() or "Hand the diff in: review_changes takes any unified diff.",
             )
         try:
-            return self._taken(asked)
+            return self._take(asked)
         except UnsupportedHost as error:
             raise GitUnavailable(error.message, suggestion=error.suggestion, details=error.details) from error
 
-    def versions(self, files: Iterable[Touched], *, bytes_max: int = VERSION_BYTES_MAX) -> Versions:
+    def versions(self, files: Iterable[TouchedFile], *, bytes_max: int = VERSION_BYTES_MAX) -> FileVersions:
         """Both sides of these files. They are held in memory: ask for some hundred at a time. Raises: AccessFailed."""
         files = tuple(files)
         left_out: dict[str, Skipped] = {}
-        blobs = self._blobs(_wanted(files, left_out), bytes_max)
+        blobs = self._blobs(_needed_blobs(files, left_out), bytes_max)
         old: dict[str, bytes] = {}
         new: dict[str, bytes] = {}
         for each in (each for each in files if each.status != "U"):
@@ -136,24 +136,24 @@ class Diffs:
                 new[each.new_path] = content
             elif each.new_path and each.path not in left_out:
                 left_out[each.path] = content or Skipped(each.path, "too_large", "the new version")
-        return Versions(old, new, tuple(left_out.values()))
+        return FileVersions(old, new, tuple(left_out.values()))
 
     # -- the diff --
 
-    def _taken(self, asked: Asked) -> Taken:
+    def _take(self, asked: DiffRequest) -> TakenDiff:
         scope = scope_of(self._git, asked.target, asked.base)
         said = self._git.run(
             *("diff", *SHAPE, f"-U{asked.context_lines}", *scope.args, "--"),
             bytes_max=OUTPUT_BYTES_MAX,
         )
-        files, text = told(said.decode("utf-8", "replace"))
+        files, text = split_raw_diff(said.decode("utf-8", "replace"))
         left_out: list[Skipped] = []
         if asked.include_untracked and not scope.commit and not scope.is_staged:
-            added = [*self._untracked(left_out)]
+            added = [*self._untracked_files(left_out)]
             files, text = (*files, *(touched for touched, _ in added)), text + "".join(written for _, written in added)
         if not files:
             raise self._empty(scope, asked)
-        return Taken(
+        return TakenDiff(
             text=text,
             files=files,
             target=asked.target,
@@ -165,7 +165,7 @@ class Diffs:
             left_out=tuple(left_out),
         )
 
-    def _empty(self, scope: Scope, asked: Asked) -> PreconditionFailed:
+    def _empty(self, scope: DiffRange, asked: DiffRequest) -> PreconditionFailed:
         """There is nothing to look at; what else could be."""
         others = {"staged": "unstaged", "unstaged": "staged"} if asked.target in ("staged", "unstaged") else {}
         suggestion = "Compare others: staged, unstaged, head, a branch, a commit, a..b or a...b, or another base."
@@ -183,7 +183,7 @@ class Diffs:
 
     # -- files that git does not know yet --
 
-    def _untracked(self, left_out: list[Skipped]) -> Iterator[tuple[Touched, str]]:
+    def _untracked_files(self, left_out: list[Skipped]) -> Iterator[tuple[TouchedFile, str]]:
         """Each untracked file that is not ignored, with the diff that adds it."""
         said = self._git.run("ls-files", "--others", "--exclude-standard", "-z").decode("utf-8", "surrogateescape")
         names = [*filter(None, said.split("\0"))]
@@ -192,14 +192,14 @@ class Diffs:
             left_out.append(Skipped(_printable(names[UNTRACKED_MAX]), "too_many", rest))
         for path in names[:UNTRACKED_MAX]:
             shown = _printable(path)
-            touched = Touched("A", "", shown, "", "100644")
+            touched = TouchedFile("A", "", shown, "", "100644")
             content = self._in_work_tree(touched._replace(new_path=path), VERSION_BYTES_MAX)
             if isinstance(content, bytes):
                 yield touched, adding(shown, content)
             else:
                 left_out.append(Skipped(shown, content.reason, content.detail))
 
-    def _in_work_tree(self, touched: Touched, bytes_max: int) -> bytes | Skipped:
+    def _in_work_tree(self, touched: TouchedFile, bytes_max: int) -> bytes | Skipped:
         path = touched.new_path
         if not path or touched.new_mode == SUBMODULE:
             return Skipped(touched.path, "submodule" if path else "gone")
@@ -209,7 +209,7 @@ class Diffs:
             place = self._root.absolute(path)
             if os.path.islink(place):
                 return os.fsencode(os.readlink(place))
-            return contents(self._root, listed(path), bytes_max=bytes_max)[0]
+            return contents(self._root, path_of_listing(path), bytes_max=bytes_max)[0]
         except (CallError, AccessFailed) as error:
             return Skipped(path, error.code.lower(), error.message)
         except (OSError, ValueError) as error:  # a link that vanished, a name that this system cannot have
@@ -227,17 +227,17 @@ class Diffs:
         ]
         found: dict[str, bytes] = {}
         for names in _rounds(small):
-            found |= batched(self._git.run("cat-file", "--batch", given=_lines(names)))
+            found |= parse_batch(self._git.run("cat-file", "--batch", given=_lines(names)))
         return found
 
 
-def told(said: str) -> tuple[tuple[Touched, ...], str]:
+def split_raw_diff(said: str) -> tuple[tuple[TouchedFile, ...], str]:
     """The files that the list before the diff names, and the diff. What was touched and is as before is only in the list."""
     at = 0
-    files: list[Touched] = []
+    files: list[TouchedFile] = []
     while said.startswith(":", at):
         end = said.find("\n", at)
-        files += [_touched(said[at:end])]
+        files += [_parse_touched(said[at:end])]
         at = end + 1
     text = said[at:].removeprefix("\n")
     shown = set(_HEADER.findall(text))
@@ -273,10 +273,10 @@ def adding(path: str, content: bytes) -> str:
     return f"{head}--- /dev/null\n+++ {new}\n@@ -0,0 +1,{len(lines)} @@\n{body}{ends}"
 
 
-def batched(said: bytes) -> dict[str, bytes]:
+def parse_batch(said: bytes) -> dict[str, bytes]:
     r"""What `git cat-file --batch` says, by hash.
 
-    >>> batched(b"c0ffee blob 3\nabc\nbad missing\n")
+    >>> parse_batch(b"c0ffee blob 3\nabc\nbad missing\n")
     {'c0ffee': b'abc'}
     """
     found: dict[str, bytes] = {}
@@ -297,19 +297,19 @@ def _header(path: str) -> str:
     return f"diff --git {quoted(f'a/{path}')} {quoted(f'b/{path}')}"
 
 
-def _is_known(touched: Touched) -> bool:
+def _is_known(touched: TouchedFile) -> bool:
     """Whether git has compared both sides: a changed file of the work tree is listed for its times alone."""
     return touched.status != "M" or bool(touched.new_blob)
 
 
-def _touched(line: str) -> Touched:
+def _parse_touched(line: str) -> TouchedFile:
     said = _RAW.fullmatch(line)
     if said is None:
         raise AccessFailed(f"git lists a change in words we do not know: {line[:80]!r}", suggestion="report this")
     old_mode, new_mode, old_blob, new_blob, status, first, second = said.groups()
     old, new = unquoted(first), unquoted(second or first)
     has_old, has_new = old_mode != ABSENT or status == "U", new_mode != ABSENT or status == "U"
-    return Touched(
+    return TouchedFile(
         status,
         old if has_old else "",
         new if has_new else "",
@@ -320,7 +320,7 @@ def _touched(line: str) -> Touched:
     )
 
 
-def _wanted(files: Iterable[Touched], left_out: dict[str, Skipped]) -> list[str]:
+def _needed_blobs(files: Iterable[TouchedFile], left_out: dict[str, Skipped]) -> list[str]:
     """The blobs of these files, each once; of a submodule there is none."""
     names: dict[str, None] = {}
     for each in files:

@@ -41,7 +41,7 @@ _SECTION = re.compile(r"\s*\[\s*([\w.-]+)\s*(\"(?:[^\"\\]|\\.)*\")?\s*\]")
 _WORK_TREE = re.compile(r"\s*worktree\s*=\s*(.*)", re.IGNORECASE)
 
 
-class Head(NamedTuple):
+class GitHead(NamedTuple):
     """What is checked out. `branch` is None when HEAD is detached, `commit` is None before the first commit."""
 
     branch: str | None
@@ -97,7 +97,7 @@ def common_dir_of(top: str) -> str | None:
     return found.common_dir if found else None
 
 
-def read_head(repository: Repository) -> Head | None:
+def read_head(repository: Repository) -> GitHead | None:
     """HEAD followed through symbolic refs to a commit."""
     said = read_line(repository.git_dir, "HEAD")
     name = ""
@@ -111,7 +111,7 @@ def read_head(repository: Repository) -> Head | None:
     commit = said if HASH.fullmatch(said) else None
     if not name and not commit:
         return None
-    return Head(name.removeprefix("refs/heads/") or None, commit)
+    return GitHead(name.removeprefix("refs/heads/") or None, commit)
 
 
 def read_line(folder: str, name: str) -> str:

@@ -53,7 +53,7 @@ def main() -> int:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise OSError
             with os.fdopen(descriptor, "rb") as file:
-                told = counted(file, finder) if asked["mode"] == "count" else places(file, finder, asked)
+                told = count_lines(file, finder) if asked["mode"] == "count" else places(file, finder, asked)
                 for row in told:
                     sys.stdout.buffer.write(name + b"\0" + row + b"\n")
         except OSError:  # gone or closed by now: the others are searched all the same
@@ -73,7 +73,7 @@ def finder_of(patterns: list[str]) -> Finder:
     return find
 
 
-def counted(file: BinaryIO, finder: Finder) -> Iterator[bytes]:
+def count_lines(file: BinaryIO, finder: Finder) -> Iterator[bytes]:
     """How many lines match; nothing when none does."""
     count = sum(finder(line) >= 0 for block in blocks(file) for line in lines_of(block))
     if count:
@@ -88,7 +88,7 @@ def places(file: BinaryIO, finder: Finder, asked: dict[str, Any]) -> Iterator[by
     for block in blocks(file):
         for line in block.removesuffix(b"\n").split(b"\n"):
             number += 1
-            text = decoded(line)
+            text = decode_line(line)
             column = finder(text)
             if column >= 0:
                 yield from before
@@ -130,7 +130,7 @@ def lines_of(block: bytes) -> Iterator[str]:
         yield line.removesuffix("\r")
 
 
-def decoded(line: bytes) -> str:
+def decode_line(line: bytes) -> str:
     """One line without its end."""
     return line.decode("utf-8", "surrogateescape").removesuffix("\r")
 

@@ -3,8 +3,8 @@ r"""What an ignore file says: its patterns compiled as git reads them, and the o
 This module never opens a file; it gets their text. Written for speed: most patterns end in a table that one look-up by
 name answers, and patterns about whole paths are only tried in folders where they could match.
 
->>> rules = Rules("gitignore", "*.log\n!keep.log\n/build/\n")
->>> stack = Stack().with_rules(Placed(rules))
+>>> rules = IgnoreRules("gitignore", "*.log\n!keep.log\n/build/\n")
+>>> stack = Stack().with_rules(PlacedRules(rules))
 >>> stack.words(stack.at("src").value("a.log", is_folder=False))
 '.gitignore: *.log'
 >>> [is_ignored(stack.at("").value(*each)) for each in (("keep.log", False), ("build", True), ("build", False))]
@@ -30,7 +30,7 @@ IGNORE_FILES = {
 """File name -> level. The two of the same level count as one file, `.augmentignore` after `.contextignore`."""
 
 NO_RULE = 0
-"""No pattern speaks. Every other verdict is a number: the greater overrules, the odd ignore (see `Pattern.value`)."""
+"""No pattern speaks. Every other verdict is a number: the greater overrules, the odd ignore (see `IgnorePattern.value`)."""
 
 _LINES_BITS = 24  # an ignore file of more lines would be over any size limit
 
@@ -45,7 +45,7 @@ def is_kept(value: int) -> bool:
     return value != NO_RULE and not value & 1
 
 
-class Pattern(NamedTuple):
+class IgnorePattern(NamedTuple):
     """One line of an ignore file. `value` = 2 * line number (from 1) + 1 if it ignores, + 0 if it keeps."""
 
     glob: str
@@ -54,7 +54,7 @@ class Pattern(NamedTuple):
     whole_path: bool
 
 
-def patterns(text: str) -> Iterator[Pattern]:
+def patterns(text: str) -> Iterator[IgnorePattern]:
     r"""The patterns of an ignore file, read as git reads them.
 
     >>> [(p.glob, p.value, p.folders_only, p.whole_path) for p in patterns("# x\n/a/b\n!c/\n")]
@@ -73,7 +73,7 @@ def patterns(text: str) -> Iterator[Pattern]:
         if whole_path and glob.startswith("**/") and "/" not in glob[3:]:
             glob, whole_path = glob[3:], False  # `**/name` is `name`, and a look-up by name is faster
         if glob:
-            yield Pattern(glob, 2 * number + ignored, folders_only, whole_path)
+            yield IgnorePattern(glob, 2 * number + ignored, folders_only, whole_path)
 
 
 def _bytewise(text: str) -> str:
@@ -285,14 +285,14 @@ def _kind(glob: str) -> tuple[str, str]:
     return "", glob
 
 
-class Names(NamedTuple):
+class NameTables(NamedTuple):
     """Two tables, since a pattern that ends in a slash speaks of folders only."""
 
     files: NameTable
     folders: NameTable
 
     @classmethod
-    def of(cls, found: Iterable[tuple[int, _NamePattern]]) -> Names:
+    def of(cls, found: Iterable[tuple[int, _NamePattern]]) -> NameTables:
         """The tables of some patterns, each with the strength of its rules, in rising order."""
         every = list(found)
         return cls(NameTable([row for row in every if not row[1].folders_only]), NameTable(every))
@@ -309,7 +309,7 @@ class _PathGlob(NamedTuple):
     about: _NamePattern
 
 
-class Rules:
+class IgnoreRules:
     """One ignore file, compiled. Its verdicts are about a folder, relative to its own, and a name in that folder."""
 
     def __init__(self, level: str, text: str, *, name: str = "") -> None:
@@ -319,11 +319,11 @@ class Rules:
         self._lines = text.removeprefix("\ufeff").split("\n")
         self._in_folders: dict[str, list[_NamePattern]] = {}  # patterns whose folder has no wildcard
         self._globs: list[_PathGlob] = []
-        self._tables: dict[tuple[int, ...], Names] = {}
+        self._tables: dict[tuple[int, ...], NameTables] = {}
         for pattern in patterns(_bytewise(text.removeprefix("\ufeff"))):
             self._add(pattern)
 
-    def _add(self, pattern: Pattern) -> None:
+    def _add(self, pattern: IgnorePattern) -> None:
         folder, _, name = _split(pattern.glob) if pattern.whole_path else ("", "", pattern.glob)
         about = _NamePattern(name, pattern.value, pattern.folders_only)
         if not pattern.whole_path:
@@ -340,7 +340,7 @@ class Rules:
         """Whether any pattern is about more than a name."""
         return bool(self._in_folders or self._globs)
 
-    def inside(self, folder: str) -> Names | None:
+    def inside(self, folder: str) -> NameTables | None:
         """The patterns about whole paths that can match something directly in `folder`; None when there are none."""
         folder = _bytewise(folder)
         here = self._in_folders.get(folder, [])
@@ -350,11 +350,11 @@ class Rules:
             here = here + [each.about for each in globs if each.in_folder.fullmatch(slashed)]
         return self._table(here) if here else None
 
-    def _table(self, here: list[_NamePattern]) -> Names:
+    def _table(self, here: list[_NamePattern]) -> NameTables:
         """The same patterns speak in many folders; their table is made once."""
         key = tuple([each.value for each in here])
         if key not in self._tables:
-            self._tables[key] = Names.of((0, each) for each in sorted(here, key=lambda each: each.value))
+            self._tables[key] = NameTables.of((0, each) for each in sorted(here, key=lambda each: each.value))
         return self._tables[key]
 
     def words(self, value: int) -> str:
@@ -383,13 +383,13 @@ def _split(glob: str) -> tuple[str, str, str]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Placed:
+class PlacedRules:
     """Rules and where they stand: in the folder `base` of the walked root, or above it, `lead` leading down to the root.
 
     `depth` orders rules of one level; it is negative above the root.
     """
 
-    rules: Rules
+    rules: IgnoreRules
     base: str = ""
     lead: str = ""
     depth: int = 0
@@ -407,13 +407,15 @@ class Stack:
     The verdicts of the rules are put one above the other, so that the greater number overrules here too.
     """
 
-    def __init__(self, placed: Iterable[Placed] = ()) -> None:
+    def __init__(self, placed: Iterable[PlacedRules] = ()) -> None:
         self._placed = sorted(placed, key=lambda each: (each.rules.level, each.depth))
         strengths = [(number << _LINES_BITS, each) for number, each in enumerate(self._placed)]
         self._about_paths = [(strength, each) for strength, each in strengths if each.rules.about_paths]
-        self.names = Names.of((strength, about) for strength, each in strengths for about in each.rules.about_names)
+        self.names = NameTables.of(
+            (strength, about) for strength, each in strengths for about in each.rules.about_names
+        )
 
-    def with_rules(self, *more: Placed) -> Stack:
+    def with_rules(self, *more: PlacedRules) -> Stack:
         """The stack of a folder that has these ignore files too."""
         return Stack((*self._placed, *more))
 
@@ -422,13 +424,13 @@ class Stack:
         git = {LEVELS.index("exclude"), LEVELS.index("gitignore")}
         return Stack(each for each in self._placed if each.rules.level not in git)
 
-    def at(self, folder: str) -> View:
+    def at(self, folder: str) -> FolderVerdicts:
         """The verdicts for what lies directly in `folder`."""
         tables = []
         for strength, each in self._about_paths:
             if table := each.rules.inside(each.local(folder)):
                 tables.append((strength, table))
-        return View(self, tables)
+        return FolderVerdicts(self, tables)
 
     def words(self, value: int) -> str:
         """The pattern behind a verdict; empty when there is none."""
@@ -438,10 +440,10 @@ class Stack:
         return self._placed[number].rules.words(own)
 
 
-class View:
+class FolderVerdicts:
     """Verdicts in one folder. `simple`: names alone tell here, so the tables of `Stack.names` may be asked directly."""
 
-    def __init__(self, stack: Stack, tables: list[tuple[int, Names]]) -> None:
+    def __init__(self, stack: Stack, tables: list[tuple[int, NameTables]]) -> None:
         self._names = stack.names
         # patterns about whole paths that speak in this folder: how strong they are, about files, about folders
         self._finders = [(strength, names.files.finder(), names.folders.finder()) for strength, names in tables]

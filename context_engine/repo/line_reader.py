@@ -27,14 +27,14 @@ _CONTINUATION = re.compile(rb"^[\x80-\xbf]{1,3}")
 _CHAR_BYTES_MAX = 4
 
 
-class Spot(NamedTuple):
+class LineStart(NamedTuple):
     """Where a line starts, and the column of its match in bytes from 1; 0 without a match."""
 
     offset: int
     column: int
 
 
-class Seen(NamedTuple):
+class LineWindow(NamedTuple):
     """A line as it is shown, and the column of its match in characters from 1; 0 without a match."""
 
     text: str
@@ -44,15 +44,15 @@ class Seen(NamedTuple):
 def lines_at(
     root: ConfinedFolder,
     path: str,
-    spots: Iterable[Spot],
+    spots: Iterable[LineStart],
     chars_max: int,
     masked: Callable[[bytes], RedactedDocument] = RedactedDocument.of,
-) -> list[Seen]:
+) -> list[LineWindow]:
     """The lines at these places of a file beneath the root, each cut to `chars_max` characters around its match.
 
     `masked` hides secrets. Raises: OSError when the file is gone, closed, or no plain file any more.
     """
-    with _opened(root, path, masked) as window:
+    with _open_window(root, path, masked) as window:
         return [_line(window, spot, chars_max) for spot in spots]
 
 
@@ -81,34 +81,34 @@ class _Window:
         return os.read(self._descriptor, size)
 
     @cached_property
-    def _shown(self) -> RedactedDocument | None:
+    def _masked_text(self) -> RedactedDocument | None:
         return None if self._whole is None else self._masked(self._whole)
 
     @property
     def has_secrets(self) -> bool:
         """Whether anything is hidden; a file that is not read whole may always hide something."""
-        return self._shown is None or self._shown.has_secrets
+        return self._masked_text is None or self._masked_text.has_secrets
 
-    def shown(self, start: int, stop: int) -> bytes:
+    def redact(self, start: int, stop: int) -> bytes:
         """The bytes `start` to `stop` without their secrets, as the text around them tells these."""
-        if self._shown is not None:
-            return self._shown.part_bytes(start, stop)
+        if self._masked_text is not None:
+            return self._masked_text.part_bytes(start, stop)
         first = max(0, start - AROUND_BYTES)
         around = self._masked(self.read(first, stop - first + AROUND_BYTES))
         return around.part_bytes(start - first, stop - first)
 
 
 @contextmanager
-def _opened(root: ConfinedFolder, path: str, masked: Callable[[bytes], RedactedDocument]) -> Generator[_Window]:
+def _open_window(root: ConfinedFolder, path: str, masked: Callable[[bytes], RedactedDocument]) -> Generator[_Window]:
     with root.open_folder() as top:
-        descriptor = file_reader.opened(top, path)
+        descriptor = file_reader.open_plain_file(top, path)
     try:
         yield _Window(descriptor, masked)
     finally:
         os.close(descriptor)
 
 
-def _line(window: _Window, spot: Spot, chars_max: int) -> Seen:
+def _line(window: _Window, spot: LineStart, chars_max: int) -> LineWindow:
     before, reach = max(0, spot.column - 1), chars_max * _CHAR_BYTES_MAX
     raw, newline, _ = window.read(spot.offset, LINE_BYTES).partition(b"\n")
     skipped, ends = 0, bool(newline) or len(raw) < LINE_BYTES
@@ -119,14 +119,14 @@ def _line(window: _Window, spot: Spot, chars_max: int) -> Seen:
     start = spot.offset + skipped
     stop, match = start + len(raw), min(start + len(raw), spot.offset + before)
     hides = window.has_secrets
-    shown = window.shown(start, stop) if hides else raw
-    head = window.shown(start, match) if hides else raw[: match - start]
+    shown = window.redact(start, stop) if hides else raw
+    head = window.redact(start, match) if hides else raw[: match - start]
     if skipped:
         shown, head = _CONTINUATION.sub(b"", shown), _CONTINUATION.sub(b"", head)
     text = _text(shown if ends else _whole_chars(shown)).removesuffix("\r")
     at = len(_text(head))
     column = at + 1 if not (skipped or hides) else len(_text(window.read(spot.offset, before))) + 1
-    return Seen(shorten_line(text, at, chars_max, begins=not skipped, ends=ends), column if spot.column else 0)
+    return LineWindow(shorten_line(text, at, chars_max, begins=not skipped, ends=ends), column if spot.column else 0)
 
 
 def _whole_chars(raw: bytes) -> bytes:
@@ -142,8 +142,8 @@ def _whole_chars(raw: bytes) -> bytes:
 
 
 def _text(raw: bytes) -> str:
-    """Never fails; see `files.decoded`. A mark inside a file is a character like any other."""
+    """Never fails; see `file_reader.decode`. A mark inside a file is a character like any other."""
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError:
-        return file_reader.decoded(raw).text
+        return file_reader.decode(raw).text

@@ -52,22 +52,26 @@ class Root:
         `must_exist=False` is for a file that is about to be written.
         Raises: InvalidPath, AccessDenied, FileNotFound (with near names), AccessFailed.
         """
-        if problem := malformed(text, windows=os.name == "nt"):
-            raise _refused(text, *problem)
-        typed = self._typed(text)
+        if problem := why_malformed(text, windows=os.name == "nt"):
+            raise _invalid_path(text, *problem)
+        typed = self._relative_text(text)
         if not typed.strip():
-            raise _refused(text, "its name is blank", RELATIVE)
+            raise _invalid_path(text, "its name is blank", RELATIVE)
         if reason := is_sensitive(typed):
-            raise _denied(text, reason)
+            raise _access_denied(text, reason)
         try:
             real = real_path(os.path.join(self._real, typed))
         except OSError as error:
-            raise _refused(text, f"the system says: {error.strerror}", "Call again; it is being exchanged.") from error
+            raise _invalid_path(
+                text, f"the system says: {error.strerror}", "Call again; it is being exchanged."
+            ) from error
         if not self.contains(real):
-            raise _refused(text, "it is a link that leads out of the workspace", "Name a file inside the workspace.")
+            raise _invalid_path(
+                text, "it is a link that leads out of the workspace", "Name a file inside the workspace."
+            )
         rel = self._below(real)
         if reason := is_sensitive(rel):
-            raise _denied(text, reason)
+            raise _access_denied(text, reason)
         self._check_kind(text, typed, rel, must_exist)
         return RelPath(rel)
 
@@ -79,12 +83,12 @@ class Root:
         """Whether an absolute path without links is this root or lies inside it."""
         return real == self._real or real.startswith(self._inside)
 
-    def _typed(self, text: str) -> str:
+    def _relative_text(self, text: str) -> str:
         """The text relative to this root, unresolved. A backslash separates unless a file of that very name exists."""
         if "\\" in text and not os.path.lexists(os.path.join(self._real, text)):
             text = text.replace("\\", "/")
         if ".." in text.split("/"):
-            raise _refused(text, "`..` is not allowed in it", _without_dots(text))
+            raise _invalid_path(text, "`..` is not allowed in it", _without_dots(text))
         if os.path.isabs(text):
             return self._relative(text)
         return "/".join(part for part in text.split("/") if part not in {"", "."}) or "."
@@ -97,7 +101,7 @@ class Root:
             for real in (plain, os.path.join(real_path(folder), name), real_path(plain)):
                 if self.contains(real):
                     return self._below(real)
-        raise _refused(text, f"it lies outside the workspace {self._real}", RELATIVE)
+        raise _invalid_path(text, f"it lies outside the workspace {self._real}", RELATIVE)
 
     def _below(self, real: str) -> str:
         return real[len(self._inside) :].replace(os.sep, "/") or "."
@@ -112,16 +116,16 @@ class Root:
             return
         except PermissionError as error:
             raise AccessFailed(
-                f"the system does not let this user see {_shown(text)}",
+                f"the system does not let this user see {_shorten(text)}",
                 suggestion="Give it permission to enter the folders above.",
                 details={"path": text},
             ) from error
         except OSError as error:  # too long for the file system, or a disk that fails
-            raise _refused(text, f"the system says: {error.strerror}", "Check the path.") from error
+            raise _invalid_path(text, f"the system says: {error.strerror}", "Check the path.") from error
         if stat.S_ISLNK(mode):  # all links are resolved, save those that run in a circle
-            raise _refused(text, "it is a link that leads back to itself", "Name the file itself.")
+            raise _invalid_path(text, "it is a link that leads back to itself", "Name the file itself.")
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-            raise _refused(text, f"it is {_KINDS.get(stat.S_IFMT(mode), 'special')}", "Name a file or a folder.")
+            raise _invalid_path(text, f"it is {_KINDS.get(stat.S_IFMT(mode), 'special')}", "Name a file or a folder.")
 
     def _not_found(self, text: str, typed: str) -> FileNotFound:
         folder, _, name = typed.rpartition("/")
@@ -130,7 +134,7 @@ class Root:
         near = [f"{folder}/{each}" if folder else each for each in near_names(name, names or ())]
         here = f"list_directory {folder or '.'!r} shows what is there."
         return FileNotFound(
-            f"there is no {_shown(text)} in the workspace",
+            f"there is no {_shorten(text)} in the workspace",
             suggestion=f"Did you mean {' or '.join(near)}?" if near else here,
             details={"path": text, "near": near},
         )
@@ -154,10 +158,10 @@ _WINDOWS_DEVICE = re.compile(r"(?i)(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³
 _PATH_CHARS_MAX = 4_096  # PATH_MAX of Linux; other systems allow less
 
 
-def malformed(text: str, *, windows: bool = False) -> tuple[str, str] | None:
+def why_malformed(text: str, *, windows: bool = False) -> tuple[str, str] | None:
     r"""Why a text can be no path of any workspace on this system, and what to do instead; None when it can.
 
-    >>> malformed("src/a.py"), malformed("C:\\Users\\me")[0]
+    >>> why_malformed("src/a.py"), why_malformed("C:\\Users\\me")[0]
     (None, 'it names a Windows drive')
     """
     if not text.strip():
@@ -310,31 +314,31 @@ def near_names(name: str, names: Sequence[str]) -> list[str]:
     return [folded[key] for key in difflib.get_close_matches(name.casefold(), folded, NEAR_NAMES_MAX)]
 
 
-def listed(path: str) -> RelPath:
+def path_of_listing(path: str) -> RelPath:
     """The path of something that this room has come across itself, going down from a root: it needs no check."""
     return RelPath(path)
 
 
 def listed_all(paths: Iterable[str]) -> Iterator[RelPath]:
-    """`listed` for many, quickly."""
+    """Return `path_of_listing` of many paths, quickly."""
     return map(RelPath, paths)
 
 
-def _refused(text: str, why: str, next_step: str) -> InvalidPath:
+def _invalid_path(text: str, why: str, next_step: str) -> InvalidPath:
     return InvalidPath(
-        f"{_shown(text)} is no path of this workspace: {why}",
+        f"{_shorten(text)} is no path of this workspace: {why}",
         suggestion=next_step,
         details={"path": text[:_PATH_CHARS_MAX]},
     )
 
 
-def _denied(text: str, reason: str) -> AccessDenied:
+def _access_denied(text: str, reason: str) -> AccessDenied:
     return AccessDenied(
-        f"{_shown(text)} is not read out: it is {reason}",
+        f"{_shorten(text)} is not read out: it is {reason}",
         suggestion="Ask the user for what you need to know; a sample such as .env.example can be read.",
         details={"path": text, "reason": reason},
     )
 
 
-def _shown(text: str) -> str:
+def _shorten(text: str) -> str:
     return repr(text if len(text) <= 100 else text[:97] + "...")

@@ -18,7 +18,15 @@ from context_engine.errors import ContextEngineError, FileNotFound
 from context_engine.model import Progress
 from context_engine.repo import cloning, workspace_roots
 from context_engine.repo.clone_folders import Clones
-from context_engine.repo.repository_registry import DEFAULT, Member, Registry, added, checked_name, name_for, removed
+from context_engine.repo.repository_registry import (
+    DEFAULT,
+    Registry,
+    WorkspaceMember,
+    add_member,
+    checked_name,
+    name_for,
+    remove_member,
+)
 
 FILE = "workspaces.json"
 
@@ -26,10 +34,10 @@ Tell = Callable[[Progress], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Updated:
+class RepositoryUpdate:
     """What became of a repository: the commits before and after, the same where nothing is new, or why it could not be."""
 
-    member: Member
+    member: WorkspaceMember
     before: str = ""
     after: str = ""
     problem: str = ""
@@ -43,11 +51,11 @@ class Repositories:
         self._registry = Registry(config / FILE)
         self._clones = Clones(cache)
 
-    def workspaces(self) -> dict[str, tuple[Member, ...]]:
+    def workspaces(self) -> dict[str, tuple[WorkspaceMember, ...]]:
         """All of them. Raises: AccessFailed, InvalidArgument (a list that cannot be read)."""
         return self._registry.workspaces()
 
-    def members(self, workspace: str = DEFAULT) -> tuple[Member, ...]:
+    def members(self, workspace: str = DEFAULT) -> tuple[WorkspaceMember, ...]:
         """The repositories of one. Raises: as `workspaces`, and InvalidArgument for one that is not there."""
         return self._registry.members(workspace)
 
@@ -61,7 +69,7 @@ class Repositories:
         depth: int = 0,
         tell: Tell = lambda _: None,
         cancel: threading.Event | None = None,
-    ) -> Member:
+    ) -> WorkspaceMember:
         """Take a folder, or clone an address, into a workspace; a clone that is there already is taken as it is.
 
         Raises: InvalidArgument, FileNotFound, InvalidPath, UnsuitableRoot, Conflict (name or folder is taken), AccessFailed
@@ -69,17 +77,17 @@ class Repositories:
         """
         is_foreign = cloning.is_address(place)
         if is_foreign:
-            address = cloning.checked(place)
+            address = cloning.check_address(place)
             root = self._clones.place(address, branch)
-            member = Member(checked_name(name or name_for(address)), str(root), address, branch, depth)
+            member = WorkspaceMember(checked_name(name or name_for(address)), str(root), address, branch, depth)
         else:
-            member = Member(
+            member = WorkspaceMember(
                 checked_name(name or name_for(workspace_roots.real(place))), str(workspace_roots.choose(place))
             )
-        added(self._registry.workspaces().get(workspace, ()), member)  # before anything is fetched for nothing
+        add_member(self._registry.workspaces().get(workspace, ()), member)  # before anything is fetched for nothing
         if is_foreign and not self.is_there(member):
             self._clones.make(Path(member.root), lambda part: self._clone(member, part, tell, cancel))
-        self._registry.change(workspace, lambda members: added(members, member))
+        self._registry.change(workspace, lambda members: add_member(members, member))
         return member
 
     def remove(self, named: str, *, workspace: str = DEFAULT) -> bool:
@@ -88,7 +96,7 @@ class Repositories:
         Raises: InvalidArgument, AccessFailed, StorageBusy.
         """
         before = self.members(workspace)
-        kept = self._registry.change(workspace, lambda members: removed(members, named))
+        kept = self._registry.change(workspace, lambda members: remove_member(members, named))
         gone = next(each for each in before if each not in kept)
         others = {each.root for members in self.workspaces().values() for each in members}
         if not gone.address or gone.root in others:
@@ -96,29 +104,33 @@ class Repositories:
         self._clones.drop(Path(gone.root))
         return True
 
-    def update(self, member: Member, *, tell: Tell = lambda _: None, cancel: threading.Event | None = None) -> Updated:
+    def update(
+        self, member: WorkspaceMember, *, tell: Tell = lambda _: None, cancel: threading.Event | None = None
+    ) -> RepositoryUpdate:
         """Make a clone what its remote is now, or fetch it anew when it is gone; a folder of the user's is left alone.
 
         Trouble with one is told, so that the others can go on. Raises: Cancelled.
         """
         if not member.address:
-            return Updated(member, problem="" if self.is_there(member) else f"there is no folder {member.root}")
+            return RepositoryUpdate(
+                member, problem="" if self.is_there(member) else f"there is no folder {member.root}"
+            )
         place = Path(member.root)
         try:
             if not self.is_there(member):
                 self._clones.make(place, lambda part: self._clone(member, part, tell, cancel))
-                return Updated(member, "", cloning.commit_of(place))
-            with self._clones.held(place):
+                return RepositoryUpdate(member, "", cloning.commit_of(place))
+            with self._clones.lock(place):
                 before, after = cloning.update(
                     place, member.address, branch=member.branch, depth=member.depth, tell=tell, cancel=cancel
                 )
         except ContextEngineError as error:
             if cancel is not None and cancel.is_set():
                 raise
-            return Updated(member, problem=error.message)
-        return Updated(member, before, after)
+            return RepositoryUpdate(member, problem=error.message)
+        return RepositoryUpdate(member, before, after)
 
-    def is_there(self, member: Member) -> bool:
+    def is_there(self, member: WorkspaceMember) -> bool:
         """Whether its folder can be entered."""
         try:
             workspace_roots.choose(member.root)
@@ -138,5 +150,5 @@ class Repositories:
             )
         return found
 
-    def _clone(self, member: Member, part: Path, tell: Tell, cancel: threading.Event | None) -> None:
+    def _clone(self, member: WorkspaceMember, part: Path, tell: Tell, cancel: threading.Event | None) -> None:
         cloning.clone(member.address, part, branch=member.branch, depth=member.depth, tell=tell, cancel=cancel)

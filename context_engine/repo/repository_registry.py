@@ -31,7 +31,7 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class WorkspaceMember:
     """One repository of a workspace. `address` is where it was cloned from, empty for a folder of the user's own.
 
     `branch` and `depth` say what of it is kept: empty the remote's own branch, 0 all of its history.
@@ -51,7 +51,7 @@ class Registry:
         """Nothing is read or made until it is needed."""
         self.file = file
 
-    def workspaces(self) -> dict[str, tuple[Member, ...]]:
+    def workspaces(self) -> dict[str, tuple[WorkspaceMember, ...]]:
         """Every workspace with its repositories, both in the order they were added. Raises: AccessFailed, InvalidArgument."""
         try:
             written = json.loads(self.file.read_text("utf-8"))
@@ -63,7 +63,7 @@ class Registry:
             raise self._unreadable(str(error)) from None
         return self._read(written)
 
-    def members(self, workspace: str = DEFAULT) -> tuple[Member, ...]:
+    def members(self, workspace: str = DEFAULT) -> tuple[WorkspaceMember, ...]:
         """The repositories of one workspace. Raises: InvalidArgument when there is none of that name; as `workspaces`."""
         known = self.workspaces()
         if workspace not in known and workspace != DEFAULT:
@@ -76,7 +76,9 @@ class Registry:
             )
         return known.get(workspace, ())
 
-    def change(self, workspace: str, become: Callable[[tuple[Member, ...]], Sequence[Member]]) -> tuple[Member, ...]:
+    def change(
+        self, workspace: str, become: Callable[[tuple[WorkspaceMember, ...]], Sequence[WorkspaceMember]]
+    ) -> tuple[WorkspaceMember, ...]:
         """Put what `become` makes of the repositories of a workspace in their place; one without any is forgotten.
 
         Raises: InvalidArgument, AccessFailed, and whatever `become` raises; nothing is written then.
@@ -96,17 +98,17 @@ class Registry:
             raise AccessFailed(f"{self.file} cannot be written: {why}", suggestion="make it writable") from error
         return members
 
-    def _write(self, workspaces: dict[str, tuple[Member, ...]]) -> None:
+    def _write(self, workspaces: dict[str, tuple[WorkspaceMember, ...]]) -> None:
         rows = {name: [asdict(each) for each in members] for name, members in workspaces.items()}
         beside = self.file.with_suffix(f".{os.getpid()}.new")
         beside.write_text(json.dumps({"version": VERSION, "workspaces": rows}, indent=2) + "\n", "utf-8")
         os.replace(beside, self.file)
 
-    def _read(self, written: Any) -> dict[str, tuple[Member, ...]]:
+    def _read(self, written: Any) -> dict[str, tuple[WorkspaceMember, ...]]:
         try:
             if written["version"] != VERSION:
                 raise self._unreadable(f"it is of version {written['version']}, this program writes {VERSION}")
-            rows = msgspec.convert(written["workspaces"], dict[str, tuple[Member, ...]])
+            rows = msgspec.convert(written["workspaces"], dict[str, tuple[WorkspaceMember, ...]])
         except (KeyError, TypeError, msgspec.ValidationError) as error:
             raise self._unreadable(str(error)) from None
         for name, members in rows.items():
@@ -122,10 +124,10 @@ class Registry:
         )
 
 
-def added(members: Iterable[Member], new: Member) -> tuple[Member, ...]:
+def add_member(members: Iterable[WorkspaceMember], new: WorkspaceMember) -> tuple[WorkspaceMember, ...]:
     """With one more. The same again under its name changes nothing. Raises: Conflict when its name or folder is taken.
 
-    >>> added([Member("web", "/src/web")], Member("web", "/old/web"))
+    >>> add_member([WorkspaceMember("web", "/src/web")], WorkspaceMember("web", "/old/web"))
     Traceback (most recent call last):
     context_engine.errors.Conflict: web is /src/web already
     """
@@ -138,7 +140,7 @@ def added(members: Iterable[Member], new: Member) -> tuple[Member, ...]:
     return (*(each for each in known if each.name != new.name), new)
 
 
-def removed(members: Iterable[Member], named: str) -> tuple[Member, ...]:
+def remove_member(members: Iterable[WorkspaceMember], named: str) -> tuple[WorkspaceMember, ...]:
     """Without the one of this name, or in this folder. Raises: InvalidArgument when there is none."""
     known = tuple(members)
     kept = tuple(each for each in known if named not in (each.name, each.root))

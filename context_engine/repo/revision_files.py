@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from context_engine.errors import AccessFailed, TooLarge, UnsupportedHost
 from context_engine.repo.git import TIMEOUT_S, Git
-from context_engine.repo.git_diffs import VERSION_BYTES_MAX, batched
+from context_engine.repo.git_diffs import VERSION_BYTES_MAX, parse_batch
 from context_engine.repo.paths import is_sensitive
 
 WORDS_MAX = 200
@@ -33,14 +33,14 @@ class Version:
     below: str = ""
     on_disk: Callable[[str], bytes | None] = lambda _path: None
 
-    def listed(self) -> Sequence[str]:
+    def paths(self) -> Sequence[str]:
         """Every path, sorted; none where git fails."""
         if self.commit not in (WORK_TREE, STAGE):
-            said = self._said("ls-tree", "-r", "-z", "--name-only", self.commit)
+            said = self._git_output("ls-tree", "-r", "-z", "--name-only", self.commit)
         elif self.commit == STAGE:
-            said = self._said("ls-files", "-z", "--cached")
+            said = self._git_output("ls-files", "-z", "--cached")
         else:
-            said = self._said("ls-files", "-z", "--cached", "--others", "--exclude-standard")
+            said = self._git_output("ls-files", "-z", "--cached", "--others", "--exclude-standard")
         return sorted(set(filter(None, said.decode("utf-8", "replace").split("\0"))))
 
     def read(self, paths: Iterable[str]) -> Mapping[str, bytes]:
@@ -52,14 +52,14 @@ class Version:
         named = "".join(f"{prefix}{self.below}{path}\n" for path in wanted).encode("utf-8", "surrogatepass")
         if not wanted:
             return {}
-        rows = self._said("cat-file", "--batch-check", given=named).split(b"\n")
+        rows = self._git_output("cat-file", "--batch-check", given=named).split(b"\n")
         hashes = {
             path: words[0].decode()
             for path, row in zip(wanted, rows, strict=False)
             if len(words := row.split()) == 3 and words[1] == b"blob" and int(words[2]) <= VERSION_BYTES_MAX
         }
         given = "".join(f"{name}\n" for name in dict.fromkeys(hashes.values())).encode()
-        blobs = batched(self._said("cat-file", "--batch", given=given)) if hashes else {}
+        blobs = parse_batch(self._git_output("cat-file", "--batch", given=given)) if hashes else {}
         return {path: blobs[name] for path, name in hashes.items() if name in blobs}
 
     def holding(self, words: Sequence[str]) -> Mapping[str, Sequence[str]]:
@@ -71,7 +71,7 @@ class Version:
         where = {WORK_TREE: ("--untracked",), STAGE: ("--cached",)}.get(self.commit, (self.commit,))
         options = ("-I", "-F", "-w", "-o", "-z", "--no-color", "--no-recurse-submodules")
         before = where if self.commit in (WORK_TREE, STAGE) else ()
-        said = self._said("grep", *options, *before, *patterns, *(() if before else where), timeout_s=HOLDING_S)
+        said = self._git_output("grep", *options, *before, *patterns, *(() if before else where), timeout_s=HOLDING_S)
         found: dict[str, set[str]] = {word: set() for word in wanted}
         for row in said.decode("utf-8", "replace").split("\n"):
             place, _, word = row.partition("\0")
@@ -80,7 +80,7 @@ class Version:
                 found[word].add(path)
         return {word: sorted(paths) for word, paths in found.items()}
 
-    def _said(self, *args: str, given: bytes = b"", timeout_s: float = TIMEOUT_S) -> bytes:
+    def _git_output(self, *args: str, given: bytes = b"", timeout_s: float = TIMEOUT_S) -> bytes:
         """What git says; nothing when it refuses, is not there, or has nothing to say (`grep` ends with 1 then)."""
         try:
             return self.git.run(*args, given=given, timeout_s=timeout_s)

@@ -57,14 +57,14 @@ OPTIONS = (
 )
 
 
-class Asked(NamedTuple):
+class GrepRequest(NamedTuple):
     """What to find: lines that match any of the patterns, in the syntax of Rust's `regex`."""
 
     patterns: tuple[str, ...]
     ignore_case: bool
 
 
-class Place(NamedTuple):
+class MatchedLine(NamedTuple):
     """A line of a file: its number from 1, where it starts in the text as UTF-8, and the column of the first match.
 
     `column` counts bytes from 1 and is 0 for a line of context; `text` is what matched, where that was asked for.
@@ -78,17 +78,17 @@ class Place(NamedTuple):
 
 
 Found = tuple[list[tuple[str, int, int, int, str]], bool] | None
-"""What a `Place` holds, and whether every file could be read; None when there are too many, or the engine cannot tell."""
+"""What a `MatchedLine` contains, and whether every file could be read; None when there are too many, or the engine cannot tell."""
 
 
-class Patience(NamedTuple):
+class SearchDeadline(NamedTuple):
     """How long a search may take, and who may end it before."""
 
     until: float  # time.monotonic()
     cancel: threading.Event
 
     @classmethod
-    def of(cls, cancel: threading.Event | None, seconds: float | None = None) -> Patience:
+    def of(cls, cancel: threading.Event | None, seconds: float | None = None) -> SearchDeadline:
         """From now on; SEARCH_S_MAX unless told otherwise."""
         return cls(time.monotonic() + (SEARCH_S_MAX if seconds is None else seconds), cancel or threading.Event())
 
@@ -108,7 +108,7 @@ class TextEngine(Protocol):
 
     name: str
 
-    def counts(self, files: Sequence[str], asked: Asked, patience: Patience) -> tuple[dict[str, int], bool]:
+    def counts(self, files: Sequence[str], asked: GrepRequest, patience: SearchDeadline) -> tuple[dict[str, int], bool]:
         """Matching lines by file, and whether every file could be read.
 
         Raises: InvalidArgument (the pattern), SearchTimeout, Cancelled, TooLarge.
@@ -116,12 +116,12 @@ class TextEngine(Protocol):
         ...
 
     def places(
-        self, files: Sequence[str], asked: Asked, patience: Patience, *, context: int = 0, most: int
-    ) -> list[Place]:
+        self, files: Sequence[str], asked: GrepRequest, patience: SearchDeadline, *, context: int = 0, most: int
+    ) -> list[MatchedLine]:
         """The first `most` matching lines of each file with lines around them. Raises: as `counts`."""
         ...
 
-    def occurrences(self, files: Sequence[str], asked: Asked, patience: Patience, bytes_max: int) -> Found:
+    def occurrences(self, files: Sequence[str], asked: GrepRequest, patience: SearchDeadline, bytes_max: int) -> Found:
         """All that matches, one beside the other; see `Found`."""
         ...
 
@@ -135,19 +135,19 @@ class Ripgrep:
         self._root = os.fspath(root)
         self._command = command
 
-    def counts(self, files: Sequence[str], asked: Asked, patience: Patience) -> tuple[dict[str, int], bool]:
+    def counts(self, files: Sequence[str], asked: GrepRequest, patience: SearchDeadline) -> tuple[dict[str, int], bool]:
         """As of `TextEngine`."""
         said = self._run(["--count"], files, asked, patience)
         return _counts(each.out for each in said), all(each.code != 2 for each in said)
 
     def places(
-        self, files: Sequence[str], asked: Asked, patience: Patience, *, context: int = 0, most: int
-    ) -> list[Place]:
+        self, files: Sequence[str], asked: GrepRequest, patience: SearchDeadline, *, context: int = 0, most: int
+    ) -> list[MatchedLine]:
         """As of `TextEngine`. A line over one byte is left out of the output: only where it lies is wanted."""
         options = ["-n", "-b", "--column", "--max-columns=1", f"--context={context}", f"--max-count={most}"]
         return _places(each.out for each in self._run(options, files, asked, patience))
 
-    def occurrences(self, files: Sequence[str], asked: Asked, patience: Patience, bytes_max: int) -> Found:
+    def occurrences(self, files: Sequence[str], asked: GrepRequest, patience: SearchDeadline, bytes_max: int) -> Found:
         """As of `TextEngine`; where several patterns match in one place, the first of them counts."""
         said = self._run(["-o", "-n", "-b", "--column"], files, asked, patience, bytes_max)
         if any(each.is_cut for each in said):
@@ -158,21 +158,21 @@ class Ripgrep:
         self,
         options: list[str],
         files: Sequence[str],
-        asked: Asked,
-        patience: Patience,
+        asked: GrepRequest,
+        patience: SearchDeadline,
         bytes_max: int = OUTPUT_BYTES_MAX,
-    ) -> list[_Said]:
+    ) -> list[_ProcessOutput]:
         """One process after the other: each uses every core."""
         for pattern in asked.patterns:
             if closes_too_early(pattern):
-                raise refused(asked, "unopened group")
+                raise invalid_pattern(asked, "unopened group")
         case = "--ignore-case" if asked.ignore_case else "--case-sensitive"
         fixed = [self._command, *OPTIONS, *options, case, *_with_e(asked.patterns), "--"]
         said = []
         for batch in batches(files, argv_room() - sum(map(_argv_cost, fixed))):
-            said.append(_said([*fixed, *batch], b"", self._root, patience, bytes_max))
+            said.append(_run_process([*fixed, *batch], b"", self._root, patience, bytes_max))
             if said[-1].code == 2 and said[-1].complaint:
-                raise refused(asked, reason(said[-1].complaint))
+                raise invalid_pattern(asked, reason(said[-1].complaint))
             if said[-1].is_cut:
                 break
         return _uncut(said, bytes_max)
@@ -186,23 +186,25 @@ class PythonGrep:
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self._root = os.fspath(root)
 
-    def counts(self, files: Sequence[str], asked: Asked, patience: Patience) -> tuple[dict[str, int], bool]:
+    def counts(self, files: Sequence[str], asked: GrepRequest, patience: SearchDeadline) -> tuple[dict[str, int], bool]:
         """As of `TextEngine`."""
         said = self._run({"mode": "count"}, files, asked, patience)
         return _counts(each.out for each in said), all(each.code == 0 for each in said)
 
     def places(
-        self, files: Sequence[str], asked: Asked, patience: Patience, *, context: int = 0, most: int
-    ) -> list[Place]:
+        self, files: Sequence[str], asked: GrepRequest, patience: SearchDeadline, *, context: int = 0, most: int
+    ) -> list[MatchedLine]:
         """As of `TextEngine`."""
         said = self._run({"mode": "places", "context": context, "most": most}, files, asked, patience)
         return _places(each.out for each in said)
 
-    def occurrences(self, files: Sequence[str], asked: Asked, patience: Patience, bytes_max: int) -> Found:  # noqa: ARG002 - the contract's arguments
+    def occurrences(self, files: Sequence[str], asked: GrepRequest, patience: SearchDeadline, bytes_max: int) -> Found:  # noqa: ARG002 - the contract's arguments
         """None: it tells lines, not what stands in them."""
         return None
 
-    def _run(self, how: dict[str, object], files: Sequence[str], asked: Asked, patience: Patience) -> list[_Said]:
+    def _run(
+        self, how: dict[str, object], files: Sequence[str], asked: GrepRequest, patience: SearchDeadline
+    ) -> list[_ProcessOutput]:
         if not files:
             return []
         script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "grep_child.py")
@@ -212,8 +214,8 @@ class PythonGrep:
         count = max(1, min(CHILDREN_MAX, os.cpu_count() or 1, len(files) // CHILD_FILES_MIN))
         feeds = [head + b"\n" + b"\0".join(map(os.fsencode, files[number::count])) for number in range(count)]
 
-        def run(feed: bytes) -> _Said:
-            return _said(command, feed, self._root, patience, OUTPUT_BYTES_MAX)
+        def run(feed: bytes) -> _ProcessOutput:
+            return _run_process(command, feed, self._root, patience, OUTPUT_BYTES_MAX)
 
         with ThreadPoolExecutor(count) as threads:
             said = list(threads.map(run, feeds))
@@ -240,7 +242,7 @@ def found_rg(path: str | None, *, outside: str | os.PathLike[str] = "") -> str |
 
 def _version(command: str) -> tuple[int, ...]:
     try:
-        said = _said([command, "--version"], b"", os.path.dirname(command), Patience.of(None, 5.0), 10_000)
+        said = _run_process([command, "--version"], b"", os.path.dirname(command), SearchDeadline.of(None, 5.0), 10_000)
     except (AccessFailed, SearchTimeout):  # not for this machine, or no ripgrep at all
         return ()
     found = re.match(rb"ripgrep (\d+)\.(\d+)", said.out)
@@ -250,7 +252,7 @@ def _version(command: str) -> tuple[int, ...]:
 # -- saying no ------------------------------------------------------------------------------------------------------
 
 
-def refused(asked: Asked, why: str) -> InvalidArgument:
+def invalid_pattern(asked: GrepRequest, why: str) -> InvalidArgument:
     """The error about a pattern, the same from both engines."""
     pattern = " | ".join(asked.patterns)
     return InvalidArgument(
@@ -283,11 +285,11 @@ def _next_step(why: str) -> str:
     return "Mend the pattern; to find . * + ? ( ) [ ] { } ^ $ | themselves put a backslash before each."
 
 
-def _for_python(asked: Asked) -> list[str]:
+def _for_python(asked: GrepRequest) -> list[str]:
     try:
         return [to_python_pattern(pattern, ignore_case=asked.ignore_case) for pattern in asked.patterns]
     except InvalidArgument as error:
-        raise refused(asked, error.message) from None
+        raise invalid_pattern(asked, error.message) from None
 
 
 # -- what the processes say -----------------------------------------------------------------------------------------
@@ -301,19 +303,19 @@ def _counts(outputs: Iterable[bytes]) -> dict[str, int]:
     return {os.fsdecode(path): int(count) for out in outputs for path, count in _COUNT.findall(out)}
 
 
-def _places(outputs: Iterable[bytes]) -> list[Place]:
-    return list(map(Place._make, _rows(outputs)))
+def _places(outputs: Iterable[bytes]) -> list[MatchedLine]:
+    return list(map(MatchedLine._make, _rows(outputs)))
 
 
 def _rows(outputs: Iterable[bytes]) -> Iterator[tuple[str, int, int, int, str]]:
-    """What a `Place` holds; the same names and texts come again and again."""
-    names, texts = _Decoded(os.fsdecode), _Decoded(lambda raw: raw.decode("utf-8", "replace"))
+    """What a `MatchedLine` contains; the same names and texts come again and again."""
+    names, texts = _TextCache(os.fsdecode), _TextCache(lambda raw: raw.decode("utf-8", "replace"))
     for out in outputs:
         for path, line, column, offset, text in _PLACE.findall(out):
             yield names[path], int(line), int(column or 0), int(offset), texts[text]
 
 
-class _Decoded(dict[bytes, str]):
+class _TextCache(dict[bytes, str]):
     """Bytes -> text, each worked out once."""
 
     def __init__(self, decode: Callable[[bytes], str]) -> None:
@@ -362,14 +364,14 @@ def _argv_cost(argument: str) -> int:
 # -- one process ----------------------------------------------------------------------------------------------------
 
 
-class _Said(NamedTuple):
+class _ProcessOutput(NamedTuple):
     out: bytes
     code: int
     complaint: str
     is_cut: bool
 
 
-def _uncut(said: list[_Said], bytes_max: int) -> list[_Said]:
+def _uncut(said: list[_ProcessOutput], bytes_max: int) -> list[_ProcessOutput]:
     """What was said, unless it is over the limit that nobody asked for."""
     if bytes_max == OUTPUT_BYTES_MAX and any(each.is_cut for each in said):
         raise TooLarge(
@@ -379,15 +381,17 @@ def _uncut(said: list[_Said], bytes_max: int) -> list[_Said]:
     return said
 
 
-def _said(command: Sequence[str], feed: bytes, folder: str, patience: Patience, bytes_max: int) -> _Said:
+def _run_process(
+    command: Sequence[str], feed: bytes, folder: str, patience: SearchDeadline, bytes_max: int
+) -> _ProcessOutput:
     """Run a process to its end, its limit, or the end of patience. Raises: SearchTimeout, Cancelled, AccessFailed."""
     patience.check()
-    process = _started(command, folder, fed=bool(feed))
+    process = _start(command, folder, fed=bool(feed))
     ended, late = threading.Event(), threading.Event()
     guard = threading.Thread(target=_guard, args=(process.kill, ended, late, patience), daemon=True)
     guard.start()
     try:
-        out, complaint = _conversed(process, feed, bytes_max)
+        out, complaint = _converse(process, feed, bytes_max)
         process.wait()
     except BaseException:  # an interrupt in between must not leave a process behind
         process.kill()
@@ -401,10 +405,10 @@ def _said(command: Sequence[str], feed: bytes, folder: str, patience: Patience, 
     is_cut = len(out) > bytes_max
     if process.returncode not in (0, 1, 2) and not is_cut:
         raise AccessFailed("the search was ended from outside", suggestion="Try again, perhaps in a smaller folder.")
-    return _Said(out, process.returncode, complaint.decode("utf-8", "replace").strip(), is_cut)
+    return _ProcessOutput(out, process.returncode, complaint.decode("utf-8", "replace").strip(), is_cut)
 
 
-def _started(command: Sequence[str], folder: str, *, fed: bool) -> subprocess.Popen[bytes]:
+def _start(command: Sequence[str], folder: str, *, fed: bool) -> subprocess.Popen[bytes]:
     import subprocess  # 10 ms that starting up can do without
 
     pipe = subprocess.PIPE
@@ -419,7 +423,7 @@ def _started(command: Sequence[str], folder: str, *, fed: bool) -> subprocess.Po
         ) from error
 
 
-def _conversed(process: subprocess.Popen[bytes], feed: bytes, bytes_max: int) -> tuple[bytes, bytes]:
+def _converse(process: subprocess.Popen[bytes], feed: bytes, bytes_max: int) -> tuple[bytes, bytes]:
     """Hand over what it is to read, then hear it out; our child says nothing before it has read all."""
     assert process.stdout  # both are opened as pipes
     assert process.stderr
@@ -436,7 +440,7 @@ def _conversed(process: subprocess.Popen[bytes], feed: bytes, bytes_max: int) ->
         return said, complaints.read()
 
 
-def _guard(kill: Callable[[], None], ended: threading.Event, late: threading.Event, patience: Patience) -> None:
+def _guard(kill: Callable[[], None], ended: threading.Event, late: threading.Event, patience: SearchDeadline) -> None:
     """Kill the process when its time is over."""
     while not ended.wait(GUARD_EVERY_S):
         if patience.cancel.is_set() or time.monotonic() > patience.until:

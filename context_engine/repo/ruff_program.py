@@ -17,7 +17,7 @@ EXITS = (0, 1)
 """Nothing found, something found; with any other it has failed."""
 
 
-class Row(NamedTuple):
+class RuffFinding(NamedTuple):
     """One finding. `rule` is empty where it could not parse the file; `fix` says what would mend it, where it knows."""
 
     path: str
@@ -38,7 +38,7 @@ def of_text(program: str, path: str) -> list[str]:
     return [program, "check", "--no-cache", "--quiet", "--output-format=json", "--stdin-filename", path, "-"]
 
 
-def rows(out: bytes) -> list[Row]:
+def rows(out: bytes) -> list[RuffFinding]:
     """What it found. Raises: ValueError when that is not what ruff says."""
     try:
         return [_row(each) for each in read_json(out or b"[]", bytes_max=OUTPUT_BYTES_MAX)]
@@ -46,7 +46,9 @@ def rows(out: bytes) -> list[Row]:
         raise ValueError(repr(error)) from error
 
 
-def _row(told: Any) -> Row:
+def _row(told: Any) -> RuffFinding:
     rule = told["code"] if told["code"] != "invalid-syntax" else ""
     where = told["location"]["row"], told["end_location"]["row"]
-    return Row(told["filename"], rule or "", told["message"], *where, (told.get("fix") or {}).get("message") or "")
+    return RuffFinding(
+        told["filename"], rule or "", told["message"], *where, (told.get("fix") or {}).get("message") or ""
+    )

@@ -17,8 +17,8 @@ from typing import Protocol
 from context_engine.model import Skipped
 from context_engine.repo import file_reader
 from context_engine.repo.ignore_rules import IGNORE_FILES
-from context_engine.repo.staleness_scan import sweep
-from context_engine.repo.walk import Entry, Walk, look
+from context_engine.repo.staleness_scan import scan
+from context_engine.repo.walk import Walk, WalkedFile, look
 from context_engine.repo.watch import HEAD
 from context_engine.storage.confined_folder import ConfinedFolder
 
@@ -32,7 +32,7 @@ SETTLED_NS = 1_000_000_000
 """A file changed again within one tick of the file system's clock looks the same: after a second that cannot be."""
 
 
-class Watching(Protocol):
+class WorkspaceWatcher(Protocol):
     """A watcher of the workspace: whether it hears everything, and what it has heard but not yet reported."""
 
     @property
@@ -47,10 +47,10 @@ class Watching(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Listing:
+class FileListing:
     """The files to search, sorted by path, and what the walk left out: `counts` by reason, `skipped` as of `Walk`."""
 
-    files: tuple[Entry, ...]
+    files: tuple[WalkedFile, ...]
     folders: Mapping[str, int]
     skipped: tuple[Skipped, ...]
     counts: Mapping[str, int]
@@ -72,14 +72,14 @@ class Lister:
         self._lock = threading.Lock()
         self._heard_lock = threading.Lock()
         self._heard: set[str] = set()
-        self._watcher: Watching | None = None
+        self._watcher: WorkspaceWatcher | None = None
         self._was_watched = False
         self._looked_at = 0.0
         self._walk: Walk | None = None
-        self._verdicts: dict[Entry, tuple[str, str] | None] = {}
-        self._listing: Listing | None = None
+        self._verdicts: dict[WalkedFile, tuple[str, str] | None] = {}
+        self._listing: FileListing | None = None
 
-    def follow(self, watcher: Watching) -> None:
+    def follow(self, watcher: WorkspaceWatcher) -> None:
         """Rely on a watcher as long as it runs; it reports through `note`."""
         self._watcher = watcher
 
@@ -88,7 +88,7 @@ class Lister:
         with self._heard_lock:
             self._heard.update(paths)
 
-    def listing(self, check: Callable[[], None] = lambda: None) -> Listing:
+    def listing(self, check: Callable[[], None] = lambda: None) -> FileListing:
         """The files as they are now; `check` may stop a long look by raising.
 
         Raises: FileNotFound, AccessFailed when the root is gone or closed.
@@ -108,12 +108,12 @@ class Lister:
             assert self._listing  # the first call walks
             return self._listing
 
-    def is_unchanged(self, listing: Listing, paths: Iterable[Entry], under: str) -> bool:
+    def is_unchanged(self, listing: FileListing, paths: Iterable[WalkedFile], under: str) -> bool:
         """Whether these files of a listing, and the names in the folders below `under`, are as they were then."""
         inside = f"{under}/" if under else ""
         folders = {path: at for path, at in listing.folders.items() if f"{path}/".startswith(inside)}
         sizes = {str(path): (size, mtime_ns) for path, size, mtime_ns in paths}
-        return listing.is_settled and sweep(self._root, sizes, folders).is_clean
+        return listing.is_settled and scan(self._root, sizes, folders).is_clean
 
     def why_not(self, path: str) -> Skipped | None:
         """Why a file or folder that exists is not in the listing; None when nothing speaks against it."""
@@ -141,7 +141,7 @@ class Lister:
     def _sweep(self, now: float, check: Callable[[], None]) -> None:
         """Look whether the files are as they were; walk only when names came or went."""
         assert self._walk
-        swept = sweep(self._root, self._walk.files(), self._walk.folders)
+        swept = scan(self._root, self._walk.files(), self._walk.folders)
         if swept.needs_walk or swept.removed or len(swept.changed) > ANEW_PATHS:
             self._begin(now, check)
             return
@@ -176,7 +176,7 @@ class Lister:
         """Judge what is new by its content, and make the listing of it."""
         assert self._walk
         known, verdicts = self._verdicts, {}
-        with file_reader.held(self._confined) as top:
+        with file_reader.open_root(self._confined) as top:
             for number, entry in enumerate(self._walk.entries):
                 if number % 1_000 == 0:
                     check()
@@ -184,7 +184,7 @@ class Lister:
         self._verdicts = verdicts
         no_text = [Skipped(entry.path, *why) for entry, why in verdicts.items() if why]
         newest = max((entry.mtime_ns for entry in verdicts), default=0)
-        self._listing = Listing(
+        self._listing = FileListing(
             files=tuple([entry for entry, why in verdicts.items() if why is None]),
             folders=self._walk.folders,
             skipped=(*self._walk.skipped, *no_text),

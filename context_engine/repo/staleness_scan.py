@@ -15,7 +15,7 @@ from context_engine.repo.ignore_rules import IGNORE_FILES
 
 
 @dataclass(frozen=True, slots=True)
-class Swept:
+class ScanResult:
     """What differs from the manifest. `needs_walk`: names came or went, or rules changed, so there may be new files."""
 
     changed: frozenset[str]
@@ -28,9 +28,9 @@ class Swept:
         return not (self.changed or self.removed or self.needs_walk)
 
 
-def sweep(
+def scan(
     root: str | os.PathLike[str], files: Mapping[str, tuple[int, int]], folders: Mapping[str, int] | None = None
-) -> Swept:
+) -> ScanResult:
     """Compare `files`, path -> (size, mtime_ns), and `folders`, path -> mtime_ns (`Walk.folders`), with the disk.
 
     Without `folders` new files go unseen. A file that may not be looked at counts as changed: reading it tells why.
@@ -49,7 +49,7 @@ def sweep(
             if status.st_mtime_ns != known[1] or status.st_size != known[0]:
                 changed.append(path)
     rules = any(path.rpartition("/")[2] in IGNORE_FILES for path in changed)
-    return Swept(frozenset(changed), frozenset(removed), rules or _any_folder_differs(base, folders or {}))
+    return ScanResult(frozenset(changed), frozenset(removed), rules or _any_folder_differs(base, folders or {}))
 
 
 def _any_folder_differs(base: str, folders: Mapping[str, int]) -> bool:

@@ -95,10 +95,10 @@ def bare(environment: Mapping[str, str], more: Mapping[str, str] | None = None) 
     return kept | {"NO_COLOR": "1", "CI": "1"} | dict(more or {})
 
 
-def spared(environment: Mapping[str, str]) -> dict[str, str]:
+def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
     """The environment of a command that the user allowed: all of it but what is named like a secret.
 
-    >>> spared({"DATABASE": "test.db", "GITHUB_TOKEN": "ghp_...", "PGPASSWORD": "...", "PWD": "/src"})
+    >>> without_secrets({"DATABASE": "test.db", "GITHUB_TOKEN": "ghp_...", "PGPASSWORD": "...", "PWD": "/src"})
     {'DATABASE': 'test.db', 'PWD': '/src'}
     """
     return {name: value for name, value in environment.items() if name == "PWD" or not SECRET.search(name.upper())}
@@ -134,7 +134,7 @@ def run(
             )
         except (OSError, ValueError) as error:
             return Ran(problem=f"cannot be started: {getattr(error, 'strerror', None) or error}")
-        problem = _waited(process, limit_s, (said, complained), cancel)
+        problem = _wait(process, limit_s, (said, complained), cancel)
         err = _end_of(complained, COMPLAINT_BYTES_MAX).decode("utf-8", "replace")
         return Ran(_end_of(said, OUTPUT_BYTES_MAX), err, None if problem else process.returncode, problem)
 
@@ -145,7 +145,7 @@ def _environment(environment: Mapping[str, str]) -> dict[str, str]:
     return {**environment, **path, "NoDefaultCurrentDirectoryInExePath": "1"}
 
 
-def _waited(
+def _wait(
     process: subprocess.Popen[bytes], limit_s: float, written: Sequence[IO[bytes]], cancel: threading.Event | None
 ) -> str:
     """Wait for a program and sweep up behind it; why it had to be ended, empty when it ended by itself."""

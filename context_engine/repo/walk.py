@@ -18,7 +18,7 @@ from typing import NamedTuple
 from context_engine.errors import AccessFailed, FileNotFound
 from context_engine.model import RelPath, Skipped
 from context_engine.repo.git_files import common_dir_of, enclosing_work_tree
-from context_engine.repo.ignore_rules import IGNORE_FILES, NO_RULE, Placed, Rules, Stack
+from context_engine.repo.ignore_rules import IGNORE_FILES, NO_RULE, IgnoreRules, PlacedRules, Stack
 from context_engine.repo.paths import (
     SENSITIVE_NAMES,
     SENSITIVE_PAIRS,
@@ -99,7 +99,7 @@ _FILE_FLAGS = (
 _SUSPECT_SUFFIXES = BINARY_SUFFIXES | SENSITIVE_SUFFIXES.keys()
 
 
-class Entry(NamedTuple):
+class WalkedFile(NamedTuple):
     """A file of the workspace as the walk saw it."""
 
     path: RelPath
@@ -112,16 +112,16 @@ class Walk:
     """What one walk found. `entries` and `skipped` are sorted by path.
 
     `skipped` holds at most SKIPPED_ROWS_MAX rows, `counts` every one by reason; an ignored folder is one row.
-    `folders` maps each folder that was listed ("" for the root) to its mtime_ns from just before: see `sweep`.
+    `folders` maps each folder that was listed ("" for the root) to its mtime_ns from just before: see `scan`.
     """
 
-    entries: tuple[Entry, ...]
+    entries: tuple[WalkedFile, ...]
     skipped: tuple[Skipped, ...]
     counts: Mapping[str, int]
     folders: Mapping[str, int]
 
     def files(self) -> dict[str, tuple[int, int]]:
-        """Path -> (size, mtime_ns): the manifest that `sweep` takes."""
+        """Path -> (size, mtime_ns): the manifest that `scan` takes."""
         return {path: (size, mtime_ns) for path, size, mtime_ns in self.entries}
 
 
@@ -157,7 +157,7 @@ def look(
     ends it so many folders below each path.
     """
     real = os.path.realpath(root)
-    with _entered(real) as top:
+    with _enter(real) as top:
         walker = _Walker(real, top, bytes_max, check or (lambda: None), levels)
         walker.begin(excludes_file)
         walked: set[str] = set()
@@ -165,10 +165,10 @@ def look(
             if ".." not in path.split("/") and walked.isdisjoint(_with_above(path)):
                 walked.add(path)
                 walker.walk(path)
-        return walker.seen()
+        return walker.result()
 
 
-def _entered(root: str) -> OpenFolder:
+def _enter(root: str) -> OpenFolder:
     """The root, open. Raises: FileNotFound, AccessFailed."""
     try:
         os.scandir(root).close()
@@ -196,7 +196,7 @@ def _with_above(path: str) -> list[str]:
     return ["/".join(parts[:number]) for number in range(len(parts) + 1)]
 
 
-class _Folder(NamedTuple):
+class _PendingFolder(NamedTuple):
     """A folder still to be listed. `insisted`: a negation took it back, so nothing in it may close it again."""
 
     rel: str
@@ -208,7 +208,7 @@ class _Folder(NamedTuple):
     insisted: bool = False
 
 
-class _Named:
+class _NamedEntry:
     """One name of a folder, looked at without listing the folder; what `os.DirEntry` is to a listing."""
 
     def __init__(self, folder: OpenFolder, name: str) -> None:
@@ -231,7 +231,7 @@ class _Named:
         return self._status
 
 
-_Entry = os.DirEntry[str] | _Named
+_Entry = os.DirEntry[str] | _NamedEntry
 
 
 class _NameVerdicts(dict[str, "tuple[str, str] | None"]):
@@ -277,18 +277,18 @@ class _Walker:
         self._files: list[tuple[str, int, int]] = []
         self._skipped: list[tuple[str, str, str]] = []
         self._listed: dict[str, int] = {}
-        self._waiting: list[_Folder] = []
-        self._entered: dict[str, _Folder | None] = {}  # folders on the way down; None: not entered
+        self._waiting: list[_PendingFolder] = []
+        self._entered: dict[str, _PendingFolder | None] = {}  # folders on the way down; None: not entered
         self._folders_seen: set[tuple[int, int]] = set()
         self._repositories_seen: set[str] = set()
         self._by_name = _NameVerdicts()
 
-    def seen(self) -> Walk:
+    def result(self) -> Walk:
         """What was found, in order."""
         self._files.sort()
         paths, sizes, times = zip(*self._files, strict=True) if self._files else ((), (), ())
         return Walk(
-            entries=tuple(map(Entry, listed_all(paths), sizes, times)),
+            entries=tuple(map(WalkedFile, listed_all(paths), sizes, times)),
             skipped=tuple([Skipped(*row) for row in sorted(self._skipped)[:SKIPPED_ROWS_MAX]]),
             counts=dict(sorted(Counter([reason for _, reason, _ in self._skipped]).items())),
             folders=self._listed,
@@ -304,7 +304,7 @@ class _Walker:
         stack = self._outer_rules(excludes_file)
         place = (status.st_dev, status.st_ino)
         self._folders_seen.add(place)
-        self._entered[""] = _Folder("", self._root, stack, 0, status.st_mtime_ns, place, insisted=True)
+        self._entered[""] = _PendingFolder("", self._root, stack, 0, status.st_mtime_ns, place, insisted=True)
 
     def walk(self, path: str) -> None:
         """Go down to a file or folder, so that every rule on the way holds, and walk what is there."""
@@ -322,18 +322,18 @@ class _Walker:
             self._list(self._waiting.pop())
         self._deepest = LEVELS_ALL
 
-    def _step(self, folder: _Folder, name: str, *, may_be_file: bool) -> _Folder | None:
+    def _step(self, folder: _PendingFolder, name: str, *, may_be_file: bool) -> _PendingFolder | None:
         """One name further down, without listing the folder; None where a walk would not go, or there is no folder."""
         try:
-            opened = self._opened(folder)
+            opened = self._open(folder)
         except OSError:  # gone by now, or another folder has its place
             return None
         with opened:
             entries: dict[str, _Entry] = {}
             for each in (*IGNORE_FILES, ".git", "pyvenv.cfg", "CACHEDIR.TAG", name):
                 with suppress(OSError, ValueError):  # not there, closed, or no name at all: there is nothing to judge
-                    entries[each] = _Named(opened, each)
-            if self._closed(folder, opened, entries) or name not in entries:
+                    entries[each] = _NamedEntry(opened, each)
+            if self._why_closed(folder, opened, entries) or name not in entries:
                 return None
             if not may_be_file and not entries[name].is_dir(follow_symlinks=False):
                 return None
@@ -342,7 +342,7 @@ class _Walker:
 
     def _outer_rules(self, excludes_file: str | None) -> Stack:
         """The rules that hold before the root is listed: built in, git's own, and those of the folders above it."""
-        inner = [Placed(Rules("built-in", BUILT_IN, name="built in"))]
+        inner = [PlacedRules(IgnoreRules("built-in", BUILT_IN, name="built in"))]
         top = enclosing_work_tree(self._root) or self._root
         way = [] if top == self._root else os.path.relpath(self._root, top).split(os.sep)
         outer = [(0, rules) for rules in self._rules_of_git(top, excludes_file)]
@@ -356,35 +356,35 @@ class _Walker:
                 return Stack(inner)
         return Stack([*inner, *_placed_above(outer, way)])
 
-    def _rules_of_git(self, top: str, excludes_file: str | None) -> Iterator[Rules]:
+    def _rules_of_git(self, top: str, excludes_file: str | None) -> Iterator[IgnoreRules]:
         """The rules outside the work tree: of the user (core.excludesFile), and of one repository on one machine."""
         if excludes_file and (text := self._text(excludes_file)):
-            yield Rules("global", text, name=excludes_file)
+            yield IgnoreRules("global", text, name=excludes_file)
         owner = common_dir_of(top)
         if owner and (text := self._text(os.path.join(owner, "info", "exclude"))):
-            yield Rules("exclude", text, name=".git/info/exclude")
+            yield IgnoreRules("exclude", text, name=".git/info/exclude")
 
     # -- from folder to folder --
 
-    def _list(self, folder: _Folder) -> None:
+    def _list(self, folder: _PendingFolder) -> None:
         """List one folder, if it still is the one that was found."""
         try:
-            with self._opened(folder) as opened:
+            with self._open(folder) as opened:
                 self._list_opened(folder, opened)
         except OSError as error:
             self._skipped.append((folder.rel, *_trouble(error)))
 
-    def _list_opened(self, folder: _Folder, opened: OpenFolder) -> None:
+    def _list_opened(self, folder: _PendingFolder, opened: OpenFolder) -> None:
         """Judge what is in the folder, unless something in it says that it does not count. Raises: OSError."""
         with os.scandir(opened.path if opened.descriptor is None else opened.descriptor) as found:
             entries = {entry.name: entry for entry in found}
-        if reason := self._closed(folder, opened, entries):
+        if reason := self._why_closed(folder, opened, entries):
             self._skipped.append((folder.rel, *reason))
             return
         self._listed[folder.rel] = folder.mtime_ns
         self._judge(folder, self._rules_inside(folder, opened, entries), entries)
 
-    def _opened(self, folder: _Folder) -> OpenFolder:
+    def _open(self, folder: _PendingFolder) -> OpenFolder:
         """The very folder that was found, open: by now a link out of the workspace may have its name. Raises: OSError."""
         if not _BY_DESCRIPTOR:
             return OpenFolder(folder.absolute, None)
@@ -394,7 +394,9 @@ class _Walker:
             raise FileNotFoundError(errno.ENOENT, "another folder has its place by now")
         return opened
 
-    def _closed(self, folder: _Folder, opened: OpenFolder, entries: Mapping[str, _Entry]) -> tuple[str, str] | None:
+    def _why_closed(
+        self, folder: _PendingFolder, opened: OpenFolder, entries: Mapping[str, _Entry]
+    ) -> tuple[str, str] | None:
         """Why a folder is not entered, told by what lies in it."""
         if folder.depth > DEPTH_MAX:
             return "loop", f"more than {DEPTH_MAX} folders deep"
@@ -408,7 +410,7 @@ class _Walker:
             return "ignored", "marked as a cache by CACHEDIR.TAG"
         return None
 
-    def _is_second_work_tree(self, folder: _Folder) -> bool:
+    def _is_second_work_tree(self, folder: _PendingFolder) -> bool:
         """Whether the repository of this work tree has another one in the walk: one seen before, or its main one."""
         owner = common_dir_of(folder.absolute)
         if owner is None or folder.rel in self._entered:  # on the way down every folder is looked at twice
@@ -423,7 +425,7 @@ class _Walker:
     def _contains(self, real: str) -> bool:
         return f"{real}{os.sep}".startswith(self._root.rstrip(os.sep) + os.sep)
 
-    def _judge(self, folder: _Folder, stack: Stack, entries: Mapping[str, _Entry]) -> None:
+    def _judge(self, folder: _PendingFolder, stack: Stack, entries: Mapping[str, _Entry]) -> None:
         """Sort the entries of one folder into files, folders and skipped. The hot loop of the walk."""
         prefix = f"{folder.rel}/" if folder.rel else ""
         view = stack.at(folder.rel)
@@ -454,7 +456,7 @@ class _Walker:
         folders.sort(key=_first, reverse=True)  # the last is listed next
         self._waiting += [each for row in folders if (each := self._folder(folder, stack, *row))]
 
-    def _file(self, folder: _Folder, path: str, entry: _Entry) -> None:
+    def _file(self, folder: _PendingFolder, path: str, entry: _Entry) -> None:
         try:
             status = entry.stat(follow_symlinks=False)
         except OSError as error:
@@ -468,7 +470,9 @@ class _Walker:
         else:
             self._files.append((path, status.st_size, status.st_mtime_ns))
 
-    def _folder(self, parent: _Folder, stack: Stack, path: str, entry: _Entry, insisted: bool) -> _Folder | None:
+    def _folder(
+        self, parent: _PendingFolder, stack: Stack, path: str, entry: _Entry, insisted: bool
+    ) -> _PendingFolder | None:
         """A folder to be listed, unless it has been: a bind mount can lead back to where we are."""
         try:
             status = entry.stat(follow_symlinks=False)
@@ -481,7 +485,7 @@ class _Walker:
             return None
         self._folders_seen.add(place)
         absolute = os.path.join(parent.absolute, entry.name)
-        return _Folder(path, absolute, stack, parent.depth + 1, status.st_mtime_ns, place, insisted)
+        return _PendingFolder(path, absolute, stack, parent.depth + 1, status.st_mtime_ns, place, insisted)
 
     def _special(self, absolute: str, mode: int) -> tuple[str, str]:
         """Why something that is neither folder nor plain file is left out. Links are never followed: decision 0004."""
@@ -504,19 +508,23 @@ class _Walker:
 
     # -- rules --
 
-    def _rules_inside(self, folder: _Folder, opened: OpenFolder, entries: Mapping[str, _Entry]) -> Stack:
+    def _rules_inside(self, folder: _PendingFolder, opened: OpenFolder, entries: Mapping[str, _Entry]) -> Stack:
         """The rules for what lies in a folder: those from above, without git's where another repository begins."""
         stack = folder.stack
-        more: list[Rules] = []
+        more: list[IgnoreRules] = []
         if ".git" in entries and folder.rel and common_dir_of(folder.absolute):
             stack = stack.without_git()
             more += self._rules_of_git(folder.absolute, None)
         names = [name for name in IGNORE_FILES if name in entries and entries[name].is_file(follow_symlinks=False)]
         if names:
             more += self._rules_of(opened, names, folder.rel)
-        return stack.with_rules(*[Placed(rules, folder.rel, depth=folder.depth) for rules in more]) if more else stack
+        return (
+            stack.with_rules(*[PlacedRules(rules, folder.rel, depth=folder.depth) for rules in more]) if more else stack
+        )
 
-    def _rules_of(self, folder: OpenFolder, names: list[str], base: str = "", *, report: bool = True) -> list[Rules]:
+    def _rules_of(
+        self, folder: OpenFolder, names: list[str], base: str = "", *, report: bool = True
+    ) -> list[IgnoreRules]:
         """The ignore files of one folder, those of one level as one."""
         texts: dict[str, list[str]] = {}
         sources: dict[str, str] = {}
@@ -525,7 +533,7 @@ class _Walker:
             if text := self._text(name, folder, rel if report else None):
                 texts.setdefault(level, []).append(text)
                 sources.setdefault(level, rel)
-        return [Rules(level, "\n".join(each), name=sources[level]) for level, each in texts.items()]
+        return [IgnoreRules(level, "\n".join(each), name=sources[level]) for level, each in texts.items()]
 
     def _text(self, name: str, folder: OpenFolder | None = None, rel: str | None = None) -> str:
         """An ignore file's text; what cannot be read is no rule, and reported where it lies in the workspace."""
@@ -541,10 +549,10 @@ class _Walker:
         return ""
 
 
-def _placed_above(outer: Iterable[tuple[int, Rules]], way: Sequence[str]) -> list[Placed]:
+def _placed_above(outer: Iterable[tuple[int, IgnoreRules]], way: Sequence[str]) -> list[PlacedRules]:
     """Rules of folders above, as they hold at the end of a way down; each has the number of steps to its folder."""
     return [
-        Placed(rules, lead="/".join(way[number:]), depth=number - len(way))
+        PlacedRules(rules, lead="/".join(way[number:]), depth=number - len(way))
         for number, rules in outer
         if number <= len(way)
     ]

@@ -93,7 +93,7 @@ class Watcher:
         self._root = os.path.realpath(root)
         self._on_batch = on_batch
         self._quiet_s = quiet_ms / 1_000
-        self._run: _Run | None = None
+        self._run: _WatchThread | None = None
 
     def start(self) -> None:
         """Begin to watch. Returns when it runs or has failed; on a very large tree before that: see `is_running`."""
@@ -101,7 +101,7 @@ class Watcher:
             return
         self.problem = _why_deaf(self._root)
         if not self.problem:
-            run = self._run = _Run(self, self._root, self._on_batch, self._quiet_s)
+            run = self._run = _WatchThread(self, self._root, self._on_batch, self._quiet_s)
             run.thread.start()
             run.settled.wait(START_WAIT_S)  # by a name of its own: `stop` may come meanwhile
 
@@ -135,11 +135,11 @@ def rest_s(watchers: int) -> float:
     return max(0.0, watchers / FEW - 1) * STEP_MS / 1_000
 
 
-class _Stopped(Exception):  # noqa: N818 - it ends the thread, it is no error
+class _StoppedEarly(Exception):  # noqa: N818 - it ends the thread, it is no error
     """The watcher was stopped in the middle of something."""
 
 
-class _Run:
+class _WatchThread:
     """One thread's time between `start` and `stop`."""
 
     def __init__(self, owner: Watcher, root: str, on_batch: Callable[[frozenset[str]], None], quiet_s: float) -> None:
@@ -160,7 +160,7 @@ class _Run:
     def _follow(self) -> None:
         try:
             self._listen()
-        except _Stopped:
+        except _StoppedEarly:
             return
         except Exception as error:  # noqa: BLE001 - a thread has nobody to raise to; `problem` tells it
             self._owner.problem = _in_words(error)
@@ -187,7 +187,7 @@ class _Run:
 
     def _check(self) -> None:
         if self.stopping.is_set():
-            raise _Stopped
+            raise _StoppedEarly
 
     # -- which folders --
 
@@ -251,7 +251,7 @@ class _Run:
 
     def _take(self, changes: Collection[tuple[object, str]]) -> None:
         """Sort out what one look at the events brought."""
-        paths = [heard for _, path in changes if (heard := self._heard(path))]
+        paths = [heard for _, path in changes if (heard := self._relative_path(path))]
         if changes and not os.path.isdir(self._root):
             raise FileNotFoundError(self._root)
         for path in paths:
@@ -261,7 +261,7 @@ class _Run:
                 self._unheard.add(path)
         self.batch.add(paths, time.monotonic())
 
-    def _heard(self, path: str) -> str:
+    def _relative_path(self, path: str) -> str:
         """The path as it is reported, relative to the root; empty for what nobody asked about."""
         folder, name = os.path.split(path)
         if self._git_dir and folder == self._git_dir:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from context_engine.errors import Cancelled, PreconditionFailed
-from context_engine.repo.git_diffs import Asked, Diffs, Taken, Touched
+from context_engine.repo.git_diffs import DiffRequest, Diffs, TakenDiff, TouchedFile
 from context_engine.review.classification import summary
 from context_engine.review.finding import Finding, Scrub, identified, plain, scrubbed
 from context_engine.review.review_coverage import AnalyzerRun, Coverage, FileCoverage, because, together
@@ -75,11 +75,11 @@ class Means(Protocol):
         """The checks with this workspace's rules, and what is wrong with those."""
         ...
 
-    def analysed(self, files: Sequence[ChangedFile], options: Options, taken: Taken) -> Analysed:
+    def analysed(self, files: Sequence[ChangedFile], options: Options, taken: TakenDiff) -> Analysed:
         """What external analysers say of some files."""
         ...
 
-    def analysers(self, options: Options, taken: Taken) -> str:
+    def analysers(self, options: Options, taken: TakenDiff) -> str:
         """Which of them would be asked: another text when one of them is another one, or may say something else."""
         ...
 
@@ -119,7 +119,7 @@ def opened(request: Request, means: Means, store: ReviewStore) -> GitChange:
     Raises: RefNotFound, GitUnavailable, PreconditionFailed (nothing changed, or nothing of what was named), TooLarge.
     """
     began = time.perf_counter()
-    taken = means.diffs.take(Asked(f"{request.base}...{request.commit}"))
+    taken = means.diffs.take(DiffRequest(f"{request.base}...{request.commit}"))
     whole = parsed(taken.text, bytes_max=GIT_DIFF_BYTES_MAX)
     named = whole.only(set(request.paths).__contains__) if request.paths else whole
     excludes = means.excludes(request.options)
@@ -136,7 +136,7 @@ def opened(request: Request, means: Means, store: ReviewStore) -> GitChange:
     return GitChange(full, taken, diff, means, store, excluded=tuple(sorted(excluded)), diff_ms=ms)
 
 
-def _in_full(request: Request, taken: Taken, scrub: Callable[[str], str]) -> Request:
+def _in_full(request: Request, taken: TakenDiff, scrub: Callable[[str], str]) -> Request:
     """A request as it is kept: with the hashes of both commits, the named files that did change, and no secrets."""
     there = {file.path for file in taken.files}
     missing = sorted(set(request.paths) - there)
@@ -158,7 +158,7 @@ class GitChange:
     """What changed between two commits; `diff_ms` is what it took to know."""
 
     request: Request
-    taken: Taken
+    taken: TakenDiff
     diff: Diff
     means: Means
     store: ReviewStore
@@ -198,7 +198,7 @@ class ReviewJob:
 
     change: GitChange
     _files: Mapping[str, FileDiff] = field(init=False)
-    _touched: Mapping[str, Touched] = field(init=False)
+    _touched: Mapping[str, TouchedFile] = field(init=False)
 
     def __post_init__(self) -> None:
         """Files are asked for by path, thousands of times."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from context_engine.errors import ContextEngineError, InvalidArgument, PreconditionFailed
-from context_engine.repo.git_diffs import Asked, Diffs, Taken, Versions
+from context_engine.repo.git_diffs import DiffRequest, Diffs, FileVersions, TakenDiff
 from context_engine.repo.paths import Root, is_sensitive
 from context_engine.repo.revision_files import STAGE, WORK_TREE, Version, below
 from context_engine.review.analyzers.analyzer_registry import ALL as ANALYZERS
@@ -128,12 +128,12 @@ class Reviewing:
 
     def review_git(
         self,
-        asked: Asked,
+        asked: DiffRequest,
         options: Options,
         *,
         include_patterns: Sequence[str] = (),
         cancel: threading.Event | None = None,
-    ) -> tuple[Taken, Reviewed]:
+    ) -> tuple[TakenDiff, Reviewed]:
         """Review what git says has changed. Raises: as `git_change`, and Cancelled."""
         taken, change = self.git_change(asked, include_patterns=include_patterns)
         return taken, self.review(change, options, cancel=cancel)
@@ -158,7 +158,7 @@ class Reviewing:
         around = self.surroundings(WORK_TREE) if is_here else Surroundings(self.parsers)
         return Change(files, around, began, _tree(base))
 
-    def git_change(self, asked: Asked, *, include_patterns: Sequence[str] = ()) -> tuple[Taken, Change]:
+    def git_change(self, asked: DiffRequest, *, include_patterns: Sequence[str] = ()) -> tuple[TakenDiff, Change]:
         """What git says has changed.
 
         Raises: GitUnavailable, RefNotFound, InvalidArgument, PreconditionFailed (there is no change, or the patterns leave none of it).
@@ -194,7 +194,7 @@ class Reviewing:
 
     # -- what others build on --
 
-    def changed_files(self, taken: Taken, versions: Versions, paths: Iterable[str]) -> list[ChangedFile]:
+    def changed_files(self, taken: TakenDiff, versions: FileVersions, paths: Iterable[str]) -> list[ChangedFile]:
         """The files of a diff that git wrote, with their versions."""
         wanted = set(paths)
         found = []
@@ -213,7 +213,7 @@ class Reviewing:
         return Surroundings(
             self.parsers,
             is_known=True,
-            listed=version.listed,
+            listed=version.paths,
             read=version.read,
             holding=version.holding,
             usually_with=history.usually_with if history else lambda _path: (),
@@ -241,13 +241,13 @@ class Reviewing:
 
     # -- what sessions ask for --
 
-    def analysed(self, files: Sequence[ChangedFile], options: Options, taken: Taken) -> Analysed:
+    def analysed(self, files: Sequence[ChangedFile], options: Options, taken: TakenDiff) -> Analysed:
         """What external analysers say of some files of a change between two commits."""
         deadline = time.monotonic() + options.time_budget_s
         before, after = self._version(taken.merge_base or taken.base_commit), self._version(taken.commit)
         return self.bench.analyse(files, options, deadline=deadline, before=_tree(before), after=_tree(after))
 
-    def analysers(self, options: Options, taken: Taken) -> str:
+    def analysers(self, options: Options, taken: TakenDiff) -> str:
         """Which of them would be asked, and of which tree."""
         return self.bench.identity(options, taken.commit)
 
@@ -315,7 +315,7 @@ def _any(_path: str) -> bool:
 
 def _tree(version: Version | None) -> Tree:
     """All files of a version; none of none."""
-    return dict if version is None else lambda: version.read(version.listed())
+    return dict if version is None else lambda: version.read(version.paths())
 
 
 def _text_of(version: Version | None, path: str) -> str | None:

@@ -9,7 +9,7 @@ from xxhash import xxh3_64_hexdigest
 from context_engine.index.embedding_text import symbol_chain
 from context_engine.index.symbol_graph import qualified_names
 from context_engine.model import CHUNK_KINDS, Chunk, ChunkKind, Hit
-from context_engine.repo.paths import listed
+from context_engine.repo.paths import path_of_listing
 from context_engine.repo.workspace_files import LoadedFile, ReadFile
 from context_engine.search.filters import tags_of
 from context_engine.search.rankers import View
@@ -66,7 +66,7 @@ class Reader:
             tags = tuple(sorted({*(tag for tag in tags if tag not in CHUNK_KINDS), kind}))
         return Chunk(
             id=f"{kind}-{xxh3_64_hexdigest(f'{path}:{span.first}:{text}'.encode('utf-8', 'surrogatepass'))}",
-            path=listed(path),
+            path=path_of_listing(path),
             span=span,
             kind=kind,
             language=snapshot.languages[self._languages.item(place.file)],

@@ -15,11 +15,11 @@ from typing import Any
 
 from context_engine.errors import InvalidArgument
 from context_engine.model import Progress, RelPath, Scan, TextFile, TextLine, TextPart, TextQuery
-from context_engine.repo.line_reader import Seen, Spot, lines_at
+from context_engine.repo.line_reader import LineStart, LineWindow, lines_at
 from context_engine.repo.paths import Root, near_names
-from context_engine.repo.ripgrep import Asked, Patience, Place, TextEngine
-from context_engine.repo.searchable_files import Lister, Listing
-from context_engine.repo.walk import Entry
+from context_engine.repo.ripgrep import GrepRequest, MatchedLine, SearchDeadline, TextEngine
+from context_engine.repo.searchable_files import FileListing, Lister
+from context_engine.repo.walk import WalkedFile
 from context_engine.search.text_search import Globs, Marks, defining, finds, in_order, joints, longest_first, spread
 from context_engine.secrets.masked_text import RedactedDocuments
 from context_engine.text.search_patterns import escape_literal, fold_case
@@ -47,8 +47,8 @@ _Finds = tuple[dict[str, Marks], bool]
 class _Kept:
     """An answer, and the files it was true of."""
 
-    listing: Listing
-    files: tuple[Entry, ...]
+    listing: FileListing
+    files: tuple[WalkedFile, ...]
     scan: Scan
 
 
@@ -67,7 +67,9 @@ class Scanner:
         self._lock = threading.Lock()
         self._fresh: tuple[TextQuery | None, Mapping[str, Marks]] = (None, {})  # of the last scan, until they are shown
         self._answers: dict[tuple[TextQuery, bool], _Kept] = {}
-        self._choices: dict[tuple[str, tuple[str, ...], tuple[str, ...]], tuple[Listing, tuple[Entry, ...]]] = {}
+        self._choices: dict[
+            tuple[str, tuple[str, ...], tuple[str, ...]], tuple[FileListing, tuple[WalkedFile, ...]]
+        ] = {}
 
     def scan(
         self,
@@ -82,7 +84,7 @@ class Scanner:
         Raises: InvalidArgument (pattern, globs), InvalidPath, FileNotFound, AccessDenied, SearchTimeout, Cancelled.
         """
         tell = progress or (lambda _: None)
-        patience = Patience.of(cancel)
+        patience = SearchDeadline.of(cancel)
         under = self._checked(query)
         tell(Progress("listing", 0, 0))
         listing = self._lister.listing(patience.check)
@@ -109,12 +111,12 @@ class Scanner:
         cancel: threading.Event | None = None,
     ) -> dict[RelPath, list[TextLine]]:
         """The lines of some matches with `context` lines on either side, each line once. Raises: as `scan`."""
-        patience = Patience.of(cancel)
-        places: list[Place] = []
+        patience = SearchDeadline.of(cancel)
+        places: list[MatchedLine] = []
         for most, some in _by_most(parts).items():
             paths = [part.path for part in some]
             places += self._text_engine().places(paths, _asked(query), patience, context=context, most=most)
-        by_path: dict[str, list[Place]] = defaultdict(list)
+        by_path: dict[str, list[MatchedLine]] = defaultdict(list)
         for place in places:
             by_path[place.path].append(place)
         return {part.path: self._shown(part, by_path[part.path], context, chars_max) for part in parts}
@@ -134,11 +136,11 @@ class Scanner:
         (asked, found), self._fresh = self._fresh, (None, {})
         if asked != query:
             most = max((part.take for part in parts), default=0)
-            found = self._finds([part.path for part in parts], query, Patience.of(cancel), most=most)
+            found = self._finds([part.path for part in parts], query, SearchDeadline.of(cancel), most=most)
         shown: dict[RelPath, list[TextLine]] = {}
         for part in parts:
             rows = spread(in_order(found.get(part.path, {})), part.take)
-            read = self._read(part.path, [Spot(row.start, row.column) for row in rows], chars_max)
+            read = self._read(part.path, [LineStart(row.start, row.column) for row in rows], chars_max)
             shown[part.path] = [
                 TextLine(row.line, seen.column, seen.text, row.keyword) for row, seen in zip(rows, read, strict=False)
             ]
@@ -164,7 +166,7 @@ class Scanner:
         under = str(self._root.rel(query.under or "."))
         return "" if under == "." else under
 
-    def _chosen(self, listing: Listing, query: TextQuery, under: str) -> tuple[Entry, ...]:
+    def _chosen(self, listing: FileListing, query: TextQuery, under: str) -> tuple[WalkedFile, ...]:
         """The listed files that a query is about; the last choices are kept with their listing."""
         base = under if query.globs_from_under else ""
         key = (f"{base}\0{under}", query.includes, query.excludes)
@@ -185,7 +187,9 @@ class Scanner:
             _keep(self._choices, key, (listing, files))
         return files
 
-    def _silence(self, query: TextQuery, listing: Listing, files: tuple[Entry, ...], under: str) -> tuple[str, str]:
+    def _silence(
+        self, query: TextQuery, listing: FileListing, files: tuple[WalkedFile, ...], under: str
+    ) -> tuple[str, str]:
         """Why nothing was found, and what to do next."""
         if files:
             left_out = _left_out(listing, under)
@@ -208,7 +212,13 @@ class Scanner:
         return self._engine
 
     def _scanned(
-        self, query: TextQuery, files: tuple[Entry, ...], under: str, patience: Patience, *, definitions: bool
+        self,
+        query: TextQuery,
+        files: tuple[WalkedFile, ...],
+        under: str,
+        patience: SearchDeadline,
+        *,
+        definitions: bool,
     ) -> Scan:
         engine = self._text_engine()
         paths = [each.path for each in files]
@@ -216,7 +226,7 @@ class Scanner:
         defined: Mapping[str, int] = {}
         names = defining(query.queries) if definitions and not query.regex else ""
         if names and 0 < len(lines) <= DEFINING_FILES_MAX:
-            defined, _ = engine.counts(list(lines), Asked((names,), not query.case_sensitive), patience)
+            defined, _ = engine.counts(list(lines), GrepRequest((names,), not query.case_sensitive), patience)
         return Scan(
             files=tuple(
                 TextFile(each.path, each.size, lines[each.path], tuple(by_query[each.path]), each.path in defined)
@@ -232,7 +242,7 @@ class Scanner:
         )
 
     def _counted(
-        self, paths: Sequence[str], query: TextQuery, patience: Patience
+        self, paths: Sequence[str], query: TextQuery, patience: SearchDeadline
     ) -> tuple[Mapping[str, int], Mapping[str, list[int]], bool]:
         """Path -> matching lines, path -> lines for each query, and whether every file could be read."""
         engine, number = self._text_engine(), len(query.queries)
@@ -251,12 +261,14 @@ class Scanner:
                 by_query[path][each] = count
         return lines, by_query, is_complete
 
-    def _finds(self, paths: Sequence[str], query: TextQuery, patience: Patience, *, most: int) -> dict[str, Marks]:
+    def _finds(
+        self, paths: Sequence[str], query: TextQuery, patience: SearchDeadline, *, most: int
+    ) -> dict[str, Marks]:
         """Where each keyword stands, at most `most` lines a keyword and file."""
         one_pass = self._in_one_pass(paths, query, patience)
         return one_pass[0] if one_pass else self._apart(paths, query, patience, most)
 
-    def _in_one_pass(self, paths: Sequence[str], query: TextQuery, patience: Patience) -> _Finds | None:
+    def _in_one_pass(self, paths: Sequence[str], query: TextQuery, patience: SearchDeadline) -> _Finds | None:
         """Where each keyword stands, and whether every file could be read.
 
         None when that is too much for one pass, or when the engine cannot tell.
@@ -265,7 +277,7 @@ class Scanner:
         overlaps = joints(words)
         if len(overlaps) > JOINTS_MAX:
             return None
-        asked = Asked(longest_first({*query.queries, *overlaps}), not query.case_sensitive)
+        asked = GrepRequest(longest_first({*query.queries, *overlaps}), not query.case_sensitive)
         occurrences = self._text_engine().occurrences(paths, asked, patience, OCCURRENCES_BYTES_MAX)
         if occurrences is None:
             return None
@@ -275,7 +287,7 @@ class Scanner:
             found |= self._apart(sorted(tangled), query, patience, EVERY_LINE)
         return found, is_complete
 
-    def _apart(self, paths: Sequence[str], query: TextQuery, patience: Patience, most: int) -> dict[str, Marks]:
+    def _apart(self, paths: Sequence[str], query: TextQuery, patience: SearchDeadline, most: int) -> dict[str, Marks]:
         """The same by a pass for each keyword."""
         found: dict[str, Marks] = defaultdict(dict)
         for number, asked in enumerate(_asked_apart(query)):
@@ -285,7 +297,7 @@ class Scanner:
 
     # -- what stands there --
 
-    def _shown(self, part: TextPart, places: Sequence[Place], context: int, chars_max: int) -> list[TextLine]:
+    def _shown(self, part: TextPart, places: Sequence[MatchedLine], context: int, chars_max: int) -> list[TextLine]:
         """The wanted matches of one file and the lines around them."""
         matches = [place for place in places if place.column][part.skip : part.skip + part.take]
         if not matches:
@@ -294,11 +306,11 @@ class Scanner:
         wanted = {match.line for match in matches}
         rows = [place for place in places if place.line in near]
         # A match that another page shows is context here.
-        spots = [Spot(place.offset, place.column if place.line in wanted else 0) for place in rows]
+        spots = [LineStart(place.offset, place.column if place.line in wanted else 0) for place in rows]
         read = self._read(part.path, spots, chars_max)
         return [TextLine(place.line, seen.column, seen.text) for place, seen in zip(rows, read, strict=False)]
 
-    def _read(self, path: str, spots: list[Spot], chars_max: int) -> list[Seen]:
+    def _read(self, path: str, spots: list[LineStart], chars_max: int) -> list[LineWindow]:
         try:
             masked = partial(self._texts.of, path=path)
             return lines_at(self._root.confined, path, spots, chars_max, masked)
@@ -306,13 +318,13 @@ class Scanner:
             return []
 
 
-def _asked(query: TextQuery) -> Asked:
+def _asked(query: TextQuery) -> GrepRequest:
     """All queries of a search at once."""
     patterns = query.queries if query.regex else tuple(map(escape_literal, query.queries))
-    return Asked(patterns, not query.case_sensitive)
+    return GrepRequest(patterns, not query.case_sensitive)
 
 
-def _asked_apart(query: TextQuery) -> list[Asked]:
+def _asked_apart(query: TextQuery) -> list[GrepRequest]:
     return [_asked(replace(query, queries=(each,))) for each in query.queries]
 
 
@@ -333,7 +345,7 @@ def _by_most(parts: Iterable[TextPart]) -> dict[int, list[TextPart]]:
     return groups
 
 
-def _left_out(listing: Listing, under: str) -> str:
+def _left_out(listing: FileListing, under: str) -> str:
     """What was not searched there, in brackets; empty when everything was."""
     inside = f"{under}/" if under else ""
     rows = [row for row in listing.skipped if row.path.startswith(inside)]

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from context_engine.errors import InvalidArgument
 from context_engine.model import TextFile, TextPart, TextQuery
-from context_engine.repo.ignore_rules import Placed, Rules, Stack, is_ignored
+from context_engine.repo.ignore_rules import IgnoreRules, PlacedRules, Stack, is_ignored
 from context_engine.text.search_patterns import escape_literal, fold_case
 
 ALTERNATIVES_MAX = 100
@@ -42,7 +42,7 @@ class Globs:
 
     def __init__(self, globs: Iterable[str]) -> None:
         written = [each for glob in globs for each in expanded(glob.removeprefix("./").replace("\\", "/"))]
-        self._stack = Stack([Placed(Rules("context", "\n".join(written)))])
+        self._stack = Stack([PlacedRules(IgnoreRules("context", "\n".join(written)))])
         self._folders: dict[str, bool] = {"": False}
 
     def name(self, path: str) -> bool:

@@ -30,10 +30,10 @@ from context_engine.tools.truncate import NOTE_CHARS, compact_json, count_fittin
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from context_engine.edit.apply import Changed, Past, Receipt
+    from context_engine.edit.apply import ChangedFile, EditResult, PastEdit
     from context_engine.edit.edit_request import Want
-    from context_engine.edit.file_edit import Change
-    from context_engine.edit.patch import Planned
+    from context_engine.edit.file_edit import FileEdit
+    from context_engine.edit.patch import EditPlan
     from context_engine.engine import Engine
 
 PLACES_SHOWN_MAX = 20
@@ -157,8 +157,8 @@ def _collect_edits(
 
 
 def _apply_changes(
-    engine: "Engine", call: Call, changes: Sequence["Change"], *, dry_run: bool = False
-) -> "tuple[Receipt, list[str]]":
+    engine: "Engine", call: Call, changes: Sequence["FileEdit"], *, dry_run: bool = False
+) -> "tuple[EditResult, list[str]]":
     """Make the changes; with the receipt comes of each file whether it still parses."""
     receipt = engine.edits.apply(changes, dry_run=dry_run, session=call.session, check_syntax=True)
     return receipt, [file.syntax for file in receipt.files]
@@ -167,7 +167,7 @@ def _apply_changes(
 # -- edit_file and write_file -----------------------------------------------------------------------------------------
 
 
-def _format_edits(receipt: "Receipt", syntax: Sequence[str]) -> str:
+def _format_edits(receipt: "EditResult", syntax: Sequence[str]) -> str:
     """A line for the file, or one for each; then what the caller may not have meant."""
     if len(receipt.files) == 1:
         file = receipt.files[0]
@@ -178,7 +178,7 @@ def _format_edits(receipt: "Receipt", syntax: Sequence[str]) -> str:
     return "\n".join([head, *rows, *_notes(receipt)])
 
 
-def _line(*parts: "str | Receipt") -> str:
+def _line(*parts: "str | EditResult") -> str:
     """What is not empty, in one line; of a receipt how to undo it."""
     told = [
         escape_line(part) if isinstance(part, str) else f"undo {part.undo_id}" if part.undo_id else "" for part in parts
@@ -186,7 +186,7 @@ def _line(*parts: "str | Receipt") -> str:
     return " · ".join(filter(None, told))
 
 
-def _places(file: "Changed") -> str:
+def _places(file: "ChangedFile") -> str:
     """The lines that are changed, as they count now, and how a place was recognised that does not fit exactly."""
     places = _placements(file)
     shown = [f"{each.now}{_how(each)}" for each in places[:PLACES_SHOWN_MAX]]
@@ -207,11 +207,11 @@ def _how(place: Placement) -> str:
     return f" ({place.match_type}{f', distance {place.distance}' if place.distance else ''})"
 
 
-def _sha(file: "Changed") -> str:
+def _sha(file: "ChangedFile") -> str:
     return f"sha256 {file.after[:SHA_CHARS]}" if file.after else "deleted"
 
 
-def _notes(receipt: "Receipt") -> Iterator[str]:
+def _notes(receipt: "EditResult") -> Iterator[str]:
     several = len(receipt.files) > 1
     for file in receipt.files:
         for each in getattr(file.planned, "warnings", ()):
@@ -220,7 +220,7 @@ def _notes(receipt: "Receipt") -> Iterator[str]:
         yield f"note: {each}"
 
 
-def _previews(receipt: "Receipt", syntax: Sequence[str], chars_max: int) -> str:
+def _previews(receipt: "EditResult", syntax: Sequence[str], chars_max: int) -> str:
     """What would become of each file, as unified diffs; those that do not fit are counted."""
     heads, diffs = [], []
     for file, said in zip(receipt.files, syntax, strict=True):
@@ -233,7 +233,7 @@ def _previews(receipt: "Receipt", syntax: Sequence[str], chars_max: int) -> str:
     return "\n".join([*told, *lines[:count], *left])
 
 
-def masked_diff(planned: "Planned", path: str) -> str:
+def masked_diff(planned: "EditPlan", path: str) -> str:
     """A unified diff in which the secrets of the whole file are masked: a diff shows parts that tell nothing by themselves."""
     hidden: dict[str, str] = {}
     for text in _texts(planned):
@@ -244,7 +244,7 @@ def masked_diff(planned: "Planned", path: str) -> str:
     return "\n".join(line[:1] + hidden.get(line[1:], line[1:]) for line in diff.split("\n")) if hidden else diff
 
 
-def _texts(planned: "Planned") -> tuple[str, str]:
+def _texts(planned: "EditPlan") -> tuple[str, str]:
     """The file before and after, each line ended by a line feed."""
     parts, at = [], 0
     for patch in planned.patches:
@@ -253,19 +253,19 @@ def _texts(planned: "Planned") -> tuple[str, str]:
     return planned.content.norm, "".join([*parts, planned.content.text[at:]]).replace("\r\n", "\n")
 
 
-def _planned_patch(file: "Changed") -> "Planned":
+def _planned_patch(file: "ChangedFile") -> "EditPlan":
     """What `edit.patch` gave for a file that was edited; only a file that was written whole has another plan."""
-    return cast("Planned", file.planned)
+    return cast("EditPlan", file.planned)
 
 
-def _placements(file: "Changed") -> tuple[Placement, ...]:
+def _placements(file: "ChangedFile") -> tuple[Placement, ...]:
     return _planned_patch(file).placements
 
 
 # -- safe_replace -----------------------------------------------------------------------------------------------------
 
 
-def _replace_row(receipt: "Receipt", syntax: str, *, dry_run: bool) -> dict[str, Any]:
+def _replace_row(receipt: "EditResult", syntax: str, *, dry_run: bool) -> dict[str, Any]:
     """The result in the words of seed 000, and what it leaves out: where the lines are now, the hash, how to undo."""
     file = receipt.files[0]
     first, *others = _placements(file)
@@ -289,7 +289,7 @@ def _match(place: Placement) -> dict[str, Any]:
     return told | {"matchType": "fuzzy", "distance": place.distance}
 
 
-def _preview(planned: "Planned", path: str) -> dict[str, Any]:
+def _preview(planned: "EditPlan", path: str) -> dict[str, Any]:
     """The changed lines with those around them, before and after; `lineRange` are the lines of `before`."""
     before, after = (split_lines(redact_file(text, path)) for text in _texts(planned))
     first = max(1, planned.placements[0].span.first - PREVIEW_CONTEXT)
@@ -315,7 +315,7 @@ def _ends(span: LineSpan) -> dict[str, int]:
 # -- undo_edit --------------------------------------------------------------------------------------------------------
 
 
-def _run_turns(verb: str, turn: "Callable[[], Receipt]", steps: int) -> Iterator[str]:
+def _run_turns(verb: str, turn: "Callable[[], EditResult]", steps: int) -> Iterator[str]:
     """What was turned back, one edit after the other, until one refuses. Raises: what the first one raises."""
     for step in range(steps):
         try:
@@ -327,12 +327,12 @@ def _run_turns(verb: str, turn: "Callable[[], Receipt]", steps: int) -> Iterator
             return
 
 
-def _format_turn(verb: str, receipt: "Receipt") -> str:
+def _format_turn(verb: str, receipt: "EditResult") -> str:
     rows = [f"{escape_line(file.path)} · {_sha(file)}" for file in receipt.files]
     return "\n".join([f"{verb}: edit {receipt.undo_id}", *rows])
 
 
-def _history(past: Sequence["Past"]) -> str:
+def _history(past: Sequence["PastEdit"]) -> str:
     """One line for each edit, newest first."""
     if not past:
         return "nothing was edited yet"

@@ -10,8 +10,8 @@ from context_engine.tools.tool import Call, Reply, tool
 from context_engine.tools.truncate import NOTE_CHARS, count_fitting, format_count
 
 if TYPE_CHECKING:
-    from context_engine.edit.apply import Receipt
-    from context_engine.edit.rename import Place, Renaming
+    from context_engine.edit.apply import EditResult
+    from context_engine.edit.rename import NameOccurrence, Renaming
     from context_engine.engine import Engine
 
 LINE_CHARS_MAX = 120
@@ -35,7 +35,7 @@ def rename_symbol(
     return Reply(_format_renaming(found, receipt, engine.settings.result_chars_max))
 
 
-def _format_renaming(found: "Renaming", receipt: "Receipt | None", chars_max: int) -> str:
+def _format_renaming(found: "Renaming", receipt: "EditResult | None", chars_max: int) -> str:
     """What was renamed, or would be; the places that are not sure come first: somebody must look at them."""
     files = len({place.path for place in found.certain})
     sure = f"{format_count(len(found.certain), 'sure place')} in {format_count(files, 'file')}"
@@ -53,13 +53,13 @@ def _format_renaming(found: "Renaming", receipt: "Receipt | None", chars_max: in
     return "\n".join([head, *rows[:count], *left, *ending])
 
 
-def _rows(places: "Sequence[Place]") -> Iterator[str]:
+def _rows(places: "Sequence[NameOccurrence]") -> Iterator[str]:
     for place in places:
         why = f"{place.why} | " if place.why else ""
         yield f"{escape_line(place.path)}:{place.line}:{place.column} {why}{clip_line(place.text.strip(), LINE_CHARS_MAX)}"
 
 
-def _ending(found: "Renaming", receipt: "Receipt | None") -> Iterator[str]:
+def _ending(found: "Renaming", receipt: "EditResult | None") -> Iterator[str]:
     """What else there is of the name, and the next step."""
     if found.others:
         yield f"{format_count(found.others, 'place')} of this name certainly mean{'s' * (found.others == 1)} something else"

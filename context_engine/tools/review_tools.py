@@ -133,11 +133,11 @@ def review_git_diff(
     assist: Assist = "auto",
 ) -> Reply:
     """Review what git says has changed: the stage, the work tree, a branch or a commit."""
-    from context_engine.repo.git_diffs import Asked
+    from context_engine.repo.git_diffs import DiffRequest
 
     began = time.perf_counter()
     wanted = options_of(options)
-    asked = Asked(target, base, context_lines, include_untracked)
+    asked = DiffRequest(target, base, context_lines, include_untracked)
     taken, change = engine.reviews.git_change(asked, include_patterns=include_patterns)
     about = {
         "target": taken.target,

@@ -23,7 +23,7 @@ if (ROOT / "context_engine").is_dir():  # a checkout answers for itself, whateve
     sys.path.insert(0, str(ROOT))
 
 from context_engine.edit.apply import Editor  # noqa: E402 - the path had to be set first
-from context_engine.edit.file_edit import edited  # noqa: E402
+from context_engine.edit.file_edit import edit_file  # noqa: E402
 from context_engine.edit.model import Edit, Fuzzy  # noqa: E402
 from context_engine.edit.patch import plan  # noqa: E402
 from context_engine.errors import ContextEngineError  # noqa: E402
@@ -63,7 +63,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     """Edit one file. Raises: whatever the engine refuses."""
     edits = [edit_of(row, request.get("options") or {}) for row in request["edits"]]
     path = Path(request["path"])
-    editor(path.parent).apply([edited(path.name, partial(plan, edits=edits))])
+    editor(path.parent).apply([edit_file(path.name, partial(plan, edits=edits))])
     return {"ok": True}
 
 

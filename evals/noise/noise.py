@@ -24,7 +24,7 @@ from typing import Any
 from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError
 from context_engine.repo.git import Git
-from context_engine.repo.git_diffs import Asked
+from context_engine.repo.git_diffs import DiffRequest
 from context_engine.review.finding import PRIORITIES, Finding
 from context_engine.review.review_options import Options
 from context_engine.settings import Settings
@@ -55,7 +55,7 @@ def reviewed(repository: Path, count: int, newest: int, options: Options) -> dic
         for commit in chosen(Git(repository), count, newest):
             began, work = time.perf_counter(), cpu_s()
             try:
-                taken, result = engine.reviews.review_git(Asked(commit), options)
+                taken, result = engine.reviews.review_git(DiffRequest(commit), options)
             except ContextEngineError as error:
                 print(f"  {commit[:10]} {error.code}: {error.message}", file=sys.stderr)
                 continue

@@ -40,7 +40,7 @@ from context_engine.semantic.reranker import Refiner
 from context_engine.semantic.vector_store import VectorStore
 from context_engine.settings import Settings
 from context_engine.storage.confined_folder import ConfinedFolder
-from context_engine.tools.search_tools import telling_part
+from context_engine.tools.search_tools import excerpt_hit
 from evals.retrieval.metrics import Target
 from evals.retrieval.weighing import Sheet
 
@@ -155,7 +155,7 @@ def shown(searcher: Searcher, folder: Path, text: str, limit: int) -> list[dict[
     ranking = searcher.rank(Query(text, limit))
     rows = []
     for place, hit in enumerate(Reader(searcher.view, partial(read, folder)).hits(ranking.places)):
-        span, content = telling_part(hit, text, place)
+        span, content = excerpt_hit(hit, text, place)
         rows.append({"path": hit.chunk.path, "start": span.first, "end": span.last, "content": content})
     return rows
 

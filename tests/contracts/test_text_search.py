@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from context_engine.errors import Cancelled, InvalidArgument, SearchTimeout
-from context_engine.repo.ripgrep import Asked, Patience, PythonGrep, Ripgrep, TextEngine, batches, found_rg
+from context_engine.repo.ripgrep import GrepRequest, PythonGrep, Ripgrep, SearchDeadline, TextEngine, batches, found_rg
 from context_engine.text.search_patterns import escape_literal
 from tests.support.trees import ordinary_user, tree
 
@@ -42,7 +42,7 @@ def may_run(command: str) -> bool:
 
 
 def counts(engine: TextEngine, files: Sequence[str], *patterns: str, ignore_case: bool = False) -> dict[str, int]:
-    found, is_complete = engine.counts(files, Asked(patterns, ignore_case), Patience.of(None))
+    found, is_complete = engine.counts(files, GrepRequest(patterns, ignore_case), SearchDeadline.of(None))
     assert is_complete
     return found
 
@@ -50,8 +50,8 @@ def counts(engine: TextEngine, files: Sequence[str], *patterns: str, ignore_case
 def places(
     engine: TextEngine, path: str, pattern: str, *, context: int = 0, most: int = 100
 ) -> list[tuple[int, int, int]]:
-    asked = Asked((pattern,), ignore_case=False)
-    found = engine.places([path], asked, Patience.of(None), context=context, most=most)
+    asked = GrepRequest((pattern,), ignore_case=False)
+    found = engine.places([path], asked, SearchDeadline.of(None), context=context, most=most)
     assert {place.path for place in found} <= {path}
     return [(place.line, place.column, place.offset) for place in found]
 
@@ -167,7 +167,7 @@ def test_names_may_hold_spaces_newlines_dashes_and_what_a_shell_would_run(
     engine = make(tree(tmp_path, dict.fromkeys(names, "foo\n")))
     assert counts(engine, names, "foo") == dict.fromkeys(names, 1)
     assert sorted(
-        place.path for place in engine.places(names, Asked(("foo",), False), Patience.of(None), most=1)
+        place.path for place in engine.places(names, GrepRequest(("foo",), False), SearchDeadline.of(None), most=1)
     ) == sorted(names)
     assert not (tmp_path / "x").exists()
 
@@ -216,9 +216,10 @@ def test_files_that_vanished_are_told_and_the_others_searched(
     make: Callable[[Path], TextEngine], tmp_path: Path
 ) -> None:
     engine = make(tree(tmp_path, {"a": "foo\n"}))
-    assert engine.counts(["a", "gone"], Asked(("foo",), False), Patience.of(None)) == ({"a": 1}, False)
+    assert engine.counts(["a", "gone"], GrepRequest(("foo",), False), SearchDeadline.of(None)) == ({"a": 1}, False)
     assert [
-        place.path for place in engine.places(["a", "gone"], Asked(("foo",), False), Patience.of(None), most=9)
+        place.path
+        for place in engine.places(["a", "gone"], GrepRequest(("foo",), False), SearchDeadline.of(None), most=9)
     ] == ["a"]
 
 
@@ -229,7 +230,10 @@ def test_a_closed_file_is_told_and_the_others_searched(make: Callable[[Path], Te
         (root / "closed").chmod(0)
         if isinstance(engine, PythonGrep) and not may_run(sys.executable):
             pytest.skip("this Python lies in a folder of the superuser")
-        assert engine.counts(["a", "closed"], Asked(("foo",), False), Patience.of(None)) == ({"a": 1}, False)
+        assert engine.counts(["a", "closed"], GrepRequest(("foo",), False), SearchDeadline.of(None)) == (
+            {"a": 1},
+            False,
+        )
 
 
 def test_many_files_are_searched_in_several_runs_and_found_once_each(
@@ -254,7 +258,7 @@ def test_a_catastrophic_pattern_is_answered_or_stopped(tmp_path: Path) -> None:
     assert counts(ENGINES["ripgrep"](root), ["a"], "(a+)+$") == {}
     before = threading.active_count()
     with pytest.raises(SearchTimeout) as stopped:
-        PythonGrep(root).counts(["a"], Asked(("(a+)+$",), False), Patience.of(None, 0.5))
+        PythonGrep(root).counts(["a"], GrepRequest(("(a+)+$",), False), SearchDeadline.of(None, 0.5))
     assert "includes" in stopped.value.suggestion
     assert threading.active_count() == before
 
@@ -264,9 +268,9 @@ def test_a_cancelled_search_ends_at_once(tmp_path: Path) -> None:
     cancel = threading.Event()
     threading.Timer(0.2, cancel.set).start()
     with pytest.raises(Cancelled):
-        PythonGrep(root).counts(["a"], Asked(("(a+)+$",), False), Patience.of(cancel))
+        PythonGrep(root).counts(["a"], GrepRequest(("(a+)+$",), False), SearchDeadline.of(cancel))
     with pytest.raises(Cancelled):
-        ENGINES["ripgrep"](root).counts(["a"], Asked(("a",), False), Patience.of(cancel))
+        ENGINES["ripgrep"](root).counts(["a"], GrepRequest(("a",), False), SearchDeadline.of(cancel))
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
@@ -275,7 +279,7 @@ def test_our_own_process_never_waits_for_a_pipe_nor_follows_a_link(tmp_path: Pat
     tree(tmp_path, {"outside": "foo\n"})
     os.mkfifo(root / "pipe")
     (root / "link").symlink_to(tmp_path / "outside")
-    found = PythonGrep(root).counts(["a", "pipe", "link"], Asked(("foo",), False), Patience.of(None, 10))
+    found = PythonGrep(root).counts(["a", "pipe", "link"], GrepRequest(("foo",), False), SearchDeadline.of(None, 10))
     assert found == ({"a": 1}, False)
 
 
@@ -308,5 +312,5 @@ def test_an_old_rg_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_patience_is_measured_from_now() -> None:
     with pytest.raises(SearchTimeout):
-        Patience(time.monotonic() - 1, threading.Event()).check()
-    Patience.of(None).check()
+        SearchDeadline(time.monotonic() - 1, threading.Event()).check()
+    SearchDeadline.of(None).check()

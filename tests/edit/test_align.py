@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.edit import align
-from context_engine.edit.align import aligned, by_lines, pairings, turns
+from context_engine.edit.align import align_lines, by_lines, pairings, turns
 
 lines = st.lists(st.sampled_from("abc"), max_size=6)
 
@@ -34,7 +34,7 @@ def test_turning_what_turns_makes_the_new_lines(old: list[str], new: list[str]) 
 
 @given(lines, lines)
 def test_what_stays_is_equal_in_order_and_as_much_as_can_be(old: list[str], new: list[str]) -> None:
-    kept = aligned(old, new)
+    kept = align_lines(old, new)
     pairs = [(one, number) for number, one in enumerate(kept) if one is not None]
     assert all(old[one] == new[number] for one, number in pairs)
     assert pairs == sorted(set(pairs)) and len({one for one, _ in pairs}) == len(pairs)
@@ -56,7 +56,7 @@ def test_a_pairing_is_in_some_longest_common_subsequence(old: list[str], new: li
 
 def test_what_is_too_long_to_compare_keeps_its_equal_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(align, "CELLS_MAX", 3)
-    assert aligned(list("axbyc"), list("aybxc")) == [0, None, None, None, 4]
+    assert align_lines(list("axbyc"), list("aybxc")) == [0, None, None, None, 4]
     assert set(pairings(list("aab"), list("ab"))) == {(0, 0), (1, 0), (2, 1)}
 
 

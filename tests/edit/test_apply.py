@@ -14,11 +14,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from context_engine.edit.apply import Receipt
-from context_engine.edit.file_edit import Change, deleted, edited, written
+from context_engine.edit.apply import EditResult
+from context_engine.edit.file_edit import FileEdit, delete_file, edit_file, write_file
 from context_engine.edit.model import Edit
 from context_engine.edit.patch import plan
-from context_engine.edit.read_tracker import Ledger
+from context_engine.edit.read_tracker import ReadTracker
 from context_engine.errors import (
     AccessDenied,
     ContextEngineError,
@@ -61,7 +61,7 @@ def test_the_core_and_the_writer_fit_together(tmp_path: Path) -> None:
     tree(tmp_path, {"a.py": LINES.replace("\n", "\r\n")})
     edits = [Edit("line 7\n", "seven\n"), Edit("line 30\nline 31\n", "line 30\nline 31\nand more\n")]
     with editing(tmp_path) as one:
-        one.apply([edited("a.py", lambda data: plan(data, edits))])
+        one.apply([edit_file("a.py", lambda data: plan(data, edits))])
         expected = LINES.replace("line 7\n", "seven\n").replace("line 31\n", "line 31\nand more\n")
         assert contents(tmp_path)["a.py"] == expected.replace("\n", "\r\n").encode()
         one.undo()
@@ -72,7 +72,7 @@ def test_a_dry_run_tells_the_same_and_leaves_no_trace(tmp_path: Path) -> None:
     tree(tmp_path, {"a.py": "one\n"})
     heard: list[frozenset[str]] = []
     with editing(tmp_path, on_write=heard.append) as one:
-        receipt = one.apply([swap("a.py", ("one", "two")), written("new/b.py", "1")], dry_run=True)
+        receipt = one.apply([swap("a.py", ("one", "two")), write_file("new/b.py", "1")], dry_run=True)
     assert [(file.path, file.after) for file in receipt.files] == [("a.py", sha("two\n")), ("new/b.py", sha("1"))]
     assert receipt.undo_id == ""
     assert heard == []
@@ -83,7 +83,7 @@ def test_a_file_that_is_so_already_is_not_written_again(tmp_path: Path) -> None:
     tree(tmp_path, {"a.py": "one\n"})
     before = (tmp_path / "a.py").stat()
     with editing(tmp_path) as one:
-        receipt = one.apply([written("a.py", "one\n")])
+        receipt = one.apply([write_file("a.py", "one\n")])
         assert one.history() == ()
     after = (tmp_path / "a.py").stat()
     assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
@@ -107,7 +107,7 @@ def test_a_linked_file_is_edited_where_it_lies_and_the_link_stays(tmp_path: Path
     with editing(tmp_path) as one:
         receipt = one.apply([swap("link.py", ("one", "two"))])
         assert receipt.files[0].path == "real/a.py"
-        one.apply([written("link.py", "three\n")])
+        one.apply([write_file("link.py", "three\n")])
     assert (tmp_path / "link.py").is_symlink()
     assert (tmp_path / "real" / "a.py").read_bytes() == b"three\n"
 
@@ -140,7 +140,7 @@ def test_what_must_not_be_written_is_refused_whoever_wants_it(
     os.mkfifo(root / "pipe")
     (root / FOLDER).mkdir()
     with editing(root) as one:
-        for change in (swap(path, ("1", "2")), written(path, "2\n"), deleted(path)):
+        for change in (swap(path, ("1", "2")), write_file(path, "2\n"), delete_file(path)):
             with pytest.raises((error, FileNotFound)):
                 one.apply([change])
             with pytest.raises((error, FileNotFound)):
@@ -188,7 +188,8 @@ def test_all_files_of_a_call_are_written_or_none(tmp_path: Path) -> None:
         assert [row["path"] for row in caught.value.details["failed"]] == ["b.py"]
         assert set(contents(tmp_path).values()) == {b"one\n"}
         one.apply(
-            [swap(path, ("one", "two")) for path in ("c.py", "a.py")] + [written("d/e.py", "new"), deleted("b.py")]
+            [swap(path, ("one", "two")) for path in ("c.py", "a.py")]
+            + [write_file("d/e.py", "new"), delete_file("b.py")]
         )
     assert contents(tmp_path) == {"a.py": b"two\n", "c.py": b"two\n", "d/e.py": b"new"}
 
@@ -227,7 +228,7 @@ def test_a_hash_that_was_read_lets_the_edit_through_as_long_as_it_holds(tmp_path
             one.apply([swap("a.py", ("other", "two"), expected_hash=sha("other\n")[:16])])
         assert caught.value.details["still_fits"] is False
         with pytest.raises(StaleFile, match="not there"):
-            one.apply([written("b.py", "1", expected_hash=sha("other\n"))])
+            one.apply([write_file("b.py", "1", expected_hash=sha("other\n"))])
     assert contents(tmp_path) == {"a.py": b"one\n"}
 
 
@@ -241,13 +242,13 @@ def test_a_stale_hash_and_a_target_that_fits_only_without_whitespace_do_not_fit(
         assert caught.value.details["still_fits"] is False
         assert "without the hash" not in caught.value.suggestion
         with pytest.raises(StaleFile) as caught:
-            one.apply([deleted("a.py", expected_hash=sha("other\n"))])
+            one.apply([delete_file("a.py", expected_hash=sha("other\n"))])
         assert caught.value.details["still_fits"] is False
 
 
 def test_a_result_has_the_bytes_before_and_after(tmp_path: Path) -> None:
     tree(tmp_path, {"a.py": "one\n", "b.py": "1\n"})
-    changes = [swap("a.py", ("one", "two")), deleted("b.py"), written("c.py", "new\n")]
+    changes = [swap("a.py", ("one", "two")), delete_file("b.py"), write_file("c.py", "new\n")]
     with editing(tmp_path) as one:
         files = one.apply(changes).files
     assert [(each.old_data, each.new_data) for each in files] == [
@@ -264,17 +265,17 @@ def test_what_is_no_hash_is_refused(tmp_path: Path, hash_: str) -> None:
         one.apply([swap("a.py", ("one", "two"), expected_hash=hash_)])
 
 
-def reads(ledger: Ledger, root: Path, path: str) -> None:
+def reads(ledger: ReadTracker, root: Path, path: str) -> None:
     ledger.saw(path, sha((root / path).read_bytes()))
 
 
-def indented(target: str, replacement: str) -> Change:
-    return edited("a.py", lambda data: plan(data, [Edit(target, replacement)]))
+def indented(target: str, replacement: str) -> FileEdit:
+    return edit_file("a.py", lambda data: plan(data, [Edit(target, replacement)]))
 
 
 def test_a_file_that_changed_since_it_was_read_takes_exact_edits_only(tmp_path: Path) -> None:
     tree(tmp_path, {"a.py": "def f():\n    one()\n    two()\n"})
-    ledger = Ledger()
+    ledger = ReadTracker()
     loose = indented("one()  \ntwo()", "one()  \nthree()")
     with editing(tmp_path) as one:
         one.apply([loose], dry_run=True, ledger=ledger)  # this session never read it
@@ -293,7 +294,7 @@ def test_a_file_that_changed_since_it_was_read_takes_exact_edits_only(tmp_path: 
 
 def test_what_a_session_wrote_itself_it_knows(tmp_path: Path) -> None:
     tree(tmp_path, {"a.py": "one\n"})
-    ledger = Ledger()
+    ledger = ReadTracker()
     with editing(tmp_path) as one:
         reads(ledger, tmp_path, "a.py")
         one.apply([swap("a.py", ("one", "two"))], ledger=ledger)
@@ -310,7 +311,7 @@ def test_what_was_done_is_undone_and_done_again_after_a_restart_too(tmp_path: Pa
     (tmp_path / "b.py").chmod(0o640)
     before = contents(tmp_path)
     with editing(tmp_path) as one:
-        changes = [swap("a.py", ("line 7\n", "seven\n")), deleted("b.py"), written("deep/new/c.py", "new\n")]
+        changes = [swap("a.py", ("line 7\n", "seven\n")), delete_file("b.py"), write_file("deep/new/c.py", "new\n")]
         done = one.apply(changes)
         after = contents(tmp_path)
     for _ in range(2):
@@ -328,7 +329,7 @@ def test_undone_is_told_like_an_edit(tmp_path: Path) -> None:
     tree(tmp_path, {"a.py": "one\n"})
     heard: list[frozenset[str]] = []
     with editing(tmp_path, on_write=heard.append) as one:
-        one.apply([written("a.py", "two\n")])
+        one.apply([write_file("a.py", "two\n")])
         receipt = one.undo()
     assert heard == [{"a.py"}] * 2
     assert [(file.path, file.before, file.after) for file in receipt.files] == [("a.py", sha("two\n"), sha("one\n"))]
@@ -340,7 +341,7 @@ def test_without_anything_to_undo_it_says_so(tmp_path: Path) -> None:
         for ask in (one.undo, one.redo):
             with pytest.raises(InvalidArgument, match="nothing"):
                 ask()
-        done = one.apply([written("a.py", "two\n")])
+        done = one.apply([write_file("a.py", "two\n")])
         for wrong in ("7", "x", "-1", "٣", "1.0", "9" * 30):
             with pytest.raises(InvalidArgument, match="cannot be undone"):
                 one.undo(wrong)
@@ -381,7 +382,7 @@ def test_undo_touches_nothing_when_one_of_its_files_was_changed_there(tmp_path: 
 
 def test_a_created_file_that_was_edited_since_is_not_deleted(tmp_path: Path) -> None:
     with editing(tmp_path) as one:
-        done = one.apply([written("a.py", "one\n")])
+        done = one.apply([write_file("a.py", "one\n")])
         tree(tmp_path, {"a.py": "one\nand more\n"})
         with pytest.raises(StaleFile):
             one.undo(done.undo_id)
@@ -391,8 +392,8 @@ def test_a_created_file_that_was_edited_since_is_not_deleted(tmp_path: Path) -> 
 def test_a_session_undoes_its_own_edits(tmp_path: Path) -> None:
     tree(tmp_path, {"a.py": "one\n", "b.py": "one\n"})
     with editing(tmp_path) as one:
-        one.apply([written("a.py", "two\n")], session="me")
-        one.apply([written("b.py", "two\n")], session="you")
+        one.apply([write_file("a.py", "two\n")], session="me")
+        one.apply([write_file("b.py", "two\n")], session="you")
         one.undo(session="me")
         assert contents(tmp_path) == {"a.py": b"one\n", "b.py": b"two\n"}
         with pytest.raises(InvalidArgument, match="nothing"):
@@ -404,8 +405,8 @@ def test_a_session_undoes_its_own_edits(tmp_path: Path) -> None:
 def test_the_history_tells_what_happened_newest_first(tmp_path: Path) -> None:
     tree(tmp_path, {"a.py": "one\n", "b.py": "one\n"})
     with editing(tmp_path, now=lambda: 1_700_000_000.5) as one:
-        one.apply([written("a.py", "two\n"), written("c.py", "new\n"), deleted("b.py")], session="s")
-        one.apply([written("a.py", "three\n")])
+        one.apply([write_file("a.py", "two\n"), write_file("c.py", "new\n"), delete_file("b.py")], session="s")
+        one.apply([write_file("a.py", "three\n")])
         newest, oldest = one.history()
         assert oldest.files == (("a.py", "edited"), ("c.py", "created"), ("b.py", "deleted"))
         assert (oldest.at, oldest.session, oldest.is_undone) == (1_700_000_000.5, "s", False)
@@ -488,11 +489,11 @@ def test_whatever_is_done_undone_and_done_again_the_files_are_what_they_should_b
                 assert turns(one, action) == getattr(model, action)()
             elif action == "delete":
                 if path in model.files:
-                    one.apply([deleted(path)])
+                    one.apply([delete_file(path)])
                     model.change({path: None})
             else:
                 paths = {path} if action == "write" else {path, PATHS[0]}
-                one.apply([written(each, text + each) for each in sorted(paths)])
+                one.apply([write_file(each, text + each) for each in sorted(paths)])
                 model.change({each: (text + each).encode() for each in paths})
             assert contents(root) == model.files
         one.close()
@@ -503,5 +504,5 @@ def turns(one, action: str) -> bool:
         receipt = getattr(one, action)()
     except InvalidArgument:
         return False
-    assert isinstance(receipt, Receipt)
+    assert isinstance(receipt, EditResult)
     return True

@@ -43,7 +43,7 @@ def child(script: str, *arguments: str) -> subprocess.Popen[str]:
 WRITER = """
     import sys
     from pathlib import Path
-    from context_engine.edit.file_edit import deleted, written
+    from context_engine.edit.file_edit import delete_file, write_file
     from tests.support.edits import editing, version
     root, number, flush = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "flush"
     comes_and_goes, *files = sys.argv[4:]
@@ -53,8 +53,8 @@ WRITER = """
         while True:
             number += 1
             there = (root / comes_and_goes).exists()
-            other = [deleted(comes_and_goes)] if there else [written(comes_and_goes, version(number).decode())]
-            one.apply([written(path, version(number).decode()) for path in files] + other)
+            other = [delete_file(comes_and_goes)] if there else [write_file(comes_and_goes, version(number).decode())]
+            one.apply([write_file(path, version(number).decode()) for path in files] + other)
 """
 
 

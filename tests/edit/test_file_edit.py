@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.edit.file_edit import Whole, deleted, delta_of, hash_of, turned, written
+from context_engine.edit.file_edit import FileReplacement, delete_file, delta_of, hash_of, revert_op, write_file
 from context_engine.edit.journal import Op
 from context_engine.edit.model import Inverse
-from context_engine.edit.patch import Planned
+from context_engine.edit.patch import EditPlan
 from context_engine.errors import BinaryFile, BugError, InvalidArgument, StaleFile, StorageCorrupt, WrongEncoding
 from context_engine.text.delta import Piece, between
 
@@ -19,7 +19,7 @@ LINES = "".join(f"line {n}\n" for n in range(40)).encode()
 
 
 def rewritten(old: bytes | None, text: str) -> bytes | None:
-    return written("a.txt", text).plan(old).data
+    return write_file("a.txt", text).plan(old).data
 
 
 @pytest.mark.parametrize(
@@ -60,15 +60,15 @@ def test_a_binary_file_is_not_overwritten_with_text() -> None:
 
 def test_a_file_that_exists_is_only_overwritten_when_that_is_wanted() -> None:
     with pytest.raises(InvalidArgument, match="exists"):
-        written("a.txt", "new", overwrite=False).plan(b"")
-    assert written("a.txt", "new", overwrite=False).plan(None).data == b"new"
+        write_file("a.txt", "new", overwrite=False).plan(b"")
+    assert write_file("a.txt", "new", overwrite=False).plan(None).data == b"new"
 
 
 def test_a_plan_that_does_not_lead_back_is_a_bug_and_not_a_change() -> None:
     with pytest.raises(BugError):
-        delta_of(b"a b", Planned(b"a c", (), (Inverse(2, 3, b"x"),)))
+        delta_of(b"a b", EditPlan(b"a c", (), (Inverse(2, 3, b"x"),)))
     with pytest.raises(BugError):
-        delta_of(b"a b", Whole(b"a c", (Piece(0, b"a b", b"a d"),)))
+        delta_of(b"a b", FileReplacement(b"a c", (Piece(0, b"a b", b"a d"),)))
 
 
 # -- turning back -----------------------------------------------------------------------------------------------------------
@@ -83,22 +83,22 @@ CONTENT = st.none() | st.binary(max_size=30)
 
 @given(CONTENT, CONTENT)
 def test_what_lies_there_as_it_was_left_becomes_what_it_was(old: bytes | None, new: bytes | None) -> None:
-    back = turned(op(old, new)).plan(new)
+    back = revert_op(op(old, new)).plan(new)
     assert back.data == old
     again = Op("a.txt", hash_of(new), hash_of(old), delta_of(new or b"", back))
-    assert turned(again).plan(old).data == new
+    assert revert_op(again).plan(old).data == new
 
 
 def test_folders_go_with_a_file_only_when_they_came_with_it() -> None:
-    assert turned(op(None, b"new")).leaves == ("made",)
-    assert turned(op(b"old", None)).leaves == ()
-    assert turned(op(b"old", None)).mode == 0o755
+    assert revert_op(op(None, b"new")).leaves == ("made",)
+    assert revert_op(op(b"old", None)).leaves == ()
+    assert revert_op(op(b"old", None)).mode == 0o755
 
 
 def test_a_file_that_changed_elsewhere_is_turned_back_where_it_changed() -> None:
     new = LINES.replace(b"line 20\n", b"twenty\n")
     now = b"# above\n" + new.replace(b"line 39\n", b"")
-    assert turned(op(LINES, new)).plan(now).data == b"# above\n" + LINES.replace(b"line 39\n", b"")
+    assert revert_op(op(LINES, new)).plan(now).data == b"# above\n" + LINES.replace(b"line 39\n", b"")
 
 
 @pytest.mark.parametrize(
@@ -115,18 +115,18 @@ def test_a_file_that_changed_elsewhere_is_turned_back_where_it_changed() -> None
 )
 def test_what_was_changed_again_is_not_turned_back(old: bytes | None, new: bytes | None, now: bytes | None) -> None:
     with pytest.raises(StaleFile, match="nothing was written") as caught:
-        turned(op(old, new)).plan(now)
+        revert_op(op(old, new)).plan(now)
     assert caught.value.suggestion.startswith("Read it")
 
 
 def test_a_journal_that_lies_is_not_believed() -> None:
     lying = Op("a.txt", hash_of(b"one"), hash_of(b"two"), between(b"three", b"two"))
     with pytest.raises(StorageCorrupt):
-        turned(lying).plan(b"two")
+        revert_op(lying).plan(b"two")
     broken = Op("a.txt", hash_of(b"one"), hash_of(b"two"), between(b"one", b"four"))
     with pytest.raises(StorageCorrupt):
-        turned(broken).plan(b"two")
+        revert_op(broken).plan(b"two")
 
 
 def test_a_file_is_deleted_by_a_plan_that_leaves_nothing() -> None:
-    assert deleted("a.txt").plan(b"old").data is None
+    assert delete_file("a.txt").plan(b"old").data is None

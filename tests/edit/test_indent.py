@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.edit.indent import mapped, unit_of
+from context_engine.edit.indent import map_indents, unit_of
 from context_engine.edit.indent_check import doubt
 
 NEARBY = ["a", "    b", "        c", "    d"]
@@ -30,7 +30,7 @@ TABS = ["a", "\tb", "\t\tc", "\td"]
 def test_one_rule_for_all_shared_lines_holds_for_added_ones(
     evidence: list[tuple[str, str]], added: list[str], nearby: list[str], indents: list[str]
 ) -> None:
-    assert mapped(evidence, added, nearby=nearby) == (indents, "")
+    assert map_indents(evidence, added, nearby=nearby) == (indents, "")
 
 
 @pytest.mark.parametrize(
@@ -51,18 +51,21 @@ def test_one_rule_for_all_shared_lines_holds_for_added_ones(
 def test_what_is_not_certain_is_not_guessed(
     evidence: list[tuple[str, str]], added: list[str], nearby: list[str]
 ) -> None:
-    found = mapped(evidence, added, nearby=nearby)
+    found = map_indents(evidence, added, nearby=nearby)
     assert found.doubt
     assert not found.indents
 
 
 def test_a_first_line_that_lost_its_indent_is_no_evidence() -> None:
     pairs = [("", "    "), ("        ", "        ")]
-    assert mapped(pairs, ["        "], nearby=NEARBY).doubt
-    assert mapped(pairs, ["        "], nearby=NEARBY, may_lack=True).indents == ["        "]
-    assert mapped(pairs, ["", "        "], nearby=NEARBY, may_lack=True, leads=True).indents == ["    ", "        "]
-    assert mapped(pairs, ["  ", "        "], nearby=NEARBY, may_lack=True, leads=True).doubt
-    assert mapped(pairs[:1], [""], nearby=NEARBY, may_lack=True).doubt, "it is the only one, and may be the first"
+    assert map_indents(pairs, ["        "], nearby=NEARBY).doubt
+    assert map_indents(pairs, ["        "], nearby=NEARBY, may_lack=True).indents == ["        "]
+    assert map_indents(pairs, ["", "        "], nearby=NEARBY, may_lack=True, leads=True).indents == [
+        "    ",
+        "        ",
+    ]
+    assert map_indents(pairs, ["  ", "        "], nearby=NEARBY, may_lack=True, leads=True).doubt
+    assert map_indents(pairs[:1], [""], nearby=NEARBY, may_lack=True).doubt, "it is the only one, and may be the first"
 
 
 levels = st.lists(st.integers(0, 3), min_size=2, max_size=4)
@@ -73,7 +76,7 @@ def test_blanks_become_as_many_tabs_as_the_shared_lines_say(
     shared: list[int], added: list[int], unit: int, shift: int
 ) -> None:
     pairs = [(" " * (unit * level), "\t" * (level + shift)) for level in shared]
-    found = mapped(pairs, [" " * (unit * level) for level in added], nearby=TABS)
+    found = map_indents(pairs, [" " * (unit * level) for level in added], nearby=TABS)
     assert found.doubt or found.indents == ["\t" * (level + shift) for level in added]
     assert not (found.doubt and len(set(shared)) > 1 and any(shared)), "two levels leave no choice"
 

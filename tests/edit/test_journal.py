@@ -43,7 +43,12 @@ def newest(journal: Journal, wanted: State, session: str = "") -> int:
 
 def test_nothing_is_created_before_something_is_recorded(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "state")
-    assert (journal.entries(9), journal.newest("done"), journal.unfinished(), journal.entry(1)) == ([], None, [], None)
+    assert (journal.entries(9), journal.newest("done"), journal.find_unfinished(), journal.entry(1)) == (
+        [],
+        None,
+        [],
+        None,
+    )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -52,7 +57,7 @@ def test_what_was_begun_is_open_until_it_is_finished_and_then_survives(tmp_path:
     journal = Journal(tmp_path)
     number = journal.begin([begun, op()], at=12.5, session="s")
     for each in (journal, Journal(tmp_path)):
-        (outline,) = each.unfinished()
+        (outline,) = each.find_unfinished()
         assert [(op.path, op.delta, op.image) for op in outline.ops] == [("é.py", (), None), ("a.py", (), None)]
         entry = each.entry(outline.id)
         assert entry is not None
@@ -62,7 +67,7 @@ def test_what_was_begun_is_open_until_it_is_finished_and_then_survives(tmp_path:
     journal.finish(number)
     journal.close()
     again = Journal(tmp_path)
-    assert again.unfinished() == []
+    assert again.find_unfinished() == []
     (outline,) = again.entries(9)
     entry = again.entry(outline.id)
     assert entry is not None
@@ -74,7 +79,7 @@ def test_what_was_begun_is_open_until_it_is_finished_and_then_survives(tmp_path:
 def test_what_is_aborted_was_never_there(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
     journal.abort(journal.begin([op()], at=0.0))
-    assert (journal.entries(9), journal.unfinished()) == ([], [])
+    assert (journal.entries(9), journal.find_unfinished()) == ([], [])
     number = done(journal)
     journal.abort(number)
     assert numbers(journal) == [(number, "done")], "what is finished stays"
@@ -84,9 +89,9 @@ def test_unfinished_ones_are_found_by_the_files_they_touch(tmp_path: Path) -> No
     journal = Journal(tmp_path)
     first = journal.begin([op("a"), op("b")], at=0.0)
     second = journal.begin([op("c")], at=0.0)
-    assert [each.id for each in journal.unfinished()] == [first, second]
-    assert [each.id for each in journal.unfinished(["b", "x"])] == [first]
-    assert journal.unfinished(["x"]) == []
+    assert [each.id for each in journal.find_unfinished()] == [first, second]
+    assert [each.id for each in journal.find_unfinished(["b", "x"])] == [first]
+    assert journal.find_unfinished(["x"]) == []
 
 
 def test_a_turn_leaves_its_ops_with_what_it_turned(tmp_path: Path) -> None:
@@ -146,7 +151,7 @@ def test_the_ring_keeps_the_newest(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     begun = journal.begin([op()], at=0.0)
     kept = [done(journal, op("a"), op("b")) for _ in range(4)]
     assert [number for number, _ in numbers(journal)] == [kept[3], kept[2]]
-    assert [each.id for each in journal.unfinished()] == [begun]
+    assert [each.id for each in journal.find_unfinished()] == [begun]
     db = apsw.Connection(str(tmp_path / "journal.db"))
     assert db.execute("SELECT count(*) FROM op").fetchall() == [(5,)], "what left the ring takes no room"
     db.close()

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.edit.apply import Editor
-from context_engine.edit.file_edit import renamed, written
+from context_engine.edit.file_edit import rename_file, write_file
 from context_engine.errors import AccessDenied, FileNotFound, InvalidArgument, InvalidPath, StaleFile
 from tests.support import edits
 from tests.support.trees import tree
@@ -83,13 +83,13 @@ def test_a_file_that_changed_meanwhile_stays_where_it_is(root: Path, editing: Ed
 
 def test_other_files_of_the_call_are_written_with_it_or_not_at_all(root: Path, editing: Editor) -> None:
     with pytest.raises(InvalidArgument):
-        editing.apply([written("kept.txt", "new\n"), *editing.renaming("a.sh", "b.txt")])
+        editing.apply([write_file("kept.txt", "new\n"), *editing.renaming("a.sh", "b.txt")])
     assert (root / "kept.txt").read_text() == "kept\n"
 
 
 @given(st.binary(max_size=60), st.one_of(st.none(), st.binary(max_size=60)))
 def test_the_two_halves_of_a_rename_lose_and_make_the_same_bytes(old: bytes, new: bytes | None) -> None:
-    gone, made = renamed("a", "b", old, new=new)
+    gone, made = rename_file("a", "b", old, new=new)
     assert gone.plan(old).data is None
     assert made.plan(None).data == (old if new is None else new)
     with pytest.raises(InvalidArgument):

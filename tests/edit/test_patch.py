@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.edit.apply import still_fits
-from context_engine.edit.file_edit import edited
+from context_engine.edit.file_edit import edit_file
 from context_engine.edit.model import Edit, Fuzzy, Inverse
-from context_engine.edit.patch import plan, reverted
+from context_engine.edit.patch import plan, revert
 from context_engine.errors import CallError
 from context_engine.text.spans import LineSpan
 
@@ -122,7 +122,7 @@ def test_the_way_back_leads_back(file: str, wanted: list[Edit]) -> None:
         planned = plan(file.encode(), wanted)
     except CallError:
         return
-    assert reverted(planned.data, planned.inverse) == file.encode()
+    assert revert(planned.data, planned.inverse) == file.encode()
 
 
 @given(files, st.lists(edits, min_size=2, max_size=3), st.randoms(use_true_random=False))
@@ -140,7 +140,7 @@ def test_the_way_back_of_any_edit_of_lines_leads_back(task: Task) -> None:
         planned = plan(task.file, [task.edit])
     except CallError:
         return
-    assert reverted(planned.data, planned.inverse) == task.file
+    assert revert(planned.data, planned.inverse) == task.file
 
 
 @given(tasks())
@@ -214,7 +214,7 @@ def test_still_fits_is_what_a_plan_says_of_exact_targets(task: Task) -> None:
         exact = plan(task.file, [task.edit]).is_exact
     except CallError:
         exact = False
-    change = edited("a.py", partial(plan, edits=[task.edit]))
+    change = edit_file("a.py", partial(plan, edits=[task.edit]))
     assert still_fits(change, task.file) == exact
 
 
@@ -232,7 +232,7 @@ def test_an_exact_edit_replaces_the_only_place_there_is(file: str, start: int, l
 
 
 def test_spans_are_turned_back_in_whatever_order_they_come() -> None:
-    assert reverted(b"xyz", [Inverse(2, 3, b"c"), Inverse(0, 1, b"a")]) == b"ayc"
+    assert revert(b"xyz", [Inverse(2, 3, b"c"), Inverse(0, 1, b"a")]) == b"ayc"
 
 
 def test_placements_count_the_lines_that_earlier_edits_added_and_took() -> None:

@@ -5,27 +5,27 @@ from __future__ import annotations
 import pytest
 
 from context_engine.edit import read_tracker as module
-from context_engine.edit.read_tracker import Ledger
+from context_engine.edit.read_tracker import ReadTracker
 
 
 def test_a_file_that_was_never_seen_is_not_outdated() -> None:
-    assert not Ledger().is_outdated("a.py", "1")
-    assert Ledger().seen("a.py") == ""
+    assert not ReadTracker().is_outdated("a.py", "1")
+    assert ReadTracker().hash_of("a.py") == ""
 
 
 def test_a_file_is_outdated_until_it_is_seen_again() -> None:
-    ledger = Ledger()
+    ledger = ReadTracker()
     ledger.saw("a.py", "1")
     assert not ledger.is_outdated("a.py", "1")
     assert ledger.is_outdated("a.py", "2")
     assert not ledger.is_outdated("b.py", "2")
     ledger.saw("a.py", "2")
     assert not ledger.is_outdated("a.py", "2")
-    assert ledger.seen("a.py") == "2"
+    assert ledger.hash_of("a.py") == "2"
 
 
 def test_who_writes_what_he_knew_knows_it_still_and_who_did_not_does_not() -> None:
-    ledger = Ledger()
+    ledger = ReadTracker()
     ledger.saw("known.py", "1")
     ledger.saw("changed.py", "0")
     for path in ("known.py", "changed.py", "new.py"):
@@ -35,7 +35,7 @@ def test_who_writes_what_he_knew_knows_it_still_and_who_did_not_does_not() -> No
 
 def test_it_does_not_grow_without_end_and_forgets_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PATHS_MAX", 2)
-    ledger = Ledger()
+    ledger = ReadTracker()
     for path in ("a", "b", "a", "c"):
         ledger.saw(path, "1")
-    assert [ledger.seen(path) for path in "abc"] == ["1", "", "1"]
+    assert [ledger.hash_of(path) for path in "abc"] == ["1", "", "1"]

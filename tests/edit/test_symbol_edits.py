@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.edit.layout import Doubt, laid_out, trimmed
+from context_engine.edit.layout import Doubt, laid_out, trim
 from context_engine.edit.model import Edit
-from context_engine.edit.patch import plan, reverted
-from context_engine.edit.symbol_edits import SymbolEdit, resolved
+from context_engine.edit.patch import plan, revert
+from context_engine.edit.symbol_edits import SymbolEdit, resolve_symbols
 from context_engine.errors import CallError, FuzzyUnsafe, NoChange, SymbolNotFound, WrongEncoding
 from context_engine.languages import Grammars, Languages, outline
 from context_engine.text.spans import LineSpan
@@ -56,15 +56,15 @@ def test_the_specification_of_symbol_edits_holds(case: Case, grammars: Grammars)
     data, path = content(file), file.options["path"]
     if refused:
         with pytest.raises(CallError) as caught:
-            plan(data, resolved(data, path, edits(case), LANGUAGES, grammars))
+            plan(data, resolve_symbols(data, path, edits(case), LANGUAGES, grammars))
         told = json.dumps(caught.value.as_dict(), ensure_ascii=False)
         assert {caught.value.code} == set(refused.options), told
         assert [words for words in refused.text.splitlines() if words not in told] == [], told
         assert caught.value.suggestion
     elif becomes:
-        planned = plan(data, resolved(data, path, edits(case), LANGUAGES, grammars))
+        planned = plan(data, resolve_symbols(data, path, edits(case), LANGUAGES, grammars))
         assert planned.data.decode() == content(becomes).decode()
-        assert reverted(planned.data, planned.inverse) == data
+        assert revert(planned.data, planned.inverse) == data
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_definition_replaced_by_its_own_text_changes_nothing(path: Path, sourc
         text = "\n".join(lines[symbol.first - 1 : symbol.last])
         edit = SymbolEdit(symbol.name, text, "replace", LineSpan(symbol.line, symbol.line))
         with pytest.raises((NoChange, FuzzyUnsafe)) as caught:
-            plan(source, resolved(source, path.name, [edit], LANGUAGES, grammars))
+            plan(source, resolve_symbols(source, path.name, [edit], LANGUAGES, grammars))
         refused += [symbol.name] if caught.type is FuzzyUnsafe else []
     assert len(refused) < len(symbols) / 2, refused  # constants that share a line
 
@@ -95,25 +95,27 @@ def test_a_definition_replaced_by_its_own_text_changes_nothing(path: Path, sourc
 def test_of_several_symbol_edits_each_failure_is_told(grammars: Grammars) -> None:
     wanted = [SymbolEdit("no", "x"), SymbolEdit("neither", "x"), SymbolEdit("nor", "x")]
     with pytest.raises(SymbolNotFound, match="edit 1 of 3") as caught:
-        resolved(b"ONE = 1\n", "a.py", wanted, LANGUAGES, grammars)
+        resolve_symbols(b"ONE = 1\n", "a.py", wanted, LANGUAGES, grammars)
     assert [row["edit"] for row in caught.value.details["failed"]] == [1, 2, 3]
 
 
 def test_files_without_symbols_are_refused_with_another_way(grammars: Grammars) -> None:
     with pytest.raises(SymbolNotFound) as caught:
-        resolved(b"one", "a.xyz", [SymbolEdit("one", "x")], LANGUAGES, grammars)
+        resolve_symbols(b"one", "a.xyz", [SymbolEdit("one", "x")], LANGUAGES, grammars)
     assert "target" in caught.value.suggestion
 
 
 def test_a_definition_that_is_not_in_utf8_is_not_quoted(grammars: Grammars) -> None:
     with pytest.raises(WrongEncoding):
-        resolved(b'def one(): return "\xe9"\n', "a.py", [SymbolEdit("one", "def one(): ...")], LANGUAGES, grammars)
+        resolve_symbols(
+            b'def one(): return "\xe9"\n', "a.py", [SymbolEdit("one", "def one(): ...")], LANGUAGES, grammars
+        )
 
 
 def test_a_file_in_utf16_is_edited_by_symbol(grammars: Grammars) -> None:
     data = "\ufeffdef one():\r\n    return 'ä'\r\n".encode("utf-16-le")
     edit = SymbolEdit("one", "def one():\n    return 'ö'")
-    assert plan(data, resolved(data, "a.py", [edit], LANGUAGES, grammars)).data.decode("utf-16") == (
+    assert plan(data, resolve_symbols(data, "a.py", [edit], LANGUAGES, grammars)).data.decode("utf-16") == (
         "def one():\r\n    return 'ö'\r\n"
     )
 
@@ -146,7 +148,7 @@ def test_a_text_is_laid_out_alike_however_it_was_indented(body: list[str], depth
 @given(st.text(alphabet="a{}:() \t\n", max_size=40), st.sampled_from(["", "    ", "\t"]))
 def test_laying_out_keeps_every_character_that_is_not_blank(text: str, indent: str) -> None:
     try:
-        placed = laid_out(trimmed(text) or "a", indent, ["a", f"{indent}b"])
+        placed = laid_out(trim(text) or "a", indent, ["a", f"{indent}b"])
     except Doubt:
         return
-    assert "".join(placed.split()) == "".join((trimmed(text) or "a").split())
+    assert "".join(placed.split()) == "".join((trim(text) or "a").split())

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from context_engine.edit.syntax_check import BYTES_MAX, Report, broken
+from context_engine.edit.syntax_check import BYTES_MAX, SyntaxReport, find_new_errors
 from context_engine.languages import Grammars, Languages
 from tests.support.engines import GRAMMARS
 
@@ -30,29 +30,29 @@ def grammars() -> Grammars:
 @pytest.mark.parametrize("path", SOUND)
 def test_a_new_error_is_told_with_its_line(path: str, grammars: Grammars) -> None:
     before, after, line = SOUND[path]
-    report = broken(before.encode(), after.encode(), path, LANGUAGES, grammars)
+    report = find_new_errors(before.encode(), after.encode(), path, LANGUAGES, grammars)
     assert not report.is_sound and line in {error.line for error in report.errors}
-    assert report.said.startswith("new syntax error at line ") and len(report.said) < 150
+    assert report.summary.startswith("new syntax error at line ") and len(report.summary) < 150
 
 
 @pytest.mark.parametrize("path", SOUND)
 def test_a_sound_file_stays_sound_and_a_mended_one_is_sound(path: str, grammars: Grammars) -> None:
     before, after, _ = SOUND[path]
     for old in (before.encode(), after.encode(), None):
-        assert broken(old, before.encode(), path, LANGUAGES, grammars).said == "syntax ok"
+        assert find_new_errors(old, before.encode(), path, LANGUAGES, grammars).summary == "syntax ok"
 
 
 def test_errors_that_were_there_before_do_not_count_wherever_they_are_now(grammars: Grammars) -> None:
     before = "x = )\ny = 1\nz = )\n"
     after = "# one\n# two\nx = )\ny = 2\nz = )\n"
-    assert broken(before.encode(), after.encode(), "a.py", LANGUAGES, grammars).is_sound
+    assert find_new_errors(before.encode(), after.encode(), "a.py", LANGUAGES, grammars).is_sound
     worse = after.replace("y = 2", "def f(:\n    pass")
-    assert not broken(before.encode(), worse.encode(), "a.py", LANGUAGES, grammars).is_sound
+    assert not find_new_errors(before.encode(), worse.encode(), "a.py", LANGUAGES, grammars).is_sound
 
 
 def test_the_same_error_once_more_is_new(grammars: Grammars) -> None:
     one = "def f():\n    x = )\n\n"
-    report = broken(f"{one}y = 1\n".encode(), f"{one}{one}".encode(), "a.py", LANGUAGES, grammars)
+    report = find_new_errors(f"{one}y = 1\n".encode(), f"{one}{one}".encode(), "a.py", LANGUAGES, grammars)
     assert len(report.errors) == 1
 
 
@@ -67,8 +67,8 @@ def test_the_same_error_once_more_is_new(grammars: Grammars) -> None:
     ],
 )
 def test_what_cannot_be_checked_says_so(path: str, after: bytes, why: str, grammars: Grammars) -> None:
-    report = broken(b"", after, path, LANGUAGES, grammars)
-    assert report.is_sound and why in report.said and report.said.startswith("syntax not checked: ")
+    report = find_new_errors(b"", after, path, LANGUAGES, grammars)
+    assert report.is_sound and why in report.summary and report.summary.startswith("syntax not checked: ")
 
 
 def test_it_never_raises_and_a_file_beside_itself_is_sound(grammars: Grammars) -> None:
@@ -76,13 +76,13 @@ def test_it_never_raises_and_a_file_beside_itself_is_sound(grammars: Grammars) -
         st.binary(max_size=80), st.binary(max_size=80), st.sampled_from(["a.py", "a.go", "a.ts", "a.vue", "a.md", "a"])
     )
     def holds(before: bytes, after: bytes, path: str) -> None:
-        assert isinstance(broken(before, after, path, LANGUAGES, grammars).said, str)
-        assert broken(after, after, path, LANGUAGES, grammars).is_sound
+        assert isinstance(find_new_errors(before, after, path, LANGUAGES, grammars).summary, str)
+        assert find_new_errors(after, after, path, LANGUAGES, grammars).is_sound
 
     holds()
 
 
 def test_utf16_is_checked_as_text(grammars: Grammars) -> None:
     old, new = ("\ufeffx = 1\n".encode("utf-16-le"), "\ufeffx = (\n".encode("utf-16-le"))
-    assert broken(old, old, "a.py", LANGUAGES, grammars) == Report()
-    assert not broken(old, new, "a.py", LANGUAGES, grammars).is_sound
+    assert find_new_errors(old, old, "a.py", LANGUAGES, grammars) == SyntaxReport()
+    assert not find_new_errors(old, new, "a.py", LANGUAGES, grammars).is_sound

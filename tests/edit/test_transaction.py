@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from context_engine.edit.apply import Editor
-from context_engine.edit.file_edit import Change, deleted, written
+from context_engine.edit.file_edit import FileEdit, delete_file, write_file
 from context_engine.edit.journal import Journal
 from context_engine.edit.transaction import Transactions
 from context_engine.errors import ContextEngineError, DiskFull, StaleFile, StorageBusy, StorageCorrupt, WriteFailed
@@ -57,9 +57,9 @@ def world(root: Path) -> dict[str, bytes]:
     return contents(root)
 
 
-def changes() -> list[Change]:
+def changes() -> list[FileEdit]:
     new = [swap(path, ("line 7\n", "seven\n" * 9), ("line 40\n", "")) for path in ("a.py", "b.py", "linked.py")]
-    return [*new, deleted("gone.py"), written("deep/new/c.py", "new\n"), written("d.py", "new\n")]
+    return [*new, delete_file("gone.py"), write_file("deep/new/c.py", "new\n"), write_file("d.py", "new\n")]
 
 
 def breaking(monkeypatch: pytest.MonkeyPatch, point: Point, error: BaseException) -> None:
@@ -180,7 +180,7 @@ def test_a_file_torn_in_place_gets_its_old_content_back(tmp_path: Path, monkeypa
     before = world(tmp_path)
     real = file_writer.write_over
 
-    def torn(seen: file_writer.Seen, data: bytes, *, flush: bool) -> None:
+    def torn(seen: file_writer.FileStamp, data: bytes, *, flush: bool) -> None:
         with Path(seen.target).open("r+b") as file:
             file.write(data[:200])
         raise Died
@@ -219,7 +219,7 @@ def test_what_changed_between_reading_and_writing_is_not_overwritten(
     world(tmp_path)
     real = file_writer.stage
 
-    def staged(seen: file_writer.Seen, *args: Any, **more: Any) -> None:
+    def staged(seen: file_writer.FileStamp, *args: Any, **more: Any) -> None:
         real(seen, *args, **more)
         (tmp_path / "b.py").write_bytes(b"mine\n")
 
@@ -237,7 +237,7 @@ def test_what_somebody_wrote_is_not_taken_back_though_it_is_what_we_wanted_to_wr
     wanted = OLD.replace("line 7\n", "seven\n" * 9).replace("line 40\n", "").encode()
     real = file_writer.stage
 
-    def staged(seen: file_writer.Seen, *args: Any, **more: Any) -> None:
+    def staged(seen: file_writer.FileStamp, *args: Any, **more: Any) -> None:
         real(seen, *args, **more)
         for path in ("b.py", "linked.py"):
             (tmp_path / path).write_bytes(wanted)
@@ -323,5 +323,5 @@ def test_a_file_that_somebody_else_edits_for_long_is_busy(tmp_path: Path) -> Non
 def test_only_errors_of_ours_come_out(tmp_path: Path) -> None:
     world(tmp_path)
     with editing(tmp_path) as one, pytest.raises(ContextEngineError):
-        one.apply([written("a.py/below/a/file.py", "1")])
+        one.apply([write_file("a.py/below/a/file.py", "1")])
     assert contents(tmp_path)["a.py"] == OLD.encode()

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from context_engine.languages.line_scanners import SCANNERS
-from context_engine.languages.outline_types import nested
+from context_engine.languages.outline_types import nest
 
 
 def shown(scanner: str, text: str) -> list[str]:
     """Each symbol as `name first-last`, indented by depth."""
-    symbols = nested(SCANNERS[scanner](text.encode())[0])
+    symbols = nest(SCANNERS[scanner](text.encode())[0])
     depth: list[int] = []
     for symbol in symbols:
         depth.append(depth[symbol.parent] + 1 if symbol.parent >= 0 else 0)

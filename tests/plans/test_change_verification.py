@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from context_engine.edit.syntax_check import broken
+from context_engine.edit.syntax_check import find_new_errors
 from context_engine.errors import InvalidArgument
 from context_engine.plans import plan_execution
 from context_engine.plans.plan_execution import NOT_ALLOWED, ChangeVerifier, FileVersions, Review
@@ -20,7 +20,7 @@ GOOD, BAD = b"def f():\n    return 1\n", b"def f(:\n    return 1\n"
 
 
 def edited(path: str, before: bytes | None, after: bytes | None) -> FileVersions:
-    return FileVersions(path, before, after, broken(before, after or b"", path, LANGUAGES, GRAMMARS).said)
+    return FileVersions(path, before, after, find_new_errors(before, after or b"", path, LANGUAGES, GRAMMARS).summary)
 
 
 def verifier(root: Path, *commands: str) -> ChangeVerifier:

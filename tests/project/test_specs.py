@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from context_engine.edit.file_edit import edited
+from context_engine.edit.file_edit import edit_file
 from context_engine.edit.model import Edit, Fuzzy
-from context_engine.edit.patch import Planned, plan, reverted
-from context_engine.edit.read_tracker import Ledger
+from context_engine.edit.patch import EditPlan, plan, revert
+from context_engine.edit.read_tracker import ReadTracker
 from context_engine.errors import CallError
 from context_engine.text.spans import LineSpan
 from tests.support.edits import editing
@@ -105,14 +105,14 @@ def edit(target: str, options: dict[str, str]) -> Edit:
     return Edit(target, "", line_range=lines, expected_matches=int(options.get("expected", 1)), fuzzy=fuzzy)
 
 
-def planned_after_a_change(root: Path, data: bytes, wanted: list[Edit]) -> Planned:
+def planned_after_a_change(root: Path, data: bytes, wanted: list[Edit]) -> EditPlan:
     """The plan for a file that a session has read before it became what it is: by the editor, which knows what was read."""
     (root / "file.txt").write_bytes(data)
-    ledger = Ledger()
+    ledger = ReadTracker()
     ledger.saw("file.txt", "0" * 64)
     with editing(root) as one:
-        receipt = one.apply([edited("file.txt", partial(plan, edits=wanted))], dry_run=True, ledger=ledger)
-    assert isinstance(receipt.files[0].planned, Planned)
+        receipt = one.apply([edit_file("file.txt", partial(plan, edits=wanted))], dry_run=True, ledger=ledger)
+    assert isinstance(receipt.files[0].planned, EditPlan)
     return receipt.files[0].planned
 
 
@@ -135,7 +135,7 @@ def test_the_specification_holds(spec: Path, case: Case, tmp_path: Path) -> None
     elif becomes:
         planned = planned_after_a_change(tmp_path, data, wanted) if changed else plan(data, wanted)
         assert planned.data.decode() == content(becomes).decode()
-        assert reverted(planned.data, planned.inverse) == data
+        assert revert(planned.data, planned.inverse) == data
 
 
 def test_a_case_of_edits_says_what_comes_of_them() -> None:

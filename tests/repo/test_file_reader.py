@@ -16,17 +16,17 @@ from hypothesis import strategies as st
 from context_engine.errors import AccessFailed, BinaryFile, FileNotFound, InvalidPath, TooLarge
 from context_engine.model import Skipped
 from context_engine.repo.file_reader import (
-    Loaded,
+    LoadedFile,
     SourceFile,
     binary,
-    decoded,
+    decode,
     load_for_index,
-    minified,
     newline_of,
     read,
     stamp,
+    why_minified,
 )
-from context_engine.repo.paths import Root, listed
+from context_engine.repo.paths import Root, path_of_listing
 from context_engine.storage.confined_folder import ConfinedFolder
 from tests.support.trees import tree
 
@@ -35,7 +35,7 @@ POSIX = pytest.mark.skipif(os.name != "posix", reason="only here there are such 
 MB = 1_000_000
 
 
-def load(path: Path, bytes_max: int = MB) -> Loaded | Skipped:
+def load(path: Path, bytes_max: int = MB) -> LoadedFile | Skipped:
     return load_for_index(ConfinedFolder(path.parent), path.name, bytes_max=bytes_max)
 
 
@@ -48,7 +48,7 @@ def reason(path: Path, bytes_max: int = MB) -> str:
 
 
 def source(path: Path, bytes_max: int = MB) -> SourceFile:
-    return read(Root(path.parent), listed(path.name), bytes_max=bytes_max)
+    return read(Root(path.parent), path_of_listing(path.name), bytes_max=bytes_max)
 
 
 def written(path: Path, data: bytes) -> Path:
@@ -81,7 +81,7 @@ def test_each_encoding_is_recognised_and_kept(
 ) -> None:
     found = source(written(tmp_path / "a.txt", raw))
     assert (found.text, found.encoding, found.has_bom, found.lossy) == (text, encoding, has_bom, False)
-    assert found.encoded(found.text) == found.data == raw
+    assert found.encode(found.text) == found.data == raw
 
 
 @pytest.mark.parametrize(("raw", "text", "encoding", "has_bom"), TEXTS)
@@ -90,7 +90,7 @@ def test_the_index_gets_utf8_without_a_mark_and_the_hash_of_the_disk(
 ) -> None:
     path = written(tmp_path / "a.txt", raw)
     found = load(path)
-    assert isinstance(found, Loaded)
+    assert isinstance(found, LoadedFile)
     assert (found.text, found.data, found.encoding) == (text, text.encode(), encoding)
     assert found.sha256 == source(path).sha256 == hashlib.sha256(raw).digest()
     assert (found.size, found.mtime_ns) == stamp(str(path)) == (len(raw), path.stat().st_mtime_ns)
@@ -98,20 +98,20 @@ def test_the_index_gets_utf8_without_a_mark_and_the_hash_of_the_disk(
 
 def test_damaged_utf8_is_read_with_marks_where_it_is_broken_and_says_so() -> None:
     raw = "naïve Größe, Übung für Ärzte – ".encode() + b"\xff\n"
-    found = decoded(raw)
+    found = decode(raw)
     assert found.encoding == "utf-8"
     assert found.lossy
     assert found.text == "naïve Größe, Übung für Ärzte – \ufffd\n"
 
 
 def test_utf16_cut_in_the_middle_is_read_as_far_as_it_goes() -> None:
-    found = decoded(codecs.BOM_UTF16_LE + "abc".encode("utf-16-le")[:-1])
+    found = decode(codecs.BOM_UTF16_LE + "abc".encode("utf-16-le")[:-1])
     assert (found.text[:2], found.lossy) == ("ab", True)
 
 
 @given(st.binary(max_size=200))
 def test_decoding_never_fails_and_gives_the_bytes_back_unless_it_says_lossy(raw: bytes) -> None:
-    text, encoding, bom, lossy = decoded(raw)
+    text, encoding, bom, lossy = decode(raw)
     assert raw.startswith(bom)
     assert lossy or bom + text.encode(encoding) == raw
     text.encode("utf-8")  # whatever was read can be sent on
@@ -120,7 +120,7 @@ def test_decoding_never_fails_and_gives_the_bytes_back_unless_it_says_lossy(raw:
 @given(st.text(max_size=100), st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-32"]))
 def test_text_written_by_others_is_read_back(text: str, encoding: str) -> None:
     if not text.startswith(("\ufeff", "\0")):  # a mark of their own; with a NUL, the mark of UTF-16 is that of UTF-32
-        assert decoded(text.encode(encoding)).text == text
+        assert decode(text.encode(encoding)).text == text
 
 
 @pytest.mark.parametrize(
@@ -174,22 +174,22 @@ def test_odd_text_is_text(raw: bytes) -> None:
 
 
 def test_a_nul_far_into_a_text_does_not_hide_it(tmp_path: Path) -> None:
-    assert isinstance(load(written(tmp_path / "a.txt", b"line\n" * 2_000 + b"\0")), Loaded)
+    assert isinstance(load(written(tmp_path / "a.txt", b"line\n" * 2_000 + b"\0")), LoadedFile)
 
 
 def test_minified_code_is_skipped_and_long_prose_is_not(tmp_path: Path) -> None:
     code = b"function a(b,c){return b+c};" * 800
     prose = b"A paragraph that somebody wrote without ever breaking the line, as people do in Markdown. " * 300
     assert reason(written(tmp_path / "app.min.js", code)) == "minified"
-    assert isinstance(load(written(tmp_path / "notes.md", prose)), Loaded)
-    assert minified(code[:9_999]) is None, "a short line of code is no bundle"
-    assert "on 1 line" in (minified(code) or "")
+    assert isinstance(load(written(tmp_path / "notes.md", prose)), LoadedFile)
+    assert why_minified(code[:9_999]) is None, "a short line of code is no bundle"
+    assert "on 1 line" in (why_minified(code) or "")
 
 
 def test_one_line_of_a_hundred_thousand_characters_does_not_hide_the_rest(tmp_path: Path) -> None:
     path = written(tmp_path / "a.py", b"x = 1\n" * 5_000 + b"data = '" + b"A" * 100_000 + b"'\n")
     found = load(path)
-    assert isinstance(found, Loaded)
+    assert isinstance(found, LoadedFile)
     assert len(found.text) == path.stat().st_size
 
 
@@ -221,7 +221,7 @@ def test_two_gigabytes_are_refused_unread(tmp_path: Path) -> None:
 
 def test_the_limit_itself_is_allowed(tmp_path: Path) -> None:
     path = written(tmp_path / "a.txt", b"12345")
-    assert isinstance(load(path, bytes_max=5), Loaded)
+    assert isinstance(load(path, bytes_max=5), LoadedFile)
     assert reason(path, bytes_max=4) == "too_large"
     assert source(path, bytes_max=5).text == "12345"
 
@@ -231,7 +231,7 @@ def test_the_limit_itself_is_allowed(tmp_path: Path) -> None:
 def test_a_file_larger_than_it_said_is_read_to_its_end_or_its_limit() -> None:
     path = Path("/proc/self/status")  # says 0 bytes and holds about 1,500
     found = load(path)
-    assert isinstance(found, Loaded)
+    assert isinstance(found, LoadedFile)
     assert found.text.startswith("Name:")
     assert reason(path, bytes_max=100) == "too_large"
 
@@ -258,7 +258,7 @@ def test_pipes_sockets_devices_and_folders_are_never_waited_for(tmp_path: Path) 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
     tree(tmp_path, {"src/": ""})
     with pytest.raises(InvalidPath, match="folder"):
-        read(Root(tmp_path), listed("src"), bytes_max=MB)
+        read(Root(tmp_path), path_of_listing("src"), bytes_max=MB)
 
 
 @POSIX

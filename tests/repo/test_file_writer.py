@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from context_engine.errors import InvalidPath, StaleFile, TooLarge, WriteFailed
 from context_engine.repo import file_writer
-from context_engine.repo.file_writer import Seen, is_torn, write_atomic
-from context_engine.repo.paths import Root, listed
+from context_engine.repo.file_writer import FileStamp, is_torn, write_atomic
+from context_engine.repo.paths import Root, path_of_listing
 from tests.support.trees import ordinary_user, tree
 
 IS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
@@ -30,8 +30,8 @@ def file(path: Path, data: bytes) -> Path:
     return path
 
 
-def look(path: Path) -> Seen:
-    return file_writer.look(Root(path.parent), listed(path.name), bytes_max=1_000_000)
+def look(path: Path) -> FileStamp:
+    return file_writer.look(Root(path.parent), path_of_listing(path.name), bytes_max=1_000_000)
 
 
 def replace(path: Path, data: bytes) -> None:
@@ -106,7 +106,7 @@ def test_a_file_that_somebody_changed_replaced_or_removed_is_noticed(tmp_path: P
 def test_a_folder_that_became_a_link_out_is_noticed_before_anything_is_written(tmp_path: Path) -> None:
     tree(tmp_path, {"root/src/a.py": "1", "out/": ""})
     root = Root(tmp_path / "root")
-    seen = file_writer.look(root, listed("src/a.py"), bytes_max=100)
+    seen = file_writer.look(root, path_of_listing("src/a.py"), bytes_max=100)
     (root.path / "src").rename(tmp_path / "out" / "src")
     (root.path / "src").symlink_to(tmp_path / "out" / "src")
     with pytest.raises(InvalidPath):

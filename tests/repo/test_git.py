@@ -12,7 +12,7 @@ import pytest
 
 from context_engine.errors import AccessFailed, InvalidArgument, TooLarge, UnsupportedHost
 from context_engine.repo.git import Git
-from context_engine.repo.git_files import Head, common_dir_of, enclosing_work_tree
+from context_engine.repo.git_files import GitHead, common_dir_of, enclosing_work_tree
 from tests.support.trees import commit, git, repository, tree
 
 
@@ -40,7 +40,7 @@ def script(path: Path, traces: Path) -> Path:
 
 
 def test_head_is_the_branch_and_its_commit(repo: Path) -> None:
-    assert Git(repo).head() == Head("main", git(repo, "rev-parse", "HEAD"))
+    assert Git(repo).head() == GitHead("main", git(repo, "rev-parse", "HEAD"))
 
 
 def test_head_starts_no_process(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,25 +68,25 @@ def test_an_empty_git_folder_is_no_repository(tmp_path: Path) -> None:
 
 
 def test_before_the_first_commit_there_is_a_branch_without_one(tmp_path: Path) -> None:
-    assert Git(repository(tmp_path / "new")).head() == Head("main", None)
+    assert Git(repository(tmp_path / "new")).head() == GitHead("main", None)
 
 
 def test_a_detached_head_has_a_commit_without_a_branch(repo: Path) -> None:
     git(repo, "checkout", "--quiet", "--detach")
-    assert Git(repo).head() == Head(None, git(repo, "rev-parse", "HEAD"))
+    assert Git(repo).head() == GitHead(None, git(repo, "rev-parse", "HEAD"))
 
 
 def test_packed_refs_are_read(repo: Path) -> None:
     git(repo, "tag", "-a", "v1", "-m", "a tag adds a peeled line to the list")
     git(repo, "pack-refs", "--all", "--prune")
     assert not (repo / ".git" / "refs" / "heads" / "main").exists()
-    assert Git(repo).head() == Head("main", git(repo, "rev-parse", "HEAD"))
+    assert Git(repo).head() == GitHead("main", git(repo, "rev-parse", "HEAD"))
 
 
 def test_a_loose_ref_is_newer_than_the_packed_one(repo: Path) -> None:
     git(repo, "pack-refs", "--all", "--prune")
     newer = commit(repo, "second")
-    assert Git(repo).head() == Head("main", newer)
+    assert Git(repo).head() == GitHead("main", newer)
 
 
 def test_a_branch_name_may_have_slashes_and_any_letters(repo: Path) -> None:
@@ -100,7 +100,7 @@ def test_a_branch_name_may_have_slashes_and_any_letters(repo: Path) -> None:
 def test_a_symbolic_branch_is_followed_as_git_does(repo: Path) -> None:
     git(repo, "symbolic-ref", "refs/heads/alias", "refs/heads/main")
     git(repo, "symbolic-ref", "HEAD", "refs/heads/alias")
-    assert Git(repo).head() == Head("main", git(repo, "rev-parse", "HEAD"))
+    assert Git(repo).head() == GitHead("main", git(repo, "rev-parse", "HEAD"))
 
 
 def test_symbolic_refs_in_a_circle_have_no_commit(repo: Path) -> None:
@@ -120,7 +120,7 @@ def test_a_linked_work_tree_has_its_own_head_and_shares_the_rest(repo: Path, tmp
     linked = tmp_path / "linked"
     git(repo, "worktree", "add", "--quiet", "-b", "side", str(linked))
     second = commit(linked, "second")
-    assert Git(linked).head() == Head("side", second)
+    assert Git(linked).head() == GitHead("side", second)
     assert Git(repo).head() != Git(linked).head()
     assert Git(linked).git_dir() == repo / ".git" / "worktrees" / "linked"
     assert Git(linked).common_dir() == repo / ".git"
@@ -130,7 +130,7 @@ def test_a_linked_work_tree_has_its_own_head_and_shares_the_rest(repo: Path, tmp
 def test_a_submodule_is_a_repository_of_its_own(repo: Path, tmp_path: Path) -> None:
     other = repository(tmp_path / "other", {"x": "1"})
     git(repo, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(other), "sub")
-    assert Git(repo / "sub").head() == Head("main", git(other, "rev-parse", "HEAD"))
+    assert Git(repo / "sub").head() == GitHead("main", git(other, "rev-parse", "HEAD"))
     assert common_dir_of(str(repo / "sub")) != common_dir_of(str(repo))
 
 
@@ -139,7 +139,7 @@ def test_a_bisect_in_a_linked_work_tree_reads_the_refs_of_that_tree(repo: Path, 
     git(repo, "worktree", "add", "--quiet", "--detach", str(linked))
     git(linked, "update-ref", "refs/worktree/here", "HEAD")
     git(linked, "symbolic-ref", "HEAD", "refs/worktree/here")
-    assert Git(linked).head() == Head("refs/worktree/here", git(repo, "rev-parse", "HEAD"))
+    assert Git(linked).head() == GitHead("refs/worktree/here", git(repo, "rev-parse", "HEAD"))
 
 
 def test_a_look_at_head_starts_no_process(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from context_engine.errors import GitUnavailable, InvalidArgument, PreconditionFailed, RefNotFound
 from context_engine.repo.git import Git
-from context_engine.repo.git_diffs import Asked, Diffs, Taken, Touched, adding
+from context_engine.repo.git_diffs import DiffRequest, Diffs, TakenDiff, TouchedFile, adding
 from context_engine.repo.paths import Root
 from context_engine.text.diff import Diff, parsed
 from tests.support.trees import commit, git, repository, tree
@@ -34,8 +34,8 @@ def diffs(root: Path) -> Diffs:
     return Diffs(Git(root), Root(root))
 
 
-def taken(root: Path, target: str = "staged", **asked: Any) -> Taken:
-    return diffs(root).take(Asked(target, **asked))
+def taken(root: Path, target: str = "staged", **asked: Any) -> TakenDiff:
+    return diffs(root).take(DiffRequest(target, **asked))
 
 
 def paths(root: Path, target: str = "staged", **asked: Any) -> list[str]:
@@ -46,7 +46,7 @@ def paths(root: Path, target: str = "staged", **asked: Any) -> list[str]:
     return listed
 
 
-def read(found: Taken) -> Diff:
+def read(found: TakenDiff) -> Diff:
     return parsed(found.text)
 
 
@@ -420,5 +420,5 @@ def test_a_diff_leaves_the_index_of_the_user_alone(repo: Path) -> None:
 
 
 def test_touched_files_are_called_what_they_are_called_now() -> None:
-    assert Touched("D", "old", "").path == "old"
-    assert Touched("R", "old", "new").path == "new"
+    assert TouchedFile("D", "old", "").path == "old"
+    assert TouchedFile("R", "old", "new").path == "new"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from context_engine.errors import AccessDenied, AccessFailed, ContextEngineError, FileNotFound, InvalidPath
 from context_engine.model import RelPath
-from context_engine.repo.paths import Root, is_sensitive, listed, malformed, near_names, plain_name
+from context_engine.repo.paths import Root, is_sensitive, near_names, path_of_listing, plain_name, why_malformed
 from tests.support.trees import ordinary_user, tree
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="only here there are such files")
@@ -344,12 +344,12 @@ def test_a_refusal_does_not_tell_whether_the_closed_file_exists(root: Root) -> N
     "text", ["CON", "con.txt", "src/nul", "aux.c", "COM1", "lpt9.log", "CON .txt", "a.py:stream", "src/a:b", "C:a.py"]
 )
 def test_windows_devices_and_streams_are_refused_there(text: str) -> None:
-    assert malformed(text, windows=True)
+    assert why_malformed(text, windows=True)
 
 
 @pytest.mark.parametrize("text", ["console.py", "auxiliary/x", "com10", "C:\\work\\a.py", "c:/work", "nul-able.py"])
 def test_other_names_pass_there(text: str) -> None:
-    assert malformed(text, windows=True) is None
+    assert why_malformed(text, windows=True) is None
 
 
 # -- laws -------------------------------------------------------------------------------------------------------------
@@ -412,7 +412,7 @@ def test_any_text_names_something_inside_or_is_refused(maze: Root, text: str, mu
     assert real == str(maze.path) or real.startswith(f"{maze.path}{os.sep}")
     assert not is_sensitive(os.path.relpath(real, maze.path))
     assert os.path.lexists(real) or not must_exist
-    if not malformed(path):
+    if not why_malformed(path):
         assert maze.rel(path, must_exist=must_exist) == path, "a checked path is a fixed point"
 
 
@@ -441,4 +441,4 @@ def test_near_names_are_few_and_in_the_order_of_likeness() -> None:
 
 
 def test_what_the_walk_found_needs_no_check() -> None:
-    assert isinstance(listed("a.py"), RelPath)
+    assert isinstance(path_of_listing("a.py"), RelPath)

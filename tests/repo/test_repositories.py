@@ -46,7 +46,7 @@ def address(folder: Path) -> str:
 )  # fmt: skip
 def test_an_address_that_could_run_something_or_is_not_safe_is_refused(text: str) -> None:
     with pytest.raises(InvalidArgument, match="cannot be fetched"):
-        cloning.checked(text)
+        cloning.check_address(text)
 
 
 def test_a_password_is_never_written_down(kept: Repositories, tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_a_password_is_never_written_down(kept: Repositories, tmp_path: Path) ->
 )
 def test_what_git_can_fetch_safely_is_an_address(text: str) -> None:
     assert cloning.is_address(text)
-    assert cloning.checked(text) == text
+    assert cloning.check_address(text) == text
 
 
 @pytest.mark.parametrize("text", ["/src/web", "web", "./a:b", "C:/src", r"C:\src", "~/web"])

@@ -10,38 +10,45 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from context_engine.errors import CallError, Conflict, InvalidArgument
-from context_engine.repo.repository_registry import Member, Registry, added, checked_name, name_for, removed
+from context_engine.repo.repository_registry import (
+    Registry,
+    WorkspaceMember,
+    add_member,
+    checked_name,
+    name_for,
+    remove_member,
+)
 
 MEMBERS = st.lists(
-    st.builds(Member, st.sampled_from(["web", "api", "lib"]), st.sampled_from(["/a", "/b", "/c"])), max_size=6
+    st.builds(WorkspaceMember, st.sampled_from(["web", "api", "lib"]), st.sampled_from(["/a", "/b", "/c"])), max_size=6
 )
 
 
-def grown(new: list[Member]) -> tuple[Member, ...]:
+def grown(new: list[WorkspaceMember]) -> tuple[WorkspaceMember, ...]:
     """Those of them that can be added, one after the other."""
-    members: tuple[Member, ...] = ()
+    members: tuple[WorkspaceMember, ...] = ()
     for each in new:
         try:
-            members = added(members, each)
+            members = add_member(members, each)
         except Conflict:
             continue
     return members
 
 
 @given(MEMBERS)
-def test_no_two_repositories_share_a_name_or_a_folder(new: list[Member]) -> None:
+def test_no_two_repositories_share_a_name_or_a_folder(new: list[WorkspaceMember]) -> None:
     members = grown(new)
     assert len({each.name for each in members}) == len({each.root for each in members}) == len(members)
 
 
 @given(MEMBERS)
-def test_what_was_added_can_be_removed_by_name_or_folder(new: list[Member]) -> None:
+def test_what_was_added_can_be_removed_by_name_or_folder(new: list[WorkspaceMember]) -> None:
     members = grown(new)
     for each in members:
         for named in (each.name, each.root):
-            assert set(removed(members, named)) == set(members) - {each}
+            assert set(remove_member(members, named)) == set(members) - {each}
     with pytest.raises(InvalidArgument, match="no repository here"):
-        removed(members, "other")
+        remove_member(members, "other")
 
 
 @given(st.text())
@@ -58,17 +65,17 @@ def test_a_name_that_a_path_or_an_option_could_be_is_refused(name: str) -> None:
 def test_what_one_process_writes_another_reads(tmp_path: Path) -> None:
     file = tmp_path / "config" / "workspaces.json"
     members = Registry(file).change(
-        "team", lambda known: added(known, Member("web", "/src/web", "https://x.org/w", "main", 3))
+        "team", lambda known: add_member(known, WorkspaceMember("web", "/src/web", "https://x.org/w", "main", 3))
     )
     assert Registry(file).members("team") == members
     assert Registry(file).members() == ()
-    Registry(file).change("team", lambda known: removed(known, "web"))
+    Registry(file).change("team", lambda known: remove_member(known, "web"))
     assert Registry(file).workspaces() == {}, "a workspace without a repository is forgotten"
 
 
 def test_a_workspace_that_is_not_there_is_named_with_those_that_are(tmp_path: Path) -> None:
     registry = Registry(tmp_path / "w.json")
-    registry.change("team", lambda known: added(known, Member("web", "/src/web")))
+    registry.change("team", lambda known: add_member(known, WorkspaceMember("web", "/src/web")))
     with pytest.raises(InvalidArgument, match="'taem'") as refused:
         registry.members("taem")
     assert refused.value.details["valid"] == ["team"]
@@ -76,10 +83,10 @@ def test_a_workspace_that_is_not_there_is_named_with_those_that_are(tmp_path: Pa
 
 def test_a_refusal_writes_nothing(tmp_path: Path) -> None:
     registry = Registry(tmp_path / "w.json")
-    registry.change("team", lambda known: added(known, Member("web", "/src/web")))
+    registry.change("team", lambda known: add_member(known, WorkspaceMember("web", "/src/web")))
     before = registry.file.read_bytes()
     with pytest.raises(CallError):
-        registry.change("team", lambda known: added(known, Member("web", "/elsewhere")))
+        registry.change("team", lambda known: add_member(known, WorkspaceMember("web", "/elsewhere")))
     assert registry.file.read_bytes() == before
 
 
@@ -91,7 +98,7 @@ def test_a_spoilt_list_is_told_and_never_overwritten(tmp_path: Path, content: st
     file = tmp_path / "w.json"
     file.write_text(content)
     with pytest.raises(InvalidArgument, match="cannot be read"):
-        Registry(file).change("team", lambda known: added(known, Member("web", "/src/web")))
+        Registry(file).change("team", lambda known: add_member(known, WorkspaceMember("web", "/src/web")))
     assert file.read_text() == content
 
 
@@ -99,7 +106,7 @@ def test_several_who_add_at_once_lose_nothing(tmp_path: Path) -> None:
     file = tmp_path / "w.json"
 
     def add(number: int) -> None:
-        Registry(file).change("team", lambda known: added(known, Member(f"r{number}", f"/src/{number}")))
+        Registry(file).change("team", lambda known: add_member(known, WorkspaceMember(f"r{number}", f"/src/{number}")))
 
     threads = [threading.Thread(target=add, args=[number]) for number in range(8)]
     for each in threads:

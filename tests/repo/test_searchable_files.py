@@ -10,7 +10,7 @@ import pytest
 
 from context_engine.errors import Cancelled, FileNotFound
 from context_engine.repo import searchable_files as module
-from context_engine.repo.searchable_files import Lister, Listing
+from context_engine.repo.searchable_files import FileListing, Lister
 from tests.support.trees import repository, tree
 
 ZOO = {
@@ -37,7 +37,7 @@ class Counted:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.walks: list[list[str]] = []
         self.sweeps = 0
-        look, sweep = module.look, module.sweep
+        look, sweep = module.look, module.scan
 
         def counting_look(root, paths, **more):
             self.walks.append(sorted(paths))
@@ -48,7 +48,7 @@ class Counted:
             return sweep(*args)
 
         monkeypatch.setattr(module, "look", counting_look)
-        monkeypatch.setattr(module, "sweep", counting_sweep)
+        monkeypatch.setattr(module, "scan", counting_sweep)
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Counted:
     return Counted(monkeypatch)
 
 
-def names(listing: Listing) -> list[str]:
+def names(listing: FileListing) -> list[str]:
     return [str(each.path) for each in listing.files]
 
 

@@ -9,19 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from context_engine.repo.staleness_scan import Swept, sweep
+from context_engine.repo.staleness_scan import ScanResult, scan
 from context_engine.repo.walk import walk
 from tests.support.trees import tree
 
 FILES = {"a.py": "1", "src/b.py": "22", "src/deep/c.py": "333", ".gitignore": "*.log\n"}
 
 
-def swept(root: Path, change: object = None) -> Swept:
+def swept(root: Path, change: object = None) -> ScanResult:
     """What a sweep says after a change."""
     before = walk(root)
     if callable(change):
         change()
-    return sweep(root, before.files(), before.folders)
+    return scan(root, before.files(), before.folders)
 
 
 def later(path: Path) -> None:
@@ -31,7 +31,7 @@ def later(path: Path) -> None:
 
 
 def test_where_nothing_changed_a_sweep_finds_nothing(tmp_path: Path) -> None:
-    assert swept(tree(tmp_path, FILES)) == Swept(frozenset(), frozenset(), needs_walk=False)
+    assert swept(tree(tmp_path, FILES)) == ScanResult(frozenset(), frozenset(), needs_walk=False)
     assert swept(tmp_path).is_clean
 
 
@@ -104,15 +104,15 @@ def test_without_folders_only_known_files_are_looked_at(tmp_path: Path) -> None:
     root = tree(tmp_path, FILES)
     files = walk(root).files()
     tree(root, {"new.py": "1"})
-    assert sweep(root, files).is_clean
-    assert sweep(root, {}).is_clean
+    assert scan(root, files).is_clean
+    assert scan(root, {}).is_clean
 
 
 def test_a_root_that_is_gone_has_lost_everything(tmp_path: Path) -> None:
     root = tree(tmp_path / "root", FILES)
     before = walk(root)
     root.rename(tmp_path / "elsewhere")
-    found = sweep(root, before.files(), before.folders)
+    found = scan(root, before.files(), before.folders)
     assert (found.removed, found.needs_walk) == (set(FILES), True)
 
 
@@ -131,7 +131,7 @@ def test_a_sweep_is_clean_exactly_when_a_walk_finds_the_same(
         tree(root, {path: content})
         os.utime(root / path, ns=(0, number + 1))
     after = walk(root)
-    found = sweep(root, before.files(), before.folders)
+    found = scan(root, before.files(), before.folders)
     changed = {path for path in before.files() if after.files()[path] != before.files()[path]}
     assert found.changed == changed
     assert found.removed == frozenset()

@@ -14,7 +14,7 @@ import pytest
 
 from context_engine.repo import subprocess_runner
 from context_engine.repo.executables import find_program
-from context_engine.repo.subprocess_runner import apart, bare, run, spared, tail
+from context_engine.repo.subprocess_runner import apart, bare, run, tail, without_secrets
 
 PYTHON = sys.executable
 ON_LINUX = pytest.mark.skipif(not Path("/proc").is_dir(), reason="Linux tells which processes there are")
@@ -154,7 +154,7 @@ def test_an_analyser_gets_no_more_of_the_environment_than_it_needs(
 )
 def test_a_command_that_was_allowed_gets_all_but_secrets(name: str) -> None:
     others = {"PWD": "/src", "TOKENIZERS_PARALLELISM": "no", "KEYBOARD": "de", "DATABASE_URL": "test.db"}
-    assert spared({name: "x", **others}) == others
+    assert without_secrets({name: "x", **others}) == others
 
 
 def test_a_folder_apart_holds_the_files_and_nothing_leads_out_of_it() -> None:

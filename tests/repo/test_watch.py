@@ -206,14 +206,14 @@ def test_what_happens_while_new_folders_are_being_registered_is_heard(
     tmp_path: Path, watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = tree(tmp_path, {"a.py": "1"})
-    opened = watching._Run._open
+    opened = watching._WatchThread._open
 
-    def opened_late(self: watching._Run, events: watching.Events | None) -> watching.Events:
+    def opened_late(self: watching._WatchThread, events: watching.Events | None) -> watching.Events:
         if events is not None and not (root / "new" / "deep").exists():
             tree(root, {"new/deep/b.py": "1", "a.py": "2"})
         return opened(self, events)
 
-    monkeypatch.setattr(watching._Run, "_open", opened_late)
+    monkeypatch.setattr(watching._WatchThread, "_open", opened_late)
     receiver = watched(root)
     tree(root, {"new/": ""})
     receiver.until("new", "new/deep/b.py", "a.py")

@@ -9,7 +9,7 @@ import pytest
 
 from context_engine.engine import Engine
 from context_engine.errors import DiffInvalid, InvalidArgument, PreconditionFailed
-from context_engine.repo.git_diffs import Asked
+from context_engine.repo.git_diffs import DiffRequest
 from context_engine.review.review_options import Options
 from context_engine.review.verdict import Reviewed
 from tests.support.changes import commit, diff_text, git, repository, write
@@ -40,7 +40,7 @@ def told(reviewed: Reviewed) -> list[tuple[str, str, int]]:
 
 
 def of_git(engine: Engine, target: str = "staged", **options: object) -> Reviewed:
-    return engine.reviews.review_git(Asked(target), Options(**options))[1]  # ty: ignore[invalid-argument-type]
+    return engine.reviews.review_git(DiffRequest(target), Options(**options))[1]  # ty: ignore[invalid-argument-type]
 
 
 def test_what_is_staged_is_reviewed_as_it_is_staged(here: Path, engine: Engine) -> None:
@@ -94,7 +94,7 @@ def test_patterns_that_leave_nothing_are_told_apart_from_an_empty_stage(here: Pa
     write(here, {"shop/new.py": MUTABLE})
     git(here, "add", "-A")
     with pytest.raises(PreconditionFailed, match="the patterns leave none") as refused:
-        engine.reviews.review_git(Asked("staged"), Options(), include_patterns=["*.go"])
+        engine.reviews.review_git(DiffRequest("staged"), Options(), include_patterns=["*.go"])
     assert refused.value.details["reason"] == "filtered out"
 
 

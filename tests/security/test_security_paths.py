@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from context_engine.edit.apply import Editor
-from context_engine.edit.file_edit import Change, deleted, written
+from context_engine.edit.file_edit import FileEdit, delete_file, write_file
 from context_engine.errors import ContextEngineError, InvalidPath, StaleFile
 from context_engine.model import Skipped
 from context_engine.repo import file_writer
 from context_engine.repo import walk as walking
 from context_engine.repo.file_reader import contents, load_for_index
 from context_engine.repo.file_writer import write_atomic
-from context_engine.repo.paths import Root, listed
+from context_engine.repo.paths import Root, path_of_listing
 from context_engine.repo.walk import look
 from context_engine.storage import confined_folder
 from context_engine.storage.confined_folder import ConfinedFolder
@@ -128,9 +128,9 @@ def test_a_folder_exchanged_in_the_middle_of_an_edit_leads_no_write_outside_and_
 ) -> None:
     wanted = {
         "edit": swap("pkg/a.py", ("old", "new")),
-        "write": written("pkg/a.py", "new\n"),
-        "delete": deleted("pkg/a.py"),
-        "make": written("pkg/fresh.py", "new\n"),
+        "write": write_file("pkg/a.py", "new\n"),
+        "delete": delete_file("pkg/a.py"),
+        "make": write_file("pkg/fresh.py", "new\n"),
     }[change]
     before = outside(root)
     with editing(root) as editor:
@@ -144,7 +144,7 @@ def test_a_folder_exchanged_in_the_middle_of_an_edit_leads_no_write_outside_and_
     assert was_written or inside == {"a.py": "old\n"}, "what was not refused is written where it was read"
 
 
-def try_to(editor: Editor, change: Change) -> None:
+def try_to(editor: Editor, change: FileEdit) -> None:
     """Make a change, or be refused."""
     with suppress(ContextEngineError):
         editor.apply([change])
@@ -166,7 +166,7 @@ def test_what_was_written_is_taken_back_in_the_folder_where_it_was_written(
 
 
 def test_another_folder_of_the_same_name_is_not_written_into(root: Path) -> None:
-    seen = file_writer.look(Root(root), listed("pkg/a.py"), bytes_max=100)
+    seen = file_writer.look(Root(root), path_of_listing("pkg/a.py"), bytes_max=100)
     (root / "pkg").rename(root / "other")
     tree(root, {"pkg/a.py": "old\n"})
     with pytest.raises(StaleFile):
@@ -178,7 +178,7 @@ def test_another_folder_of_the_same_name_is_not_written_into(root: Path) -> None
 
 def test_a_file_that_is_written_over_in_place_is_the_one_that_was_read(root: Path) -> None:
     (root / "second.py").hardlink_to(root / "b.py")
-    seen = file_writer.look(Root(root), listed("b.py"), bytes_max=100)
+    seen = file_writer.look(Root(root), path_of_listing("b.py"), bytes_max=100)
     (root / "b.py").unlink()
     (root / "b.py").hardlink_to(root.parent / "out/a.py")
     with pytest.raises(StaleFile):
@@ -230,9 +230,9 @@ def test_where_nothing_can_be_opened_relative_to_a_folder_everything_goes_by_nam
     assert contents(opened, opened.rel("pkg/a.py"), bytes_max=100)[0] == b"old\n"
     assert [entry.path for entry in look(root, [""]).entries] == ["pkg/a.py"]
     with pytest.raises(InvalidPath):
-        contents(opened, listed("out/a.py"), bytes_max=100)
+        contents(opened, path_of_listing("out/a.py"), bytes_max=100)
     with editing(root, flush=True) as editor:
-        editor.apply([swap("pkg/a.py", ("old", "new")), written("new/deep/b.py", "new\n")])
+        editor.apply([swap("pkg/a.py", ("old", "new")), write_file("new/deep/b.py", "new\n")])
         assert [(root / path).read_text() for path in ("pkg/a.py", "new/deep/b.py")] == ["new\n"] * 2
         editor.undo()
     assert sorted(path.name for path in root.rglob("*.py")) == ["a.py"]

@@ -352,7 +352,7 @@ def test_an_entry_of_many_packed_zeros_cannot_fill_the_memory(tmp_path: Path, st
         journal.finish(number)
     tracemalloc.start()
     try:
-        found = journal.unfinished() if state == "open" else journal.entries(9)
+        found = journal.find_unfinished() if state == "open" else journal.entries(9)
         used = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

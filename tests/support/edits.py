@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from context_engine.edit.apply import Editor
-from context_engine.edit.file_edit import Change, edited
+from context_engine.edit.file_edit import FileEdit, edit_file
 from context_engine.edit.model import Inverse
-from context_engine.edit.patch import Planned
+from context_engine.edit.patch import EditPlan
 from context_engine.errors import NoMatch
 from context_engine.repo.paths import Root
 from context_engine.storage.state_folder import FOLDER
 
 
-def swap(path: str, *pairs: tuple[str, str], **more: Any) -> Change:
+def swap(path: str, *pairs: tuple[str, str], **more: Any) -> FileEdit:
     """A change of one file: of each pair the first text becomes the second. NoMatch where it does not stand exactly once."""
 
-    def plan(data: bytes) -> Planned:
+    def plan(data: bytes) -> EditPlan:
         new, inverse, shift = data, [], 0
         found = sorted((_place(path, data, old.encode()), old.encode(), now.encode()) for old, now in pairs)
         for at, old, now in found:
@@ -27,9 +27,9 @@ def swap(path: str, *pairs: tuple[str, str], **more: Any) -> Change:
             new = new[:start] + now + new[start + len(old) :]
             inverse.append(Inverse(start, start + len(now), old))
             shift += len(now) - len(old)
-        return Planned(new, (), tuple(inverse))
+        return EditPlan(new, (), tuple(inverse))
 
-    return edited(path, plan, **more)
+    return edit_file(path, plan, **more)
 
 
 def _place(path: str, data: bytes, old: bytes) -> int:

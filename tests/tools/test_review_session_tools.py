@@ -14,7 +14,7 @@ import pytest
 
 from context_engine.engine import Engine
 from context_engine.errors import ContextEngineError
-from context_engine.repo.git_diffs import Asked
+from context_engine.repo.git_diffs import DiffRequest
 from context_engine.review.review_replies import reply
 from context_engine.tools.review_arguments import OPTIONS, options_of
 from context_engine.tools.review_session_tools import (
@@ -114,7 +114,7 @@ def test_a_session_finds_what_one_review_of_the_whole_change_finds(engine: Engin
     git(engine.root, "mv", path_of(4), "shop/moved.py")
     commit(engine.root, "and more")
     options = options_of(NO_ANALYZERS | {"exclude_patterns": ["shop/part2/**"], "confidence_threshold": 0})
-    _, at_once = engine.reviews.review_git(Asked("main...HEAD"), options)
+    _, at_once = engine.reviews.review_git(DiffRequest("main...HEAD"), options)
     chosen = NO_ANALYZERS | {"exclude_patterns": ["shop/part2/**"], "confidence_threshold": 0}
     session = start(engine, commit_hash="HEAD", options=chosen)["session_id"]
     outcome = engine.reviews.sessions.status(session).outcome

@@ -427,13 +427,13 @@ def test_a_repeated_search_is_answered_from_the_cache_until_a_file_changes(
     for path in sorted(shop.root.rglob("*")):
         os.utime(path, (1_000_000_000, 1_000_000_000))
     runs: list[str] = []
-    said = ripgrep._said
+    said = ripgrep._run_process
 
     def counting(command: list[str], *rest: Any) -> Any:
         runs.append(next((each for each in command if each == "--count"), ""))
         return said(command, *rest)
 
-    monkeypatch.setattr(ripgrep, "_said", counting)
+    monkeypatch.setattr(ripgrep, "_run_process", counting)
     first = text(shop, "search_files", query="token", regex=True)
     assert runs.count("--count") == 1
     assert text(shop, "search_files", query="token", regex=True) == first

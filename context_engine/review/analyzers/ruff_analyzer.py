@@ -68,12 +68,12 @@ def read(out: bytes, complaint: str, folder: Path) -> Sequence[Reported]:
     return [_reported(row, folder) for row in rows if row.path not in guessed and not _is_known(row)]
 
 
-def _is_known(row: ruff_program.Row) -> bool:
+def _is_known(row: ruff_program.RuffFinding) -> bool:
     """Whether a name is only unknown to Python 3: those of type checkers, and of Python 2."""
     return row.rule == "F821" and any(f"`{name}`" in row.message for name in KNOWN_ELSEWHERE)
 
 
-def _reported(row: ruff_program.Row, folder: Path) -> Reported:
+def _reported(row: ruff_program.RuffFinding, folder: Path) -> Reported:
     priority, category, confidence = next(kind for start, kind in (*KINDS, ("", OTHER)) if row.rule.startswith(start))
     return Reported(
         path=below(row.path, folder),

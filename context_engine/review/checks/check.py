@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 from context_engine.text.spans import LineSpan
 
 if TYPE_CHECKING:
-    from context_engine.languages.captures import Captured
+    from context_engine.languages.captures import Capture
     from context_engine.review.finding import Category, Suggestion
     from context_engine.review.review_context import Surroundings
     from context_engine.review.source_versions import ChangedFile, Source
@@ -113,7 +113,7 @@ class Check(Rule, Generic[Run]):
     run: Run = field(kw_only=True)
 
 
-def at(found: Captured, body: str = "") -> Note:
+def at(found: Capture, body: str = "") -> Note:
     """A note on what a query captured."""
     return Note(LineSpan(found.first, max(found.first, found.last)), body)
 

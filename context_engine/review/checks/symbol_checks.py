@@ -15,7 +15,7 @@ from context_engine.review.checks.check import PYTHON, SCRIPT, Note, Rule, js, o
 
 if TYPE_CHECKING:
     from context_engine.languages import Import
-    from context_engine.languages.captures import Captured
+    from context_engine.languages.captures import Capture
     from context_engine.review.review_context import Surroundings
     from context_engine.review.source_versions import ChangedFile, Source
 
@@ -63,9 +63,9 @@ def duplicate_definition(file: ChangedFile) -> Iterator[Note]:
             yield on_line(added[-1], f"{key[2]} is defined on line {others}, too: the last one replaces the others.")
 
 
-def _definitions(source: Source | None) -> Mapping[tuple[int, str, str], list[Captured]]:
+def _definitions(source: Source | None) -> Mapping[tuple[int, str, str], list[Capture]]:
     """The definitions directly in each block, by block, kind (a getter is another one than a setter) and name."""
-    by_place: dict[tuple[int, str, str], list[Captured]] = {}
+    by_place: dict[tuple[int, str, str], list[Capture]] = {}
     query = _DEFINED.get(source.language_name) if source else None
     for found in source.matches(query) if source and query else ():
         definition, name = found["it"], found["name"].text
@@ -77,7 +77,7 @@ def _definitions(source: Source | None) -> Mapping[tuple[int, str, str], list[Ca
     return by_place
 
 
-def _is_rebound(source: Source, name: str, found: Sequence[Captured]) -> bool:
+def _is_rebound(source: Source, name: str, found: Sequence[Capture]) -> bool:
     """Whether the name is used between its definitions: then both of them live."""
     between = "\n".join(source.lines[found[0].last : found[-1].first - 1])
     return bool(re.search(rf"\b{re.escape(name)}\b(?!\s*\(self)", between))
