@@ -64,7 +64,7 @@ class IndexedFile:
     summary: str
 
 
-class _FieldBuilder:
+class FieldBuilder:
     """(word, document) pairs of one field, in the order they came."""
 
     __slots__ = ("counts", "words")
@@ -134,7 +134,7 @@ class SegmentBuilder:
         self._chunk_keys, self._card_keys = [keys_of([])], [keys_of([])]
         self._vocabulary: defaultdict[str, int] = defaultdict(count().__next__)
         self._languages: defaultdict[str, int] = defaultdict(count().__next__)
-        self._body, self._path, self._def, self._doc, self._stem = (_FieldBuilder() for _ in range(5))
+        self._body, self._path, self._def, self._doc, self._stem = (FieldBuilder() for _ in range(5))
         self._symbols: tuple[list[str], list[int], list[int]] = ([], [], [])  # name, chunk, weight
         self._tags: tuple[list[str], list[int]] = ([], [])  # tag, chunk
         self._file: dict[str, list[int]] = {name: [] for name in FILE_COLUMNS if name != "card_key"}
@@ -223,7 +223,7 @@ class SegmentBuilder:
 
     def build(self) -> Segment:
         """The segment of all files taken in."""
-        lexicon = _Lexicon(list(self._vocabulary))
+        lexicon = Lexicon(list(self._vocabulary))
         body, lengths = lexicon.postings(self._body)
         fields = {"body": body}
         field_lengths = {}
@@ -283,7 +283,7 @@ class SegmentBuilder:
         )
 
 
-class _Lexicon:
+class Lexicon:
     """What each distinct word of the batch is indexed under, as arrays."""
 
     def __init__(self, vocabulary: list[str]) -> None:
@@ -294,7 +294,7 @@ class _Lexicon:
         self._terms = np.fromiter((term_id[term] for group in groups for term in group), np.int64)
         self._hashes = term_hashes(term_id)
 
-    def postings(self, field: _FieldBuilder) -> tuple[Postings, npt.NDArray[np.int64]]:
+    def postings(self, field: FieldBuilder) -> tuple[Postings, npt.NDArray[np.int64]]:
         """The field's postings and the number of terms in each document."""
         word_ids = np.frombuffer(field.words, np.int64)
         counts = np.frombuffer(field.counts, np.int64)

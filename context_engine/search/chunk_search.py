@@ -8,7 +8,6 @@ value, weighed and summed as in `search.fuse`.
 from __future__ import annotations
 
 import difflib
-from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,12 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from context_engine.index.chunk_files import ChunkRow, ChunkSet
+from context_engine.index.postings import FieldBuilder, Lexicon
 from context_engine.index.segment import Postings, term_hashes
 from context_engine.model import Filter, Query
 from context_engine.search import fuse
 from context_engine.search.rankers import IDF_POWER, K1, B
 from context_engine.search.vector_search import cosines, greatest
-from context_engine.text.words import expand_words, query_terms, words
+from context_engine.text.words import query_terms, words
 
 WEIGHTS: Mapping[str, float] = {"text": 1.0, "title": 0.4, "meaning": 0.75}
 """Words 1 to meaning .75 is what held up for functions by their docstrings; a title weighs what path and names weigh in
@@ -166,27 +166,12 @@ def _idf(frequency: int, size: int) -> np.float32:
 
 
 def _count_words(texts: Iterable[str]) -> tuple[Postings, Ints]:
-    """Where each term stands, and how many terms each text has.
-
-    Splitting and stemming happen once for each distinct word, as in `index.postings`.
-    """
+    """Return where each term occurs, and how many terms each text has: counted as the index counts the words of files."""
     vocabulary: defaultdict[str, int] = defaultdict(count().__next__)
-    spoken, sizes = array("q"), []
+    field = FieldBuilder()
     for text in texts:
-        before = len(spoken)
-        spoken.extend(map(vocabulary.__getitem__, words(text)))
-        sizes.append(len(spoken) - before)
-    known: defaultdict[str, int] = defaultdict(count().__next__)
-    groups = [[known[term] for term in group] for group in expand_words(list(vocabulary))]
-    lengths = np.fromiter(map(len, groups), np.int64, len(groups))
-    terms = np.fromiter((term for group in groups for term in group), np.int64)
-    numbers = np.frombuffer(spoken, np.int64)
-    each = lengths[numbers]
-    starts = (np.cumsum(lengths) - lengths)[numbers]
-    places = np.arange(int(each.sum())) - np.repeat(np.cumsum(each) - each - starts, each)
-    chunks = np.repeat(np.repeat(np.arange(len(sizes)), sizes), each)
-    postings = Postings.of_pairs(term_hashes(known), terms[places], chunks, len(sizes))
-    return postings, np.bincount(chunks, minlength=len(sizes))
+        field.add(map(vocabulary.__getitem__, words(text)))
+    return Lexicon(list(vocabulary)).postings(field)
 
 
 def _group_by_tag(rows: Sequence[ChunkRow]) -> dict[str, list[int]]:
