@@ -1,16 +1,16 @@
-"""Files beneath a folder, opened without leaving it: nothing that a repository brings is a way to another place.
+"""Files beneath a folder, opened without leaving it: no content of a repository is a way to another place.
 
 A `ConfinedFolder` trusts the folder that it was given and nothing beneath it. It has two uses:
 
-- state of ours (`.context-engine/`): no symbolic link at all, regular files only, no second name (hard link);
+- state of this package (`.context-engine/`): no symbolic link at all, regular files only, no second name (hard link);
 - files of the user (`follow_links=True`): a symbolic link is followed as long as it stays beneath the folder.
 
-Paths are relative, with `/` between their parts. Linux resolves one in a single call of `openat2`, which no exchange of a
-folder for a link can trick. Where that call is missing (old kernels, some sandboxes, macOS) each part is opened with
-`O_NOFOLLOW` relative to the one before: as safe, and slower. Where a system cannot open relative to a folder (Windows) each
-part is looked at before the whole path is opened: weaker, because another process may exchange a part in between.
+Paths are relative, with `/` between their parts. Linux resolves one in a single call of `openat2`, which is safe even when
+a folder is replaced by a link meanwhile. Where that call is missing (old kernels, some sandboxes, macOS) each part is opened
+with `O_NOFOLLOW` relative to the one before: as safe, and slower. Where a system cannot open relative to a folder (Windows)
+each part is checked before the whole path is opened: weaker, because another process may replace a part in between.
 
-Every failure is an `OSError`. What must not be opened is an `UnsafePathError`, whose `strerror` says why.
+Every failure is an `OSError`. A path that must not be opened raises an `UnsafePathError`, whose `strerror` says why.
 
 >>> import tempfile
 >>> folder = ConfinedFolder(tempfile.mkdtemp())
@@ -21,6 +21,7 @@ Every failure is an `OSError`. What must not be opened is an `UnsafePathError`, 
 Traceback (most recent call last):
     ...
 context_engine.storage.confined_folder.UnsafePathError: [Errno 40] is a symbolic link: 'out'
+
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ Opener = Callable[[str, str, int, int, bool], int]
 
 
 class UnsafePathError(OSError):
-    """A path that must not be opened: a link, a way out of the folder, no regular file, a second name, or too large."""
+    """A path that must not be opened: a link, a way out of the folder, not a regular file, a second name, or too large."""
 
 
 class ConfinedFolder:
@@ -113,7 +114,7 @@ class ConfinedFolder:
         return descriptor
 
     def read_bytes(self, relative: str, *, bytes_max: int) -> bytes:
-        """Return the content of a file. Its size is looked at before it is read. Raises: OSError, UnsafePathError."""
+        """Return the content of a file. Its size is checked before it is read. Raises: OSError, UnsafePathError."""
         descriptor = self.open(relative)
         try:
             if os.fstat(descriptor).st_size <= bytes_max:
@@ -151,7 +152,7 @@ class ConfinedFolder:
 
     @contextmanager
     def scan(self, relative: str = "") -> Generator[Iterator[os.DirEntry[str]]]:
-        """List a folder; until the block ends its entries can be asked for their kind and status. Raises: OSError."""
+        """List a folder; until the block ends its entries can report their kind and status. Raises: OSError."""
         with (
             self._enter(self._full_path(relative), _LISTED) as (descriptor, path),
             os.scandir(path if descriptor is None else descriptor) as found,
@@ -181,7 +182,7 @@ class ConfinedFolder:
         mode: int = 0o666,
         owner: tuple[int, int] | None = None,
     ) -> bool:
-        """Write a file whole or not at all. Return False where `replace=False` and there is one of that name.
+        """Write a file as a whole or not at all. Return False where `replace=False` and a file of that name exists.
 
         The permissions of a file that is replaced are kept, else `mode` is used. `flush`: it survives a power cut;
         `owner`: the user and the group that it is given to. Raises: OSError, UnsafePathError.
@@ -223,7 +224,7 @@ class ConfinedFolder:
             return
 
     def unlink(self, relative: str) -> None:
-        """Delete a file or a link, never what the link leads to. Raises: OSError."""
+        """Delete a file or a link, never the target of the link. Raises: OSError."""
         with self._parent(relative) as (parent, name):
             os.unlink(name, dir_fd=parent)
 
@@ -241,7 +242,7 @@ class ConfinedFolder:
         self.remove_folder(relative)
 
     def rename(self, old: str, new: str) -> None:
-        """Rename a file or a folder; what has the new name is replaced. Raises: OSError."""
+        """Rename a file or a folder; a file of the new name is replaced. Raises: OSError."""
         with self._parent(old) as (source, old_name), self._parent(new) as (target, new_name):
             os.replace(old_name, new_name, src_dir_fd=source, dst_dir_fd=target)
 
@@ -253,7 +254,7 @@ class ConfinedFolder:
     # -- resolving --
 
     def _full_path(self, relative: str) -> str:
-        """The path beneath the trusted folder. Raises: UnsafePathError unless it means what it says."""
+        """Return the path beneath the trusted folder. Raises: UnsafePathError unless it is a plain relative path."""
         if not relative:
             return self._below
         parts = relative.split("/")
@@ -270,7 +271,7 @@ class ConfinedFolder:
 
     @contextmanager
     def _enter(self, way: str, flags: int = _ENTERED) -> Generator[tuple[int | None, str]]:
-        """A folder as (descriptor, ""); where nothing can be opened relative to one, as (None, its absolute path)."""
+        """Yield a folder as (descriptor, ""); where nothing can be opened relative to one, as (None, its absolute path)."""
         if self._opener is open_by_names:
             try:
                 path = _check_names(self._top, way, self.follow_links)
@@ -288,7 +289,7 @@ class ConfinedFolder:
 
     @contextmanager
     def _parent(self, relative: str) -> Generator[tuple[int | None, str]]:
-        """The folder of a file, entered, and the file's name relative to it."""
+        """Yield the opened folder of a file, and the file's name relative to it."""
         folder, _, name = self._full_path(relative).rpartition("/")
         with self._enter(folder) as (descriptor, path):
             yield descriptor, os.path.join(path, name or ".")
@@ -296,7 +297,7 @@ class ConfinedFolder:
     # -- what may be opened --
 
     def _check_file(self, way: str, descriptor: int) -> None:
-        """Refuse what is no regular file, and a second name of one. Raises: UnsafePathError."""
+        """Refuse anything but a regular file, and a second name of one. Raises: UnsafePathError."""
         status = os.fstat(descriptor)
         until = time.monotonic() + SECOND_NAME_S
         while status.st_nlink > 1 and not self.follow_links and time.monotonic() < until:
@@ -312,7 +313,7 @@ class ConfinedFolder:
             raise UnsafePathError(errno.EMLINK, "has a second name (a hard link)", way)
 
     def _replaceable(self, way: str, parent: int | None, name: str) -> os.stat_result | None:
-        """What is about to be replaced; None when there is nothing. Raises: UnsafePathError."""
+        """Return the status of the file to be replaced; None when there is none. Raises: UnsafePathError."""
         try:
             status = os.stat(name, dir_fd=parent, follow_symlinks=False)
         except FileNotFoundError:
@@ -322,9 +323,10 @@ class ConfinedFolder:
 
 
 class OpenFolder:
-    """A folder that is open: what is done in it is done in this very folder, whatever its name leads to by now.
+    """An open folder: all operations happen in this very folder, even if another one has its name by now.
 
-    `descriptor` is None where nothing can be opened relative to a folder. Calls that take a `dir_fd` get it and `at(name)`.
+    `descriptor` is None where nothing can be opened relative to a folder. Calls that take a `dir_fd` get it and `name_of(name)`.
+
     """
 
     __slots__ = ("descriptor", "path")
@@ -340,22 +342,22 @@ class OpenFolder:
         self.close()
 
     def close(self) -> None:
-        """Let go of it; twice does no harm."""
+        """Close it; twice does no harm."""
         descriptor, self.descriptor = self.descriptor, None
         if descriptor is not None:
             os.close(descriptor)
 
     def name_of(self, name: str) -> str:
-        """A name in this folder for a call that gets `descriptor` as its `dir_fd`."""
+        """Return a name in this folder for a call that gets `descriptor` as its `dir_fd`."""
         return os.path.join(self.path, name) if self.descriptor is None else name
 
     def identity(self) -> tuple[int, int]:
-        """Device and number of the folder: the same as long as it is the same. Raises: OSError."""
+        """Return device and number of the folder: the same as long as it is the same folder. Raises: OSError."""
         status = os.stat(self.path) if self.descriptor is None else os.fstat(self.descriptor)
         return status.st_dev, status.st_ino
 
     def stat(self, name: str) -> os.stat_result:
-        """What the system knows of a name in it; a link is not followed. Raises: OSError."""
+        """Return the status of a name in it; a link is not followed. Raises: OSError."""
         return os.stat(self.name_of(name), dir_fd=self.descriptor, follow_symlinks=False)
 
     def open(self, way: str, flags: int, mode: int = 0o666) -> int:
@@ -398,12 +400,12 @@ def _open_inner(folder: int, name: str) -> int:
 
 
 def temporary_name() -> str:
-    """A name that nothing has, for a file that is not whole yet."""
+    """Return an unused name for a file that is not complete yet."""
     return f"{TEMPORARY_PREFIX}{os.urandom(6).hex()}{TEMPORARY_SUFFIX}"
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a file is called as one that is not whole yet.
+    """Return whether a name is that of a file that is not complete yet.
 
     >>> is_temporary(".ctx-5db4c072f591.tmp"), is_temporary("v0001.json")
     (True, False)
@@ -412,7 +414,7 @@ def is_temporary(name: str) -> bool:
 
 
 def describe_kind(status: os.stat_result) -> str:
-    """What a thing of the file system is, in words."""
+    """Return what a file system entry is, in words."""
     kinds = {
         stat.S_IFREG: "a file",
         stat.S_IFDIR: "a folder",
@@ -459,7 +461,7 @@ def open_by_kernel(top: str, way: str, flags: int, mode: int, follow_links: bool
 
 @cache
 def _syscall() -> Callable[[int, bytes, bytes], int] | None:
-    """`openat2` as a function that returns a descriptor or a negative error; None where the system does not have it."""
+    """Return `openat2` as a function that returns a descriptor or a negative error; None where the system lacks it."""
     if not sys.platform.startswith("linux") or platform.machine() not in _MACHINES:
         return None
     import ctypes
@@ -482,7 +484,7 @@ def _syscall() -> Callable[[int, bytes, bytes], int] | None:
 
 
 def open_by_walk(top: str, way: str, flags: int, mode: int, follow_links: bool) -> int:
-    """Open part by part, each relative to the folder before it and never through a link that was not looked at."""
+    """Open part by part, each relative to the folder before it and never through an unchecked link."""
     folders = [os.open(top, _ENTERED)]
     ahead = [*reversed(way.split("/"))] if way else ["."]
     links = 0
@@ -526,7 +528,7 @@ def _link_target(folder: int, name: str) -> str | None:
 
 
 def _relative_target(top: str, target: str, way: str) -> str:
-    """An absolute path relative to a folder that it is beneath. Raises: UnsafePathError."""
+    """Return an absolute path relative to a folder that it is beneath. Raises: UnsafePathError."""
     for each in (top, os.path.realpath(top)):
         if target == each or target.startswith(os.path.join(each, "")):
             return target[len(each) :].lstrip("/")
@@ -534,12 +536,12 @@ def _relative_target(top: str, target: str, way: str) -> str:
 
 
 def open_by_names(top: str, way: str, flags: int, mode: int, follow_links: bool) -> int:
-    """Open a path whose parts were looked at just before: for systems that cannot open relative to a folder."""
+    """Open a path whose parts were checked just before: for systems that cannot open relative to a folder."""
     return os.open(_check_names(top, way, follow_links), flags, mode)
 
 
 def _check_names(top: str, way: str, follow_links: bool) -> str:
-    """The absolute path of what is beneath a folder, no link in it. Raises: OSError, UnsafePathError."""
+    """Return the absolute path of something beneath a folder, without a link in it. Raises: OSError, UnsafePathError."""
     if follow_links:
         real, path = os.path.realpath(top), os.path.realpath(os.path.join(top, way))
         if path != real and not path.startswith(os.path.join(real, "")):
@@ -554,7 +556,7 @@ def _check_names(top: str, way: str, follow_links: bool) -> str:
 
 
 def _is_link(path: str) -> bool:
-    """Whether a path is a symbolic link, or on Windows any other name that leads elsewhere."""
+    """Return whether a path is a symbolic link, or on Windows any other name that leads elsewhere."""
     try:
         status = os.stat(path, follow_symlinks=False)
     except FileNotFoundError:
@@ -563,7 +565,7 @@ def _is_link(path: str) -> bool:
 
 
 def _explain_error(top: str, way: str, error: OSError, *, follow_links: bool) -> OSError:
-    """The same error in plain words and with the part of the path that it is about."""
+    """Return the same error in plain words and with the part of the path that it is about."""
     if error.errno not in {errno.ELOOP, errno.EXDEV, errno.ENOTDIR, errno.ENXIO, errno.EISDIR, errno.EOPNOTSUPP}:
         return error
     parts, path = way.split("/"), top
@@ -591,7 +593,7 @@ def _explain_error(top: str, way: str, error: OSError, *, follow_links: bool) ->
 
 
 def _read(descriptor: int, bytes_max: int) -> bytes:
-    """The bytes of an open file, and one more than the limit of a file that grows."""
+    """Return the bytes of an open file, and one more than the limit of a file that grows."""
     parts, rest = [], bytes_max + 1
     while rest > 0 and (part := os.read(descriptor, min(rest, 1 << 20))):
         parts.append(part)
@@ -632,7 +634,7 @@ def _change_owner(name: str, parent: int | None, owner: tuple[int, int]) -> None
 
 
 def _rename_new(parent: int | None, temporary: str, name: str) -> bool:
-    """Give a file its name unless something has it: False then."""
+    """Rename a file unless the name exists: return False then."""
     if os.name == "nt":
         with suppress(FileExistsError):
             os.rename(temporary, name)  # refuses to replace, there
@@ -654,7 +656,7 @@ def _rename_new(parent: int | None, temporary: str, name: str) -> bool:
 
 @cache
 def _rename_call() -> Callable[[int, bytes, bytes], int]:
-    """A function that renames in a folder without replacing, and returns the number of its error, 0 for none."""
+    """Return a function that renames in a folder without replacing; it returns an error number, 0 for none."""
     import ctypes
 
     call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)

@@ -1,7 +1,8 @@
-"""What every SQLite file of ours has in common: one transaction, a file that is still the one that was opened, a safe start.
+"""What all SQLite files have in common: transactions, a check that a file is still the opened one, and a safe start.
 
-A database in the state folder may have been written by a stranger, and SQLite trusts the files beside a database: a rollback
+A database in the state folder may have been written by a stranger, and SQLite trusts the files next to a database: a rollback
 journal can name any file of the machine, which is then deleted, and a view or a trigger can run for ever.
+
 """
 
 from __future__ import annotations
@@ -21,24 +22,24 @@ from context_engine.storage.index_folders import is_network_drive
 from context_engine.storage.state_folder import ABANDONED_AFTER_S, StateFolder
 
 COMPANION_SUFFIXES = ("-wal", "-shm", "-journal")
-"""What SQLite keeps beside a database, under its name and one of these."""
+"""Suffixes of the files that SQLite keeps next to a database."""
 _SUPER_JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
-"""How a rollback journal ends that names a file of several databases (https://sqlite.org/fileformat.html); ours never do."""
+"""The end of a rollback journal that names a file of several databases (https://sqlite.org/fileformat.html); ours never do."""
 _UNTRUSTED = (
     (apsw.SQLITE_DBCONFIG_DEFENSIVE, 1),
     (apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0),
     (apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0),
     (apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0),
 )
-"""As https://sqlite.org/security.html recommends; ours have neither views nor triggers."""
+"""As https://sqlite.org/security.html recommends; our databases have neither views nor triggers."""
 _COMPUTES = re.compile(rb"\b(?:AS|CHECK|DEFAULT|VIRTUAL|WHERE)\b", re.IGNORECASE)
-"""Words of a table that computes: SQLite would run its expressions with each row. No table of ours in a state folder has one."""
+"""Words of a table that computes: SQLite would run its expressions with each row. No table in a state folder of ours does."""
 _PLAIN_INDEX = re.compile(rb'CREATE (?:UNIQUE )?INDEX "?\w+"? ON "?\w+"?\s*\([\w, "]+\)')
 
 
 @contextmanager
 def transaction(db: apsw.Connection) -> Generator[None]:
-    """All that is written inside, or nothing of it. One writer at a time: it waits as long as the connection was told to."""
+    """Write all changes of the block, or none of them. One writer at a time: others wait for the busy timeout."""
     db.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -50,9 +51,10 @@ def transaction(db: apsw.Connection) -> Generator[None]:
 
 
 def open_frozen(path: Path) -> apsw.Connection | None:
-    """Open a database that nobody can write now, to read it: a full or closed disk has no room for what SQLite puts beside one.
+    """Open a database for reading when nobody can write it: a full or read-only disk has no room for the files next to it.
 
-    None when its log holds what only such files make readable. Whoever uses it must open it again for the next look.
+    Return None when its log contains changes that need such files to be read. Open it again for the next look.
+
     """
     real = Path(os.path.realpath(path.parent), path.name)
     with suppress(FileNotFoundError):
@@ -66,7 +68,7 @@ def open_frozen(path: Path) -> apsw.Connection | None:
 def open_readable(
     folder: StateFolder, name: str, connect: Callable[[], apsw.Connection | None]
 ) -> Generator[apsw.Connection | None]:
-    """Give the connection of `connect`; on a full or closed disk one that only reads, until the block ends."""
+    """Yield the connection of `connect`; on a full or read-only disk one that only reads, until the block ends."""
     try:
         db = connect()
     except (*storage_errors.REFUSED, WriteFailed, DiskFull):
@@ -85,7 +87,7 @@ def _restrict(db: apsw.Connection) -> None:
 
 
 def read_inode(path: Path) -> int:
-    """What tells a file from another one of the same name; 0 when there is none."""
+    """Return the number that differs for another file of the same name; 0 when there is none."""
     try:
         return os.stat(path, follow_symlinks=False).st_ino
     except (FileNotFoundError, NotADirectoryError):
@@ -95,10 +97,11 @@ def read_inode(path: Path) -> int:
 def open_in_state(
     folder: StateFolder, name: str, *, tables: Collection[str], busy_ms: int, settings: str
 ) -> apsw.Connection:
-    """Open a database in the state folder of a workspace, readable by its owner alone; made if there is none.
+    """Open a database in the state folder of a workspace, readable by its owner alone; create it if it is missing.
 
-    `tables`: what one of ours has at least. Raises: WriteFailed, DiskFull, StorageCorrupt for what is not ours; and what SQLite
-    says of the file.
+    `tables`: the tables that one of ours has at least. Raises: WriteFailed, DiskFull, StorageCorrupt for a foreign database, and
+    the errors of SQLite.
+
     """
     folder.make()
     folder.sweep(min_age_s=ABANDONED_AFTER_S)
@@ -123,7 +126,7 @@ def open_in_state(
 
 
 def open_in_cache(path: Path, *, busy_ms: int, settings: str) -> apsw.Connection:
-    """Open a database in the user's cache, readable by its owner alone; made if there is none. Raises: OSError, apsw.Error."""
+    """Open a database in the user's cache, readable by its owner alone; create it if missing. Raises: OSError, apsw.Error."""
     if not read_inode(path):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600))
     db = apsw.Connection(os.fspath(path), flags=apsw.SQLITE_OPEN_READWRITE)
@@ -133,13 +136,13 @@ def open_in_cache(path: Path, *, busy_ms: int, settings: str) -> apsw.Connection
 
 
 def set_journal_mode(db: apsw.Connection, path: Path, settings: str) -> None:
-    """Choose how a database is written: with a log, but on a network drive, which has no shared memory for one."""
+    """Use a write-ahead log, except on a network drive, which has no shared memory for one."""
     log = "TRUNCATE" if is_network_drive(path) else "WAL"
     db.execute(f"PRAGMA journal_mode = {log}; {settings}").fetchall()
 
 
 def decompress(data: bytes, bytes_max: int) -> bytes:
-    """Unpack a body that may be a trap. Raises: zlib.error, also for one that is larger than any of ours."""
+    """Decompress data that may be hostile. Raises: zlib.error, also for a result larger than `bytes_max`."""
     stream = zlib.decompressobj()
     body = stream.decompress(data, bytes_max)
     if not stream.eof:
@@ -148,7 +151,7 @@ def decompress(data: bytes, bytes_max: int) -> bytes:
 
 
 def _check_layout(db: apsw.Connection, path: Path, tables: Collection[str]) -> None:
-    """Refuse tables that are not ours, or that compute what they hold. Raises: StorageCorrupt."""
+    """Refuse foreign tables, and tables that compute their content. Raises: StorageCorrupt."""
     listed = db.execute("SELECT CAST(name AS BLOB), CAST(coalesce(sql, '') AS BLOB) FROM sqlite_schema")
     rows = [(_decode_name(name), sql) for name, sql in listed]
     found = {name for name, _ in rows if not name.startswith("sqlite")}
@@ -160,12 +163,12 @@ def _check_layout(db: apsw.Connection, path: Path, tables: Collection[str]) -> N
 
 
 def _decode_name(name: apsw.SQLiteValue) -> str:
-    """A name of a database, which may be no UTF-8."""
+    """Return a name in a database, which may not be UTF-8."""
     return name.decode("utf-8", "replace") if isinstance(name, bytes) else ""
 
 
 def _is_computing(sql: bytes) -> bool:
-    r"""Whether SQLite would run expressions of a table or an index. Views and triggers are switched off for all.
+    r"""Return whether SQLite would run expressions of a table or an index. Views and triggers are switched off for all.
 
     >>> _is_computing(b"CREATE TABLE a(b TEXT)"), _is_computing(b"CREATE TABLE a(b TEXT AS (hex(zeroblob(9))))")
     (False, True)

@@ -1,13 +1,14 @@
-r"""An append-only log of events, a line of JSON each, in which every line holds the hash of the one before it.
+r"""An append-only log of events, one JSON line each, in which every line contains the hash of the one before it.
 
     {"seq":1,"prev_sha":"","kind":"created",...}
     {"seq":2,"prev_sha":"9f86d081884c7d65...","kind":"started",...}
 
-A line counts when it is whole. What a killed writer left unfinished at the end does not, and the next one cuts it off. A line
-that was changed or lost before the end breaks the chain: then nothing is read and nothing appended until somebody mends the
-file, for what comes after may rest on it. A log that was cut off between two lines is sound in itself: how far it was written
-here is in a file next to it (`events.head`), and a log that does not reach that far says so (`Log.doubt`) until somebody takes it
-back or deletes that file. This module knows nothing of what an event means.
+A line counts when it is complete. An incomplete line of a killed writer at the end does not count, and the next writer cuts it
+off. A line that was changed or lost before the end breaks the chain: then nothing is read and nothing appended until the file
+is repaired, for later lines may depend on it. A log that was cut off between two lines is valid in itself: how far it was
+written here is in a file next to it (`events.head`), and a shorter log says so (`LogContent.doubt`) until the log is restored
+or that file is deleted. This module does not know the meaning of an event.
+
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from context_engine.errors import DiskFull, StorageBusy, StorageCorrupt, TooLarg
 from context_engine.storage.state_folder import PublishFiles, StateFolder
 
 LINE_BYTES_MAX = 65_536
-"""An event says what happened; what is longer belongs into a file."""
+"""An event describes what happened; longer content belongs into a file."""
 BYTES_MAX = 256_000_000
 """A million events."""
 SHA_CHARS = 32
@@ -34,9 +35,10 @@ SHA_CHARS = 32
 
 @dataclass(frozen=True, slots=True)
 class LogContent:
-    """What is in a log. `size` are the bytes of its whole lines, `sha` belongs to the last one, `torn` bytes follow.
+    """The content of a log. `size` are the bytes of its complete lines, `sha` is the hash of the last one, `torn` bytes follow.
 
     `doubt` says why it is not the log that was written here; empty when it is.
+
     """
 
     events: tuple[Mapping[str, Any], ...] = ()
@@ -63,13 +65,14 @@ def head_path(log: str) -> str:
 
 
 class EventLog:
-    """One log. Who appends must be the only writer; readers may come at any time.
+    """One log. Only one process may append; readers may come at any time.
 
-    `flush=False` gives up on surviving a power cut; `share` is there where a team has it in common.
+    `flush=False` gives up surviving a power cut; `share` is set where a team shares the log.
+
     """
 
     def __init__(self, files: StateFolder, name: str, *, flush: bool = True, share: PublishFiles | None = None) -> None:
-        """Nothing is created until something is appended. `files`: the folder that it is in."""
+        """Create nothing until something is appended. `files`: the folder that contains it."""
         self.path = files.path / name
         self._files = files
         self._name = name
@@ -78,7 +81,7 @@ class EventLog:
         self._share = share
 
     def read(self) -> LogContent:
-        """All events; none when there is no file. Raises: StorageCorrupt with the line that breaks the chain."""
+        """Return all events; none when there is no file. Raises: StorageCorrupt with the line that breaks the chain."""
         head = self._head()  # before the log: a line that comes meanwhile is no doubt
         try:
             log = parse_log(self._bytes())
@@ -87,9 +90,10 @@ class EventLog:
         return replace(log, doubt=_find_doubt(log, head)) if head else log
 
     def append(self, log: LogContent, bodies: Sequence[Mapping[str, Any]]) -> LogContent:
-        """Put events behind those of a log that was just read; what the log holds then. They count all or from the front.
+        """Append events to a log that was just read; return its new content. After a crash all or the first ones count.
 
-        Raises: TooLarge, StorageBusy (somebody else wrote meanwhile), WriteFailed, DiskFull, StorageCorrupt.
+        Raises: TooLarge, StorageBusy (another process wrote meanwhile), WriteFailed, DiskFull, StorageCorrupt.
+
         """
         lines, after = _encode_events(log, bodies)
         if self._share:
@@ -113,7 +117,7 @@ class EventLog:
         return None
 
     def _put_head(self, log: LogContent) -> None:
-        """Note how far the log was written; where that is not possible the last note stays, which holds for the part before."""
+        """Record how far the log was written; on failure the last record stays, which is valid for the part before."""
         with suppress(WriteFailed, DiskFull, StorageCorrupt):
             self._files.replace(self._head_name, msgspec.json.encode(_LogHead(len(log.events), log.sha)), flush=False)
 
@@ -128,7 +132,7 @@ class EventLog:
         return data or b""
 
     def _write(self, descriptor: int, log: LogContent, lines: bytes) -> None:
-        """Put lines behind those that count; where that fails, as on a full disk, nothing of them stays."""
+        """Append lines to the complete ones; on failure, as on a full disk, none of them stays."""
         try:
             if log.torn:
                 os.ftruncate(descriptor, log.size)
@@ -161,11 +165,11 @@ class EventLog:
 
 
 class BrokenChain(Exception):  # noqa: N818 - it is no error of ours yet, but what one is made of
-    """Which line breaks the chain, and why."""
+    """The line that breaks the chain, and the reason."""
 
 
 def parse_log(data: bytes) -> LogContent:
-    r"""What stands in the bytes of a log. Raises: BrokenChain.
+    r"""Parse the bytes of a log. Raises: BrokenChain.
 
     >>> parse_log(b'{"seq":1,"prev_sha":"","kind":"created"}\n{"seq":2,"pre')
     LogContent(events=({'seq': 1, 'prev_sha': '', 'kind': 'created'},), size=41, sha='6301c52d4f9c93297b507709efd98add', torn=13, doubt='')
@@ -200,7 +204,7 @@ def _find_doubt(log: LogContent, head: _LogHead) -> str:
 
 
 def _encode_events(log: LogContent, bodies: Sequence[Mapping[str, Any]]) -> tuple[bytes, LogContent]:
-    """The lines of new events, and the log with them. Raises: TooLarge."""
+    """Return the lines of new events, and the log with them. Raises: TooLarge."""
     lines, events, sha = [], list(log.events), log.sha
     for body in bodies:
         event = {"seq": len(events) + 1, "prev_sha": sha, **body}

@@ -1,4 +1,4 @@
-"""Where the indexes of this machine are kept, one folder a workspace. Nothing is created here."""
+"""Folders of this machine for indexes, data and configuration; one cache folder a workspace. Nothing is created here."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import platformdirs
 
 
 def user_cache_folder() -> Path:
-    """The user's own cache; on a network drive, where SQLite's log is not safe, a folder of this machine."""
+    """Return the user's cache; on a network drive, where SQLite's log is not safe, a folder of this machine."""
     folder = Path(platformdirs.user_cache_dir("context-engine", appauthor=False))
     if is_network_drive(folder):
         return Path(tempfile.gettempdir()) / f"context-engine-{getpass.getuser()}"
@@ -22,12 +22,12 @@ def user_cache_folder() -> Path:
 
 
 def user_data_folder() -> Path:
-    """Where what belongs to the user, and to no workspace, is kept."""
+    """Return the folder for data that belongs to the user and to no workspace."""
     return Path(platformdirs.user_data_dir("context-engine", appauthor=False))
 
 
 def user_config_folder() -> Path:
-    """Where what the user has set up for all workspaces is kept."""
+    """Return the folder for settings of all workspaces."""
     return Path(platformdirs.user_config_dir("context-engine", appauthor=False))
 
 
@@ -38,13 +38,13 @@ def readable_config_folder() -> Path | None:
 
 
 def workspace_id(root: Path) -> str:
-    """A name for the index of a root: its own name and a hash of its path."""
+    """Return a name for the index of a root: its own name and a hash of its path."""
     digest = hashlib.blake2b(str(root).encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
     return f"{root.name or 'root'}-{digest}"
 
 
 def is_network_drive(path: Path) -> bool:
-    """Whether the folder lies on a network file system, where SQLite's log is not safe (Linux only; elsewhere False)."""
+    """Return whether a folder is on a network file system, where SQLite's log is not safe (Linux only; elsewhere False)."""
     if not sys.platform.startswith("linux"):
         return False
     best, kind = "", ""

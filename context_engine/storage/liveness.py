@@ -1,10 +1,11 @@
-"""Who is alive: each process that works on something lasting shows itself by a lock that the system frees when it dies.
+"""Liveness of processes: each process with long-lasting work has a lock file, which the system frees when it dies.
 
-    <home>/locks/alive-<name>.lock      held for as long as its process lives
+    <home>/locks/alive-<name>.lock      locked as long as its process lives
 
-Others see at once that a killed process is gone, where a time limit alone would have them wait. What a lock cannot tell -
-a process that was stopped and never goes on, one on another machine - a lease must. Where a team has reviews in common a name says
-behind an `@` on which machine, and in which folder, its process is.
+Other processes see at once that a killed process is gone, where a time limit alone would make them wait. Cases that a lock
+cannot detect need a lease: a stopped process, or one on another machine. Where a team shares reviews, the part of a name after
+`@` identifies the machine and the folder of its process.
+
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from context_engine.storage.state_folder import StateFolder, translate_os_errors
 
 
 class LivenessLock:
-    """The presence of one process (or of one Engine in it) under a name that nobody else has. Thread-safe."""
+    """The liveness of one process (or of one Engine in it) under a unique name. Thread-safe."""
 
     def __init__(self, home: Path, name: str) -> None:
         """Nothing is created until it is shown."""
@@ -33,7 +34,7 @@ class LivenessLock:
         self._held: LockFile | None = None
 
     def acquire(self) -> None:
-        """Be seen from now on until `release`. Raises: WriteFailed, DiskFull, StorageCorrupt."""
+        """Appear alive from now on until `release`. Raises: WriteFailed, DiskFull, StorageCorrupt."""
         with self._lock:
             if self._held is not None:
                 return
@@ -44,14 +45,14 @@ class LivenessLock:
             self._held = held
 
     def release(self) -> None:
-        """Be gone. It can be shown again."""
+        """Appear dead. It can be acquired again."""
         with self._lock:
             if self._held is not None:
                 self._remove_file(self._held, self.name)
                 self._held = None
 
     def is_alive(self, name: str) -> bool:
-        """Whether whoever goes by this name is still there, as far as can be known; what a dead one left is cleaned away."""
+        """Return whether the process of this name lives, as far as can be known; delete the file of a dead one."""
         if name == self.name:
             return self._held is not None
         if name.partition("@")[2] != self.name.partition("@")[2]:
@@ -70,7 +71,7 @@ class LivenessLock:
         return False
 
     def _remove_file(self, lock: LockFile, name: str) -> None:
-        """Delete the file of a lock that is held, and let go of it; Windows deletes only what nobody holds."""
+        """Delete the file of a lock that we have, and release it; Windows deletes only files that are not locked."""
         for let_go in (lock.release, lambda: None):
             with suppress(ContextEngineError):
                 self._folder.remove(_file_name(name))
@@ -82,5 +83,5 @@ def _file_name(name: str) -> str:
 
 
 def home_id(home: Path) -> str:
-    """A name for a home on this machine, which no home of another machine has."""
+    """Return a name for a home on this machine, which no home of another machine has."""
     return hashlib.blake2b(f"{platform.node()}\n{os.path.realpath(home)}".encode(), digest_size=6).hexdigest()

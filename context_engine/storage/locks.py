@@ -1,7 +1,8 @@
 """One writer for a path at a time, among the threads of this process and among all processes of this machine.
 
 The locks are files that the system frees when their holder dies. Paths share a fixed number of them, so that no folder
-fills up with locks; two paths that happen to share one wait for each other, some milliseconds at most.
+fills up with locks. Two paths that happen to share one wait for each other, some milliseconds at most.
+
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from context_engine.storage.state_folder import StateFolder, translate_os_errors
 
 LOCKS = 64
 WAIT_S = 10.0
-"""The longest plan takes a third of a second; who holds a lock for longer is stopped in a debugger."""
+"""The longest plan takes a third of a second; a lock that is held longer belongs to a process stopped in a debugger."""
 POLL_S = 0.004
-"""About what a small edit takes."""
+"""About the time of a small edit."""
 
 
 class LockFile:
-    """A file of the state folder that one process holds at a time. Not for two threads at once."""
+    """A file of the state folder that one process locks at a time. Not for two threads at once."""
 
     def __init__(self, folder: StateFolder, name: str) -> None:
         """Nothing is created until it is acquired."""
@@ -38,11 +39,11 @@ class LockFile:
 
     @property
     def is_held(self) -> bool:
-        """Whether this object holds it."""
+        """Whether this object has the lock."""
         return self._descriptor >= 0
 
     def acquire(self, wait_s: float, *, create: bool = True) -> bool:
-        """Take it; False when another one holds it for longer. Raises: OSError; UnsafePathError for what is no plain file."""
+        """Acquire the lock; return False when another process has it for longer than `wait_s`. Raises: OSError, UnsafePathError."""
         until = time.monotonic() + wait_s
         while not self._try_lock(os.O_RDWR | (os.O_CREAT if create else 0)):
             if time.monotonic() >= until:
@@ -51,7 +52,7 @@ class LockFile:
         return True
 
     def release(self) -> None:
-        """Let go of it, if it is held."""
+        """Release the lock, if this object has it."""
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             try:
@@ -74,7 +75,7 @@ class LockFile:
 
 
 class PathLocks:
-    """The locks of one workspace, kept in `folder`. Thread-safe. `wait_s`: how long a path that is held is waited for."""
+    """The locks of one workspace, kept in `folder`. Thread-safe. `wait_s`: how long to wait for a path in use."""
 
     def __init__(self, folder: Path, *, wait_s: float = WAIT_S) -> None:
         """Nothing is created until a lock is taken."""
@@ -84,7 +85,7 @@ class PathLocks:
 
     @contextmanager
     def hold(self, paths: Iterable[str], *, wait_s: float | None = None) -> Generator[None]:
-        """Hold these paths. They are always taken in the same order, so that nobody waits in a circle.
+        """Lock these paths. They are always locked in the same order, so that no callers wait for each other in a circle.
 
         Raises: StorageBusy, WriteFailed, DiskFull, StorageCorrupt.
         """
@@ -99,7 +100,7 @@ class PathLocks:
             yield
 
     def _acquire_file(self, number: int, paths: list[str], wait_s: float) -> LockFile:
-        """Take the lock among processes; only asked for by who holds the one among threads."""
+        """Acquire the lock among processes; only for the holder of the lock among threads."""
         lock = LockFile(self._folder, f"{number:02d}.lock")
         with translate_os_errors(self._folder.path):
             try:
@@ -113,7 +114,7 @@ class PathLocks:
 
 
 def _lock_number(path: str) -> int:
-    """Which lock guards a path: the same for all spellings that any file system takes for one name."""
+    """Return the number of the lock for a path: the same for all spellings that any file system takes for one name."""
     plain = unicodedata.normalize("NFC", path).casefold()
     return hashlib.blake2b(plain.encode("utf-8", "surrogatepass"), digest_size=2).digest()[0] % LOCKS
 

@@ -1,7 +1,8 @@
-"""The versions of one thing, each an immutable file: `v0001.json`, `v0002.json`, ...
+"""The versions of a record, each an immutable file: `v0001.json`, `v0002.json`, ...
 
-A version is made once: who is second to make one of a number is told so, and nothing is written over. Old ones may be packed
-(`v0001.json.gz`), which changes nothing for a reader. This module knows nothing of what stands in a version.
+A version is written once: the second writer of a number gets False, and nothing is overwritten. Old versions may be packed
+(`v0001.json.gz`), which changes nothing for a reader. This module knows nothing of the content of a version.
+
 """
 
 from __future__ import annotations
@@ -15,14 +16,15 @@ from context_engine.errors import StorageCorrupt
 from context_engine.storage.state_folder import PublishFiles, StateFolder
 
 BYTES_MAX = 16_000_000
-"""Several times what may be saved: the limit of who saves is another one, this keeps a packed trap from filling the memory."""
+"""Several times what callers may save: it keeps a hostile packed file from filling the memory."""
 _NAME = re.compile(r"v(\d{4,9})\.json(\.gz)?")
 
 
 class NumberedVersions:
-    """The versions in one folder. Any number of processes may hold one on the same folder.
+    """The versions in one folder. Any number of processes may use the same folder.
 
-    `flush=False` gives up on surviving a power cut, for what can be had again; `share` is there where a team has them in common.
+    `flush=False` gives up surviving a power cut, for data that can be made again; `share` is set where a team shares them.
+
     """
 
     def __init__(self, files: StateFolder, *, flush: bool = True, share: PublishFiles | None = None) -> None:
@@ -33,15 +35,15 @@ class NumberedVersions:
         self._share = share
 
     def numbers(self) -> tuple[int, ...]:
-        """The numbers of all versions, rising."""
+        """Return the numbers of all versions, ascending."""
         return tuple(sorted(self._find_files()))
 
     def path(self, number: int) -> Path:
-        """Where a version lies, packed or not; where it would lie when there is none."""
+        """Return the file of a version, packed or not; the file to write when it is missing."""
         return self.folder / self._find_files().get(number, version_file_name(number))
 
     def read(self, number: int) -> bytes | None:
-        """What was written; None when there is no such version. Raises: StorageCorrupt, naming the file."""
+        """Return the content of a version; None when it is missing. Raises: StorageCorrupt, naming the file."""
         path = self.path(number)
         data = self._files.read(path.name, bytes_max=BYTES_MAX)
         if isinstance(data, str):
@@ -49,7 +51,7 @@ class NumberedVersions:
         return _decompress(path, data) if data is not None and path.suffix == ".gz" else data
 
     def add(self, number: int, data: bytes) -> bool:
-        """Make a version; False when there is one of this number. Raises: WriteFailed, DiskFull, StorageCorrupt."""
+        """Write a version; return False when the number is used. Raises: WriteFailed, DiskFull, StorageCorrupt."""
         if number in self._find_files():
             return False
         if self._share:
@@ -57,9 +59,10 @@ class NumberedVersions:
         return self._files.create(version_file_name(number), data, flush=self._flush)
 
     def pack(self, keep: int) -> int:
-        """Pack all but the newest versions; how many it were. A death in between leaves both forms, which say the same.
+        """Pack all but the newest versions; return how many. A crash in between leaves both forms, which are equal.
 
         Raises: WriteFailed, DiskFull, StorageCorrupt (a version that cannot be read stays as it is).
+
         """
         found = self._find_files()
         plain = [number for number in sorted(found)[:-keep] if found[number] == version_file_name(number)]
@@ -73,7 +76,7 @@ class NumberedVersions:
         return len(plain)
 
     def _find_files(self) -> dict[int, str]:
-        """The file of each version; where both forms lie, the one that is not packed."""
+        """Return the file of each version; the unpacked one where both forms exist."""
         found: dict[int, str] = {}
         for file in sorted(self._files.names(), reverse=True):
             if match := _NAME.fullmatch(file):
@@ -82,7 +85,7 @@ class NumberedVersions:
 
 
 def version_file_name(number: int) -> str:
-    """The file of a version.
+    """Return the file name of a version.
 
     >>> version_file_name(7), version_file_name(12345)
     ('v0007.json', 'v12345.json')
@@ -91,7 +94,7 @@ def version_file_name(number: int) -> str:
 
 
 def corrupt_version_error(path: Path, why: str) -> StorageCorrupt:
-    """The error for a version that is not what was written."""
+    """Return the error for a version that differs from what was written."""
     return StorageCorrupt(
         f"{path.name} of {path.parent.name} is damaged: {why}",
         suggestion="Take this file back from git or a backup; all other versions can be read.",

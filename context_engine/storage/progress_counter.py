@@ -1,4 +1,4 @@
-"""How far a long piece of work with bytes is: counted, told, and ended when somebody no longer wants it."""
+"""Count the bytes of a long piece of work, report its progress, and end it when it is cancelled."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ OnProgress = Callable[[Progress], None]
 
 
 class ProgressCounter:
-    """Counts the bytes of one stage of the work, tells how far it is, and ends it when it is cancelled."""
+    """Counts the bytes of one stage of the work, reports the progress, and ends it on cancellation."""
 
     def __init__(self, stage: str, tell: OnProgress, cancel: threading.Event | None) -> None:
         self._stage = stage
@@ -22,13 +22,13 @@ class ProgressCounter:
         self._total = 0
 
     def start(self, total: int) -> ProgressCounter:
-        """The same, now that it is known how much there is to do. Raises: Cancelled."""
+        """Set how much there is to do; return self. Raises: Cancelled."""
         self._total = total
         self(0)
         return self
 
     def __call__(self, size: int) -> None:
-        """So many bytes more. Raises: Cancelled."""
+        """Count so many bytes more. Raises: Cancelled."""
         self._done += size
         self._tell(Progress(self._stage, self._done, self._total))
         if self._cancel is not None and self._cancel.is_set():

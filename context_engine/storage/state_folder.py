@@ -1,8 +1,9 @@
-"""State of ours: the folder `.context-engine/` at the top of a workspace, and files in it that appear whole or not at all.
+"""The state folder `.context-engine/` at the top of a workspace, and files in it that are written as a whole or not at all.
 
-Whoever wrote the repository may have brought that folder along. So everything in it is opened beneath the workspace without
-following a link, as a regular file with one name (`context_engine.storage.confined_folder`). What is something else is refused: never read,
-never written, never deleted.
+The author of a repository may have put files into that folder. So everything in it is opened beneath the workspace without
+following a link, as a regular file with one name (`context_engine.storage.confined_folder`). Anything else is refused: it is
+never read, never written, never deleted.
+
 """
 
 from __future__ import annotations
@@ -25,26 +26,28 @@ STATE_NAMES = (
     "plans",
     "secrets.key",
 )
-"""Names in it that nobody else may write to, by an edit of ours least of all."""
+"""Names in the folder that only this package writes to; an edit of a user file never does."""
 GIT_IGNORE = ".gitignore"
 _GIT_IGNORE_HEADER = "# Written by Context Engine: what lies here for this machine alone.\n"
 _DERIVED = "/locks/\n/secrets.key\n/plans/index.json\n/plans/.trash/\n/plans/*/events.head\n*.tmp\n"
 _GIT_IGNORE_TEXT = _GIT_IGNORE_HEADER + "/.gitignore\n" + "".join(f"/{name}*\n" for name in DATABASES) + _DERIVED
 _GIT_IGNORE_BYTES_MAX = 10_000
-"""Ours has 200; a longer one is the user's own."""
+"""The generated file has 200 bytes; a longer one was written by the user."""
 
 Stamp = tuple[int, int, int]
 """What changes when a file does: inode, bytes, mtime_ns."""
 PublishFiles = Callable[[Mapping[Path, bytes | None]], None]
-"""Tells all machines of a team what is about to become of files, None that one is deleted; what cannot be told is not done."""
+"""Sends changes of files to all machines of a team before they are made here; None means a deletion. If it fails, nothing is
+written.
+"""
 UNSETTLED_NS = 20_000_000
-"""A file system's clock ticks every 4 to 10 ms: what was read so soon after a change may change again unseen."""
+"""A file system clock ticks every 4 to 10 ms: a file read so soon after a change may change again without a new time."""
 ABANDONED_AFTER_S = 3_600.0
-"""Nobody writes a file for so long: who began it was killed."""
+"""No write takes this long: the process that began it was killed."""
 
 
 def is_state_path(path: str) -> bool:
-    """Whether a path of the workspace is state of ours.
+    """Return whether a path of the workspace belongs to the state of this package.
 
     >>> is_state_path(".context-engine/journal.db"), is_state_path(".context-engine/config.yml")
     (True, False)
@@ -56,8 +59,9 @@ def is_state_path(path: str) -> bool:
 class StateFolder:
     """The state folder of a workspace, or a folder in it. The folder around it is trusted, nothing inside. Thread-safe.
 
-    Paths are relative to it, with `/`. Reading never fails: trouble is a value, or nothing is there. Writing and deleting raise
-    WriteFailed, DiskFull, and StorageCorrupt for what is not a plain file or folder of ours.
+    Paths are relative to it, with `/`. Reading never fails: a problem is returned as a value, or as a missing file. Writing and
+    deleting raise WriteFailed, DiskFull, and StorageCorrupt for anything that is not a plain file or folder.
+
     """
 
     __slots__ = ("_files", "_home", "path")
@@ -101,7 +105,7 @@ class StateFolder:
         return []
 
     def files(self, relative: str = "") -> dict[str, os.stat_result]:
-        """Return the plain files in it or in a folder of it. Asked at each call, for thousands of files: a plain loop."""
+        """Return the plain files in it or in a folder of it. Called often, for thousands of files: a plain loop."""
         listed: dict[str, os.stat_result] = {}
         with suppress(OSError), self._files.scan(relative) as found:
             for entry in found:
@@ -124,7 +128,7 @@ class StateFolder:
             return []
 
     def check_file(self, relative: str) -> os.stat_result | None:
-        """Return the status of a file, None when it is not there. Raises: StorageCorrupt when it is no plain file."""
+        """Return the status of a file, None when it is missing. Raises: StorageCorrupt when it is not a plain file."""
         with translate_os_errors(self.path / relative), suppress(FileNotFoundError):
             return self._files.check_file(relative)
         return None
@@ -132,7 +136,7 @@ class StateFolder:
     # -- writing --
 
     def make(self) -> None:
-        """Make the folder; the state folder around it also gets its list of what git must not see."""
+        """Make the folder; the state folder around it also gets its `.gitignore`."""
         home = self._home
         with translate_os_errors(home.path):
             if not home._files.exists(GIT_IGNORE):
@@ -144,7 +148,7 @@ class StateFolder:
                 self._files.make_folders(owner=self._owner())
 
     def update_git_ignore(self) -> None:
-        """Add to that list what a former release did not know; a list that somebody made his own stays as it is."""
+        """Add entries that an earlier release did not write; a list that the user has changed stays as it is."""
         stated = self.read(GIT_IGNORE, bytes_max=_GIT_IGNORE_BYTES_MAX)
         lines = stated.decode("utf-8", "replace") if isinstance(stated, bytes) else ""
         if lines.startswith(_GIT_IGNORE_HEADER) and set(lines.split()) < set(_GIT_IGNORE_TEXT.split()):
@@ -155,7 +159,7 @@ class StateFolder:
         return self._write(relative, data, replace=False, flush=flush, mode=mode)
 
     def replace(self, relative: str, data: bytes, *, flush: bool = True) -> None:
-        """Write a file anew, or for the first time with the folders above it."""
+        """Write a file, whether it exists or not, and the folders above it."""
         self._write(relative, data, replace=True, flush=flush)
 
     def _write(self, relative: str, data: bytes, *, replace: bool, flush: bool, mode: int = 0o666) -> bool:
@@ -166,7 +170,7 @@ class StateFolder:
 
     @contextmanager
     def open_descriptor(self, relative: str, flags: int, mode: int = 0o666) -> Generator[int]:
-        """A file's descriptor until the block ends; where `flags` create it, the folders above it must be there."""
+        """Open a file until the block ends; where `flags` create it, the folders above it must exist."""
         with translate_os_errors(self.path / relative):
             descriptor = self.open(relative, flags, mode)
             try:
@@ -175,7 +179,7 @@ class StateFolder:
                 os.close(descriptor)
 
     def open(self, relative: str, flags: int, mode: int = 0o666) -> int:
-        """Open a file; one that is new belongs to the owner of the workspace. Raises: OSError."""
+        """Open a file; a new one belongs to the owner of the workspace. Raises: OSError."""
         descriptor = self._files.open(relative, flags, mode)
         if flags & os.O_CREAT and (owner := self._owner()):
             with suppress(PermissionError):
@@ -183,22 +187,22 @@ class StateFolder:
         return descriptor
 
     def remove(self, relative: str) -> None:
-        """Delete a file; that it is not there is no trouble."""
+        """Delete a file, if it exists."""
         with translate_os_errors(self.path / relative), suppress(FileNotFoundError):
             self._files.unlink(relative)
 
     def remove_empty(self, relative: str) -> None:
-        """Delete a folder unless there is something in it."""
+        """Delete a folder unless it contains something."""
         with suppress(OSError):
             self._files.remove_folder(relative)
 
     def remove_tree(self, relative: str) -> None:
-        """Delete a folder with all that is in it; links are deleted, not followed."""
+        """Delete a folder and its content; links are deleted, not followed."""
         with translate_os_errors(self.path / relative):
             self._files.remove_tree(relative)
 
     def rename(self, old: str, new: str) -> None:
-        """Give a file or a folder another name, in folders that are there."""
+        """Rename a file or folder; both parent folders must exist."""
         with translate_os_errors(self.path / old):
             self._files.rename(old, new)
             for folder in {old.rpartition("/")[0], new.rpartition("/")[0]}:
@@ -210,9 +214,10 @@ class StateFolder:
             self._files.flush(relative)
 
     def sweep(self, relative: str = "", *, min_age_s: float = 0.0) -> None:
-        """Delete what killed writers left beside their targets. Only for who holds the lock of all that write here.
+        """Delete the temporary files of killed writers. Only for the holder of the lock of all that write here.
 
-        Others say with `min_age_s` how long nobody may have written to it.
+        Other callers pass `min_age_s`: younger files may still be written.
+
         """
         before = time.time() - min_age_s
         with suppress(OSError), self._files.scan(relative) as found:
@@ -225,7 +230,7 @@ class StateFolder:
                 self._files.unlink(f"{relative}/{name}" if relative else name)
 
     def _owner(self) -> tuple[int, int] | None:
-        """Whom new files are given to: a server in a container runs as the superuser, the workspace's owner does not."""
+        """Return the owner for new files: a server in a container runs as the superuser, the owner of the workspace does not."""
         if not hasattr(os, "geteuid") or os.geteuid() != 0:
             return None
         try:
@@ -237,7 +242,7 @@ class StateFolder:
 
 @contextmanager
 def translate_os_errors(path: Path) -> Generator[None]:
-    """Turn what the operating system says into our words."""
+    """Raise errors of this package in place of the operating system's."""
     try:
         yield
     except (UnsafePathError, NotADirectoryError) as error:
@@ -249,7 +254,7 @@ def translate_os_errors(path: Path) -> Generator[None]:
 
 
 def unsafe_file_error(path: Path, error: OSError) -> StorageCorrupt:
-    """The error for something in the place of a file or a folder of ours that is neither."""
+    """Return the error for something that is not a plain file or folder."""
     return StorageCorrupt(
         f"{error.filename or path} {error.strerror}, so it is not used: state is kept in plain files inside the workspace;"
         " nothing was written",
@@ -259,7 +264,7 @@ def unsafe_file_error(path: Path, error: OSError) -> StorageCorrupt:
 
 
 def no_room_error(path: Path) -> DiskFull:
-    """The error for a disk without room."""
+    """Return the error for a full disk."""
     return DiskFull(
         f"no room left on the disk for {path}; nothing was written",
         suggestion="Free some space, then call again.",
@@ -268,7 +273,7 @@ def no_room_error(path: Path) -> DiskFull:
 
 
 def not_writable_error(path: Path, why: str) -> WriteFailed:
-    """The error for what cannot be written."""
+    """Return the error for a file that cannot be written."""
     return WriteFailed(
         f"{path} cannot be written: {why}; nothing was written",
         suggestion="Give this user permission to write there: what cannot be recorded could not be undone.",

@@ -1,4 +1,4 @@
-"""What SQLite and the system say of a file that cannot be read or written, as errors of ours: one table for every file we keep."""
+"""Translate the errors of SQLite and the system into those of this package: one table for every stored file."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from context_engine.errors import ContextEngineError, DiskFull, StorageBusy, Sto
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 CLOSED = frozenset({errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST})
 ROOM_BYTES = 65_536
-"""SQLite needs 32 kB beside a database to read it at all; where there is less it says no more than `disk I/O error`."""
+"""SQLite needs 32 kB next to a database to read it at all; with less room it only reports `disk I/O error`."""
 REFUSED = (apsw.FullError, apsw.ReadOnlyError, apsw.CantOpenError, apsw.PermissionsError, apsw.IOError)
-"""What SQLite says when the disk is full or closed: no reason to take the file for damaged."""
+"""What SQLite reports for a full or read-only disk: no reason to call the file damaged."""
 _NO_LONGER = frozenset(
     {
         apsw.SQLITE_IOERR_WRITE,
@@ -30,13 +30,13 @@ _NO_LONGER = frozenset(
         apsw.SQLITE_IOERR_SHMMAP,
     }
 )
-"""A file that cannot be made longer: a quota or a limit of its size, which SQLite does not tell from a broken disk."""
+"""A file that cannot grow: a quota or a limit of its size, which SQLite does not distinguish from a broken disk."""
 DAMAGED = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError)
 
 
 @dataclass(frozen=True, slots=True)
 class StorageAdvice:
-    """What a file of ours holds, and the next step for each kind of trouble with it."""
+    """What a stored file contains, and the next step for each kind of problem with it."""
 
     description: str
     busy: str
@@ -47,7 +47,7 @@ class StorageAdvice:
 
 @contextmanager
 def translate_errors(path: Path, advice: StorageAdvice) -> Generator[None]:
-    """Raise our error in place of what SQLite, the system or an unpacker says about a file or folder of ours."""
+    """Raise an error of this package in place of that of SQLite, the system or a decoder about a stored file or folder."""
     try:
         yield
     except (apsw.Error, OSError, zlib.error, msgspec.DecodeError) as error:
@@ -58,7 +58,7 @@ def translate_errors(path: Path, advice: StorageAdvice) -> Generator[None]:
 
 
 def translate_error(error: Exception, path: Path, advice: StorageAdvice) -> ContextEngineError | None:
-    """Return the error to raise instead; None for what is neither the disk's nor the file's."""
+    """Return the error to raise instead; None for an error that is not about the disk or the file."""
     if isinstance(error, apsw.BusyError | apsw.LockedError):
         return StorageBusy(f"another process keeps {advice.description} locked", suggestion=advice.busy)
     if _is_no_room(error, path):
@@ -71,14 +71,14 @@ def translate_error(error: Exception, path: Path, advice: StorageAdvice) -> Cont
 
 
 def disk_full_error(path: Path, advice: StorageAdvice) -> DiskFull:
-    """Return the error for a disk without room."""
+    """Return the error for a full disk."""
     return DiskFull(
         f"no room left on the disk of {path}, {advice.description}", suggestion=advice.full, details={"path": str(path)}
     )
 
 
 def write_failed_error(path: Path, advice: StorageAdvice, why: str) -> WriteFailed:
-    """Return the error for a place that may not be written."""
+    """Return the error for a place that cannot be written."""
     return WriteFailed(
         f"{path}, {advice.description}, cannot be written: {why}",
         suggestion=advice.closed,
@@ -87,14 +87,14 @@ def write_failed_error(path: Path, advice: StorageAdvice, why: str) -> WriteFail
 
 
 def corrupt_error(path: Path, advice: StorageAdvice, why: str) -> StorageCorrupt:
-    """Return the error for a file that is not as it was written."""
+    """Return the error for a file that differs from what was written."""
     return StorageCorrupt(
         f"{path}, {advice.description}, cannot be read: {why}", suggestion=advice.damaged, details={"path": str(path)}
     )
 
 
 def newer_format_error(path: Path, advice: StorageAdvice, found: int, known: int) -> StorageCorrupt:
-    """Return the error for a file that a newer release wrote, which this one leaves as it is."""
+    """Return the error for a file of a newer release, which stays as it is."""
     return StorageCorrupt(
         f"{path}, {advice.description}, has the format {found} of a newer release, and this one knows {known}; it was not touched",
         suggestion="Update ctx, or let the newer one work alone in this workspace.",
@@ -118,7 +118,7 @@ def _has_no_room(path: Path) -> bool:
 
 
 def _is_closed(error: Exception, path: Path) -> bool:
-    """Whether the system refuses this file or folder, and not one of the user's that was being read meanwhile."""
+    """Return whether the system refuses this file or folder, and not a file of the user that was being read meanwhile."""
     if not isinstance(error, OSError) or not error.filename:
         return False
     named = Path(str(error.filename))

@@ -19,9 +19,10 @@ DAY_S = 86_400.0
 
 
 def make_clock(fake: str = "") -> Now:
-    """The clock of this machine, or one that stands still at a moment: `CTX_FAKE_NOW`, for tests.
+    """Return the clock of this machine, or one that always returns the moment of `CTX_FAKE_NOW`, for tests.
 
-    Raises: InvalidArgument when it is no moment.
+    Raises: InvalidArgument when it is not a moment.
+
     """
     if not fake:
         return time.time
@@ -32,7 +33,7 @@ def make_clock(fake: str = "") -> Now:
 
 
 def format_timestamp(at: float) -> str:
-    """A moment as text, to the millisecond; such texts sort as their moments do."""
+    """Return a moment as text, to the millisecond; such texts sort like their moments."""
     return (
         datetime.fromtimestamp(round(at * 1000) / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     )
@@ -48,7 +49,7 @@ def format_utc(at: float) -> str:
 
 
 def parse_timestamp(text: str) -> float | None:
-    """The moment that a text names; a day is its beginning, and without a zone it is UTC. None when it is none."""
+    """Return the moment of a text: a day means its start, a missing zone means UTC. None when it is not a moment."""
     try:
         moment = datetime.fromisoformat(text.strip())
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

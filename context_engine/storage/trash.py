@@ -1,4 +1,4 @@
-"""A folder put away by one rename, so that it is there as a whole or not at all; and folders deleted for good."""
+"""A trash folder: a record is moved there by one rename, as a whole or not at all, or deleted for good."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from context_engine.storage.state_folder import PublishFiles, StateFolder
 
 FOLDER = ".trash"
 BYTES_MAX = 256_000_000
-"""As of the longest log."""
+"""The size of the longest log."""
 
 
 def move_to_trash(files: StateFolder, name: str, stamp: str, share: PublishFiles | None = None) -> str:
-    """Move a folder into the trash beside it; its path now. Moving it back undoes that. `share`: of a team's, see `versions`.
+    """Move a folder into the trash next to it; return its new path. `share`: as in `numbered_versions`.
 
     Raises: WriteFailed, DiskFull, StorageCorrupt.
     """
@@ -30,7 +30,7 @@ def move_to_trash(files: StateFolder, name: str, stamp: str, share: PublishFiles
 
 
 def purge(files: StateFolder, name: str, share: PublishFiles | None = None) -> None:
-    """Delete a folder for good, with what it holds; links are deleted, not followed. Raises: WriteFailed, StorageCorrupt."""
+    """Delete a folder and its content for good; links are deleted, not followed. Raises: WriteFailed, StorageCorrupt."""
     if share:
         folder = files.folder(name)
         share(dict.fromkeys(folder.path / file for file in _read_files(folder)))
@@ -38,7 +38,7 @@ def purge(files: StateFolder, name: str, share: PublishFiles | None = None) -> N
 
 
 def is_copy_of(trashed: str, path: str) -> bool:
-    """Whether a file of the trash is the one that was put away from a path.
+    """Return whether a file of the trash is the one that was moved there from a path.
 
     >>> is_copy_of(".trash/plan_1-20261121T120000/v0001.json", "plan_1/v0001.json")
     True
@@ -49,12 +49,12 @@ def is_copy_of(trashed: str, path: str) -> bool:
 
 
 def _read_files(folder: StateFolder) -> dict[str, bytes]:
-    """The plain files of a folder, with what stands in them."""
+    """Return the content of the plain files of a folder."""
     read = {name: folder.read(name, bytes_max=BYTES_MAX) for name in folder.files()}
     return {name: data for name, data in read.items() if isinstance(data, bytes)}
 
 
 def _free_name(taken: set[str], name: str) -> str:
-    """A name that nothing in the trash has."""
+    """Return a name that nothing in the trash has."""
     names = (name, *(f"{name}-{twin}" for twin in range(2, len(taken) + 3)))
     return next(each for each in names if each not in taken)
