@@ -1,7 +1,9 @@
-"""The pipeline: walk -> what changed -> read, outline, cut -> segments -> commits, in rounds, on this and other cores.
+"""The indexing pipeline: walk -> changed files -> read, parse, chunk -> segments -> commits, in rounds, on several cores.
 
-A round is some megabytes of files. Each ends in a commit, so a search sees files as they come, a kill loses one round at
-most, and the next run goes on where this one stopped.
+The calls, from the outside in: `IndexBuilder.index_workspace` > `_index_once` > `_index_changes` > `_index_round` > `run_job`
+(here or in another process) > `describe_file`. A round is some megabytes of files. Each ends in a commit, so files can be found
+as they are indexed, a killed run loses one round at most, and the next run continues where it stopped.
+
 """
 
 from __future__ import annotations
@@ -29,22 +31,23 @@ from context_engine.repo.walk import Walk, look, walk
 ROUND_BYTES = 16_000_000
 """Text of one round: some seconds of work, and about 300 MB of memory at its end."""
 FIRST_ROUND_BYTES = 2_000_000
-"""The first round is small: something can be found within a second, and other processes get time to start."""
+"""The first round is small: results are found within a second, and other processes get time to start."""
 SHARE_FILES_MIN = 24
-"""Rounds of fewer files are not worth handing to another process."""
+"""Rounds of fewer files are not worth sending to another process."""
 PROGRESS_EVERY_S = 0.1
 IMPORTANCE_SHARE = 5
-"""When a fifth of the files came, went or were merged, the importance of all is computed again."""
+"""When a fifth of the files was added, removed or merged, the importance of all is computed again."""
 EXAMPLES_KEPT = 50
-"""Files left out that a status names one by one."""
+"""Skipped files that a status names one by one."""
 
 
 class IndexBuilder:
-    """Keeps one store true to one root. Holds the languages and the other processes between runs.
+    """Keeps one store up to date with one root. Keeps the languages and the other processes between runs.
 
-    With an `encoder` files get static vectors. Those of an index count when all of it has them, of one kind: a run over the
-    whole workspace builds one that has none, or others than ours, anew beside the one that serves. To lose them nothing is
-    built anew, and a table that cannot be used is no reason to fail: `encoder.problem` says what is wrong with it.
+    With an `encoder`, files get static vectors. They are used only if all files of an index have them, of one kind. So a run over the
+    whole workspace rebuilds an index that has none, or others, next to the one in use. An index is not rebuilt to remove vectors,
+    and a table that cannot be used is not an error: `encoder.problem` says what is wrong with it.
+
     """
 
     def __init__(
@@ -59,7 +62,7 @@ class IndexBuilder:
         encoder: StaticEncoder | None = None,
         seed: Callable[[str], object] = lambda _: None,
     ) -> None:
-        """`seed` may begin an index that is not there yet with another's, whose static vectors are of the kind it is told."""
+        """`seed` may start a missing index from another one that has static vectors of the given identity."""
         self._seed = seed
         self._root = root
         self._store = store
@@ -78,10 +81,11 @@ class IndexBuilder:
         progress: Callable[[Progress], None] | None = None,
         cancel: threading.Event | None = None,
     ) -> IndexReport:
-        """Bring the index up to date; `under` looks at one folder only; `force` builds all anew beside the old one.
+        """Bring the index up to date. `under` limits the run to a folder; `force` rebuilds the index next to the old one.
 
-        An index that turns out to be damaged is built anew as well, and one that can gain static vectors.
+        A damaged index is rebuilt as well, and one that can gain static vectors.
         Raises: StorageBusy, DiskFull, StorageCorrupt, Cancelled (what was committed stays).
+
         """
         try:
             return self._index_once(_BuildRun(progress, cancel), under, force)
@@ -122,9 +126,10 @@ class IndexBuilder:
         )
 
     def index_paths(self, paths: Sequence[str]) -> bool:
-        """Look again at these files only (edited, created or deleted), as one commit; whether anything changed.
+        """Index only these files again (edited, created or deleted), as one commit; return whether anything changed.
 
         Raises: StorageBusy, DiskFull.
+
         """
         with self._store.writer(wait_s=2.0) as writer:
             seen = _sizes_and_times(
@@ -139,12 +144,12 @@ class IndexBuilder:
         return True
 
     def merge_segments(self) -> None:
-        """Merge what edits have left in small pieces, for a moment when nobody waits. Raises: StorageBusy, DiskFull."""
+        """Merge the small segments of edits, at a moment without queries. Raises: StorageBusy, DiskFull."""
         with self._store.writer() as writer:
             self._merge(writer, 0, SEGMENTS_MAX)
 
     def find_stale_files(self) -> frozenset[str]:
-        """Files that differ from the index by name, size or time. Opens none of them."""
+        """Return the files that differ from the index by name, size or time. None of them is opened."""
         seen = _sizes_and_times(self._walk())
         changes = compare_files(self._store.files(), seen, self._store.skipped_states())
         return frozenset((*changes.added, *changes.suspect, *changes.removed))
@@ -155,7 +160,7 @@ class IndexBuilder:
         return walk(self._root, under=under, bytes_max=self._bytes_max, excludes_file=self._excludes_path())
 
     def _excludes_path(self) -> str | None:
-        """Git's own list of what to ignore everywhere; asked for once."""
+        """Return git's global ignore file; git is asked once."""
         if self._excludes_file is None:
             self._excludes_file = Git(self._root).excludes_file() or ""
         return self._excludes_file or None
@@ -167,7 +172,7 @@ class IndexBuilder:
         return compare_files(writer.states([under]), seen, kept_out)
 
     def _lacks_vectors(self) -> bool:
-        """Whether what serves has no static vectors, or others than ours, and we can make them."""
+        """Return whether the index in use has no static vectors, or others than ours, and we can make them."""
         snapshot = self._store.snapshot()
         if snapshot is None or not snapshot.files or self._encoder is None:
             return False
@@ -176,13 +181,13 @@ class IndexBuilder:
         return not is_ours and self._encoder.open()
 
     def _static_identity(self) -> str:
-        """What static vectors files are described with; empty: none."""
+        """Return the identity of the static vectors of new files; empty: none."""
         return self._encoder.identity if self._encoder and self._encoder.open() else ""
 
     def _index_changes(
         self, writer: AnyWriter, facts: Mapping[str, tuple[int, int]], changes: IndexChanges, run: _BuildRun
     ) -> None:
-        """Describe all that is new or suspect, round by round; the removed go with the first commit."""
+        """Index all new or suspect files, round by round; removals go with the first commit."""
         indexed = writer.states(changes.suspect)
         todo = sorted((*changes.added, *changes.suspect))
         known = {path: indexed[path].sha256 for path in changes.suspect}
@@ -201,7 +206,7 @@ class IndexBuilder:
             self._commit(writer, [], [], removed)
 
     def _prepare_parsers(self, paths: Sequence[str]) -> None:
-        """Unpack all parsers that will be wanted in one pass over their archive; nothing to do after the first run."""
+        """Unpack all parsers that are needed in one pass over their archive; nothing to do after the first run."""
         if len(paths) > 1:
             found = (self._languages.detect(path) for path in paths)
             self._grammars.prepare({language.grammar for language in found if language and language.grammar})
@@ -214,7 +219,7 @@ class IndexBuilder:
         known: Mapping[str, bytes],
         run: _BuildRun,
     ) -> tuple[list[int], list[JobResult]]:
-        """One round, shared out: every process that is ready takes a part, this one the first."""
+        """Index one round: each process that is ready takes a share, this one the first."""
         helpers = self._pool.ready() if len(paths) >= SHARE_FILES_MIN else []
         shares = [paths[n :: len(helpers) + 1] for n in range(len(helpers) + 1)]
         jobs, numbers, static = [], [], self._static_identity()
@@ -248,14 +253,14 @@ class IndexBuilder:
         )
 
     def _merge(self, writer: AnyWriter, moved: int, segments_max: int, *, anew: bool = False) -> None:
-        """Merge segments, and compute the importance of all files when enough of them moved, or `anew`."""
+        """Merge segments; compute the importance of all files again when enough of them changed, or if `anew`."""
         moved = max(writer.compact(segments_max=segments_max), moved)
         snapshot = writer.snapshot()
         if anew or moved * IMPORTANCE_SHARE > snapshot.files:
             writer.set_importance(importance(snapshot))
 
     def _finish(self, writer: AnyWriter, run: _BuildRun, removed: int, *, anew: bool, patient: bool) -> None:
-        """The end of a run: all is weighed `anew` but when it looked at one folder or file only, which is `patient`."""
+        """Finish a run: importance is computed again (`anew`) unless only one folder or file was indexed (`patient`)."""
         run.report("finishing", run.total, run.total)
         self._merge(writer, run.written + removed, PATIENT_SEGMENTS_MAX if patient else SEGMENTS_MAX, anew=anew)
         writer.set_metadata(dict.fromkeys(UNFINISHED, 0))
@@ -278,12 +283,12 @@ class _BuildRun:
     reported_at: float = 0.0
 
     def report(self, stage: str, done: int, total: int) -> None:
-        """Tell whoever waits."""
+        """Report progress to the caller."""
         if self.progress is not None:
             self.progress(Progress(stage, done, total))
 
     def count(self, outcomes: Sequence[JobResult], suspects: Collection[str]) -> None:
-        """Add up what became of a round of which the `suspects` had been indexed before."""
+        """Add up the results of a round; its `suspects` had been indexed before."""
         touched = sum(len(outcome.touched) for outcome in outcomes)
         left = {path for outcome in outcomes for path in (*outcome.vanished, *(row[0] for row in outcome.skipped))}
         self.written += sum(outcome.written for outcome in outcomes)
@@ -291,12 +296,12 @@ class _BuildRun:
         self.changed += len(set(suspects) - left) - touched
 
     def step(self) -> None:
-        """One file more."""
+        """Count one file."""
         self.add(1)
         self.check()
 
     def add(self, files: int) -> None:
-        """Some files more; told at most ten times a second."""
+        """Count some files; reported at most ten times a second."""
         self.done += files
         now = time.monotonic()
         if now - self.reported_at >= PROGRESS_EVERY_S:
@@ -304,13 +309,13 @@ class _BuildRun:
             self.report("indexing", self.done, self.total)
 
     def check(self) -> None:
-        """Raises Cancelled when the caller has cancelled."""
+        """Raise Cancelled when the caller has cancelled."""
         if self.cancel is not None and self.cancel.is_set():
             raise Cancelled("indexing was cancelled", suggestion="call index_workspace to go on; nothing is lost")
 
 
 def _sizes_and_times(seen: Walk) -> dict[str, tuple[int, int]]:
-    """Path -> (size, mtime_ns), with plain strings that can be sent to another process."""
+    """Map path to (size, mtime_ns), with plain strings that can be sent to another process."""
     return {str(path): (size, mtime_ns) for path, size, mtime_ns in seen.entries}
 
 
@@ -327,7 +332,7 @@ def _split_rounds(paths: Sequence[str], facts: Mapping[str, tuple[int, int]]) ->
 
 
 def _walk_metadata(seen: Walk) -> dict[str, str | float]:
-    """What a status tells of the walk: why files were left out, with some examples, and when."""
+    """Return what a status reports of the walk: why files were skipped, with some examples, and when."""
     examples = [(skipped.path, skipped.reason, skipped.detail) for skipped in seen.skipped[:EXAMPLES_KEPT]]
     return {
         "skipped_counts": json.dumps(dict(seen.counts)),

@@ -1,8 +1,9 @@
-"""PURE. What changed: the files that are there against the files that are indexed.
+"""PURE. Compare the files of the workspace with those of the index.
 
 >>> old = {"a.py": FileState(1, 10, b"x"), "gone.py": FileState(1, 10, b"y")}
 >>> compare_files(old, {"a.py": (1, 10), "new.py": (5, 11)}, {})
 IndexChanges(added=('new.py',), suspect=(), removed=('gone.py',), unchanged=1)
+
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from context_engine.index.index_store import FileState
 
 
 class IndexChanges(NamedTuple):
-    """`suspect` files have another size or time than when they were indexed; only their content can tell."""
+    """`suspect` files have another size or time than when they were indexed; only their content can decide."""
 
     added: tuple[str, ...]
     suspect: tuple[str, ...]
@@ -23,14 +24,14 @@ class IndexChanges(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        """Whether the index is true to the workspace as far as sizes and times tell."""
+        """Whether the index is up to date, judged by sizes and times."""
         return not (self.added or self.suspect or self.removed)
 
 
 def compare_files(
     indexed: Mapping[str, FileState], present: Mapping[str, tuple[int, int]], kept_out: Mapping[str, tuple[int, int]]
 ) -> IndexChanges:
-    """`present` maps path to (size, mtime_ns); `kept_out` likewise for files whose content kept them out before."""
+    """Compare files: `present` maps path to (size, mtime_ns), `kept_out` likewise for files skipped for their content."""
     added, suspect, unchanged = [], [], 0
     for path, (size, mtime_ns) in present.items():
         state = indexed.get(path)
@@ -46,7 +47,7 @@ def compare_files(
 
 
 def is_under(path: str, place: str) -> bool:
-    """Whether a path is the place, or lies in the folder that it names; everything lies under "".
+    """Return whether a path is the place, or is in the folder of that name; everything is under "".
 
     >>> is_under("src/a.py", "src"), is_under("src/a.py", "src/a.py"), is_under("src2/a.py", "src"), is_under("a", "")
     (True, True, False, True)

@@ -1,6 +1,7 @@
-"""One file's bytes -> everything the index keeps of it: outline, pieces, names, tags, texts to embed. PURE but for the parser.
+"""Turn the bytes of one file into everything the index stores of it: outline, chunks, names, tags, texts to embed.
 
-Never fails on content: what cannot be parsed is cut by lines and still found.
+PURE but for the parser. Never fails on content: a file that cannot be parsed is chunked by lines and still found.
+
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from context_engine.languages import Grammars, Language, Languages, Symbol, doc_
 from context_engine.text.words import words
 
 PLAIN = Language(name="text", content="code")
-"""What a file is taken for when no language claims it: lines of text."""
+"""The language of a file that no language claims: lines of text."""
 
 PARSE_BYTES_MAX = 600_000
-"""Larger files are cut by lines: a parser needs about 30 times the file's size in memory."""
+"""Larger files are chunked by lines: a parser needs about 30 times the file's size in memory."""
 
 PAGE_BYTES_MAX = 40_000
-"""Longer HTML pages are generated, and a tree of them costs more than all code beside them."""
+"""Longer HTML pages are generated, and their trees cost more than all code next to them."""
 
 _WEIGHTS = {"variable": 3, "field": 3, "property": 3, "key": 2, "section": 1}
 _NESTED_FACTOR = 0.6
@@ -40,7 +41,7 @@ def describe_file(
     mtime_ns: int,
     sha256: bytes,
 ) -> IndexedFile:
-    """Everything the index keeps of one file. `data` is `text` in UTF-8, without a byte order mark."""
+    """Return everything the index stores of one file. `data` is `text` in UTF-8, without a byte order mark."""
     language = languages.detect(path, data[:200]) or PLAIN
     parsed_max = PAGE_BYTES_MAX if language.name == "html" else PARSE_BYTES_MAX
     found = outline(language if len(data) <= parsed_max else PLAIN, data, grammars)
@@ -77,7 +78,7 @@ def describe_file(
 
 
 def _role(path: str, language: Language, symbols: Sequence[Symbol]) -> Role:
-    """The role by the path; a package's main file that defines things itself is source like any other."""
+    """Return the role by the path; a package's main file with definitions of its own is source like any other."""
     role = role_of(path, language.content)
     if role == "init" and any(symbol.kind in ("function", "class", "method") for symbol in symbols):
         return "source"
@@ -85,7 +86,7 @@ def _role(path: str, language: Language, symbols: Sequence[Symbol]) -> Role:
 
 
 def _byte_spans(text: str, data: bytes, pieces: Sequence[ChunkSpan]) -> list[tuple[int, int]]:
-    """Character offsets as byte offsets of the UTF-8 text."""
+    """Convert character offsets to byte offsets of the UTF-8 text."""
     if len(data) == len(text):
         return [(piece.start, piece.stop) for piece in pieces]
     spans, at, at_bytes = [], 0, 0
@@ -98,7 +99,7 @@ def _byte_spans(text: str, data: bytes, pieces: Sequence[ChunkSpan]) -> list[tup
 
 
 def _weigh_names(symbols: Sequence) -> list[tuple[str, int, int]]:
-    """(name, weight in tenths, line) of each definition that has a name to ask for."""
+    """Return (name, weight in tenths, line) of each definition with a searchable name."""
     names = []
     depths: list[int] = []
     for symbol in symbols:
@@ -112,7 +113,7 @@ def _weigh_names(symbols: Sequence) -> list[tuple[str, int, int]]:
 
 
 def _tags_by_chunk(text: str, pieces: Sequence[ChunkSpan]) -> dict[int, Sequence[str]]:
-    """Inline tags by the piece they stand in. Found in the whole text: a code fence may be longer than a piece."""
+    """Map chunks to their inline tags. The whole text is searched: a code fence may be longer than a chunk."""
     found: dict[int, set[str]] = {}
     number = 0
     for offset, tag in inline_tag_places(text):

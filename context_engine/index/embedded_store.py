@@ -1,12 +1,13 @@
-"""The embedded store: one SQLite file says what counts, mapped segment files hold what is searched. One folder a work tree.
+"""The embedded store: an SQLite file lists what counts, memory-mapped segment files contain what is searched. One folder a work tree.
 
-    CURRENT              "g-000007": the generation that serves; replaced whole, so a rebuild appears at once
-    writer.lock          one writing process; everybody else reads
-    g-000007/index.db    files, segments, the dead, facts (WAL)
-    g-000007/000012.seg  immutable; a name in `index.db` means: whole and counted. Any other such file is a leftover
+    CURRENT              "g-000007": the generation in use; replaced as a whole, so a rebuild appears at once
+    writer.lock          one writing process; all others read
+    g-000007/index.db    files, segments, dead files, metadata (WAL)
+    g-000007/000012.seg  immutable; a segment that `index.db` names is complete. Any other such file is a leftover
 
 A commit is one SQLite transaction after the segment file is on the disk, so a kill at any moment leaves the state before
-or after it. Readers hold no transactions. The whole folder is a cache: deleting it loses nothing but time.
+or after it. Readers keep no transactions open. The whole folder is a cache: deleting it costs only time.
+
 """
 
 from __future__ import annotations
@@ -35,25 +36,26 @@ from context_engine.storage import database, storage_errors
 SCHEMA_VERSION = 5
 """Raise it when tables, segment layout, chunking or tokens change: older generations are then rebuilt, never misread.
 
-1 first layout, 2 roles, 3 outline blobs by msgpack, 4 checksums, touched files, definitions never cut in two,
-5 keys of what is embedded, static vectors
+1 first layout, 2 roles, 3 outline blobs by msgpack, 4 checksums, touched files, definitions never split,
+5 keys of embedded texts, static vectors
+
 """
 SEGMENTS_MAX = 8
 PATIENT_SEGMENTS_MAX = 24
-"""Until here a merge can wait for a quiet moment: a query over 24 small segments takes a millisecond longer."""
+"""Up to here a merge can wait for a quiet moment: a query over 24 small segments takes a millisecond longer."""
 """More segments than this slow queries down; fewer mean more merging."""
 MERGE_FACTOR = 4
-"""A segment is merged with its smaller neighbours once they together hold a quarter of it: each file moves log4(n) times."""
+"""A segment is merged with its smaller neighbors once they together have a quarter of its size: each file moves log4(n) times."""
 DEAD_SHARE_MAX = 0.25
 LOG_BYTES_MAX = 1_000_000
-"""Folding the log costs two flushes to the disk, as much as ten small commits."""
+"""Folding the log into the database costs two flushes to the disk, as much as ten small commits."""
 INHERIT_FILES_MAX = 100
 """Larger batches are followed by a new computation of importance anyway."""
 READ_TRIES = 5
 CLEAR_WAIT_S = 3.0
-"""Taking in an edit takes milliseconds, a full run longer: that one has to be cancelled first."""
+"""Indexing an edit takes milliseconds, a full run longer: that one must be cancelled first."""
 UNFINISHED: Mapping[str, Any] = {"unfinished": 1}
-"""Committed with files until ranks have been computed over them: a run that was killed in between is caught up on."""
+"""Committed with files until ranks have been computed over them, so that the next run completes a killed one."""
 
 INDEX_ADVICE = storage_errors.StorageAdvice(
     "the index",
@@ -77,13 +79,13 @@ INSERT INTO fact VALUES ('schema', {schema}), ('epoch', 0);
 
 
 class EmbeddedStore:
-    """The index of one work tree. Thread-safe; any number of processes may hold one on the same folder."""
+    """The index of one work tree. Thread-safe; any number of processes may use the same folder."""
 
     problem = ""
-    """Why answers come from an older state: what lies here never is one."""
+    """Why answers come from an older state: never with a store on this machine."""
 
     def __init__(self, folder: Path) -> None:
-        """Nothing is opened or created until it is needed."""
+        """Open and create nothing yet."""
         self.folder = folder
         self._lock = threading.RLock()
         self._reader: _GenerationReader | None = None
@@ -93,7 +95,7 @@ class EmbeddedStore:
     # -- reading --
 
     def snapshot(self) -> Snapshot | None:
-        """The newest published state; None when there is none. The same object as long as nothing changed.
+        """Return the newest published state; None when there is none. The same object as long as nothing changed.
 
         Raises: StorageCorrupt.
         """
@@ -101,31 +103,31 @@ class EmbeddedStore:
             return self._ask(lambda reader: reader.snapshot())
 
     def files(self) -> dict[str, FileState]:
-        """What the index knows of each file, by path."""
+        """Return the state of each indexed file, by path."""
         with self._lock:
             return self._ask(lambda reader: reader.files()) or {}
 
     def skipped_files(self) -> list[tuple[str, str, str, int, int]]:
-        """(path, reason, detail, size, mtime_ns) of files whose content kept them out."""
+        """Return (path, reason, detail, size, mtime_ns) of files that were skipped for their content."""
         with self._lock:
             return self._ask(lambda reader: reader.rows("SELECT * FROM skipped ORDER BY path")) or []
 
     def skipped_states(self) -> dict[str, tuple[int, int]]:
-        """(size, mtime_ns) of files whose content kept them out."""
+        """Return (size, mtime_ns) of files that were skipped for their content, by path."""
         return {path: (size, mtime_ns) for path, _, _, size, mtime_ns in self.skipped_files()}
 
     def metadata(self, name: str) -> Any:
-        """A fact that was committed with the index; None when unknown."""
+        """Return a value that was committed with the index; None when unknown."""
         with self._lock:
             rows = self._ask(lambda reader: reader.rows("SELECT value FROM fact WHERE name=?", (name,)))
             return rows[0][0] if rows else None
 
     def stats(self) -> IndexStats:
-        """Counts and sizes of what is published."""
+        """Return counts and sizes of what is published."""
         return count_stats(self.snapshot(), disk_bytes(self.folder))
 
     def check(self) -> list[str]:
-        """What is wrong with the stored index, in words; empty when it is sound."""
+        """Return the problems of the stored index, in words; empty when it is intact."""
         with self._lock:
             try:
                 return self._ask(lambda reader: reader.check()) or []
@@ -133,7 +135,7 @@ class EmbeddedStore:
                 return [error.message]
 
     def _ask(self, ask) -> Any:
-        """Ask the current generation; a merge or a swap may take files away between look and open, so look again."""
+        """Query the current generation; look again when a merge or a swap removes files between look and open."""
         for attempt in range(READ_TRIES):
             try:
                 reader = self._current()
@@ -152,7 +154,7 @@ class EmbeddedStore:
         )
 
     def _current(self) -> _GenerationReader | None:
-        """The open reader, as long as CURRENT and its database are the files they were: two `stat`s."""
+        """Return the open reader, as long as CURRENT and its database are the same files: two `stat` calls."""
         mark = _file_identity(self._current_file)
         if self._reader is not None and mark == self._mark and self._reader.is_in_place():
             return self._reader
@@ -171,7 +173,7 @@ class EmbeddedStore:
         return self._reader
 
     def generation(self) -> str:
-        """The name of the generation that serves; empty when there is none."""
+        """Return the name of the generation in use; empty when there is none."""
         try:
             name = (self.folder / "CURRENT").read_text("ascii").strip()
         except (FileNotFoundError, NotADirectoryError, UnicodeDecodeError):
@@ -184,7 +186,7 @@ class EmbeddedStore:
             self._reader = None
 
     def close(self) -> None:
-        """Let go of files; the store can be used again afterwards."""
+        """Close its files; the store can be used again afterwards."""
         with self._lock:
             self._forget()
 
@@ -192,7 +194,7 @@ class EmbeddedStore:
 
     @contextmanager
     def writer(self, *, rebuild: bool = False, wait_s: float = 0.0) -> Generator[EmbeddedWriter]:
-        """The right to write, for one process at a time. `rebuild` starts an empty generation that `publish` puts in place.
+        """Yield the right to write, for one process at a time. `rebuild` starts an empty generation that `publish` puts in use.
 
         Raises: StorageBusy when another process writes (after `wait_s` seconds), DiskFull, WriteFailed, StorageCorrupt.
         """
@@ -258,14 +260,14 @@ class EmbeddedStore:
         return EmbeddedWriter(self.folder, name, published=False)
 
     def _mapped_segments(self, generation: str) -> dict[int, Segment]:
-        """The segments of a generation that are mapped already, by number."""
+        """Return the segments of a generation that are mapped already, by number."""
         reader = self._reader
         if reader is None or reader.generation != generation or not reader.is_in_place():
             return {}
         return reader.known_segments()
 
     def clear(self) -> int:
-        """Delete the index; bytes freed. Raises: StorageBusy while another process writes."""
+        """Delete the index; return the bytes freed. Raises: StorageBusy while another process writes."""
         if not self.folder.exists():
             return 0
         freed = disk_bytes(self.folder)
@@ -278,7 +280,7 @@ class EmbeddedStore:
 
 
 class EmbeddedWriter:
-    """One process's right to change the index. Every method that ends normally has been committed."""
+    """The right of one process to change the index. Every method that returns has committed."""
 
     def __init__(
         self, folder: Path, generation: str, *, published: bool, known: Mapping[int, Segment] | None = None
@@ -294,7 +296,7 @@ class EmbeddedWriter:
         self._remove_leftovers()
 
     def close(self) -> None:
-        """Let go; a log that has grown is folded into the database first."""
+        """Close the database; a log that has grown is folded into it first."""
         log = self.path / "index.db-wal"
         try:
             with suppress(apsw.BusyError, FileNotFoundError):  # a reader is looking: the next writer folds it
@@ -307,28 +309,29 @@ class EmbeddedWriter:
                     part.unlink()
 
     def files(self) -> dict[str, FileState]:
-        """What is indexed, by path."""
+        """Return what is indexed, by path."""
         rows = self._db.execute("SELECT path, size, mtime_ns, sha256 FROM file")
         return {path: FileState(size, mtime_ns, sha256) for path, size, mtime_ns, sha256 in rows}
 
     def count_files(self) -> int:
-        """How many files are indexed."""
+        """Return how many files are indexed."""
         return _rows(self._db, "SELECT count(*) FROM file")[0][0]
 
     def states(self, paths: Iterable[str]) -> dict[str, FileState]:
-        """What is indexed of these files and of everything below them, where they are folders."""
+        """Return what is indexed of these files and, where they are folders, of everything below them."""
         sql = "SELECT path, size, mtime_ns, sha256 FROM file WHERE path=?1 OR (path>=?1||'/' AND path<?1||'0')"
         rows = (row for path in paths for row in self._db.execute(sql, (path,)))
         return {path: FileState(size, mtime_ns, sha256) for path, size, mtime_ns, sha256 in rows}
 
     def skipped_files(self) -> list[tuple[str, str, str, int, int]]:
-        """(path, reason, detail, size, mtime_ns) of files whose content kept them out."""
+        """Return (path, reason, detail, size, mtime_ns) of files that were skipped for their content."""
         return _rows(self._db, "SELECT * FROM skipped ORDER BY path")
 
     def skipped_states(self, paths: Sequence[str] = ("",)) -> dict[str, tuple[int, int]]:
-        """(size, mtime_ns) of files whose content kept them out, so that they are not read again; below `paths`.
+        """Return (size, mtime_ns) of files below `paths` that were skipped for their content, so that they are not read again.
 
-        What could not be read is tried every time: permission comes without another size or time.
+        A file that could not be read is tried every time: permission comes without another size or time.
+
         """
         sql = "SELECT path, size, mtime_ns FROM skipped WHERE ?1='' OR path=?1 OR (path>=?1||'/' AND path<?1||'0')"
         rows = (row for path in paths for row in self._db.execute(sql, (path,)))
@@ -343,9 +346,10 @@ class EmbeddedWriter:
         return not self.is_published or bool(rows and rows[0][0])
 
     def new_segment(self) -> tuple[int, Path]:
-        """A number and a file name nobody has, for a segment that is then handed to `put`.
+        """Return an unused number and file name, for a segment that is then given to `put`.
 
-        The name is used once ever: a process that outlives its writer may still write to it and must not hit a segment.
+        The name is used only once: a process that outlives its writer may still write to it and must not hit a segment.
+
         """
         used = [int(path.stem) for path in self.path.glob("*.seg")]
         number = max([*used, *self._parts], default=0) + 1
@@ -355,7 +359,7 @@ class EmbeddedWriter:
         return number, self._parts[number]
 
     def _finish_segment(self, number: int) -> Segment:
-        """A segment that has been written, under its final name."""
+        """Give a written segment its final name; return it."""
         os.replace(self._parts.pop(number), self._segment_path(number))
         return segments.load(self._segment_path(number))
 
@@ -368,10 +372,11 @@ class EmbeddedWriter:
         touched: Iterable[tuple[str, int, int]] = (),
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
-        """One commit of everything that belongs together.
+        """Commit everything that belongs together.
 
-        Segments whose files replace older entries of the same path, files gone, files kept out by their content, files
-        that were touched (path, size, mtime_ns) but not changed.
+        The files of written segments replace older entries of the same path. `removed` files are gone, `skipped` ones are left out for
+        their content, `touched` ones (path, size, mtime_ns) did not change.
+
         """
         loaded = {number: self._finish_segment(number) for number in written}
         db = self._db
@@ -394,7 +399,7 @@ class EmbeddedWriter:
             self._end_commit(metadata)
 
     def _inherit_importance(self, segment: Segment) -> np.ndarray:
-        """The importance its files had before: a changed file keeps its rank until ranks are computed again."""
+        """Return the importance its files had before: a changed file keeps its rank until ranks are computed again."""
         values = np.zeros(segment.files, np.float16)
         sql = "SELECT importance, number FROM file JOIN segment ON segment.id = file.segment WHERE path=?"
         if segment.files <= INHERIT_FILES_MAX:
@@ -422,18 +427,18 @@ class EmbeddedWriter:
         self._db.execute("UPDATE fact SET value = value + 1 WHERE name = 'epoch'")
 
     def set_metadata(self, metadata: Mapping[str, Any]) -> None:
-        """Keep facts beside the index; readers' snapshots stay as they are."""
+        """Set values next to the index; readers' snapshots stay as they are."""
         with self._db:
             self._db.executemany("INSERT OR REPLACE INTO fact VALUES (?,?)", list(metadata.items()))
 
     def snapshot(self) -> Snapshot:
-        """What has been committed by now, published or not."""
+        """Return what has been committed by now, published or not."""
         snapshot = _snapshot(self._db, self.path, self._known)
         self._known = snapshot.by_number
         return snapshot
 
     def set_importance(self, values: np.ndarray) -> None:
-        """The importance of every file of `snapshot()`, in its numbering."""
+        """Set the importance of every file of `snapshot()`, in its numbering."""
         with self._db:
             at = 0
             for number, files in _rows(self._db, "SELECT id, files FROM segment ORDER BY id"):
@@ -443,7 +448,7 @@ class EmbeddedWriter:
             self._end_commit(None)
 
     def compact(self, *, everything: bool = False, segments_max: int = SEGMENTS_MAX) -> int:
-        """Merge segments that are more than `segments_max`, or mostly dead; how many files were merged.
+        """Merge segments that are more than `segments_max`, or mostly dead; return how many files were merged.
 
         Readers are not disturbed.
         """
@@ -470,7 +475,7 @@ class EmbeddedWriter:
         return merged.files
 
     def _replace(self, chosen: Sequence[int], alive: Sequence[np.ndarray], number: int, merged: Segment) -> None:
-        """The rows of `chosen` become those of what they were merged into. Files go by path: by segment all rows are looked at."""
+        """Replace the rows of `chosen` by those of the merged segment. Files are deleted by path: by segment all rows would be scanned."""
         old = [
             np.frombuffer(_rows(self._db, "SELECT importance FROM segment WHERE id=?", (n,))[0][0], np.float16)
             for n in chosen
@@ -487,7 +492,7 @@ class EmbeddedWriter:
             self._end_commit(None)
 
     def publish(self) -> None:
-        """Put this generation in place of the old one; readers of the old one finish undisturbed."""
+        """Put this generation in use; readers of the old one finish undisturbed."""
         if self.is_published:
             return
         set_current(self._folder, self.generation)
@@ -522,11 +527,11 @@ class _GenerationReader:
         self._version = -1
 
     def known_segments(self) -> dict[int, Segment]:
-        """The segments it has mapped, by number."""
+        """Return the segments it has mapped, by number."""
         return {} if self._snapshot is None else self._snapshot.by_number
 
     def is_in_place(self) -> bool:
-        """Whether the open database is the one that is there: a cleared index begins again under an old name."""
+        """Return whether the open database is the file on disk: a cleared index starts again under an old name."""
         return not self._is_makeshift and _file_identity(self._file_path) == self._file
 
     def close(self) -> None:
@@ -540,7 +545,7 @@ class _GenerationReader:
         return _rows(self._db, sql, values)
 
     def snapshot(self, known: Mapping[int, Segment] | None = None) -> Snapshot:
-        """`PRAGMA data_version` (7 microseconds) tells whether somebody committed since. `known` segments are mapped already."""
+        """Return the state; `PRAGMA data_version` (7 microseconds) detects commits. `known` segments are mapped already."""
         version = self._db.pragma("data_version")
         if self._snapshot is None or version != self._version:
             known = (known or {}) if self._snapshot is None else self._snapshot.by_number
@@ -578,7 +583,7 @@ def set_current(folder: Path, generation: str) -> None:
 
 
 def disk_bytes(folder: Path) -> int:
-    """Bytes of all files below a folder, while others make and delete some."""
+    """Return the bytes of all files below a folder, while others create and delete some."""
     total = 0
     for at, _, names in os.walk(folder):
         for name in names:
@@ -588,7 +593,7 @@ def disk_bytes(folder: Path) -> int:
 
 
 def _file_identity(path: str) -> tuple[int, int] | None:
-    """What tells a file from one that was put in its place; None when there is none."""
+    """Return what differs for a file that replaced another; None when there is none."""
     try:
         facts = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -621,7 +626,7 @@ def _snapshot(db: apsw.Connection, path: Path, known: Mapping[int, Segment] | No
 
 
 def _read_touched(db: apsw.Connection) -> dict[int, list[tuple[int, int, int]]]:
-    """Segment -> (file number, size, mtime_ns) of files that were written again with the content they had."""
+    """Map segments to (file number, size, mtime_ns) of files that were rewritten with the same content."""
     found: dict[int, list[tuple[int, int, int]]] = {}
     for segment, *look in _rows(db, "SELECT segment, number, size, mtime_ns FROM touched"):
         found.setdefault(segment, []).append((look[0], look[1], look[2]))
@@ -629,9 +634,10 @@ def _read_touched(db: apsw.Connection) -> dict[int, list[tuple[int, int, int]]]:
 
 
 def choose_merge(rows: Sequence[tuple[int, int, int]], dead: Mapping[int, int], segments_max: int) -> list[int]:
-    """Which segments to merge.
+    """Return the segments to merge.
 
-    Mostly dead ones; and, when there are too many, the newest as long as they weigh enough beside their elder.
+    Mostly dead ones; and, when there are too many, the newest as long as they are large enough compared with their elder.
+
     """
     chosen = {number for number, files, _ in rows if dead.get(number, 0) > files * DEAD_SHARE_MAX}
     if len(rows) > segments_max:
@@ -655,9 +661,10 @@ def _create(path: Path) -> None:
 
 
 def _is_usable(path: Path, known: Mapping[int, Segment]) -> bool:
-    """Whether a generation is of our schema and can be read; one that is not is rebuilt.
+    """Return whether a generation has our schema and can be read; any other is rebuilt.
 
-    Segments that are mapped already and still lie there need not be read again, which at every edit would take longer than it.
+    Segments that are mapped already and still on disk are not read again: at every edit that would take longer than the edit.
+
     """
     try:
         reader = _GenerationReader(path)
@@ -696,9 +703,10 @@ def _drop_damaged(path: Path) -> int:
 
 
 def find_problems(path: Path, looked: Callable[[int], None] = lambda _: None) -> list[str]:
-    """What is wrong with a generation, in words; empty when it is sound. Every byte of every segment is read.
+    """Return the problems of a generation, in words; empty when it is intact. Read every byte of every segment.
 
-    `looked` is told the bytes of each segment.
+    `looked` is called with the bytes of each segment.
+
     """
     try:
         damaged = []
@@ -717,7 +725,7 @@ def find_problems(path: Path, looked: Callable[[int], None] = lambda _: None) ->
 
 
 def _connect_to_read(path: Path) -> tuple[apsw.Connection, bool]:
-    """Open a database, and whether it is for one look only: where the disk is full or closed nothing tells of later changes."""
+    """Open a database, and return whether it is for one look only: on a full or read-only disk later changes are not detected."""
     try:
         return _connect(path, apsw.SQLITE_OPEN_READWRITE), False
     except storage_errors.REFUSED:
@@ -737,5 +745,5 @@ def _connect(path: Path, flags: int) -> apsw.Connection:
 
 
 def translate_disk_errors(folder: Path) -> AbstractContextManager[None]:
-    """Have what SQLite and the system say about the folder of an index raised as errors of ours."""
+    """Raise errors of this package for what SQLite and the system report about the folder of an index."""
     return storage_errors.translate_errors(folder, INDEX_ADVICE)

@@ -1,4 +1,4 @@
-"""One job: read, outline and cut some files and write the segment of them. The same here and in another process."""
+"""One job: read, parse and chunk some files, and write their segment. The same in this process and in another."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from context_engine.storage.confined_folder import ConfinedFolder
 
 @dataclass(slots=True)
 class JobResult:
-    """What became of some files: how many are in the written segment, which kept out, which only touched."""
+    """The result for some files: how many are in the written segment, which were skipped, which were only touched."""
 
     written: int = 0
     skipped: list[tuple[str, str, str, int, int]] = field(default_factory=list)
@@ -28,10 +28,11 @@ class JobResult:
 
 @dataclass(frozen=True, slots=True)
 class IndexJob:
-    """Some files to be described into one segment file.
+    """Some files to be indexed into one segment file.
 
-    `facts` maps each path to the (size, mtime_ns) of the walk, `known` suspect ones to the hash they were indexed with.
-    `static` is the identity of the static vectors that are wanted; empty: none.
+    `facts` maps each path to the (size, mtime_ns) of the walk; `known` maps suspect paths to the hash they were indexed with.
+    `static` is the identity of the static vectors to make; empty: none.
+
     """
 
     root: str
@@ -51,9 +52,10 @@ def run_job(
     *,
     on_file: Callable[[], None] = lambda: None,
 ) -> JobResult:
-    """Read and describe every file of a job and write its segment; the same in this process and in another.
+    """Index every file of a job and write its segment, in whatever process.
 
-    `encoder` makes the vectors that the job wants, if it wants any.
+    `encoder` makes the static vectors, if the job wants any; `on_file` is called before each file.
+
     """
     outcome = JobResult()
     builder = SegmentBuilder(encoder if job.static else None)

@@ -1,8 +1,8 @@
-"""The store promise: what every backend keeps for the index, whatever it is made of.
+"""The interface of an index store: what every backend stores for the index.
 
-A writer commits whole files at a time; a reader gets a `Snapshot` and keeps it as long as it likes. What is read and
-ranked is the same for every backend, because ranking is not the store's business. `Vectors` is the promise beside it, for
-what was embedded.
+A writer commits whole files at a time; a reader gets a `Snapshot` and may use it as long as it likes. Reading and ranking are
+the same for every backend. `Vectors` is the interface for embeddings made by a model.
+
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from context_engine.index.snapshot import Snapshot
 
 
 class FileState(NamedTuple):
-    """How a file looked when it was indexed."""
+    """The size, time and hash of a file when it was indexed."""
 
     size: int
     mtime_ns: int
@@ -28,7 +28,7 @@ class FileState(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class IndexStats:
-    """Counts and sizes of what is published; `dead_files` wait for the next merge."""
+    """Counts and sizes of the published index; `dead_files` are removed by the next merge."""
 
     files: int
     chunks: int
@@ -40,7 +40,7 @@ class IndexStats:
 
 
 def count_stats(snapshot: Snapshot | None, taken: int) -> IndexStats:
-    """The counts of what is published, and the bytes that it takes on this machine."""
+    """Return the counts of what is published, and the bytes it takes on this machine."""
     if snapshot is None:
         return IndexStats(files=0, chunks=0, dead_files=0, segments=0, disk_bytes=taken, generation="", epoch=0)
     return IndexStats(
@@ -55,38 +55,39 @@ def count_stats(snapshot: Snapshot | None, taken: int) -> IndexStats:
 
 
 class IndexStore(Protocol):
-    """One work tree's index."""
+    """The index of one work tree."""
 
     def snapshot(self) -> Snapshot | None:
-        """The newest published state; None when there is none."""
+        """Return the newest published state; None when there is none."""
 
     def files(self) -> dict[str, FileState]:
-        """What is indexed, by path: the base of every incremental run."""
+        """Return what is indexed, by path: the base of every incremental run."""
 
     def metadata(self, name: str) -> Any:
-        """A fact committed with the index."""
+        """Return a value that was committed with the index."""
 
     def writer(self, *, rebuild: bool = False, wait_s: float = 0.0) -> AbstractContextManager[Any]:
-        """The right to write; raises StorageBusy while another process has it."""
+        """Return the right to write. Raises: StorageBusy while another process has it."""
 
     def stats(self) -> IndexStats:
-        """Counts and sizes."""
+        """Return counts and sizes."""
 
     def check(self) -> list[str]:
-        """What is wrong, in words; empty when sound."""
+        """Return the problems of the index, in words; empty when it is intact."""
 
     def clear(self) -> int:
-        """Delete the index; bytes freed."""
+        """Delete the index; return the bytes freed."""
 
     def close(self) -> None:
-        """Let go of files."""
+        """Close its files."""
 
 
 class Vectors(Protocol):
-    """The vectors of one space, found by the hash of the text each was made from.
+    """The vectors of one collection, found by the hash of the text each was made from.
 
-    A vector that was put is the same for every reader until it is dropped, which may happen at any time: this is a
-    cache. Vectors of another size, and such that are not finite, are refused with InvalidVectors.
+    A stored vector is the same for every reader until it is dropped, which may happen at any time: this is a cache. Vectors of
+    another size, and those that are not finite, are refused with InvalidVectors.
+
     """
 
     @property
@@ -95,19 +96,19 @@ class Vectors(Protocol):
         ...
 
     def missing(self, keys: npt.NDArray[np.bytes_]) -> npt.NDArray[np.bool_]:
-        """Which keys have no vector yet."""
+        """Return which keys have no vector yet."""
 
     def get(self, keys: npt.NDArray[np.bytes_]) -> tuple[Rows, npt.NDArray[np.bool_]]:
-        """A row for each key, and which were found; the others are zeros."""
+        """Return a row for each key, and which keys were found; the rows of the others are zeros."""
 
     def put(self, keys: npt.NDArray[np.bytes_], rows: npt.NDArray[np.floating[Any]]) -> int:
-        """Keep a vector for each key, all of one call or none; how many were new. The first one put under a key stays."""
+        """Store a vector for each key, all of one call or none; return how many were new. An existing vector stays."""
 
     def compact(self) -> int:
-        """Tidy up without a reader noticing; bytes freed."""
+        """Free unused space without disturbing readers; return the bytes freed."""
 
     def check(self) -> list[str]:
-        """What is wrong, in words; empty when sound."""
+        """Return the problems, in words; empty when it is intact."""
 
     def close(self) -> None:
-        """Let go of files or connections."""
+        """Close files or connections."""

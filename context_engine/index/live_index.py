@@ -1,8 +1,8 @@
-"""The living index: which snapshot answers now, what changed since, and the one thread that brings it up to date.
+"""The live index: the snapshot that answers queries, the files that changed since, and the thread that updates it.
 
-A query never waits for a long run. Before an answer the index is checked against the workspace - by the watcher's list,
-or by a sweep over sizes and times when there is no watcher - and a few edited files get a moment to be taken in. What is
-still open then is said in the answer.
+A query never waits for a long run. Before an answer the index is compared with the workspace: by the watcher's list, or by a scan
+of sizes and times when there is no watcher. A few edited files get a moment to be indexed. The answer names the rest.
+
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from context_engine.repo.ignore_rules import IGNORE_FILES
 from context_engine.repo.watch import HEAD
 
 WAIT_S = 0.15
-"""How long an answer waits for edited files to be taken in: a handful takes some 10 ms each."""
+"""How long an answer waits for edited files to be indexed: a handful takes some 10 ms each."""
 FIRST_WAIT_S = 3.0
 """How long an answer waits for the first part of the first index. Agents ask their first question within half a second."""
 FIRST_POLL_S = 0.01
 INLINE_FILES_MAX = 8
 EDITS_WAIT_S = 5.0
-"""How long a full run waits for the thread that is taking in a few edits; another full run it never waits for."""
+"""How long a full run waits for the thread that is indexing a few edits; it never waits for another full run."""
 SWEEP_REST_FACTOR = 20
-"""A sweep rests twenty times as long as it took: at most 5 % of the time goes into looking (unless told not to rest)."""
+"""After a scan there is no other for twenty times its duration: at most 5 % of the time is spent on scans."""
 SWEEP_REST_MIN_S = 0.5
 WATCHED_REST_S = 30.0
-"""Watchers lose events when a queue overflows: a sweep now and then finds what they missed."""
+"""Watchers lose events when a queue overflows: an occasional scan finds what they missed."""
 FULL_RUN_FILES = 200
-"""When more files than this changed (a branch switch), a full run is quicker than looking at each."""
+"""When more files than this changed (a branch switch), a full run is faster than indexing each."""
 RETRY_S = 1.0
 TIDY_AFTER_S = 3.0
-"""After so long without an edit the small pieces that edits left are merged."""
+"""After so long without an edit the small segments of edits are merged."""
 
 
 class WatcherState(Protocol):
-    """A watcher of the workspace: whether it runs, and what it has seen but not yet reported."""
+    """A watcher of the workspace: whether it runs, and the changes it has seen but not yet reported."""
 
     @property
     def is_running(self) -> bool:
@@ -52,15 +52,15 @@ class WatcherState(Protocol):
 
     @property
     def pending(self) -> frozenset[str]:
-        """Paths seen to change, still waiting for a quiet moment."""
+        """Changed paths, still waiting for a quiet moment."""
         ...
 
 
 class Sweep(Protocol):
-    """Looks for files that differ from the index: (edited or new, removed), without opening any."""
+    """Find files that differ from the index, without opening any."""
 
     def __call__(self) -> frozenset[str]:
-        """Paths that are not as they were indexed."""
+        """Return paths that differ from what was indexed."""
 
 
 class LiveIndex:
@@ -100,11 +100,11 @@ class LiveIndex:
     # -- what answers --
 
     def snapshot(self) -> Snapshot | None:
-        """The newest published snapshot; None when there is none."""
+        """Return the newest published snapshot; None when there is none."""
         return self._store.snapshot()
 
     def refresh(self) -> None:
-        """Look for edits, have them taken in, and wait a moment when they are few, or when nothing is indexed yet."""
+        """Find edits and have them indexed; wait a moment when they are few, or when nothing is indexed yet."""
         if self.snapshot() is None:
             self._await_first()
         stale = self.stale_files()
@@ -117,13 +117,13 @@ class LiveIndex:
                 self._wake.wait_for(lambda: not self._stale or self.last_error is not known, WAIT_S)
 
     def _await_first(self) -> None:
-        """While the first index is built, wait for its first part: a small repository is done before an agent asks twice."""
+        """Wait for the first part of a first index: a small repository is done before an agent asks twice."""
         until = time.monotonic() + FIRST_WAIT_S
         while self.snapshot() is None and self.is_building and time.monotonic() < until:
             time.sleep(FIRST_POLL_S)
 
     def stale_files(self) -> frozenset[str]:
-        """Files known to differ from the index."""
+        """Return the files known to differ from the index."""
         rest_s = self._rest_s
         if self.is_watching:
             rest_s = math.inf if self.watching else max(rest_s, WATCHED_REST_S)
@@ -140,7 +140,7 @@ class LiveIndex:
 
     @property
     def is_watching(self) -> bool:
-        """Whether edits are reported as they happen, so that sweeps are only a second look."""
+        """Whether edits are reported as they happen, so that scans are only a second check."""
         return self.watching or (self._watcher is not None and self._watcher.is_running)
 
     def follow(self, watcher: WatcherState) -> None:
@@ -148,7 +148,7 @@ class LiveIndex:
         self._watcher = watcher
 
     def scan(self) -> None:
-        """Sweep now."""
+        """Scan the workspace now."""
         began = time.monotonic()
         found = self._find_stale_files()
         ended = time.monotonic()
@@ -159,16 +159,16 @@ class LiveIndex:
 
     @property
     def progress(self) -> Progress | None:
-        """How far the run of this process is; None when there is none."""
+        """The progress of the run of this process; None when there is none."""
         return self._step or (Progress("scanning", 0, 0) if self._queued else None)
 
     @property
     def is_building(self) -> bool:
-        """Whether a run is under way in this process."""
+        """Whether a run of this process is in progress."""
         return self.progress is not None
 
     def describe_freshness(self) -> str:
-        """One phrase for the head of an answer: `fresh`, `3 files edited since index`, `index building 63 %`."""
+        """Return a phrase for the head of an answer: `fresh`, `3 files edited since index`, `index building 63 %`."""
         progress = self.progress
         if progress is not None and progress.total:
             return f"index building {100 * progress.done // progress.total} %"
@@ -188,7 +188,7 @@ class LiveIndex:
         progress: Callable[[Progress], None] | None = None,
         cancel: threading.Event | None = None,
     ) -> IndexReport:
-        """A full run in the caller's thread. Raises: StorageBusy, DiskFull, StorageCorrupt, Cancelled."""
+        """Run a full update in the caller's thread. Raises: StorageBusy, DiskFull, StorageCorrupt, Cancelled."""
 
         def tell(step: Progress) -> None:
             self._step = step
@@ -218,7 +218,7 @@ class LiveIndex:
             self._on_indexed()
 
     def run_in_background(self, *, force: bool = False) -> bool:
-        """Have the thread do a full run; False when one is under way or waiting."""
+        """Start a full run in the thread; return False when one is running or waiting."""
         with self._lock:
             if self.is_building or self._requested in ("run", "rebuild"):
                 return False
@@ -227,7 +227,7 @@ class LiveIndex:
         return True
 
     def mark_stale(self, paths: frozenset[str]) -> None:
-        """Paths somebody saw change (the watcher): they are stale until they have been looked at."""
+        """Add paths that changed: they are stale until they have been indexed."""
         if not paths:
             return
         with self._lock:
@@ -293,7 +293,7 @@ class LiveIndex:
         self._on_indexed()
 
     def close(self) -> None:
-        """Stop the thread; a run under way keeps what it has committed."""
+        """Stop the thread; a run in progress keeps what it has committed."""
         self._closing.set()
         with self._wake:
             self._wake.notify_all()

@@ -1,8 +1,9 @@
-"""Other processes that describe files, because parsing holds the interpreter's lock.
+"""Other processes that index files, because parsing holds the interpreter's lock.
 
-Each is `python -m context_engine.index.worker`, spoken to through its own pipes in length-prefixed msgpack. It is a plain
-child rather than a `multiprocessing` spawn, which would run the `__main__` of whoever embeds us a second time. When its
-input ends - its parent closed it, exited or was killed - it ends.
+Each is `python -m context_engine.index.worker`, used through its own pipes with length-prefixed msgpack. It is a plain child
+rather than a `multiprocessing` spawn, which would run the `__main__` of the embedding program a second time. It ends when its
+input ends: when its parent closed it, exited or was killed.
+
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ IDLE_S = 60.0
 
 
 class WorkerPool:
-    """Up to `count` processes, started when first wanted and kept. `count` 0: everything happens in this process."""
+    """Up to `count` processes, started at their first use and kept. `count` 0: everything happens in this process."""
 
     def __init__(self, count: int, *, grammars_folder: str, root: str | None = None) -> None:
         self._count = count
@@ -40,7 +41,7 @@ class WorkerPool:
         self._timer: threading.Timer | None = None
 
     def start(self) -> None:
-        """Start the processes now; they are ready about half a second later. Does nothing when they run already."""
+        """Start the processes; they are ready about half a second later. Does nothing when they run already."""
         with self._lock:
             self._stop_timer()
             for child in self._children:
@@ -51,19 +52,19 @@ class WorkerPool:
                 self._children.append(WorkerProcess(self._hello))
 
     def ready(self) -> list[WorkerProcess]:
-        """Those that can take a job at once; starts them when they are not running."""
+        """Return those that can take a job at once; start them when they are not running."""
         self.start()
         return [child for child in self._children if child.is_ready()]
 
     def wait_ready(self, timeout_s: float = 10.0) -> int:
-        """Start them and wait until all are ready; how many are."""
+        """Start them and wait until all are ready; return how many are."""
         self.start()
         for child in self._children:
             child.wait_ready(timeout_s)
         return len(self.ready())
 
     def close_when_idle(self) -> None:
-        """End the processes when nobody has wanted them for a while: each holds some 60 MB."""
+        """End the processes after a while without jobs: each takes some 60 MB."""
         with self._lock:
             self._stop_timer()
             if self._children:
@@ -72,7 +73,7 @@ class WorkerPool:
                 self._timer.start()
 
     def close(self) -> None:
-        """End the processes; they start again when they are wanted."""
+        """End the processes; they start again at their next use."""
         with self._lock:
             self._stop_timer()
             for child in self._children:
@@ -88,7 +89,7 @@ class WorkerPool:
 
 
 class WorkerProcess:
-    """One process and the thread that listens to it."""
+    """One process and the thread that reads its answers."""
 
     def __init__(self, hello: list[str | None]) -> None:
         self._process = subprocess.Popen(
@@ -107,11 +108,11 @@ class WorkerProcess:
         self._send(msgspec.msgpack.encode(hello))
 
     def is_alive(self) -> bool:
-        """Whether the process still runs."""
+        """Return whether the process still runs."""
         return self._process.poll() is None
 
     def is_ready(self) -> bool:
-        """Whether it waits for a job."""
+        """Return whether it waits for a job."""
         return self._ready.is_set() and not self._busy and self.is_alive()
 
     def wait_ready(self, timeout_s: float) -> None:
@@ -119,7 +120,7 @@ class WorkerProcess:
         self._ready.wait(timeout_s)
 
     def start(self, job: IndexJob) -> Callable[[], JobResult | None]:
-        """Hand over a job; the returned function waits for the outcome (None: the process died on it, or cannot do it)."""
+        """Send a job; the returned function waits for the result (None: the process died, or cannot do it)."""
         self._busy = True
         answers = self._answers = queue.SimpleQueue()  # of this job alone: a caller who was cancelled never asks for it
         if self._ended:
@@ -177,7 +178,7 @@ def _read_frame(source: IO[bytes]) -> bytes | None:
 
 
 def main() -> None:
-    """The other process: one hello, then job after job until the input ends."""
+    """Run the worker: one greeting, then job after job until the input ends."""
     source, out = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever a library prints must not reach the frames
     hello = _read_frame(source)
@@ -195,7 +196,7 @@ def main() -> None:
 
 
 def _can_run(job: IndexJob, encoder: StaticEncoder) -> bool:
-    """Whether the vectors a job wants can be made here: an upgrade may have put another table in the place of its parent's."""
+    """Return whether this process can make the vectors of a job: an upgrade may have replaced the table since its parent started."""
     return not job.static or (encoder.open() and encoder.identity == job.static)
 
 
