@@ -1,7 +1,8 @@
-"""PURE. Cuts one file into pieces that can be found on their own: at definitions, headings and blank lines.
+"""PURE. Split one file into chunks that can be found on their own: at definitions, headings and blank lines.
 
-A piece never ends inside a definition that would fit into one, unless that definition is longer than a piece may be.
-Runs of constants and enums stand alone (`data`), prose is split at every heading (`documentation`).
+A chunk never ends inside a definition that would fit into one, unless that definition is longer than a chunk may be.
+Runs of constants and enums are chunks of their own (`data`); prose is split at every heading (`documentation`).
+
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from typing import NamedTuple, Protocol
 from context_engine.model import CHUNK_KINDS, ChunkKind
 
 CHUNK_CHARS_MAX = 1_500
-"""Quality is flat between 750 and 1,500 characters (evals/retrieval); longer pieces mean fewer vectors."""
+"""Quality is flat between 750 and 1,500 characters (evals/retrieval); longer chunks mean fewer vectors."""
 HEADING_ONLY_CHARS = 80
-"""A section shorter than this (a bare heading) stays with the next one."""
+"""A section shorter than this (a bare heading) is joined with the next one."""
 
 DATA_KINDS = frozenset({"constant", "enum"})
 _ABOVE = re.compile(r"\s*(#|//|/\*|\*|@|\[|--|;;|%|\"\"\"$)").match
@@ -26,11 +27,11 @@ _BLANK_DEPTH = 99
 
 
 class OutlineSymbol(Protocol):
-    """What cutting needs to know of a symbol (1-based lines, `parent` is an index or -1)."""
+    """What chunking needs to know of a symbol (1-based lines, `parent` is an index or -1)."""
 
     @property
     def kind(self) -> str:
-        """What it is; `constant` and `enum` are data."""
+        """Its kind; `constant` and `enum` are data."""
         ...
 
     @property
@@ -61,9 +62,10 @@ class ChunkSpan(NamedTuple):
 
 
 def split_chunks(text: str, symbols: Sequence[OutlineSymbol], content: str) -> list[ChunkSpan]:
-    """The pieces of a file in order, covering every line that is not blank.
+    """Split a file; return its chunks in order, covering every line that is not blank.
 
-    `content` is what the language holds: `code`, `documentation` or `data`.
+    `content` is the content of the language: `code`, `documentation` or `data`.
+
     """
     lines = text.split("\n")
     offsets = [0, *accumulate(len(line) + 1 for line in lines)]
@@ -88,7 +90,7 @@ def split_chunks(text: str, symbols: Sequence[OutlineSymbol], content: str) -> l
 
 
 def kind_code(kind: ChunkKind) -> int:
-    """The small number under which a kind is stored."""
+    """Return the small number that stores a kind."""
     return CHUNK_KINDS.index(kind)
 
 
@@ -102,7 +104,7 @@ def _depths(symbols: Sequence[OutlineSymbol]) -> list[int]:
 def _breaks(
     lines: Sequence[str], symbols: Sequence[OutlineSymbol], depths: Sequence[int], content: str
 ) -> tuple[dict[int, int], set[int]]:
-    """Line indices where a piece may begin (with depth: lower is better) and those where one must."""
+    """Return line indices where a chunk may begin (with depth: lower is better), and those where one must."""
     breaks: dict[int, int] = {}
     forced: set[int] = set()
     was_data: bool | None = None
@@ -122,7 +124,7 @@ def _breaks(
 
 
 def _end_before(symbols: Sequence[OutlineSymbol], index: int) -> int:
-    """The last line (1-based) of what ends before a symbol begins; 0 when nothing does."""
+    """Return the last line (1-based) of the symbols that end before a symbol begins; 0 when there is none."""
     first, above, end = symbols[index].first, index - 1, 0
     while above >= 0 and symbols[above].last < first:
         end = max(end, symbols[above].last)
@@ -131,7 +133,7 @@ def _end_before(symbols: Sequence[OutlineSymbol], index: int) -> int:
 
 
 def _with_comment_above(lines: Sequence[str], line: int, end_before: int) -> int:
-    """The index of the first comment, decorator or attribute line that belongs to what starts at `line`."""
+    """Return the index of the first comment, decorator or attribute line of the symbol at `line`."""
     stop = max(end_before, line - _ABOVE_LINES_MAX)
     while line > stop and _ABOVE(lines[line - 1]):
         line -= 1
@@ -139,7 +141,7 @@ def _with_comment_above(lines: Sequence[str], line: int, end_before: int) -> int
 
 
 def _unbroken_ranges(symbols: Sequence[OutlineSymbol], offsets: Sequence[int]) -> list[tuple[int, int]]:
-    """Half-open line ranges of the outermost definitions that fit into a piece, in order: no piece ends inside one."""
+    """Return half-open line ranges of the outermost definitions that fit into a chunk, in order: no chunk ends inside one."""
     wholes: list[tuple[int, int]] = []
     for symbol in symbols:
         first, stop = symbol.first - 1, min(symbol.last, len(offsets) - 1)
@@ -158,9 +160,10 @@ def _spans(
     wholes: Sequence[tuple[int, int]],
     least_chars: int,
 ) -> list[tuple[int, int]]:
-    """Half-open line ranges: as long as they may be, ended at the shallowest, then latest, break.
+    """Return half-open line ranges: as long as allowed, ended at the shallowest, then latest, break.
 
-    A forced break closer than `least_chars` to the start is passed over.
+    A forced break closer than `least_chars` to the start is skipped.
+
     """
     places = sorted(breaks)
     must = sorted(forced)
@@ -204,13 +207,13 @@ def _best_break(
 
 
 def _inside(wholes: Sequence[tuple[int, int]], line: int) -> tuple[int, int] | None:
-    """The range that a break at `line` would split."""
+    """Return the range that a break at `line` would split."""
     at = bisect_left(wholes, (line, 0)) - 1
     return wholes[at] if at >= 0 and line < wholes[at][1] else None
 
 
 def _subject(symbols: Sequence[OutlineSymbol], depths: Sequence[int], first: int, last: int) -> int:
-    """The symbol a piece is about: the largest of the shallowest that start in it, else the innermost around it."""
+    """Return the symbol of a chunk: the largest of the shallowest that start in it, else the innermost around it."""
     low = bisect_left(symbols, first, key=lambda symbol: symbol.first)
     best, around = -1, -1
     for index in range(low, len(symbols)):

@@ -1,11 +1,12 @@
-"""PURE. What is embedded: the capsule of a chunk and the card of a file, as texts.
+"""PURE. The texts that are embedded: of each chunk, and a summary of each file.
 
-A body alone hardly says where it belongs, so its capsule begins with a head: path, enclosing chain and signature. Vectors
-of capsules alone rank at .845 where those of bodies rank at .713 (NDCG@10, static table, dev set). Imports never stand
-in a head: they say what a file uses, not what it is about.
+A body alone hardly shows where it belongs, so its text starts with a head: path, enclosing symbols and signature. Vectors of
+bodies with a head rank at 0.845, those of bare bodies at 0.713 (NDCG@10, static table, dev set). Imports are never part of a
+head: they show what a file uses, not what it is about.
 
-Identifiers of a body are left as they are: each embedder splits them in its own tokenizer, and what masks secrets before a
-text leaves this machine has to see real ones.
+Identifiers of a body are left as they are: each embedder splits them in its own tokenizer, and the redaction of secrets before
+a text leaves this machine has to see the real ones.
+
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from context_engine.index.stored_outline import StoredOutline, StoredSymbol
 from context_engine.text.words import split_identifier, unique, words
 
 RECIPE = 1
-"""Raise it when the same file gives other texts: it joins the embedder's fingerprint, so old vectors are left behind whole.
+"""Raise it when the same file gives other texts: it is part of the embedder's fingerprint, so old vectors are not used again.
 
-1 head `path | chain | signature`, card of 300 characters and 40 names
+1 head `path | chain | signature`, summary of 300 characters and 40 names
+
 """
 WINDOW_CHARS = 350
 """MiniLM stops reading after 126 word pieces; Go, Python and PHP have 3.5 characters a piece, and a head takes some 90."""
@@ -28,11 +30,11 @@ SIGNATURE_CHARS_MAX = 160
 """A longer one is a list of parameters, which the body says as well."""
 SUMMARY_DOC_CHARS = 300
 SUMMARY_NAMES_MAX = 40
-"""The size at which one card a file brought most of what vectors bring (.904 to .917 NDCG@10 on the dev set, MiniLM)."""
+"""The size at which one summary a file brought most of what vectors bring (0.904 to 0.917 NDCG@10 on the dev set, MiniLM)."""
 
 
 class ChunkLocation(NamedTuple):
-    """A chunk in its file: bytes `start`:`stop`, and the number of the symbol it is about (-1: none)."""
+    """A chunk in its file: bytes `start`:`stop`, and the number of its symbol (-1: none)."""
 
     start: int
     stop: int
@@ -46,7 +48,7 @@ class ChunkEmbeddingText(NamedTuple):
     body: str
 
     def text(self, heads: int = 1) -> str:
-        r"""What is embedded. A bag of words weighs the head by how often it stands there: `heads` 2 for static vectors.
+        r"""Return the text to embed. A bag of words weighs the head by its repetitions: `heads` is 2 for static vectors.
 
         >>> ChunkEmbeddingText("a.py | run", "def run(): ...").text(heads=2)
         'a.py | run\na.py | run\ndef run(): ...'
@@ -57,13 +59,13 @@ class ChunkEmbeddingText(NamedTuple):
 def build_chunk_texts(
     path: str, data: bytes, outline: StoredOutline, chunks: Iterable[ChunkLocation]
 ) -> list[ChunkEmbeddingText]:
-    """The capsules of a file's chunks in their order. `data` is the file's text in UTF-8, as it was when it was cut."""
+    """Return the texts of a file's chunks in order. `data` is the file in UTF-8, as it was when it was chunked."""
     lines = data.split(b"\n")
     return [_build_text(path, data, lines, outline.symbols, chunk) for chunk in chunks]
 
 
 def split_windows(capsule: ChunkEmbeddingText, *, heads: int = 1, chars_max: int = WINDOW_CHARS) -> list[str]:
-    r"""The capsule as texts that a model of short reach reads to the end: its body cut at lines, each part with the head.
+    r"""Split the text for a model with a short window: the body at line ends, each part with the head.
 
     >>> split_windows(ChunkEmbeddingText("a.py", "one()\ntwo()\nthree()"), chars_max=12)
     ['a.py\none()\ntwo()\n', 'a.py\nthree()']
@@ -72,7 +74,7 @@ def split_windows(capsule: ChunkEmbeddingText, *, heads: int = 1, chars_max: int
 
 
 def build_file_summary(path: str, doc: str, names: Iterable[str]) -> str:
-    """One text for a whole file: the words of its name and folders, what introduces it, the words of what it defines.
+    """Return one text for a file: the words of its name and folders, its introduction, the words of its definitions.
 
     >>> build_file_summary("src/http/session_pool.py", "Keeps connections.", ["SessionPool", "acquire"])
     'session pool | src http | Keeps connections. | session pool acquire'
@@ -90,14 +92,14 @@ def build_file_summary(path: str, doc: str, names: Iterable[str]) -> str:
 
 
 def summary_names(outline: StoredOutline) -> list[str]:
-    """The names a file's card gives, outer definitions before inner ones: a long file is about what stands outside."""
+    """Return the names for a file's summary, outer definitions first: a long file is about its outer ones."""
     symbols = outline.symbols
     outer = [symbol.name for symbol in symbols if symbol.parent < 0]
     return outer + [symbol.name for symbol in symbols if symbol.parent >= 0]
 
 
 def symbol_chain(symbols: Sequence[StoredSymbol], number: int) -> str:
-    """The names around a symbol and its own: `Session.send`, or the headings above one."""
+    """Return the names around a symbol and its own: `Session.send`, or the headings above one."""
     is_section = symbols[number].kind == "section"
     names: list[str] = []
     while number >= 0:
@@ -121,14 +123,14 @@ def _build_text(
 
 
 def _signature(lines: Sequence[bytes], symbol: StoredSymbol) -> str:
-    """The line that names a symbol; nothing for a heading, which the chain has said."""
+    """Return the line that names a symbol; nothing for a heading, which the chain already contains."""
     if symbol.kind == "section" or not 1 <= symbol.line <= len(lines):
         return ""
     return " ".join(_decode(lines[symbol.line - 1]).split())[:SIGNATURE_CHARS_MAX]
 
 
 def _parts(body: str, chars_max: int) -> list[str]:
-    """The body cut after lines into parts of at most `chars_max` characters; only a longer line is cut inside."""
+    """Split the body at line ends into parts of at most `chars_max` characters; only a longer line is split inside."""
     if len(body) <= chars_max:
         return [body]
     ends = [0]
@@ -143,7 +145,7 @@ def _parts(body: str, chars_max: int) -> list[str]:
 
 
 def _split_names(*names: str) -> str:
-    """Names as the words they are made of; one beyond ASCII stays whole, because there capitals mark no words."""
+    """Split names into words; a name beyond ASCII stays whole, because there capitals separate no words."""
     parts = ((split_identifier(word) if word.isascii() else [word.lower()]) for name in names for word in words(name))
     return " ".join(part for group in parts for part in group)
 

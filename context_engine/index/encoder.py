@@ -1,8 +1,9 @@
-"""The static embedder as the index uses it: texts in, rows of one byte a number out, and a name for how they were made.
+"""The static embedder of the index: texts in, rows of one byte a number out, and a name for how they were made.
 
-Its vectors cost a hundredth of what it costs to parse the text they stand for, so they are made where a file is described
-and lie in its segment. Nothing is opened until it is wanted, and a table that cannot be used is no reason to fail: there
-are no vectors then, and `problem` says why.
+Its vectors cost a hundredth of parsing the text, so they are made when a file is indexed and are stored in its segment. Nothing
+is opened before the first use, and a table that cannot be used is not an error: there are no vectors then, and `problem` says
+why.
+
 """
 
 from __future__ import annotations
@@ -22,17 +23,18 @@ from context_engine.errors import StorageCorrupt
 from context_engine.index.embedding_text import RECIPE
 
 WIDTH = 256
-"""How many of the first numbers of a vector are kept. The table was trained so that fewer do nearly as well: 384 rank no better,
-128 lose .002 (evals/retrieval), and a third less is to be read and compared."""
+"""How many of the first numbers of a vector are used. The table was trained so that fewer do nearly as well: 384 rank no better,
+128 lose 0.002 (evals/retrieval), and a third less has to be read and compared.
+"""
 CHUNK_HEADS = 2
-"""How often the head of a capsule stands in what is embedded: static vectors alone rank at .713 without, .845 with it twice."""
+"""How often the head is repeated in what is embedded: static vectors alone rank at 0.713 without, 0.845 with it twice."""
 
 
 class StaticEncoder:
-    """One table at one width. It may be asked by many threads."""
+    """One table at one width. Thread-safe."""
 
     def __init__(self, table: Path = SHIPPED, *, width: int = WIDTH) -> None:
-        """Nothing is opened yet; a table of fewer numbers than `width` keeps them all."""
+        """Open nothing yet; a table of fewer numbers than `width` keeps them all."""
         self.problem = ""
         self._table = table
         self._width = width
@@ -44,7 +46,8 @@ class StaticEncoder:
     def identity(self) -> str:
         """What decides its rows - table, texts, width - in hex digits; empty when the table cannot be used.
 
-        Known from the first bytes of the table, and true of the whole once `open`.
+        Known from the first bytes of the table, and verified for the whole by `open`.
+
         """
         with self._lock:
             if self._identity is None:
@@ -55,18 +58,18 @@ class StaticEncoder:
             return self._identity or ""
 
     def open(self) -> bool:
-        """Load the table if that has not been tried; whether it can be used. Takes 40 ms, once."""
+        """Load the table if that has not been tried; return whether it can be used. Takes 40 ms, once."""
         return self._load() is not None
 
     def rows(self, texts: Sequence[str]) -> Rows:
-        """One row for each text, all zeros where no word is known. Raises: StorageCorrupt when the table cannot be used."""
+        """Return one row for each text, zeros where no word is known. Raises: StorageCorrupt when the table cannot be used."""
         static = self._load()
         if static is None:
             raise StorageCorrupt(self.problem, suggestion="ask `open` first")
         return quantised(self._truncate(static.embed(texts, "passage")))
 
     def query(self, text: str) -> npt.NDArray[np.float32] | None:
-        """The vector of a question, of length 1 (or zeros), to be compared with rows; None when the table cannot be used."""
+        """Return the vector of a question, of length 1 (or zeros), to compare with rows; None when the table cannot be used."""
         static = self._load()
         return None if static is None else self._truncate(static.embed([text], "query"))[0]
 
@@ -87,5 +90,5 @@ class StaticEncoder:
         return fingerprint(of_table, RECIPE, CHUNK_HEADS, self._width)
 
     def _truncate(self, vectors: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-        """The first numbers, made length 1 anew."""
+        """Return the first numbers, scaled to length 1 again."""
         return unit(vectors[:, : self._width]) if vectors.shape[1] > self._width else vectors

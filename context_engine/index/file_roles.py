@@ -1,4 +1,4 @@
-"""PURE. What part a file plays, judged by its path: source, test, docs, example and so on.
+"""PURE. The role of a file, judged by its path: source, test, docs, example and so on.
 
 Ranking gives each role a prior; nothing is ever left out for its role.
 
@@ -6,6 +6,7 @@ Ranking gives each role a prior; nothing is ever left out for its role.
 ('source', 'test', 'docs')
 >>> role_of("contest/latest.py", "code"), role_of("types/index.d.ts", "code"), role_of("pkg/__init__.py", "code")
 ('source', 'declaration', 'init')
+
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ _GENERATED_FILE = re.compile(
 
 
 def role_of(path: str, content: str) -> Role:
-    """The role of a workspace-relative path whose language holds `content` (code, documentation or data)."""
+    """Return the role of a workspace-relative path whose language has this `content` (code, documentation or data)."""
     *folders, name = path.split("/")
     if _TEST_FILE.search(name):
         return "test"
@@ -82,5 +83,5 @@ def role_of(path: str, content: str) -> Role:
 
 
 def role_code(role: Role) -> int:
-    """The small number under which a role is stored."""
+    """Return the small number that stores a role."""
     return ROLES.index(role)

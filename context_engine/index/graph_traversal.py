@@ -1,4 +1,4 @@
-"""Follows the graph step by step from a symbol or a file, breadth first, each step with its evidence."""
+"""Follow the symbol graph step by step from a symbol or a file, breadth first, each step with its evidence."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DEFINITIONS_FOLLOWED_MAX = 5
 
 
 class GraphTraversal:
-    """One trace. `depth` steps at most; stops when `limit` edges are exceeded."""
+    """One trace of at most `depth` steps; it stops when `limit` edges are exceeded."""
 
     def __init__(self, graph: SymbolGraph, depth: int, limit: int) -> None:
         self._graph = graph
@@ -24,7 +24,7 @@ class GraphTraversal:
         self._notes: list[str] = []
 
     def symbols(self, start: Sequence[SymbolDefinition], direction: str) -> tuple[list[Edge], tuple[str, ...]]:
-        """Callers, callees or impact (callers of callers, and importers of the defining files) of definitions."""
+        """Return callers, callees or impact (callers of callers, and importers of the defining files) of definitions."""
         if len(start) > 1:
             places = ", ".join(f"{each.path}:{each.span.first}" for each in start[:4])
             self._notes.append(f"{len(start)} definitions share this name ({places}...): uses are matched by name")
@@ -39,7 +39,7 @@ class GraphTraversal:
         return self._result()
 
     def files(self, path: str, direction: str) -> tuple[list[Edge], tuple[str, ...]]:
-        """What a file imports, or who imports it."""
+        """Return the imports or the importers of a file."""
         self._file_edges(path, direction)
         return self._result()
 
@@ -79,7 +79,7 @@ class GraphTraversal:
                 return
 
     def _resolve_use(self, use: SymbolUse) -> SymbolDefinition | None:
-        """Which definition of this project a use most likely means: of the same file, of an imported one, the only one."""
+        """Return the definition of this project that a use most likely means: of the same file, of an imported one, the only one."""
         known = [each for each in self._graph.definitions(use.target) if each.name == use.target]
         if not known:
             return None
@@ -110,7 +110,7 @@ class GraphTraversal:
                 return
 
     def _steps(self, path: str, direction: str) -> list[tuple[str, str, int, str]]:
-        """(source, target, line, file to go on with) of each import edge at a file."""
+        """Return (source, target, line, next file) of each import edge at a file."""
         if direction == "importers":
             return [(file, path, line, file) for file, _, line in self._graph.importers(path)]
         return [

@@ -1,6 +1,7 @@
-"""How much other files lean on a file: PageRank over who uses a name that only one file defines.
+"""The importance of a file to other files: PageRank over the uses of names that only one file defines.
 
-The graph comes from the postings themselves; nothing is parsed for it. PageRank: Brin & Page 1998, damping .85.
+The graph comes from the postings; nothing is parsed for it. PageRank: Brin & Page 1998, damping 0.85.
+
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ SCALE = 5.0
 
 
 def importance(snapshot: Snapshot) -> npt.NDArray[np.float32]:
-    """A value of at least 0 per file: log(rank * files / (1 - damping)) / 5, so an unused file has 0."""
+    """Compute a value of at least 0 per file: log(rank * files / (1 - damping)) / 5, so an unused file has 0."""
     files = snapshot.files
     sources, targets = _references(snapshot)
     alive = int(snapshot.file_alive.sum())
@@ -30,7 +31,7 @@ def importance(snapshot: Snapshot) -> npt.NDArray[np.float32]:
 
 
 def _references(snapshot: Snapshot) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """(using file, defining file) pairs, each once."""
+    """Return (using file, defining file) pairs, each once."""
     files = snapshot.files
     hashes, definers = _unique_definitions(snapshot)
     keys = [np.zeros(0, np.int64)]
@@ -48,7 +49,7 @@ def _references(snapshot: Snapshot) -> tuple[npt.NDArray[np.intp], npt.NDArray[n
 
 
 def _unique_definitions(snapshot: Snapshot) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.intp]]:
-    """Names that exactly one living file defines, and that file."""
+    """Return names that exactly one living file defines, and that file."""
     hashes, owners = [np.zeros(0, np.uint64)], [np.zeros(0, np.intp)]
     for postings, base in snapshot.postings("symbol"):
         terms, ids = postings.pairs()

@@ -1,7 +1,8 @@
-"""PURE. The manifest: which segments make up an index, and what of them no longer counts. A value; every change makes a new one.
+"""PURE. The manifest: the segments of an index, and what no longer counts in them. A value; every change makes a new one.
 
-It names segments by the SHA-256 of their bytes, so whoever has a manifest can fetch what it lacks, from wherever, and be
-sure of it. What is in the files stands in the segments; a manifest of ten thousand files is some kilobytes.
+It names segments by the SHA-256 of their bytes, so a machine that has a manifest can fetch missing segments from anywhere and
+verify them. The content of the files is in the segments; a manifest of ten thousand files is some kilobytes.
+
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from context_engine.index.segment import Segment
 from context_engine.index.snapshot import Snapshot
 
 TouchedState = tuple[int, int, int]
-"""(file number, size, mtime_ns) of a file that was written again with the content it had."""
+"""(file number, size, mtime_ns) of a file that was rewritten with the same content."""
 SkippedState = tuple[str, str, int, int]
-"""(reason, detail, size, mtime_ns) of a file whose content kept it out."""
+"""(reason, detail, size, mtime_ns) of a file that was skipped for its content."""
 
 
 class SegmentRef(msgspec.Struct, array_like=True, frozen=True):
@@ -35,11 +36,11 @@ class SegmentRef(msgspec.Struct, array_like=True, frozen=True):
     touched: tuple[TouchedState, ...] = ()
 
     def weights(self) -> npt.NDArray[np.float16]:
-        """The importance of its files."""
+        """Return the importance of its files."""
         return np.frombuffer(self.importance, "<f2")
 
     def alive(self) -> npt.NDArray[np.bool_]:
-        """Which of its files count."""
+        """Return which of its files count."""
         living = np.ones(self.files, bool)
         living[list(self.dead)] = False
         return living
@@ -57,11 +58,11 @@ class Manifest(msgspec.Struct, array_like=True, frozen=True):
 
     @property
     def names(self) -> frozenset[str]:
-        """The segments it is made of."""
+        """The segments it consists of."""
         return frozenset(part.name for part in self.segments)
 
     def with_metadata(self, metadata: Mapping[str, Any]) -> Manifest:
-        """With some metadata set; no commit."""
+        """Return it with some metadata changed; not a commit."""
         return msgspec.structs.replace(self, metadata={**self.metadata, **metadata})
 
     def with_commit(
@@ -73,7 +74,7 @@ class Manifest(msgspec.Struct, array_like=True, frozen=True):
         skipped: Mapping[str, SkippedState],
         metadata: Mapping[str, Any],
     ) -> Manifest:
-        """The next state: parts added, files of parts dead or touched; `skipped` and `metadata` take the place of the old."""
+        """Return the next state: segments added, files dead or touched; `skipped` and `metadata` replace the old ones."""
         parts = [
             msgspec.structs.replace(
                 part,
@@ -85,7 +86,7 @@ class Manifest(msgspec.Struct, array_like=True, frozen=True):
         return self._next(parts, skipped=dict(skipped), metadata=dict(metadata))
 
     def with_importance(self, values: npt.NDArray[Any]) -> Manifest:
-        """The next state: the importance of every file of every part, in their order."""
+        """Return the next state: the importance of every file of every segment, in order."""
         parts, at = [], 0
         for part in self.segments:
             weights = np.asarray(values[at : at + part.files], "<f2").tobytes()
@@ -94,12 +95,12 @@ class Manifest(msgspec.Struct, array_like=True, frozen=True):
         return self._next(parts)
 
     def with_merged(self, chosen: Iterable[int], merged: SegmentRef) -> Manifest:
-        """The next state: one part in the place of several."""
+        """Return the next state: one segment in the place of several."""
         gone = set(chosen)
         return self._next([*(part for part in self.segments if part.number not in gone), merged])
 
     def without(self, names: Collection[str], metadata: Mapping[str, Any]) -> Manifest:
-        """The next state: some parts gone, and what is to be known of that."""
+        """Return the next state: some segments removed, and metadata about that."""
         return self._next(
             [part for part in self.segments if part.name not in names], metadata={**self.metadata, **metadata}
         )
@@ -109,7 +110,7 @@ class Manifest(msgspec.Struct, array_like=True, frozen=True):
         return msgspec.structs.replace(self, segments=tuple(parts), epoch=self.epoch + 1, last_number=last, **changed)
 
     def snapshot(self, segments: Mapping[str, Segment]) -> Snapshot:
-        """What a reader holds, of segments by name."""
+        """Return the snapshot for a reader, of segments by name."""
         return Snapshot(
             [segments[part.name] for part in self.segments],
             [part.dead for part in self.segments],
@@ -126,7 +127,7 @@ def _union(before: tuple[int, ...], more: Iterable[int]) -> tuple[int, ...]:
 
 
 def _latest(before: tuple[TouchedState, ...], newer: Iterable[TouchedState]) -> tuple[TouchedState, ...]:
-    """The last look at each file."""
+    """Return the last state of each file."""
     return tuple(sorted({look[0]: look for look in (*before, *newer)}.values()))
 
 

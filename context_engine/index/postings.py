@@ -1,8 +1,9 @@
 """Words in, a segment out: collects the terms of files as they come and turns them into postings at once.
 
-One `SegmentBuilder` is one batch of files. All counting is left to numpy at the end; while files come in, a word costs
-one dictionary look-up, and splitting and stemming happen once for each distinct word of the batch. With an `Encoder` each
-chunk and each file's card gets a vector as well.
+One `SegmentBuilder` is one batch of files. All counting is left to numpy at the end. While files come in, a word costs one
+dictionary look-up, and splitting and stemming happen once for each distinct word of the batch. With a `StaticEncoder` each
+chunk and each file's summary gets a vector as well.
+
 """
 
 from __future__ import annotations
@@ -32,17 +33,19 @@ from context_engine.index.segment import (
 from context_engine.text.words import compound_term, expand_words, split_identifier, words
 
 LESSER_WEIGHT = 3
-"""Names of at most this weight (variables, fields, keys) can be asked for, but do not say what a file is about."""
+"""Names of at most this weight (variables, fields, keys) can be searched, but do not show what a file is about."""
 ENCODED_AT_ONCE = 1_024
 """Texts that wait for their vectors: some 2 MB; those of a whole round would take as much memory as its files."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexedFile:
-    """One file, outlined and cut: everything a segment keeps of it.
+    """One file, parsed and chunked: everything a segment stores of it.
 
-    `names`: (name, weight in tenths, line) of each definition; `headings`: words of section titles; `chunks` with `spans` = their byte offsets in the UTF-8
-    text; `tags`: whole-file tags; `chunk_tags`: tags of single pieces by their index; `chunk_texts` of the pieces in their order.
+    `names`: (name, weight in tenths, line) of each definition; `headings`: words of section titles; `chunks` with `spans`, their byte
+    offsets in the UTF-8 text; `tags`: tags of the whole file; `chunk_tags`: tags of single chunks by their index; `chunk_texts`: what
+    is embedded of each chunk, in order.
+
     """
 
     path: str
@@ -74,7 +77,7 @@ class FieldBuilder:
         self.counts = array("q")
 
     def add(self, word_ids: Iterable[int]) -> None:
-        """The next document's words."""
+        """Add the words of the next document."""
         before = len(self.words)
         self.words.extend(word_ids)
         self.counts.append(len(self.words) - before)
@@ -91,13 +94,13 @@ class _RowsBuilder:
         self._done: list[Rows] = []
 
     def add(self, texts: Iterable[str]) -> None:
-        """Further texts."""
+        """Add further texts."""
         self._waiting += texts
         if len(self._waiting) >= ENCODED_AT_ONCE:
             self._encode()
 
     def rows(self) -> Rows:
-        """A row for each text so far."""
+        """Return a row for each text so far."""
         self._encode()
         done = self._done
         return Rows(np.concatenate([part.values for part in done]), np.concatenate([part.scales for part in done]))
@@ -117,12 +120,12 @@ class _StaticBuilder:
         self._chunks, self._cards = _RowsBuilder(encoder), _RowsBuilder(encoder)
 
     def add(self, file: IndexedFile) -> None:
-        """The next file."""
+        """Add the next file."""
         self._chunks.add(capsule.text(CHUNK_HEADS) for capsule in file.chunk_texts)
         self._cards.add([file.summary])
 
     def vectors(self) -> StaticVectors:
-        """Those of all files so far."""
+        """Return the vectors of all files so far."""
         return StaticVectors(self._encoder.identity, self._chunks.rows(), self._cards.rows())
 
 
@@ -144,7 +147,7 @@ class SegmentBuilder:
 
     @property
     def files(self) -> int:
-        """Files taken in so far."""
+        """Files added so far."""
         return len(self._chunk_starts) - 1
 
     @property
@@ -153,7 +156,7 @@ class SegmentBuilder:
         return self._chunk_starts[-1]
 
     def add(self, file: IndexedFile) -> None:
-        """Take one file in."""
+        """Add one file."""
         word_id = self._vocabulary.__getitem__
         base = self._chunk_starts[-1]
         name = file.path.rpartition("/")[2]
@@ -199,7 +202,7 @@ class SegmentBuilder:
         chunk["symbol"] += [piece.symbol for piece in file.chunks]
 
     def _add_symbols(self, file: IndexedFile, base: int) -> None:
-        """Each name at the chunk that holds its definition line."""
+        """Add each name at the chunk with its definition line."""
         names, chunks, weights = self._symbols
         pieces = file.chunks
         if not pieces:
@@ -215,14 +218,14 @@ class SegmentBuilder:
             weights.append(weight)
 
     def _add_texts(self, file: IndexedFile) -> None:
-        """The keys of the texts that a slow model is given, and the vectors of the quick one."""
+        """Add the keys of the texts for a slow model, and the vectors of the fast one."""
         self._chunk_keys.append(keys_of([capsule.text() for capsule in file.chunk_texts]))
         self._card_keys.append(keys_of([file.summary]))
         if self._static is not None:
             self._static.add(file)
 
     def build(self) -> Segment:
-        """The segment of all files taken in."""
+        """Return the segment of all added files."""
         lexicon = Lexicon(list(self._vocabulary))
         body, lengths = lexicon.postings(self._body)
         fields = {"body": body}
@@ -249,7 +252,7 @@ class SegmentBuilder:
         )
 
     def _stems(self) -> tuple[Postings, npt.NDArray[np.int64]]:
-        """File-name words, unstemmed and kept by name: they are matched by prefix."""
+        """Return postings of file-name words, unstemmed and with their names: they are matched by prefix."""
         known = list(self._vocabulary)
         parts: defaultdict[str, int] = defaultdict(count().__next__)
         pairs: list[int] = []
@@ -269,7 +272,7 @@ class SegmentBuilder:
         return postings, np.array(lengths, np.int64)
 
     def _build_named(self, names: Sequence[str], chunks: Sequence[int], weights: Sequence[int]) -> Postings:
-        """Postings whose terms are kept by name."""
+        """Return postings whose terms are stored by name."""
         spelled: defaultdict[str, int] = defaultdict(count().__next__)
         numbers = np.array([spelled[name] for name in names], np.int64)
         unique = list(spelled)
@@ -284,7 +287,7 @@ class SegmentBuilder:
 
 
 class Lexicon:
-    """What each distinct word of the batch is indexed under, as arrays."""
+    """The terms of each distinct word of a batch, as arrays."""
 
     def __init__(self, vocabulary: list[str]) -> None:
         term_id: defaultdict[str, int] = defaultdict(count().__next__)
@@ -295,7 +298,7 @@ class Lexicon:
         self._hashes = term_hashes(term_id)
 
     def postings(self, field: FieldBuilder) -> tuple[Postings, npt.NDArray[np.int64]]:
-        """The field's postings and the number of terms in each document."""
+        """Return the field's postings and the number of terms in each document."""
         word_ids = np.frombuffer(field.words, np.int64)
         counts = np.frombuffer(field.counts, np.int64)
         docs = np.repeat(np.arange(len(counts)), counts)

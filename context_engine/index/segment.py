@@ -1,13 +1,14 @@
 """A segment: some files of one workspace, searchable on their own, immutable once written, read through a memory map.
 
-It holds columns (one entry a file or a chunk), heaps (byte strings) and postings (term -> where it stands, how often), and
-perhaps static vectors, one a chunk and one a file.
-A workspace is a list of segments; replacing a file adds a small one and marks the old entry dead; `merge` makes one of
-several and leaves the dead behind. Terms are kept as 64-bit hashes: among a million terms two collide with probability
-3e-8. Scores are not stored, so that live statistics (document frequencies, mean lengths) always hold.
+It contains columns (one entry a file or a chunk), heaps (byte strings), postings (term -> documents and counts), and perhaps
+static vectors, one a chunk and one a file. A workspace is a list of segments. Replacing a file adds a small segment and marks
+the old entry dead; `merge` makes one segment of several and drops the dead entries. Terms are stored as 64-bit hashes: among a
+million terms two collide with probability 3e-8. Scores are not stored, so that live statistics (document frequencies, mean
+lengths) are always used.
 
 File layout: 8 bytes magic, header length and CRC-32 (two little-endian uint32), JSON header, then the arrays, each at a
-multiple of 64 bytes. A file that was cut short or scribbled on is refused when it is opened.
+multiple of 64 bytes. A truncated or damaged file is refused when it is opened.
+
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ LENGTH_FIELDS = ("path", "def", "doc", "stem")
 
 
 def term_hashes(terms: Iterable[str]) -> npt.NDArray[np.uint64]:
-    """The 64-bit hash under which each term is stored (XXH3)."""
+    """Return the 64-bit hashes under which terms are stored (XXH3)."""
     return np.fromiter((xxh3_64_intdigest(term.encode()) for term in terms), np.uint64)
 
 
@@ -87,25 +88,26 @@ class Heap:
         return self.blob[int(self.offsets[index]) : int(self.offsets[index + 1])].tobytes()
 
     def __iter__(self) -> Iterator[bytes]:
-        """All strings, in one copy of the blob."""
+        """Iterate over all strings, in one copy of the blob."""
         blob, offsets = self.blob.tobytes(), self.offsets.tolist()
         return (blob[a:b] for a, b in pairwise(offsets))
 
     def texts(self) -> list[str]:
-        """All strings as UTF-8 text."""
+        """Return all strings as UTF-8 text."""
         blob, offsets = self.blob.tobytes(), self.offsets.tolist()
         return [blob[a:b].decode() for a, b in pairwise(offsets)]
 
     def take(self, keep: npt.NDArray[np.intp]) -> Heap:
-        """The strings at these places, in this order."""
+        """Return the strings at these places, in this order."""
         return Heap.of([self[index] for index in keep.tolist()])
 
 
 @dataclass(frozen=True, slots=True)
 class Postings:
-    """Where each term stands: term `i` (by ascending hash) in documents `ids[indptr[i]:indptr[i+1]]`, `counts` times each.
+    """The documents of each term: term `i` (by ascending hash) is in documents `ids[indptr[i]:indptr[i+1]]`, `counts` times each.
 
-    `names` are the terms themselves where somebody asks for them back (symbols, tags, file stems), else empty.
+    `names` are the terms themselves where they are needed (symbols, tags, file stems), else empty.
+
     """
 
     hashes: npt.NDArray[np.uint64]
@@ -125,9 +127,10 @@ class Postings:
         weights: npt.NDArray[np.uint8] | None = None,
         names: Sequence[str] | None = None,
     ) -> Postings:
-        """From one (term number, document) pair an occurrence; `hashes[n]` is the hash of term number n.
+        """Build postings from one (term number, document) pair per occurrence; `hashes[n]` is the hash of term number n.
 
         Counts are occurrences, capped at 255; with `weights` the greatest weight of the pair instead.
+
         """
         order = np.argsort(hashes, kind="stable")
         rank = np.empty(len(hashes), np.int64)
@@ -153,7 +156,7 @@ class Postings:
         )
 
     def find(self, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.intp]:
-        """The place of each hash among our terms; -1 where the term does not occur."""
+        """Return the place of each hash among our terms; -1 where the term does not occur."""
         if not len(self.hashes):
             return np.full(len(hashes), -1)
         places = np.searchsorted(self.hashes, hashes)
@@ -161,13 +164,13 @@ class Postings:
         return np.where(self.hashes[places] == hashes, places, -1)
 
     def pairs(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.uint32]]:
-        """(term place, document) of every posting."""
+        """Return (term place, document) of every posting."""
         return np.repeat(np.arange(len(self.hashes)), np.diff(self.indptr.astype(np.int64))), self.ids
 
 
 @dataclass(frozen=True, slots=True)
 class StaticVectors:
-    """A vector for each chunk and one for the card of each file. `identity` says what made them; others never meet them."""
+    """A vector for each chunk and one for the summary of each file. Only vectors of the same `identity` are compared."""
 
     identity: str
     chunk: Rows
@@ -176,7 +179,7 @@ class StaticVectors:
 
 @dataclass(frozen=True)
 class Segment:
-    """The columns, heaps and postings of some files; see the module's first lines."""
+    """The columns, heaps and postings of some files; see the module docstring."""
 
     languages: tuple[str, ...]
     chunk_starts: npt.NDArray[np.uint32]  # files + 1: file f has chunks chunk_starts[f]:chunk_starts[f + 1]
@@ -190,21 +193,21 @@ class Segment:
 
     @property
     def files(self) -> int:
-        """How many files, dead ones included."""
+        """The number of files, dead ones included."""
         return len(self.chunk_starts) - 1
 
     @property
     def chunks(self) -> int:
-        """How many chunks, dead ones included."""
+        """The number of chunks, dead ones included."""
         return int(self.chunk_starts[-1])
 
     @cached_property
     def paths(self) -> list[str]:
-        """The path of each file. Read once, however many snapshots hold the segment: each edit makes one."""
+        """The path of each file. Read once, however many snapshots use the segment: each edit makes one."""
         return self.heaps["path"].texts()
 
     def with_touched(self, touched: Sequence[tuple[int, int, int]]) -> Segment:
-        """The segment with other sizes and times of some files: (file number, size, mtime_ns)."""
+        """Return the segment with other sizes and times of some files: (file number, size, mtime_ns)."""
         if not touched:
             return self
         columns = {name: self.file[name].copy() for name in ("size", "mtime_ns")}
@@ -213,7 +216,7 @@ class Segment:
         return replace(self, file=self.file | columns, path=None)
 
     def chunk_files(self) -> npt.NDArray[np.intp]:
-        """The file of each chunk."""
+        """Return the file of each chunk."""
         return np.repeat(np.arange(self.files), np.diff(self.chunk_starts.astype(np.int64)))
 
 
@@ -221,12 +224,13 @@ class Segment:
 
 
 def write(segment: Segment, path: Path) -> int:
-    """Write the segment; bytes written. The caller publishes it afterwards.
+    """Write the segment; return the bytes written. The caller publishes it afterwards.
 
-    A large one is flushed to the disk; the checksum of a small one is compared whenever it is opened instead, so that what
-    a power cut left half written is noticed (a flush costs as much as indexing a file). `find_damage` compares that of any.
+    A large one is flushed to the disk. The checksum of a small one is compared whenever it is opened instead, so that a file
+    half written at a power cut is detected (a flush costs as much as indexing a file). `find_damage` compares that of any.
 
-    Raises OSError as it comes (the caller knows whether the disk is full).
+    Raises: OSError unchanged (the caller knows whether the disk is full).
+
     """
     arrays = {name: np.ascontiguousarray(array) for name, array in _flatten(segment).items()}
     index, offset, checksum = {}, 0, 0
@@ -256,12 +260,12 @@ def write(segment: Segment, path: Path) -> int:
 
 
 def data_bytes(segment: Segment) -> int:
-    """Bytes that it takes as a file, but for the header."""
+    """Return the bytes it takes as a file, without the header."""
     return sum(-(-array.nbytes // ALIGN_BYTES) * ALIGN_BYTES for array in _flatten(segment).values())
 
 
 def find_damage(path: Path) -> str:
-    """What is wrong with a segment file, in words; empty when every byte of it is as it was written."""
+    """Return what is wrong with a segment file, in words; empty when every byte is as it was written."""
     try:
         load(path, bytes_checked_max=None)
     except (StorageCorrupt, OSError, ValueError, LookupError, TypeError) as error:
@@ -270,9 +274,10 @@ def find_damage(path: Path) -> str:
 
 
 def load(path: Path, *, bytes_checked_max: int | None = CHECKED_BYTES_MAX) -> Segment:
-    """Map a segment written by `write`. The content of larger ones than `bytes_checked_max` is not compared (None: of any is).
+    """Map a segment written by `write`. The checksum of a file larger than `bytes_checked_max` is not compared (None: of any is).
 
-    Raises StorageCorrupt when the file is damaged or of another version: rebuild the index then.
+    Raises: StorageCorrupt when the file is damaged or of another version: rebuild the index then.
+
     """
     with open(path, "rb") as source:
         prefix = source.read(16)
@@ -353,7 +358,7 @@ def _gather(languages: tuple[str, ...], identity: str, arrays: dict[str, Array])
 
 
 def merge(segments: Sequence[Segment], alive: Sequence[npt.NDArray[np.bool_]]) -> Segment:
-    """One segment with the living files of all of them, in order. `alive[i][f]` says whether file f of segment i lives."""
+    """Return one segment with the living files of all, in order. `alive[i][f]` says whether file f of segment i counts."""
     languages = tuple(dict.fromkeys(name for segment in segments for name in segment.languages))
     kept_files = [np.flatnonzero(living) for living in alive]
     kept_chunks = [
@@ -399,7 +404,7 @@ def merge(segments: Sequence[Segment], alive: Sequence[npt.NDArray[np.bool_]]) -
 def _merge_static(
     segments: Sequence[Segment], chunks: Sequence[npt.NDArray[np.intp]], files: Sequence[npt.NDArray[np.intp]]
 ) -> StaticVectors | None:
-    """The vectors of what is kept; None unless all have some, of one kind. A segment without files is not asked."""
+    """Merge the vectors of kept files; None unless all segments with files have some, of one kind."""
     asked = [segment for segment in segments if segment.files]
     parts = [segment.static for segment in asked if segment.static]
     if not parts or len(parts) < len(asked) or len({part.identity for part in parts}) > 1:
@@ -413,7 +418,7 @@ def _merge_static(
 
 
 def _merge_rows(parts: Sequence[Rows], kept: Sequence[npt.NDArray[np.intp]]) -> Rows:
-    """The kept rows of all parts, each copied once: they are the largest thing in a segment."""
+    """Merge the kept rows of all parts, each copied once: they are the largest part of a segment."""
     values = np.empty((sum(map(len, kept)), parts[0].values.shape[1]), np.int8)
     start = 0
     for part, keep in zip(parts, kept, strict=True):
@@ -427,10 +432,11 @@ def _chunk_counts(segments: Sequence[Segment]) -> list[int]:
 
 
 def _merge_postings(parts: Sequence[Postings], kept: Sequence[npt.NDArray[np.intp]], sizes: Sequence[int]) -> Postings:
-    """Postings over the kept documents, renumbered in order; terms without a living document are dropped.
+    """Merge postings over the kept documents, renumbered in order; terms without a living document are dropped.
 
-    A term's documents are those of the first part, then those of the second: each part's postings are put where they belong,
-    one part at a time. Nothing is sorted, and no more is held than what comes out and what one part needs.
+    A term's documents are those of the first part, then those of the second: each part's postings are written to their places,
+    one part at a time. Nothing is sorted, and memory has only the result and what one part needs.
+
     """
     hashes, first_at = np.unique(np.concatenate([part.hashes for part in parts]), return_index=True)
     bases = np.cumsum([0, *(len(keep) for keep in kept)]).tolist()
@@ -453,7 +459,7 @@ def _merge_postings(parts: Sequence[Postings], kept: Sequence[npt.NDArray[np.int
 
 @dataclass(frozen=True, slots=True)
 class _PostingsMerge:
-    """The postings of one part that go on: its `kept` documents are numbered from `base`, its terms as `hashes` has them."""
+    """The kept postings of one part: its `kept` documents are numbered from `base`, its terms as in `hashes`."""
 
     part: Postings
     kept: npt.NDArray[np.intp]
@@ -462,7 +468,7 @@ class _PostingsMerge:
     hashes: npt.NDArray[np.uint64]
 
     def _renumber(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-        """Of each posting that lives its term and its new document; and which do."""
+        """Return the term and the new document of each kept posting; and which postings are kept."""
         renumbered = np.full(self.size, -1, np.int64)
         renumbered[self.kept] = self.base + np.arange(len(self.kept))
         places, ids = self.part.pairs()
@@ -471,13 +477,13 @@ class _PostingsMerge:
         return np.searchsorted(self.hashes, self.part.hashes)[places[lives]], docs[lives], lives
 
     def frequency(self) -> npt.NDArray[np.int64]:
-        """Living documents of each term."""
+        """Return the number of kept documents of each term."""
         return np.bincount(self._renumber()[0], minlength=len(self.hashes))
 
     def put(
         self, ids: npt.NDArray[np.uint32], counts: npt.NDArray[np.uint8], free: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.int64]:
-        """Write each term's documents from its first free place on; where it is free afterwards."""
+        """Write each term's documents from its first free place on; return the next free places."""
         terms, docs, lives = self._renumber()
         own = np.bincount(terms, minlength=len(self.hashes))
         at = (free - (np.cumsum(own) - own))[terms] + np.arange(len(terms))
@@ -486,7 +492,7 @@ class _PostingsMerge:
 
 
 def _run_starts(keys: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
-    """Where each run of equal sorted keys begins."""
+    """Return where each run of equal sorted keys begins."""
     if not len(keys):
         return np.zeros(0, np.intp)
     return np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))

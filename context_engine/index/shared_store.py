@@ -1,13 +1,14 @@
-"""The shared store: a team's index lies in a depot, and every machine keeps its segments and ranks over them by itself.
+"""The shared store: a team's index is on a remote store; each machine has its segments and ranks them by itself.
 
-    <folder>/base.manifest   the last state of the depot that was seen here; serves while the depot does not answer
-    <folder>/here.manifest   what was indexed here over that state: nobody else's business, or a first index not shared yet
-    <folder>/<sha256>.seg    segments, by what is in them; one that is missing or damaged is fetched
+    <folder>/base.manifest   the last state of the remote store that was seen here; used while the remote store does not answer
+    <folder>/here.manifest   what was indexed here on top of that state, for this machine alone; or a first index not shared yet
+    <folder>/<sha256>.seg    segments, named by their content; a missing or damaged one is fetched
     <folder>/writer.lock     one writing process of this machine
 
-Who `shares` writes to the depot, and everybody sees it: a job that follows a branch. Who does not keeps what differs in this
-work tree over what the others share; when the depot moves on, that begins anew, and what was looked at stays known. Because
-all read the same segments, all answer alike. The folder is a cache: deleting it costs the time to fetch.
+With `shares=True` (typically a job that follows a branch) writes go to the remote store. Otherwise local differences are kept
+as an overlay, which is rebuilt when the remote revision changes; files already hashed are not read again. All machines use the
+same segments, so all answer alike. The folder is a cache: deleting it costs the time to fetch.
+
 """
 
 from __future__ import annotations
@@ -44,17 +45,19 @@ from context_engine.sharing.remote_store import DOWN_REST_S, Depot, Held, Sent, 
 from context_engine.storage.state_folder import ABANDONED_AFTER_S
 
 LOOK_WAIT_S = 0.1
-"""A look at a depot that is near takes less than a millisecond, round the world and back .3 s; an answer takes some milliseconds,
-and does not become slow because a newer state may be there: the last one serves until that has been fetched."""
+"""Polling a near remote store takes less than a millisecond, a distant one 0.3 s; an answer takes some milliseconds and does not
+wait for a newer state: the last one is used until the new one has been fetched.
+"""
 SILENT_S = 5.0
-"""A depot that takes longer is told of as one that does not answer, though nobody waits for it."""
+"""A remote store that takes longer is reported as not answering, though no query waits for it."""
 NOTHING = Held(0, None)
 
 
 class SharedStore:
-    """One repository in a depot, as this machine sees it. Thread-safe; any number of processes may share the folder.
+    """One repository on a remote store, as this machine sees it. Thread-safe; any number of processes may use the folder.
 
-    `rest_s`: an answer may rest on a look at the depot this old; `wait_s`: and waits so long for a newer one, for ever when None.
+    `rest_s`: how old the last poll may be for an answer; `wait_s`: how long an answer waits for a newer state, without limit when None.
+
     """
 
     def __init__(
@@ -67,7 +70,7 @@ class SharedStore:
         rest_s: float = 0.0,
         wait_s: float | None = None,
     ) -> None:
-        """Nothing is opened, asked or created until it is needed."""
+        """Open, ask and create nothing yet."""
         self.folder = folder
         self.depot = depot
         self.repository = f"{SCHEMA_VERSION}/{repository}"
@@ -89,9 +92,10 @@ class SharedStore:
     # -- reading --
 
     def snapshot(self) -> Snapshot | None:
-        """The newest published state; None when there is none. The same object as long as nothing was committed.
+        """Return the newest published state; None when there is none. The same object as long as nothing was committed.
 
-        Raises: StoreUnavailable when who shares has seen nothing yet, StoreUnusable, StorageCorrupt, DiskFull.
+        Raises: StoreUnavailable when a machine that shares has seen nothing yet, StoreUnusable, StorageCorrupt, DiskFull.
+
         """
         with self._lock, translate_disk_errors(self.folder):
             for _ in range(READ_TRIES):
@@ -109,35 +113,35 @@ class SharedStore:
         raise _corrupt(f"segments are missing on the shared store {self.depot.name}")
 
     def files(self) -> dict[str, FileState]:
-        """What the index knows of each file, by path."""
+        """Return the state of each indexed file, by path."""
         snapshot = self.snapshot()
         return {} if snapshot is None else file_states(snapshot)
 
     def skipped_files(self) -> list[tuple[str, str, str, int, int]]:
-        """(path, reason, detail, size, mtime_ns) of files whose content kept them out."""
+        """Return (path, reason, detail, size, mtime_ns) of files that were skipped for their content."""
         manifest = self._current_manifest()
         return [] if manifest is None else sorted((path, *kept) for path, kept in manifest.skipped.items())
 
     def skipped_states(self) -> dict[str, tuple[int, int]]:
-        """(size, mtime_ns) of files whose content kept them out."""
+        """Return (size, mtime_ns) of files that were skipped for their content, by path."""
         return {path: (size, mtime_ns) for path, _, _, size, mtime_ns in self.skipped_files()}
 
     def metadata(self, name: str) -> Any:
-        """A fact that was committed with the index; None when unknown."""
+        """Return a value that was committed with the index; None when unknown."""
         manifest = self._current_manifest()
         return None if manifest is None else manifest.metadata.get(name)
 
     def stats(self) -> IndexStats:
-        """Counts of what is published; the bytes are those that it takes on this machine."""
+        """Return counts of what is published; the bytes are those on this machine."""
         return count_stats(self.snapshot(), disk_bytes(self.folder))
 
     def generation(self) -> str:
-        """The name of the generation that serves; empty when there is none."""
+        """Return the name of the generation in use; empty when there is none."""
         manifest = self._current_manifest()
         return "" if manifest is None else manifest.generation
 
     def check(self) -> list[str]:
-        """What is wrong, in the depot or here, in words; empty when it is sound."""
+        """Return the problems, on the remote store or here, in words; empty when it is intact."""
         try:
             with self._lock, translate_disk_errors(self.folder):
                 self._look_now()
@@ -183,7 +187,7 @@ class SharedStore:
             return self._manifest()
 
     def _manifest(self) -> Manifest | None:
-        """What this machine shows: what was indexed here over the state of the depot, else that state."""
+        """Return the state for queries: what was indexed here on top of the remote state, else the remote state."""
         base = self._look()
         here = self._here() if base.manifest is None or not self.shares else None
         if here is not None and here.revision == base.revision:
@@ -191,7 +195,7 @@ class SharedStore:
         return self._parse(base, "base")
 
     def _look(self) -> Held:
-        """The state of the depot, not older than the rest; the last one that was seen while asking takes longer than we wait."""
+        """Return the remote state, at most `rest_s` old; the last one seen while asking takes longer than `wait_s`."""
         if time.monotonic() < self._ask_at:
             return self._base
         seen = self._last_seen()
@@ -206,18 +210,18 @@ class SharedStore:
         return self._base
 
     def _look_now(self) -> Held:
-        """The same by who can wait, or has nothing to go on with."""
+        """Return the remote state, for a caller that can wait or has no other."""
         self._take(partial(self._ask_remote, self._last_seen()))
         return self._base
 
     def _must_look(self) -> Held:
-        """The same by who can do nothing without it. Raises: StoreUnavailable, StoreUnusable."""
+        """Return the remote state, for a caller that needs it. Raises: StoreUnavailable, StoreUnusable."""
         self._poll = None
         self._accept(self._ask_remote(self._last_seen()))
         return self._base
 
     def _take(self, asked: Callable[[], Held]) -> None:
-        """What became of a look; while the depot does not answer, what was seen last goes on serving."""
+        """Use the result of a poll; while the remote store does not answer, the last state stays in use."""
         self._poll = None
         try:
             self._accept(asked())
@@ -234,13 +238,13 @@ class SharedStore:
         self._has_looked = True
 
     def _ask_remote(self, seen: Held) -> Held:
-        """The state of the depot; `seen` when it still is that."""
+        """Return the remote state; `seen` when it has not changed."""
         if self.depot.revision(self.repository) == seen.revision:
             return seen
         return self.depot.held(self.repository)
 
     def _fetch_state(self, seen: Held) -> Held:
-        """The same, with its segments here, so that nobody waits for them later. What is amiss is told to who opens them."""
+        """Return the remote state after fetching its segments, so that no query waits for them. Damage is reported by who opens them."""
         base = self._ask_remote(seen)
         if base is not seen and base.manifest is not None:
             with suppress(msgspec.MsgspecError, FileNotFoundError, StorageCorrupt):
@@ -250,13 +254,13 @@ class SharedStore:
         return base
 
     def _accept(self, base: Held) -> None:
-        """Take a state for the last that was seen."""
+        """Make a state the last one seen."""
         if base is not self._base:
             self._keep_base(base)
             self._base = base
 
     def _last_seen(self) -> Held:
-        """The last state that was seen, here or by another process; nothing when that cannot be read any more."""
+        """Return the last state seen, here or by another process; nothing when it cannot be read any more."""
         if self._base == NOTHING:
             held = self._base_file.read() or NOTHING
             with suppress(StorageCorrupt):
@@ -265,7 +269,7 @@ class SharedStore:
         return self._base
 
     def _here(self) -> Held | None:
-        """What was indexed here; None when there is nothing, or nothing that can be read any more."""
+        """Return what was indexed here; None when there is nothing readable."""
         here = self._here_file.read()
         if here is not None:
             with suppress(StorageCorrupt):
@@ -281,7 +285,7 @@ class SharedStore:
             self._base_file.write(base)
 
     def _parse(self, held: Held, which: str) -> Manifest | None:
-        """The manifest, read once for each revision and content."""
+        """Parse the manifest, once for each revision and content."""
         if held.manifest is None:
             return None
         mark = which, held.revision, hash(held.manifest)
@@ -297,19 +301,19 @@ class SharedStore:
         return self._manifests[mark]
 
     def refresh(self) -> None:
-        """Ask the depot now, whatever was seen of it of late. Raises: StoreUnavailable, StoreUnusable."""
+        """Poll the remote store now, however recent the last poll. Raises: StoreUnavailable, StoreUnusable."""
         with self._lock, translate_disk_errors(self.folder):
             self._look_now()
 
     # -- segments --
 
     def segment_refs(self) -> tuple[SegmentRef, ...]:
-        """What the published state is made of. Raises: StorageCorrupt when that cannot be read."""
+        """Return the segments of the published state. Raises: StorageCorrupt when it cannot be read."""
         manifest = self._current_manifest()
         return () if manifest is None else manifest.segments
 
     def uploaded_names(self) -> frozenset[str]:
-        """The segments that the depot must have: those of the state that all see."""
+        """Return the segments that the remote store must have: those of the state that all machines see."""
         with self._lock:
             base = self._parse(self._base, "base")
             return frozenset() if base is None else base.names
@@ -318,18 +322,18 @@ class SharedStore:
         return {part.name: self._segment(part.name) for part in manifest.segments}
 
     def missing_segments(self) -> tuple[SegmentRef, ...]:
-        """What of the published state does not lie on this machine yet."""
+        """Return the segments of the published state that are not on this machine yet."""
         return tuple(part for part in self.segment_refs() if not self.path(part.name).exists())
 
     def _segment(self, name: str) -> Segment:
-        """A segment as it lies here; fetched when it does not, or is damaged. Raises: FileNotFoundError."""
+        """Return a segment; fetch it when it is missing or damaged here. Raises: FileNotFoundError."""
         with suppress(FileNotFoundError, StorageCorrupt):
             return segments.load(self.path(name))
         self.fetch(name)
         return segments.load(self.path(name))
 
     def fetch(self, name: str, sent: Sent = lambda _: None) -> None:
-        """Have a segment lie here as it was put into the depot. Raises: FileNotFoundError, StorageCorrupt."""
+        """Fetch a segment as it was uploaded. Raises: FileNotFoundError, StorageCorrupt."""
         self.folder.mkdir(parents=True, exist_ok=True)
         part = self.folder / f"{name[:16]}-{token_hex(4)}.part"
         try:
@@ -341,11 +345,11 @@ class SharedStore:
             part.unlink(missing_ok=True)
 
     def path(self, name: str) -> Path:
-        """Where a segment lies on this machine, or would."""
+        """Return the path of a segment on this machine, present or not."""
         return self.folder / f"{name}.seg"
 
     def close(self) -> None:
-        """Let go of files and connections; the store can be used again afterwards."""
+        """Close files and connections; the store can be used again afterwards."""
         with self._lock:
             self._snapshot = self._poll = None
             self._manifests = {}
@@ -355,7 +359,7 @@ class SharedStore:
 
     @contextmanager
     def writer(self, *, rebuild: bool = False, wait_s: float = 0.0) -> Generator[SharedWriter]:
-        """The right to write, for one process at a time. `rebuild` starts an empty generation that `publish` puts in place.
+        """Yield the right to write, for one process at a time. `rebuild` starts an empty generation that `publish` puts in use.
 
         Raises: StorageBusy, StoreUnavailable, StoreUnusable, DiskFull, StorageCorrupt.
         """
@@ -370,7 +374,7 @@ class SharedStore:
 
     @contextmanager
     def _lock_writer(self, wait_s: float) -> Generator[None]:
-        """Of this machine always, of all of them when what is written is shared."""
+        """Lock this machine's index, and the remote one when writes are shared."""
         with translate_disk_errors(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             lock = FileLock(self.folder / "writer.lock", timeout=wait_s)
@@ -410,7 +414,7 @@ class SharedStore:
         return writer
 
     def _usable(self) -> Manifest | None:
-        """What is published; None when it cannot be read and is built anew."""
+        """Return what is published; None when it cannot be read and must be rebuilt."""
         try:
             manifest = self._manifest()
             if manifest is not None:
@@ -424,7 +428,7 @@ class SharedStore:
         return None if here is None else here.revision
 
     def _rebase(self, base: Manifest) -> tuple[Manifest, list[tuple[str, int, int]]]:
-        """What is indexed here begins anew over a newer state; times that were looked at stay known."""
+        """Restart the local overlay on top of a newer state; return files whose times are already known too."""
         manifest = msgspec.structs.replace(base, generation=f"{base.generation}-{token_hex(4)}")
         here = self._here()
         if here is None:
@@ -438,13 +442,14 @@ class SharedStore:
         return manifest, []
 
     def _new_generation(self, base: Held) -> str:
-        """A name that nothing was called before: a revision is given once."""
+        """Return an unused name: a revision is given once."""
         return f"g-{base.revision + 1:06d}" if self.shares else f"g-{base.revision + 1:06d}-{token_hex(4)}"
 
     def _manifest_writer(self, base: Held) -> Callable[[Manifest, Mapping[str, Path]], None]:
-        """Puts a manifest where readers look: in the depot with its new segments, or in the file of this folder.
+        """Return what publishes a manifest: to the remote store with its new segments, or to the file of this folder.
 
-        A first index is made in rounds, which later ones merge: it lies here until it goes to the depot as a whole.
+        A first index is made in rounds, which later ones merge: it stays here until it goes to the remote store as a whole.
+
         """
         revision = base.revision
 
@@ -458,7 +463,7 @@ class SharedStore:
         return share if self.shares and base.manifest is not None else keep
 
     def _share(self, revision: int, manifest: Manifest, added: Mapping[str, Path]) -> int:
-        """Put a state in the place of that of a revision, for all; the new revision."""
+        """Replace the state of a revision on the remote store; return the new revision."""
         content = encode_manifest(manifest)
         shared = Held(self.depot.commit(self.repository, revision, content, added, manifest.names), content)
         with self._lock:
@@ -467,7 +472,7 @@ class SharedStore:
         return shared.revision
 
     def _share_first_index(self) -> None:
-        """Share a first index that lies here. When that fails it goes on serving here, and the next writer begins with it."""
+        """Share a first index that is complete here. If that fails it stays in use here, and the next writer starts with it."""
         here = self._here()
         is_first = self.shares and self._base.manifest is None
         if not is_first or here is None or here.revision != self._base.revision:
@@ -478,7 +483,7 @@ class SharedStore:
             self._here_file.remove()
 
     def _remove_leftovers(self, shown: Manifest | None) -> None:
-        """What no state names: only a writer does this, because only writers make what is not named yet."""
+        """Delete files that no state names: only for a writer, because only writers make files that are not named yet."""
         named = set() if shown is None else set(shown.names)
         for held, which in ((self._base, "base"), (self._here_file.read() or NOTHING, "here")):
             with suppress(StorageCorrupt):
@@ -493,14 +498,15 @@ class SharedStore:
                     path.unlink()
 
     def restore(self, name: str, sent: Sent = lambda _: None) -> None:
-        """Put a segment as it lies here back into the depot, for who shares. Raises: StorageBusy, StoreUnavailable."""
+        """Upload a segment of this machine again, for a machine that shares. Raises: StorageBusy, StoreUnavailable."""
         with self._lock_writer(CLEAR_WAIT_S):
             self.depot.restore(self.repository, name, self.path(name), sent)
 
     def forget(self, names: Collection[str]) -> int:
-        """Take segments that are lost off the list; how many files were in them, which `index` then reads again.
+        """Drop lost segments from the list; return how many files were in them, which `index` then reads again.
 
         Raises: StorageBusy, StoreUnavailable, StorageCorrupt.
+
         """
         with self._lock_writer(CLEAR_WAIT_S), translate_disk_errors(self.folder), self._lock:
             base, manifest = self._look_now(), self._manifest()
@@ -513,7 +519,7 @@ class SharedStore:
         return sum(part.files - len(part.dead) for part in lost)
 
     def clear(self) -> int:
-        """Delete the index: for all when it is shared, else what is here; bytes freed. Raises: StorageBusy, StoreUnavailable."""
+        """Delete the index: for all when it is shared, else what is here; return the bytes freed. Raises: StorageBusy, StoreUnavailable."""
         with self._lock_writer(CLEAR_WAIT_S), self._lock:
             freed = self.depot.clear(self.repository) if self.shares else 0
             for path in (*self.folder.glob("*.seg"), *self.folder.glob("*.manifest")):
@@ -526,7 +532,7 @@ class SharedStore:
 
 
 class _RevisionPoll:
-    """A look at the depot in a thread of its own, which somebody may wait for, or not."""
+    """A poll of the remote store in a thread of its own, for which callers may wait."""
 
     def __init__(self, look: Callable[[], Held]) -> None:
         self._look = look
@@ -545,22 +551,22 @@ class _RevisionPoll:
 
     @property
     def age_s(self) -> float:
-        """How long ago it began."""
+        """Seconds since it began."""
         return time.monotonic() - self._began
 
     def wait(self, within_s: float) -> bool:
-        """Whether it is over so long after it began; waits no longer, and not at all once that time has passed."""
+        """Return whether it ended so long after it began; wait no longer, and not at all once that time has passed."""
         return self._over.wait(max(0.0, within_s - self.age_s))
 
     def result(self) -> Held:
-        """What it saw, or raises."""
+        """Return the state, or raise what it raised."""
         if self._error is not None:
             raise self._error
         return self._seen
 
 
 class _ManifestFile:
-    """A manifest with its revision in a file that is replaced as a whole; read again when it is another file."""
+    """A manifest with its revision in a file that is replaced as a whole; read again when the file is another one."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

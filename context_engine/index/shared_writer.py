@@ -1,4 +1,4 @@
-"""Writing to a shared store: the same commits as the embedded one's, each a new manifest that is put in place as a whole."""
+"""Write to a shared store: the same commits as the embedded one's, each a new manifest that replaces the old one as a whole."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from context_engine.index.snapshot import Snapshot
 from context_engine.sharing.remote_store import Sent, digest
 
 Places = dict[str, tuple[int, int]]
-"""Where each living file is: (segment, its number there)."""
+"""The place of each living file: (segment, its number there)."""
 Keep = Callable[[Manifest, Mapping[str, Path]], None]
-"""Puts a manifest where readers look, with the segments that are new in it."""
+"""Publishes a manifest, with the segments that are new in it."""
 Stage = Callable[[str, Path, Sent], None]
 """Sends a segment ahead of the manifest that will name it."""
 
 
 class SharedWriter:
-    """One process's right to change a shared index. Every method that ends normally has been committed."""
+    """The right of one process to change a shared index. Every method that returns has committed."""
 
     def __init__(
         self,
@@ -43,9 +43,10 @@ class SharedWriter:
         load_segment: Callable[[str], Segment],
         known: Mapping[int, Segment],
     ) -> None:
-        """`keep` is not called before the manifest is published; `load_segment` gives a segment by name; `known`: by number.
+        """`keep` is not called before the manifest is published; `load_segment` loads a segment by name; `known`: segments by number.
 
         Without a `stage` nothing is sent anywhere.
+
         """
         self.is_published = published
         self._folder = folder
@@ -59,11 +60,11 @@ class SharedWriter:
 
     @property
     def generation(self) -> str:
-        """The name of what is written."""
+        """The name of the generation that is written."""
         return self._manifest.generation
 
     def close(self) -> None:
-        """Let go: shares without a new file, and what a failure left."""
+        """Delete files without a segment, and what a failure left."""
         for part in self._parts.values():
             with suppress(OSError):
                 part.unlink()
@@ -71,7 +72,7 @@ class SharedWriter:
     # -- what is there --
 
     def snapshot(self) -> Snapshot:
-        """What has been committed by now, published or not."""
+        """Return what has been committed by now, published or not."""
         return self._manifest.snapshot({part.name: self._segment(part.name) for part in self._manifest.segments})
 
     def _segment(self, name: str) -> Segment:
@@ -80,15 +81,15 @@ class SharedWriter:
         return self._mapped[name]
 
     def files(self) -> dict[str, FileState]:
-        """What is indexed, by path."""
+        """Return what is indexed, by path."""
         return file_states(self.snapshot())
 
     def count_files(self) -> int:
-        """How many files are indexed."""
+        """Return how many files are indexed."""
         return sum(part.files - len(part.dead) for part in self._manifest.segments)
 
     def states(self, paths: Iterable[str]) -> dict[str, FileState]:
-        """What is indexed of these files and of everything below them, where they are folders."""
+        """Return what is indexed of these files and, where they are folders, of everything below them."""
         wanted = set(paths)
         if not wanted:
             return {}
@@ -102,13 +103,14 @@ class SharedWriter:
         return found
 
     def skipped_files(self) -> list[tuple[str, str, str, int, int]]:
-        """(path, reason, detail, size, mtime_ns) of files whose content kept them out."""
+        """Return (path, reason, detail, size, mtime_ns) of files that were skipped for their content."""
         return sorted((path, *kept) for path, kept in self._manifest.skipped.items())
 
     def skipped_states(self, paths: Sequence[str] = ("",)) -> dict[str, tuple[int, int]]:
-        """(size, mtime_ns) of files whose content kept them out, so that they are not read again; below `paths`.
+        """Return (size, mtime_ns) of files below `paths` that were skipped for their content, so that they are not read again.
 
-        What could not be read is tried every time: permission comes without another size or time.
+        A file that could not be read is tried every time: permission comes without another size or time.
+
         """
         skipped = self._manifest.skipped
         within = skipped if "" in paths else list(_paths_within(skipped, set(paths)))
@@ -136,7 +138,7 @@ class SharedWriter:
     # -- changing it --
 
     def new_segment(self) -> tuple[int, Path]:
-        """A number and a file name nobody has, for a segment that is then handed to `put`."""
+        """Return an unused number and file name, for a segment that is then given to `put`."""
         number = max([self._manifest.last_number, *self._parts]) + 1
         descriptor, name = tempfile.mkstemp(prefix=f"{number:06d}-", suffix=".part", dir=self._folder)
         os.close(descriptor)
@@ -152,10 +154,11 @@ class SharedWriter:
         touched: Iterable[tuple[str, int, int]] = (),
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
-        """One commit of everything that belongs together.
+        """Commit everything that belongs together.
 
-        Segments whose files replace older entries of the same path, files gone, files kept out by their content, files
-        that were touched (path, size, mtime_ns) but not changed.
+        The files of written segments replace older entries of the same path. `removed` files are gone, `skipped` ones are left out for
+        their content, `touched` ones (path, size, mtime_ns) did not change.
+
         """
         loaded = [(number, *self._finish_segment(number)) for number in written]
         kept_out: dict[str, SkippedState] = {
@@ -181,7 +184,7 @@ class SharedWriter:
         )
 
     def _finish_segment(self, number: int) -> tuple[str, Segment]:
-        """A segment that has been written, under the name of its content."""
+        """Rename a written segment to the hash of its content; return both."""
         part = self._parts[number]
         name = digest(part)
         place = self._folder / f"{name}.seg"
@@ -192,7 +195,7 @@ class SharedWriter:
         return name, self._mapped[name]
 
     def _make_ref(self, number: int, name: str, segment: Segment) -> SegmentRef:
-        """The entry of a new segment; a changed file keeps its rank until ranks are computed again."""
+        """Return the entry of a new segment; a changed file keeps its rank until ranks are computed again."""
         weights = np.zeros(segment.files, "<f2")
         if segment.files <= INHERIT_FILES_MAX:
             for file, path in enumerate(segment.heaps["path"].texts()):
@@ -203,16 +206,16 @@ class SharedWriter:
         return SegmentRef(number, name, size, segment.files, segment.chunks, weights.tobytes())
 
     def set_metadata(self, metadata: Mapping[str, Any]) -> None:
-        """Keep facts beside the index; readers' snapshots stay as they are."""
+        """Set values next to the index; readers' snapshots stay as they are."""
         if metadata:
             self._change(self._manifest.with_metadata(metadata))
 
     def set_importance(self, values: np.ndarray) -> None:
-        """The importance of every file of `snapshot()`, in its numbering."""
+        """Set the importance of every file of `snapshot()`, in its numbering."""
         self._change(self._manifest.with_importance(values))
 
     def compact(self, *, everything: bool = False, segments_max: int = SEGMENTS_MAX) -> int:
-        """Merge segments that are more than `segments_max`, or mostly dead; how many files were merged.
+        """Merge segments that are more than `segments_max`, or mostly dead; return how many files were merged.
 
         Readers are not disturbed.
         """
@@ -237,16 +240,16 @@ class SharedWriter:
 
     @property
     def waiting(self) -> Mapping[str, Path]:
-        """Segments that are sent when this generation is published, or ahead of that by `send`; none when they stay here."""
+        """Segments that are sent by `publish`, or ahead of it by `send`; none when they stay here."""
         return {} if self._stage is None else self._still_added(self._manifest)
 
     def send(self, name: str, sent: Sent) -> None:
-        """Send one of those that wait. What arrived stays there for who tries again, when this one is broken off."""
+        """Send a waiting segment. What arrived stays there for the next try after an interruption."""
         if self._stage is not None:
             self._stage(name, self._added[name], sent)
 
     def publish(self) -> None:
-        """Put this generation in place of the old one; readers of the old one finish undisturbed."""
+        """Put this generation in use; readers of the old one finish undisturbed."""
         if not self.is_published:
             self._keep(self._manifest, self._still_added(self._manifest))
             self._added.clear()
@@ -259,7 +262,7 @@ class SharedWriter:
         self._manifest = manifest
 
     def _still_added(self, manifest: Manifest) -> dict[str, Path]:
-        """New segments that were not merged away before anybody saw them."""
+        """Return new segments that were not merged before they were published."""
         return {name: path for name, path in self._added.items() if name in manifest.names}
 
 
@@ -269,7 +272,7 @@ def _living(part: SegmentRef, segment: Segment) -> Iterator[tuple[str, int]]:
 
 
 def _paths_within(paths: Mapping[str, Any], wanted: set[str]) -> Iterator[str]:
-    """Those paths that are wanted, or below a folder that is. All are looked at only where a folder may be meant."""
+    """Yield the wanted paths, and those below a wanted folder. All are scanned only where a folder may be meant."""
     yield from wanted & paths.keys()
     if folders := wanted - paths.keys():
         yield from (path for path in paths if any(above in folders for above in _folders_above(path)))
@@ -283,7 +286,7 @@ def _folders_above(path: str) -> Iterator[str]:
 
 
 def file_states(snapshot: Snapshot) -> dict[str, FileState]:
-    """What a snapshot knows of each living file, by path."""
+    """Return the state of each living file of a snapshot, by path."""
     rows = zip(
         snapshot.paths,
         snapshot.file_column("size").tolist(),
@@ -296,7 +299,7 @@ def file_states(snapshot: Snapshot) -> dict[str, FileState]:
 
 
 def confirmed_states(before: Mapping[str, FileState], now: Mapping[str, FileState]) -> list[tuple[str, int, int]]:
-    """(path, size, mtime_ns) of files that were looked at here and hold what they held: they need not be read again."""
+    """Return (path, size, mtime_ns) of files that were checked here and have the same content: they need not be read again."""
     return [
         (path, before[path].size, before[path].mtime_ns)
         for path, state in now.items()

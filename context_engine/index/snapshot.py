@@ -1,7 +1,8 @@
-"""A snapshot: every segment of one published generation seen as one, with the dead left out. Immutable to its reader.
+"""A snapshot: all segments of one published generation seen as one, without the dead entries. Immutable for its reader.
 
 Files and chunks are numbered through all segments in order. Columns are joined when a snapshot is opened (one segment:
-no copy); postings stay mapped and are joined a query's terms at a time.
+no copy); postings stay mapped and are joined for the terms of a query.
+
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ class Matches:
     """Postings of a query's terms in one field: parallel arrays, by term, then document.
 
     `terms` indexes the query's terms, `docs` counts chunks or files of the snapshot, `counts` is how often.
-    `frequency[t]` is the number of living documents that hold term t.
+    `frequency[t]` is the number of living documents with term t.
+
     """
 
     docs: Ints
@@ -37,9 +39,10 @@ class Matches:
 
 @dataclass(frozen=True, slots=True)
 class StaticParts:
-    """The static vectors of a snapshot where they lie: (rows of a segment, number of its first chunk or file), in order.
+    """The static vectors of a snapshot where they are stored: (rows of a segment, number of its first chunk or file), in order.
 
-    `identity` says what made them: only vectors of the same identity may be compared with them.
+    Only vectors of the same `identity` may be compared with them.
+
     """
 
     identity: str
@@ -49,7 +52,7 @@ class StaticParts:
 
 
 class Snapshot:
-    """What a reader holds from the start to the end of a call."""
+    """What a reader uses from the start to the end of a call."""
 
     def __init__(
         self,
@@ -62,9 +65,10 @@ class Snapshot:
         numbers: Sequence[int] = (),
         touched: Sequence[Sequence[tuple[int, int, int]]] = (),
     ) -> None:
-        """`dead[i]`: file numbers of segment i that no longer count; `importance[i]`: its files' pagerank signal.
+        """`dead[i]`: file numbers of segment i that no longer count; `importance[i]`: its files' PageRank signal.
 
-        `touched[i]`: (file number, size, mtime_ns) of files that look different by now but hold what they held.
+        `touched[i]`: (file number, size, mtime_ns) of files that were rewritten with the same content.
+
         """
         self._touched = touched
         self.generation = generation
@@ -80,12 +84,12 @@ class Snapshot:
         self.importance = _join([np.asarray(part, np.float32) for part in importance], np.float32)
 
     def key(self, file: int) -> str:
-        """The name of a file that no other one here has; what `by_path` knows it by."""
+        """Return the unique name of a file, as in `by_path`."""
         return self.paths[file]
 
     @property
     def touched(self) -> Sequence[Sequence[tuple[int, int, int]]]:
-        """Of each segment (file number, size, mtime_ns) of files that look different by now but hold what they held."""
+        """For each segment (file number, size, mtime_ns) of files that were rewritten with the same content."""
         return self._touched or [()] * len(self.segments)
 
     # -- counting --
@@ -117,7 +121,7 @@ class Snapshot:
 
     @cached_property
     def symbols(self) -> int:
-        """Definitions that count."""
+        """The number of definitions that count."""
         return sum(int(self.chunk_alive[p.ids.astype(np.intp) + base].sum()) for p, base in self.postings("symbol"))
 
     # -- columns --
@@ -142,15 +146,15 @@ class Snapshot:
         return self.file_alive[self.chunk_file]
 
     def chunk_column(self, name: str) -> npt.NDArray[Any]:
-        """One column of all chunks."""
+        """Return one column of all chunks."""
         return self._column("chunk", name)
 
     def file_column(self, name: str) -> npt.NDArray[Any]:
-        """One column of all files (`language` counts in `languages`)."""
+        """Return one column of all files (`language` counts in `languages`)."""
         return self._column("file", name)
 
     def lengths(self, field: str) -> npt.NDArray[Any]:
-        """Number of terms of each document in a field."""
+        """Return the number of terms of each document in a field."""
         if field == "body":
             return self._column("chunk", "length")
         return self._column("lengths", field)
@@ -195,14 +199,14 @@ class Snapshot:
         return {path: number for number, path in enumerate(self.paths) if alive[number]}
 
     def heap(self, name: str, file: int) -> bytes:
-        """A file's entry in one of the heaps (`path`, `sha256`, `outline`)."""
+        """Return a file's entry in one of the heaps (`path`, `sha256`, `outline`)."""
         segment = int(np.searchsorted(self.file_base, file, "right")) - 1
         return self.segments[segment].heaps[name][file - int(self.file_base[segment])]
 
     # -- static vectors --
 
     def static(self) -> StaticParts | None:
-        """The static vectors of all chunks and files, nothing copied; None when some have none, or others than the rest."""
+        """Return the static vectors of all chunks and files without a copy; None unless all have some, of one kind."""
         asked = [number for number, segment in enumerate(self.segments) if segment.files]
         parts = [(number, part) for number in asked if (part := self.segments[number].static)]
         if not parts or len(parts) < len(asked) or len({part.identity for _, part in parts}) > 1:
@@ -218,7 +222,7 @@ class Snapshot:
     # -- postings --
 
     def matches(self, field: str, hashes: npt.NDArray[np.uint64]) -> Matches:
-        """Where the terms stand, in living documents only."""
+        """Return the occurrences of the terms, in living documents only."""
         is_chunks = field in CHUNK_FIELDS
         parts = [
             _gather_postings(segment.fields[field], hashes, int(base))
@@ -240,17 +244,17 @@ class Snapshot:
         return Matches(docs, counts, terms, sizes)
 
     def names(self, field: str) -> list[str]:
-        """All names of a named field (`symbol`, `tag`, `stem`), each once, sorted; those of dead files may be among them."""
+        """Return all names of a named field (`symbol`, `tag`, `stem`), each once, sorted; those of dead files may be among them."""
         return sorted({name for segment in self.segments for name in segment.fields[field].names.texts()})
 
     def postings(self, field: str) -> list[tuple[Postings, int]]:
-        """Each segment's postings of a field with the number its documents start at."""
+        """Return each segment's postings of a field with the number of its first document."""
         base = self.chunk_base if field in CHUNK_FIELDS else self.file_base
         return [(s.fields[field], int(b)) for s, b in zip(self.segments, base.tolist(), strict=False)]
 
 
 def _gather_postings(postings: Postings, hashes: npt.NDArray[np.uint64], base: int) -> tuple[Ints, Floats, Ints, Ints]:
-    """(documents, counts, term numbers, size per term) of the terms in one segment, by term, then document."""
+    """Return (documents, counts, term numbers, size per term) of the terms in one segment, by term, then document."""
     places = postings.find(hashes)
     starts, stops = [], []
     for place in places.tolist():

@@ -1,4 +1,4 @@
-"""Which store an address means. A kind is one row; what it needs is imported when it is asked for, never before."""
+"""The store of an address. A kind is one row; its library is imported at the first use."""
 
 from __future__ import annotations
 
@@ -22,18 +22,19 @@ KINDS: dict[str, tuple[str, str, str]] = {
     "https": ("context_engine.sharing.qdrant_store", "QdrantDepot", "qdrant"),
     "http": ("context_engine.sharing.qdrant_store", "QdrantDepot", "qdrant"),
 }
-"""Scheme of an address -> (module, class, extra that brings its library)."""
+"""Scheme of an address -> (module, class, extra with its library)."""
 REST_S = 1.0
-"""How old a look at the depot may be for an answer, as for a look at the files (`staleness_ms`)."""
+"""How old the last poll of the remote store may be for an answer, as for a scan of the files (`staleness_ms`)."""
 
 
 def open_store(
     address: str, folder: Path, *, repository: str = "", shares: bool = False, rest_s: float = REST_S
 ) -> AnyStore:
-    """The store of one work tree, with its files in `folder`: the embedded one, or what others share at an address.
+    """Return the store of one work tree, with its files in `folder`: the embedded one, or a shared one at an address.
 
-    `repository`: its name there; `shares`: what is indexed here is for all. Nothing is connected.
+    `repository`: its name there; `shares`: what is indexed here is published. Nothing is connected.
     Raises: InvalidArgument, UnsupportedHost when a library is missing.
+
     """
     if address in ("", "embedded"):
         return EmbeddedStore(folder)

@@ -1,4 +1,4 @@
-"""PURE. The outline of a file as the index stores it: what is needed to find its symbols; the rest is read from the file."""
+"""PURE. The outline of a file as the index stores it: enough to find its symbols; the rest is read from the file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class StoredSymbol(msgspec.Struct, array_like=True, gc=False, frozen=True):
-    """A symbol as the index stores it: what is needed to find it; the rest is read from the file when asked for."""
+    """A symbol as the index stores it: enough to find it; the rest is read from the file when needed."""
 
     name: str
     kind: str

@@ -1,7 +1,8 @@
-"""The graph of a snapshot: where names are defined, who uses them, which file imports which.
+"""The symbol graph of a snapshot: where names are defined, where they are used, which file imports which.
 
-Nothing of it is stored but names and imports: the postings say which few files can hold a use, and those are parsed when
-somebody asks, so an answer shows the code as it is now. It never fails on a file that cannot be read: it says so in a note.
+Only names and imports are stored. The postings narrow a use down to a few files, and those are parsed at the query, so an
+answer shows the current code. A file that cannot be read is not an error: a note mentions it.
+
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ from context_engine.text.spans import LineSpan
 from context_engine.text.words import compound_term, expand_words, words
 
 FILES_PARSED_MAX = 300
-"""Files looked into for one step of a trace; a name that stands in more is too common to follow."""
+"""Files parsed for one step of a trace; a name that occurs in more is too common to follow."""
 
 PARSES_KEPT = 400
-"""More than one step of a trace looks into, so that the next step of the same session parses nothing twice."""
+"""More than one step of a trace parses, so that the next step of the same session parses nothing twice."""
 
 Read = Callable[[str], bytes | None]
 
 
 @dataclass(frozen=True, slots=True)
 class SymbolDefinition:
-    """A definition: symbol number `index` of a file's outline."""
+    """A definition in a file's outline."""
 
     path: str
     language: str
@@ -67,10 +68,11 @@ class ParsedFile:
 
 
 class ParsedFileCache:
-    """Files parsed in detail when somebody asks, each kept while its bytes stay the same. Thread-safe.
+    """Files parsed in detail on demand, each kept while its bytes stay the same. Thread-safe.
 
-    `read` gives a file's UTF-8 bytes as they are now, or None; what is parsed is the text without its secrets, so that no
-    signature, comment or line of it shows one. No index stands behind it.
+    `read` returns a file's current UTF-8 bytes, or None. The text is parsed without its secrets, so that no signature, comment or
+    line shows one. It needs no index.
+
     """
 
     def __init__(
@@ -83,7 +85,7 @@ class ParsedFileCache:
         self._kept: dict[str, tuple[bytes, ParsedFile | None]] = {}
 
     def parse(self, path: str) -> ParsedFile | None:
-        """A file's detailed outline as it is now; None when it cannot be read, or is in no language we know."""
+        """Return a file's current detailed outline; None when it cannot be read, or its language is unknown."""
         content = self._read(path)
         if content is None:
             return None
@@ -107,7 +109,7 @@ class ParsedFileCache:
         return ParsedFile(found, lines, language.name, qualified_names(found.symbols))
 
     def imports(self, path: str, paths: PathIndex) -> list[tuple[str, int, list[str]]]:
-        """(target as written, line, files it means) of each import of a file; no files: not of this project."""
+        """Return (target as written, line, resolved files) of each import; no files: outside this project."""
         parsed = self.parse(path)
         language = self.languages.get(parsed.language) if parsed else None
         if parsed is None or language is None:
@@ -120,7 +122,7 @@ class ParsedFileCache:
 
 
 class SymbolGraph:
-    """Questions about one snapshot; what a file holds now, its parse says."""
+    """Queries about one snapshot; the current content of a file comes from its parse."""
 
     def __init__(self, snapshot: Snapshot, parses: ParsedFileCache) -> None:
         self._snapshot = snapshot
@@ -131,9 +133,10 @@ class SymbolGraph:
     # -- definitions --
 
     def definitions(self, pattern: str, *, kind: str | None = None, under: str = "") -> list[SymbolDefinition]:
-        """What is defined under a name: exact, qualified (`Class.method`, `mod::f`), or a glob (`get_*`).
+        """Return the definitions of a name: exact, qualified (`Class.method`, `mod::f`), or a glob (`get_*`).
 
         Ordered: exact case first, then shallower, then by path and line.
+
         """
         owner, _, name = pattern.replace("::", ".").replace("#", ".").strip(".").rpartition(".")
         name = name.removesuffix("()")
@@ -150,7 +153,7 @@ class SymbolGraph:
         return found
 
     def near_names(self, name: str, count: int = 5) -> list[str]:
-        """Defined names that look like this one."""
+        """Return defined names similar to this one."""
         wanted = compound_term(name.rpartition(".")[2])
         known = self._all_names()
         near = difflib.get_close_matches(wanted, known, n=count, cutoff=0.6) if len(known) < 50_000 else []
@@ -177,7 +180,7 @@ class SymbolGraph:
         return self._names
 
     def stored_outline(self, file: int) -> StoredOutline:
-        """A file's outline as it was indexed."""
+        """Return a file's outline as it was indexed."""
         return decode_outline(self._snapshot.heap("outline", file))
 
     def _definitions_in(self, file: int) -> Iterator[SymbolDefinition]:
@@ -194,11 +197,11 @@ class SymbolGraph:
     # -- uses --
 
     def parse(self, path: str) -> ParsedFile | None:
-        """A file's detailed outline as it is now; None when it cannot be read."""
+        """Return a file's current detailed outline; None when it cannot be read."""
         return self._parses.parse(path)
 
     def callers(self, name: str) -> tuple[list[SymbolUse], bool]:
-        """Uses of a name in all files; True when too many files hold it and only the first were looked into."""
+        """Return the uses of a name in all files; True when too many files contain it and only the first were parsed."""
         files = self._files_using(name)
         uses = [
             use
@@ -209,11 +212,11 @@ class SymbolGraph:
         return uses, len(files) > FILES_PARSED_MAX
 
     def callees(self, defined: SymbolDefinition) -> list[SymbolUse]:
-        """What a definition itself uses."""
+        """Return the names that a definition uses."""
         return [use for use in self.uses_in(defined.path) if defined.span.first <= use.line <= defined.span.last]
 
     def uses_in(self, path: str) -> list[SymbolUse]:
-        """Every call and type use in a file."""
+        """Return every call and type use in a file."""
         parsed = self.parse(path)
         if parsed is None:
             return []
@@ -227,7 +230,7 @@ class SymbolGraph:
         return uses
 
     def _files_using(self, name: str) -> list[int]:
-        """Files whose words can spell the name, from the postings."""
+        """Return files whose words can spell the name, from the postings."""
         terms = expand_words([name])[0][-1:] or [compound_term(name)]
         chunks = self._snapshot.matches("body", term_hashes(terms)).docs
         return np.unique(self._snapshot.chunk_file[chunks]).tolist()
@@ -235,11 +238,11 @@ class SymbolGraph:
     # -- imports --
 
     def imports(self, path: str) -> list[tuple[str, int, list[str]]]:
-        """As `Parses.imports`, for a file of the snapshot."""
+        """Return the imports as `ParsedFileCache.imports`, for a file of the snapshot."""
         return self._parses.imports(path, self.paths) if path in self._snapshot.by_path else []
 
     def importers(self, path: str) -> list[tuple[str, str, int]]:
-        """(file, target as written, line) of each import that means this file."""
+        """Return (file, target as written, line) of each import of this file."""
         found = []
         for other in self._may_import(path):
             if other != path:
@@ -247,15 +250,16 @@ class SymbolGraph:
         return found
 
     def importers_as_indexed(self, path: str) -> list[str]:
-        """The files whose stored imports mean this file.
+        """Return the files whose stored imports mean this file.
 
-        Nothing is parsed, so this takes milliseconds where `importers` takes seconds, but it does not know what stands
-        behind `from package import`.
+        Nothing is parsed, so this takes milliseconds where `importers` takes seconds, but it does not resolve
+        `from package import`.
+
         """
         return [other for other in self._may_import(path) if other != path and path in self._imported_files(other)]
 
     def _imported_files(self, path: str) -> set[str]:
-        """The files that a file's stored imports mean."""
+        """Return the files that a file's stored imports mean."""
         file = self._snapshot.by_path[path]
         name = self._snapshot.languages[int(self._snapshot.file_column("language")[file])]
         language = self._parses.languages.get(name)
@@ -265,7 +269,7 @@ class SymbolGraph:
         return {meant for target in targets for meant in resolve_import(language, path, target, self.paths)}
 
     def _may_import(self, path: str) -> Iterable[str]:
-        """Files that spell the file's name, or its folder's for a package's main file."""
+        """Return files that contain the file's name, or its folder's for a package's main file."""
         parts = path.split("/")
         stem = parts[-1].partition(".")[0]
         names = {stem}
@@ -286,7 +290,7 @@ class SymbolGraph:
 
 
 def qualified_names(symbols) -> list[str]:
-    """`Outer.inner` for each symbol of an outline."""
+    """Return `Outer.inner` for each symbol of an outline."""
     names: list[str] = []
     for symbol in symbols:
         above = names[symbol.parent] if symbol.parent >= 0 else symbol.owner

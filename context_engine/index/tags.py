@@ -22,7 +22,7 @@ _FENCE = re.compile(r"\s{0,3}(```|~~~)")
 
 
 def front_matter_tags(text: str) -> list[str]:
-    """The `tags` of YAML front matter, lower case; none when it is absent or is not YAML."""
+    """Return the `tags` of YAML front matter, lower case; none when it is absent or is not YAML."""
     match = _FRONT_MATTER.match(text)
     if match is None or "tags" not in match[1]:
         return []
@@ -40,12 +40,12 @@ def front_matter_tags(text: str) -> list[str]:
 
 
 def inline_tags(text: str) -> list[str]:
-    """`#hashtags` of prose, lower case, sorted; code fences and spans, headings, colours and issue numbers are none."""
+    """Return `#hashtags` of prose, lower case, sorted; not those in code, headings, colors and issue numbers."""
     return sorted({tag for _, tag in inline_tag_places(text)})
 
 
 def inline_tag_places(text: str) -> Iterator[tuple[int, str]]:
-    """(character offset, tag) of each inline tag of a whole document, in order."""
+    """Yield (character offset, tag) of each inline tag of a whole document, in order."""
     if "#" not in text:
         return
     fence, start = "", 0

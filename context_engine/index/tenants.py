@@ -1,4 +1,4 @@
-"""Who lies on a shared store: every repository with what it takes there, and one of them taken off it. For who looks after it."""
+"""The repositories of a remote store: list them with their size, and remove one. For its administrator."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from context_engine.sharing.remote_store import Depot
 from context_engine.sharing.remote_vectors import VectorDepot
 
 REMOVE_WAIT_S = 3.0
-"""Who indexes just now holds it longer than that, and has to be asked to stop."""
+"""An indexing process holds the lock longer than that, and must be stopped first."""
 _FOR_EVER = 1 << 30
 """A day that all vectors were last used before."""
 
 
 class Tenant(NamedTuple):
-    """A repository on a store. `schema`: of which layout its index is, for each has one of its own.
+    """A repository on a remote store. `schema` is the layout of its index; each layout has an index of its own.
 
-    `files` and `chunks` are None where the list cannot be read here, `committed_at` is 0 as long as nothing arrived as a whole.
+    `files` and `chunks` are None where the list cannot be read here; `committed_at` is 0 until something arrived as a whole.
+
     """
 
     repository: str
@@ -33,14 +34,15 @@ class Tenant(NamedTuple):
 
 
 def list_tenants(depot: Depot) -> list[Tenant]:
-    """All of them, by name. Raises: StoreUnavailable, StoreUnusable."""
+    """Return all repositories, by name. Raises: StoreUnavailable, StoreUnusable."""
     return [_tenant(depot, full) for full in depot.repositories()]
 
 
 def remove_tenant(depot: Depot, vectors: VectorDepot, repository: str, schema: int = SCHEMA_VERSION) -> int:
-    """Take the index of a repository off, for all who read it there; bytes freed. The last one takes its vectors with it.
+    """Remove the index of a repository, for all its users; return the bytes freed. With the last index go its vectors.
 
     Raises: NotIndexed when there is none, StorageBusy, StoreUnavailable, StoreUnusable.
+
     """
     full = f"{schema}/{repository}"
     known = depot.repositories()
@@ -74,7 +76,7 @@ def _decode(manifest: bytes | None) -> Manifest | None:
 
 
 def _split_name(full: str) -> tuple[int, str]:
-    """(schema, repository) of the name under which it lies there.
+    """Return (schema, repository) of a name on the remote store.
 
     >>> _split_name("5/github.com/team/app")
     (5, 'github.com/team/app')

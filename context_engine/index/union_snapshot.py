@@ -1,8 +1,9 @@
-"""Several snapshots seen as one: the segments of all repositories side by side, so that what is ranked is ranked together.
+"""Several snapshots seen as one: the segments of all repositories side by side, so that all files are ranked together.
 
-Document frequencies, mean lengths and the best value of each signal are those of all of them. A score therefore means the
-same whichever repository a file is from; nothing has to be made comparable afterwards (docs/decisions/0040). Nothing is
-copied but columns; postings and vectors stay where they are mapped.
+Document frequencies, mean lengths and the best value of each signal are those of all repositories. A score therefore means the
+same in each of them; nothing has to be made comparable afterwards (docs/decisions/0040). Nothing is copied but columns;
+postings and vectors stay mapped.
+
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ REPOSITORY_SEPARATOR = ":"
 
 
 class UnionSnapshot(Snapshot):
-    """The snapshots of some repositories, by name, in this order. `paths` are those in each repository, `key` tells them apart."""
+    """The snapshots of some repositories, by name, in this order. `paths` are those in each repository; `key` is unique."""
 
     def __init__(self, parts: Mapping[str, Snapshot]) -> None:
         snapshots = list(parts.values())
@@ -37,7 +38,7 @@ class UnionSnapshot(Snapshot):
         self._starts = np.cumsum([0, *(each.files for each in snapshots)])
 
     def key(self, file: int) -> str:
-        """`web:src/app.py`."""
+        """Return the name of a file as `web:src/app.py`."""
         name = self._names[int(np.searchsorted(self._starts, file, "right")) - 1]
         return f"{name}{REPOSITORY_SEPARATOR}{self.paths[file]}"
 
@@ -48,6 +49,6 @@ class UnionSnapshot(Snapshot):
 
 
 def _dead(snapshot: Snapshot) -> Iterator[Sequence[int]]:
-    """Of each segment the file numbers that no longer count."""
+    """Yield the dead file numbers of each segment."""
     for segment, base in zip(snapshot.segments, snapshot.file_base.tolist(), strict=False):
         yield np.flatnonzero(~snapshot.file_alive[base : base + segment.files]).tolist()

@@ -12,7 +12,7 @@ USERS_FOLDER = "languages"
 
 
 def load_languages(root: str | Path) -> Languages:
-    """Return the languages that files beneath `root` are read in; the user's replace the repository's, which replace ours.
+    """Return the languages for files beneath `root`; the user's replace the repository's, which replace ours.
 
     Raises: InvalidArgument, naming file and field when one of their files is wrong.
     """
