@@ -34,7 +34,7 @@ def told(wire: Wire, tool: str, **arguments: Any) -> Any:
     return json.loads(wire.text(tool, **arguments))
 
 
-def wait_for(ready: Callable[[], bool], patience_s: float = 60.0) -> None:
+def wait_for(ready: Callable[[], bool], patience_s: float = 120.0) -> None:
     """Poll until ready: indexing runs on its own time."""
     until = time.monotonic() + patience_s
     while not ready():

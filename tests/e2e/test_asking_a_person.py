@@ -21,7 +21,7 @@ from tests.e2e.wire import HERE
 from tests.server.test_http_server import connected, serving
 
 ERAS = pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 
 
 @tool(touches="records")

@@ -125,7 +125,7 @@ def test_an_indexer_killed_at_any_moment_leaves_a_sound_index(tmp_path: Path) ->
 
 def remove_leftovers(engine: Engine) -> None:
     """A helper that outlived the killed indexer may write one more file, which counts for nothing; any run removes it."""
-    end = time.monotonic() + 10
+    end = time.monotonic() + 120
     while list(engine.cache_folder.rglob("*.part")):
         assert time.monotonic() < end, "leftovers are never removed"
         assert engine.index.update().unchanged == FILES
@@ -182,7 +182,7 @@ def test_three_readers_and_a_writer_do_not_disturb_each_other(tmp_path: Path) ->
     readers = [child(READER, str(root), str(CROWD_S)) for _ in range(3)]
     told_by = []
     for process in (*readers, writer):
-        out, err = process.communicate(timeout=CROWD_S + 60)
+        out, err = process.communicate(timeout=CROWD_S + 180)
         assert process.returncode == 0, err[-2_000:]
         told_by.append(json.loads(out))
     assert [each["wrong"] for each in told_by[:3]] == [[], [], []]
@@ -196,7 +196,7 @@ def test_three_readers_and_a_writer_do_not_disturb_each_other(tmp_path: Path) ->
 def test_of_two_indexers_at_once_one_works_and_the_other_is_told(tmp_path: Path) -> None:
     root = repository(tmp_path / "w", 0)
     both = [child(INDEXER, str(root), "first", "0") for _ in range(2)]
-    ended = [process.communicate(timeout=60) for process in both]
+    ended = [process.communicate(timeout=180) for process in both]
     codes = sorted(process.returncode for process in both)
     assert codes in ([0, 0], [0, 1])
     assert all("StorageBusy" in err for process, (_, err) in zip(both, ended, strict=True) if process.returncode)

@@ -194,7 +194,7 @@ LONG = 200_000
 )
 def test_a_line_of_200000_characters_takes_no_quadratic_time(name: str, piece: bytes, grammars: Grammars) -> None:
     line = b"# " + piece * (LONG // len(piece)) + b"\nend"
-    started = time.perf_counter()
+    started = time.thread_time()
     assert_well_formed(outline(LANGUAGES[name], line, grammars), line)
     doc_head(LANGUAGES[name], line)
-    assert time.perf_counter() - started < 5
+    assert time.thread_time() - started < 5

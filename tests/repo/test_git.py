@@ -282,11 +282,11 @@ def test_an_answer_over_the_limit_is_refused(repo: Path) -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="the sleeper is a shell script")
 def test_a_git_that_hangs_is_ended_with_all_it_started(repo: Path) -> None:
-    git(repo, "config", "alias.wait", "!sleep 30 & sleep 30")
+    git(repo, "config", "alias.wait", "!sleep 300 & sleep 300")
     began = time.perf_counter()
     with pytest.raises(AccessFailed, match="longer than"):
         Git(repo).run("wait", timeout_s=0.2)
-    assert time.perf_counter() - began < 5
+    assert time.perf_counter() - began < 120
 
 
 def test_nothing_can_be_typed_into_git(repo: Path) -> None:

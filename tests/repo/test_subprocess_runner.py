@@ -31,7 +31,7 @@ def ran(
 
 
 def soon(holds: Callable[[], bool]) -> bool:
-    until = time.monotonic() + 10
+    until = time.monotonic() + 120
     while not holds() and time.monotonic() < until:
         os.sched_yield()
     return holds()

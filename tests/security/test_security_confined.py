@@ -250,7 +250,7 @@ def test_what_is_no_file_is_refused_at_once(strict: ConfinedFolder, lenient: Con
         with pytest.raises(UnsafePathError, match=f"is {kind}: "):
             strict.write_bytes(f"in/{name}", b"x")
     listening.close()
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 60  # opening a pipe would wait for ever
 
 
 def test_a_link_to_a_device_is_refused(strict: ConfinedFolder, lenient: ConfinedFolder, top: Path) -> None:

@@ -267,6 +267,8 @@ def test_a_repository_of_another_user_is_refused_until_git_is_told_to_trust_it(
 
 # -- what would hold or mislead git -----------------------------------------------------------------------------------------
 
+HANGS_S = 60.0
+"""Opening a pipe waits for ever, so that any limit will do."""
 PIPES = (
     *(".git/HEAD", ".git/index", ".git/config", ".git/packed-refs", ".git/info/exclude", ".git/info/attributes"),
     *(".git/shallow", ".git/commondir", ".git/objects/info/alternates", ".gitattributes", ".gitignore", ".mailmap"),
@@ -287,7 +289,7 @@ def test_a_pipe_in_place_of_a_file_of_git_holds_nobody(tmp_path: Path, place: st
         Git(repo).run("ls-files", "--others", "--exclude-standard")
     with pytest.raises(AccessFailed):
         Git(repo).run("blame", "--", "src/app.py")
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < HANGS_S
 
 
 @pytest.mark.parametrize("place", [".git/HEAD", ".git/packed-refs", ".git/info/exclude", ".git/commondir"])
@@ -299,7 +301,7 @@ def test_a_link_to_what_never_ends_is_not_read(tmp_path: Path, place: str) -> No
     began = time.monotonic()
     Git(repo).head()
     walk(str(repo))
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < HANGS_S
 
 
 @pytest.mark.parametrize(
@@ -316,7 +318,7 @@ def test_settings_that_name_a_file_anywhere_neither_hold_git_nor_show_that_file(
     here.run("blame", "--", "src/app.py")
     here.run("diff", "HEAD")
     here.run("log", "-1", "--format=%aN")
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < HANGS_S
 
 
 def test_files_that_the_user_ignores_everywhere_stay_ignored_whatever_a_repository_says(

@@ -34,10 +34,10 @@ def opened(root: Path) -> Engine:
 def test_a_claim_of_a_repository_takes_no_longer_than_its_text(tmp_path: Path) -> None:
     root = tree(tmp_path / "here", {"a.py": "a" * 40 + "!\n", "pyproject.toml": ""})
     language_file(root, 'name = "x"\nsuffixes = [".x"]\n[claims]\n".py" = "(a+)+$"\n')
-    started = time.monotonic()
+    started = time.process_time()
     with opened(root) as engine:
         assert engine.index.update().files >= 1
-    assert time.monotonic() - started < SECONDS_MAX
+    assert time.process_time() - started < SECONDS_MAX
 
 
 @pytest.mark.parametrize(
@@ -85,8 +85,8 @@ def test_a_hostile_language_file_is_one_short_sentence(tmp_path: Path, text: str
 
 @pytest.mark.parametrize("text", [ALIAS_BOMB, MERGE_BOMB, "[" * 50_000, "a: " + "9" * 5_000, "- &a [*a]"])
 def test_hostile_rules_of_a_review_are_a_warning(text: str) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     found = rulebook(".review-invariants.yml", text.encode())
     assert found.invariants == ()
     assert "nothing of it is used" in found.warnings[0]
-    assert time.monotonic() - started < SECONDS_MAX
+    assert time.process_time() - started < SECONDS_MAX

@@ -144,10 +144,10 @@ HOSTILE_FILES = {
 @pytest.mark.parametrize("name", HOSTILE_FILES)
 def test_a_hostile_settings_file_is_one_short_sentence_with_the_next_step(root: Path, name: str) -> None:
     write(root, HOSTILE_FILES[name])
-    started = time.monotonic()
+    started = time.process_time()
     with pytest.raises(InvalidArgument) as caught:
         Engine.open(root)
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
     assert len(caught.value.message) < 700
     assert "\n" not in caught.value.message
     assert caught.value.suggestion

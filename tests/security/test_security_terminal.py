@@ -205,7 +205,7 @@ def test_on_a_terminal_no_command_writes_a_control_character_but_its_own_styles(
     reader.start()
     code = _run(ON_A_TERMINAL, hostile, tmp_path, follower)
     os.close(follower)
-    reader.join(10)
+    reader.join(120)
     os.close(leader)
     sections = _sections(b"".join(read))
     assert len(sections) == len(ON_A_TERMINAL)

@@ -71,10 +71,10 @@ HOSTILE_JSON = {
 
 
 def refused(read: Any, text: str | bytes) -> str:
-    started = time.monotonic()
+    started = time.process_time()
     with pytest.raises(ParseError) as caught:
         read(text)
-    assert time.monotonic() - started < SECONDS_MAX
+    assert time.process_time() - started < SECONDS_MAX
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 300
     return str(caught.value)

@@ -33,7 +33,7 @@ from tests.support.tools_stand_in import StandIn
 Message = dict[str, Any]
 MODERN = MODERN_PROTOCOL_VERSIONS[-1]
 HERE = Path(__file__).resolve().parents[2]
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 
 
 @cache

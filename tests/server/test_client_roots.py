@@ -156,7 +156,7 @@ def test_a_client_that_opens_another_folder_is_asked_again(work: Path) -> None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 await client.send_roots_list_changed()  # ty: ignore[deprecated] - clients of the older era send it
-            with anyio.fail_after(10):
+            with anyio.fail_after(120):
                 while await title(client) != "# api":  # the notification is behind the call that it overtakes
                     pass
 

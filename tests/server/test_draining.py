@@ -136,12 +136,12 @@ def test_a_call_under_way_is_answered_though_the_server_is_told_to_end() -> None
 
 
 def test_a_stream_on_which_nothing_is_answered_holds_nobody_up() -> None:
-    with served(drain_s=60) as server:
+    with served(drain_s=4 * PATIENCE_S) as server:
         headers = in_a_session(server)
         with httpx2.stream("GET", f"{server.base}/mcp", headers=headers, timeout=30) as stream:
             assert stream.status_code == 200
             server.end()
-            server.thread.join(10)
+            server.thread.join(PATIENCE_S)
             assert not server.thread.is_alive()
 
 
@@ -151,9 +151,9 @@ def test_a_call_that_takes_longer_than_it_may_is_given_up() -> None:
         with served(StandIn(hold=hold), drain_s=0.1) as server:
             calling = begun(server, replies)
             server.end()
-            server.thread.join(10)
+            server.thread.join(PATIENCE_S)
             assert not server.thread.is_alive()
-            calling.join(20)
+            calling.join(PATIENCE_S)
     finally:
         hold.set()
     assert not (isinstance(replies[0], httpx2.Response) and "result" in message(replies[0]))

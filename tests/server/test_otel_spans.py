@@ -52,7 +52,7 @@ def test_each_call_is_a_span_that_says_what_ran_for_whom_and_not_with_what(
         process.ask("reader", "prompts/get", {"name": "find", "arguments": {"what": "a-word-of-the-arguments"}})
         process.process.terminate()
         assert process.process.wait(PATIENCE_S) == 0
-    until = time.monotonic() + 5
+    until = time.monotonic() + PATIENCE_S
     while b"prompts/get" not in b"".join(body for _, body in came) and time.monotonic() < until:
         time.sleep(0.05)
     assert {path for path, _ in came} == {"/v1/traces"}

@@ -20,7 +20,7 @@ from tests.support.engines import cache_for
 from tests.support.tools_stand_in import StandIn
 from tests.support.trees import repository
 
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 
 
 class Reached(NamedTuple):

@@ -13,7 +13,7 @@ import pytest
 
 from context_engine.server.stdio_streams import LogStream, StreamWriter, has_hung_up, read_chunks
 
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 PIPE_BYTES = 1 << 20
 """More than any pipe holds."""
 

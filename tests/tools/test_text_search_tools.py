@@ -458,7 +458,7 @@ def test_a_new_file_is_searched_as_soon_as_the_watcher_has_heard_of_it(opened: C
     engine.watch()
     text(engine, "search_files", query="token")
     tree(engine.root, {"src/new.py": "token\n"})
-    until = time.monotonic() + 20
+    until = time.monotonic() + 120
     while "1 match " not in text(engine, "search_files", query="token"):
         assert time.monotonic() < until
 
