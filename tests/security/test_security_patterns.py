@@ -230,7 +230,8 @@ def is_too_slow(pattern: re.Pattern[Any], method: str, make: Callable[[int], Any
             if run(pattern, method, make(LONG)) < SLOW_S:
                 return False
             long, short = (run(pattern, method, make(count), SURE) for count in (LONG, SHORT))
-            return long > SLOW_S and long > RATIO * short
+            looks_quadratic = long > SLOW_S and long > RATIO * short
+            return looks_quadratic and run(pattern, method, make(2 * LONG), SURE) > 3 * long  # 2 when it is bounded
     except TooSlowError:
         return True
 
